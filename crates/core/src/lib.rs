@@ -1,1 +1,20 @@
-//! core
+//! What a job is, how it may move, and the store that keeps it.
+//!
+//! ```text
+//!            submit                promote              reserve              complete
+//!  (nothing) ──────▶ delayed ─────────────────▶ ready ─────────────▶ reserved ─────────▶ done
+//!                      ▲  │                      │ ▲                  │ │ │ │
+//!                      │  │ cancel        cancel │ └── recover ───────┘ │ │ └─ bury ──▶ dead ─ expire ▶ (gone)
+//!                      │  └─────▶ cancelled ◀────┘     release          │ │              │
+//!                      └────────────── retry ───────────────────────────┘ └─▶ cancelled ◀┘ cancel
+//! ```
+//!
+//! Modules in reading order. All but [`store`] are synchronous and do no I/O.
+
+pub mod clock;
+pub mod job;
+pub mod outcome;
+pub mod retry;
+pub mod state;
+pub mod store;
+pub mod wire;

@@ -1,0 +1,114 @@
+//! Time as the rest of the crate sees it: a [`Timestamp`] in whole milliseconds and the
+//! [`Clock`] it comes from. The store has its own clock; this one is for what the store
+//! cannot judge, such as whether an `at` is too far ahead.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since the Unix epoch, UTC. Printed as RFC 3339 with milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// From milliseconds since the Unix epoch.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// The time `by` later, in whole milliseconds (a fraction counts as one).
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(millis_up(by)))
+    }
+
+    /// How long after `earlier` this is; zero when it is not.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = i64::try_from(self.0).unwrap_or(i64::MAX);
+        let time = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
+        write!(f, "{time:.3}")
+    }
+}
+
+/// A duration in milliseconds, rounded up: what is waited for is never shortened.
+pub fn millis_up(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync + 'static {
+    /// The time now.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place where the machine's time is read")]
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+/// A clock that stands still until it is moved; for tests.
+#[derive(Clone, Debug, Default)]
+pub struct ManualClock(Arc<AtomicU64>);
+
+impl ManualClock {
+    /// A clock that shows `now`.
+    pub fn at(now: Timestamp) -> Self {
+        Self(Arc::new(AtomicU64::new(now.0)))
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(millis_up(by), Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_printed_as_rfc_3339_with_milliseconds() {
+        assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp::from_millis(1_763_600_000_120).to_string(), "2025-11-20T00:53:20.120Z");
+        assert!(Timestamp::from_millis(u64::MAX).to_string().starts_with("9999-12-30"));
+    }
+
+    #[test]
+    fn fractions_of_a_millisecond_are_rounded_up() {
+        assert_eq!(millis_up(Duration::from_micros(1)), 1);
+        assert_eq!(millis_up(Duration::from_millis(2)), 2);
+        assert_eq!(millis_up(Duration::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_manual_clock_moves_only_when_moved() {
+        let clock = ManualClock::at(Timestamp::from_millis(5));
+        clock.advance(Duration::from_millis(7));
+        assert_eq!(clock.now(), Timestamp::from_millis(12));
+    }
+}

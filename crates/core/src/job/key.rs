@@ -1,0 +1,159 @@
+//! A job's name: topic and id, their alphabets, and what is derived from them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+
+/// Why a topic or an id was refused: what is allowed instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NameError(pub &'static str);
+
+fn check(text: &str, max: usize, extra: &[u8], allowed: &'static str) -> Result<(), NameError> {
+    let inside = |b: u8| b.is_ascii_alphanumeric() || extra.contains(&b);
+    let fits = (1..=max).contains(&text.len()) && text.bytes().all(inside);
+    if fits && text != "." && text != ".." { Ok(()) } else { Err(NameError(allowed)) }
+}
+
+/// What kind of job it is: `[A-Za-z0-9._-]{1,64}`, neither `.` nor `..`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Topic(Box<str>);
+
+impl Topic {
+    /// What a topic may look like, for error messages.
+    pub const ALLOWED: &'static str = "1 to 64 of A-Z a-z 0-9 . _ -, and neither . nor ..";
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Topic {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        check(text, 64, b"._-", Self::ALLOWED)?;
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which job of the topic: `[A-Za-z0-9._~:@+=,-]{1,128}`, neither `.` nor `..`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct JobId(Box<str>);
+
+impl JobId {
+    /// What an id may look like, for error messages.
+    pub const ALLOWED: &'static str = "1 to 128 of A-Z a-z 0-9 . _ ~ : @ + = , -, and neither . nor ..";
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The part that chooses the shard: everything before the first `~`.
+    fn group(&self) -> &str {
+        self.0.split('~').next().unwrap_or(&self.0)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        check(text, 128, b"._~:@+=,-", Self::ALLOWED)?;
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A job's whole name; unique in an installation while the job or its tombstone lives.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct JobKey {
+    /// The topic.
+    pub topic: Topic,
+    /// The id within the topic.
+    pub id: JobId,
+}
+
+impl JobKey {
+    /// Where the job lies inside its shard.
+    pub fn locator(&self) -> Locator {
+        let digest = digest(&self.topic, self.id.as_str());
+        let mut locator = [0; 12];
+        locator.copy_from_slice(&digest[..12]);
+        Locator(locator)
+    }
+
+    /// A number that chooses the shard. Ids that agree up to their first `~` share it.
+    pub fn shard_hash(&self) -> u32 {
+        let digest = digest(&self.topic, self.id.group());
+        u32::from_be_bytes([digest[12], digest[13], digest[14], digest[15]])
+    }
+}
+
+impl fmt::Display for JobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.topic, self.id)
+    }
+}
+
+fn digest(topic: &Topic, id: &str) -> [u8; 32] {
+    Sha256::new().chain_update(topic.as_str()).chain_update(b"/").chain_update(id).finalize().into()
+}
+
+/// 96 bits of SHA-256 over a job's name: short enough for every index entry, and so long
+/// that no two names share one (2⁴⁸ names for an even chance).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Locator(pub [u8; 12]);
+
+impl fmt::Debug for Locator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(topic: &str, id: &str) -> JobKey {
+        JobKey { topic: topic.parse().unwrap(), id: id.parse().unwrap() }
+    }
+
+    #[test]
+    fn names_outside_their_alphabet_are_refused() {
+        for bad in ["", ".", "..", "a b", "a/b", "{a}", "a\n", "ä", "a:b", &"x".repeat(65)] {
+            assert!(bad.parse::<Topic>().is_err(), "{bad:?} was taken as a topic");
+        }
+        for bad in ["", ".", "..", "a b", "a/b", "{a}", "a\0", "ä", "a%20b", &"x".repeat(129)] {
+            assert!(bad.parse::<JobId>().is_err(), "{bad:?} was taken as an id");
+        }
+        key("pay.notify_2-x", "user~A:b@c+d=e,f-1.2");
+    }
+
+    #[test]
+    fn ids_that_agree_up_to_the_tilde_share_a_shard_but_not_a_locator() {
+        let (a, b) = (key("t", "customer-7~1"), key("t", "customer-7~2"));
+        assert_eq!(a.shard_hash(), b.shard_hash());
+        assert_eq!(a.shard_hash(), key("t", "customer-7").shard_hash());
+        assert_ne!(a.locator(), b.locator());
+    }
+
+    #[test]
+    fn topic_and_id_do_not_run_into_each_other() {
+        assert_ne!(key("a", "b.c").locator(), key("a.b", "c").locator());
+    }
+}

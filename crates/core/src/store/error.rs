@@ -1,0 +1,55 @@
+//! What can go wrong between an edge and its store.
+
+use std::time::Duration;
+
+/// Why the store did not carry out a call.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be reached, or is not able to serve now. Nothing was done, or what was
+    /// done is not known.
+    #[error("the store cannot be reached")]
+    Away(#[source] redis::RedisError),
+    /// It did not answer in time. Whether the call took effect is not known.
+    #[error("the store did not answer within {0:?}")]
+    Slow(Duration),
+    /// Its checks at the start have not succeeded yet. Nothing was done.
+    #[error("the store has not been reached since the start")]
+    Unprepared,
+    /// It has reached its memory limit. Nothing was done.
+    #[error("the store has reached its memory limit")]
+    Full,
+    /// It is set up in a way that would lose jobs, or belongs to another installation.
+    #[error("{0}")]
+    Unfit(String),
+    /// It answered in a way that this version cannot read.
+    #[error("the store's answer cannot be read: {0}")]
+    Unreadable(&'static str),
+    /// It refused the call.
+    #[error("the store refused the call")]
+    Refused(#[source] redis::RedisError),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without anybody changing a setting.
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Away(_) | Self::Slow(_) | Self::Unprepared | Self::Full => true,
+            Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
+        }
+    }
+}
+
+impl From<redis::RedisError> for StoreError {
+    fn from(error: redis::RedisError) -> Self {
+        use redis::ErrorKind::{AuthenticationFailed, Extension, Io, Parse, Server};
+        use redis::ServerErrorKind::{NoPerm, ResponseError};
+        match error.kind() {
+            Extension if error.code() == Some("OOM") => Self::Full,
+            // MISCONF (the disk is full), BUSY, NOREPLICAS and the like pass by themselves.
+            Extension => Self::Away(error),
+            Server(ResponseError | NoPerm) | AuthenticationFailed => Self::Refused(error),
+            Server(_) | Io | Parse => Self::Away(error),
+            _ => Self::Away(error),
+        }
+    }
+}

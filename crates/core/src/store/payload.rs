@@ -1,0 +1,87 @@
+//! The part of a record that only people and receivers look into: path, headers, context,
+//! policy, trace and body, packed behind what the scripts read.
+//!
+//! The meta part is postcard (its wire format is specified and stable), preceded by its
+//! length; the body follows as it is.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::job::{Body, Callback, Context, Delivery, Headers, Trace};
+use crate::retry::RetryPolicy;
+
+#[derive(Serialize, Deserialize)]
+struct Meta {
+    path: String,
+    content_type: Option<String>,
+    headers: Vec<(String, String)>,
+    context: Vec<(String, String)>,
+    retry: Option<RetryPolicy>,
+    trace: Option<Trace>,
+}
+
+/// Packs all of a delivery but its origin and timeout.
+pub(crate) fn pack(delivery: &Delivery) -> Vec<u8> {
+    let meta = Meta {
+        path: delivery.callback.path().to_owned(),
+        content_type: delivery.body.content_type.clone(),
+        headers: delivery.headers.entries().to_vec(),
+        context: delivery.context.entries().to_vec(),
+        retry: delivery.retry.clone(),
+        trace: delivery.trace,
+    };
+    let meta = postcard::to_stdvec(&meta).expect("plain data always serialises");
+    let length =
+        u16::try_from(meta.len()).expect("headers, context, policy and path have limits below 64 KiB");
+    let mut packed = Vec::with_capacity(2 + meta.len() + delivery.body.bytes.len());
+    packed.extend_from_slice(&length.to_be_bytes());
+    packed.extend_from_slice(&meta);
+    packed.extend_from_slice(&delivery.body.bytes);
+    packed
+}
+
+/// Unpacks what [`pack`] made; `None` if it is something else.
+pub(crate) fn unpack(
+    packed: &Bytes,
+    origin: String,
+    timeout: Option<std::time::Duration>,
+) -> Option<Delivery> {
+    let length = usize::from(u16::from_be_bytes([*packed.first()?, *packed.get(1)?]));
+    let meta: Meta = postcard::from_bytes(packed.get(2..2 + length)?).ok()?;
+    Some(Delivery {
+        callback: Callback::from_parts(origin, meta.path),
+        body: Body { bytes: packed.slice(2 + length..), content_type: meta.content_type },
+        headers: Headers::from_entries(meta.headers),
+        context: Context::from_entries(meta.context),
+        retry: meta.retry,
+        timeout,
+        trace: meta.trace,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_packed_is_unpacked_again() {
+        let entries = vec![("a".to_owned(), "b".to_owned())];
+        let delivery = Delivery {
+            callback: Callback::parse("https://m.example/notify?x=1").unwrap(),
+            body: Body {
+                bytes: Bytes::from_static(b"\x00\xffbody"),
+                content_type: Some("image/png".to_owned()),
+            },
+            headers: Headers::parse(entries.clone()).unwrap(),
+            context: Context::parse(entries).unwrap(),
+            retry: RetryPolicy::preset("default"),
+            timeout: Some(Duration::from_secs(3)),
+            trace: Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 }),
+        };
+        let packed = Bytes::from(pack(&delivery));
+        let back = unpack(&packed, "https://m.example".to_owned(), Some(Duration::from_secs(3)));
+        assert_eq!(back, Some(delivery));
+        assert_eq!(unpack(&packed.slice(..9), String::new(), None), None);
+    }
+}

@@ -1,0 +1,487 @@
+//! The store on Redis: one Lua script per edge. This file turns an edge's arguments into a
+//! script call and its reply into values; `layout` knows how records are packed, the
+//! prelude in lua/ where they lie, `topology` which server to ask.
+
+mod check;
+mod layout;
+mod script;
+mod topology;
+mod wake;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use redis::{Cmd, Value};
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use self::layout::{Head, Keys, Tail};
+use self::script::{Script, reply};
+use self::topology::Topology;
+pub use self::wake::{Wake, Wakes};
+use super::lease::Receipt;
+use super::{
+    Answer, Cancelled, Epoch, Lateness, Lease, Members, Options, Pass, Profile, Renewed, Reserve, Reserved,
+    Settled, Shard, Stats, StoreClock, StoreError, Submitted, payload,
+};
+use crate::clock::millis_up;
+use crate::job::{DEFAULT_TIMEOUT, Due, Job, JobKey, Locator, NewJob};
+use crate::outcome::{LastAttempt, Outcome};
+use crate::state::State;
+
+/// About what a tombstone takes, with its share of the hash it lies in.
+const TOMBSTONE_BYTES: u64 = 104;
+/// A push lease is no longer than this plus the margin; longer calls renew it.
+const LONGEST_STRETCH: Duration = Duration::from_secs(15);
+/// The most bytes of records that one reserve takes.
+const RESERVE_BYTES: usize = 1024 * 1024;
+/// So many leases in a row that ran out without an outcome bury a job.
+const MOST_LOST: u32 = 5;
+
+pub(crate) struct RedisStore {
+    topology: Topology,
+    keys: Keys,
+    options: Options,
+    profile: OnceCell<Profile>,
+}
+
+impl RedisStore {
+    pub(super) fn open(options: Options) -> Result<Self, StoreError> {
+        let topology = Topology::open(&options.url, options.patience)?;
+        let keys = Keys::new(&options.prefix, options.shards);
+        Ok(Self { topology, keys, options, profile: OnceCell::new() })
+    }
+
+    pub(super) fn kind(&self) -> &'static str {
+        self.topology.kind()
+    }
+
+    pub(super) fn profile(&self) -> Option<Profile> {
+        self.profile.get().copied()
+    }
+
+    /// Checks the servers and what is installed there. Until it has succeeded once, every
+    /// edge answers [`StoreError::Unprepared`].
+    pub(super) async fn prepare(&self) -> Result<(), StoreError> {
+        let profile = check::servers(&self.topology).await?;
+        let key = self.keys.installation();
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(layout::VERSION).arg(self.options.shards);
+        };
+        let mut stored = reply::list(self.run_at(&script::INSTALL, &key, args).await?)?.into_iter();
+        let mut next =
+            || stored.next().ok_or(StoreError::Unreadable("an installation")).and_then(reply::text);
+        let (version, shards) = (next()?, next()?);
+        if version != layout::VERSION.to_string() {
+            let ours = layout::VERSION;
+            return Err(StoreError::Unfit(format!(
+                "the store has layout {version}; this version reads layout {ours} only"
+            )));
+        }
+        if shards != self.options.shards.to_string() {
+            let ours = self.options.shards;
+            return Err(StoreError::Unfit(format!(
+                "the store was set up with {shards} shards, not {ours}; set RINGBACK_SHARDS={shards}, or another RINGBACK_PREFIX"
+            )));
+        }
+        self.profile.get_or_init(|| std::future::ready(profile)).await;
+        Ok(())
+    }
+
+    pub(super) async fn ping(&self) -> Result<(), StoreError> {
+        self.topology.call(&redis::cmd("PING")).await.map(drop)
+    }
+
+    /// Runs a script on a shard.
+    async fn run(&self, script: &Script, shard: Shard, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
+        if self.profile.get().is_none() {
+            return Err(StoreError::Unprepared);
+        }
+        self.run_at(script, self.keys.shard(shard), args).await
+    }
+
+    /// By digest; by text when the server has lost the script, as it does on a restart, a
+    /// fail-over or a flush of its cache.
+    async fn run_at(&self, script: &Script, key: &str, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
+        let mut cmd = script.by_digest(key);
+        args(&mut cmd);
+        match self.topology.call(&cmd).await {
+            Err(StoreError::Away(e)) if e.kind() == redis::ServerErrorKind::NoScript.into() => {
+                tracing::debug!(script = script.name(), "the store has lost a script; sending it again");
+                let mut cmd = script.by_text(key);
+                args(&mut cmd);
+                self.topology.call(&cmd).await
+            }
+            answer => answer,
+        }
+    }
+
+    pub(super) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+        let packed: Vec<_> = jobs.iter().map(layout::pack).collect();
+        let answer = self.run(&script::SUBMIT, shard, |cmd| {
+            for (job, packed) in jobs.iter().zip(&packed) {
+                let due = match job.due {
+                    Due::In(delay) => format!("+{}", millis_up(delay)),
+                    Due::At(at) => at.as_millis().to_string(),
+                };
+                cmd.arg(&job.key.locator().0).arg(due).arg(&packed.tail).arg(&packed.external);
+            }
+        });
+        let answers = reply::list(answer.await?)?;
+        if answers.len() != jobs.len() {
+            return Err(StoreError::Unreadable("a submit's answers"));
+        }
+        answers.into_iter().zip(jobs).map(|(answer, job)| submitted(answer, &job.key)).collect()
+    }
+
+    pub(super) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let answer = self.run(&script::GET, shard, |cmd| {
+            cmd.arg(&key.locator().0);
+        });
+        let mut parts = reply::list(answer.await?)?.into_iter();
+        match (parts.next(), parts.next()) {
+            (None, _) => Ok(None),
+            (Some(Value::Nil), Some(tombstone)) => {
+                layout::parse_tombstone(reply::bytes(tombstone)?, key.clone()).map(Some)
+            }
+            (Some(record), _) => {
+                let head = Head::parse(&mut reply::bytes(record)?)?;
+                Ok(Some(head.into_job(key.clone())))
+            }
+        }
+    }
+
+    pub(super) async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
+        let answer = self.run(&script::CANCEL, shard, |cmd| {
+            cmd.arg(&key.locator().0);
+            self.keep(cmd);
+        });
+        let parts = reply::list(answer.await?)?;
+        let [code, unknown] = parts.as_slice() else {
+            return Err(StoreError::Unreadable("a cancel's answer"));
+        };
+        let unknown = reply::int(unknown)? == 1;
+        match reply::int(code)? {
+            0 => Ok(Cancelled::Unknown),
+            code => match state(code)? {
+                State::Cancelled => Ok(Cancelled::Cancelled { in_flight_unknown: unknown }),
+                State::Reserved => Ok(Cancelled::Requested { in_flight_unknown: unknown }),
+                State::Done => Ok(Cancelled::TooLate),
+                State::Delayed | State::Ready | State::Dead => {
+                    Err(StoreError::Unreadable("a cancel's answer"))
+                }
+            },
+        }
+    }
+
+    fn keep(&self, cmd: &mut Cmd) {
+        let shards = u64::from(self.options.shards);
+        let cap = u64::from(self.options.keep_done_mib) * 1024 * 1024 / TOMBSTONE_BYTES / shards;
+        cmd.arg(millis_up(self.options.keep_done)).arg(cap.max(1));
+    }
+
+    pub(super) async fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
+        if self.profile.get().is_none() {
+            return Err(StoreError::Unprepared);
+        }
+        let args = |cmd: &mut Cmd| {
+            cmd.arg(carrier).arg(millis_up(ttl));
+        };
+        let mut parts =
+            reply::list(self.run_at(&script::MEMBERS, &self.keys.installation(), args).await?)?.into_iter();
+        let first = parts.next().ok_or(StoreError::Unreadable("the carriers"))?;
+        Ok(Members {
+            next_change: u64::try_from(reply::int(&first)?).ok().map(Duration::from_millis),
+            carriers: parts.map(reply::text).collect::<Result<_, _>>()?,
+        })
+    }
+
+    pub(super) async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
+        let answer = self.run(&script::CLAIM, shard, |cmd| {
+            cmd.arg(carrier);
+        });
+        reply::text(answer.await?).map(Epoch)
+    }
+
+    pub(super) async fn give_back(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
+        let answer = self.run(&script::YIELD, shard, |cmd| {
+            cmd.arg(&epoch.0);
+        });
+        answer.await.map(drop)
+    }
+
+    pub(super) async fn promote(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        self.pass(&script::PROMOTE, shard, epoch, limit, floor, |_| {}).await
+    }
+
+    pub(super) async fn recover(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        let keep = |cmd: &mut Cmd| {
+            self.keep(cmd);
+            cmd.arg(MOST_LOST);
+        };
+        self.pass(&script::RECOVER, shard, epoch, limit, floor, keep).await
+    }
+
+    pub(super) async fn expire(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        self.pass(&script::EXPIRE, shard, epoch, limit, floor, |_| {}).await
+    }
+
+    /// One bounded pass of a carrier over a shard.
+    async fn pass(
+        &self,
+        script: &Script,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+        more: impl Fn(&mut Cmd),
+    ) -> Result<Pass, StoreError> {
+        let answer = self.run(script, shard, |cmd| {
+            cmd.arg(&epoch.0).arg(limit).arg(millis_up(floor)).arg(millis_up(self.options.keep_dead));
+            more(cmd);
+        });
+        let parts = reply::list(answer.await?)?;
+        if let [_] = parts.as_slice() {
+            return Ok(Pass::Fenced);
+        }
+        let [moved, other, due, lease, dead] = parts.as_slice() else {
+            return Err(StoreError::Unreadable("a pass's answer"));
+        };
+        let wait =
+            |value| Ok::<_, StoreError>(u64::try_from(reply::int(value)?).ok().map(Duration::from_millis));
+        Ok(Pass::Held {
+            moved: reply::number(moved)?,
+            other: reply::number(other)?,
+            next_due: wait(due)?,
+            next_lease: wait(lease)?,
+            next_dead: wait(dead)?,
+        })
+    }
+
+    pub(super) async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
+        let asked = Instant::now();
+        let answer = self.run(&script::RESERVE, shard, |cmd| {
+            cmd.arg(ask.caller).arg(ask.sequence).arg(ask.limit).arg(ask.lane_room).arg(&ask.bits);
+            cmd.arg(millis_up(ask.margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(LONGEST_STRETCH));
+            cmd.arg(RESERVE_BYTES);
+            for (lane, room) in &ask.rooms {
+                cmd.arg(lane).arg(room);
+            }
+        });
+        let mut parts = reply::list(answer.await?)?.into_iter();
+        let (Some(now), Some(more), Some(passed)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(StoreError::Unreadable("a reserve's answer"));
+        };
+        let clock = StoreClock { shown_us: reply::number(&now)?, asked };
+        let mut leases = Vec::with_capacity(parts.len() / 2);
+        while let (Some(locator), Some(record)) = (parts.next(), parts.next()) {
+            let lease =
+                self.lease(shard, &reply::bytes(locator)?, reply::bytes(record)?, clock, ask.bits).await;
+            match lease {
+                Ok(Some(lease)) => leases.push(lease),
+                Ok(None) => {}
+                // The rest is not lost with one: its lease runs out and it is recovered.
+                Err(error) => tracing::error!(shard = shard.0, %error, "a reserved job cannot be read"),
+            }
+        }
+        Ok(Reserved { leases, more: reply::int(&more)? == 1, passed_full: reply::int(&passed)? == 1 })
+    }
+
+    /// A lease from its record. `None` when its large payload has gone meanwhile: then the
+    /// job has ended, by a late success.
+    async fn lease(
+        &self,
+        shard: Shard,
+        locator: &Bytes,
+        mut record: Bytes,
+        clock: StoreClock,
+        bits: [u8; 8],
+    ) -> Result<Option<Lease>, StoreError> {
+        let locator = Locator(locator.as_ref().try_into().map_err(|_| StoreError::Unreadable("a locator"))?);
+        let head = Head::parse(&mut record)?;
+        let tail = Tail::parse(record)?;
+        let packed = if head.is_external() {
+            let key = self.keys.external(shard, locator);
+            match self.topology.call(redis::cmd("GET").arg(key)).await? {
+                Value::Nil => return Ok(None),
+                value => reply::bytes(value)?,
+            }
+        } else {
+            tail.payload
+        };
+        let delivery = payload::unpack(&packed, tail.origin, tail.timeout)
+            .ok_or(StoreError::Unreadable("a job's payload"))?;
+        let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
+        Ok(Some(Lease {
+            shard,
+            locator,
+            receipt: Receipt { number: head.lease, bits },
+            deadline: clock.asked + Duration::from_micros(left),
+            clock,
+            key: tail.key,
+            delivery,
+            due: head.due,
+            created: head.created,
+            attempt: head.attempts,
+            failures: head.failures,
+        }))
+    }
+
+    pub(super) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
+        let asked = Instant::now();
+        let answer = self.run(&script::RENEW, lease.shard, |cmd| {
+            cmd.arg(&lease.locator.0).arg(lease.receipt.number).arg(&lease.receipt.bits).arg(millis_up(by));
+        });
+        if reply::int(&answer.await?)? < 0 {
+            return Ok(Renewed::Stale);
+        }
+        lease.deadline = lease.deadline.max(asked + by);
+        Ok(Renewed::Extended)
+    }
+
+    pub(super) async fn settle(
+        &self,
+        shard: Shard,
+        items: &[(Lease, Outcome)],
+        lateness: &Lateness,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let answer = self.run(&script::SETTLE, shard, |cmd| {
+            self.keep(cmd);
+            cmd.arg(lateness.encode());
+            for (lease, outcome) in items {
+                cmd.arg(settlement(lease, outcome));
+            }
+        });
+        let answers = reply::list(answer.await?)?;
+        if answers.len() != items.len() {
+            return Err(StoreError::Unreadable("a settle's answers"));
+        }
+        answers.iter().map(settled).collect()
+    }
+
+    pub(super) async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
+        let mut parts = reply::list(self.run(&script::STATS, shard, |_| {}).await?)?.into_iter();
+        let (Some(ledger), Some(topics), Some(minutes)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(StoreError::Unreadable("the statistics"));
+        };
+        let mut stats = Stats::default();
+        for (name, n) in counters(ledger)? {
+            match (name.as_str(), State::ALL.into_iter().find(|s| s.name() == name)) {
+                (_, Some(state)) => *stats.states.of(state) += n,
+                ("purged", None) => stats.states.purged += n,
+                ("accepted", None) => stats.accepted += n,
+                ("forgotten_early", None) => stats.forgotten_early += n,
+                _ => {}
+            }
+        }
+        for topic in reply::list(topics)? {
+            stats.topics.insert(reply::text(topic)?);
+        }
+        for minute in reply::list(minutes)? {
+            counters(minute)?.iter().for_each(|(name, n)| stats.lateness.add_field(name, *n));
+        }
+        Ok(stats)
+    }
+
+    pub(super) fn wakes(self: &Arc<Self>) -> Wakes {
+        Wakes::new(Arc::clone(self))
+    }
+}
+
+fn state(code: i64) -> Result<State, StoreError> {
+    let index = usize::try_from(code - 1).ok();
+    index.and_then(|i| State::ALL.get(i).copied()).ok_or(StoreError::Unreadable("a state"))
+}
+
+fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreError> {
+    let mut parts = reply::list(answer)?.into_iter();
+    let (Some(code), Some(what)) = (parts.next(), parts.next()) else {
+        return Err(StoreError::Unreadable("a submit's answer"));
+    };
+    let ended = parts.next().is_some();
+    let mut raw = reply::bytes(what)?;
+    let job = if ended {
+        layout::parse_tombstone(raw, key.clone())?
+    } else {
+        Head::parse(&mut raw)?.into_job(key.clone())
+    };
+    let answer = match reply::int(&code)? {
+        201 => Answer::Created,
+        200 => Answer::Repeated,
+        409 => Answer::Conflict,
+        _ => return Err(StoreError::Unreadable("a submit's answer")),
+    };
+    Ok(Submitted { answer, job })
+}
+
+/// Packed the way settle.lua reads it: `>c12c8I8BI6I6I2I4BB`, error, reason.
+fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
+    let nothing = LastAttempt::default();
+    let (kind, delay, last, reason) = match outcome {
+        Outcome::Complete => (1, Duration::ZERO, &nothing, ""),
+        Outcome::Retry { after, last } => (2, *after, last, ""),
+        Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.name()),
+        Outcome::Release { after } => (4, *after, &nothing, ""),
+    };
+    let error = last.error.as_deref().unwrap_or_default();
+    let error = &error.as_bytes()[..error.len().min(255)];
+    let six = |ms: u64| ms.to_be_bytes()[2..].to_vec();
+    let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
+    let mut packed = Vec::with_capacity(64);
+    packed.extend_from_slice(&lease.locator.0);
+    packed.extend_from_slice(&lease.receipt.bits);
+    packed.extend_from_slice(&lease.receipt.number.to_be_bytes());
+    packed.push(kind);
+    packed.extend_from_slice(&six(millis_up(delay)));
+    packed.extend_from_slice(&six(last.at.as_millis()));
+    packed.extend_from_slice(&last.status.unwrap_or(0).to_be_bytes());
+    packed.extend_from_slice(&duration.to_be_bytes());
+    packed.push(u8::try_from(error.len()).unwrap_or(u8::MAX));
+    packed.push(u8::try_from(reason.len()).unwrap_or(u8::MAX));
+    packed.extend_from_slice(error);
+    packed.extend_from_slice(reason.as_bytes());
+    packed
+}
+
+fn settled(answer: &Value) -> Result<Settled, StoreError> {
+    match reply::int(answer)? {
+        1 => Ok(Settled::Applied),
+        2 => Ok(Settled::Replayed),
+        3 => Ok(Settled::Late),
+        4 => Ok(Settled::Stale),
+        _ => Err(StoreError::Unreadable("a settle's answer")),
+    }
+}
+
+fn counters(value: Value) -> Result<Vec<(String, u64)>, StoreError> {
+    let flat: Vec<Value> = match value {
+        Value::Map(pairs) => pairs.into_iter().flat_map(|(name, n)| [name, n]).collect(),
+        other => reply::list(other)?,
+    };
+    let mut words = flat.into_iter();
+    let mut counters = Vec::new();
+    while let (Some(name), Some(n)) = (words.next(), words.next()) {
+        // A count below nothing would be a bug of a script; it shows as nothing.
+        counters.push((reply::text(name)?, reply::text(n)?.parse().unwrap_or(0)));
+    }
+    Ok(counters)
+}

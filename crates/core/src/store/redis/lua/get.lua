@@ -1,0 +1,9 @@
+#!lua flags=no-writes
+-- get: what is known of one job. No edge; changes nothing.
+-- KEYS  shard
+-- ARGV  locator
+-- Returns {record} | {false, tombstone} | {}
+local raw = call('HGET', pool(ARGV[1]), ARGV[1])
+if raw then return {raw} end
+local tomb = tomb_get(ARGV[1])
+return tomb and {false, tomb.raw} or {}

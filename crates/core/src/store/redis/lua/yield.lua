@@ -1,0 +1,8 @@
+#!lua flags=allow-oom
+-- yield: a carrier gives the shard back, if it still holds it. The epoch stays.
+-- KEYS  shard
+-- ARGV  epoch
+-- Returns 1 when it was held
+if fenced(ARGV[1]) then return 0 end
+call('SET', K .. ':lock', ARGV[1] .. ' ')
+return 1

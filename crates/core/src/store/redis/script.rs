@@ -1,0 +1,134 @@
+//! The scripts: one Lua file per edge behind the shared prelude, and how one is called.
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, Value};
+
+use super::layout;
+
+/// A script and its digest.
+pub(super) struct Script {
+    name: &'static str,
+    source: String,
+    sha: String,
+}
+
+impl Script {
+    /// Puts the prelude between the `#!lua` line and the body.
+    fn new(name: &'static str, file: &str, prelude: &str) -> Self {
+        let (shebang, body) = file.split_once('\n').expect("a script has more than one line");
+        let source = format!("{shebang}\n{prelude}\n{body}");
+        let sha = redis::Script::new(&source).get_hash().to_owned();
+        Self { name, source, sha }
+    }
+
+    /// The edge's name.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Calls it by its digest.
+    pub(super) fn by_digest(&self, key: &str) -> Cmd {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(&self.sha).arg(1).arg(key);
+        cmd
+    }
+
+    /// Calls it by its text, which also loads it.
+    pub(super) fn by_text(&self, key: &str) -> Cmd {
+        let mut cmd = redis::cmd("EVAL");
+        cmd.arg(&self.source).arg(1).arg(key);
+        cmd
+    }
+}
+
+macro_rules! scripts {
+    ($($(#[$doc:meta])* $name:ident: $file:literal, $prelude:expr;)*) => {
+        $($(#[$doc])* pub(super) static $name: LazyLock<Script> =
+            LazyLock::new(|| Script::new($file, include_str!(concat!("lua/", $file, ".lua")), &$prelude));)*
+        /// All of them.
+        #[cfg(test)]
+        fn all() -> Vec<&'static Script> {
+            vec![$(&$name),*]
+        }
+    };
+}
+
+scripts! {
+    SUBMIT: "submit", layout::prelude();
+    GET: "get", layout::prelude();
+    CANCEL: "cancel", layout::prelude();
+    PROMOTE: "promote", layout::prelude();
+    RESERVE: "reserve", layout::prelude();
+    RENEW: "renew", layout::prelude();
+    SETTLE: "settle", layout::prelude();
+    RECOVER: "recover", layout::prelude();
+    EXPIRE: "expire", layout::prelude();
+    CLAIM: "claim", layout::prelude();
+    YIELD: "yield", layout::prelude();
+    STATS: "stats", layout::prelude();
+    MEMBERS: "members", String::new();
+    INSTALL: "install", String::new();
+}
+
+/// A reply taken apart; each step says what it expected.
+pub(super) mod reply {
+    use super::Value;
+    use crate::store::StoreError;
+
+    pub(crate) fn list(value: Value) -> Result<Vec<Value>, StoreError> {
+        match value {
+            Value::Array(items) => Ok(items),
+            _ => Err(StoreError::Unreadable("a reply that is no list")),
+        }
+    }
+
+    pub(crate) fn int(value: &Value) -> Result<i64, StoreError> {
+        match value {
+            Value::Int(n) => Ok(*n),
+            _ => Err(StoreError::Unreadable("a reply that is no number")),
+        }
+    }
+
+    pub(crate) fn number<T: TryFrom<i64>>(value: &Value) -> Result<T, StoreError> {
+        T::try_from(int(value)?).map_err(|_| StoreError::Unreadable("a number out of range"))
+    }
+
+    pub(crate) fn bytes(value: Value) -> Result<bytes::Bytes, StoreError> {
+        match value {
+            Value::BulkString(bytes) => Ok(bytes.into()),
+            _ => Err(StoreError::Unreadable("a reply that is no string")),
+        }
+    }
+
+    pub(crate) fn text(value: Value) -> Result<String, StoreError> {
+        String::from_utf8(bytes(value)?.into()).map_err(|_| StoreError::Unreadable("a reply that is no text"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_that_drains_may_run_when_memory_is_full_and_submit_may_not() {
+        for script in all() {
+            let shebang = script.source.lines().next().unwrap();
+            let expected = match script.name() {
+                "submit" | "install" => "#!lua",
+                "get" | "stats" => "#!lua flags=no-writes",
+                _ => "#!lua flags=allow-oom",
+            };
+            assert_eq!(shebang, expected, "{}", script.name());
+        }
+    }
+
+    #[test]
+    fn every_script_says_what_it_takes_and_returns() {
+        for script in all() {
+            for word in ["-- KEYS  ", "-- ARGV  ", "-- Returns "] {
+                assert!(script.source.contains(word), "{} lacks {word}", script.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Which Redis, and how to talk to it: a single server or a cluster, behind one `call`.
+//! Sentinel is refused until it is built. Nothing outside this file knows the difference.
+
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::io::tcp::TcpSettings;
+use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use super::super::StoreError;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(1);
+/// How long sent data may stay unacknowledged before the connection counts as broken.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
+/// Commands that may wait in the connection's queue.
+const PIPELINE: usize = 1024;
+
+/// The servers and the connection to them.
+pub(super) struct Topology {
+    servers: Servers,
+    patience: Duration,
+}
+
+enum Servers {
+    Single { client: Client, manager: ConnectionManager },
+    Cluster { client: ClusterClient, nodes: Vec<Client>, connection: OnceCell<ClusterConnection> },
+}
+
+impl Topology {
+    /// Parses the URL; connects later, on the first call.
+    pub(super) fn open(url: &str, patience: Duration) -> Result<Self, StoreError> {
+        let unfit = |e: redis::RedisError| StoreError::Unfit(format!("the store's URL cannot be used: {e}"));
+        let servers = match url.split_once("://") {
+            Some(("redis" | "rediss", _)) => {
+                let client = Client::open(info(url).map_err(unfit)?).map_err(unfit)?;
+                let config = ConnectionManagerConfig::new()
+                    .set_number_of_retries(0)
+                    .set_connection_timeout(Some(CONNECT))
+                    .set_response_timeout(Some(patience))
+                    .set_pipeline_buffer_size(PIPELINE);
+                let manager =
+                    ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(unfit)?;
+                Servers::Single { client, manager }
+            }
+            Some(("redis-cluster", rest)) => {
+                let hosts: Vec<_> = rest.split(',').map(|host| format!("redis://{host}")).collect();
+                let infos = hosts.iter().map(|h| info(h)).collect::<Result<Vec<_>, _>>().map_err(unfit)?;
+                let nodes =
+                    infos.iter().cloned().map(Client::open).collect::<Result<_, _>>().map_err(unfit)?;
+                let client = ClusterClient::builder(infos)
+                    .tcp_settings(tcp())
+                    .connection_timeout(CONNECT)
+                    .response_timeout(patience)
+                    .overall_response_timeout(Some(patience))
+                    .retries(3)
+                    .build()
+                    .map_err(unfit)?;
+                Servers::Cluster { client, nodes, connection: OnceCell::new() }
+            }
+            Some(("redis-sentinel", _)) => {
+                return Err(StoreError::Unfit(
+                    "redis-sentinel:// is not supported yet; name the master with redis://, or use redis-cluster://".into(),
+                ));
+            }
+            _ => {
+                return Err(StoreError::Unfit(
+                    "the store's URL is none of redis://host:port, rediss://host:port, redis-cluster://host:port,host:port".into(),
+                ));
+            }
+        };
+        Ok(Self { servers, patience })
+    }
+
+    /// The kind's name in the API.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.servers {
+            Servers::Single { .. } => "redis",
+            Servers::Cluster { .. } => "redis-cluster",
+        }
+    }
+
+    /// One command, with one answer or an error within the patience given.
+    pub(super) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
+        let answer = timeout(self.patience, async {
+            match &self.servers {
+                Servers::Single { manager, .. } => manager.clone().req_packed_command(cmd).await,
+                Servers::Cluster { client, connection, .. } => {
+                    let connection = connection.get_or_try_init(|| client.get_async_connection()).await?;
+                    connection.clone().req_packed_command(cmd).await
+                }
+            }
+        });
+        match answer.await {
+            Ok(Ok(Value::ServerError(e))) => Err(redis::RedisError::from(e).into()),
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(e)) if e.is_timeout() => Err(StoreError::Slow(self.patience)),
+            Ok(Err(e)) => Err(e.into()),
+            Err(_) => Err(StoreError::Slow(self.patience)),
+        }
+    }
+
+    /// The same command to every master, for looking at and setting their configuration.
+    pub(super) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
+        use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
+        let Servers::Cluster { client, connection, .. } = &self.servers else {
+            return Ok(vec![self.call(cmd).await?]);
+        };
+        let answer = timeout(self.patience, async {
+            let connection = connection.get_or_try_init(|| client.get_async_connection()).await?;
+            let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+            connection.clone().route_command(cmd.clone(), all).await
+        });
+        match answer.await.map_err(|_| StoreError::Slow(self.patience))?? {
+            Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
+            other => Ok(vec![other]),
+        }
+    }
+
+    /// A connection of its own that listens to a channel. Any node of a cluster will do:
+    /// published messages reach them all.
+    pub(super) async fn listen(&self, channel: &str) -> Result<PubSub, StoreError> {
+        let clients = match &self.servers {
+            Servers::Single { client, .. } => std::slice::from_ref(client),
+            Servers::Cluster { nodes, .. } => nodes.as_slice(),
+        };
+        let mut last = StoreError::Slow(CONNECT);
+        for client in clients {
+            let subscribed = timeout(2 * CONNECT, async {
+                let mut pubsub = client.get_async_pubsub().await?;
+                pubsub.subscribe(channel).await?;
+                Ok::<_, redis::RedisError>(pubsub)
+            });
+            match subscribed.await {
+                Ok(Ok(pubsub)) => return Ok(pubsub),
+                Ok(Err(e)) => last = e.into(),
+                Err(_) => last = StoreError::Slow(2 * CONNECT),
+            }
+        }
+        Err(last)
+    }
+}
+
+fn info(url: &str) -> Result<ConnectionInfo, redis::RedisError> {
+    Ok(url.into_connection_info()?.set_tcp_settings(tcp()))
+}
+
+fn tcp() -> TcpSettings {
+    let settings = TcpSettings::default().set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(UNACKNOWLEDGED);
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn unknown_and_unsupported_urls_are_refused_with_a_word() {
+        for (url, word) in [
+            ("redis-sentinel://a/m", "not supported"),
+            ("mysql://a", "none of"),
+            ("x", "none of"),
+            ("redis://", "URL"),
+        ] {
+            let error = Topology::open(url, CONNECT).err().map(|e| e.to_string());
+            assert!(error.as_ref().is_some_and(|e| e.contains(word)), "{url}: {error:?}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Wake-ups: hints over publish and subscribe. They may be lost, never needed: whoever
+//! waits has a floor timer, and looks at everything after each (re)subscription.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use redis::aio::PubSubStream;
+
+use super::RedisStore;
+use crate::store::Shard;
+
+/// What a wake-up says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The subscription is new: anything may have happened before.
+    Subscribed,
+    /// A job or lease of the shard is due sooner than its carrier knew: after so long.
+    Due(Shard, Duration),
+    /// A lane of the shard went from empty to not empty.
+    Ready(Shard),
+    /// A carrier came or left.
+    Members,
+}
+
+/// The stream of wake-ups. It reconnects by itself and never ends.
+pub struct Wakes {
+    store: Arc<RedisStore>,
+    messages: Option<PubSubStream>,
+    failures: u32,
+}
+
+impl Wakes {
+    pub(super) fn new(store: Arc<RedisStore>) -> Self {
+        Self { store, messages: None, failures: 0 }
+    }
+
+    /// The next wake-up. Safe to drop and call again.
+    pub async fn next(&mut self) -> Wake {
+        loop {
+            let Some(messages) = &mut self.messages else {
+                if self.subscribe().await {
+                    return Wake::Subscribed;
+                }
+                continue;
+            };
+            match messages.next().await {
+                Some(message) => {
+                    let text = message.get_payload::<String>().unwrap_or_default();
+                    if let Some(wake) = self.parse(&text) {
+                        return wake;
+                    }
+                }
+                None => self.messages = None,
+            }
+        }
+    }
+
+    async fn subscribe(&mut self) -> bool {
+        if self.failures > 0 {
+            let wait = Duration::from_millis(50 << self.failures.min(4));
+            tokio::time::sleep(wait).await;
+        }
+        match self.store.topology.listen(&self.store.keys.channel()).await {
+            Ok(pubsub) => {
+                self.messages = Some(pubsub.into_on_message());
+                self.failures = 0;
+                true
+            }
+            Err(error) => {
+                if self.failures == 0 {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "no wake-ups from the store; trying again"
+                    );
+                }
+                self.failures += 1;
+                false
+            }
+        }
+    }
+
+    fn parse(&self, text: &str) -> Option<Wake> {
+        let mut words = text.split(' ');
+        match (words.next()?, words.next(), words.next()) {
+            ("members", None, None) => Some(Wake::Members),
+            ("ready", Some(tag), None) => Some(Wake::Ready(self.store.keys.by_tag(tag)?)),
+            ("due", Some(tag), Some(ms)) => {
+                Some(Wake::Due(self.store.keys.by_tag(tag)?, Duration::from_millis(ms.parse().ok()?)))
+            }
+            _ => None,
+        }
+    }
+}

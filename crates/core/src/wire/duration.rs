@@ -1,0 +1,56 @@
+//! Durations as people write them: friendly ("1h 30m", "250ms"), or seconds as a number.
+
+use std::time::Duration;
+
+use jiff::{Span, SpanRelativeTo};
+use serde_json::value::RawValue;
+
+/// What a duration may look like, for error messages.
+pub(crate) const ALLOWED: &str = "seconds as a number (2, 0.25), or a duration such as \"250ms\", \"10s\", \"1h 30m\", \"7d\"; not negative";
+
+/// Parses a friendly duration. A day is 24 hours; months and years have no fixed length
+/// and are refused, as are negative durations and bare numbers.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let wrong =
+        |why: String| format!("{text:?} is no duration: {why}; write \"250ms\", \"10s\" or \"1h 30m\"");
+    let span: Span = text.parse().map_err(|e: jiff::Error| wrong(e.to_string()))?;
+    let signed = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|e| wrong(e.to_string()))?;
+    Duration::try_from(signed).map_err(|_| wrong("it is negative".to_owned()))
+}
+
+/// Parses a JSON value: a number of seconds, fractions allowed, or a friendly duration.
+pub(crate) fn from_json(raw: &RawValue) -> Result<Duration, String> {
+    let text = raw.get();
+    if text.starts_with('"') {
+        let text: String = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        return parse_duration(&text);
+    }
+    let seconds: f64 = serde_json::from_str(text).map_err(|_| format!("{text} is no duration"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} seconds are no duration to wait for"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn friendly_durations_and_numbers_of_seconds_are_read() {
+        assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
+        let json = |s: &str| from_json(&RawValue::from_string(s.to_owned()).unwrap());
+        assert_eq!(json("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(json("\"2s\""), Ok(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn what_is_no_waiting_time_is_refused() {
+        for bad in ["", "x", "10", "-5s", "1 month", "5s ago"] {
+            assert!(parse_duration(bad).is_err(), "{bad:?}");
+        }
+        let json = |s: &str| from_json(&RawValue::from_string(s.to_owned()).unwrap());
+        for bad in ["-1", "1e400", "true", "null", "[1]", "{}", "\"NaN\"", "1e300"] {
+            assert!(json(bad).is_err(), "{bad}");
+        }
+    }
+}

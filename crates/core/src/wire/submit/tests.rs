@@ -1,0 +1,128 @@
+//! What a submit may say, and what it may not.
+
+use super::*;
+use crate::clock::Timestamp;
+
+fn parse(json: &str) -> Result<NewJob, Problem> {
+    let defaults = Defaults {
+        now: Timestamp::from_millis(1_763_600_000_000),
+        make_id: &mut || "made".parse().unwrap(),
+        trace: None,
+    };
+    parse_job(json.as_bytes(), defaults)
+}
+
+fn with(extra: &str) -> Result<NewJob, Problem> {
+    parse(&format!(r#"{{"topic":"t","url":"http://h/"{}{extra}}}"#, if extra.is_empty() { "" } else { "," }))
+}
+
+fn wrong_fields(extra: &str) -> Vec<String> {
+    let problem = with(extra).expect_err(extra);
+    assert_eq!(problem.status, 422, "{extra}: {problem:?}");
+    problem.errors.into_iter().map(|e| e.field).collect()
+}
+
+#[test]
+fn a_whole_job_is_read_and_its_body_kept_byte_for_byte() {
+    let job = parse(
+        r#"{"topic":"pay.notify","id":"order-1","delay":"10m","url":"https://m.example/notify",
+            "body":{"b": 1.0e5,  "a":"\u00e9"},"headers":{"X-Merchant":"88231"},"context":{"Key":"v"},
+            "retry":{"delays":["15s",180],"max":-1,"jitter":0},"timeout":"5s"}"#,
+    )
+    .unwrap();
+    assert_eq!(job.due, Due::In(Duration::from_secs(600)));
+    assert_eq!(job.delivery.body.bytes, r#"{"b": 1.0e5,  "a":"\u00e9"}"#);
+    assert_eq!(job.delivery.timeout, Some(Duration::from_secs(5)));
+    let delays = vec![Duration::from_secs(15), Duration::from_secs(180)];
+    assert_eq!(job.delivery.retry, Some(RetryPolicy::new(delays, Max::Unlimited, 0.0).unwrap()));
+}
+
+#[test]
+fn a_job_without_id_gets_one_and_null_is_absent() {
+    let job = with(r#""id":null,"delay":null,"body":null"#).unwrap();
+    assert_eq!(job.key.id.as_str(), "made");
+    assert_eq!(job.delivery.body.bytes, "null");
+}
+
+#[test]
+fn a_base64_body_brings_its_content_type() {
+    let job = with(r#""body_base64":"AAEC/w==","content_type":"image/png""#).unwrap();
+    assert_eq!(job.delivery.body.bytes, &[0, 1, 2, 255][..]);
+    assert_eq!(job.delivery.body.content_type(), "image/png");
+    assert_eq!(with("").unwrap().delivery.body.content_type(), "application/octet-stream");
+}
+
+#[test]
+fn all_wrong_fields_are_named_at_once() {
+    let problem = parse(r#"{"topic":"a b","id":5,"url":"ftp://h","delay":-1,"colour":"red"}"#).unwrap_err();
+    let fields: Vec<_> = problem.errors.iter().map(|e| e.field.as_str()).collect();
+    assert_eq!(fields, ["colour", "topic", "id", "delay", "url"]);
+    assert!(problem.errors.iter().all(|e| !e.detail.is_empty() && !e.allowed.is_empty()));
+}
+
+#[test]
+fn each_wrong_field_is_refused_by_its_name() {
+    let deep = format!(r#""body":{}1{}"#, "[".repeat(65), "]".repeat(65));
+    for (extra, field) in [
+        (r#""delay":1,"at":"2026-01-01T00:00:00Z""#, "delay"),
+        (r#""delay":-1"#, "delay"),
+        (r#""delay":1e400"#, "delay"),
+        (r#""delay":"Infinity""#, "delay"),
+        (r#""delay":"11 years""#, "delay"),
+        (r#""delay":315360001"#, "delay"),
+        (r#""at":"tomorrow""#, "at"),
+        (r#""at":"2099-01-01T00:00:00Z""#, "at"),
+        (r#""at":1763600000"#, "at"),
+        (r#""body":1,"body_base64":"""#, "body_base64"),
+        (r#""body_base64":"@""#, "body_base64"),
+        (r#""body":1,"content_type":"text/plain""#, "content_type"),
+        (r#""content_type":"text\r\n/plain""#, "content_type"),
+        (r#""content_type":"text""#, "content_type"),
+        (r#""headers":{"a":1}"#, "headers"),
+        (r#""headers":{"Host":"x"}"#, "headers"),
+        (r#""headers":{"x":"a\r\nb"}"#, "headers"),
+        (r#""context":{"a b":"x"}"#, "context"),
+        (r#""retry":{}"#, "retry"),
+        (r#""retry":[]"#, "retry"),
+        (r#""retry":{"delays":[]}"#, "retry.delays"),
+        (r#""retry":{"delays":["-5s"]}"#, "retry.delays"),
+        (r#""retry":{"delays":[1],"preset":"none"}"#, "retry"),
+        (r#""retry":{"preset":"x"}"#, "retry.preset"),
+        (r#""retry":{"delays":[1],"max":0}"#, "retry.max"),
+        (r#""retry":{"delays":[1],"jitter":1.5}"#, "retry.jitter"),
+        (r#""retry":{"delays":[1],"tries":2}"#, "retry.tries"),
+        (r#""timeout":0.05"#, "timeout"),
+        (r#""timeout":"11m""#, "timeout"),
+        (r#""ttr":"30s""#, "ttr"),
+        (r#""id":"a","id":"b""#, "id"),
+        (&deep, "body"),
+    ] {
+        assert_eq!(wrong_fields(extra), [field], "{extra}");
+    }
+}
+
+#[test]
+fn what_is_no_json_object_is_unreadable_and_a_large_body_too_large() {
+    for bad in ["", "{", "[]", "1", r#"{"topic":}"#, "{} {}"] {
+        assert_eq!(parse(bad).unwrap_err().status, 400, "{bad}");
+    }
+    let defaults = Defaults { now: Timestamp::default(), make_id: &mut || unreachable!(), trace: None };
+    assert_eq!(parse_job(b"{\"topic\":\"\xff\"}", defaults).unwrap_err().status, 400);
+    let large = format!(r#""body":"{}""#, "x".repeat(MAX_BODY));
+    assert_eq!(with(&large).unwrap_err().status, 413);
+    let deep = "[".repeat(200_000);
+    assert_eq!(parse(&deep).unwrap_err().status, 400);
+}
+
+#[test]
+fn the_content_hash_is_of_the_fields_as_written() {
+    let hash = |s: &str| with(s).unwrap().content;
+    assert_eq!(
+        hash(r#""id":"a","body":{"x":1},"delay":2"#),
+        hash(r#" "delay":2, "body":{"x":1},"id" : "a""#)
+    );
+    assert_eq!(hash(r#""headers":{"a":"b"}"#), hash(r#""headers": { "a" : "b" }"#));
+    assert_ne!(hash(r#""body":{"x":1}"#), hash(r#""body":{"x": 1}"#));
+    assert_ne!(hash(r#""delay":2"#), hash(r#""delay":"2s""#));
+    assert_ne!(hash(""), hash(r#""body":null"#));
+}

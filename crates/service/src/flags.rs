@@ -1,0 +1,94 @@
+//! The command line of a process: one flag per setting, and the few that concern the line itself.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, Command};
+
+use crate::config::Setting;
+
+const PRINT_CONFIG: &str = "print-config";
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(crate) struct Flags {
+    /// The values given, by setting name.
+    pub(crate) values: BTreeMap<String, String>,
+    /// Whether to show the configuration instead of running.
+    pub(crate) print_config: bool,
+}
+
+/// Reads `args`, the first of which is the program's own name.
+pub(crate) fn parse(
+    command: Command,
+    settings: &[Setting],
+    args: impl IntoIterator<Item = OsString>,
+) -> Result<Flags, clap::Error> {
+    let print_config = Arg::new(PRINT_CONFIG)
+        .long(PRINT_CONFIG)
+        .action(ArgAction::SetTrue)
+        .help("Print the configuration in force, secrets hidden, and exit");
+    let matches = command.args(settings.iter().map(flag)).arg(print_config).try_get_matches_from(args)?;
+    let value =
+        |setting: &Setting| Some((setting.name.to_owned(), matches.get_one::<String>(setting.name)?.clone()));
+    Ok(Flags {
+        values: settings.iter().filter_map(value).collect(),
+        print_config: matches.get_flag(PRINT_CONFIG),
+    })
+}
+
+fn flag(setting: &Setting) -> Arg {
+    let default = if setting.default.is_empty() { "empty" } else { setting.default };
+    Arg::new(setting.name)
+        .long(setting.flag().trim_start_matches('-').to_owned())
+        .value_name("VALUE")
+        .help(format!("{} [env: {}] [default: {default}]", setting.help, setting.env()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    const SETTINGS: &[Setting] = &[
+        Setting::new("LOCK_TTL", "5s", "how long a lock holds"),
+        Setting::new("EGRESS_ALLOW", "", "networks let through"),
+    ];
+
+    fn ask(args: &[&str]) -> Result<Flags, clap::Error> {
+        let args = std::iter::once(&"ringback-test").chain(args).map(OsString::from);
+        parse(Command::new("ringback-test").version("1.2.3"), SETTINGS, args)
+    }
+
+    #[test]
+    fn only_flags_that_were_given_have_values() {
+        let flags = ask(&["--lock-ttl", "7s"]).unwrap();
+        assert_eq!(flags.values, BTreeMap::from([("LOCK_TTL".to_owned(), "7s".to_owned())]));
+        assert!(!flags.print_config);
+        assert_eq!(ask(&["--egress-allow=", "--print-config"]).unwrap().values["EGRESS_ALLOW"], "");
+    }
+
+    #[test]
+    fn help_shows_variable_default_and_meaning() {
+        let help = ask(&["--help"]).unwrap_err();
+        assert_eq!(help.kind(), ErrorKind::DisplayHelp);
+        let text = help.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            text.contains("--lock-ttl <VALUE> how long a lock holds [env: RINGBACK_LOCK_TTL] [default: 5s]"),
+            "{text}"
+        );
+        assert!(text.contains("[env: RINGBACK_EGRESS_ALLOW] [default: empty]"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_flag_is_an_error() {
+        assert_eq!(ask(&["--lok-ttl", "7s"]).unwrap_err().kind(), ErrorKind::UnknownArgument);
+        assert_eq!(ask(&["stray"]).unwrap_err().kind(), ErrorKind::UnknownArgument);
+    }
+
+    #[test]
+    fn the_version_is_told() {
+        assert_eq!(ask(&["--version"]).unwrap_err().to_string(), "ringback-test 1.2.3\n");
+    }
+}

@@ -1,0 +1,272 @@
+//! Natural batching: while one call is under way the items that arrive gather for the next.
+//!
+//! There is no timer. On an idle line an item goes at once and alone; the busier the line, the
+//! larger the batches. What a call does with its items is the caller's affair.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+/// The bounds of one line.
+#[derive(Debug)]
+pub struct GatherOptions<T> {
+    /// At most so many items per call.
+    pub limit: usize,
+    /// At most so much weight per call; an item heavier than that goes alone.
+    pub max_weight: usize,
+    /// What an item weighs, for instance its bytes.
+    pub weight: fn(&T) -> usize,
+    /// At most so many calls at once.
+    pub in_flight: usize,
+    /// At most so many items wait for a call; beyond it [`Gather::submit`] waits for room.
+    pub capacity: usize,
+}
+
+/// The item was not answered: the call that carried it died, or the line is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the call that carried this item ended without an answer")]
+pub struct Closed;
+
+struct Waiting<T, R> {
+    item: T,
+    reply: oneshot::Sender<R>,
+}
+
+/// A handle to one line; the line's worker ends when the last handle is dropped and everything
+/// submitted has been answered.
+pub struct Gather<T, R> {
+    line: mpsc::Sender<Waiting<T, R>>,
+}
+
+impl<T, R> Clone for Gather<T, R> {
+    fn clone(&self) -> Self {
+        Self { line: self.line.clone() }
+    }
+}
+
+impl<T, R> fmt::Debug for Gather<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gather").field("room", &self.line.capacity()).finish()
+    }
+}
+
+impl<T: Send + 'static, R: Send + 'static> Gather<T, R> {
+    /// Starts the worker and its calls on `tasks`. `run` answers a batch with one result per item,
+    /// in the order of the items. When it panics its submitters get [`Closed`]; the line goes on.
+    pub fn start<Run, Fut>(tasks: &TaskTracker, options: GatherOptions<T>, run: Run) -> Self
+    where
+        Run: Fn(Vec<T>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<R>> + Send + 'static,
+    {
+        let (line, waiting) = mpsc::channel(options.capacity);
+        let worker = Worker {
+            waiting,
+            too_heavy: None,
+            calls: Arc::new(Semaphore::new(options.in_flight)),
+            options,
+            tasks: tasks.clone(),
+            run: Arc::new(run),
+        };
+        tasks.spawn(worker.run());
+        Self { line }
+    }
+
+    /// Hands in one item and waits for its result. Once the item has found room in the line it
+    /// runs even when this future is dropped.
+    ///
+    /// # Errors
+    /// [`Closed`] when the call that carried the item died.
+    pub async fn submit(&self, item: T) -> Result<R, Closed> {
+        let (reply, result) = oneshot::channel();
+        self.line.send(Waiting { item, reply }).await.map_err(|_| Closed)?;
+        result.await.map_err(|_| Closed)
+    }
+}
+
+struct Worker<T, R, Run> {
+    waiting: mpsc::Receiver<Waiting<T, R>>,
+    /// Taken from the line, but left for the next call by its weight.
+    too_heavy: Option<Waiting<T, R>>,
+    options: GatherOptions<T>,
+    calls: Arc<Semaphore>,
+    tasks: TaskTracker,
+    run: Arc<Run>,
+}
+
+impl<T, R, Run, Fut> Worker<T, R, Run>
+where
+    T: Send + 'static,
+    R: Send + 'static,
+    Run: Fn(Vec<T>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Vec<R>> + Send + 'static,
+{
+    async fn run(mut self) {
+        // The permit comes first, so that items gather in the line while all calls are taken.
+        while let Ok(permit) = Arc::clone(&self.calls).acquire_owned().await {
+            let Some(first) = self.first().await else { return };
+            let batch = self.fill(first);
+            self.call(batch, permit);
+        }
+    }
+
+    async fn first(&mut self) -> Option<Waiting<T, R>> {
+        if let Some(waiting) = self.too_heavy.take() {
+            return Some(waiting);
+        }
+        let first = self.waiting.recv().await?;
+        // Lets submitters that are ready to run reach the line: a moment shared costs no timer.
+        tokio::task::yield_now().await;
+        Some(first)
+    }
+
+    fn fill(&mut self, first: Waiting<T, R>) -> Vec<Waiting<T, R>> {
+        let weight = self.options.weight;
+        let mut total = weight(&first.item);
+        let mut batch = vec![first];
+        while batch.len() < self.options.limit {
+            let Ok(next) = self.waiting.try_recv() else { break };
+            total = total.saturating_add(weight(&next.item));
+            if total > self.options.max_weight {
+                self.too_heavy = Some(next);
+                break;
+            }
+            batch.push(next);
+        }
+        batch
+    }
+
+    fn call(&self, batch: Vec<Waiting<T, R>>, permit: OwnedSemaphorePermit) {
+        let run = Arc::clone(&self.run);
+        self.tasks.spawn(async move {
+            let (items, replies): (Vec<T>, Vec<_>) =
+                batch.into_iter().map(|waiting| (waiting.item, waiting.reply)).unzip();
+            let results = run(items).await;
+            drop(permit);
+            if results.len() != replies.len() {
+                tracing::error!(
+                    expected = replies.len(),
+                    found = results.len(),
+                    "a gathered call gave the wrong number of results"
+                );
+                return;
+            }
+            for (reply, result) in replies.into_iter().zip(results) {
+                // A submitter that went away misses nothing but its answer.
+                reply.send(result).ok();
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+
+    const OPTIONS: GatherOptions<u32> =
+        GatherOptions { limit: 4, max_weight: 100, weight: |_| 1, in_flight: 1, capacity: 64 };
+
+    type Batches = Arc<Mutex<Vec<Vec<u32>>>>;
+
+    /// A line whose calls take a second and answer each item times ten; and the batches it ran.
+    fn line(options: GatherOptions<u32>) -> (Gather<u32, u32>, TaskTracker, Batches) {
+        let (tasks, batches) = (TaskTracker::new(), Batches::default());
+        let seen = Arc::clone(&batches);
+        let gather = Gather::start(&tasks, options, move |items: Vec<u32>| {
+            seen.lock().unwrap().push(items.clone());
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                assert!(!items.contains(&13), "unlucky");
+                items.iter().map(|item| item * 10).collect()
+            }
+        });
+        (gather, tasks, batches)
+    }
+
+    async fn submit_all(
+        gather: &Gather<u32, u32>,
+        items: impl IntoIterator<Item = u32>,
+    ) -> Vec<Result<u32, Closed>> {
+        futures_util::future::join_all(items.into_iter().map(|item| gather.submit(item))).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn on_an_idle_line_an_item_goes_at_once() {
+        let (gather, _tasks, _) = line(OPTIONS);
+        let start = tokio::time::Instant::now();
+        assert_eq!(gather.submit(7).await, Ok(70));
+        assert_eq!(start.elapsed(), Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn items_of_the_same_moment_share_calls_up_to_the_limit() {
+        let (gather, _tasks, batches) = line(OPTIONS);
+        let results = submit_all(&gather, 0..9).await;
+        assert_eq!(results, (0..9).map(|item| Ok(item * 10)).collect::<Vec<_>>());
+        assert_eq!(*batches.lock().unwrap(), [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn items_gather_while_a_call_is_under_way() {
+        let (gather, _tasks, batches) = line(OPTIONS);
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            submit_all(&gather, [2, 3]).await
+        };
+        tokio::join!(gather.submit(1), late).0.unwrap();
+        assert_eq!(*batches.lock().unwrap(), [vec![1], vec![2, 3]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn weight_bounds_a_call_and_a_heavy_item_goes_alone() {
+        let (gather, _tasks, batches) = line(GatherOptions { weight: |item| *item as usize, ..OPTIONS });
+        submit_all(&gather, [60, 40, 1, 500, 2]).await;
+        assert_eq!(*batches.lock().unwrap(), [vec![60, 40], vec![1], vec![500], vec![2]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn several_calls_may_be_under_way() {
+        let (gather, _tasks, _) = line(GatherOptions { limit: 1, in_flight: 3, ..OPTIONS });
+        let start = tokio::time::Instant::now();
+        submit_all(&gather, 0..6).await;
+        assert_eq!(start.elapsed(), Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_closes_its_own_items_and_the_line_goes_on() {
+        let (gather, _tasks, _) = line(OPTIONS);
+        assert_eq!(submit_all(&gather, [1, 13]).await, [Err(Closed), Err(Closed)]);
+        assert_eq!(gather.submit(2).await, Ok(20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wrong_number_of_results_answers_nobody() {
+        let tasks = TaskTracker::new();
+        let gather = Gather::start(&tasks, OPTIONS, async |_items: Vec<u32>| vec![0, 0]);
+        assert_eq!(gather.submit(1).await, Err(Closed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_item_runs_though_its_submitter_went_away() {
+        let (gather, tasks, batches) = line(OPTIONS);
+        let left = tokio::time::timeout(Duration::from_millis(1), gather.submit(5)).await;
+        assert!(left.is_err());
+        drop(gather);
+        tasks.close();
+        tasks.wait().await;
+        assert_eq!(*batches.lock().unwrap(), [vec![5]]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_worker_ends_when_all_handles_are_dropped() {
+        let (gather, tasks, _) = line(OPTIONS);
+        drop((gather.clone(), gather));
+        tasks.close();
+        tasks.wait().await;
+    }
+}

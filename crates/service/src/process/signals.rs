@@ -1,0 +1,49 @@
+//! SIGTERM and SIGINT: the first begins the shutdown, the second ends its grace.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::shutdown::Shutdown;
+
+/// A signal that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caught {
+    pub(super) name: &'static str,
+    pub(super) number: u8,
+}
+
+impl Caught {
+    /// The status a shell shows for a process that this signal killed.
+    pub(super) fn exit_code(self) -> u8 {
+        128 + self.number
+    }
+}
+
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(super) fn listen() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Begins the shutdown at the first signal; returns with the second.
+    pub(super) async fn obey(&mut self, shutdown: &Shutdown) -> Caught {
+        let first = self.next().await;
+        tracing::info!(signal = first.name, grace = ?shutdown.grace(), "shutting down");
+        shutdown.begin();
+        let second = self.next().await;
+        shutdown.expire();
+        second
+    }
+
+    async fn next(&mut self) -> Caught {
+        tokio::select! {
+            _ = self.interrupt.recv() => Caught { name: "SIGINT", number: 2 },
+            _ = self.terminate.recv() => Caught { name: "SIGTERM", number: 15 },
+        }
+    }
+}

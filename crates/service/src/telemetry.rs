@@ -1,0 +1,224 @@
+//! Logs, traces and metrics of one process.
+//!
+//! Logs go to stderr, as text or as JSON lines. Traces go out over OTLP (protobuf over HTTP) when
+//! an OTLP endpoint is set: spans and events of Ringback's own crates from level `info` up,
+//! whatever the log filter says. Metrics are read by Prometheus.
+//!
+//! A metric comes out under exactly the name of its instrument: no suffix is added for its unit
+//! or for being a counter, so the name carries both (`ringback_callback_duration_seconds`,
+//! `ringback_submitted_total`), and there is neither `target_info` nor an `otel_scope_` label.
+//! Histograms carry their own boundaries (`with_boundaries`); no views are set up here.
+
+mod export;
+
+use std::io::{self, IsTerminal as _};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Meter, MeterProvider as _};
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use prometheus::Registry;
+use tracing::Subscriber;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer};
+
+/// How long the last spans may take to leave when the process ends.
+const FLUSH: Duration = Duration::from_secs(3);
+
+static EXPORTING: AtomicBool = AtomicBool::new(false);
+
+/// Whether traces are exported. Without it spans cost nothing worth having: skip them.
+#[must_use]
+pub fn tracing_active() -> bool {
+    EXPORTING.load(Ordering::Relaxed)
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people; coloured on a terminal.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// The error of a [`LogFormat`] that does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be text or json")]
+pub struct UnknownLogFormat;
+
+impl FromStr for LogFormat {
+    type Err = UnknownLogFormat;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(UnknownLogFormat),
+        }
+    }
+}
+
+/// What is to be set up.
+pub(crate) struct Options {
+    pub(crate) service: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) filter: EnvFilter,
+    pub(crate) format: LogFormat,
+    /// Whether the environment names an OTLP endpoint; the exporter reads it there itself.
+    pub(crate) export_traces: bool,
+}
+
+/// What was set up, to be stopped at the end.
+pub(crate) struct Telemetry {
+    service: &'static str,
+    registry: Registry,
+    metrics: SdkMeterProvider,
+    traces: Option<SdkTracerProvider>,
+}
+
+impl Telemetry {
+    /// Sets up everything that is global to the process, within its runtime.
+    pub(crate) fn start(options: &Options) -> anyhow::Result<Self> {
+        let (registry, metrics) = metrics()?;
+        let traces = options.export_traces.then(|| export::provider(resource(options))).transpose()?;
+        log(options, traces.as_ref())?;
+        opentelemetry::global::set_text_map_propagator(TraceContextPropagator::new());
+        EXPORTING.store(traces.is_some(), Ordering::Relaxed);
+        Ok(Self { service: options.service, registry, metrics, traces })
+    }
+
+    pub(crate) fn meter(&self) -> Meter {
+        self.metrics.meter(self.service)
+    }
+
+    pub(crate) fn registry(&self) -> Registry {
+        self.registry.clone()
+    }
+
+    /// Sends what has not left yet, for a few seconds at most.
+    pub(crate) async fn stop(self) {
+        EXPORTING.store(false, Ordering::Relaxed);
+        let Some(traces) = self.traces else { return };
+        // It blocks its thread, for as long as a collector that hangs pleases.
+        let flush = tokio::task::spawn_blocking(move || traces.shutdown());
+        if !matches!(tokio::time::timeout(FLUSH, flush).await, Ok(Ok(Ok(())))) {
+            tracing::warn!("the last traces could not be sent");
+        }
+    }
+}
+
+/// A registry that `/metrics` reads, and the provider whose instruments fill it.
+pub(crate) fn metrics() -> anyhow::Result<(Registry, SdkMeterProvider)> {
+    let registry = Registry::new();
+    let exporter = opentelemetry_prometheus::exporter()
+        .with_registry(registry.clone())
+        .without_units()
+        .without_counter_suffixes()
+        .without_target_info()
+        .scope_info_enabled(false)
+        .build()
+        .context("cannot set up metrics")?;
+    Ok((registry, SdkMeterProvider::builder().with_reader(exporter).build()))
+}
+
+/// Who we are in traces; `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` win.
+fn resource(options: &Options) -> Resource {
+    let detected = Resource::builder().with_attribute(KeyValue::new("service.version", options.version));
+    let named = Resource::builder()
+        .build()
+        .get(&"service.name".into())
+        .is_some_and(|name| !name.as_str().starts_with("unknown_service"));
+    if named { detected.build() } else { detected.with_service_name(options.service).build() }
+}
+
+fn log(options: &Options, traces: Option<&SdkTracerProvider>) -> anyhow::Result<()> {
+    let filter = options.filter.clone();
+    let registry = tracing_subscriber::registry();
+    let set = match traces {
+        None => registry.with(filter).with(lines(options.format)).try_init(),
+        Some(provider) => {
+            let spans = tracing_opentelemetry::layer()
+                .with_tracer(provider.tracer(options.service))
+                .with_location(false)
+                .with_threads(false)
+                .with_tracked_inactivity(false)
+                // The HTTP client's own spans would beget spans with every export.
+                .with_filter(Targets::new().with_target("ringback", LevelFilter::INFO));
+            registry.with(spans).with(lines(options.format).with_filter(filter)).try_init()
+        }
+    };
+    set.context("cannot set up logging")?;
+    if options.format == LogFormat::Json {
+        std::panic::set_hook(Box::new(|panic| tracing::error!(panic = %panic, "a thread panicked")));
+    }
+    Ok(())
+}
+
+fn lines<S: Subscriber + for<'a> LookupSpan<'a>>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync> {
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    match format {
+        LogFormat::Text if io::stderr().is_terminal() => lines.boxed(),
+        LogFormat::Text => lines.with_ansi(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::TextEncoder;
+
+    use super::*;
+
+    #[test]
+    fn metrics_come_out_under_the_names_of_their_instruments() {
+        let (registry, provider) = metrics().unwrap();
+        let meter = provider.meter("ringback-test");
+        let topic = [KeyValue::new("topic", "pay")];
+        meter
+            .u64_counter("ringback_submitted_total")
+            .with_description("Jobs accepted")
+            .build()
+            .add(2, &topic);
+        meter.u64_gauge("ringback_buffer_bytes").with_unit("By").build().record(9, &[]);
+        let lateness = meter
+            .f64_histogram("ringback_lateness_seconds")
+            .with_unit("s")
+            .with_boundaries(vec![0.01, 0.1])
+            .build();
+        lateness.record(0.05, &[]);
+
+        let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let expected = "\
+# TYPE ringback_buffer_bytes gauge
+ringback_buffer_bytes 9
+# TYPE ringback_lateness_seconds histogram
+ringback_lateness_seconds_bucket{le=\"0.01\"} 0
+ringback_lateness_seconds_bucket{le=\"0.1\"} 1
+ringback_lateness_seconds_bucket{le=\"+Inf\"} 1
+ringback_lateness_seconds_sum 0.05
+ringback_lateness_seconds_count 1
+# HELP ringback_submitted_total Jobs accepted
+# TYPE ringback_submitted_total counter
+ringback_submitted_total{topic=\"pay\"} 2
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_log_format_is_text_or_json() {
+        assert_eq!("json".parse(), Ok(LogFormat::Json));
+        assert_eq!("text".parse(), Ok(LogFormat::Text));
+        assert_eq!("xml".parse::<LogFormat>().unwrap_err().to_string(), "must be text or json");
+    }
+}

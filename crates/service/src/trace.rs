@@ -1,0 +1,219 @@
+//! The `traceparent` header of W3C Trace Context level 1, and how spans take it up.
+//!
+//! Header maps are none of its business: it turns text into a value and back.
+
+use std::fmt;
+use std::str::FromStr;
+
+use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState};
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use crate::telemetry::tracing_active;
+
+/// `00-` + 32 digits + `-` + 16 digits + `-` + 2 digits.
+const LENGTH: usize = 55;
+
+/// Which span of which trace something belongs to. Neither id is all zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceParent {
+    /// The trace.
+    pub trace_id: [u8; 16],
+    /// The span within it.
+    pub span_id: [u8; 8],
+    /// Whether the caller records this trace.
+    pub sampled: bool,
+}
+
+/// Why a text is no `traceparent`. The specification asks to go on as if there were none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceParentError {
+    /// The fields do not have their lengths, or something follows version 00.
+    #[error("a traceparent is 00-<32 digits>-<16 digits>-<2 digits>")]
+    Shape,
+    /// A digit is not one of `0123456789abcdef`.
+    #[error("a traceparent consists of lower-case hexadecimal digits")]
+    Digit,
+    /// Version ff is forbidden.
+    #[error("version ff of a traceparent is invalid")]
+    Version,
+    /// An id of zeros only means that there is none.
+    #[error("the ids of a traceparent cannot be all zeros")]
+    Zero,
+}
+
+impl TraceParent {
+    /// As the context of a remote parent, for a propagator or a link.
+    #[must_use]
+    pub fn context(&self) -> opentelemetry::Context {
+        opentelemetry::Context::new().with_remote_span_context(self.span_context())
+    }
+
+    /// As a remote span context without trace state.
+    #[must_use]
+    pub fn span_context(&self) -> SpanContext {
+        let flags = TraceFlags::default().with_sampled(self.sampled);
+        let (trace, span) = (TraceId::from_bytes(self.trace_id), SpanId::from_bytes(self.span_id));
+        SpanContext::new(trace, span, flags, true, TraceState::default())
+    }
+
+    /// Makes `span` a child of this one. It must not have been entered, nor asked for its own
+    /// context; without a trace exporter nothing happens.
+    pub fn adopt(&self, span: &tracing::Span) {
+        if tracing_active() {
+            // It fails only for spans that a filter left out, and those have no parent to miss.
+            span.set_parent(self.context()).ok();
+        }
+    }
+
+    /// Links `span` to this one: related, but not a part of it.
+    pub fn link(&self, span: &tracing::Span) {
+        if tracing_active() {
+            span.add_link(self.span_context());
+        }
+    }
+
+    /// The current span, where traces are exported and one is open. Asking settles the span's
+    /// parent: [`adopt`](Self::adopt) comes first.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        if !tracing_active() {
+            return None;
+        }
+        let context = tracing::Span::current().context();
+        let span = context.span();
+        let found = span.span_context();
+        found.is_valid().then(|| Self {
+            trace_id: found.trace_id().to_bytes(),
+            span_id: found.span_id().to_bytes(),
+            sampled: found.is_sampled(),
+        })
+    }
+}
+
+impl FromStr for TraceParent {
+    type Err = TraceParentError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bytes = text.as_bytes();
+        let dashes = [2, 35, 52].iter().all(|at| bytes.get(*at) == Some(&b'-'));
+        if bytes.len() < LENGTH || !dashes {
+            return Err(TraceParentError::Shape);
+        }
+        let [version]: [u8; 1] = digits(&bytes[..2])?;
+        // A later version may append fields, after a dash.
+        let whole = bytes.len() == LENGTH || (version != 0 && bytes[LENGTH] == b'-');
+        let [flags]: [u8; 1] = digits(&bytes[53..LENGTH])?;
+        let (trace_id, span_id) = (digits(&bytes[3..35])?, digits(&bytes[36..52])?);
+        if version == 0xff {
+            return Err(TraceParentError::Version);
+        }
+        if !whole {
+            return Err(TraceParentError::Shape);
+        }
+        if trace_id == [0; 16] || span_id == [0; 8] {
+            return Err(TraceParentError::Zero);
+        }
+        Ok(Self { trace_id, span_id, sampled: flags & 1 == 1 })
+    }
+}
+
+/// Version 00, whatever version was read; of the flags only `sampled` is passed on.
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (trace, span) = (u128::from_be_bytes(self.trace_id), u64::from_be_bytes(self.span_id));
+        write!(f, "00-{trace:032x}-{span:016x}-{:02x}", u8::from(self.sampled))
+    }
+}
+
+fn digits<const N: usize>(text: &[u8]) -> Result<[u8; N], TraceParentError> {
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Ok(bytes)
+}
+
+fn digit(text: u8) -> Result<u8, TraceParentError> {
+    match text {
+        b'0'..=b'9' => Ok(text - b'0'),
+        b'a'..=b'f' => Ok(text - b'a' + 10),
+        _ => Err(TraceParentError::Digit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXAMPLE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    fn error(text: &str) -> TraceParentError {
+        text.parse::<TraceParent>().unwrap_err()
+    }
+
+    #[test]
+    fn the_example_of_the_specification_survives_both_ways() {
+        let parent: TraceParent = EXAMPLE.parse().unwrap();
+        assert!(parent.sampled);
+        assert_eq!(parent.span_id, [0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31]);
+        assert_eq!(parent.to_string(), EXAMPLE);
+    }
+
+    #[test]
+    fn only_the_sampled_flag_is_read_and_passed_on() {
+        let text = EXAMPLE.replace("-01", "-fe");
+        let parent: TraceParent = text.parse().unwrap();
+        assert!(!parent.sampled);
+        assert!(parent.to_string().ends_with("-00"));
+    }
+
+    #[test]
+    fn upper_case_and_foreign_characters_are_refused() {
+        assert_eq!(error(&EXAMPLE.replace("af", "AF")), TraceParentError::Digit);
+        assert_eq!(error(&EXAMPLE.replace("af", "xy")), TraceParentError::Digit);
+        assert_eq!(error(&EXAMPLE.replace("af", "é")), TraceParentError::Digit);
+    }
+
+    #[test]
+    fn zero_ids_are_refused() {
+        assert_eq!(error("00-00000000000000000000000000000000-b7ad6b7169203331-01"), TraceParentError::Zero);
+        assert_eq!(error("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"), TraceParentError::Zero);
+    }
+
+    #[test]
+    fn wrong_lengths_are_refused() {
+        for text in [
+            "",
+            "00",
+            &EXAMPLE[..54],
+            &format!("{EXAMPLE}-00"),
+            &format!("{EXAMPLE} "),
+            &format!(" {EXAMPLE}"),
+        ] {
+            assert_eq!(error(text), TraceParentError::Shape, "{text}");
+        }
+    }
+
+    #[test]
+    fn later_versions_may_append_fields_and_version_ff_may_not_be() {
+        let later = EXAMPLE.replacen("00", "cc", 1);
+        assert_eq!(later.parse(), EXAMPLE.parse::<TraceParent>());
+        assert_eq!(format!("{later}-what-the-future").parse(), EXAMPLE.parse::<TraceParent>());
+        assert_eq!(error(&format!("{later}.what")), TraceParentError::Shape);
+        assert_eq!(error(&EXAMPLE.replacen("00", "ff", 1)), TraceParentError::Version);
+    }
+
+    #[test]
+    fn it_becomes_a_remote_context() {
+        let parent: TraceParent = EXAMPLE.parse().unwrap();
+        let context = parent.context();
+        let span = context.span();
+        assert!(span.span_context().is_remote() && span.span_context().is_sampled());
+        assert_eq!(span.span_context().trace_id().to_string(), "0af7651916cd43dd8448eb211c80319c");
+    }
+
+    #[test]
+    fn without_an_exporter_there_is_no_current_span() {
+        assert_eq!(TraceParent::current(), None);
+    }
+}
