@@ -9,6 +9,7 @@ mod lateness;
 mod lease;
 mod payload;
 mod redis;
+pub mod settings;
 mod shard;
 
 use std::collections::BTreeSet;
@@ -270,11 +271,21 @@ impl Store {
         }
     }
 
-    /// Whether the store answers.
+    /// [`Store::prepare`], and then what was found: kind and profile. Takes a clone, for
+    /// tasks that outlive the caller.
+    ///
+    /// # Errors
+    /// Those of [`Store::prepare`].
+    pub async fn prepared(self) -> Result<String, StoreError> {
+        self.prepare().await?;
+        Ok(format!("{}, {}", self.kind(), self.profile().name()))
+    }
+
+    /// Whether the store answers. Takes a clone, like [`Store::prepared`].
     ///
     /// # Errors
     /// Why it does not.
-    pub async fn ping(&self) -> Result<(), StoreError> {
+    pub async fn answers(self) -> Result<(), StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.ping().await,
         }

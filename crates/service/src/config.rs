@@ -59,6 +59,18 @@ impl Setting {
         Self { name, default, help, secret: false }
     }
 
+    /// A group of settings from a table of name, default and meaning.
+    #[must_use]
+    pub const fn table<const N: usize>(rows: [(&'static str, &'static str, &'static str); N]) -> [Self; N] {
+        let mut settings = [Self::new("", "", ""); N];
+        let mut i = 0;
+        while i < N {
+            settings[i] = Self::new(rows[i].0, rows[i].1, rows[i].2);
+            i += 1;
+        }
+        settings
+    }
+
     /// The same setting, its value hidden in `--print-config` and in mistakes.
     #[must_use]
     pub const fn secret(mut self) -> Self {
@@ -170,6 +182,19 @@ impl Lookup {
     pub fn list(&mut self, name: &str) -> Vec<String> {
         let text = self.text(name);
         text.split([',', ' ', '\t', '\n']).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// Reads a group of settings by a parser that is not known here. Its mistakes are recorded, and
+    /// `fallback` stands in so that the others are found too.
+    pub fn group<T>(
+        &mut self,
+        parse: impl FnOnce(&mut dyn FnMut(&'static str) -> String) -> Result<T, Vec<(&'static str, String)>>,
+        fallback: impl FnOnce() -> T,
+    ) -> T {
+        parse(&mut |name| self.text(name)).unwrap_or_else(|mistakes| {
+            mistakes.into_iter().for_each(|(name, why)| self.reject(name, why));
+            fallback()
+        })
     }
 
     /// Records that the value of `name` does not do, for instance beside another setting.

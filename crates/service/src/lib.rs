@@ -2,14 +2,16 @@
 //!
 //! A binary describes itself as a [`Service`] and hands over its work; nothing in here knows what
 //! that work is. In reading order: [`config`], [`settings`], [`shutdown`], [`tasks`], [`admin`],
-//! [`telemetry`], [`trace`], [`gather`], [`backoff`].
+//! [`telemetry`], [`trace`], [`gather`], [`backoff`], [`dependency`], [`random`].
 
 pub mod admin;
 pub mod backoff;
 pub mod config;
+pub mod dependency;
 mod flags;
 pub mod gather;
 mod process;
+pub mod random;
 pub mod settings;
 pub mod shutdown;
 pub mod tasks;

@@ -41,14 +41,14 @@ impl StoreError {
 
 impl From<redis::RedisError> for StoreError {
     fn from(error: redis::RedisError) -> Self {
-        use redis::ErrorKind::{AuthenticationFailed, Extension, Io, Parse, Server};
+        use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
         use redis::ServerErrorKind::{NoPerm, ResponseError};
-        match error.kind() {
-            Extension if error.code() == Some("OOM") => Self::Full,
-            // MISCONF (the disk is full), BUSY, NOREPLICAS and the like pass by themselves.
-            Extension => Self::Away(error),
-            Server(ResponseError | NoPerm) | AuthenticationFailed => Self::Refused(error),
-            Server(_) | Io | Parse => Self::Away(error),
+        match (error.kind(), error.code()) {
+            (Extension, Some("OOM")) => Self::Full,
+            (Server(ResponseError | NoPerm) | AuthenticationFailed, _)
+            | (Extension, Some("NOAUTH" | "WRONGPASS")) => Self::Refused(error),
+            // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and
+            // the like pass by themselves.
             _ => Self::Away(error),
         }
     }

@@ -48,6 +48,7 @@ pub struct Defaults<'a> {
 /// A 400 problem for what is no JSON object in UTF-8, 413 for a body over
 /// [`MAX_BODY`], 422 with all the fields that are wrong.
 pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem> {
+    let Defaults { now, make_id, trace } = defaults;
     let text = std::str::from_utf8(json).map_err(|e| Problem::unreadable(format!("not UTF-8: {e}")))?;
     let fields: Fields<'_> =
         serde_json::from_str(text).map_err(|e| Problem::unreadable(format!("not a JSON object: {e}")))?;
@@ -55,8 +56,8 @@ pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem>
     fields.check_names("", &KNOWN, &mut mistakes);
 
     let topic = topic(&fields, &mut mistakes);
-    let id = id(&fields, defaults.make_id, &mut mistakes);
-    let due = due(&fields, defaults.now, &mut mistakes);
+    let id = id(&fields, make_id, &mut mistakes);
+    let due = due(&fields, now, &mut mistakes);
     let callback = callback(&fields, &mut mistakes);
     let body = body(&fields, &mut mistakes)?;
     let headers = entries(&fields, "headers", Headers::parse, Headers::ALLOWED, &mut mistakes);
@@ -68,7 +69,7 @@ pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem>
         (Some(topic), Some(id), Some(callback)) if mistakes.is_empty() => Ok(NewJob {
             key: JobKey { topic, id },
             due,
-            delivery: Delivery { callback, body, headers, context, retry, timeout, trace: defaults.trace },
+            delivery: Delivery { callback, body, headers, context, retry, timeout, trace },
             content: content_hash(&fields),
         }),
         _ => Err(Problem::fields(mistakes.into_inner())),

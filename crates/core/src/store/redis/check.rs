@@ -36,15 +36,14 @@ pub(super) async fn servers(topology: &Topology) -> Result<Profile, StoreError> 
         Some(profile) => profile,
         None => profile.unwrap_or(Profile::Unknown),
     };
-    match profile {
-        Profile::Memory => {
-            tracing::warn!("the store keeps no append-only file: a restart loses accepted jobs")
-        }
-        Profile::Unknown => tracing::warn!("how the store keeps data is unknown: CONFIG is not allowed here"),
-        Profile::Everysec => {
-            tracing::warn!("appendfsync everysec: a crash can lose the last seconds of accepted jobs")
-        }
-        Profile::Disk => {}
+    let risk = match profile {
+        Profile::Memory => Some("it keeps no append-only file: a restart loses accepted jobs"),
+        Profile::Unknown => Some("how it keeps data is not known, since CONFIG is not allowed here"),
+        Profile::Everysec => Some("it syncs every second: a crash can lose the last accepted jobs"),
+        Profile::Disk => None,
+    };
+    if let Some(risk) = risk {
+        tracing::warn!(profile = profile.name(), "the store may lose jobs: {risk}");
     }
     compact_buckets(topology).await;
     Ok(profile)

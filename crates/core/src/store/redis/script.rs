@@ -45,7 +45,7 @@ impl Script {
 macro_rules! scripts {
     ($($(#[$doc:meta])* $name:ident: $file:literal, $prelude:expr;)*) => {
         $($(#[$doc])* pub(super) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::new($file, include_str!(concat!("lua/", $file, ".lua")), &$prelude));)*
+            LazyLock::new(|| Script::new($file, include_str!(concat!("lua/", $file, ".lua")), $prelude));)*
         /// All of them.
         #[cfg(test)]
         fn all() -> Vec<&'static Script> {
@@ -55,20 +55,20 @@ macro_rules! scripts {
 }
 
 scripts! {
-    SUBMIT: "submit", layout::prelude();
-    GET: "get", layout::prelude();
-    CANCEL: "cancel", layout::prelude();
-    PROMOTE: "promote", layout::prelude();
-    RESERVE: "reserve", layout::prelude();
-    RENEW: "renew", layout::prelude();
-    SETTLE: "settle", layout::prelude();
-    RECOVER: "recover", layout::prelude();
-    EXPIRE: "expire", layout::prelude();
-    CLAIM: "claim", layout::prelude();
-    YIELD: "yield", layout::prelude();
-    STATS: "stats", layout::prelude();
-    MEMBERS: "members", String::new();
-    INSTALL: "install", String::new();
+    SUBMIT: "submit", &layout::prelude();
+    GET: "get", &layout::prelude();
+    CANCEL: "cancel", &layout::prelude();
+    PROMOTE: "promote", &layout::prelude();
+    RESERVE: "reserve", &layout::prelude();
+    RENEW: "renew", &layout::prelude();
+    SETTLE: "settle", &layout::prelude();
+    RECOVER: "recover", &layout::prelude();
+    EXPIRE: "expire", &layout::prelude();
+    CLAIM: "claim", &layout::prelude();
+    YIELD: "yield", &layout::prelude();
+    STATS: "stats", &layout::prelude();
+    MEMBERS: "members", "";
+    INSTALL: "install", "";
 }
 
 /// A reply taken apart; each step says what it expected.

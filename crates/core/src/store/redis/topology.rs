@@ -27,8 +27,26 @@ pub(super) struct Topology {
 }
 
 enum Servers {
-    Single { client: Client, manager: ConnectionManager },
-    Cluster { client: ClusterClient, nodes: Vec<Client>, connection: OnceCell<ClusterConnection> },
+    Single(Box<Single>),
+    Cluster(Box<Cluster>),
+}
+
+struct Single {
+    client: Client,
+    manager: ConnectionManager,
+}
+
+struct Cluster {
+    client: ClusterClient,
+    nodes: Vec<Client>,
+    connection: OnceCell<ClusterConnection>,
+}
+
+impl Cluster {
+    /// The connection; made on the first call that finds a node.
+    async fn connection(&self) -> redis::RedisResult<ClusterConnection> {
+        self.connection.get_or_try_init(|| self.client.get_async_connection()).await.cloned()
+    }
 }
 
 impl Topology {
@@ -45,7 +63,7 @@ impl Topology {
                     .set_pipeline_buffer_size(PIPELINE);
                 let manager =
                     ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(unfit)?;
-                Servers::Single { client, manager }
+                Servers::Single(Box::new(Single { client, manager }))
             }
             Some(("redis-cluster", rest)) => {
                 let hosts: Vec<_> = rest.split(',').map(|host| format!("redis://{host}")).collect();
@@ -60,7 +78,7 @@ impl Topology {
                     .retries(3)
                     .build()
                     .map_err(unfit)?;
-                Servers::Cluster { client, nodes, connection: OnceCell::new() }
+                Servers::Cluster(Box::new(Cluster { client, nodes, connection: OnceCell::new() }))
             }
             Some(("redis-sentinel", _)) => {
                 return Err(StoreError::Unfit(
@@ -79,8 +97,8 @@ impl Topology {
     /// The kind's name in the API.
     pub(super) fn kind(&self) -> &'static str {
         match self.servers {
-            Servers::Single { .. } => "redis",
-            Servers::Cluster { .. } => "redis-cluster",
+            Servers::Single(_) => "redis",
+            Servers::Cluster(_) => "redis-cluster",
         }
     }
 
@@ -88,11 +106,8 @@ impl Topology {
     pub(super) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
         let answer = timeout(self.patience, async {
             match &self.servers {
-                Servers::Single { manager, .. } => manager.clone().req_packed_command(cmd).await,
-                Servers::Cluster { client, connection, .. } => {
-                    let connection = connection.get_or_try_init(|| client.get_async_connection()).await?;
-                    connection.clone().req_packed_command(cmd).await
-                }
+                Servers::Single(single) => single.manager.clone().req_packed_command(cmd).await,
+                Servers::Cluster(cluster) => cluster.connection().await?.req_packed_command(cmd).await,
             }
         });
         match answer.await {
@@ -107,13 +122,12 @@ impl Topology {
     /// The same command to every master, for looking at and setting their configuration.
     pub(super) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
         use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
-        let Servers::Cluster { client, connection, .. } = &self.servers else {
+        let Servers::Cluster(cluster) = &self.servers else {
             return Ok(vec![self.call(cmd).await?]);
         };
         let answer = timeout(self.patience, async {
-            let connection = connection.get_or_try_init(|| client.get_async_connection()).await?;
             let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-            connection.clone().route_command(cmd.clone(), all).await
+            cluster.connection().await?.route_command(cmd.clone(), all).await
         });
         match answer.await.map_err(|_| StoreError::Slow(self.patience))?? {
             Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
@@ -125,8 +139,8 @@ impl Topology {
     /// published messages reach them all.
     pub(super) async fn listen(&self, channel: &str) -> Result<PubSub, StoreError> {
         let clients = match &self.servers {
-            Servers::Single { client, .. } => std::slice::from_ref(client),
-            Servers::Cluster { nodes, .. } => nodes.as_slice(),
+            Servers::Single(single) => std::slice::from_ref(&single.client),
+            Servers::Cluster(cluster) => cluster.nodes.as_slice(),
         };
         let mut last = StoreError::Slow(CONNECT);
         for client in clients {

@@ -1,0 +1,78 @@
+//! Bells: what wakes a sleeping holder before its time. A ring that comes while nobody
+//! sleeps is kept.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ringback_core::store::{Shard, Wake, Wakes};
+use ringback_service::Shutdown;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// A bell per shard, and one for a change among the carriers.
+pub(crate) struct Bells {
+    shards: Vec<Bell>,
+    members: Notify,
+}
+
+#[derive(Default)]
+struct Bell {
+    earliest: Mutex<Option<Instant>>,
+    rung: Notify,
+}
+
+impl Bell {
+    fn ring(&self, at: Instant) {
+        let mut earliest = self.earliest.lock().unwrap_or_else(PoisonError::into_inner);
+        *earliest = Some(earliest.map_or(at, |known| known.min(at)));
+        self.rung.notify_one();
+    }
+}
+
+impl Bells {
+    pub(crate) fn new(shards: impl Iterator<Item = Shard>) -> Self {
+        Self { shards: shards.map(|_| Bell::default()).collect(), members: Notify::new() }
+    }
+
+    /// Waits for the shard's bell; returns the moment it was rung for.
+    pub(crate) async fn rung(&self, shard: Shard) -> Instant {
+        let bell = &self.shards[usize::from(shard.number())];
+        loop {
+            bell.rung.notified().await;
+            if let Some(at) = bell.earliest.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return at;
+            }
+        }
+    }
+
+    /// Waits for a change among the carriers.
+    pub(crate) async fn members_changed(&self) {
+        self.members.notified().await;
+    }
+
+    /// Turns wake-ups into rings until the shutdown. A new subscription rings them all,
+    /// since anything may have been missed before it.
+    pub(crate) async fn listen(self: std::sync::Arc<Self>, mut wakes: Wakes, shutdown: Shutdown) {
+        loop {
+            let wake = tokio::select! {
+                wake = wakes.next() => wake,
+                () = shutdown.stopping() => return,
+            };
+            match wake {
+                Wake::Subscribed => {
+                    self.shards.iter().for_each(|bell| bell.ring(Instant::now()));
+                    self.members.notify_one();
+                }
+                Wake::Due(shard, after) => self.ring(shard, after),
+                Wake::Members => self.members.notify_one(),
+                Wake::Ready(_) => {}
+            }
+        }
+    }
+
+    fn ring(&self, shard: Shard, after: Duration) {
+        if let Some(bell) = self.shards.get(usize::from(shard.number())) {
+            bell.ring(Instant::now() + after);
+        }
+    }
+}

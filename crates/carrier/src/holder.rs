@@ -1,0 +1,111 @@
+//! One held shard: promote, recover and expire as each is due, sleep in between, and stop
+//! at once when the shard has changed hands.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_core::store::{Epoch, Pass, Shard, Store, StoreError};
+use ringback_service::backoff::Backoff;
+use ringback_service::random;
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{debug, info, warn};
+
+use crate::bells::Bells;
+use crate::metrics::Metrics;
+use crate::pace::{self, Next, Waits};
+
+/// At most so many jobs a pass: a script of this size takes a few milliseconds.
+const LIMIT: u32 = 500;
+
+/// What a holder works with.
+pub(crate) struct Holder {
+    pub(crate) store: Store,
+    pub(crate) bells: Arc<Bells>,
+    pub(crate) metrics: Metrics,
+    pub(crate) shard: Shard,
+    pub(crate) epoch: Epoch,
+}
+
+impl Holder {
+    /// Works until the shard has changed hands. Dropping it in between is safe.
+    pub(crate) async fn run(&self) {
+        let mut backoff = Backoff::new(random::generator());
+        let mut away = false;
+        // Whatever happened before is found by a full look.
+        let mut next = Next::Promote;
+        loop {
+            let started = Instant::now();
+            match self.pass(next).await {
+                Ok(Pass::Fenced) => {
+                    self.metrics.fenced.add(1, &[]);
+                    info!(shard = self.shard.number(), "another carrier has taken the shard");
+                    return;
+                }
+                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead }) => {
+                    self.metrics.pass.record(started.elapsed().as_secs_f64(), &[]);
+                    self.count(next, moved, other);
+                    if std::mem::take(&mut away) {
+                        info!(shard = self.shard.number(), "the store answers again");
+                    }
+                    backoff.reset();
+                    let waits = Waits { due: next_due, lease: next_lease, dead: next_dead };
+                    next = pace::next(waits, Some(next));
+                    if let Next::Sleep(wait) = next {
+                        self.sleep(wait).await;
+                        next = Next::Promote;
+                    }
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut away, true) {
+                        warn!(
+                            shard = self.shard.number(),
+                            error = crate::cause(&error),
+                            "a pass failed; trying again"
+                        );
+                    }
+                    sleep(backoff.next()).await;
+                    next = Next::Promote;
+                }
+            }
+        }
+    }
+
+    async fn pass(&self, what: Next) -> Result<Pass, StoreError> {
+        let (shard, epoch) = (self.shard, &self.epoch);
+        match what {
+            Next::Promote | Next::Sleep(_) => self.store.promote(shard, epoch, LIMIT, pace::FLOOR).await,
+            Next::Recover => self.store.recover(shard, epoch, LIMIT, pace::FLOOR).await,
+            Next::Expire => self.store.expire(shard, epoch, LIMIT, pace::FLOOR).await,
+        }
+    }
+
+    fn count(&self, what: Next, moved: u32, other: u32) {
+        if moved == 0 && other == 0 {
+            return;
+        }
+        debug!(shard = self.shard.number(), ?what, moved, other, "moved jobs");
+        let (moved, other) = (u64::from(moved), u64::from(other));
+        match what {
+            Next::Promote | Next::Sleep(_) => {
+                self.metrics.promoted.add(moved, &[]);
+                self.metrics.stale.add(other, &[]);
+            }
+            Next::Recover => {
+                self.metrics.recovered.add(moved, &[]);
+                self.metrics.lost.add(other, &[]);
+            }
+            Next::Expire => self.metrics.expired.add(moved, &[]),
+        }
+    }
+
+    /// Sleeps, unless a bell names an earlier moment.
+    async fn sleep(&self, wait: Duration) {
+        let mut until = Instant::now() + wait;
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => return,
+                at = self.bells.rung(self.shard) => until = until.min(at),
+            }
+        }
+    }
+}

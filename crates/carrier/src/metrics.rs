@@ -1,0 +1,57 @@
+//! What a carrier counts. Names appear on `/metrics` as they stand here.
+
+use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
+
+/// The carrier's instruments.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    /// Jobs moved from delayed to ready.
+    pub(crate) promoted: Counter<u64>,
+    /// Index entries dropped because their job had moved on.
+    pub(crate) stale: Counter<u64>,
+    /// Leases that ran out and whose jobs are ready again.
+    pub(crate) recovered: Counter<u64>,
+    /// Jobs buried because too many leases in a row ran out.
+    pub(crate) lost: Counter<u64>,
+    /// Dead jobs removed after their retention.
+    pub(crate) expired: Counter<u64>,
+    /// Passes refused because another carrier had taken the shard.
+    pub(crate) fenced: Counter<u64>,
+    /// How long a pass took.
+    pub(crate) pass: Histogram<f64>,
+    /// How many shards are held.
+    pub(crate) shards: Gauge<u64>,
+}
+
+impl Metrics {
+    pub(crate) fn new(meter: &Meter) -> Self {
+        let counter = |name, about| meter.u64_counter(name).with_description(about).build();
+        let seconds = vec![0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0];
+        Self {
+            promoted: counter("ringback_carrier_promoted_jobs_total", "Jobs moved from delayed to ready"),
+            stale: counter("ringback_carrier_stale_entries_total", "Index entries whose job had moved on"),
+            recovered: counter(
+                "ringback_carrier_recovered_jobs_total",
+                "Jobs ready again after a lease ran out",
+            ),
+            lost: counter(
+                "ringback_carrier_lost_jobs_total",
+                "Jobs dead after too many leases ran out in a row",
+            ),
+            expired: counter(
+                "ringback_carrier_expired_jobs_total",
+                "Dead jobs removed after their retention",
+            ),
+            fenced: counter(
+                "ringback_carrier_fenced_total",
+                "Passes refused because the shard had changed hands",
+            ),
+            pass: meter
+                .f64_histogram("ringback_carrier_pass_seconds")
+                .with_description("How long a pass over a shard took")
+                .with_boundaries(seconds)
+                .build(),
+            shards: meter.u64_gauge("ringback_carrier_shards").with_description("Shards held here").build(),
+        }
+    }
+}

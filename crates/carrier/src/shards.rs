@@ -1,0 +1,207 @@
+//! Which shards are held here. Every carrier sends one heartbeat and learns who else is
+//! alive; from that list alone each knows which shards are its own. A shard is taken by
+//! raising its epoch, which fences whoever held it: so two carriers that disagree for a
+//! moment do no harm, and nobody has to wait for a lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use ringback_core::store::{Epoch, Members, Shard, Store, StoreError};
+use ringback_service::backoff::Backoff;
+use ringback_service::{Context, random};
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use crate::bells::Bells;
+use crate::holder::Holder;
+use crate::metrics::Metrics;
+
+/// A little after another carrier's time is over, so that the store agrees that it is.
+const AFTER: Duration = Duration::from_millis(2);
+/// How long the farewell may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The shards of this carrier.
+pub(crate) struct Shards {
+    store: Store,
+    bells: Arc<Bells>,
+    metrics: Metrics,
+    context: Context,
+    name: String,
+    ttl: Duration,
+    held: HashMap<Shard, (Epoch, AbortHandle)>,
+    holders: JoinSet<Shard>,
+    ids: HashMap<Id, Shard>,
+}
+
+impl Shards {
+    pub(crate) fn new(
+        store: Store,
+        bells: Arc<Bells>,
+        ttl: Duration,
+        metrics: Metrics,
+        context: Context,
+    ) -> Self {
+        let name = format!("{:016x}", random::generator().random::<u64>());
+        let (held, holders, ids) = (HashMap::new(), JoinSet::new(), HashMap::new());
+        Self { store, bells, metrics, context, name, ttl, held, holders, ids }
+    }
+
+    /// Holds what is to be held until the shutdown, then hands everything over.
+    pub(crate) async fn run(mut self) -> anyhow::Result<()> {
+        let mut backoff = Backoff::new(random::generator());
+        let mut away = false;
+        while !self.context.shutdown.is_stopping() {
+            let wait = match self.heartbeat().await {
+                Ok(members) => {
+                    if std::mem::take(&mut away) {
+                        info!(carrier = self.name, "heartbeats reach the store again");
+                    }
+                    backoff.reset();
+                    let next = members.next_change.map_or(Duration::MAX, |change| change + AFTER);
+                    next.min(self.ttl / 3)
+                }
+                Err(error) => {
+                    let known = matches!(error, StoreError::Unprepared);
+                    if !known && !std::mem::replace(&mut away, true) {
+                        warn!(
+                            carrier = self.name,
+                            error = crate::cause(&error),
+                            "no heartbeat; trying again"
+                        );
+                    }
+                    backoff.next()
+                }
+            };
+            self.rest(wait).await?;
+        }
+        self.farewell().await;
+        Ok(())
+    }
+
+    /// Tells the others that this carrier lives, and holds its share.
+    async fn heartbeat(&mut self) -> Result<Members, StoreError> {
+        let members = self.store.members(&self.name, self.ttl).await?;
+        let mine = share(&members.carriers, &self.name, self.store.shards());
+        let extra: Vec<_> = self.held.keys().copied().filter(|shard| !mine.contains(shard)).collect();
+        for shard in extra {
+            self.release(shard).await;
+        }
+        for shard in mine {
+            if !self.held.contains_key(&shard) {
+                self.claim(shard).await?;
+            }
+        }
+        self.metrics.shards.record(self.held.len() as u64, &[]);
+        let detail = format!(
+            "{} of {} shards, {} carriers",
+            self.held.len(),
+            self.store.shards().count(),
+            members.carriers.len()
+        );
+        self.context.health.set("shards", true, detail);
+        Ok(members)
+    }
+
+    async fn claim(&mut self, shard: Shard) -> Result<(), StoreError> {
+        let epoch = self.store.claim(shard, &self.name).await?;
+        info!(carrier = self.name, shard = shard.number(), "holds the shard");
+        let holder = Holder {
+            store: self.store.clone(),
+            bells: Arc::clone(&self.bells),
+            metrics: self.metrics.clone(),
+            shard,
+            epoch: epoch.clone(),
+        };
+        let handle = self.holders.spawn(async move {
+            holder.run().await;
+            shard
+        });
+        self.ids.insert(handle.id(), shard);
+        self.held.insert(shard, (epoch, handle));
+        Ok(())
+    }
+
+    /// Stops working on a shard and gives it back. If that fails, whoever claims it next
+    /// fences this carrier anyway.
+    async fn release(&mut self, shard: Shard) {
+        let Some((epoch, handle)) = self.held.remove(&shard) else { return };
+        handle.abort();
+        info!(carrier = self.name, shard = shard.number(), "gives the shard back");
+        let _ = self.store.give_back(shard, &epoch).await;
+    }
+
+    /// Waits for the next heartbeat's time, or for a reason to send it earlier.
+    async fn rest(&mut self, wait: Duration) -> anyhow::Result<()> {
+        let shutdown = self.context.shutdown.clone();
+        tokio::select! {
+            () = sleep(wait) => Ok(()),
+            () = self.bells.members_changed() => Ok(()),
+            () = shutdown.stopping() => Ok(()),
+            Some(ended) = self.holders.join_next_with_id() => match ended {
+                Ok((id, shard)) => {
+                    // Fenced: the list of carriers tells whose it is now.
+                    self.ids.remove(&id);
+                    self.forget(shard, id);
+                    Ok(())
+                }
+                Err(error) if error.is_cancelled() => {
+                    self.ids.remove(&error.id());
+                    Ok(())
+                }
+                Err(error) => Err(anyhow::Error::new(error).context("a shard's holder died")),
+            },
+        }
+    }
+
+    /// Forgets a holder that has ended, unless the shard is held anew already.
+    fn forget(&mut self, shard: Shard, id: Id) {
+        if self.held.get(&shard).is_some_and(|(_, handle)| handle.id() == id) {
+            self.held.remove(&shard);
+        }
+    }
+
+    async fn farewell(&mut self) {
+        let goodbye = async {
+            for shard in self.held.keys().copied().collect::<Vec<_>>() {
+                self.release(shard).await;
+            }
+            self.store.members(&self.name, Duration::ZERO).await
+        };
+        match timeout(FAREWELL, goodbye).await {
+            Ok(Ok(_)) => info!("handed all shards over"),
+            _ => info!("left without a farewell; the shards are taken over after the lock's time"),
+        }
+    }
+}
+
+/// The shards that are `me`'s when the live carriers are these: every carrier sorts the
+/// same names and deals the shards out in turn.
+fn share(carriers: &[String], me: &str, shards: impl Iterator<Item = Shard>) -> Vec<Shard> {
+    let mut names: Vec<&str> = carriers.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    let Some(place) = names.iter().position(|name| *name == me) else { return Vec::new() };
+    shards.skip(place).step_by(names.len()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringback_core::store::Options;
+
+    #[test]
+    fn every_shard_is_dealt_to_exactly_one_carrier_and_the_shares_differ_by_one_at_most() {
+        let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
+        let names = ["c", "a", "b"].map(str::to_owned);
+        let shares = names.each_ref().map(|me| share(&names, me, store.shards()));
+        let mut all: Vec<_> = shares.iter().flatten().copied().collect();
+        all.sort_unstable();
+        assert_eq!(all, store.shards().collect::<Vec<_>>());
+        let sizes = shares.map(|s| s.len());
+        assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{sizes:?}");
+        assert!(share(&names, "stranger", store.shards()).is_empty());
+    }
+}

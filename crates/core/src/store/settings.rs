@@ -1,0 +1,132 @@
+//! The settings that describe a store, the same for every process that uses it: names,
+//! defaults and how they are read. Where the values come from is not known here.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use super::{MAX_SHARDS, Options};
+use crate::wire::parse_duration;
+
+/// Name, default and meaning of each setting.
+pub const NAMES: [(&str, &str, &str); 6] = [
+    (
+        "STORE",
+        "redis://127.0.0.1:6379",
+        "where jobs are kept: redis://, rediss://, or redis-cluster://a:1,b:2,c:3",
+    ),
+    ("PREFIX", "ringback", "before every key, [A-Za-z0-9._-]{1,32}: several installations on one Redis"),
+    ("SHARDS", "8", "1 to 256, fixed at the first start; another number later is refused"),
+    ("KEEP_DONE", "1h", "how long done and cancelled jobs are remembered, at least 1m"),
+    ("KEEP_DONE_MIB", "256", "how many MiB these memories may take in all, at least 1"),
+    ("KEEP_DEAD", "30d", "how long dead jobs are kept, at least 1m"),
+];
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Options {
+    /// Reads all settings by name, and finds all mistakes at once.
+    ///
+    /// # Errors
+    /// The name and what is wrong with it, for each wrong setting.
+    pub fn parse(
+        mut get: impl FnMut(&'static str) -> String,
+        patience: Duration,
+    ) -> Result<Self, Vec<(&'static str, String)>> {
+        let mut mistakes = Vec::new();
+        let mut read = |name, parse: &dyn Fn(&str) -> Result<Value, String>| match parse(&get(name)) {
+            Ok(value) => Some(value),
+            Err(why) => {
+                mistakes.push((name, why));
+                None
+            }
+        };
+        let url = read("STORE", &|text| Ok(Value::Text(text.to_owned())));
+        let prefix = read("PREFIX", &prefix);
+        let shards = read("SHARDS", &|text| number(text, 1, MAX_SHARDS.into()));
+        let keep_done = read("KEEP_DONE", &at_least_a_minute);
+        let keep_done_mib = read("KEEP_DONE_MIB", &|text| number(text, 1, 1024 * 1024));
+        let keep_dead = read("KEEP_DEAD", &at_least_a_minute);
+        match (url, prefix, shards, keep_done, keep_done_mib, keep_dead) {
+            (
+                Some(Value::Text(url)),
+                Some(Value::Text(prefix)),
+                Some(Value::Number(shards)),
+                Some(Value::Time(keep_done)),
+                Some(Value::Number(keep_done_mib)),
+                Some(Value::Time(keep_dead)),
+            ) => Ok(Self {
+                url,
+                prefix,
+                shards: u16::try_from(shards).unwrap_or(MAX_SHARDS),
+                keep_done,
+                keep_done_mib,
+                keep_dead,
+                patience,
+            }),
+            _ => Err(mistakes),
+        }
+    }
+
+    /// The defaults.
+    pub fn default_with(patience: Duration) -> Self {
+        let default =
+            |name| NAMES.into_iter().find(|n| n.0 == name).map_or_else(String::new, |n| n.1.to_owned());
+        Self::parse(default, patience).expect("the defaults are valid")
+    }
+}
+
+enum Value {
+    Text(String),
+    Number(u32),
+    Time(Duration),
+}
+
+fn prefix(text: &str) -> Result<Value, String> {
+    let inside = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    if inside && (1..=32).contains(&text.len()) {
+        Ok(Value::Text(text.to_owned()))
+    } else {
+        Err(not(text, "1 to 32 of A-Z a-z 0-9 . _ -"))
+    }
+}
+
+fn number(text: &str, least: u32, most: u32) -> Result<Value, String> {
+    let number = text.parse().ok().filter(|n| (least..=most).contains(n));
+    number.map(Value::Number).ok_or_else(|| not(text, format!("a number from {least} to {most}")))
+}
+
+fn at_least_a_minute(text: &str) -> Result<Value, String> {
+    let time = parse_duration(text).ok().filter(|t| *t >= MINUTE);
+    time.map(Value::Time).ok_or_else(|| not(text, "a duration of at least 1m, such as 1h or 30d"))
+}
+
+fn not(text: &str, allowed: impl Display) -> String {
+    format!("{text:?} is not {allowed}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_table() {
+        let options = Options::default_with(Duration::from_secs(1));
+        assert_eq!((options.prefix.as_str(), options.shards), ("ringback", 8));
+        assert_eq!(options.keep_dead, Duration::from_secs(30 * 86_400));
+    }
+
+    #[test]
+    fn all_mistakes_are_found_at_once() {
+        let wrong = |name| match name {
+            "PREFIX" => "a b".to_owned(),
+            "SHARDS" => "0".to_owned(),
+            "KEEP_DONE" => "10s".to_owned(),
+            "KEEP_DONE_MIB" => "-1".to_owned(),
+            "KEEP_DEAD" => "x".to_owned(),
+            _ => String::new(),
+        };
+        let mistakes = Options::parse(wrong, MINUTE).unwrap_err();
+        let names: Vec<_> = mistakes.iter().map(|m| m.0).collect();
+        assert_eq!(names, ["PREFIX", "SHARDS", "KEEP_DONE", "KEEP_DONE_MIB", "KEEP_DEAD"]);
+    }
+}
