@@ -1,1 +1,16 @@
-//! tests
+//! End-to-end tests: real processes, a private redis-server each, receivers on loopback.
+//!
+//! Build the binaries first (`cargo build --bins`, or `make test`, which does).
+
+mod sample;
+
+mod bad_input;
+mod batch;
+mod cancel;
+mod crash;
+mod deploy;
+mod lifecycle;
+mod outage;
+mod retry;
+mod shutdown;
+mod testkit;

@@ -192,8 +192,8 @@ mod tests {
     use super::*;
     use ringback_core::store::Options;
 
-    #[test]
-    fn every_shard_is_dealt_to_exactly_one_carrier_and_the_shares_differ_by_one_at_most() {
+    #[tokio::test]
+    async fn every_shard_is_dealt_to_exactly_one_carrier_and_the_shares_differ_by_one_at_most() {
         let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
         let names = ["c", "a", "b"].map(str::to_owned);
         let shares = names.each_ref().map(|me| share(&names, me, store.shards()));

@@ -1,0 +1,114 @@
+//! The one HTTP client: no redirects, no proxies, no retries of its own, no decompression,
+//! no cookies. It reads an answer's head and at most 64 KiB of its body.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use reqwest::redirect::Policy;
+use reqwest::{Client, retry};
+
+/// Of an answer's body, no more is read. What follows is cut off with the connection.
+const MAX_ANSWER: usize = 64 * 1024;
+/// Idle connections are closed before common servers close them (Node.js after 5 s), so
+/// that a job does not run into a connection that is just going away.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// What is sent.
+pub(crate) struct Call {
+    pub(crate) url: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// What came back: a complete head, and a body read to its end or to 64 KiB.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+}
+
+/// Why nothing, or no whole answer, came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallError {
+    /// Not within the deadline.
+    Timeout,
+    /// No connection: refused, unreachable, name unknown, or TLS failed.
+    Connect,
+    /// The head came, the body broke off.
+    Body,
+    /// The connection broke, or what came is no HTTP.
+    Broken,
+    /// This machine has run out of something (file descriptors, ports, memory), so that
+    /// nothing was sent.
+    Local,
+}
+
+impl CallError {
+    /// The word used in the API and the log.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Connect => "connect",
+            Self::Body => "body",
+            Self::Broken => "broken",
+            Self::Local => "local",
+        }
+    }
+}
+
+/// Makes the client; at most `idle` connections per host are kept open.
+pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
+    Client::builder()
+        .redirect(Policy::none())
+        .no_proxy()
+        .retry(retry::never())
+        .referer(false)
+        .tcp_nodelay(true)
+        .pool_max_idle_per_host(idle)
+        .pool_idle_timeout(IDLE)
+        .build()
+}
+
+/// One POST, from the name look-up to the last byte that is read. The caller bounds it.
+pub(crate) async fn post(client: &Client, call: Call) -> Result<Answer, CallError> {
+    let request = client.post(&call.url).headers(call.headers).body(call.body);
+    let mut response = request.send().await.map_err(|e| classify(&e))?;
+    let mut read = 0;
+    while read < MAX_ANSWER {
+        match response.chunk().await {
+            Ok(Some(chunk)) => read += chunk.len(),
+            Ok(None) => break,
+            Err(_) => return Err(CallError::Body),
+        }
+    }
+    Ok(Answer { status: response.status(), headers: std::mem::take(response.headers_mut()) })
+}
+
+fn classify(error: &reqwest::Error) -> CallError {
+    if is_local(error) {
+        CallError::Local
+    } else if error.is_timeout() {
+        CallError::Timeout
+    } else if error.is_connect() {
+        CallError::Connect
+    } else {
+        CallError::Broken
+    }
+}
+
+/// Whether the cause is a lack of something on this machine.
+fn is_local(error: &reqwest::Error) -> bool {
+    // ENOMEM, ENFILE, EMFILE, EADDRNOTAVAIL, ENOBUFS on Linux.
+    const LACKING: [i32; 5] = [12, 23, 24, 99, 105];
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let code = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        if code.is_some_and(|code| LACKING.contains(&code)) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

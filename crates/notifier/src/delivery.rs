@@ -1,0 +1,208 @@
+//! One attempt: POST, judge, settle. Bounded by the job's deadline and by the lease, which
+//! is renewed for long calls.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use reqwest::Client;
+use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::job::DEFAULT_TIMEOUT;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::retry::RetryPolicy;
+use ringback_core::store::{Lease, Renewed, Store};
+use ringback_service::{Shutdown, TraceParent, random};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tracing::{Instrument as _, debug, info_span, warn};
+
+use crate::client::{self, Answer, Call, CallError};
+use crate::metrics::{Counted, Metrics};
+use crate::request;
+use crate::settler::Settler;
+use crate::verdict::{Verdict, verdict};
+
+/// Calls no longer than this need no renewal: their lease covers them from the start.
+const LONGEST_STRETCH: Duration = Duration::from_secs(15);
+
+/// What every attempt needs.
+pub(crate) struct Courier {
+    pub(crate) client: Client,
+    pub(crate) store: Store,
+    pub(crate) settler: Settler,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) margin: Duration,
+    pub(crate) metrics: Metrics,
+    pub(crate) shutdown: Shutdown,
+}
+
+/// How an attempt ended.
+enum Ended {
+    /// With an answer, or with the lack of one.
+    Answered(Result<Answer, CallError>),
+    /// The lease ran out under it: another notifier has the job by now.
+    LeaseLost,
+    /// The shutdown's grace is over.
+    CutOff,
+}
+
+impl Courier {
+    /// Hands one job over and settles it.
+    pub(crate) async fn deliver(self: Arc<Self>, mut lease: Lease) {
+        let span = info_span!("deliver", job.topic = %lease.key.topic, job.id = %lease.key.id, attempt = lease.attempt);
+        let mut rng = fork_generator();
+        if let Some(trace) = stored(&lease) {
+            trace.adopt(&span);
+        }
+        async {
+            let trace = TraceParent::current().unwrap_or_else(|| own_trace(&lease, &mut rng));
+            let started = Instant::now();
+            let call = request::build(&lease, lease.clock().at(started), trace);
+            let late = lease.clock().since(lease.due, started);
+            self.metrics.lateness.record(late.as_secs_f64(), &[]);
+            let ended = self.attempt(&mut lease, call).await;
+            let took = started.elapsed();
+            self.metrics.attempt.record(took.as_secs_f64(), &[]);
+            let outcome = match &ended {
+                Ended::Answered(answer) => self.outcome(&lease, answer, started, took, &mut rng),
+                Ended::CutOff => Some(Outcome::Release { after: Duration::ZERO }),
+                Ended::LeaseLost => None,
+            };
+            self.report(&lease, &ended, outcome.as_ref(), took, late);
+            if let Some(outcome) = outcome {
+                self.settler.settle(lease, outcome, late).await;
+            }
+        }
+        .instrument(span)
+        .await;
+    }
+
+    async fn attempt(&self, lease: &mut Lease, call: Call) -> Ended {
+        let deadline = lease.delivery.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let post = async {
+            let answer = timeout(deadline, client::post(&self.client, call)).await;
+            answer.unwrap_or(Err(CallError::Timeout))
+        };
+        tokio::select! {
+            answer = post => Ended::Answered(answer),
+            () = self.hold(lease, deadline) => Ended::LeaseLost,
+            () = self.cut_off() => Ended::CutOff,
+        }
+    }
+
+    /// Keeps the lease for a call that may take `deadline`; returns when it is lost.
+    async fn hold(&self, lease: &mut Lease, deadline: Duration) {
+        if deadline <= LONGEST_STRETCH {
+            return sleep_until(lease.deadline()).await;
+        }
+        let by = LONGEST_STRETCH + self.margin;
+        loop {
+            sleep(by / 2).await;
+            loop {
+                match self.store.renew(lease, by).await {
+                    Ok(Renewed::Extended) => break,
+                    Ok(Renewed::Stale) => return,
+                    Err(_) if Instant::now() >= lease.deadline() => return,
+                    Err(_) => sleep(Duration::from_millis(200)).await,
+                }
+            }
+        }
+    }
+
+    /// Returns a little before the grace is over, so that a release still gets through.
+    async fn cut_off(&self) {
+        self.shutdown.stopping().await;
+        let grace = self.shutdown.grace();
+        let reserve = (grace / 4).min(Duration::from_secs(1));
+        match self.shutdown.deadline() {
+            Some(deadline) => sleep_until(deadline - reserve).await,
+            None => sleep(grace - reserve).await,
+        }
+    }
+
+    fn outcome(
+        &self,
+        lease: &Lease,
+        answer: &Result<Answer, CallError>,
+        started: Instant,
+        took: Duration,
+        rng: &mut StdRng,
+    ) -> Option<Outcome> {
+        let last = || LastAttempt {
+            at: lease.clock().at(started),
+            status: answer.as_ref().ok().map(|a| a.status.as_u16()),
+            error: answer.as_ref().err().map(|e| e.name().to_owned()),
+            duration: took,
+        };
+        let policy = lease.delivery.retry.as_ref().unwrap_or(&self.retry);
+        Some(match verdict(answer, SystemClock.now()) {
+            Verdict::Complete => Outcome::Complete,
+            Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
+            Verdict::Release(after) => Outcome::Release { after },
+            Verdict::Failed { retry_after } => match policy.delay(lease.failures + 1, retry_after, rng) {
+                Some(after) => Outcome::Retry { after, last: last() },
+                None => Outcome::Bury { reason: Reason::Exhausted, last: last() },
+            },
+        })
+    }
+
+    /// One event and one count per attempt.
+    fn report(
+        &self,
+        lease: &Lease,
+        ended: &Ended,
+        outcome: Option<&Outcome>,
+        took: Duration,
+        late: Duration,
+    ) {
+        let counted = match outcome {
+            Some(Outcome::Complete) => Counted::Complete,
+            Some(Outcome::Retry { .. }) => Counted::Retry,
+            Some(Outcome::Bury { .. }) => Counted::Bury,
+            Some(Outcome::Release { .. }) => Counted::Release,
+            None => Counted::LeaseLost,
+        };
+        self.metrics.count(counted);
+        let (status, error) = match ended {
+            Ended::Answered(Ok(answer)) => (Some(answer.status.as_u16()), None),
+            Ended::Answered(Err(error)) => (None, Some(error.name())),
+            Ended::LeaseLost => (None, Some("lease lost")),
+            Ended::CutOff => (None, Some("shutdown")),
+        };
+        let destination = lease.delivery.callback.origin();
+        let (duration_ms, lateness_ms) = (took.as_secs_f64() * 1000.0, late.as_secs_f64() * 1000.0);
+        let (topic, id, attempt) = (&lease.key.topic, &lease.key.id, lease.attempt);
+        if counted == Counted::Complete {
+            debug!(job.topic = %topic, job.id = %id, attempt, destination, status, duration_ms, lateness_ms, "handed over");
+        } else {
+            let next = counted.name();
+            warn!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "the attempt failed");
+        }
+    }
+}
+
+/// A generator of this attempt's own: seeded by the thread's, which the operating system
+/// seeds once.
+fn fork_generator() -> StdRng {
+    thread_local! {
+        static SEEDS: RefCell<StdRng> = RefCell::new(random::generator());
+    }
+    StdRng::seed_from_u64(SEEDS.with_borrow_mut(|seeds| seeds.random()))
+}
+
+/// The trace that the job was submitted in.
+fn stored(lease: &Lease) -> Option<TraceParent> {
+    let trace = lease.delivery.trace?;
+    Some(TraceParent { trace_id: trace.trace_id, span_id: trace.parent_id, sampled: trace.flags & 1 == 1 })
+}
+
+/// What goes out while nothing is recorded here: the job's trace, and a new span of it.
+fn own_trace(lease: &Lease, rng: &mut StdRng) -> TraceParent {
+    let known = stored(lease);
+    TraceParent {
+        trace_id: known.map_or_else(|| request::trace_id(lease), |t| t.trace_id),
+        span_id: rng.random::<u64>().max(1).to_be_bytes(),
+        sampled: known.is_some_and(|t| t.sampled),
+    }
+}

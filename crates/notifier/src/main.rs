@@ -1,0 +1,17 @@
+//! The notifier's process.
+
+use std::process::ExitCode;
+
+use ringback_notifier::{Config, run};
+use ringback_service::Service;
+
+fn main() -> ExitCode {
+    let service = Service {
+        name: "ringback-notifier",
+        about: "POSTs ready jobs to their callback URLs and settles the outcome",
+        version: env!("CARGO_PKG_VERSION"),
+        settings: Config::SETTINGS,
+        load: Config::load,
+    };
+    service.main(run)
+}

@@ -1,0 +1,70 @@
+//! The headers of one attempt.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ringback_core::clock::Timestamp;
+use ringback_core::store::Lease;
+use ringback_service::TraceParent;
+
+use crate::client::Call;
+
+const AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
+
+/// Builds the call for a lease. `now` is the store's time; `trace` goes out as it is.
+pub(crate) fn build(lease: &Lease, now: Timestamp, trace: TraceParent) -> Call {
+    let delivery = &lease.delivery;
+    let own = delivery.headers.entries();
+    let context = delivery.context.entries();
+    let mut headers = HeaderMap::with_capacity(10 + own.len() + context.len());
+    let mut put =
+        |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
+    put(CONTENT_TYPE.as_str(), delivery.body.content_type());
+    put(USER_AGENT.as_str(), AGENT);
+    put("webhook-id", &webhook_id(lease));
+    put("webhook-timestamp", &(now.as_millis() / 1000).to_string());
+    put("ringback-topic", lease.key.topic.as_str());
+    put("ringback-job-id", lease.key.id.as_str());
+    put("ringback-attempt", &lease.attempt.to_string());
+    put("ringback-due-at", &lease.due.to_string());
+    put("traceparent", &trace.to_string());
+    for (key, value) in context {
+        named(&mut headers, &format!("ringback-context-{key}"), value);
+    }
+    for (name, value) in own {
+        named(&mut headers, name, value);
+    }
+    Call { url: delivery.callback.to_string(), headers, body: delivery.body.bytes.clone() }
+}
+
+fn named(headers: &mut HeaderMap, name: &str, value: &str) {
+    if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+        insert(headers, name, value);
+    }
+}
+
+/// What was accepted is valid, so nothing is left out here.
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// Names one life of a job: the same over all its attempts, another when the same topic
+/// and id are submitted again later. Opaque, and without a dot, as the Standard Webhooks
+/// specification wants it.
+fn webhook_id(lease: &Lease) -> String {
+    let created = lease.created.as_millis().to_be_bytes();
+    let life = [&lease.locator().0[..], &created[2..]].concat();
+    format!("msg_{}", URL_SAFE_NO_PAD.encode(life))
+}
+
+/// The trace of a job that brought none: made from its life, so it is the same over all
+/// its attempts. Not sampled, since nobody recorded its beginning.
+pub(crate) fn trace_id(lease: &Lease) -> [u8; 16] {
+    let mut id = [0; 16];
+    id[..12].copy_from_slice(&lease.locator().0);
+    id[12..].copy_from_slice(&lease.created.as_millis().to_be_bytes()[4..]);
+    id
+}

@@ -1,0 +1,110 @@
+//! The word to the store: outcomes of the same moment share one call per shard. A store
+//! that is away is asked again until the lease has run out; then the job is recovered.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ringback_core::outcome::Outcome;
+use ringback_core::store::{Lateness, Lease, MAX_BATCH, Settled, Shard, Store, Unsettled};
+use ringback_service::backoff::Backoff;
+use ringback_service::{Gather, GatherOptions, Shutdown, random};
+use tokio::time::{Instant, sleep};
+use tokio_util::task::TaskTracker;
+use tracing::{info, warn};
+
+use crate::metrics::Metrics;
+
+/// Calls under way per shard; what comes meanwhile shares the next one.
+const IN_FLIGHT: usize = 2;
+
+struct Item {
+    lease: Lease,
+    outcome: Outcome,
+    late: Duration,
+}
+
+/// Settles leases.
+pub(crate) struct Settler {
+    shards: HashMap<Shard, Gather<Item, Option<Settled>>>,
+    metrics: Metrics,
+}
+
+impl Settler {
+    pub(crate) fn start(store: &Store, metrics: &Metrics, shutdown: &Shutdown) -> Self {
+        let tasks = TaskTracker::new();
+        let start = |shard| {
+            let options = GatherOptions {
+                limit: MAX_BATCH,
+                max_weight: usize::MAX,
+                weight: |_: &Item| 1,
+                in_flight: IN_FLIGHT,
+                capacity: MAX_BATCH,
+            };
+            let (store, metrics, shutdown) = (store.clone(), metrics.clone(), shutdown.clone());
+            let run = move |items| settle(store.clone(), metrics.clone(), shutdown.clone(), shard, items);
+            (shard, Gather::start(&tasks, options, run))
+        };
+        Self { shards: store.shards().map(start).collect(), metrics: metrics.clone() }
+    }
+
+    /// Settles one lease; returns when that is done, or cannot be done any more.
+    pub(crate) async fn settle(&self, lease: Lease, outcome: Outcome, late: Duration) {
+        let Some(gather) = self.shards.get(&lease.shard()) else { return };
+        let job = lease.key.clone();
+        match gather.submit(Item { lease, outcome, late }).await {
+            Ok(Some(Settled::Applied | Settled::Replayed)) => {}
+            Ok(Some(Settled::Late)) => {
+                self.metrics.late_settles.add(1, &[]);
+                info!(job.topic = %job.topic, job.id = %job.id, "the lease had run out; the success counted all the same");
+            }
+            Ok(Some(Settled::Stale)) => {
+                self.metrics.stale_settles.add(1, &[]);
+                info!(job.topic = %job.topic, job.id = %job.id, "the lease had run out; the outcome changed nothing");
+            }
+            Ok(None) | Err(_) => {
+                self.metrics.unsettled.add(1, &[]);
+                warn!(job.topic = %job.topic, job.id = %job.id, "not settled before the lease ran out; it is handed over again");
+            }
+        }
+    }
+}
+
+async fn settle(
+    store: Store,
+    metrics: Metrics,
+    shutdown: Shutdown,
+    shard: Shard,
+    items: Vec<Item>,
+) -> Vec<Option<Settled>> {
+    let count = items.len();
+    metrics.settle_batch.record(count as u64, &[]);
+    let last_deadline = items.iter().map(|item| item.lease.deadline()).max();
+    let mut lateness = Lateness::default();
+    items.iter().for_each(|item| lateness.record(item.late));
+    let mut items: Vec<_> = items.into_iter().map(|item| (item.lease, item.outcome)).collect();
+    let mut backoff = Backoff::new(random::generator());
+    let mut told = false;
+    loop {
+        match store.settle(shard, items, &lateness).await {
+            Ok(settled) => return settled.into_iter().map(Some).collect(),
+            Err(Unsettled { error, items: back }) => {
+                if !std::mem::replace(&mut told, true) {
+                    warn!(
+                        shard = shard.number(),
+                        jobs = count,
+                        error = crate::cause(&error),
+                        "not settled; trying again"
+                    );
+                }
+                items = back;
+            }
+        }
+        let over = last_deadline.is_none_or(|deadline| Instant::now() >= deadline);
+        let wait = backoff.next();
+        tokio::select! {
+            () = sleep(wait), if !over => {}
+            () = shutdown.expired(), if !over => return vec![None; count],
+            else => return vec![None; count],
+        }
+    }
+}

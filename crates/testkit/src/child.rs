@@ -1,0 +1,107 @@
+//! A child process that is signalled by its own pid only, and never outlives the value that stands for it.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::process::{Child as StdChild, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::time::{Instant, sleep};
+
+/// What is printed of a log at most, from its end.
+const LOG_TAIL: usize = 16 * 1024;
+
+/// A started process and the file that gets what it prints.
+pub(crate) struct Child {
+    name: String,
+    child: StdChild,
+    exited: Option<ExitStatus>,
+    log: PathBuf,
+}
+
+impl Child {
+    /// Starts `command`; both its outputs are appended to `log`.
+    pub(crate) fn spawn(name: &str, command: &mut Command, log: &Path) -> Self {
+        let out =
+            OpenOptions::new().create(true).append(true).open(log).expect("the temp directory is writable");
+        let err = out.try_clone().expect("a file handle can be cloned");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        Self { name: name.to_owned(), child, exited: None, log: log.to_owned() }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal, unless the process has ended: its pid may be another's by then.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        if self.exit_status().is_none() {
+            let pid = i32::try_from(self.child.id()).expect("a pid fits");
+            kill(Pid::from_raw(pid), signal)
+                .unwrap_or_else(|error| panic!("{signal} to {}: {error}", self.name));
+        }
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+        if self.exited.is_none() {
+            self.exited = self.child.try_wait().expect("a child can be waited for");
+        }
+        self.exited
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(status) = self.exit_status() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "{} has not ended within {within:?}", self.name);
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// SIGKILL, and its end waited for, which takes no longer than the kernel needs.
+    pub(crate) fn kill(&mut self) {
+        if self.exit_status().is_none() {
+            // Both fail only when it has just ended by itself.
+            let _ = self.child.kill();
+            self.exited = self.child.wait().ok();
+        }
+    }
+
+    /// All that it has printed.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read(&self.log)
+            .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The end of what it has printed.
+    pub(crate) fn log_tail(&self) -> String {
+        let log = self.log();
+        let start = log.len().saturating_sub(LOG_TAIL);
+        let start = (start..log.len()).find(|&at| log.is_char_boundary(at)).unwrap_or(start);
+        log[start..].to_owned()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            show(&self.name, self.child.id(), &self.log_tail());
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the log of a server explains why a test failed")]
+fn show(name: &str, pid: u32, log: &str) {
+    eprintln!("---- {name} (pid {pid}) printed ----\n{log}\n---- end of {name} ----");
+}

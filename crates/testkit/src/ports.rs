@@ -1,0 +1,29 @@
+//! Free ports for servers that must be told their port before they start.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Below the range from which Linux takes the ports of outgoing connections (32768 and up): a server that is
+/// restarted on its port must not find a client's socket there.
+const FIRST: u32 = 11_000;
+const COUNT: u32 = 20_000;
+
+/// A port of 127.0.0.1 on which nothing listens. This process is given each port once only; other processes
+/// begin elsewhere in the range, so a clash is unlikely but possible.
+///
+/// # Panics
+/// When none of the range is free.
+#[must_use]
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(7_919);
+    for _ in 0..COUNT {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST + start.wrapping_add(step) % COUNT;
+        let port = u16::try_from(port).expect("the range ends below 65,536");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port between {FIRST} and {}", FIRST + COUNT);
+}

@@ -1,0 +1,177 @@
+//! The real binaries as child processes, found beside the test that starts them.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+use crate::child::Child;
+use crate::eventually::eventually;
+use crate::http_client::http_client;
+
+/// What to start and with which settings. Nothing of the caller's own `RINGBACK_*` and `OTEL_*` gets in.
+#[derive(Clone, Debug)]
+pub struct ProcessSpec {
+    binary: String,
+    args: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl ProcessSpec {
+    /// A binary of this workspace, by name.
+    #[must_use]
+    pub fn new(binary: &str) -> Self {
+        Self { binary: binary.to_owned(), args: Vec::new(), env: Vec::new() }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: &str) -> Self {
+        self.args.push(arg.to_owned());
+        self
+    }
+
+    /// One more variable of the environment; the last value given for a name counts.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts it, without waiting for anything.
+    ///
+    /// # Panics
+    /// When the binary has not been built.
+    #[must_use]
+    pub fn start(self) -> Process {
+        let dir = tempfile::Builder::new().prefix("ringback-process-").tempdir().expect("a temp directory");
+        let child = spawn(&self, dir.path());
+        Process { spec: self, child, dir }
+    }
+}
+
+/// A running process; it is killed when this is dropped, and its log shown when the test fails.
+pub struct Process {
+    spec: ProcessSpec,
+    child: Child,
+    // After the child: the directory goes when nobody writes into it any more.
+    dir: TempDir,
+}
+
+impl Process {
+    /// The process id, another one after each restart.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// SIGTERM: the polite request to end.
+    pub fn term(&mut self) {
+        self.child.signal(Signal::SIGTERM);
+    }
+
+    /// `kill -9`, and its end waited for.
+    pub fn kill(&mut self) {
+        self.child.kill();
+    }
+
+    /// SIGSTOP: it keeps its connections and does nothing.
+    pub fn stop(&mut self) {
+        self.child.signal(Signal::SIGSTOP);
+    }
+
+    /// SIGCONT.
+    pub fn cont(&mut self) {
+        self.child.signal(Signal::SIGCONT);
+    }
+
+    /// Starts it again with the same settings, killed first if it still runs.
+    pub fn restart(&mut self) {
+        self.child.kill();
+        self.child = spawn(&self.spec, self.dir.path());
+    }
+
+    /// How it ended, if it has.
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.exit_status()
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Panics
+    /// When it has not within that time.
+    pub async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
+        self.child.wait_exit(within).await
+    }
+
+    /// Waits until `/readyz` of its admin port answers 200.
+    ///
+    /// # Panics
+    /// When it has ended, has no admin port of its own in its settings, or is not ready in time.
+    pub async fn ready(&mut self, within: Duration) {
+        let url = format!("http://{}/readyz", self.admin());
+        let client = http_client();
+        let binary = self.spec.binary.clone();
+        let child = &mut self.child;
+        eventually(within, &format!("{binary} is ready"), async || {
+            if let Some(status) = child.exit_status() {
+                panic!("{binary} ended with {status}: {}", child.log_tail());
+            }
+            let answer = client.get(&url).send().await.map_err(|error| error.to_string())?;
+            let status = answer.status();
+            if status == 200 {
+                return Ok(());
+            }
+            Err(format!("{url} answers {status}: {}", answer.text().await.unwrap_or_default()))
+        })
+        .await;
+    }
+
+    /// Where its admin port listens.
+    ///
+    /// # Panics
+    /// When its settings name none.
+    #[must_use]
+    pub fn admin(&self) -> SocketAddr {
+        let listen =
+            self.setting("RINGBACK_ADMIN_LISTEN").expect("a process that is asked for its state has one");
+        listen.parse().expect("RINGBACK_ADMIN_LISTEN is an address with a port")
+    }
+
+    /// What it was given for a variable of the environment.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.spec.env.iter().rfind(|(have, _)| have == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All that it has printed, over all its restarts.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.child.log()
+    }
+}
+
+fn spawn(spec: &ProcessSpec, dir: &Path) -> Child {
+    let mut command = Command::new(binary(&spec.binary));
+    for (name, _) in std::env::vars_os() {
+        let ours =
+            name.to_str().is_some_and(|name| name.starts_with("RINGBACK_") || name.starts_with("OTEL_"));
+        if ours {
+            command.env_remove(name);
+        }
+    }
+    command.args(&spec.args).envs(spec.env.iter().map(|(name, value)| (name, value))).current_dir(dir);
+    Child::spawn(&spec.binary, &mut command, &dir.join("log"))
+}
+
+/// `target/debug/<name>` for a test in `target/debug/deps`, and `<name>` beside a program in `target/debug`.
+fn binary(name: &str) -> PathBuf {
+    let exe = std::env::current_exe().expect("this program knows its own path");
+    let found = exe.ancestors().skip(1).take(2).map(|dir| dir.join(name)).find(|file| file.is_file());
+    found.unwrap_or_else(|| {
+        panic!("{name} is not beside {}: build them first: cargo build --bins", exe.display())
+    })
+}

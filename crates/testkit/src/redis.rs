@@ -1,0 +1,284 @@
+//! A private redis-server (or valkey-server) per test: its own port, its own directory, 127.0.0.1 only.
+//!
+//! It can be killed and started again on the same port and data, paused and continued.
+
+mod calls;
+mod cluster;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep, timeout};
+
+pub use self::calls::CallWatch;
+pub use self::cluster::RedisCluster;
+use crate::child::Child;
+use crate::ports::free_port;
+
+/// A server answers its first PING well within this, a large append-only file to load included.
+const START_DEADLINE: Duration = Duration::from_secs(20);
+/// How often another port is tried when somebody was faster.
+const PORT_TRIES: usize = 5;
+
+/// What a server keeps on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// Nothing: a restart begins empty.
+    Off,
+    /// An append-only file, synced once a second.
+    EverySec,
+    /// An append-only file, synced before anyone is answered.
+    Always,
+}
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct RedisOptions {
+    persistence: Persistence,
+    maxmemory: Option<String>,
+    maxmemory_policy: String,
+    args: Vec<String>,
+}
+
+impl Default for RedisOptions {
+    fn default() -> Self {
+        Self {
+            persistence: Persistence::Off,
+            maxmemory: None,
+            maxmemory_policy: "noeviction".to_owned(),
+            args: Vec::new(),
+        }
+    }
+}
+
+impl RedisOptions {
+    /// What is kept on disk; nothing by default.
+    #[must_use]
+    pub fn persistence(mut self, persistence: Persistence) -> Self {
+        self.persistence = persistence;
+        self
+    }
+
+    /// The memory limit as Redis writes it, such as `64mb`; none by default.
+    #[must_use]
+    pub fn maxmemory(mut self, limit: &str) -> Self {
+        self.maxmemory = Some(limit.to_owned());
+        self
+    }
+
+    /// What happens at the limit; `noeviction` by default.
+    #[must_use]
+    pub fn maxmemory_policy(mut self, policy: &str) -> Self {
+        policy.clone_into(&mut self.maxmemory_policy);
+        self
+    }
+
+    /// A further option, as in `arg("--hash-max-listpack-value", "64")`; it wins over those set here.
+    #[must_use]
+    pub fn arg(mut self, name: &str, value: &str) -> Self {
+        self.args.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    /// Starts a server with these options and waits until it answers.
+    ///
+    /// # Panics
+    /// When there is no server binary, or it does not answer in time.
+    pub async fn start(self) -> RedisServer {
+        let mut last = String::new();
+        for _ in 0..PORT_TRIES {
+            match RedisServer::launch(self.clone(), free_port()).await {
+                Ok(server) => return server,
+                Err(reason) if reason.contains("Address already in use") => last = reason,
+                Err(reason) => panic!("{reason}"),
+            }
+        }
+        panic!("{last}");
+    }
+}
+
+/// A running server; it is killed when this is dropped.
+pub struct RedisServer {
+    options: RedisOptions,
+    port: u16,
+    child: Child,
+    // After the child: the directory goes when nobody writes into it any more.
+    dir: TempDir,
+}
+
+impl RedisServer {
+    /// A server that keeps nothing on disk and has no memory limit.
+    pub async fn start() -> Self {
+        RedisOptions::default().start().await
+    }
+
+    /// To start one with other settings.
+    #[must_use]
+    pub fn options() -> RedisOptions {
+        RedisOptions::default()
+    }
+
+    async fn launch(options: RedisOptions, port: u16) -> Result<Self, String> {
+        let dir = tempfile::Builder::new().prefix("ringback-redis-").tempdir().expect("a temp directory");
+        let child = spawn(&options, port, dir.path());
+        let mut server = Self { options, port, child, dir };
+        server.answers().await?;
+        Ok(server)
+    }
+
+    /// `redis://127.0.0.1:<port>`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The port it listens on, the same over restarts.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The process id, another one after each restart.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// What it has printed.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.child.log()
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        self.child.kill();
+    }
+
+    /// Starts it again on the same port and data, killed first if it still runs, and waits until it answers.
+    ///
+    /// # Panics
+    /// When it does not answer in time.
+    pub async fn restart(&mut self) {
+        self.child.kill();
+        self.child = spawn(&self.options, self.port, self.dir.path());
+        self.answers().await.unwrap_or_else(|reason| panic!("{reason}"));
+    }
+
+    /// SIGSTOP: connections stay open and nothing is answered.
+    pub fn stop(&mut self) {
+        self.child.signal(Signal::SIGSTOP);
+    }
+
+    /// SIGCONT.
+    pub fn cont(&mut self) {
+        self.child.signal(Signal::SIGCONT);
+    }
+
+    /// A connection of its own, with a response time-out of five seconds.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn client(&self) -> MultiplexedConnection {
+        connect(self.port).await.unwrap_or_else(|error| panic!("redis-server on port {}: {error}", self.port))
+    }
+
+    /// Begins to count the commands that clients send. See [`CallWatch`].
+    pub async fn watch_calls(&self) -> CallWatch {
+        CallWatch::start(self.port).await
+    }
+
+    /// How often each command has run, those that scripts call included: `calls` of INFO commandstats.
+    pub async fn command_calls(&self) -> BTreeMap<String, u64> {
+        calls::commandstats(&self.info("commandstats").await)
+    }
+
+    /// `used_memory` in bytes, as INFO tells it.
+    pub async fn used_memory(&self) -> u64 {
+        let info = self.info("memory").await;
+        let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
+        line.and_then(|number| number.trim().parse().ok()).expect("INFO memory tells used_memory")
+    }
+
+    /// One section of INFO.
+    async fn info(&self, section: &str) -> String {
+        let mut client = self.client().await;
+        redis::cmd("INFO").arg(section).query_async(&mut client).await.expect("INFO answers")
+    }
+
+    /// Waits for PONG; the reason why none came otherwise.
+    async fn answers(&mut self) -> Result<(), String> {
+        let deadline = Instant::now() + START_DEADLINE;
+        loop {
+            let last = match timeout(Duration::from_secs(1), ping(self.port)).await {
+                Ok(Ok(())) if self.child.exit_status().is_none() => return Ok(()),
+                Ok(Ok(())) => "another process answers on its port".to_owned(),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no answer within a second".to_owned(),
+            };
+            if let Some(status) = self.child.exit_status() {
+                return Err(format!(
+                    "redis-server on port {} ended with {status}: {}",
+                    self.port,
+                    self.child.log_tail()
+                ));
+            }
+            if Instant::now() >= deadline {
+                return Err(format!(
+                    "redis-server on port {} is not ready within {START_DEADLINE:?}: {last}",
+                    self.port
+                ));
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn spawn(options: &RedisOptions, port: u16, dir: &Path) -> Child {
+    let (appendonly, appendfsync) = match options.persistence {
+        Persistence::Off => ("no", "no"),
+        Persistence::EverySec => ("yes", "everysec"),
+        Persistence::Always => ("yes", "always"),
+    };
+    let mut command = Command::new(server_binary());
+    command.current_dir(dir).arg("--port").arg(port.to_string()).arg("--dir").arg(dir);
+    command.args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""]);
+    command.args(["--enable-debug-command", "local"]);
+    command.args(["--appendonly", appendonly, "--appendfsync", appendfsync]);
+    command.args(["--hash-max-listpack-value", "4096", "--maxmemory-policy", &options.maxmemory_policy]);
+    command.args(options.maxmemory.iter().flat_map(|limit| ["--maxmemory", limit]));
+    command.args(&options.args);
+    Child::spawn("redis-server", &mut command, &dir.join("redis.log"))
+}
+
+async fn connect(port: u16) -> redis::RedisResult<MultiplexedConnection> {
+    let limit = Some(Duration::from_secs(5));
+    let config = AsyncConnectionConfig::new().set_connection_timeout(limit).set_response_timeout(limit);
+    Client::open(("127.0.0.1", port))?.get_multiplexed_async_connection_with_config(&config).await
+}
+
+async fn ping(port: u16) -> redis::RedisResult<()> {
+    let mut client = connect(port).await?;
+    redis::cmd("PING").query_async(&mut client).await
+}
+
+/// `REDIS_SERVER`, else redis-server or valkey-server on PATH, else what is in `target/tools`.
+fn server_binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("REDIS_SERVER").filter(|path| !path.is_empty()) {
+        return PathBuf::from(path);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let exe = std::env::current_exe().unwrap_or_default();
+    let tools = exe.ancestors().map(|dir| dir.join("tools"));
+    let dirs = std::env::split_paths(&path).chain(tools);
+    let mut files = dirs.flat_map(|dir| ["redis-server", "valkey-server"].map(|name| dir.join(name)));
+    files.find(|file| file.is_file()).expect(
+        "no redis-server: install redis-server or valkey-server, name one by REDIS_SERVER, or run `make test`",
+    )
+}

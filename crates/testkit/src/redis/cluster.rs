@@ -1,0 +1,120 @@
+//! A Redis Cluster of three masters without replicas, put together through plain commands.
+
+use std::time::Duration;
+
+use redis::RedisResult;
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+
+use super::{RedisOptions, RedisServer};
+use crate::eventually::eventually;
+use crate::ports::free_port;
+
+/// The first and last slot of each master, as redis-cli would share them out.
+const SLOTS: [(u16, u16); 3] = [(0, 5_460), (5_461, 10_922), (10_923, 16_383)];
+/// A new master takes writes two seconds after it has seen the cluster complete.
+const FORM_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Three running masters; they are killed when this is dropped.
+pub struct RedisCluster {
+    nodes: Vec<RedisServer>,
+}
+
+impl RedisCluster {
+    /// A cluster that keeps nothing on disk.
+    pub async fn start() -> Self {
+        Self::start_with(RedisOptions::default()).await
+    }
+
+    /// A cluster of servers with these options.
+    ///
+    /// # Panics
+    /// When the cluster does not form.
+    pub async fn start_with(options: RedisOptions) -> Self {
+        let mut nodes = Vec::new();
+        let mut buses = Vec::new();
+        for _ in SLOTS {
+            let bus = free_port();
+            let options = options
+                .clone()
+                .arg("--cluster-enabled", "yes")
+                .arg("--cluster-port", &bus.to_string())
+                .arg("--cluster-node-timeout", "2000");
+            nodes.push(options.start().await);
+            buses.push(bus);
+        }
+        let cluster = Self { nodes };
+        cluster.form(&buses).await.expect("the masters take their slots and meet");
+        cluster.is_ok().await;
+        cluster
+    }
+
+    /// `redis-cluster://127.0.0.1:p1,127.0.0.1:p2,127.0.0.1:p3`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let nodes: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
+        format!("redis-cluster://{}", nodes.join(","))
+    }
+
+    /// The masters, in the order of their slots.
+    #[must_use]
+    pub fn nodes(&self) -> &[RedisServer] {
+        &self.nodes
+    }
+
+    /// One master, to stop or kill it.
+    pub fn node_mut(&mut self, index: usize) -> &mut RedisServer {
+        &mut self.nodes[index]
+    }
+
+    /// A connection to the whole cluster.
+    ///
+    /// # Panics
+    /// When no node answers.
+    pub async fn client(&self) -> ClusterConnection {
+        let nodes: Vec<String> = self.nodes.iter().map(RedisServer::url).collect();
+        let client = ClusterClient::builder(nodes).response_timeout(Duration::from_secs(5)).build();
+        client
+            .expect("the addresses are well formed")
+            .get_async_connection()
+            .await
+            .expect("the cluster answers")
+    }
+
+    /// Shares out the slots and introduces the masters to the first.
+    async fn form(&self, buses: &[u16]) -> RedisResult<()> {
+        for (epoch, (node, (first, last))) in self.nodes.iter().zip(SLOTS).enumerate() {
+            let mut client = node.client().await;
+            let mut cluster = redis::cmd("CLUSTER");
+            cluster.arg("SET-CONFIG-EPOCH").arg(epoch + 1).query_async::<()>(&mut client).await?;
+            let mut cluster = redis::cmd("CLUSTER");
+            cluster.arg("ADDSLOTSRANGE").arg(first).arg(last).query_async::<()>(&mut client).await?;
+        }
+        let mut first = self.nodes[0].client().await;
+        for (node, bus) in self.nodes.iter().zip(buses).skip(1) {
+            let mut cluster = redis::cmd("CLUSTER");
+            cluster.arg("MEET").arg("127.0.0.1").arg(node.port()).arg(*bus);
+            cluster.query_async::<()>(&mut first).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every master sees all three and every slot served.
+    async fn is_ok(&self) {
+        for node in &self.nodes {
+            let what = format!("cluster_state:ok on port {}", node.port());
+            eventually(FORM_DEADLINE, &what, async || {
+                let mut client = node.client().await;
+                let info: String = redis::cmd("CLUSTER")
+                    .arg("INFO")
+                    .query_async(&mut client)
+                    .await
+                    .map_err(|e| e.to_string())?;
+                let wanted = ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:3"];
+                let missing = wanted.iter().find(|line| !info.lines().any(|have| have.trim() == **line));
+                missing.map_or(Ok(()), |line| Err(format!("no {line} in: {info}")))
+            })
+            .await;
+        }
+    }
+}

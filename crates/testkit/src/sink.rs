@@ -1,0 +1,280 @@
+//! A receiver of callbacks that answers by script and remembers what arrived.
+//!
+//! It speaks HTTP/1.1 by hand, so that it can note the time when a head is complete, and misbehave: hang,
+//! close without a word, send garbage. What an answer looks like is in `answer`, the connections are in `serve`.
+
+mod answer;
+mod serve;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use jiff::Timestamp;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub use self::answer::{Answer, Script};
+use crate::eventually::eventually;
+
+/// One request as it arrived.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// When its head was complete, before its body was read.
+    pub at: Timestamp,
+    /// The method.
+    pub method: String,
+    /// The request target: path and query.
+    pub path: String,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body, unchanged.
+    pub body: Bytes,
+}
+
+impl Arrival {
+    /// A header's value; none when it is absent or not text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// `ringback-job-id`, empty when absent.
+    #[must_use]
+    pub fn job_id(&self) -> &str {
+        self.header("ringback-job-id").unwrap_or_default()
+    }
+
+    /// `ringback-attempt`.
+    #[must_use]
+    pub fn attempt(&self) -> Option<u64> {
+        self.header("ringback-attempt")?.parse().ok()
+    }
+
+    /// `ringback-due-at`: when this attempt was due.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Timestamp> {
+        self.header("ringback-due-at")?.parse().ok()
+    }
+}
+
+/// A running receiver; its connections are cut when this is dropped.
+pub struct Sink {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    // Ends the listener and with it every connection.
+    _listener: JoinSet<()>,
+}
+
+/// What the connections and the test's own hands both reach.
+struct Shared {
+    detail: Detail,
+    seen: AtomicUsize,
+    hung_up: AtomicUsize,
+    arrivals: Mutex<Vec<Arrival>>,
+    counts: Mutex<HashMap<String, u32>>,
+    scripts: Mutex<Scripts>,
+    // Grows with every release; what is held waits for it to change.
+    releases: watch::Sender<u64>,
+}
+
+/// What is kept of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    Everything,
+    CountById,
+}
+
+/// Which script answers: that of the job, else that of the path, else the default.
+struct Scripts {
+    by_job: HashMap<String, Script>,
+    by_path: HashMap<String, Script>,
+    default: Script,
+}
+
+impl Sink {
+    /// A receiver that keeps every arrival and answers 200 until it is told otherwise.
+    pub async fn start() -> Self {
+        Self::listen(Detail::Everything).await
+    }
+
+    /// A receiver for loads: it counts arrivals by `ringback-job-id` and keeps nothing else.
+    pub async fn counting() -> Self {
+        Self::listen(Detail::CountById).await
+    }
+
+    async fn listen(detail: Detail) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
+        let address = listener.local_addr().expect("a listener has an address");
+        let scripts = Scripts {
+            by_job: HashMap::new(),
+            by_path: HashMap::new(),
+            default: Script::always(Answer::status(200)),
+        };
+        let shared = Arc::new(Shared {
+            detail,
+            seen: AtomicUsize::new(0),
+            hung_up: AtomicUsize::new(0),
+            arrivals: Mutex::default(),
+            counts: Mutex::default(),
+            scripts: Mutex::new(scripts),
+            releases: watch::Sender::new(0),
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(serve::accept(listener, Arc::clone(&shared)));
+        Self { address, shared, _listener: tasks }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `http://127.0.0.1:<port><path>`.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// How every request is answered that nothing else speaks for.
+    pub fn answer(&self, script: impl Into<Script>) {
+        lock(&self.shared.scripts).default = script.into();
+    }
+
+    /// How requests to a path are answered.
+    pub fn answer_path(&self, path: &str, script: impl Into<Script>) {
+        lock(&self.shared.scripts).by_path.insert(path.to_owned(), script.into());
+    }
+
+    /// How a job's attempts are answered, by its `ringback-job-id`.
+    pub fn answer_job(&self, id: &str, script: impl Into<Script>) {
+        lock(&self.shared.scripts).by_job.insert(id.to_owned(), script.into());
+    }
+
+    /// Lets all requests go that are held at this moment; later ones are held again.
+    pub fn release(&self) {
+        self.shared.releases.send_modify(|count| *count += 1);
+    }
+
+    /// How many requests have arrived.
+    #[must_use]
+    pub fn seen(&self) -> usize {
+        self.shared.seen.load(Ordering::Acquire)
+    }
+
+    /// How many callers went away while their request was held or delayed.
+    #[must_use]
+    pub fn hung_up(&self) -> usize {
+        self.shared.hung_up.load(Ordering::Acquire)
+    }
+
+    /// Everything that has arrived, in order of completion; empty on a counting receiver.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        lock(&self.shared.arrivals).clone()
+    }
+
+    /// What has arrived of one job.
+    #[must_use]
+    pub fn arrivals_of(&self, id: &str) -> Vec<Arrival> {
+        lock(&self.shared.arrivals).iter().filter(|arrival| arrival.job_id() == id).cloned().collect()
+    }
+
+    /// How often each job has arrived.
+    #[must_use]
+    pub fn counts(&self) -> HashMap<String, u32> {
+        lock(&self.shared.counts).clone()
+    }
+
+    /// Waits for at least `wanted` requests and gives all arrivals.
+    ///
+    /// # Panics
+    /// When there are fewer at the deadline.
+    pub async fn wait_for(&self, wanted: usize, within: Duration) -> Vec<Arrival> {
+        eventually(within, &format!("{wanted} requests arrive"), async || {
+            let seen = self.seen();
+            if seen >= wanted { Ok(()) } else { Err(format!("{seen} have arrived")) }
+        })
+        .await;
+        self.arrivals()
+    }
+
+    /// Waits for at least `wanted` requests of one job and gives them.
+    ///
+    /// # Panics
+    /// When there are fewer at the deadline.
+    pub async fn wait_for_job(&self, id: &str, wanted: usize, within: Duration) -> Vec<Arrival> {
+        self.wait_for_jobs(&[id], wanted, within).await;
+        self.arrivals_of(id)
+    }
+
+    /// Waits until each of these jobs has arrived at least `wanted` times.
+    ///
+    /// # Panics
+    /// When one has not at the deadline.
+    pub async fn wait_for_jobs<S: AsRef<str>>(&self, ids: &[S], wanted: usize, within: Duration) {
+        eventually(within, &format!("{wanted} arrivals of each of {} jobs", ids.len()), async || {
+            let counts = lock(&self.shared.counts);
+            let count = |id: &str| counts.get(id).map_or(0, |&count| count as usize);
+            let missing: Vec<&str> = ids.iter().map(S::as_ref).filter(|id| count(id) < wanted).collect();
+            match missing.first() {
+                None => Ok(()),
+                Some(first) => Err(format!("{} are missing, such as {first}", missing.len())),
+            }
+        })
+        .await;
+    }
+
+    /// Waits until the arrivals satisfy `done`, and gives them.
+    ///
+    /// # Panics
+    /// When they do not at the deadline.
+    pub async fn wait_until(
+        &self,
+        what: &str,
+        within: Duration,
+        done: impl Fn(&[Arrival]) -> bool,
+    ) -> Vec<Arrival> {
+        eventually(within, what, async || {
+            let arrivals = lock(&self.shared.arrivals);
+            if done(&arrivals) { Ok(()) } else { Err(format!("{} have arrived", arrivals.len())) }
+        })
+        .await;
+        self.arrivals()
+    }
+}
+
+impl Shared {
+    /// Remembers a request and says how to answer it.
+    fn arrived(&self, arrival: Arrival) -> Answer {
+        let answer = lock(&self.scripts).next(arrival.job_id(), &arrival.path);
+        *lock(&self.counts).entry(arrival.job_id().to_owned()).or_insert(0) += 1;
+        match self.detail {
+            Detail::Everything => lock(&self.arrivals).push(arrival),
+            Detail::CountById => {}
+        }
+        self.seen.fetch_add(1, Ordering::AcqRel);
+        answer
+    }
+}
+
+impl Scripts {
+    fn next(&mut self, id: &str, path: &str) -> Answer {
+        let script = match self.by_job.get_mut(id) {
+            Some(script) => script,
+            None => self.by_path.get_mut(path).unwrap_or(&mut self.default),
+        };
+        script.next()
+    }
+}
+
+/// A test that failed while it held the lock has left nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,140 @@
+//! What a receiver answers, and in which order.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+/// One answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub(super) after: Duration,
+    pub(super) held: bool,
+    pub(super) end: End,
+}
+
+/// How the exchange ends once its time has come.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    /// A well-formed response.
+    Response { status: u16, headers: Vec<(String, String)>, body: Bytes },
+    /// These bytes, whatever they are, and then the connection is closed.
+    Raw(Bytes),
+    /// The connection is closed without a word.
+    Close,
+}
+
+impl Answer {
+    /// A status, no body.
+    #[must_use]
+    pub fn status(status: u16) -> Self {
+        Self::of(End::Response { status, headers: Vec::new(), body: Bytes::new() })
+    }
+
+    /// The connection is closed without an answer.
+    #[must_use]
+    pub fn close() -> Self {
+        Self::of(End::Close)
+    }
+
+    /// Any bytes instead of a response, then the connection is closed.
+    #[must_use]
+    pub fn raw(bytes: impl Into<Bytes>) -> Self {
+        Self::of(End::Raw(bytes.into()))
+    }
+
+    fn of(end: End) -> Self {
+        Self { after: Duration::ZERO, held: false, end }
+    }
+
+    /// Adds a header.
+    ///
+    /// # Panics
+    /// When this is no response with headers.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        match &mut self.end {
+            End::Response { headers, .. } => headers.push((name.to_owned(), value.to_owned())),
+            End::Raw(_) | End::Close => panic!("only a response has headers"),
+        }
+        self
+    }
+
+    /// Sets the body.
+    ///
+    /// # Panics
+    /// When this is no response with a body.
+    #[must_use]
+    pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
+        match &mut self.end {
+            End::Response { body, .. } => *body = bytes.into(),
+            End::Raw(_) | End::Close => panic!("only a response has a body"),
+        }
+        self
+    }
+
+    /// Answers only after this time.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.after = delay;
+        self
+    }
+
+    /// Answers only when [`Sink::release`](super::Sink::release) is called.
+    #[must_use]
+    pub fn held(mut self) -> Self {
+        self.held = true;
+        self
+    }
+}
+
+/// Answers in their order; the last one repeats for ever.
+#[derive(Clone, Debug)]
+pub struct Script {
+    first: Vec<(usize, Answer)>,
+    last: Answer,
+}
+
+impl Script {
+    /// The same answer every time.
+    #[must_use]
+    pub fn always(answer: Answer) -> Self {
+        Self { first: Vec::new(), last: answer }
+    }
+
+    /// `answer` for the next `count` requests, then 200.
+    #[must_use]
+    pub fn first(count: usize, answer: Answer) -> Self {
+        Self { first: vec![(count, answer)], last: Answer::status(200) }
+    }
+
+    /// After those so far, `answer` for `count` requests more, before the last one.
+    #[must_use]
+    pub fn then(mut self, count: usize, answer: Answer) -> Self {
+        self.first.push((count, answer));
+        self
+    }
+
+    /// What comes after all the others, for ever.
+    #[must_use]
+    pub fn finally(mut self, answer: Answer) -> Self {
+        self.last = answer;
+        self
+    }
+
+    pub(super) fn next(&mut self) -> Answer {
+        while let Some((left, answer)) = self.first.first_mut() {
+            if *left > 0 {
+                *left -= 1;
+                return answer.clone();
+            }
+            self.first.remove(0);
+        }
+        self.last.clone()
+    }
+}
+
+impl From<Answer> for Script {
+    fn from(answer: Answer) -> Self {
+        Self::always(answer)
+    }
+}

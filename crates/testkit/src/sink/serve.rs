@@ -1,0 +1,161 @@
+//! The connections of a receiver: reads requests, has them noted, writes what the script says.
+
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use jiff::Timestamp;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::answer::{Answer, End};
+use super::{Arrival, Detail, Shared};
+use crate::clock::now;
+
+/// More headers than any job may bring.
+const MAX_HEADERS: usize = 128;
+
+/// Serves connections until it is aborted, and they with it.
+pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        if let Ok((stream, _)) = listener.accept().await {
+            let shared = Arc::clone(&shared);
+            connections.spawn(async move {
+                // A caller that goes away is part of what tests do.
+                let _ = converse(stream, &shared).await;
+            });
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+/// One connection, request after request.
+async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut input = BytesMut::with_capacity(8 * 1024);
+    while let Some(arrival) = read_request(&mut stream, &mut input, shared.detail).await? {
+        // Subscribed before the arrival can be seen: whoever sees it may release it at once.
+        let mut releases = shared.releases.subscribe();
+        let answer = shared.arrived(arrival);
+        if answer.held || !answer.after.is_zero() {
+            let due = async {
+                sleep(answer.after).await;
+                if answer.held {
+                    let _ = releases.changed().await;
+                }
+            };
+            tokio::select! {
+                () = due => {}
+                // Nobody sends a second request before the first is answered: the connection ends.
+                _ = stream.read_buf(&mut input) => {
+                    shared.hung_up.fetch_add(1, Ordering::AcqRel);
+                    return Ok(());
+                }
+            }
+        }
+        if !write_answer(&mut stream, answer).await? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The next request; none when the caller has closed.
+async fn read_request(
+    stream: &mut TcpStream,
+    input: &mut BytesMut,
+    detail: Detail,
+) -> io::Result<Option<Arrival>> {
+    let (head, length) = loop {
+        if let Some(found) = parse_head(input, detail)? {
+            break found;
+        }
+        if stream.read_buf(input).await? == 0 {
+            return Ok(None);
+        }
+    };
+    let at = head.at;
+    while input.len() < length {
+        if stream.read_buf(input).await? == 0 {
+            return Ok(None);
+        }
+    }
+    let body = input.split_to(length).freeze();
+    Ok(Some(Arrival { at, method: head.method, path: head.path, headers: head.headers, body }))
+}
+
+/// What stands before a body.
+struct Head {
+    at: Timestamp,
+    method: String,
+    path: String,
+    headers: HeaderMap,
+}
+
+/// Takes a complete head from `input`; the body's length with it.
+fn parse_head(input: &mut BytesMut, detail: Detail) -> io::Result<Option<(Head, usize)>> {
+    let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut slots);
+    let end = match request.parse(input).map_err(io::Error::other)? {
+        httparse::Status::Complete(end) => end,
+        httparse::Status::Partial => return Ok(None),
+    };
+    let at = now();
+    let mut length = 0;
+    let mut headers = HeaderMap::new();
+    for header in request.headers.iter() {
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let text = str::from_utf8(header.value).map_err(io::Error::other)?;
+            length = text.parse().map_err(io::Error::other)?;
+        }
+        if detail == Detail::Everything || header.name.eq_ignore_ascii_case("ringback-job-id") {
+            let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(io::Error::other)?;
+            headers.append(name, HeaderValue::from_bytes(header.value).map_err(io::Error::other)?);
+        }
+    }
+    let head = Head {
+        at,
+        method: request.method.unwrap_or_default().to_owned(),
+        path: request.path.unwrap_or_default().to_owned(),
+        headers,
+    };
+    let _ = input.split_to(end);
+    Ok(Some((head, length)))
+}
+
+/// Whether the connection goes on afterwards.
+async fn write_answer(stream: &mut TcpStream, answer: Answer) -> io::Result<bool> {
+    match answer.end {
+        End::Close => Ok(false),
+        End::Raw(bytes) => {
+            stream.write_all(&bytes).await?;
+            stream.shutdown().await?;
+            Ok(false)
+        }
+        End::Response { status, headers, body } => {
+            stream.write_all(&response(status, &headers, &body)).await?;
+            Ok(true)
+        }
+    }
+}
+
+fn response(status: u16, headers: &[(String, String)], body: &Bytes) -> Vec<u8> {
+    let mut head = format!("HTTP/1.1 {status} \r\n");
+    for (name, value) in headers {
+        let _ = write!(head, "{name}: {value}\r\n");
+    }
+    // A 204 and a 304 end with their head and must not tell a length.
+    if !matches!(status, 204 | 304) {
+        let _ = write!(head, "content-length: {}\r\n", body.len());
+    }
+    head.push_str("\r\n");
+    let mut bytes = head.into_bytes();
+    bytes.extend_from_slice(body);
+    bytes
+}

@@ -1,0 +1,149 @@
+//! What a stack is made of, and which settings each of its processes is given.
+
+use crate::ports::free_port;
+use crate::process::ProcessSpec;
+use crate::redis::RedisOptions;
+
+/// What a process of the stack does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// HTTP in.
+    Api,
+    /// Time.
+    Carrier,
+    /// Hand-over.
+    Notifier,
+}
+
+impl Role {
+    /// The name of its binary.
+    #[must_use]
+    pub fn binary(self) -> &'static str {
+        match self {
+            Self::Api => "ringback-api",
+            Self::Carrier => "ringback-carrier",
+            Self::Notifier => "ringback-notifier",
+        }
+    }
+}
+
+/// What a stack is made of. By default one process of each role, a redis-server that keeps nothing on disk, a
+/// carrier lock of one second, a lease margin of one second and tiers of 100, 200 and 400 ms.
+#[derive(Clone, Debug)]
+pub struct StackOptions {
+    pub(super) store: StoreOptions,
+    pub(super) apis: usize,
+    pub(super) carriers: usize,
+    pub(super) notifiers: usize,
+    env: Vec<(Option<Role>, String, String)>,
+}
+
+/// Where the jobs are kept.
+#[derive(Clone, Debug)]
+pub(super) enum StoreOptions {
+    Single(RedisOptions),
+    Cluster(RedisOptions),
+}
+
+impl Default for StackOptions {
+    fn default() -> Self {
+        let options = Self {
+            store: StoreOptions::Single(RedisOptions::default()),
+            apis: 1,
+            carriers: 1,
+            notifiers: 1,
+            env: Vec::new(),
+        };
+        options.lock_ttl("1s").lease_margin("1s").retry("100ms 200ms 400ms")
+    }
+}
+
+impl StackOptions {
+    /// A redis-server started with these options.
+    #[must_use]
+    pub fn redis(mut self, options: RedisOptions) -> Self {
+        self.store = StoreOptions::Single(options);
+        self
+    }
+
+    /// A cluster of three masters instead of one server.
+    #[must_use]
+    pub fn cluster(mut self, options: RedisOptions) -> Self {
+        self.store = StoreOptions::Cluster(options);
+        self
+    }
+
+    /// How many processes of a role; none is allowed.
+    #[must_use]
+    pub fn count(mut self, role: Role, count: usize) -> Self {
+        match role {
+            Role::Api => self.apis = count,
+            Role::Carrier => self.carriers = count,
+            Role::Notifier => self.notifiers = count,
+        }
+        self
+    }
+
+    /// How long a carrier's lock outlives its carrier.
+    #[must_use]
+    pub fn lock_ttl(self, ttl: &str) -> Self {
+        self.env("RINGBACK_LOCK_TTL", ttl)
+    }
+
+    /// What a lease has beyond its job's timeout.
+    #[must_use]
+    pub fn lease_margin(self, margin: &str) -> Self {
+        self.env("RINGBACK_LEASE_MARGIN", margin)
+    }
+
+    /// The tiers of jobs that bring none.
+    #[must_use]
+    pub fn retry(self, tiers: &str) -> Self {
+        self.env("RINGBACK_RETRY", tiers)
+    }
+
+    /// Addresses that the notifiers may call although the address guard would refuse them.
+    #[must_use]
+    pub fn egress_allow(self, networks: &str) -> Self {
+        self.env("RINGBACK_EGRESS_ALLOW", networks)
+    }
+
+    /// A variable for every process; the last value given for a name counts.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((None, name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A variable for the processes of one role.
+    #[must_use]
+    pub fn role_env(mut self, role: Role, name: &str, value: &str) -> Self {
+        self.env.push((Some(role), name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The settings of one more process of a role.
+    pub(super) fn spec(&self, role: Role, store: &str) -> ProcessSpec {
+        let listen = || format!("127.0.0.1:{}", free_port());
+        let mut spec = ProcessSpec::new(role.binary()).env("RINGBACK_STORE", store);
+        spec = spec.env("RINGBACK_ADMIN_LISTEN", &listen());
+        if role == Role::Api {
+            spec = spec.env("RINGBACK_API_LISTEN", &listen());
+        }
+        for (only, name, value) in &self.env {
+            if only.is_none_or(|only| only == role) && known_to(role, name) {
+                spec = spec.env(name, value);
+            }
+        }
+        spec
+    }
+}
+
+/// A role is given nothing that it does not know.
+fn known_to(role: Role, name: &str) -> bool {
+    match name {
+        "RINGBACK_LOCK_TTL" => role == Role::Carrier,
+        "RINGBACK_LEASE_MARGIN" | "RINGBACK_RETRY" | "RINGBACK_EGRESS_ALLOW" => role == Role::Notifier,
+        _ => true,
+    }
+}

@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# The local stack: a private redis-server, one api, two carriers, two notifiers, all on 127.0.0.1.
+# Usage: stack.sh up     in the foreground, until Ctrl-C
+#        stack.sh start  in the background
+#        stack.sh stop   ends what start (or a lost up) began, and keeps the data
+# Data, logs and process ids are under target/stack/. Ports: redis 7420, API 7411, admin 7412 (api), 7413 and
+# 7423 (carriers), 7414 and 7424 (notifiers). RINGBACK_* of the caller reach the processes, addresses aside.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+bin=$PWD/target/release
+stack=$PWD/target/stack
+ringbacks="api carrier-1 carrier-2 notifier-1 notifier-2"
+# Set while what this script has launched ends with it.
+ours=""
+
+say() { echo "$*"; }
+fail() { echo "stack: $*" >&2; exit 1; }
+
+# The port by which a process is asked whether it is ready.
+port_of() {
+  case $1 in
+    redis) echo 7420 ;;
+    api) echo 7412 ;;
+    carrier-1) echo 7413 ;;
+    carrier-2) echo 7423 ;;
+    notifier-1) echo 7414 ;;
+    notifier-2) echo 7424 ;;
+  esac
+}
+
+# What the command line of a process of ours looks like.
+command_pattern() {
+  case $1 in
+    redis) echo '*7420*' ;;
+    *) echo "$bin/ringback-${1%-[0-9]}*" ;;
+  esac
+}
+
+command_line() {
+  if [ -r "/proc/$1/cmdline" ]; then
+    tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null || true
+  else
+    ps -o args= -p "$1" 2>/dev/null || true
+  fi
+}
+
+# Prints the pid of a process of ours that runs. A pid file may be stale, and its number another's by now.
+running() {
+  local pid pattern
+  pid=$(cat "$stack/pids/$1" 2>/dev/null) || return 1
+  pattern=$(command_pattern "$1")
+  # shellcheck disable=SC2053 # it is meant as a pattern
+  [[ -n $pid && $(command_line "$pid") == $pattern ]] || return 1
+  echo "$pid"
+}
+
+any_running() {
+  local name
+  for name in redis $ringbacks; do
+    running "$name" >/dev/null && return 0
+  done
+  return 1
+}
+
+all_running() {
+  local name
+  for name in redis $ringbacks; do
+    running "$name" >/dev/null || return 1
+  done
+}
+
+in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+check_ports() {
+  local port
+  for port in 7420 7411 7412 7413 7423 7414 7424; do
+    if in_use "$port"; then
+      fail "port $port of 127.0.0.1 is in use by another program; end that first"
+    fi
+  done
+}
+
+# launch NAME COMMAND…: in the background, its output into its log, in a process group of its own, so that Ctrl-C
+# reaches this script alone and things end in order.
+launch() {
+  local name=$1
+  shift
+  set -m
+  nohup "$@" </dev/null >>"$stack/logs/$name.log" 2>&1 &
+  set +m
+  echo $! >"$stack/pids/$name"
+  disown
+}
+
+launch_ringback() {
+  local admin
+  admin=$(port_of "$1")
+  export RINGBACK_STORE=redis://127.0.0.1:7420
+  export RINGBACK_API_LISTEN=127.0.0.1:7411
+  export RINGBACK_ADMIN_LISTEN=127.0.0.1:$admin
+  launch "$1" "$bin/ringback-${1%-[0-9]}"
+}
+
+answers() {
+  if [ "$1" = redis ]; then
+    in_use 7420
+  else
+    deploy/ready.sh "$(port_of "$1")"
+  fi
+}
+
+wait_ready() {
+  local name=$1 tries=0
+  until answers "$name"; do
+    tries=$((tries + 1))
+    if [ $tries -gt 600 ] || { [ $tries -gt 3 ] && ! running "$name" >/dev/null; }; then
+      tail -n 20 "$stack/logs/$name.log" >&2
+      fail "$name is not ready; the end of target/stack/logs/$name.log is above"
+    fi
+    sleep 0.1
+  done
+}
+
+start_all() {
+  local redis_server name
+  if any_running; then
+    fail "a stack, or part of one, is running already; 'make down' ends it"
+  fi
+  check_ports
+  redis_server=$(deploy/local/redis-server.sh)
+  mkdir -p "$stack/data" "$stack/logs" "$stack/pids"
+  ours=yes
+  launch redis "$redis_server" "$PWD/deploy/redis.conf" --port 7420 --bind 127.0.0.1 --dir "$stack/data"
+  wait_ready redis
+  for name in $ringbacks; do
+    launch_ringback "$name"
+  done
+  for name in $ringbacks; do
+    wait_ready "$name"
+  done
+}
+
+# stop_wait TENTHS NAME…: SIGTERM to each, and SIGKILL to those that stay.
+stop_wait() {
+  local tries=$1 name pid
+  shift
+  for name in "$@"; do
+    if pid=$(running "$name"); then kill -TERM "$pid" 2>/dev/null || true; fi
+  done
+  for name in "$@"; do
+    while pid=$(running "$name") && [ "$tries" -gt 0 ]; do
+      tries=$((tries - 1))
+      sleep 0.1
+    done
+    if pid=$(running "$name"); then
+      say "$name does not end by itself: killed"
+      kill -KILL "$pid" 2>/dev/null || true
+    fi
+    rm -f "$stack/pids/$name"
+  done
+}
+
+# Redis last: the others put back what they hold.
+stop_all() {
+  # shellcheck disable=SC2086 # a list of names
+  stop_wait 400 $ringbacks
+  stop_wait 100 redis
+}
+
+what_next() {
+  cat <<'TEXT'
+
+Ringback is up: the API is on http://127.0.0.1:7411. Try:
+
+  curl -i http://127.0.0.1:7411/v1/jobs -H 'content-type: application/json' \
+    -d '{"topic":"demo","id":"first","delay":"10s","url":"http://127.0.0.1:8080/","body":{"hello":"world"}}'
+  curl http://127.0.0.1:7411/v1/jobs/demo/first
+  curl -X DELETE http://127.0.0.1:7411/v1/jobs/demo/first
+  curl http://127.0.0.1:7411/v1/stats
+
+TEXT
+}
+
+# Ends what this script has launched, unless it was started to outlive it.
+at_exit() {
+  trap '' INT TERM HUP
+  if [ -n "$ours" ]; then
+    say
+    say "ending the stack; its data stays in target/stack/data"
+    stop_all
+  fi
+}
+
+watch() {
+  local name
+  while sleep 1; do
+    for name in redis $ringbacks; do
+      if ! running "$name" >/dev/null; then
+        tail -n 20 "$stack/logs/$name.log" >&2
+        fail "$name has ended by itself; the end of target/stack/logs/$name.log is above"
+      fi
+    done
+  done
+}
+
+trap at_exit EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+case ${1:-} in
+  up)
+    start_all
+    what_next
+    say "Ctrl-C ends it. Logs: target/stack/logs/"
+    watch
+    ;;
+  start)
+    if all_running; then
+      say "the stack is running already; 'make down' ends it"
+      exit 0
+    fi
+    start_all
+    ours=""
+    what_next
+    say "'make down' ends it. Logs: target/stack/logs/"
+    ;;
+  stop)
+    if any_running; then
+      stop_all
+      say "the stack has ended; its data stays in target/stack/data"
+    else
+      say "no stack is running"
+    fi
+    ;;
+  *)
+    sed -n '2,5s/^# //p' "$0" >&2
+    exit 64
+    ;;
+esac

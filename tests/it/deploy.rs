@@ -1,0 +1,114 @@
+//! The files under `deploy/` name what exists: binaries, ports, variables.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_norway::Value;
+
+/// Every variable that some process reads.
+const VARIABLES: [&str; 18] = [
+    "RINGBACK_STORE",
+    "RINGBACK_API_LISTEN",
+    "RINGBACK_ADMIN_LISTEN",
+    "RINGBACK_SHARDS",
+    "RINGBACK_PREFIX",
+    "RINGBACK_EGRESS_ALLOW",
+    "RINGBACK_CONCURRENCY",
+    "RINGBACK_LANE_CONCURRENCY",
+    "RINGBACK_RETRY",
+    "RINGBACK_LOCK_TTL",
+    "RINGBACK_LEASE_MARGIN",
+    "RINGBACK_DRAIN",
+    "RINGBACK_KEEP_DONE",
+    "RINGBACK_KEEP_DONE_MIB",
+    "RINGBACK_KEEP_DEAD",
+    "RINGBACK_LOG",
+    "RINGBACK_LOG_FORMAT",
+    "RINGBACK_URL",
+];
+
+/// The roles as services of the compose file: name, admin port, how many.
+const ROLES: [(&str, u16, u64); 3] = [("api", 7412, 1), ("carrier", 7413, 2), ("notifier", 7414, 2)];
+
+fn read(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn compose() -> Value {
+    let mut compose: Value = serde_norway::from_str(&read("compose.yaml")).expect("compose.yaml is YAML");
+    compose.apply_merge().expect("its merges are mappings");
+    compose
+}
+
+#[test]
+fn the_compose_file_starts_every_role_and_one_redis() {
+    let compose = compose();
+    let services = compose["services"].as_mapping().expect("services");
+    let names: BTreeSet<_> = services.keys().filter_map(Value::as_str).collect();
+    assert_eq!(names, ["redis", "api", "carrier", "notifier"].into());
+    for (role, admin, count) in ROLES {
+        let service = &services[role];
+        assert_eq!(service["command"][0], format!("ringback-{role}").as_str());
+        assert_eq!(service["scale"].as_u64().unwrap_or(1), count, "{role}");
+        assert_eq!(service["environment"]["RINGBACK_ADMIN_LISTEN"], format!("0.0.0.0:{admin}").as_str());
+        let check: Vec<_> = service["healthcheck"]["test"].as_sequence().expect("a test").iter().collect();
+        assert_eq!(check, ["CMD", "ringback-ready", &admin.to_string()], "{role}");
+        assert_eq!(service["depends_on"]["redis"]["condition"], "service_healthy", "{role}");
+    }
+    let command = services["redis"]["command"].as_sequence().expect("a command");
+    assert!(command.iter().any(|part| part == "/etc/ringback/redis.conf"), "{command:?}");
+}
+
+#[test]
+fn only_variables_that_exist_are_set() {
+    let compose = compose();
+    for (role, ..) in ROLES {
+        let environment = compose["services"][role]["environment"].as_mapping().expect("an environment");
+        for name in environment.keys().filter_map(Value::as_str) {
+            assert!(VARIABLES.contains(&name), "{role} is given {name}");
+        }
+    }
+    for file in ["compose.yaml", "Dockerfile", "local/stack.sh"] {
+        for name in variables_in(&read(file)) {
+            assert!(VARIABLES.contains(&name.as_str()), "{file} names {name}");
+        }
+    }
+}
+
+#[test]
+fn the_image_has_every_binary_and_the_health_check() {
+    let dockerfile = read("Dockerfile");
+    for (role, ..) in ROLES {
+        let copy = format!("COPY --from=build /src/target/release/ringback-{role} /usr/local/bin/");
+        assert!(dockerfile.lines().any(|line| line == copy), "no {copy}");
+    }
+    assert!(dockerfile.contains("deploy/ready.sh /usr/local/bin/ringback-ready"));
+    assert!(dockerfile.lines().any(|line| line == "USER ringback"), "it would run as root");
+    assert!(read("Dockerfile.dockerignore").lines().any(|line| line == "!deploy/ready.sh"));
+}
+
+#[test]
+fn the_redis_settings_keep_accepted_jobs() {
+    let text = read("redis.conf");
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let settings: BTreeSet<_> = lines.collect();
+    let wanted = [
+        "maxmemory-policy noeviction",
+        "appendonly yes",
+        "appendfsync always",
+        "save \"\"",
+        "hash-max-listpack-value 4096",
+    ];
+    assert_eq!(settings, wanted.into());
+}
+
+/// Every `RINGBACK_NAME` in a text.
+fn variables_in(text: &str) -> BTreeSet<String> {
+    let ends = |c: char| !(c.is_ascii_uppercase() || c == '_');
+    text.match_indices("RINGBACK_")
+        .map(|(at, _)| text[at..].split(ends).next().unwrap_or_default().to_owned())
+        // `RINGBACK_*` stands for all of them.
+        .filter(|name| name != "RINGBACK_")
+        .collect()
+}

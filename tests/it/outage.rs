@@ -1,0 +1,144 @@
+//! The store is gone, silent or full, and comes back.
+
+use std::time::Duration;
+
+use ringback_testkit::{Answer, Persistence, RedisServer, Role, Sink, Stack, eventually};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::sample::{SOON, TOPIC, job, with};
+
+/// How long it may take until everything works again: back-offs, time-outs, locks and leases that run out.
+const RECOVERY: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn while_redis_is_gone_a_submit_is_refused_and_afterwards_all_that_was_accepted_arrives() {
+    let options = Stack::options()
+        .redis(RedisServer::options().persistence(Persistence::Always))
+        .count(Role::Carrier, 2)
+        .count(Role::Notifier, 2);
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    let jobs: Vec<Value> =
+        (0..300).map(|n| with(job(&sink, &format!("job-{n}")), "delay", format!("{}ms", n * 10))).collect();
+    let (status, answer) = stack.batch(&jobs).await;
+    assert_eq!((status, &answer["accepted"]), (200, &json!(300)), "{answer}");
+    sink.wait_for(50, SOON).await;
+
+    stack.redis_mut().kill();
+    for n in 0..3 {
+        is_refused(&stack, &job(&sink, &format!("refused-{n}")), Duration::from_secs(2)).await;
+    }
+    stack.redis_mut().restart().await;
+    let back = job(&sink, "back");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &back).await).await;
+
+    let mut ids: Vec<String> = (0..300).map(|n| format!("job-{n}")).collect();
+    ids.push("back".to_owned());
+    sink.wait_for_jobs(&ids, 1, RECOVERY).await;
+    for arrival in sink.arrivals() {
+        assert!(arrival.due_at().is_some_and(|due| arrival.at >= due), "{} is early", arrival.job_id());
+    }
+    still_the_same_processes(&mut stack);
+    stack.ready(RECOVERY).await;
+}
+
+#[tokio::test]
+async fn a_silent_redis_is_refused_like_an_absent_one() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    stack.redis_mut().stop();
+    is_refused(&stack, &job(&sink, "silent"), Duration::from_secs(10)).await;
+    stack.redis_mut().cont();
+    // The refused submit may have been carried out when Redis went on: then this one finds it there.
+    eventually(RECOVERY, "submits are accepted again", async || {
+        accepted(&stack, &job(&sink, "silent")).await
+    })
+    .await;
+    sink.wait_for_job("silent", 1, RECOVERY).await;
+    still_the_same_processes(&mut stack);
+}
+
+#[tokio::test]
+async fn a_call_in_flight_while_redis_restarts_is_settled_afterwards() {
+    let redis = RedisServer::options().persistence(Persistence::Always);
+    let (mut stack, sink) = (Stack::options().redis(redis).start().await, Sink::start().await);
+    sink.answer_job("flies", Answer::status(200).held());
+    stack.accept(&job(&sink, "flies")).await;
+    sink.wait_for_job("flies", 1, SOON).await;
+    stack.redis_mut().kill();
+    sink.answer_job("flies", Answer::status(200));
+    sink.release();
+    stack.redis_mut().restart().await;
+    eventually(RECOVERY, "the job is done", async || match stack.get(TOPIC, "flies").await {
+        (200, job) if job["state"] == "done" => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_redis_that_lost_its_data_is_worked_with_again() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    stack.redis_mut().restart().await;
+    let fresh = job(&sink, "fresh");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &fresh).await).await;
+    sink.wait_for_job("fresh", 1, RECOVERY).await;
+    still_the_same_processes(&mut stack);
+}
+
+#[tokio::test]
+async fn a_full_redis_refuses_new_jobs_and_still_drains() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    let jobs: Vec<Value> = (0..200)
+        .map(|n| with(job(&sink, &format!("job-{n}")), "delay", format!("{}ms", 1_000 + n * 5)))
+        .collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], 200);
+
+    let mut redis = stack.redis().client().await;
+    let limit = stack.redis().used_memory().await / 2;
+    set_limit(&mut redis, limit).await;
+    is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
+    let ids: Vec<String> = (0..200).map(|n| format!("job-{n}")).collect();
+    sink.wait_for_jobs(&ids, 1, SOON).await;
+    eventually(SOON, "all are done", async || match stack.count_in("done").await {
+        200 => Ok(()),
+        other => Err(other),
+    })
+    .await;
+
+    set_limit(&mut redis, 0).await;
+    let fits = job(&sink, "fits");
+    eventually(SOON, "submits are accepted again", async || accepted(&stack, &fits).await).await;
+    sink.wait_for_job("fits", 1, SOON).await;
+}
+
+/// 503 with Retry-After as problem+json, within that time.
+async fn is_refused(stack: &Stack, job: &Value, within: Duration) {
+    let begin = Instant::now();
+    let reply = stack.submit_text(job.to_string()).await;
+    let took = begin.elapsed();
+    assert_eq!(reply.status, 503, "{:?}", reply.body);
+    assert!(took < within, "the answer took {took:?}");
+    assert_eq!(reply.header("content-type"), Some("application/problem+json"));
+    let wait = reply.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
+    assert!(wait.is_some_and(|seconds| seconds >= 1), "{:?}", reply.headers);
+}
+
+/// A submit that is answered 201, or 200 because an earlier one did arrive.
+async fn accepted(stack: &Stack, job: &Value) -> Result<(), String> {
+    match stack.submit(job).await {
+        (200 | 201, _) => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    }
+}
+
+async fn set_limit(redis: &mut redis::aio::MultiplexedConnection, bytes: u64) {
+    let mut config = redis::cmd("CONFIG");
+    config.arg("SET").arg("maxmemory").arg(bytes).query_async::<()>(redis).await.expect("CONFIG SET");
+}
+
+/// Nobody has ended: they have recovered by themselves.
+fn still_the_same_processes(stack: &mut Stack) {
+    for process in stack.apis.iter_mut().chain(&mut stack.carriers).chain(&mut stack.notifiers) {
+        assert_eq!(process.exit_status(), None, "{}", process.log());
+    }
+}

@@ -1,0 +1,45 @@
+//! Jobs as most tests submit them, and how long they wait for what should happen at once.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ringback_testkit::{Sink, Stack};
+use serde_json::{Value, json};
+
+/// The topic of every job that needs no particular one.
+pub(crate) const TOPIC: &str = "e2e";
+
+/// What happens at once happens within this on a busy machine too.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// A job that is due now and goes to `/hook` of a receiver.
+pub(crate) fn job(sink: &Sink, id: &str) -> Value {
+    json!({"topic": TOPIC, "id": id, "url": sink.url("/hook"), "body": {"id": id}})
+}
+
+/// The same job with one more field, or another value for one that it has.
+pub(crate) fn with(mut job: Value, field: &str, value: impl Into<Value>) -> Value {
+    job[field] = value.into();
+    job
+}
+
+/// Submits a job that is due a little later than now and waits for it: what should have arrived by now has.
+pub(crate) async fn sentinel(stack: &Stack, sink: &Sink, id: &str) {
+    stack.accept(&with(job(sink, id), "delay", "200ms")).await;
+    sink.wait_for_job(id, 1, SOON).await;
+}
+
+/// A time of an answer, which must be RFC 3339 in UTC with milliseconds.
+pub(crate) fn time(value: &Value) -> Timestamp {
+    let text = value.as_str().unwrap_or_else(|| panic!("{value} is no time"));
+    assert!(
+        text.len() == 24 && text.ends_with('Z') && &text[19..20] == ".",
+        "{text} has no milliseconds or is not UTC"
+    );
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// From one time to a later one, zero when it is not later.
+pub(crate) fn between(earlier: Timestamp, later: Timestamp) -> Duration {
+    later.duration_since(earlier).try_into().unwrap_or_default()
+}
