@@ -4,6 +4,7 @@
 //! Everything listens on 127.0.0.1 only and ends with the value that stands for it. A failure panics with a
 //! message that reads alone: this crate has no other callers than tests and load tools.
 
+pub mod bench;
 mod child;
 mod clock;
 mod eventually;

@@ -1,0 +1,44 @@
+//! A backlog of due jobs, one notifier, a receiver that only counts.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::usage::cpu_seconds;
+use super::{Size, job, redis, report};
+use crate::{Role, Sink, Stack};
+
+pub(super) async fn run(size: Size) {
+    let jobs = size.pick(60_000, 3_000);
+    let sink = Sink::counting().await;
+    let options = Stack::options().redis(redis()).count(Role::Notifier, 0).lock_ttl("5s").lease_margin("10s");
+    let mut stack = options.start().await;
+    let url = sink.url("/drain");
+    let started = Instant::now();
+    let all: Vec<_> = (0..jobs).map(|n| job(n, &url, &json!({}))).collect();
+    for batch in all.chunks(1000) {
+        let (status, answer) = stack.batch(batch).await;
+        assert_eq!((status, answer["refused"].as_u64()), (200, Some(0)), "a batch was refused");
+    }
+    report(
+        "drain",
+        "submit-batch",
+        jobs as f64 / started.elapsed().as_secs_f64(),
+        "jobs/s",
+        &json!({"per_request": 1000}),
+    );
+
+    stack.add(Role::Notifier).await;
+    let started = Instant::now();
+    let before = sink.seen();
+    sink.wait_until("all have arrived", Duration::from_secs(300), |_| sink.seen() >= jobs).await;
+    let seconds = started.elapsed().as_secs_f64();
+    let cpu = json!({
+        "jobs": jobs,
+        "notifier_cpu_s": cpu_seconds(stack.notifiers[0].pid()),
+        "redis_cpu_s": cpu_seconds(stack.redis().pid()),
+        "duplicates": sink.counts().values().filter(|n| **n > 1).count(),
+    });
+    report("drain", "handed-over", (jobs - before) as f64 / seconds, "jobs/s", &cpu);
+}
