@@ -13,4 +13,5 @@ mod lifecycle;
 mod outage;
 mod retry;
 mod shutdown;
+mod store;
 mod testkit;

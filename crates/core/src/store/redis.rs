@@ -294,9 +294,7 @@ impl RedisStore {
         let clock = StoreClock { shown_us: reply::number(&now)?, asked };
         let mut leases = Vec::with_capacity(parts.len() / 2);
         while let (Some(locator), Some(record)) = (parts.next(), parts.next()) {
-            let lease =
-                self.lease(shard, &reply::bytes(locator)?, reply::bytes(record)?, clock, ask.bits).await;
-            match lease {
+            match self.lease(shard, &reply::bytes(locator)?, reply::bytes(record)?, clock).await {
                 Ok(Some(lease)) => leases.push(lease),
                 Ok(None) => {}
                 // The rest is not lost with one: its lease runs out and it is recovered.
@@ -314,7 +312,6 @@ impl RedisStore {
         locator: &Bytes,
         mut record: Bytes,
         clock: StoreClock,
-        bits: [u8; 8],
     ) -> Result<Option<Lease>, StoreError> {
         let locator = Locator(locator.as_ref().try_into().map_err(|_| StoreError::Unreadable("a locator"))?);
         let head = Head::parse(&mut record)?;
@@ -334,7 +331,7 @@ impl RedisStore {
         Ok(Some(Lease {
             shard,
             locator,
-            receipt: Receipt { number: head.lease, bits },
+            receipt: Receipt { number: head.lease, bits: head.bits },
             deadline: clock.asked + Duration::from_micros(left),
             clock,
             key: tail.key,
@@ -442,8 +439,7 @@ fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
         Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.name()),
         Outcome::Release { after } => (4, *after, &nothing, ""),
     };
-    let error = last.error.as_deref().unwrap_or_default();
-    let error = &error.as_bytes()[..error.len().min(255)];
+    let error = start(last.error.as_deref().unwrap_or_default(), 255);
     let six = |ms: u64| ms.to_be_bytes()[2..].to_vec();
     let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
     let mut packed = Vec::with_capacity(64);
@@ -457,9 +453,15 @@ fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     packed.extend_from_slice(&duration.to_be_bytes());
     packed.push(u8::try_from(error.len()).unwrap_or(u8::MAX));
     packed.push(u8::try_from(reason.len()).unwrap_or(u8::MAX));
-    packed.extend_from_slice(error);
+    packed.extend_from_slice(error.as_bytes());
     packed.extend_from_slice(reason.as_bytes());
     packed
+}
+
+/// The start of a text: at most so many bytes, and whole characters.
+fn start(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[..end]
 }
 
 fn settled(answer: &Value) -> Result<Settled, StoreError> {

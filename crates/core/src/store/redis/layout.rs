@@ -27,6 +27,13 @@ const CANCEL_REQUESTED: u8 = 1;
 const EXTERNAL: u8 = 2;
 const HAS_RUN: u8 = 4;
 
+/// Bytes of a head without the run section.
+const HEAD: usize = 14;
+/// Bytes of the run section without its texts.
+const RUN: usize = 53;
+/// Added to a tombstone's state where a hand-over was begun and never settled.
+const DOUBT: u8 = 128;
+
 /// The base names of the shards and of the installation.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
@@ -106,6 +113,7 @@ pub(super) struct Head {
     pub(super) attempts: u32,
     pub(super) failures: u32,
     pub(super) lease: u64,
+    pub(super) bits: [u8; 8],
     pub(super) deadline: Timestamp,
     last: Option<LastAttempt>,
     reason: Option<String>,
@@ -142,7 +150,7 @@ fn state(code: u8) -> Result<State, StoreError> {
 impl Head {
     /// Reads a head and leaves `raw` at the tail.
     pub(super) fn parse(raw: &mut Bytes) -> Result<Self, StoreError> {
-        need(raw, 14)?;
+        need(raw, HEAD)?;
         let mut head = Self {
             state: state(raw.get_u8())?,
             flags: raw.get_u8(),
@@ -151,16 +159,17 @@ impl Head {
             attempts: 0,
             failures: 0,
             lease: 0,
+            bits: [0; 8],
             deadline: Timestamp::default(),
             last: None,
             reason: None,
         };
         if head.flags & HAS_RUN != 0 {
-            need(raw, 55)?;
+            need(raw, RUN)?;
             (head.attempts, head.failures) = (raw.get_u32(), raw.get_u32());
             raw.advance(1);
             head.lease = raw.get_u64();
-            raw.advance(8);
+            raw.copy_to_slice(&mut head.bits);
             head.deadline = time(raw);
             raw.advance(8);
             let (at, status, ms) = (time(raw), raw.get_u16(), raw.get_u32());
@@ -216,7 +225,7 @@ impl Tail {
 /// What a tombstone tells of its job.
 pub(super) fn parse_tombstone(mut raw: Bytes, key: JobKey) -> Result<Job, StoreError> {
     need(&raw, 43)?;
-    let state = state(raw.get_u8())?;
+    let state = state(raw.get_u8() % DOUBT)?;
     raw.advance(8 + 6 + 8);
     let (created, due) = (time(&mut raw), time(&mut raw));
     let (attempts, failures) = (raw.get_u32(), raw.get_u32());
@@ -271,9 +280,17 @@ mod tests {
     }
 
     #[test]
+    fn a_head_without_its_tail_is_read_to_its_last_byte() {
+        let mut raw = Bytes::from([vec![3, HAS_RUN], vec![1; HEAD - 2], vec![0; RUN]].concat());
+        assert_eq!(Head::parse(&mut raw).unwrap().state, State::Reserved);
+        assert!(raw.is_empty());
+    }
+
+    #[test]
     fn the_flags_are_those_of_the_prelude() {
         let line =
             format!("local CANCEL_REQUESTED, EXTERNAL, HAS_RUN = {CANCEL_REQUESTED}, {EXTERNAL}, {HAS_RUN}");
         assert!(prelude().contains(&line));
+        assert!(prelude().contains(&format!("local DOUBT = {DOUBT}")));
     }
 }

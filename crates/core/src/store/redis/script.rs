@@ -115,7 +115,7 @@ mod tests {
         for script in all() {
             let shebang = script.source.lines().next().unwrap();
             let expected = match script.name() {
-                "submit" | "install" => "#!lua",
+                "submit" => "#!lua",
                 "get" | "stats" => "#!lua flags=no-writes",
                 _ => "#!lua flags=allow-oom",
             };

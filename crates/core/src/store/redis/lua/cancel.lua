@@ -7,7 +7,7 @@ local loc, keep, cap = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local j = get(loc)
 if not j then
   local tomb = tomb_get(loc)
-  return {tomb and tomb.st or 0, 0}
+  return {tomb and tomb.st or 0, tomb and tomb.doubt and 1 or 0}
 end
 
 -- A push lease that ran out unsettled leaves a call that may still be on its way.

@@ -1,5 +1,6 @@
-#!lua
--- install: what is fixed at the first start. Not an edge; knows no shard.
+#!lua flags=allow-oom
+-- install: what is fixed at the first start. Not an edge; knows no shard. Allowed when
+--   memory is full, so that who comes up then can drain.
 -- KEYS  installation
 -- ARGV  layout version, shard count
 -- Returns {layout version, shard count} as stored

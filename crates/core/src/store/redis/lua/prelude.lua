@@ -218,7 +218,9 @@ end
 -- Tombstones: a hash per segment; the current one and the two before it are looked at.
 -- A segment ends after half of `keep`, or once it holds a third of `cap` entries and is
 -- a minute old; so every tombstone lives for `keep`, or at least for two minutes.
+-- Its state has DOUBT added where a hand-over was begun and never settled.
 local TOMB = '>Bc8I6I8I6I6I4I4'
+local DOUBT = 128
 local segment
 local function segment_now(keep, cap)
   if segment then return segment end
@@ -240,6 +242,7 @@ end
 local function tomb_put(loc, j, state, lease, keep, cap)
   local seg = segment_now(keep, cap)
   local key = K .. ':done:' .. seg.no
+  if j.lost > 0 then state = state + DOUBT end
   call('HSET', key, loc, pack(TOMB, state, content_hash(j), NOW, lease, j.created, j.due, j.attempts, j.failures))
   if seg.size == 0 then call('PEXPIREAT', key, seg.at + keep + math.floor(keep / 2) + 60000) end
   seg.size = seg.size + 1
@@ -251,7 +254,7 @@ local function tomb_get(loc)
     local raw = call('HGET', K .. ':done:' .. i, loc)
     if raw then
       local state, hash, at, lease = unpack_(TOMB, raw)
-      return {raw = raw, st = state, hash = hash, at = at, lease = lease}
+      return {raw = raw, st = state % DOUBT, doubt = state >= DOUBT, hash = hash, at = at, lease = lease}
     end
   end
 end

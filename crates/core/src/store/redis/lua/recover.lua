@@ -12,10 +12,10 @@ local ready, records, recovered, lost = {}, {}, 0, 0
 for _, loc in ipairs(expired) do
   local j = get(loc)
   if j and j.st == RESERVED and j.deadline <= NOW then
+    j.lost = j.lost + 1
     if has(j, CANCEL_REQUESTED) then
-      finish(loc, j, CANCELLED, j.lease, keep, cap)
+      finish(loc, j, CANCELLED, j.settled, keep, cap)
     else
-      j.lost = j.lost + 1
       if j.lost >= most then
         j.reason = 'lost'
         dead_add(loc)

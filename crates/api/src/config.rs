@@ -1,0 +1,69 @@
+//! The API's configuration.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ringback_core::store::{Options, settings};
+use ringback_service::{Lookup, Setting};
+
+/// How long one call of the store may take. With what waits before it a request is
+/// answered within two seconds.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+const STORE: &[Setting] = &Setting::table(settings::NAMES);
+const OWN: &[Setting] = &[
+    Setting::new("API_LISTEN", "127.0.0.1:7411", "Where the public API is served"),
+    Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
+];
+
+/// What an API is told.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the public API is served (`API_LISTEN`, 127.0.0.1:7411).
+    pub listen: SocketAddr,
+    /// The store.
+    pub store: Options,
+}
+
+impl Config {
+    /// All settings of an API.
+    pub const SETTINGS: &[&[Setting]] = &[STORE, OWN];
+
+    /// Reads the settings; mistakes are collected in `lookup`.
+    pub fn load(lookup: &mut Lookup) -> Self {
+        Self {
+            listen: lookup.address("API_LISTEN"),
+            store: lookup.group(|get| Options::parse(get, PATIENCE), || Options::default_with(PATIENCE)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn load(env: &[(&str, &str)]) -> (Config, Vec<&'static str>) {
+        let env = env.iter().map(|(name, value)| (format!("RINGBACK_{name}"), (*value).to_owned())).collect();
+        let mut lookup = Lookup::new(Config::SETTINGS, BTreeMap::new(), env);
+        let config = Config::load(&mut lookup);
+        (config, lookup.mistakes().iter().map(|mistake| mistake.name).collect())
+    }
+
+    #[test]
+    fn the_defaults_hold() {
+        let (config, mistakes) = load(&[]);
+        assert_eq!(mistakes, [""; 0]);
+        assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 7411)));
+        assert_eq!((config.store.url.as_str(), config.store.shards), ("redis://127.0.0.1:6379", 8));
+        assert_eq!(config.store.patience, PATIENCE);
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let (_, mistakes) =
+            load(&[("API_LISTEN", "7411"), ("SHARDS", "0"), ("PREFIX", "a b"), ("KEEP_DONE", "1s")]);
+        assert_eq!(mistakes, ["API_LISTEN", "PREFIX", "SHARDS", "KEEP_DONE"]);
+    }
+}

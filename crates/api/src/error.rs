@@ -1,0 +1,160 @@
+//! What a caller gets instead of an answer: problem details (RFC 9457). A 503 says when
+//! to come again. Nothing that a caller can send ends in a 500.
+
+use std::any::Any;
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use ringback_core::store::StoreError;
+use ringback_core::wire::Problem;
+
+use crate::submit::Unavailable;
+
+/// The media type of problems.
+pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+/// When to come again after a 503, in seconds.
+const RETRY_AFTER: &str = "1";
+
+/// A problem on its way out.
+#[derive(Debug)]
+pub(crate) struct ApiError(pub(crate) Problem);
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self(Problem::new(status, detail))
+    }
+
+    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+}
+
+impl From<Problem> for ApiError {
+    fn from(problem: Problem) -> Self {
+        Self(problem)
+    }
+}
+
+impl From<Unavailable> for ApiError {
+    fn from(error: Unavailable) -> Self {
+        let advice = if error.outcome_is_unknown() {
+            "whether the job was accepted is not known; to submit it again with the same id is safe"
+        } else {
+            "the job was not accepted; submit it again later"
+        };
+        Self::unavailable(format!("{error}: {advice}"))
+    }
+}
+
+/// For what changes nothing, or does the same when asked again.
+impl From<&StoreError> for ApiError {
+    fn from(error: &StoreError) -> Self {
+        Self::unavailable(format!("{}: ask again later", brief(error)))
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        log(&error);
+        Self::from(&error)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self.0).expect("plain data always serialises");
+        let mut response =
+            (status, [(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))], body).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+        }
+        response
+    }
+}
+
+/// What of a store's error callers may see: not how it is set up.
+pub(crate) fn brief(error: &StoreError) -> String {
+    match error {
+        StoreError::Away(_) | StoreError::Slow(_) | StoreError::Unprepared | StoreError::Full => {
+            error.to_string()
+        }
+        StoreError::Unfit(_) | StoreError::Unreadable(_) | StoreError::Refused(_) => {
+            "the store cannot be used as it is set up".to_owned()
+        }
+    }
+}
+
+/// An error that passes by itself is told by the readiness check; one that does not needs
+/// somebody who reads this.
+pub(crate) fn log(error: &StoreError) {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    if error.is_transient() {
+        tracing::debug!(%error, source, "the store did not carry out a call");
+    } else {
+        tracing::error!(%error, source, "the store cannot carry out a call");
+    }
+}
+
+/// The answer of the routes that do not exist.
+pub(crate) async fn not_found() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "there is nothing here; the calls are listed in /openapi.json")
+}
+
+/// The answer to a method that a route does not have; the router adds Allow.
+pub(crate) async fn method_not_allowed() -> ApiError {
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here; see the Allow header")
+}
+
+/// The answer where a handler panicked.
+#[expect(clippy::needless_pass_by_value, reason = "the signature is given")]
+pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> Response {
+    let what = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    tracing::error!(panic = what, "a request made its handler panic");
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault of the server; it has been logged")
+        .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn detail(error: StoreError) -> String {
+        ApiError::from(Unavailable::Store(Arc::new(error))).0.detail
+    }
+
+    #[test]
+    fn a_503_says_when_to_come_again_and_others_do_not() {
+        let response = ApiError::from(&StoreError::Unprepared).into_response();
+        assert_eq!(response.status(), 503);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        assert_eq!(response.headers()[header::CONTENT_TYPE], MEDIA_TYPE);
+        let other = ApiError::new(StatusCode::NOT_FOUND, "").into_response();
+        assert!(!other.headers().contains_key(header::RETRY_AFTER));
+    }
+
+    #[test]
+    fn the_detail_tells_whether_the_outcome_is_known() {
+        assert!(detail(StoreError::Slow(Duration::from_secs(1))).contains("is not known"));
+        assert!(detail(StoreError::Full).contains("was not accepted"));
+        assert!(detail(StoreError::Unprepared).contains("was not accepted"));
+    }
+
+    #[test]
+    fn how_the_store_is_set_up_is_kept_from_callers() {
+        assert!(!detail(StoreError::Unfit("secret layout".to_owned())).contains("secret"));
+    }
+
+    #[test]
+    fn a_panic_is_a_problem_that_tells_nothing_of_it() {
+        let response = panicked(Box::new("out of luck"));
+        assert_eq!(response.status(), 500);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], MEDIA_TYPE);
+    }
+}

@@ -1,0 +1,157 @@
+//! The body of a batch: a JSON array or NDJSON, taken apart into the bytes of its items.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use http::StatusCode;
+use ringback_core::wire::Problem;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+use super::{media_type, read};
+use crate::error::ApiError;
+use crate::state::Api;
+use crate::submit::ANSWER_WITHIN;
+
+/// The largest batch, in bytes.
+pub(crate) const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// The most items of a batch.
+pub(crate) const MAX_ITEMS: usize = 10_000;
+
+const JSON: &str = "application/json";
+const NDJSON: &str = "application/x-ndjson";
+
+/// A batch that is not too large, with its share of what all batches together may take.
+pub(crate) struct BatchBody {
+    format: &'static str,
+    bytes: Bytes,
+    permit: OwnedSemaphorePermit,
+}
+
+impl FromRequest<Arc<Api>> for BatchBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let format = media_type(request.headers(), &[JSON, NDJSON])?;
+        let turn = timeout(ANSWER_WITHIN, Arc::clone(&api.batches).acquire_owned());
+        let Ok(Ok(permit)) = turn.await else {
+            return Err(ApiError::unavailable("too many batches at once; nothing was accepted"));
+        };
+        let bytes = read(request.into_body(), MAX_BYTES).await?;
+        Ok(Self { format, bytes, permit })
+    }
+}
+
+impl BatchBody {
+    /// The items, in order.
+    ///
+    /// # Errors
+    /// A 400 problem for what is no JSON array, 413 for more than [`MAX_ITEMS`].
+    pub(crate) fn items(&self) -> Result<Vec<&[u8]>, Problem> {
+        let (items, count) = match self.format {
+            NDJSON => lines(&self.bytes),
+            _ => array(&self.bytes)?,
+        };
+        if count > MAX_ITEMS {
+            let detail = format!("{count} items; at most {MAX_ITEMS} are allowed");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
+        }
+        Ok(items)
+    }
+
+    /// Lets go of the bytes.
+    pub(crate) fn into_permit(self) -> OwnedSemaphorePermit {
+        self.permit
+    }
+}
+
+/// Lines that are not blank, and how many there are.
+fn lines(bytes: &[u8]) -> (Vec<&[u8]>, usize) {
+    let full = || bytes.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    (full().take(MAX_ITEMS).collect(), full().count())
+}
+
+/// The items of a JSON array, and how many there are.
+fn array(bytes: &[u8]) -> Result<(Vec<&[u8]>, usize), Problem> {
+    let text = std::str::from_utf8(bytes).map_err(|e| Problem::unreadable(format!("not UTF-8: {e}")))?;
+    let Items { first, count } =
+        serde_json::from_str(text).map_err(|e| Problem::unreadable(format!("not a JSON array: {e}")))?;
+    Ok((first.into_iter().map(|item| item.get().as_bytes()).collect(), count))
+}
+
+/// An array: its items up to the most that are allowed, and the count of all.
+struct Items<'a> {
+    first: Vec<&'a RawValue>,
+    count: usize,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Array;
+        impl<'de> Visitor<'de> for Array {
+            type Value = Items<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Items<'de>, A::Error> {
+                let mut first = Vec::new();
+                while first.len() < MAX_ITEMS
+                    && let Some(item) = seq.next_element()?
+                {
+                    first.push(item);
+                }
+                let mut count = first.len();
+                while seq.next_element::<IgnoredAny>()?.is_some() {
+                    count += 1;
+                }
+                Ok(Items { first, count })
+            }
+        }
+        deserializer.deserialize_seq(Array)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts<'a>((items, _): &(Vec<&'a [u8]>, usize)) -> Vec<&'a str> {
+        items.iter().map(|item| std::str::from_utf8(item).unwrap()).collect()
+    }
+
+    #[test]
+    fn blank_lines_are_skipped_and_broken_ones_are_items() {
+        let bytes = b"{\"a\":1}\r\n\n  \t\n not json \n{\"b\":2}";
+        assert_eq!(texts(&lines(bytes)), ["{\"a\":1}", "not json", "{\"b\":2}"]);
+    }
+
+    #[test]
+    fn items_of_an_array_are_kept_as_they_were_written() {
+        let found = array(b" [ {\"a\" : 1.0e5} ,5, \"x\"] ").unwrap();
+        assert_eq!(texts(&found), ["{\"a\" : 1.0e5}", "5", "\"x\""]);
+    }
+
+    #[test]
+    fn what_is_no_array_is_refused_as_a_whole() {
+        for bad in ["", "{}", "5", "[1", "[1] x", "[1,]"] {
+            assert_eq!(array(bad.as_bytes()).unwrap_err().status, 400, "{bad}");
+        }
+        assert_eq!(array(b"[\"\xff\"]").unwrap_err().status, 400);
+    }
+
+    #[test]
+    fn items_beyond_the_most_are_counted_but_not_kept() {
+        let many = format!("[{}1]", "1,".repeat(MAX_ITEMS + 4));
+        let (items, count) = array(many.as_bytes()).unwrap();
+        assert_eq!((items.len(), count), (MAX_ITEMS, MAX_ITEMS + 5));
+        let many = many.replace(',', "\n");
+        let (items, count) = lines(many.as_bytes());
+        assert_eq!((items.len(), count), (MAX_ITEMS, MAX_ITEMS + 5));
+    }
+}

@@ -1,0 +1,17 @@
+//! The binary `ringback-api`.
+
+use std::process::ExitCode;
+
+use ringback_api::Config;
+use ringback_service::Service;
+
+fn main() -> ExitCode {
+    Service {
+        name: "ringback-api",
+        about: "Takes jobs over HTTP, answers questions about them, cancels them",
+        version: env!("CARGO_PKG_VERSION"),
+        settings: Config::SETTINGS,
+        load: Config::load,
+    }
+    .main(ringback_api::run)
+}

@@ -1,0 +1,97 @@
+//! What is counted. Labels are bounded: routes come from the table, methods and statuses from
+//! the HTTP standard.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use opentelemetry::metrics::{Counter, Histogram, Meter};
+use opentelemetry::{KeyValue, Value};
+use ringback_core::store::Answer;
+
+const REQUESTS: &str = "ringback_api_requests_total";
+const REQUEST_SECONDS: &str = "ringback_api_request_seconds";
+const SUBMITTED: &str = "ringback_api_submitted_jobs_total";
+const CALL_JOBS: &str = "ringback_api_submit_batch_jobs";
+
+const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+const JOBS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
+
+/// What became of a submitted job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Created,
+    Repeated,
+    Conflict,
+    Invalid,
+    Unavailable,
+}
+
+impl From<Answer> for Outcome {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Created => Self::Created,
+            Answer::Repeated => Self::Repeated,
+            Answer::Conflict => Self::Conflict,
+        }
+    }
+}
+
+/// The instruments.
+pub(crate) struct Metrics {
+    requests: Counter<u64>,
+    seconds: Histogram<f64>,
+    submitted: Counter<u64>,
+    call_jobs: Histogram<u64>,
+    /// One label set per [`Outcome`], in its order.
+    outcomes: [[KeyValue; 1]; 5],
+}
+
+impl Metrics {
+    pub(crate) fn new(meter: &Meter) -> Self {
+        let outcome = |name: &'static str| [KeyValue::new("result", name)];
+        Self {
+            requests: meter.u64_counter(REQUESTS).with_description("Requests answered").build(),
+            seconds: meter
+                .f64_histogram(REQUEST_SECONDS)
+                .with_description("From a request's head to its answer's head")
+                .with_boundaries(SECONDS.to_vec())
+                .build(),
+            submitted: meter.u64_counter(SUBMITTED).with_description("Jobs submitted").build(),
+            call_jobs: meter
+                .u64_histogram(CALL_JOBS)
+                .with_description("Jobs that shared one call of the store")
+                .with_boundaries(JOBS.to_vec())
+                .build(),
+            outcomes: ["created", "repeated", "conflict", "invalid", "unavailable"].map(outcome),
+        }
+    }
+
+    /// A request was answered.
+    pub(crate) fn request(&self, route: &'static str, method: &Method, status: StatusCode, took: Duration) {
+        let [route, rest @ ..] = [
+            KeyValue::new("route", route),
+            KeyValue::new("method", known(method)),
+            KeyValue::new("status", Value::I64(status.as_u16().into())),
+        ];
+        self.seconds.record(took.as_secs_f64(), std::slice::from_ref(&route));
+        let [method, status] = rest;
+        self.requests.add(1, &[route, method, status]);
+    }
+
+    /// So many jobs came to this.
+    pub(crate) fn submitted(&self, outcome: Outcome, jobs: usize) {
+        if jobs > 0 {
+            self.submitted.add(jobs as u64, &self.outcomes[outcome as usize]);
+        }
+    }
+
+    /// A call carried so many jobs.
+    pub(crate) fn call(&self, jobs: usize) {
+        self.call_jobs.record(jobs as u64, &[]);
+    }
+}
+
+fn known(method: &Method) -> &'static str {
+    let standard = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "CONNECT"];
+    standard.into_iter().find(|name| *name == method.as_str()).unwrap_or("other")
+}

@@ -1,0 +1,158 @@
+//! The document of the API (`OpenAPI` 3.1): gathered from the handlers, the answers' own types, and the shapes
+//! of requests, which are written down here since requests are parsed field by field.
+
+mod problems;
+mod request;
+
+use std::sync::LazyLock;
+
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::header;
+use utoipa::OpenApi;
+
+pub(crate) use self::problems::{BatchProblems, CancelProblems, GetProblems, StatsProblems, SubmitProblems};
+pub(crate) use self::request::JobRequest;
+use crate::routes;
+
+/// The document's root.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Ringback",
+        description = "Keeps jobs until they are due and then hands each one over to its callback URL.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    paths(routes::submit, routes::submit_batch, routes::get_job, routes::cancel, routes::stats, serve),
+    components(schemas(ringback_core::wire::Problem)),
+    tags(
+        (name = "jobs", description = "Submit, look at and cancel jobs"),
+        (name = "stats", description = "Counts and lateness"),
+    ),
+)]
+pub struct Document;
+
+static TEXT: LazyLock<Bytes> =
+    LazyLock::new(|| Document::openapi().to_json().expect("plain data always serialises").into());
+
+/// This document
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "openapi",
+    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json")),
+)]
+pub(crate) async fn serve() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], TEXT.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use axum::body::Body;
+    use http::{Method, Request};
+    use ringback_core::clock::Timestamp;
+    use ringback_core::job::NewJob;
+    use ringback_core::wire::{Defaults, Problem, parse_job};
+    use serde_json::Value;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::state::tests::unprepared;
+
+    const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+    fn document() -> Value {
+        serde_json::from_slice(&TEXT).unwrap()
+    }
+
+    /// The methods that the router has for a path, by what it allows to one that it has not.
+    async fn served(path: &str) -> BTreeSet<String> {
+        let path = path.replace("{topic}", "t").replace("{id}", "i");
+        let request = Request::builder().method(Method::OPTIONS).uri(path).body(Body::empty()).unwrap();
+        let response = crate::app(unprepared()).oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 405);
+        let allow = response.headers()[header::ALLOW].to_str().unwrap().to_ascii_lowercase();
+        allow.split(',').filter(|method| *method != "head").map(str::to_owned).collect()
+    }
+
+    #[tokio::test]
+    async fn the_document_and_the_table_of_routes_agree() {
+        let document = document();
+        let paths = document["paths"].as_object().unwrap();
+        let (documented, table): (BTreeSet<_>, BTreeSet<_>) =
+            (paths.keys().map(String::as_str).collect(), routes::PATHS.into_iter().collect());
+        assert_eq!(documented, table);
+        for (path, item) in paths {
+            let methods: BTreeSet<_> = item
+                .as_object()
+                .unwrap()
+                .keys()
+                .filter(|key| METHODS.contains(&key.as_str()))
+                .cloned()
+                .collect();
+            assert_eq!(methods, served(path).await, "{path}");
+        }
+    }
+
+    #[test]
+    fn each_operation_documents_its_problems() {
+        let document = document();
+        let expected = [
+            ("/v1/jobs", "post", "400 408 409 413 415 422 503"),
+            ("/v1/jobs/batch", "post", "400 408 413 415 503"),
+            ("/v1/jobs/{topic}/{id}", "get", "400 404 422 503"),
+            ("/v1/jobs/{topic}/{id}", "delete", "400 404 409 422 503"),
+            ("/v1/stats", "get", "503"),
+            ("/openapi.json", "get", ""),
+        ];
+        for (path, method, statuses) in expected {
+            let responses = document["paths"][path][method]["responses"].as_object().unwrap();
+            let problems = responses.iter().filter(|(status, _)| !status.starts_with('2'));
+            let found: Vec<_> = problems.clone().map(|(status, _)| status.as_str()).collect();
+            assert_eq!(found.join(" "), statuses, "{method} {path}");
+            for (_, response) in problems {
+                let schema = &response["content"][crate::error::MEDIA_TYPE]["schema"]["$ref"];
+                assert_eq!(schema, "#/components/schemas/Problem", "{method} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_openapi_3_1_and_every_reference_leads_somewhere() {
+        let document = document();
+        assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
+        let text = document.to_string();
+        for reference in text.split("\"$ref\":\"#").skip(1) {
+            let pointer = reference.split('"').next().unwrap();
+            assert!(document.pointer(pointer).is_some(), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn the_fields_of_a_request_are_those_that_are_read() {
+        let document = document();
+        let fields = document["components"]["schemas"]["JobRequest"]["properties"].as_object().unwrap();
+        let refusal = fields_that_are_read();
+        let known: BTreeSet<_> = refusal.split(", ").collect();
+        assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+    }
+
+    #[test]
+    fn the_example_of_a_job_can_be_submitted() {
+        let document = document();
+        let example = document["components"]["schemas"]["JobRequest"]["example"].to_string();
+        parse(&example).unwrap();
+        serde_json::from_str::<JobRequest>(&example).unwrap();
+    }
+
+    /// The fields that the parser names when it meets one that it does not know.
+    fn fields_that_are_read() -> String {
+        let problem = parse(r#"{"colour":"red"}"#).unwrap_err();
+        problem.errors.into_iter().find(|error| error.field == "colour").unwrap().allowed
+    }
+
+    fn parse(json: &str) -> Result<NewJob, Problem> {
+        let make_id = &mut || "made".parse().unwrap();
+        parse_job(json.as_bytes(), Defaults { now: Timestamp::default(), make_id, trace: None })
+    }
+}

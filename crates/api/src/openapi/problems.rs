@@ -1,0 +1,62 @@
+//! Which problems each operation can answer with, and what they mean.
+
+use std::collections::BTreeMap;
+
+use utoipa::IntoResponses;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr};
+
+use crate::error::MEDIA_TYPE;
+
+macro_rules! problems {
+    ($($(#[$doc:meta])* $name:ident: $($status:literal)+;)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                [$($status),+].into_iter().map(|status: u16| (status.to_string(), response(status))).collect()
+            }
+        }
+    )*};
+}
+
+problems! {
+    /// Of POST /v1/jobs.
+    SubmitProblems: 400 408 409 413 415 422 503;
+    /// Of POST /v1/jobs/batch.
+    BatchProblems: 400 408 413 415 503;
+    /// Of GET /v1/jobs/{topic}/{id}.
+    GetProblems: 400 404 422 503;
+    /// Of DELETE /v1/jobs/{topic}/{id}.
+    CancelProblems: 400 404 409 422 503;
+    /// Of GET /v1/stats.
+    StatsProblems: 503;
+}
+
+fn response(status: u16) -> RefOr<Response> {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    let response = ResponseBuilder::new().description(meaning(status)).content(MEDIA_TYPE, content);
+    let response = if status == 503 {
+        let header = HeaderBuilder::new().description(Some("When to come again, in seconds"));
+        response.header("Retry-After", header.build())
+    } else {
+        response
+    };
+    response.build().into()
+}
+
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "Not readable: no JSON of the expected kind, or not UTF-8",
+        404 => "No such job is known",
+        408 => "The request's body did not arrive in time",
+        409 => "The job is not in a state for this, or another job has this topic and id",
+        413 => "The request, or a job's body, is too large",
+        415 => "The content type is not supported",
+        422 => "Readable, but some fields are wrong; all of them are listed in errors",
+        503 => "The store cannot be reached, or is full; nothing is lost, come again",
+        _ => "A problem",
+    }
+}

@@ -1,0 +1,85 @@
+//! A job as it is submitted, for the document only; `ringback_core::wire` reads it.
+#![expect(dead_code, reason = "the fields are read by those who read the document")]
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A job to be handed over: what, where to, and when.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({
+    "topic": "pay.notify", "id": "order-2026112000012345", "delay": "10m",
+    "url": "https://merchant.example/notify", "body": {"status": "PAID"},
+    "headers": {"x-merchant": "88231"}, "context": {"key": "value"},
+    "retry": {"delays": ["15s", "3m", "10m"], "jitter": 0.1}, "timeout": "10s",
+}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobRequest {
+    /// What kind of job it is; neither `.` nor `..`.
+    #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$", example = "pay.notify")]
+    topic: String,
+    /// Which job of the topic; neither `.` nor `..`. Without it the server makes one.
+    #[schema(pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$", example = "order-2026112000012345")]
+    id: Option<String>,
+    /// How long to wait, at most 10 years. With neither `delay` nor `at` the job is due at once.
+    delay: Option<Duration>,
+    /// When it is due, by RFC 3339, at most 10 years ahead; a time in the past means now. Not
+    /// together with `delay`.
+    #[schema(format = DateTime, example = "2026-11-20T09:30:00Z")]
+    at: Option<String>,
+    /// Where to: http or https, without credentials or fragment.
+    #[schema(format = "uri", max_length = 2048, example = "https://merchant.example/notify")]
+    url: String,
+    /// Any JSON, at most 256 KiB and 64 levels deep; delivered byte for byte as it was sent.
+    body: Option<Value>,
+    /// Other bodies, at most 256 KiB, as base64 with padding (RFC 4648). Not together with `body`.
+    #[schema(content_encoding = "base64")]
+    body_base64: Option<String>,
+    /// The media type of `body_base64`.
+    #[schema(max_length = 255, default = "application/octet-stream")]
+    content_type: Option<String>,
+    /// Headers to deliver with, at most 32 and 8 KiB together; not those that belong to the
+    /// delivery itself.
+    headers: Option<BTreeMap<String, String>>,
+    /// Delivered as headers `ringback-context-<key>`, at most 16 entries and 4 KiB together.
+    context: Option<BTreeMap<String, String>>,
+    /// When to try again after a failure; without it the server's own tiers.
+    retry: Option<Retry>,
+    /// The total deadline of one attempt, from 100 ms to 10 min; without it 10 s.
+    timeout: Option<Duration>,
+}
+
+/// Seconds as a number (2, 0.25), or a friendly duration ("250ms", "10s", "1h 30m", "7d").
+#[derive(Deserialize, ToSchema)]
+#[schema(example = "10m")]
+#[serde(untagged)]
+enum Duration {
+    Seconds(f64),
+    Friendly(String),
+}
+
+/// A retry policy: exactly one of `delays` and `preset`.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Retry {
+    /// The wait after each failure, each 10 ms to 30 days.
+    #[schema(min_items = 1, max_items = 50)]
+    delays: Option<Vec<Duration>>,
+    /// A list by its name.
+    preset: Option<Preset>,
+    /// How many failures bury the job; beyond the list its last wait repeats. -1: none ever.
+    max: Option<i64>,
+    /// How much of a wait may be added at random.
+    #[schema(minimum = 0, maximum = 1, default = 0.1)]
+    jitter: Option<f64>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Preset {
+    Default,
+    StandardWebhooks,
+    None,
+}

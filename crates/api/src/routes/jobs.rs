@@ -1,0 +1,130 @@
+//! One job: submit it, look at it, cancel it.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use ringback_core::job::JobKey;
+use ringback_core::state::State as JobState;
+use ringback_core::store::{Answer, Cancelled, Submitted};
+use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer, Problem};
+
+use crate::error::ApiError;
+use crate::extract::{Caller, JobPath, JsonBody};
+use crate::metrics::Outcome;
+use crate::openapi::{CancelProblems, GetProblems, JobRequest, SubmitProblems};
+use crate::state::Api;
+
+/// Submit a job
+///
+/// The same topic and id with the same content again is answered with 200 and the job's
+/// current state; with other content with 409.
+#[utoipa::path(
+    post, path = "/v1/jobs", tag = "jobs", operation_id = "submit",
+    request_body = JobRequest,
+    responses(
+        (status = 201, description = "Accepted", body = JobAnswer,
+            headers(("Location" = String, description = "Where the job can be looked at"))),
+        (status = 200, description = "Accepted before", body = JobAnswer,
+            headers(("Location" = String, description = "Where the job can be looked at"))),
+        SubmitProblems,
+    ),
+)]
+pub(crate) async fn submit(
+    State(api): State<Arc<Api>>,
+    Caller(trace): Caller,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ApiError> {
+    let job = api.parse(&body, trace).inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
+    drop(body);
+    let submitted =
+        api.lines.submit(job).await.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1))?;
+    api.metrics.submitted(submitted.answer.into(), 1);
+    let location = location(&submitted.job.key);
+    let (status, job) = judge(submitted)?;
+    Ok((status, [(header::LOCATION, location)], Json(job)).into_response())
+}
+
+/// The status of a submit and the job; a conflict is a problem.
+pub(crate) fn judge(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Problem> {
+    match submitted.answer {
+        Answer::Created => Ok((StatusCode::CREATED, submitted.job.into())),
+        Answer::Repeated => Ok((StatusCode::OK, submitted.job.into())),
+        Answer::Conflict => Err(Problem::new(
+            StatusCode::CONFLICT,
+            format!("another job has this topic and id, with other content; it is {}", submitted.job.state),
+        )),
+    }
+}
+
+fn location(key: &JobKey) -> HeaderValue {
+    HeaderValue::try_from(format!("/v1/jobs/{key}")).expect("topics and ids are visible ASCII")
+}
+
+/// Look at a job
+///
+/// A job that is done or cancelled is remembered for `RINGBACK_KEEP_DONE`.
+#[utoipa::path(
+    get, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "get_job",
+    params(
+        ("topic" = String, Path, description = "The job's topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
+        ("id" = String, Path, description = "The job's id", pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$"),
+    ),
+    responses((status = 200, description = "The job", body = JobAnswer), GetProblems),
+)]
+pub(crate) async fn get_job(
+    State(api): State<Arc<Api>>,
+    JobPath(key): JobPath,
+) -> Result<Json<JobAnswer>, ApiError> {
+    let job = api.store.get(&key).await?;
+    Ok(Json(job.ok_or_else(|| unknown(&key))?.into()))
+}
+
+/// Cancel a job
+///
+/// Answered with 200 the job will never be handed over. While it is being handed over the answer
+/// is 202: if that succeeds the job ends as done, otherwise as cancelled.
+#[utoipa::path(
+    delete, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "cancel",
+    params(
+        ("topic" = String, Path, description = "The job's topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
+        ("id" = String, Path, description = "The job's id", pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$"),
+    ),
+    responses(
+        (status = 200, description = "Cancelled, now or before", body = CancelAnswer),
+        (status = 202, description = "Being handed over; the cancel is noted", body = CancelAnswer),
+        CancelProblems,
+    ),
+)]
+pub(crate) async fn cancel(State(api): State<Arc<Api>>, JobPath(key): JobPath) -> Result<Response, ApiError> {
+    let (status, state, in_flight) = match api.store.cancel(&key).await? {
+        Cancelled::Cancelled { in_flight_unknown } => {
+            (StatusCode::OK, JobState::Cancelled, in_flight_unknown.then(not_known))
+        }
+        Cancelled::Requested { in_flight_unknown } => {
+            let in_flight = if in_flight_unknown { not_known() } else { InFlight::Yes(true) };
+            (StatusCode::ACCEPTED, JobState::Reserved, Some(in_flight))
+        }
+        Cancelled::TooLate => {
+            return Err(ApiError::new(StatusCode::CONFLICT, format!("the job {key} is done")));
+        }
+        Cancelled::Unknown => return Err(unknown(&key)),
+    };
+    let answer = CancelAnswer {
+        topic: key.topic.to_string(),
+        id: key.id.to_string(),
+        state: state.to_string(),
+        in_flight,
+    };
+    Ok((status, Json(answer)).into_response())
+}
+
+fn not_known() -> InFlight {
+    InFlight::Unknown("unknown".to_owned())
+}
+
+fn unknown(key: &JobKey) -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, format!("no job {key} is known, or it ended too long ago"))
+}

@@ -1,0 +1,151 @@
+//! Answers that need no store: what callers send is judged before the store is asked, which
+//! here refuses everything with a 503.
+
+use axum::body::{Body, to_bytes};
+use http::{Method, Request, StatusCode, header};
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+use crate::error::MEDIA_TYPE;
+use crate::state::tests::unprepared;
+
+const GOOD: &str = r#"{"topic":"t","id":"i","url":"http://h/"}"#;
+
+struct Answer {
+    status: StatusCode,
+    headers: http::HeaderMap,
+    body: Value,
+}
+
+async fn send(method: Method, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Answer {
+    let mut request = Request::builder().method(method).uri(path);
+    if let Some(content_type) = content_type {
+        request = request.header(header::CONTENT_TYPE, content_type);
+    }
+    let response = crate::app(unprepared()).oneshot(request.body(body.into()).unwrap()).await.unwrap();
+    let (head, body) = response.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap();
+    Answer { status: head.status, headers: head.headers, body: serde_json::from_slice(&body).unwrap() }
+}
+
+/// The status of an answer that must be a whole problem, unless it is a success.
+async fn status(method: Method, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> u16 {
+    let answer = send(method, path, content_type, body).await;
+    if !answer.status.is_success() {
+        assert_eq!(answer.headers[header::CONTENT_TYPE], MEDIA_TYPE);
+        assert_eq!(answer.body["status"], answer.status.as_u16());
+        assert!(answer.body["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{}", answer.body);
+    }
+    answer.status.as_u16()
+}
+
+async fn submit(body: impl Into<Body>) -> u16 {
+    status(Method::POST, "/v1/jobs", Some("application/json"), body).await
+}
+
+async fn batch(content_type: &str, body: impl Into<Body>) -> Answer {
+    send(Method::POST, "/v1/jobs/batch", Some(content_type), body).await
+}
+
+fn item_statuses(answer: &Answer) -> Vec<u64> {
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    answer.body["results"].as_array().unwrap().iter().map(|r| r["status"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_good_job_is_not_refused_for_what_the_caller_sent() {
+    assert_eq!(submit(GOOD).await, 503);
+}
+
+#[tokio::test]
+async fn a_bad_job_is_refused_though_the_store_is_away() {
+    assert_eq!(submit("{").await, 400);
+    assert_eq!(submit(&b"{\"topic\":\"\xff\"}"[..]).await, 400);
+    assert_eq!(submit(r#"{"topic":"t"}"#).await, 422);
+}
+
+#[tokio::test]
+async fn bodies_are_too_large_by_their_own_rule_and_requests_by_theirs() {
+    let json =
+        |bytes: usize| format!(r#"{{"topic":"t","url":"http://h/","body":"{}"}}"#, "x".repeat(bytes - 2));
+    assert_eq!(submit(json(256 * 1024)).await, 503);
+    assert_eq!(submit(json(257 * 1024)).await, 413);
+    assert_eq!(submit(json(2 * 1024 * 1024)).await, 413);
+    let base64 = |bytes: usize| {
+        let text = "AAAA".repeat(bytes / 3);
+        format!(r#"{{"topic":"t","url":"http://h/","body_base64":"{text}","content_type":"a/b"}}"#)
+    };
+    assert_eq!(submit(base64(255 * 1024)).await, 503);
+    assert_eq!(submit(base64(258 * 1024)).await, 413);
+}
+
+#[tokio::test]
+async fn other_content_types_are_refused_before_the_body_is_looked_at() {
+    let post = async |path: &str, content_type| status(Method::POST, path, content_type, "{").await;
+    for content_type in [None, Some("text/plain"), Some("application/json; charset=latin1"), Some("")] {
+        assert_eq!(post("/v1/jobs", content_type).await, 415, "{content_type:?}");
+        assert_eq!(post("/v1/jobs/batch", content_type).await, 415, "{content_type:?}");
+    }
+    assert_eq!(post("/v1/jobs", Some("application/x-ndjson")).await, 415);
+    assert_eq!(post("/v1/jobs", Some("Application/JSON;charset=\"UTF-8\"")).await, 400);
+}
+
+#[tokio::test]
+async fn an_item_of_a_batch_fails_by_itself() {
+    let answer = batch("application/json", format!(r#"[{GOOD},5,{{"topic":"t"}}]"#)).await;
+    assert_eq!(item_statuses(&answer), [503, 400, 422]);
+    assert_eq!((&answer.body["accepted"], &answer.body["refused"]), (&0.into(), &3.into()));
+    let lines = format!("{GOOD}\r\n\r\n{{\n{{}}\n");
+    assert_eq!(item_statuses(&batch("application/x-ndjson", lines).await), [503, 400, 422]);
+}
+
+#[tokio::test]
+async fn a_batch_without_any_word_from_the_store_is_refused_as_a_whole() {
+    let answer = batch("application/json", format!("[{GOOD},{GOOD}]")).await;
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.headers[header::RETRY_AFTER], "1");
+}
+
+#[tokio::test]
+async fn an_empty_batch_is_fine() {
+    assert!(item_statuses(&batch("application/json", "[]").await).is_empty());
+    assert!(item_statuses(&batch("application/x-ndjson", "\n").await).is_empty());
+}
+
+#[tokio::test]
+async fn a_batch_that_is_too_large_is_refused_as_a_whole() {
+    let post = async |content_type: &str, body: String| batch(content_type, body).await.status.as_u16();
+    assert_eq!(post("application/json", format!("[{}1]", "1,".repeat(10_000))).await, 413);
+    assert_eq!(post("application/x-ndjson", "1\n".repeat(10_001)).await, 413);
+    assert_eq!(post("application/json", format!("[{}]", " ".repeat(16 * 1024 * 1024))).await, 413);
+}
+
+#[tokio::test]
+async fn names_outside_their_alphabet_are_wrong_fields() {
+    for method in [Method::GET, Method::DELETE] {
+        let answer = send(method.clone(), "/v1/jobs/a%20b/x%2Fy", None, Body::empty()).await;
+        assert_eq!(answer.status, 422);
+        let errors = answer.body["errors"].as_array().unwrap();
+        let fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
+        assert_eq!(fields, ["topic", "id"]);
+        assert_eq!(status(method.clone(), "/v1/jobs/t/%ff", None, Body::empty()).await, 400);
+        assert_eq!(status(method, "/v1/jobs/t/a~b:c@d+e=f,g", None, Body::empty()).await, 503);
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_exist_is_a_problem_too() {
+    assert_eq!(status(Method::GET, "/v1/nothing", None, Body::empty()).await, 404);
+    assert_eq!(status(Method::GET, "/v1/jobs/t/", None, Body::empty()).await, 404);
+    let answer = send(Method::PUT, "/v1/jobs/t/i", None, Body::empty()).await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.headers[header::CONTENT_TYPE]),
+        (405, &MEDIA_TYPE.parse().unwrap())
+    );
+    assert_eq!(answer.headers[header::ALLOW], "GET,HEAD,DELETE");
+}
+
+#[tokio::test]
+async fn stats_need_the_store() {
+    assert_eq!(status(Method::GET, "/v1/stats", None, Body::empty()).await, 503);
+}

@@ -1,0 +1,155 @@
+//! Connections: accepted until the shutdown, told then to finish what they are at, and cut
+//! when they do not. Slow clients hold neither the process nor a connection for ever.
+
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use ringback_service::Shutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long a connection may be without a whole request head; also how long one that is kept
+/// alive may be idle.
+const HEAD_WITHIN: Duration = Duration::from_secs(75);
+/// How often an HTTP/2 connection must show that somebody is there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// How long requests may go on after the shutdown began. All but slow uploads take less.
+const LAST_REQUESTS: Duration = Duration::from_secs(5);
+/// How long to wait when the machine has no room for another connection.
+const NO_ROOM: Duration = Duration::from_millis(100);
+
+pub(crate) async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown) -> io::Result<()> {
+    let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.stopping() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let serving = connection(stream, app.clone(), shutdown.clone());
+                let cut = cut.clone();
+                connections.spawn(async move { cut.run_until_cancelled_owned(serving).await });
+            }
+            Err(error) if is_of_the_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(NO_ROOM).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.close();
+    tokio::select! {
+        () = connections.wait() => {}
+        () = sleep(LAST_REQUESTS) => {}
+        () = shutdown.expired() => {}
+    }
+    cut.cancel();
+    connections.wait().await;
+    Ok(())
+}
+
+async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
+    // Answers are small and must not wait for more; without it they only come later.
+    stream.set_nodelay(true).ok();
+    let spoken = tokio::select! {
+        spoken = timeout(HEAD_WITHIN, stream.readable()) => spoken,
+        () = shutdown.stopping() => return,
+    };
+    if !matches!(spoken, Ok(Ok(()))) {
+        return;
+    }
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE);
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)));
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = shutdown.stopping() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke");
+    }
+}
+
+/// Errors that concern only the connection that was about to be accepted.
+fn is_of_the_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use axum::routing::{get, post};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::task::JoinHandle;
+
+    use super::*;
+
+    async fn started() -> (SocketAddr, Shutdown, JoinHandle<io::Result<()>>) {
+        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let (address, shutdown) = (listener.local_addr().unwrap(), Shutdown::new(Duration::from_secs(30)));
+        let app =
+            Router::new().route("/", get(async || "here")).route("/slow", post(async |body: String| body));
+        let tasks = tokio::runtime::Handle::current();
+        let serving = tasks.spawn(serve(listener, app, shutdown.clone()));
+        (address, shutdown, serving)
+    }
+
+    async fn asked(address: SocketAddr, request: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_kept_alive_is_closed_at_the_shutdown() {
+        let (address, shutdown, serving) = started().await;
+        let mut stream = asked(address, "GET / HTTP/1.1\r\nhost: h\r\n\r\n").await;
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).await.unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200");
+        shutdown.begin();
+        serving.await.unwrap().unwrap();
+        let mut rest = String::new();
+        stream.read_to_string(&mut rest).await.unwrap();
+        assert!(rest.ends_with("here"), "{rest}");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_speaks_does_not_hold_the_shutdown() {
+        let (address, shutdown, serving) = started().await;
+        let _silent = TcpStream::connect(address).await.unwrap();
+        shutdown.begin();
+        serving.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_request_that_never_ends_is_cut_when_the_grace_is_over() {
+        let (address, shutdown, serving) = started().await;
+        let mut stream =
+            asked(address, "POST /slow HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nabc").await;
+        // Another connection that was answered: by now the first is being read.
+        let mut other = asked(address, "GET / HTTP/1.1\r\nhost: h\r\n\r\n").await;
+        other.read_exact(&mut [0; 12]).await.unwrap();
+        shutdown.expire();
+        serving.await.unwrap().unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.ok();
+        assert_eq!(answer, b"");
+    }
+}

@@ -1,0 +1,103 @@
+//! What every request shares: the store, the clock, the source of ids, the lines of
+//! submits, and what is counted.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opentelemetry::metrics::Meter;
+use rand::Rng as _;
+use rand::rngs::StdRng;
+use ringback_core::clock::{Clock, Timestamp};
+use ringback_core::job::{JobId, NewJob, Trace};
+use ringback_core::store::Store;
+use ringback_core::wire::{Defaults, Problem, parse_job};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+use ulid::Ulid;
+
+use crate::metrics::Metrics;
+use crate::routes::stats::Cache;
+use crate::submit::Lines;
+
+/// So many batches are read and submitted at once; others wait for their turn.
+const BATCHES: usize = 16;
+
+/// The state of the API.
+pub struct Api {
+    pub(crate) store: Store,
+    pub(crate) lines: Lines,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) stats: Cache,
+    pub(crate) batches: Arc<Semaphore>,
+    clock: Arc<dyn Clock>,
+    rng: Mutex<StdRng>,
+}
+
+impl Api {
+    /// A state over an open store. The lines of submits run on `tasks` and end when it is
+    /// dropped; `rng` makes the ids of jobs that come without one.
+    pub fn new(store: Store, clock: Arc<dyn Clock>, rng: StdRng, meter: &Meter, tasks: &TaskTracker) -> Self {
+        let metrics = Arc::new(Metrics::new(meter));
+        Self {
+            lines: Lines::start(&store, &metrics, tasks),
+            store,
+            metrics,
+            stats: Cache::default(),
+            batches: Arc::new(Semaphore::new(BATCHES)),
+            clock,
+            rng: Mutex::new(rng),
+        }
+    }
+
+    /// Parses one job of a request.
+    pub(crate) fn parse(&self, json: &[u8], trace: Option<Trace>) -> Result<NewJob, Problem> {
+        let now = self.clock.now();
+        parse_job(json, Defaults { now, make_id: &mut || self.make_id(now), trace })
+    }
+
+    fn make_id(&self, now: Timestamp) -> JobId {
+        let mut random = [0; 16];
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).fill_bytes(&mut random);
+        let id = Ulid::from_parts(now.as_millis(), u128::from_be_bytes(random));
+        id.to_string().parse().expect("a ULID lies within the alphabet of ids")
+    }
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("store", &self.store.kind()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use opentelemetry::metrics::MeterProvider as _;
+    use opentelemetry::metrics::noop::NoopMeterProvider;
+    use rand::SeedableRng as _;
+    use ringback_core::clock::ManualClock;
+    use ringback_core::store::Options;
+
+    use super::*;
+
+    /// A state whose store was never reached, so that every call of it is refused at once.
+    pub(crate) fn unprepared() -> Arc<Api> {
+        let options = Options::default_with(Duration::from_millis(100));
+        let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
+        let meter = NoopMeterProvider::new().meter("test");
+        let store = Store::open(options).unwrap();
+        let rng = StdRng::seed_from_u64(1);
+        Arc::new(Api::new(store, Arc::new(clock), rng, &meter, &TaskTracker::new()))
+    }
+
+    #[tokio::test]
+    async fn ids_that_are_made_differ_and_sort_by_time() {
+        let api = unprepared();
+        let (early, late) = (Timestamp::from_millis(1_000), Timestamp::from_millis(2_000));
+        let (a, b, c) = (api.make_id(early), api.make_id(early), api.make_id(late));
+        assert_ne!(a, b);
+        assert!(a < c && b < c);
+        assert_eq!(a.as_str().len(), 26);
+    }
+}

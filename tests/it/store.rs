@@ -1,0 +1,156 @@
+//! The store's contract: what every backend must answer at every edge of a job's life. A case knows nothing
+//! but a [`bench::Bench`], so that another backend is one more runner in `contract!`. What only Redis can be
+//! asked (its settings, its memory, its script cache, keys changed by hand) is in `by_hand` and `servers`.
+//!
+//! After each case the books are checked: the ledger adds up, and agrees with what is kept.
+
+#[macro_use]
+mod contract;
+
+mod audit;
+mod bench;
+mod by_hand;
+mod jobs;
+mod model;
+mod servers;
+
+mod cancel;
+mod carriers;
+mod expire;
+mod prepare;
+mod promote;
+mod random;
+mod recover;
+mod renew;
+mod reserve;
+mod settle;
+mod stale;
+mod submit;
+mod turns;
+mod wakes;
+
+contract! {
+    prepare {
+        nothing_is_answered_before_the_checks_have_succeeded,
+        an_installation_of_another_shard_count_is_refused,
+        preparing_again_changes_nothing,
+    }
+    submit {
+        a_job_with_a_delay_is_delayed_and_never_due_early,
+        a_job_without_a_delay_is_ready,
+        a_job_due_in_the_past_is_ready_and_due_now,
+        a_job_due_at_a_time_is_due_exactly_then,
+        the_same_content_again_tells_the_state_the_job_is_in,
+        other_content_under_a_known_name_is_a_conflict,
+        a_name_twice_in_one_batch_is_submitted_twice,
+        a_batch_of_500_jobs_of_mixed_topics_is_answered_in_order,
+        a_body_of_200_kb_is_kept_whole_and_goes_with_its_job,
+        the_longest_name_the_longest_delay_and_the_largest_body_fit,
+        shards_add_up_to_one_installation,
+    }
+    promote {
+        nothing_is_promoted_before_it_is_due,
+        what_is_due_is_promoted_and_nothing_of_it_early,
+        a_pass_takes_no_more_than_its_limit,
+        promoted_jobs_keep_the_order_of_their_due_times,
+        a_herd_of_2000_in_one_topic_does_not_delay_another,
+        a_cancelled_job_is_not_promoted,
+        a_fenced_pass_promotes_nothing,
+        the_next_due_time_is_that_of_the_earliest_job,
+    }
+    reserve {
+        a_lease_carries_all_that_was_submitted,
+        each_reserve_is_another_attempt,
+        a_reserve_takes_no_more_than_its_limit_and_tells_of_the_rest,
+        a_reserve_of_nothing_is_empty,
+        a_lease_lasts_for_its_timeout_and_margin_and_never_longer_than_a_stretch,
+        the_same_sequence_gives_the_same_leases_again,
+        the_same_sequence_keeps_the_receipts_whatever_bits_are_offered,
+        a_repeated_reserve_leaves_out_what_was_settled_meanwhile,
+        two_callers_never_hold_the_same_job,
+        a_cancelled_ready_job_is_passed_over,
+        a_small_sequence_of_another_caller_is_no_repetition,
+    }
+    turns {
+        lanes_share_a_reserve,
+        lanes_come_in_turn_over_many_reserves,
+        a_lane_without_room_is_passed_and_that_is_told,
+        a_lane_gives_no_more_than_its_room,
+        hundred_lanes_without_room_do_not_hide_the_one_that_has_some,
+        stale_entries_do_not_stand_before_another_lane,
+    }
+    settle {
+        a_completed_job_is_done_and_remembered,
+        a_retried_job_is_delayed_with_one_more_failure,
+        a_retry_without_a_delay_is_due_at_once,
+        a_buried_job_is_dead_with_a_reason,
+        a_released_job_is_ready_without_a_failure,
+        a_job_released_with_a_delay_is_delayed_without_a_failure,
+        a_repeated_settle_is_known_and_changes_nothing,
+        a_failure_after_the_next_hand_over_is_still_known_as_a_repetition,
+        many_words_in_one_call_are_answered_in_order,
+        an_error_of_any_length_and_script_stays_readable,
+        lateness_adds_up_in_the_statistics,
+    }
+    stale {
+        a_stale_failure_changes_nothing,
+        a_late_success_completes_a_ready_job,
+        a_late_success_completes_a_delayed_job,
+        a_late_success_completes_a_job_reserved_by_another,
+        a_late_success_completes_a_job_dead_by_lost,
+        a_late_success_changes_nothing_on_a_job_dead_by_exhausted,
+        a_late_success_changes_nothing_on_a_done_job,
+        a_late_success_changes_nothing_on_a_cancelled_job,
+        a_lease_of_an_earlier_life_completes_nothing,
+    }
+    renew {
+        a_renewed_lease_is_left_alone_past_its_first_deadline,
+        a_renewal_never_shortens_a_lease,
+        a_lease_that_was_settled_or_recovered_is_not_renewed,
+        a_lease_past_its_deadline_is_renewed_while_nobody_recovered_it,
+    }
+    recover {
+        a_lease_that_ran_out_is_ready_again_at_the_front,
+        a_lease_before_its_deadline_is_left,
+        five_lost_leases_in_a_row_bury_the_job,
+        an_outcome_in_between_starts_the_count_again,
+        a_job_with_a_cancel_request_is_cancelled,
+        a_pass_recovers_no_more_than_its_limit,
+        a_fenced_pass_recovers_nothing,
+    }
+    cancel {
+        a_delayed_job_is_cancelled_and_never_promoted,
+        a_ready_job_is_cancelled_and_never_reserved,
+        a_dead_job_is_cancelled_and_never_expired,
+        a_reserved_job_that_succeeds_is_done_all_the_same,
+        a_reserved_job_that_does_not_succeed_is_cancelled,
+        a_done_job_is_too_late_and_an_unknown_one_unknown,
+        a_repeated_cancel_gives_the_same_answer,
+        after_a_lease_ran_out_the_hand_over_may_be_under_way,
+        a_later_outcome_ends_the_doubt_about_a_hand_over,
+    }
+    expire {
+        a_dead_job_past_its_retention_is_gone_and_counted,
+        a_dead_job_within_its_retention_stays,
+        an_ended_job_is_remembered_for_its_time_and_then_its_id_is_free,
+        a_pass_expires_no_more_than_its_limit,
+        a_fenced_pass_expires_nothing,
+    }
+    carriers {
+        each_claim_has_a_later_epoch_and_fences_the_one_before,
+        a_shard_is_given_back_only_by_who_holds_it,
+        members_join_stay_and_leave,
+        a_member_that_is_not_heard_of_drops_out,
+    }
+    wakes {
+        an_earlier_job_wakes_the_carrier,
+        a_later_job_wakes_nobody,
+        a_retry_and_a_lease_wake_the_carrier_when_they_come_first,
+        a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not,
+        promoted_released_and_recovered_jobs_wake_the_notifiers,
+        members_that_come_and_go_wake_the_carriers,
+    }
+    random {
+        thousands_of_random_operations_agree_with_a_simple_model,
+    }
+}

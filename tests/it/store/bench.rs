@@ -1,0 +1,342 @@
+//! What a case works on: a prepared store that nobody else uses, one of its shards to work in, a carrier's
+//! epoch for it, and the words in which cases are told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ringback_core::clock::{Clock, SystemClock, Timestamp};
+use ringback_core::job::{Job, JobKey, NewJob};
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{
+    Answer, Cancelled, Epoch, Lateness, Lease, Options, Pass, Reserve, Reserved, Settled, Shard, Stats,
+    Store, Submitted, Wake, Wakes,
+};
+use ringback_testkit::{RedisCluster, RedisServer, eventually};
+
+use super::audit;
+use super::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job};
+
+/// What happens at once happens within this on a busy machine too.
+pub(super) const SOON: Duration = Duration::from_secs(20);
+/// How long the carrier of a bench will sleep at most.
+pub(super) const FLOOR: Duration = Duration::from_secs(3600);
+/// Who reserves.
+const CALLER: &str = "notifier";
+/// Few, so that names of a shard are found quickly; one for each master of a cluster.
+const SHARDS: u16 = 3;
+
+/// What the store under test runs on.
+pub(super) enum Server {
+    Redis(RedisServer),
+    Cluster(RedisCluster),
+}
+
+/// A prepared store, and one of its shards.
+pub(super) struct Bench {
+    server: Arc<Server>,
+    options: Options,
+    store: Store,
+    shard: Shard,
+    epoch: Epoch,
+    sequence: AtomicU64,
+}
+
+/// A pass that was not fenced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) moved: u32,
+    pub(super) other: u32,
+    pub(super) next_due: Option<Duration>,
+    pub(super) next_lease: Option<Duration>,
+    pub(super) next_dead: Option<Duration>,
+}
+
+impl Bench {
+    /// A bench under a prefix made of a case's name, which also chooses the shard.
+    pub(super) async fn new(server: Arc<Server>, name: &str) -> Self {
+        let sum = name.bytes().fold(0_u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
+        let options = Options {
+            url: server.url(),
+            prefix: format!("{:.20}-{sum:08x}", name.replace('_', "-")),
+            shards: SHARDS,
+            keep_done: Duration::from_secs(3600),
+            keep_done_mib: 16,
+            keep_dead: Duration::from_secs(3600),
+            patience: Duration::from_secs(10),
+        };
+        Self::open(server, options, sum as usize % usize::from(SHARDS)).await
+    }
+
+    async fn open(server: Arc<Server>, options: Options, shard: usize) -> Self {
+        let store = Store::open(options.clone()).expect("the options are right");
+        store.prepare().await.expect("the store is fit");
+        let shard = store.shards().nth(shard).expect("the shard is one of them");
+        let epoch = store.claim(shard, "carrier").await.expect("claim");
+        Self { server, options, store, shard, epoch, sequence: AtomicU64::new(1) }
+    }
+
+    /// Another installation on the same server, with something set otherwise. It audits itself at the end.
+    pub(super) async fn with(&self, change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = self.options.clone();
+        options.prefix.push_str("-2");
+        change(&mut options);
+        Self::open(Arc::clone(&self.server), options, usize::from(self.shard.number())).await
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(super) fn options(&self) -> Options {
+        self.options.clone()
+    }
+
+    pub(super) fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    pub(super) fn epoch(&self) -> &Epoch {
+        &self.epoch
+    }
+
+    /// The first name that begins with `name` and lies in the bench's shard.
+    pub(super) fn key(&self, topic: &str, name: &str) -> JobKey {
+        let names = (0..).map(|n| if n == 0 { name.to_owned() } else { format!("{name}.{n}") });
+        let mut keys =
+            names.map(|id| JobKey { topic: topic.parse().expect("a topic"), id: id.parse().expect("an id") });
+        keys.find(|key| self.store.shard_of(key) == self.shard).expect("every shard has names")
+    }
+
+    /// A job that is due now.
+    pub(super) fn job(&self, name: &str) -> NewJob {
+        self.job_of(TOPIC, name)
+    }
+
+    /// A job of a topic that is due now.
+    pub(super) fn job_of(&self, topic: &str, name: &str) -> NewJob {
+        new_job(self.key(topic, name))
+    }
+
+    pub(super) async fn submit(&self, jobs: &[NewJob]) -> Vec<Submitted> {
+        let answers = self.store.submit(self.shard, jobs).await.expect("submit");
+        assert_eq!(answers.len(), jobs.len());
+        answers
+    }
+
+    /// Submits a new job.
+    pub(super) async fn accept(&self, job: NewJob) -> Job {
+        let answer = self.submit(&[job]).await.remove(0);
+        assert_eq!(answer.answer, Answer::Created, "{}", answer.job.key);
+        answer.job
+    }
+
+    /// A known job.
+    pub(super) async fn get(&self, key: &JobKey) -> Job {
+        let job = self.store.get(key).await.expect("get");
+        job.unwrap_or_else(|| panic!("{key} is not known"))
+    }
+
+    pub(super) async fn state(&self, key: &JobKey) -> Option<State> {
+        self.store.get(key).await.expect("get").map(|job| job.state)
+    }
+
+    pub(super) async fn cancel(&self, key: &JobKey) -> Cancelled {
+        self.store.cancel(key).await.expect("cancel")
+    }
+
+    pub(super) async fn promote(&self, limit: u32) -> Held {
+        held(self.store.promote(self.shard, &self.epoch, limit, FLOOR).await.expect("promote"))
+    }
+
+    /// Promotes until so many jobs have moved, and no more than those.
+    pub(super) async fn promote_until(&self, count: u32) {
+        let mut moved = 0;
+        let what = format!("{count} jobs are promoted");
+        eventually(SOON, &what, async || {
+            moved += self.promote(500).await.moved;
+            if moved < count { Err(moved) } else { Ok(()) }
+        })
+        .await;
+        assert_eq!(moved, count, "more were promoted than are due");
+    }
+
+    pub(super) async fn recover(&self, limit: u32) -> Held {
+        held(self.store.recover(self.shard, &self.epoch, limit, FLOOR).await.expect("recover"))
+    }
+
+    /// Recovers until a job is in a state.
+    pub(super) async fn recover_until(&self, key: &JobKey, state: State) {
+        eventually(SOON, &format!("{key} is recovered and {state}"), async || {
+            self.recover(500).await;
+            self.state(key).await.filter(|s| *s == state).ok_or("not yet")
+        })
+        .await;
+    }
+
+    pub(super) async fn expire(&self, limit: u32) -> Held {
+        held(self.store.expire(self.shard, &self.epoch, limit, FLOOR).await.expect("expire"))
+    }
+
+    /// What the next reserve asks for. No margin: a lease of [`BRIEF`] is to run out soon.
+    pub(super) fn ask(&self, limit: usize) -> Reserve<'static> {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        Reserve {
+            caller: CALLER,
+            sequence,
+            limit,
+            lane_room: 500,
+            rooms: Vec::new(),
+            bits: sequence.to_be_bytes(),
+            margin: Duration::ZERO,
+        }
+    }
+
+    pub(super) async fn reserve(&self, ask: &Reserve<'_>) -> Reserved {
+        self.store.reserve(self.shard, ask).await.expect("reserve")
+    }
+
+    /// Reserves at most so many, and asks again where only stale entries were met.
+    pub(super) async fn take(&self, limit: usize) -> Vec<Lease> {
+        loop {
+            let reserved = self.reserve(&self.ask(limit)).await;
+            if !reserved.leases.is_empty() || !reserved.more {
+                return reserved.leases;
+            }
+        }
+    }
+
+    /// Reserves the next job, which is this one.
+    pub(super) async fn take_one(&self, key: &JobKey) -> Lease {
+        let lease = self.take(1).await.pop().unwrap_or_else(|| panic!("nothing is ready; {key} should be"));
+        assert_eq!(lease.key, *key);
+        lease
+    }
+
+    /// Reserves the next job, which is this one, and repeats that: the same lease in two hands.
+    pub(super) async fn take_twice(&self, key: &JobKey) -> [Lease; 2] {
+        let mut ask = self.ask(1);
+        let mut one = self.reserve(&ask).await;
+        while one.leases.is_empty() && one.more {
+            ask = self.ask(1);
+            one = self.reserve(&ask).await;
+        }
+        let again = self.reserve(&ask).await.leases;
+        let leases: Vec<Lease> = one.leases.into_iter().chain(again).collect();
+        assert!(leases.iter().all(|lease| lease.key == *key), "{leases:?}");
+        leases.try_into().expect("the same job twice")
+    }
+
+    /// Submits a job and reserves it.
+    pub(super) async fn reserved(&self, job: NewJob) -> Lease {
+        let key = self.accept(job).await.key;
+        self.take_one(&key).await
+    }
+
+    /// Submits a job, reserves it and lets the lease run out: the stale lease of a job that is ready again.
+    pub(super) async fn lapsed(&self, job: NewJob) -> Lease {
+        let lease = self.reserved(job.timeout(BRIEF)).await;
+        self.recover_until(&lease.key, State::Ready).await;
+        lease
+    }
+
+    pub(super) async fn settle(&self, lease: Lease, outcome: Outcome) -> Settled {
+        self.settle_all(vec![(lease, outcome)]).await.remove(0)
+    }
+
+    pub(super) async fn settle_all(&self, items: Vec<(Lease, Outcome)>) -> Vec<Settled> {
+        let settled = self.store.settle(self.shard, items, &Lateness::default()).await;
+        settled.unwrap_or_else(|unsettled| panic!("settle: {:?}", unsettled.error))
+    }
+
+    /// Submits a job and brings it into a state.
+    pub(super) async fn job_in(&self, state: State, job: NewJob) -> Job {
+        let key = job.key.clone();
+        match state {
+            State::Delayed => drop(self.accept(job.after(LONG)).await),
+            State::Ready => drop(self.accept(job).await),
+            State::Reserved => drop(self.reserved(job).await),
+            State::Done => {
+                let lease = self.reserved(job).await;
+                assert_eq!(self.settle(lease, Outcome::Complete).await, Settled::Applied);
+            }
+            State::Dead => {
+                let lease = self.reserved(job).await;
+                assert_eq!(self.settle(lease, super::jobs::bury()).await, Settled::Applied);
+            }
+            State::Cancelled => {
+                self.accept(job.after(LONG)).await;
+                assert_eq!(self.cancel(&key).await, Cancelled::Cancelled { in_flight_unknown: false });
+            }
+        }
+        let job = self.get(&key).await;
+        assert_eq!(job.state, state);
+        job
+    }
+
+    pub(super) async fn stats(&self) -> Stats {
+        self.store.stats().await.expect("stats")
+    }
+
+    /// Wake-ups from here on.
+    pub(super) async fn wakes(&self) -> Wakes {
+        let mut wakes = self.store.wakes();
+        assert_eq!(next(&mut wakes).await, Wake::Subscribed);
+        wakes
+    }
+
+    /// Checks the books: the ledger adds up, and where the keys can be read, agrees with them.
+    pub(super) async fn audit(&self) {
+        audit::ledger(&self.stats().await);
+        match &*self.server {
+            Server::Redis(server) => audit::keys(&mut server.client().await, &self.options.prefix).await,
+            Server::Cluster(cluster) => {
+                for node in cluster.nodes() {
+                    audit::keys(&mut node.client().await, &self.options.prefix).await;
+                }
+            }
+        }
+    }
+}
+
+impl Server {
+    fn url(&self) -> String {
+        match self {
+            Self::Redis(server) => server.url(),
+            Self::Cluster(cluster) => cluster.url(),
+        }
+    }
+}
+
+fn held(pass: Pass) -> Held {
+    match pass {
+        Pass::Fenced => panic!("the bench's own carrier was fenced"),
+        Pass::Held { moved, other, next_due, next_lease, next_dead } => {
+            Held { moved, other, next_due, next_lease, next_dead }
+        }
+    }
+}
+
+/// The next wake-up.
+pub(super) async fn next(wakes: &mut Wakes) -> Wake {
+    tokio::time::timeout(SOON, wakes.next()).await.expect("a wake-up within the time allowed")
+}
+
+/// The time now; the store under test runs on the same machine.
+pub(super) fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+/// That a job is due no earlier than a delay after a moment, to the microsecond.
+pub(super) fn is_late_enough(due: Timestamp, since: jiff::Timestamp, delay: Duration) -> bool {
+    let earliest = i128::from(since.as_microsecond()) + delay.as_micros() as i128;
+    i128::from(due.as_millis()) * 1000 >= earliest
+}
+
+/// Waits until the clock shows a time.
+pub(super) async fn until(time: Timestamp) {
+    while now() < time {
+        tokio::time::sleep(time.since(now()).max(ms(1))).await;
+    }
+}

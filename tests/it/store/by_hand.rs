@@ -1,0 +1,158 @@
+//! What a Redis may hold that no edge has written: keys of another version, index entries without a job,
+//! counters that a fail-over has rolled back, a script cache that is gone.
+
+use redis::aio::MultiplexedConnection;
+use redis::cmd;
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Renewed, Settled, Store, StoreError};
+use ringback_testkit::RedisServer;
+
+use super::bench::{Bench, Server};
+use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+
+/// Beyond every lease number that a clock gives for the next hundred years.
+const FAR: u64 = 5_000_000_000_000_000;
+
+async fn bench() -> (Bench, MultiplexedConnection) {
+    let server = RedisServer::start().await;
+    let client = server.client().await;
+    (Bench::new(std::sync::Arc::new(Server::Redis(server)), "by-hand").await, client)
+}
+
+async fn run(redis: &mut MultiplexedConnection, words: &[&[u8]]) {
+    let mut command = cmd(std::str::from_utf8(words[0]).expect("a command"));
+    words[1..].iter().for_each(|word| {
+        command.arg(word);
+    });
+    command.exec_async(redis).await.expect("redis answers");
+}
+
+/// A key of the bench's shard, the only one that has a lock.
+async fn key(redis: &mut MultiplexedConnection, name: &str) -> String {
+    let locks: Vec<String> = cmd("KEYS").arg("*:lock").query_async(redis).await.expect("KEYS");
+    assert_eq!(locks.len(), 1, "{locks:?}");
+    locks[0].replace(":lock", &format!(":{name}"))
+}
+
+#[tokio::test]
+async fn a_store_of_another_layout_is_refused() {
+    let (bench, mut redis) = bench().await;
+    let install = format!("{}:{{meta}}:install", bench.options().prefix);
+    run(&mut redis, &[b"HSET", install.as_bytes(), b"layout", b"99"]).await;
+    let store = Store::open(bench.options()).expect("the options are right");
+    let error = store.prepare().await.expect_err("another layout");
+    assert!(matches!(&error, StoreError::Unfit(why) if why.contains("layout 99")), "{error}");
+}
+
+#[tokio::test]
+async fn index_entries_without_their_job_are_dropped_when_met() {
+    let (bench, mut redis) = bench().await;
+    let (entry, lane) = (b"nobody's job\0\0\0\0\0\x01", b"store http://receiver.example");
+    let loc = &entry[..12];
+    for (name, score, member) in [
+        ("bucket:store", "1", loc),
+        ("turns", "1", b"store".as_slice()),
+        ("lanes", "1", lane),
+        ("leases", "1", loc),
+        ("dead", "1", loc),
+    ] {
+        let key = key(&mut redis, name).await;
+        run(&mut redis, &[b"ZADD", key.as_bytes(), score.as_bytes(), member]).await;
+    }
+    let queue = key(&mut redis, "ready:store http://receiver.example").await;
+    run(&mut redis, &[b"RPUSH", queue.as_bytes(), entry]).await;
+
+    let pass = bench.promote(10).await;
+    assert_eq!((pass.moved, pass.other, pass.next_due), (0, 1, None));
+    let pass = bench.recover(10).await;
+    assert_eq!((pass.moved, pass.other, pass.next_lease), (0, 0, None));
+    let pass = bench.expire(10).await;
+    assert_eq!((pass.moved, pass.other, pass.next_dead), (0, 0, None));
+    let reserved = bench.reserve(&bench.ask(10)).await;
+    assert!(reserved.leases.is_empty() && !reserved.more);
+    let left: Vec<String> = cmd("KEYS").arg("*ready*").query_async(&mut redis).await.expect("KEYS");
+    assert!(left.is_empty(), "{left:?}");
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn an_entry_of_an_earlier_due_time_does_not_make_a_job_early() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.job("a").after(LONG)).await;
+    let (bucket, turns) = (key(&mut redis, "bucket:store").await, key(&mut redis, "turns").await);
+    run(&mut redis, &[b"ZADD", bucket.as_bytes(), b"1", &job.key.locator().0]).await;
+    run(&mut redis, &[b"ZADD", turns.as_bytes(), b"1", b"store"]).await;
+    let pass = bench.promote(10).await;
+    assert_eq!((pass.moved, pass.other), (0, 1));
+    assert_eq!(bench.get(&job.key).await, job);
+}
+
+#[tokio::test]
+async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
+    let (bench, mut redis) = bench().await;
+    let counters = key(&mut redis, "counters").await;
+    let far = FAR.to_string();
+    run(&mut redis, &[b"HSET", counters.as_bytes(), b"lease", far.as_bytes()]).await;
+    let mut before = bench.lapsed(bench.job("a")).await;
+    run(&mut redis, &[b"HSET", counters.as_bytes(), b"lease", far.as_bytes()]).await;
+    let after = bench.take_one(&before.key).await;
+    let job = bench.get(&after.key).await;
+
+    assert_eq!(bench.store().renew(&mut before, LONG).await.expect("renew"), Renewed::Stale);
+    assert_eq!(bench.settle(before, retry(ms(0))).await, Settled::Stale);
+    assert_eq!(bench.get(&job.key).await, job);
+    assert_eq!(bench.settle(after, Outcome::Complete).await, Settled::Applied);
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
+    let (bench, mut redis) = bench().await;
+    let stale = bench.lapsed(bench.job("a")).await;
+    let (counters, lock) = (key(&mut redis, "counters").await, key(&mut redis, "lock").await);
+    run(&mut redis, &[b"HDEL", counters.as_bytes(), b"lease"]).await;
+    let current = bench.take_one(&stale.key).await;
+    assert_eq!(bench.settle(stale, retry(ms(0))).await, Settled::Stale);
+    assert_eq!(bench.settle(current, Outcome::Complete).await, Settled::Applied);
+
+    run(&mut redis, &[b"DEL", lock.as_bytes()]).await;
+    let epoch = bench.store().claim(bench.shard(), "another").await.expect("claim");
+    assert_ne!(epoch, *bench.epoch());
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_script_cache_that_is_flushed_before_every_call_is_not_noticed() {
+    let (bench, mut redis) = bench().await;
+    let mut flush = async || run(&mut redis, &[b"SCRIPT", b"FLUSH"]).await;
+    for (name, outcome, state) in [
+        ("a", Outcome::Complete, State::Done),
+        ("b", bury(), State::Dead),
+        ("c", retry(LONG), State::Delayed),
+        ("d", release(LONG), State::Delayed),
+    ] {
+        flush().await;
+        let job = bench.accept(bench.job(name).after(ms(1))).await;
+        flush().await;
+        bench.promote_until(1).await;
+        flush().await;
+        let mut lease = bench.take_one(&job.key).await;
+        flush().await;
+        assert_eq!(bench.store().renew(&mut lease, LONG).await.expect("renew"), Renewed::Extended);
+        flush().await;
+        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        flush().await;
+        assert_eq!(bench.state(&job.key).await, Some(state));
+    }
+    let lapsed = bench.reserved(bench.job("e").timeout(BRIEF)).await;
+    flush().await;
+    bench.recover_until(&lapsed.key, State::Ready).await;
+    flush().await;
+    bench.cancel(&lapsed.key).await;
+    flush().await;
+    assert_eq!(bench.stats().await.accepted, 5);
+    flush().await;
+    bench.store().members("carrier", LONG).await.expect("members");
+    bench.audit().await;
+}

@@ -1,0 +1,70 @@
+//! How the table of cases becomes tests: each case on a redis-server of its own, and each group of cases on
+//! one cluster, side by side, with the names of those that failed.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ringback_testkit::{RedisCluster, RedisServer};
+use tokio::task::{JoinSet, LocalSet};
+
+use super::bench::{Bench, Server};
+
+/// A case, ready to be run beside others.
+pub(super) type Case = for<'a> fn(&'a Bench) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// One case on a new redis-server.
+pub(super) async fn on_redis(name: &'static str, case: Case) {
+    run(Arc::new(Server::Redis(RedisServer::start().await)), name, case).await;
+}
+
+/// A group of cases on a new cluster.
+///
+/// # Panics
+/// When one fails, with the names of all that do; what each had to say is printed before.
+pub(super) async fn on_cluster(cases: &[(&'static str, Case)]) {
+    let server = Arc::new(Server::Cluster(RedisCluster::start().await));
+    let (here, mut running) = (LocalSet::new(), JoinSet::new());
+    let mut names = std::collections::HashMap::new();
+    for &(name, case) in cases {
+        let handle = running.spawn_local_on(run(Arc::clone(&server), name, case), &here);
+        names.insert(handle.id(), name);
+    }
+    let mut failed = Vec::new();
+    here.run_until(async {
+        while let Some(ended) = running.join_next_with_id().await {
+            failed.extend(ended.err().map(|error| names[&error.id()]));
+        }
+    })
+    .await;
+    assert!(failed.is_empty(), "on a cluster these cases fail: {}", failed.join(", "));
+}
+
+async fn run(server: Arc<Server>, name: &'static str, case: Case) {
+    let bench = Bench::new(server, name).await;
+    case(&bench).await;
+    bench.audit().await;
+}
+
+/// The table: groups (modules) of cases (functions of theirs).
+macro_rules! contract {
+    ($($group:ident { $($case:ident),* $(,)? })*) => {
+        mod redis {
+            $(mod $group {
+                $(#[tokio::test]
+                async fn $case() {
+                    use crate::store::{contract::on_redis, $group};
+                    on_redis(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
+                })*
+            })*
+        }
+
+        mod cluster {
+            $(#[tokio::test]
+            async fn $group() {
+                let cases: &[(&'static str, crate::store::contract::Case)] =
+                    &[$((stringify!($case), |bench| Box::pin(crate::store::$group::$case(bench)))),*];
+                crate::store::contract::on_cluster(cases).await;
+            })*
+        }
+    };
+}
