@@ -9,6 +9,7 @@ mod batch;
 mod cancel;
 mod crash;
 mod deploy;
+mod docs;
 mod lifecycle;
 mod outage;
 mod retry;

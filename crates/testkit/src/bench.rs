@@ -18,11 +18,12 @@ use serde_json::{Value, json};
 use crate::{Persistence, RedisOptions, RedisServer};
 
 /// All scenarios: name and what it measures.
-pub const SCENARIOS: [(&str, &str); 4] = [
+pub const SCENARIOS: [(&str, &str); 5] = [
     ("drain", "a backlog of due jobs handed over to a trivial receiver"),
     ("lateness", "from due to arrival, for jobs due evenly"),
     ("idle", "what all roles cost while nothing is due"),
-    ("memory", "bytes of Redis per pending job, and Redis CPU per life of a job"),
+    ("memory", "bytes of Redis per pending job"),
+    ("redis-cpu", "CPU of Redis per life of a job: submit, promote, reserve, complete"),
 ];
 
 /// How large the runs are.
@@ -50,6 +51,7 @@ pub async fn run(name: &str, size: Size) -> bool {
         "lateness" => lateness::run(size).await,
         "idle" => idle::run(size).await,
         "memory" => memory::run(size).await,
+        "redis-cpu" => memory::run_cpu(size).await,
         _ => return false,
     }
     true

@@ -26,7 +26,7 @@ struct Record {
 
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
 const EXTERNAL: u8 = 2;
-const HAS_RUN: u8 = 4;
+const HEAD: usize = 15;
 
 impl Record {
     fn parse(raw: &[u8]) -> Self {
@@ -34,8 +34,8 @@ impl Record {
             |at: usize, bytes: usize| raw[at..at + bytes].iter().fold(0, |n, b| n << 8 | u64::from(*b));
         let size = |at: usize, bytes: usize| usize::try_from(number(at, bytes)).expect("a size");
         let text = |at: usize, bytes: usize| String::from_utf8(raw[at..at + bytes].to_vec()).expect("a name");
-        let run = raw[1] & HAS_RUN != 0;
-        let tail = if run { 67 + size(65, 1) + size(66, 1) } else { 14 };
+        let run = size(14, 1);
+        let tail = HEAD + run;
         let (topic, id, origin) = (size(tail + 12, 1), size(tail + 13, 1), size(tail + 14, 2));
         let names = tail + 16;
         let name = text(names, topic);
@@ -43,7 +43,7 @@ impl Record {
             state: raw[0],
             flags: raw[1],
             due: number(2, 6),
-            deadline: if run { number(39, 6) } else { 0 },
+            deadline: if run > 0 { number(HEAD + 25, 6) } else { 0 },
             lane: format!("{name} {}", text(names + topic + id, origin)),
             topic: name,
         }
@@ -58,7 +58,7 @@ pub(super) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
     for key in scan(redis, prefix).await {
         let end = key.iter().position(|b| *b == b'}').expect("every key has a tag") + 1;
         let (base, name) = (String::from_utf8_lossy(&key[..end]).into_owned(), &key[end..]);
-        if name.starts_with(b":pool:") {
+        if name == b":pool" {
             let bucket: Vec<(Vec<u8>, Vec<u8>)> = ask(redis, cmd("HGETALL").arg(&key)).await;
             let records = bucket.into_iter().map(|(locator, raw)| (locator, Record::parse(&raw)));
             pools.entry(base).or_default().extend(records);

@@ -8,7 +8,7 @@ use ringback_core::state::State;
 use ringback_core::store::{Renewed, Settled, Store, StoreError};
 use ringback_testkit::RedisServer;
 
-use super::bench::{Bench, Server};
+use super::bench::{Bench, Server, now};
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 
 /// Beyond every lease number that a clock gives for the next hundred years.
@@ -89,6 +89,37 @@ async fn an_entry_of_an_earlier_due_time_does_not_make_a_job_early() {
 }
 
 #[tokio::test]
+async fn an_entry_of_a_job_that_is_not_ready_gives_no_lease() {
+    let (bench, mut redis) = bench().await;
+    let queue = key(&mut redis, "ready:store http://receiver.example").await;
+    let lanes = key(&mut redis, "lanes").await;
+    for state in [State::Delayed, State::Reserved, State::Dead] {
+        let job = bench.job_in(state, bench.job(state.name())).await;
+        let entry = [&job.key.locator().0, &job.due.as_millis().to_be_bytes()[2..]].concat();
+        run(&mut redis, &[b"RPUSH", queue.as_bytes(), &entry]).await;
+        run(&mut redis, &[b"ZADD", lanes.as_bytes(), b"1", b"store http://receiver.example"]).await;
+        assert!(bench.take(10).await.is_empty(), "{state}");
+        assert_eq!(bench.get(&job.key).await, job);
+    }
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_job_twice_in_its_queue_is_reserved_once() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.job("a")).await;
+    let queue = key(&mut redis, "ready:store http://receiver.example").await;
+    let entry = [&job.key.locator().0, &job.due.as_millis().to_be_bytes()[2..]].concat();
+    run(&mut redis, &[b"RPUSH", queue.as_bytes(), &entry]).await;
+    let mut leases = bench.take(10).await;
+    assert_eq!(leases.len(), 1);
+    assert_eq!(leases[0].attempt, 1);
+    assert_eq!(bench.settle(leases.remove(0), Outcome::Complete).await, Settled::Applied);
+    assert!(bench.take(10).await.is_empty());
+    bench.audit().await;
+}
+
+#[tokio::test]
 async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
     let (bench, mut redis) = bench().await;
     let counters = key(&mut redis, "counters").await;
@@ -119,6 +150,30 @@ async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
     run(&mut redis, &[b"DEL", lock.as_bytes()]).await;
     let epoch = bench.store().claim(bench.shard(), "another").await.expect("claim");
     assert_ne!(epoch, *bench.epoch());
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn ended_jobs_forgotten_for_lack_of_room_are_counted() {
+    let (bench, mut redis) = bench().await;
+    let bench = bench.with(|options| options.keep_done_mib = 0).await;
+    let prefix = bench.options().prefix;
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        assert_eq!(bench.stats().await.forgotten_early, 0);
+        bench.job_in(State::Done, bench.job(name)).await;
+        // What has ended before now ended two minutes ago.
+        let counters: Vec<String> =
+            cmd("KEYS").arg(format!("{prefix}:*counters")).query_async(&mut redis).await.expect("KEYS");
+        let earlier = now().as_millis().saturating_sub(120_000).to_string();
+        run(&mut redis, &[b"HSET", counters[0].as_bytes(), b"segment_at", earlier.as_bytes()]).await;
+    }
+    assert_eq!(bench.stats().await.forgotten_early, 1);
+    let mut states = Vec::new();
+    for name in names {
+        states.push(bench.state(&bench.job(name).key).await);
+    }
+    assert_eq!(states, [None, Some(State::Done), Some(State::Done), Some(State::Done)]);
     bench.audit().await;
 }
 

@@ -191,10 +191,11 @@ impl RedisStore {
         let mut parts =
             reply::list(self.run_at(&script::MEMBERS, &self.keys.installation(), args).await?)?.into_iter();
         let first = parts.next().ok_or(StoreError::Unreadable("the carriers"))?;
-        Ok(Members {
-            next_change: u64::try_from(reply::int(&first)?).ok().map(Duration::from_millis),
-            carriers: parts.map(reply::text).collect::<Result<_, _>>()?,
-        })
+        let mut carriers = parts.map(reply::text).collect::<Result<Vec<_>, _>>()?;
+        // They come by when they run out, which changes with every heartbeat.
+        carriers.sort_unstable();
+        let next_change = u64::try_from(reply::int(&first)?).ok().map(Duration::from_millis);
+        Ok(Members { carriers, next_change })
     }
 
     pub(super) async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {

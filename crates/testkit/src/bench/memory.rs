@@ -11,13 +11,22 @@ use serde_json::{Value, json};
 
 use super::usage::cpu_seconds;
 use super::{Size, job, redis, report};
-use crate::RedisServer;
+use crate::{Persistence, RedisServer};
 
 const URL: &str = "https://merchant.example/pppppppppppppppppppppppp";
 
+/// Bytes per pending job.
 pub(super) async fn run(size: Size) {
     pending(size).await;
-    lives(size).await;
+}
+
+/// CPU of Redis per life, with and without the cost of syncing each write.
+pub(super) async fn run_cpu(size: Size) {
+    for (persistence, name) in [(Persistence::EverySec, "everysec"), (Persistence::Always, "always")] {
+        for batch in [50, 8, 1] {
+            lives(size, persistence, name, batch).await;
+        }
+    }
 }
 
 async fn open(server: &RedisServer) -> Store {
@@ -65,30 +74,22 @@ async fn pending(size: Size) {
     report("memory", "pending-job", bytes, "B", &json!({ "jobs": jobs, "shards": 8 }));
 }
 
-async fn lives(size: Size) {
-    let jobs = size.pick(200_000, 5_000);
-    for batch in [50_usize, 1] {
-        let server = redis().start().await;
-        let store = open(&server).await;
-        let jobs = if batch == 1 { jobs / 10 } else { jobs };
-        let new: Vec<_> = (0..jobs).map(|n| parse(&job(n, URL, &json!({ "delay": 0.001 })))).collect();
-        let before = cpu_seconds(server.pid());
-        submit(&store, new.into_iter(), batch).await;
-        for shard in store.shards() {
-            let epoch = store.claim(shard, "bench").await.expect("the store answers");
-            finish(&store, shard, &epoch, batch).await;
-        }
-        let done = store.stats().await.expect("the store answers").states.done;
-        assert_eq!(done, jobs as u64, "every job was done");
-        let micros = (cpu_seconds(server.pid()) - before) * 1e6 / jobs as f64;
-        report(
-            "memory",
-            "redis-cpu-per-life",
-            micros,
-            "us",
-            &json!({ "jobs": jobs, "batch": batch, "appendfsync": "always" }),
-        );
+async fn lives(size: Size, persistence: Persistence, name: &str, batch: usize) {
+    let jobs = size.pick(100_000, 2_000) * batch.min(10) / 10;
+    let server = RedisServer::options().persistence(persistence).start().await;
+    let store = open(&server).await;
+    let new: Vec<_> = (0..jobs).map(|n| parse(&job(n, URL, &json!({ "delay": 0.001 })))).collect();
+    let before = cpu_seconds(server.pid());
+    submit(&store, new.into_iter(), batch).await;
+    for shard in store.shards() {
+        let epoch = store.claim(shard, "bench").await.expect("the store answers");
+        finish(&store, shard, &epoch, batch).await;
     }
+    let micros = (cpu_seconds(server.pid()) - before) * 1e6 / jobs as f64;
+    let done = store.stats().await.expect("the store answers").states.done;
+    assert_eq!(done, jobs as u64, "every job was done");
+    let with = json!({ "jobs": jobs, "batch": batch, "appendfsync": name });
+    report("redis-cpu", "per-life", micros, "us", &with);
 }
 
 /// Promotes, reserves and completes all jobs of a shard.

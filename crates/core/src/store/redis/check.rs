@@ -3,7 +3,6 @@
 
 use redis::Value;
 
-use super::layout::LISTPACK_VALUE;
 use super::topology::Topology;
 use crate::store::{Profile, StoreError};
 
@@ -16,8 +15,7 @@ impl Info {
     }
 }
 
-/// Checks every server, and sets what the layout wants where that is allowed. Refuses
-/// what would lose jobs; warns of what might.
+/// Checks every server. Refuses what would lose jobs; warns of what might.
 pub(super) async fn servers(topology: &Topology) -> Result<Profile, StoreError> {
     let mut profile = None;
     for answer in topology.call_each(redis::cmd("INFO").arg("everything")).await? {
@@ -30,7 +28,8 @@ pub(super) async fn servers(topology: &Topology) -> Result<Profile, StoreError> 
             );
         }
         let aof = info.get("aof_enabled") == Some("1");
-        profile = Some(if aof { Profile::Unknown } else { Profile::Memory }).max(profile);
+        let this = if aof { Profile::Unknown } else { Profile::Memory };
+        profile = Some(profile.map_or(this, |least: Profile| least.min(this)));
     }
     let profile = match fsync(topology).await {
         Some(profile) => profile,
@@ -45,7 +44,6 @@ pub(super) async fn servers(topology: &Topology) -> Result<Profile, StoreError> 
     if let Some(risk) = risk {
         tracing::warn!(profile = profile.name(), "the store may lose jobs: {risk}");
     }
-    compact_buckets(topology).await;
     Ok(profile)
 }
 
@@ -86,23 +84,6 @@ async fn fsync(topology: &Topology) -> Option<Profile> {
         }
     }
     least
-}
-
-/// Sets `hash-max-listpack-value`, without which micro-buckets take twice the memory.
-async fn compact_buckets(topology: &Topology) {
-    const NAME: &str = "hash-max-listpack-value";
-    let current = async {
-        let answers = topology.call_each(redis::cmd("CONFIG").arg("GET").arg(NAME)).await.ok()?;
-        answers.into_iter().map(|a| second(plain(a))?.parse::<u64>().ok()).min()?
-    };
-    if current.await.is_some_and(|value| value >= LISTPACK_VALUE) {
-        return;
-    }
-    if let Err(error) =
-        topology.call_each(redis::cmd("CONFIG").arg("SET").arg(NAME).arg(LISTPACK_VALUE)).await
-    {
-        tracing::warn!(%error, "{NAME} cannot be set; set it to {LISTPACK_VALUE}, or jobs take more memory than they need");
-    }
 }
 
 /// A verbatim string as a plain one.

@@ -1,5 +1,5 @@
-//! What the Lua prelude and this crate must agree on: the names of keys, the number of
-//! micro-buckets, the layout's version, and how records and tombstones are packed.
+//! What the Lua prelude and this crate must agree on: the names of keys, the
+//! layout's version, and how records and tombstones are packed.
 
 use std::time::Duration;
 
@@ -13,22 +13,13 @@ use crate::store::{Shard, StoreError, payload};
 
 /// The layout of keys and records. A store with another one is refused.
 pub(super) const VERSION: u16 = 1;
-/// Micro-buckets of a shard's job pool. With 8 shards a million jobs lie about four to a
-/// bucket, ten million about forty: small enough to stay listpacks.
-pub(super) const BUCKETS: u32 = 32_768;
 /// Payloads above this lie in a key of their own, so that what a script reads stays small.
 const INLINE: usize = 2048;
-/// What `hash-max-listpack-value` must be at least for micro-buckets to stay compact:
-/// an inline payload with the longest head, topic, id and origin.
-pub(super) const LISTPACK_VALUE: u64 = 4096;
-
 #[cfg(test)]
 const CANCEL_REQUESTED: u8 = 1;
 const EXTERNAL: u8 = 2;
-const HAS_RUN: u8 = 4;
-
 /// Bytes of a head without the run section.
-const HEAD: usize = 14;
+const HEAD: usize = 15;
 /// Bytes of the run section without its texts.
 const RUN: usize = 53;
 /// Added to a tombstone's state where a hand-over was begun and never settled.
@@ -164,7 +155,8 @@ impl Head {
             last: None,
             reason: None,
         };
-        if head.flags & HAS_RUN != 0 {
+        let length = raw.get_u8();
+        if length > 0 {
             need(raw, RUN)?;
             (head.attempts, head.failures) = (raw.get_u32(), raw.get_u32());
             raw.advance(1);
@@ -232,11 +224,6 @@ pub(super) fn parse_tombstone(mut raw: Bytes, key: JobKey) -> Result<Job, StoreE
     Ok(Job { key, state, due, created, attempts, failures, last: None, reason: None })
 }
 
-/// The prelude for a script: the constants above, then the Lua file.
-pub(super) fn prelude() -> String {
-    format!("local BUCKETS = {BUCKETS}\n{}", include_str!("lua/prelude.lua"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,29 +255,28 @@ mod tests {
 
     #[test]
     fn short_records_are_unreadable_not_a_panic() {
-        for n in 0..14 {
+        for n in 0..HEAD {
             assert!(Head::parse(&mut Bytes::from(vec![1; n])).is_err());
         }
         assert!(
-            Head::parse(&mut Bytes::from_static(&[1, HAS_RUN, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]))
-                .is_err()
+            Head::parse(&mut Bytes::from_static(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 53, 9])).is_err()
         );
         assert!(Tail::parse(Bytes::from(vec![255; 40])).is_err());
-        assert!(Head::parse(&mut Bytes::from(vec![7; 14])).is_err());
+        assert!(Head::parse(&mut Bytes::from(vec![7; HEAD])).is_err());
     }
 
     #[test]
     fn a_head_without_its_tail_is_read_to_its_last_byte() {
-        let mut raw = Bytes::from([vec![3, HAS_RUN], vec![1; HEAD - 2], vec![0; RUN]].concat());
+        let mut raw = Bytes::from([vec![3, 0], vec![1; HEAD - 3], vec![53], vec![0; RUN]].concat());
         assert_eq!(Head::parse(&mut raw).unwrap().state, State::Reserved);
         assert!(raw.is_empty());
     }
 
     #[test]
     fn the_flags_are_those_of_the_prelude() {
-        let line =
-            format!("local CANCEL_REQUESTED, EXTERNAL, HAS_RUN = {CANCEL_REQUESTED}, {EXTERNAL}, {HAS_RUN}");
-        assert!(prelude().contains(&line));
-        assert!(prelude().contains(&format!("local DOUBT = {DOUBT}")));
+        let base = include_str!("lua/prelude/base.lua");
+        assert!(base.contains(&format!("local CANCEL_REQUESTED, EXTERNAL = {CANCEL_REQUESTED}, {EXTERNAL}")));
+        let tombs = include_str!("lua/prelude/tombs.lua");
+        assert!(tombs.contains(&format!("local DOUBT = {DOUBT}")));
     }
 }

@@ -1,10 +1,10 @@
-//! The scripts: one Lua file per edge behind the shared prelude, and how one is called.
+//! The scripts: one Lua file per edge, behind the pieces of the prelude that it needs, and
+//! how one is called. Each piece owns one part of the layout (records, due times, ready
+//! queues …); a script carries no more than it uses, since Redis runs all of it each time.
 
 use std::sync::LazyLock;
 
 use redis::{Cmd, Value};
-
-use super::layout;
 
 /// A script and its digest.
 pub(super) struct Script {
@@ -14,10 +14,10 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Puts the prelude between the `#!lua` line and the body.
-    fn new(name: &'static str, file: &str, prelude: &str) -> Self {
+    /// Puts the pieces between the `#!lua` line and the body.
+    fn new(name: &'static str, file: &str, pieces: &[&str]) -> Self {
         let (shebang, body) = file.split_once('\n').expect("a script has more than one line");
-        let source = format!("{shebang}\n{prelude}\n{body}");
+        let source = format!("{shebang}\n{}\n{body}", pieces.concat());
         let sha = redis::Script::new(&source).get_hash().to_owned();
         Self { name, source, sha }
     }
@@ -42,10 +42,30 @@ impl Script {
     }
 }
 
+macro_rules! pieces {
+    ($($name:ident: $file:literal;)*) => {
+        $(const $name: &str = include_str!(concat!("lua/prelude/", $file, ".lua"));)*
+    };
+}
+
+pieces! {
+    BASE: "base";
+    RECORDS: "records";
+    LEDGER: "ledger";
+    DUE: "due";
+    READY: "ready";
+    LEASES: "leases";
+    CALLERS: "callers";
+    DEAD: "dead";
+    TOMBS: "tombs";
+    LATENESS: "lateness";
+    CARRIER: "carrier";
+}
+
 macro_rules! scripts {
-    ($($(#[$doc:meta])* $name:ident: $file:literal, $prelude:expr;)*) => {
-        $($(#[$doc])* pub(super) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::new($file, include_str!(concat!("lua/", $file, ".lua")), $prelude));)*
+    ($($name:ident: $file:literal, $pieces:expr;)*) => {
+        $(pub(super) static $name: LazyLock<Script> =
+            LazyLock::new(|| Script::new($file, include_str!(concat!("lua/", $file, ".lua")), &$pieces));)*
         /// All of them.
         #[cfg(test)]
         fn all() -> Vec<&'static Script> {
@@ -55,20 +75,20 @@ macro_rules! scripts {
 }
 
 scripts! {
-    SUBMIT: "submit", &layout::prelude();
-    GET: "get", &layout::prelude();
-    CANCEL: "cancel", &layout::prelude();
-    PROMOTE: "promote", &layout::prelude();
-    RESERVE: "reserve", &layout::prelude();
-    RENEW: "renew", &layout::prelude();
-    SETTLE: "settle", &layout::prelude();
-    RECOVER: "recover", &layout::prelude();
-    EXPIRE: "expire", &layout::prelude();
-    CLAIM: "claim", &layout::prelude();
-    YIELD: "yield", &layout::prelude();
-    STATS: "stats", &layout::prelude();
-    MEMBERS: "members", "";
-    INSTALL: "install", "";
+    SUBMIT: "submit", [BASE, RECORDS, LEDGER, DUE, READY, TOMBS];
+    GET: "get", [BASE, RECORDS, LEDGER, TOMBS];
+    CANCEL: "cancel", [BASE, RECORDS, LEDGER, DUE, DEAD, TOMBS];
+    PROMOTE: "promote", [BASE, RECORDS, LEDGER, DUE, READY, CARRIER];
+    RESERVE: "reserve", [BASE, RECORDS, LEDGER, READY, LEASES, CALLERS];
+    RENEW: "renew", [BASE, RECORDS, LEASES];
+    SETTLE: "settle", [BASE, RECORDS, LEDGER, DUE, READY, LEASES, DEAD, TOMBS, LATENESS];
+    RECOVER: "recover", [BASE, RECORDS, LEDGER, READY, LEASES, DEAD, TOMBS, CARRIER];
+    EXPIRE: "expire", [BASE, RECORDS, LEDGER, DEAD, CARRIER];
+    CLAIM: "claim", [BASE, CARRIER];
+    YIELD: "yield", [BASE, CARRIER];
+    STATS: "stats", [BASE, LATENESS];
+    MEMBERS: "members", [];
+    INSTALL: "install", [];
 }
 
 /// A reply taken apart; each step says what it expected.

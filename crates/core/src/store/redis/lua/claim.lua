@@ -3,7 +3,7 @@
 -- KEYS  shard
 -- ARGV  carrier
 -- Returns the epoch, as text
-local held = tonumber(string.match(call('GET', K .. ':lock') or '', '^%d+') or 0)
+local held = tonumber(string.match(holder(), '^%d+') or 0)
 local epoch = string.format('%.0f', math.max(held + 1, NOW_US))
-call('SET', K .. ':lock', epoch .. ' ' .. ARGV[1])
+hold(epoch, ARGV[1])
 return epoch

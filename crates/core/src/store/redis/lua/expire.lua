@@ -6,6 +6,7 @@
 if fenced(ARGV[1]) then return {-1} end
 local old = dead_first(tonumber(ARGV[4]), tonumber(ARGV[2]))
 local expired = 0
+load(old)
 for _, loc in ipairs(old) do
   local j = get(loc)
   if j and j.st == DEAD then
@@ -13,8 +14,9 @@ for _, loc in ipairs(old) do
     expired = expired + 1
   end
 end
+save()
 count('dead', -expired)
 count('purged', expired)
-if #old > 0 then call('ZREM', K .. ':dead', unpack(old)) end
+if #old > 0 then dead_remove(old) end
 write_tally()
 return {expired, 0, unpack(rest(tonumber(ARGV[3]), tonumber(ARGV[4])))}

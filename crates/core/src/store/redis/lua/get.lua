@@ -3,7 +3,7 @@
 -- KEYS  shard
 -- ARGV  locator
 -- Returns {record} | {false, tombstone} | {}
-local raw = call('HGET', pool(ARGV[1]), ARGV[1])
-if raw then return {raw} end
+local j = get(ARGV[1])
+if j then return {j.raw} end
 local tomb = tomb_get(ARGV[1])
 return tomb and {false, tomb.raw} or {}

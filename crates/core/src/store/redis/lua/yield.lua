@@ -4,5 +4,5 @@
 -- ARGV  epoch
 -- Returns 1 when it was held
 if fenced(ARGV[1]) then return 0 end
-call('SET', K .. ':lock', ARGV[1] .. ' ')
+hold(ARGV[1], '')
 return 1
