@@ -68,7 +68,7 @@ fn job(number: usize, url: &str, more: &Value) -> Value {
         "topic": "pay.notify",
         "id": format!("order-{number:016}"),
         "url": url,
-        "body": { "order": format!("{number:016}"), "status": "PAID", "filler": "x".repeat(217 - 62) },
+        "body": { "order": format!("{number:016}"), "status": "PAID", "filler": "x".repeat(217 - 56) },
     });
     if let (Some(job), Some(more)) = (job.as_object_mut(), more.as_object()) {
         job.extend(more.clone());

@@ -141,7 +141,7 @@ pub(super) async fn an_error_of_any_length_and_script_stays_readable(bench: &Ben
         let last = LastAttempt { error: Some(error.clone()), ..seen() };
         bench.settle(lease, Outcome::Retry { after: ms(0), last }).await;
         let kept = bench.get(&key).await.last.and_then(|last| last.error).expect("an error");
-        assert!(error.starts_with(&kept) && kept.len() > 250, "{kept}");
+        assert!(error.starts_with(&kept) && kept.len() > 100, "{kept}");
         bench.promote_until(1).await;
         bench.take_one(&key).await;
     }

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use self::layout::{Head, Keys, Tail};
 use self::script::{Script, reply};
+pub(super) use self::topology::Address;
 use self::topology::Topology;
 pub use self::wake::{Wake, Wakes};
 use super::lease::Receipt;
@@ -36,6 +37,9 @@ const TOMBSTONE_BYTES: u64 = 104;
 const LONGEST_STRETCH: Duration = Duration::from_secs(15);
 /// The most bytes of records that one reserve takes.
 const RESERVE_BYTES: usize = 1024 * 1024;
+/// The most bytes of an error's word that are kept: a record has one byte for the length of
+/// its run section, which is 53 bytes, the error and the reason.
+const MOST_ERROR: usize = 128;
 /// So many leases in a row that ran out without an outcome bury a job.
 const MOST_LOST: u32 = 5;
 
@@ -440,7 +444,7 @@ fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
         Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.name()),
         Outcome::Release { after } => (4, *after, &nothing, ""),
     };
-    let error = start(last.error.as_deref().unwrap_or_default(), 255);
+    let error = start(last.error.as_deref().unwrap_or_default(), MOST_ERROR);
     let six = |ms: u64| ms.to_be_bytes()[2..].to_vec();
     let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
     let mut packed = Vec::with_capacity(64);

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use super::redis::Address;
 use super::{MAX_SHARDS, Options};
 use crate::wire::parse_duration;
 
@@ -12,13 +13,13 @@ pub const NAMES: [(&str, &str, &str); 6] = [
     (
         "STORE",
         "redis://127.0.0.1:6379",
-        "where jobs are kept: redis://, rediss://, or redis-cluster://a:1,b:2,c:3",
+        "Where jobs are kept: redis://, rediss://, or redis-cluster://a:1,b:2,c:3",
     ),
-    ("PREFIX", "ringback", "before every key, [A-Za-z0-9._-]{1,32}: several installations on one Redis"),
+    ("PREFIX", "ringback", "Before every key, [A-Za-z0-9._-]{1,32}: several installations on one Redis"),
     ("SHARDS", "8", "1 to 256, fixed at the first start; another number later is refused"),
-    ("KEEP_DONE", "1h", "how long done and cancelled jobs are remembered, at least 1m"),
-    ("KEEP_DONE_MIB", "256", "how many MiB these memories may take in all, at least 1"),
-    ("KEEP_DEAD", "30d", "how long dead jobs are kept, at least 1m"),
+    ("KEEP_DONE", "1h", "How long done and cancelled jobs are remembered, at least 1m"),
+    ("KEEP_DONE_MIB", "256", "How many MiB these memories may take in all, at least 1"),
+    ("KEEP_DEAD", "30d", "How long dead jobs are kept, at least 1m"),
 ];
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -40,7 +41,7 @@ impl Options {
                 None
             }
         };
-        let url = read("STORE", &|text| Ok(Value::Text(text.to_owned())));
+        let url = read("STORE", &|text| Address::parse(text).map(|_| Value::Text(text.to_owned())));
         let prefix = read("PREFIX", &prefix);
         let shards = read("SHARDS", &|text| number(text, 1, MAX_SHARDS.into()));
         let keep_done = read("KEEP_DONE", &at_least_a_minute);
@@ -86,22 +87,22 @@ fn prefix(text: &str) -> Result<Value, String> {
     if inside && (1..=32).contains(&text.len()) {
         Ok(Value::Text(text.to_owned()))
     } else {
-        Err(not(text, "1 to 32 of A-Z a-z 0-9 . _ -"))
+        Err(not("1 to 32 of A-Z a-z 0-9 . _ -"))
     }
 }
 
 fn number(text: &str, least: u32, most: u32) -> Result<Value, String> {
     let number = text.parse().ok().filter(|n| (least..=most).contains(n));
-    number.map(Value::Number).ok_or_else(|| not(text, format!("a number from {least} to {most}")))
+    number.map(Value::Number).ok_or_else(|| not(format!("a number from {least} to {most}")))
 }
 
 fn at_least_a_minute(text: &str) -> Result<Value, String> {
     let time = parse_duration(text).ok().filter(|t| *t >= MINUTE);
-    time.map(Value::Time).ok_or_else(|| not(text, "a duration of at least 1m, such as 1h or 30d"))
+    time.map(Value::Time).ok_or_else(|| not("a duration of at least 1m, such as 1h or 30d"))
 }
 
-fn not(text: &str, allowed: impl Display) -> String {
-    format!("{text:?} is not {allowed}")
+fn not(allowed: impl Display) -> String {
+    format!("must be {allowed}")
 }
 
 #[cfg(test)]
@@ -118,6 +119,7 @@ mod tests {
     #[test]
     fn all_mistakes_are_found_at_once() {
         let wrong = |name| match name {
+            "STORE" => "mysql://a".to_owned(),
             "PREFIX" => "a b".to_owned(),
             "SHARDS" => "0".to_owned(),
             "KEEP_DONE" => "10s".to_owned(),
@@ -127,6 +129,6 @@ mod tests {
         };
         let mistakes = Options::parse(wrong, MINUTE).unwrap_err();
         let names: Vec<_> = mistakes.iter().map(|m| m.0).collect();
-        assert_eq!(names, ["PREFIX", "SHARDS", "KEEP_DONE", "KEEP_DONE_MIB", "KEEP_DEAD"]);
+        assert_eq!(names, ["STORE", "PREFIX", "SHARDS", "KEEP_DONE", "KEEP_DONE_MIB", "KEEP_DEAD"]);
     }
 }

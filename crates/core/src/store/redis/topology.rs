@@ -20,6 +20,32 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 /// Commands that may wait in the connection's queue.
 const PIPELINE: usize = 1024;
 
+/// What a store's URL names.
+pub(in crate::store) enum Address {
+    Single(Box<ConnectionInfo>),
+    Cluster(Vec<ConnectionInfo>),
+}
+
+impl Address {
+    /// Parses a store's URL; the error says what is allowed.
+    pub(in crate::store) fn parse(url: &str) -> Result<Self, String> {
+        const ALLOWED: &str =
+            "redis://host:port, rediss://host:port or redis-cluster://host:port,host:port,...";
+        let wrong = |e: redis::RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
+        match url.split_once("://") {
+            Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),
+            Some(("redis-cluster", hosts)) => {
+                let urls = hosts.split(',').map(|host| info(&format!("redis://{host}")));
+                Ok(Self::Cluster(urls.collect::<Result<_, _>>().map_err(wrong)?))
+            }
+            Some(("redis-sentinel", _)) => {
+                Err(format!("redis-sentinel:// is not supported yet; allowed are {ALLOWED}"))
+            }
+            _ => Err(format!("not a store's URL; allowed are {ALLOWED}")),
+        }
+    }
+}
+
 /// The servers and the connection to them.
 pub(super) struct Topology {
     servers: Servers,
@@ -50,26 +76,27 @@ impl Cluster {
 }
 
 impl Topology {
-    /// Parses the URL; connects later, on the first call.
+    /// Connects later, on the first call.
     pub(super) fn open(url: &str, patience: Duration) -> Result<Self, StoreError> {
-        let unfit = |e: redis::RedisError| StoreError::Unfit(format!("the store's URL cannot be used: {e}"));
-        let servers = match url.split_once("://") {
-            Some(("redis" | "rediss", _)) => {
-                let client = Client::open(info(url).map_err(unfit)?).map_err(unfit)?;
+        let servers = match Address::parse(url).map_err(StoreError::Unfit)? {
+            Address::Single(info) => {
+                let client = Client::open(*info).map_err(|e| unfit(&e))?;
                 let config = ConnectionManagerConfig::new()
                     .set_number_of_retries(0)
                     .set_connection_timeout(Some(CONNECT))
                     .set_response_timeout(Some(patience))
                     .set_pipeline_buffer_size(PIPELINE);
                 let manager =
-                    ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(unfit)?;
+                    ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unfit(&e))?;
                 Servers::Single(Box::new(Single { client, manager }))
             }
-            Some(("redis-cluster", rest)) => {
-                let hosts: Vec<_> = rest.split(',').map(|host| format!("redis://{host}")).collect();
-                let infos = hosts.iter().map(|h| info(h)).collect::<Result<Vec<_>, _>>().map_err(unfit)?;
-                let nodes =
-                    infos.iter().cloned().map(Client::open).collect::<Result<_, _>>().map_err(unfit)?;
+            Address::Cluster(infos) => {
+                let nodes = infos
+                    .iter()
+                    .cloned()
+                    .map(Client::open)
+                    .collect::<Result<_, _>>()
+                    .map_err(|e| unfit(&e))?;
                 let client = ClusterClient::builder(infos)
                     .tcp_settings(tcp())
                     .connection_timeout(CONNECT)
@@ -77,18 +104,8 @@ impl Topology {
                     .overall_response_timeout(Some(patience))
                     .retries(3)
                     .build()
-                    .map_err(unfit)?;
+                    .map_err(|e| unfit(&e))?;
                 Servers::Cluster(Box::new(Cluster { client, nodes, connection: OnceCell::new() }))
-            }
-            Some(("redis-sentinel", _)) => {
-                return Err(StoreError::Unfit(
-                    "redis-sentinel:// is not supported yet; name the master with redis://, or use redis-cluster://".into(),
-                ));
-            }
-            _ => {
-                return Err(StoreError::Unfit(
-                    "the store's URL is none of redis://host:port, rediss://host:port, redis-cluster://host:port,host:port".into(),
-                ));
             }
         };
         Ok(Self { servers, patience })
@@ -159,6 +176,10 @@ impl Topology {
     }
 }
 
+fn unfit(error: &redis::RedisError) -> StoreError {
+    StoreError::Unfit(format!("the store's URL cannot be used: {error}"))
+}
+
 fn info(url: &str) -> Result<ConnectionInfo, redis::RedisError> {
     Ok(url.into_connection_info()?.set_tcp_settings(tcp()))
 }
@@ -174,16 +195,22 @@ fn tcp() -> TcpSettings {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn unknown_and_unsupported_urls_are_refused_with_a_word() {
+    #[test]
+    fn unknown_and_unsupported_urls_are_refused_with_what_is_allowed() {
         for (url, word) in [
             ("redis-sentinel://a/m", "not supported"),
-            ("mysql://a", "none of"),
-            ("x", "none of"),
-            ("redis://", "URL"),
+            ("mysql://a", "not a store's URL"),
+            ("x", "not a store's URL"),
+            ("redis://", "not a store's URL"),
+            ("redis-cluster://", "not a store's URL"),
         ] {
-            let error = Topology::open(url, CONNECT).err().map(|e| e.to_string());
-            assert!(error.as_ref().is_some_and(|e| e.contains(word)), "{url}: {error:?}");
+            let error = Address::parse(url).err();
+            let helps = |e: &String| e.contains(word) && e.contains("redis-cluster://host:port");
+            assert!(error.as_ref().is_some_and(helps), "{url}: {error:?}");
         }
+        assert!(
+            matches!(Address::parse("redis-cluster://a:1,b:2"), Ok(Address::Cluster(nodes)) if nodes.len() == 2)
+        );
+        assert!(matches!(Address::parse("rediss://:secret@a:6380/1"), Ok(Address::Single(_))));
     }
 }
