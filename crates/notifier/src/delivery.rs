@@ -2,7 +2,6 @@
 //! is renewed for long calls.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -20,7 +19,7 @@ use tracing::{Instrument as _, debug, info_span, warn};
 use crate::client::{self, Answer, Call, CallError};
 use crate::metrics::{Counted, Metrics};
 use crate::request;
-use crate::settler::Settler;
+use crate::settler::{Settler, Word};
 use crate::verdict::{Verdict, verdict};
 
 /// Calls no longer than this need no renewal: their lease covers them from the start.
@@ -48,8 +47,9 @@ enum Ended {
 }
 
 impl Courier {
-    /// Hands one job over and settles it.
-    pub(crate) async fn deliver(self: Arc<Self>, mut lease: Lease) {
+    /// Hands one job over. What comes back is to be settled; nothing when the lease was
+    /// lost meanwhile.
+    pub(crate) async fn deliver(&self, mut lease: Lease) -> Option<Word> {
         let span = info_span!("deliver", job.topic = %lease.key.topic, job.id = %lease.key.id, attempt = lease.attempt);
         let mut rng = fork_generator();
         if let Some(trace) = stored(&lease) {
@@ -70,12 +70,17 @@ impl Courier {
                 Ended::LeaseLost => None,
             };
             self.report(&lease, &ended, outcome.as_ref(), took, late);
-            if let Some(outcome) = outcome {
-                self.settler.settle(lease, outcome, late).await;
-            }
+            Some(Word { lease, outcome: outcome?, late })
         }
         .instrument(span)
-        .await;
+        .await
+    }
+
+    /// Tells the store what became of a job.
+    pub(crate) async fn settle(&self, word: Option<Word>) {
+        if let Some(word) = word {
+            self.settler.settle(word).await;
+        }
     }
 
     async fn attempt(&self, lease: &mut Lease, call: Call) -> Ended {

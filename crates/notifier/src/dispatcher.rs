@@ -1,5 +1,6 @@
 //! Permit, reserve, spawn: a job is reserved only when it can start at once, so nothing
-//! that is leased waits in memory. One task owns all the counts.
+//! that is leased waits in memory. One task owns all the counts; several shards are asked
+//! at the same time, one call each.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,17 +11,22 @@ use rand::rngs::StdRng;
 use ringback_core::store::{Reserve, Reserved, Shard, Store, StoreError};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
 use crate::delivery::Courier;
-use crate::lanes::{Lanes, lane_of};
+use crate::lanes::{Ask, Lanes, lane_of};
 use crate::metrics::Metrics;
 use crate::wanted::Wanted;
 
-/// At most so many jobs a reserve.
-const LIMIT: usize = 128;
+/// The answer to one reserve.
+struct Answered {
+    shard: Shard,
+    ask: Ask,
+    reserved: Result<Reserved, StoreError>,
+}
 
 /// Hands jobs to couriers.
 pub(crate) struct Dispatcher {
@@ -31,13 +37,20 @@ pub(crate) struct Dispatcher {
     margin: Duration,
     metrics: Metrics,
     shutdown: Shutdown,
-    caller: String,
+    caller: Arc<str>,
     rng: StdRng,
     /// Sequences per shard: the same again until its answer has come.
     sequences: HashMap<Shard, u64>,
+    /// Reserves under way, at most one per shard.
+    asks: JoinSet<Answered>,
+    asking: BTreeSet<Shard>,
+    /// Shards that were marked while they were being asked.
+    again: BTreeSet<Shard>,
     /// Shards where lanes were passed because they are full here.
     blocked: BTreeSet<Shard>,
-    deliveries: JoinSet<String>,
+    deliveries: JoinSet<()>,
+    /// Lanes of calls that have ended. At most one message per permit waits in it.
+    ended: (UnboundedSender<String>, UnboundedReceiver<String>),
     /// No reserve before this, after one failed.
     pause: Option<Instant>,
     backoff: Backoff,
@@ -62,11 +75,15 @@ impl Dispatcher {
             margin,
             metrics,
             shutdown,
-            caller: format!("{:016x}", rng.random::<u64>()),
+            caller: format!("{:016x}", rng.random::<u64>()).into(),
             rng,
             sequences: HashMap::new(),
+            asks: JoinSet::new(),
+            asking: BTreeSet::new(),
+            again: BTreeSet::new(),
             blocked: BTreeSet::new(),
             deliveries: JoinSet::new(),
+            ended: unbounded_channel(),
             pause: None,
             backoff: Backoff::new(random::generator()),
         }
@@ -75,60 +92,110 @@ impl Dispatcher {
     /// Works until the shutdown, then lets what is in flight end.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         while !self.shutdown.is_stopping() {
-            while let Some(ended) = self.deliveries.try_join_next() {
-                self.ended(ended)?;
-            }
-            let paused = self.pause.is_some_and(|until| until > Instant::now());
-            let shard = if paused || self.lanes.free() == 0 { None } else { self.wanted.take() };
-            match shard {
-                Some(shard) => self.reserve(shard).await,
-                None => self.rest().await?,
-            }
+            self.ask_all();
+            self.rest().await?;
         }
-        info!(in_flight = self.lanes.in_flight(), "no more jobs are taken; waiting for those in flight");
-        while let Some(ended) = self.deliveries.join_next().await {
-            self.ended(ended)?;
+        info!(in_flight = self.lanes.permits(), "no more jobs are taken; waiting for those in flight");
+        // What was asked for before is reserved: it is delivered like the rest.
+        while let Some(answered) = self.asks.join_next().await {
+            self.answered(answered)?;
+        }
+        while let Some(settled) = self.deliveries.join_next().await {
+            self.settled(settled)?;
         }
         Ok(())
     }
 
-    /// Waits for a reason to go on.
+    /// Asks every wanted shard for as much as may start.
+    fn ask_all(&mut self) {
+        if self.pause.is_some_and(|until| until > Instant::now()) {
+            return;
+        }
+        while let Some(ask) = self.lanes.ask() {
+            let Some(shard) = self.next_wanted() else {
+                self.lanes.answered(&ask);
+                return;
+            };
+            self.reserve(shard, ask);
+        }
+    }
+
+    /// A marked shard that is not being asked already.
+    fn next_wanted(&mut self) -> Option<Shard> {
+        loop {
+            let shard = self.wanted.take()?;
+            if !self.asking.contains(&shard) {
+                return Some(shard);
+            }
+            self.again.insert(shard);
+        }
+    }
+
+    fn reserve(&mut self, shard: Shard, ask: Ask) {
+        let sequence = *self.sequences.entry(shard).or_insert_with(|| self.rng.random::<u32>().into());
+        let (store, caller, margin, bits) =
+            (self.store.clone(), Arc::clone(&self.caller), self.margin, self.rng.random());
+        self.asking.insert(shard);
+        self.asks.spawn(async move {
+            let Ask { limit, lane_room, ref rooms } = ask;
+            let reserve =
+                Reserve { caller: &caller, sequence, limit, lane_room, rooms: rooms.clone(), bits, margin };
+            let reserved = store.reserve(shard, &reserve).await;
+            Answered { shard, ask, reserved }
+        });
+    }
+
+    /// Waits for a reason to go on, and takes in all that has happened.
     async fn rest(&mut self) -> anyhow::Result<()> {
         let pause = self.pause.filter(|until| *until > Instant::now());
-        let may_reserve = self.lanes.free() > 0 && pause.is_none();
         let shutdown = self.shutdown.clone();
         let until = pause.unwrap_or_else(Instant::now);
         tokio::select! {
-            Some(ended) = self.deliveries.join_next() => self.ended(ended),
-            () = self.wanted.marked(), if may_reserve => Ok(()),
-            () = sleep_until(until), if pause.is_some() => Ok(()),
-            () = shutdown.stopping() => Ok(()),
+            Some(answered) = self.asks.join_next() => self.answered(answered)?,
+            Some(lane) = self.ended.1.recv() => self.call_ended(&lane),
+            Some(settled) = self.deliveries.join_next() => self.settled(settled)?,
+            () = self.wanted.marked(), if pause.is_none() => {}
+            () = sleep_until(until), if pause.is_some() => {}
+            () = shutdown.stopping() => {}
         }
-    }
-
-    fn ended(&mut self, ended: Result<String, JoinError>) -> anyhow::Result<()> {
-        let lane = ended.map_err(|e| anyhow::Error::new(e).context("a delivery died"))?;
-        if self.lanes.leave(&lane) {
-            std::mem::take(&mut self.blocked).into_iter().for_each(|shard| self.wanted.mark(shard));
+        while let Some(answered) = self.asks.try_join_next() {
+            self.answered(answered)?;
         }
-        self.metrics.in_flight.record(self.lanes.in_flight() as u64, &[]);
+        while let Ok(lane) = self.ended.1.try_recv() {
+            self.call_ended(&lane);
+        }
+        while let Some(settled) = self.deliveries.try_join_next() {
+            self.settled(settled)?;
+        }
+        self.metrics.in_flight.record(self.lanes.permits() as u64, &[]);
         Ok(())
     }
 
-    async fn reserve(&mut self, shard: Shard) {
-        let sequence = *self.sequences.entry(shard).or_insert_with(|| self.rng.random::<u32>().into());
-        let ask = Reserve {
-            caller: &self.caller,
-            sequence,
-            limit: self.lanes.free().min(LIMIT),
-            lane_room: self.lanes.room_of_others(),
-            rooms: self.lanes.rooms(),
-            bits: self.rng.random(),
-            margin: self.margin,
-        };
-        match self.store.reserve(shard, &ask).await {
+    fn call_ended(&mut self, lane: &str) {
+        if self.lanes.leave(lane) {
+            std::mem::take(&mut self.blocked).into_iter().for_each(|shard| self.wanted.mark(shard));
+        }
+    }
+
+    fn settled(&mut self, settled: Result<(), JoinError>) -> anyhow::Result<()> {
+        settled.map_err(|e| anyhow::Error::new(e).context("a delivery died"))?;
+        self.lanes.settled();
+        Ok(())
+    }
+
+    fn answered(&mut self, answered: Result<Answered, JoinError>) -> anyhow::Result<()> {
+        let Answered { shard, ask, reserved } =
+            answered.map_err(|e| anyhow::Error::new(e).context("a reserve died"))?;
+        self.lanes.answered(&ask);
+        self.asking.remove(&shard);
+        if self.again.remove(&shard) {
+            self.wanted.mark(shard);
+        }
+        match reserved {
             Ok(reserved) => {
-                self.sequences.insert(shard, sequence + 1);
+                if let Some(sequence) = self.sequences.get_mut(&shard) {
+                    *sequence += 1;
+                }
                 self.backoff.reset();
                 if self.pause.take().is_some() {
                     info!("jobs can be reserved again");
@@ -137,6 +204,7 @@ impl Dispatcher {
             }
             Err(error) => self.failed(shard, &error),
         }
+        Ok(())
     }
 
     fn start(&mut self, shard: Shard, reserved: Reserved) {
@@ -150,13 +218,14 @@ impl Dispatcher {
         for lease in reserved.leases {
             let lane = lane_of(&lease);
             self.lanes.enter(&lane);
-            let courier = Arc::clone(&self.courier);
+            let (courier, ended) = (Arc::clone(&self.courier), self.ended.0.clone());
             self.deliveries.spawn(async move {
-                courier.deliver(lease).await;
-                lane
+                let word = courier.deliver(lease).await;
+                // The lane is free while the outcome is still on its way to the store.
+                let _ = ended.send(lane);
+                courier.settle(word).await;
             });
         }
-        self.metrics.in_flight.record(self.lanes.in_flight() as u64, &[]);
     }
 
     fn failed(&mut self, shard: Shard, error: &StoreError) {

@@ -5,31 +5,50 @@ use std::collections::HashMap;
 
 use ringback_core::store::Lease;
 
+/// At most so many jobs a reserve.
+const LIMIT: usize = 128;
+
 /// A lane's name, as the store writes it.
 pub(crate) fn lane_of(lease: &Lease) -> String {
     format!("{} {}", lease.key.topic, lease.delivery.callback.origin())
 }
 
-/// Callbacks in flight.
+/// What one reserve may ask for. It counts as taken until the answer is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    /// At most so many jobs.
+    pub(crate) limit: usize,
+    /// At most so many of a lane that `rooms` does not name.
+    pub(crate) lane_room: usize,
+    /// Lanes that have less room.
+    pub(crate) rooms: Vec<(String, usize)>,
+}
+
+/// Callbacks in flight, outcomes on their way to the store, and reserves under way.
 pub(crate) struct Lanes {
     concurrency: usize,
     lane_concurrency: usize,
-    in_flight: usize,
+    /// Jobs that hold a permit: from the reserve until they are settled.
+    permits: usize,
+    /// Calls in flight per lane.
     lanes: HashMap<String, usize>,
+    asked: usize,
+    asked_per_lane: usize,
 }
 
 impl Lanes {
     pub(crate) fn new(concurrency: usize, lane_concurrency: usize) -> Self {
-        Self { concurrency, lane_concurrency, in_flight: 0, lanes: HashMap::new() }
+        Self { concurrency, lane_concurrency, permits: 0, lanes: HashMap::new(), asked: 0, asked_per_lane: 0 }
     }
 
-    /// How many more callbacks may start.
-    pub(crate) fn free(&self) -> usize {
-        self.concurrency.saturating_sub(self.in_flight)
+    /// How many permits are left.
+    fn free(&self) -> usize {
+        self.concurrency.saturating_sub(self.permits + self.asked)
     }
 
-    pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight
+    /// How many jobs hold a permit.
+    pub(crate) fn permits(&self) -> usize {
+        self.permits
     }
 
     /// How many more of a lane may start that has `held` in flight: its own bound, and no
@@ -37,23 +56,34 @@ impl Lanes {
     /// never take all there is.
     fn room(&self, held: usize) -> usize {
         let fair = ((self.free() + held) / 2).max(1);
-        fair.min(self.lane_concurrency).saturating_sub(held).min(self.free())
+        fair.min(self.lane_concurrency).saturating_sub(held + self.asked_per_lane).min(self.free())
     }
 
-    /// The room of a lane that has nothing in flight.
-    pub(crate) fn room_of_others(&self) -> usize {
-        self.room(0)
+    /// What the next reserve may ask for: at most half of what is left, so that several
+    /// shards can be asked at the same time. `None` when nothing is left.
+    pub(crate) fn ask(&mut self) -> Option<Ask> {
+        let lane_room = self.room(0).div_ceil(2);
+        if lane_room == 0 {
+            return None;
+        }
+        let limit = self.free().div_ceil(2).min(LIMIT);
+        let rooms = self.lanes.iter().map(|(lane, held)| (lane, self.room(*held)));
+        let rooms =
+            rooms.filter(|(_, room)| *room < lane_room).map(|(lane, room)| (lane.clone(), room)).collect();
+        self.asked += limit;
+        self.asked_per_lane += lane_room;
+        Some(Ask { limit, lane_room, rooms })
     }
 
-    /// The lanes in flight that have less room than others.
-    pub(crate) fn rooms(&self) -> Vec<(String, usize)> {
-        let others = self.room_of_others();
-        let less = self.lanes.iter().map(|(lane, held)| (lane, self.room(*held)));
-        less.filter(|(_, room)| *room < others).map(|(lane, room)| (lane.clone(), room)).collect()
+    /// The answer to a reserve is here.
+    pub(crate) fn answered(&mut self, ask: &Ask) {
+        self.asked = self.asked.saturating_sub(ask.limit);
+        self.asked_per_lane = self.asked_per_lane.saturating_sub(ask.lane_room);
     }
 
+    /// A call of the lane starts.
     pub(crate) fn enter(&mut self, lane: &str) {
-        self.in_flight += 1;
+        self.permits += 1;
         match self.lanes.get_mut(lane) {
             Some(held) => *held += 1,
             None => {
@@ -62,10 +92,9 @@ impl Lanes {
         }
     }
 
-    /// Takes one out of flight. True when the lane has room worth a reserve again: a
+    /// A call of the lane has ended. True when the lane has room worth a reserve again: a
     /// quarter of what it may have, so that a busy lane is refilled in batches.
     pub(crate) fn leave(&mut self, lane: &str) -> bool {
-        self.in_flight = self.in_flight.saturating_sub(1);
         let held = self.lanes.get(lane).map_or(0, |held| held.saturating_sub(1));
         if held == 0 {
             self.lanes.remove(lane);
@@ -75,51 +104,91 @@ impl Lanes {
         let room = self.room(held);
         room > 0 && room >= (room + held) / 4
     }
+
+    /// A job is settled, or given up: its permit is free.
+    pub(crate) fn settled(&mut self) {
+        self.permits = self.permits.saturating_sub(1);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// One ask at a time, all of it taken by the lane.
+    fn fill(lanes: &mut Lanes, lane: &str) -> usize {
+        let mut taken = 0;
+        while let Some(ask) = lanes.ask() {
+            lanes.answered(&ask);
+            let room =
+                ask.rooms.iter().find(|(name, _)| name == lane).map_or(ask.lane_room, |(_, room)| *room);
+            if room == 0 {
+                break;
+            }
+            (0..room.min(ask.limit)).for_each(|_| lanes.enter(lane));
+            taken += room.min(ask.limit);
+        }
+        taken
+    }
+
     #[test]
-    fn a_lane_never_takes_more_than_its_bound() {
+    fn a_lane_takes_up_to_its_bound_and_no_more() {
         let mut lanes = Lanes::new(512, 64);
-        (0..60).for_each(|_| lanes.enter("a"));
-        assert_eq!(lanes.rooms(), [("a".to_owned(), 4)]);
-        assert_eq!(lanes.room_of_others(), 64);
+        assert_eq!(fill(&mut lanes, "a"), 64);
+        let ask = lanes.ask().unwrap();
+        assert_eq!((ask.lane_room, ask.rooms), (32, vec![("a".to_owned(), 0)]));
+    }
+
+    #[test]
+    fn asks_under_way_together_never_exceed_a_lanes_bound_or_the_permits() {
+        for (concurrency, lane) in [(512, 64), (10, 10), (7, 3), (1, 1)] {
+            let mut lanes = Lanes::new(concurrency, lane);
+            let asks: Vec<_> = std::iter::from_fn(|| lanes.ask()).collect();
+            assert!(!asks.is_empty());
+            assert!(
+                asks.iter().map(|a| a.lane_room).sum::<usize>() <= lane,
+                "{concurrency} {lane}: {asks:?}"
+            );
+            assert!(
+                asks.iter().map(|a| a.limit).sum::<usize>() <= concurrency,
+                "{concurrency} {lane}: {asks:?}"
+            );
+            asks.iter().for_each(|ask| lanes.answered(ask));
+            assert!(lanes.ask().is_some());
+        }
     }
 
     #[test]
     fn slow_lanes_leave_room_for_others_however_many_they_are() {
         let mut lanes = Lanes::new(512, 64);
-        for lane in 0..20 {
-            let room = lanes.room_of_others();
-            (0..room).for_each(|_| lanes.enter(&lane.to_string()));
-            if lanes.free() <= 1 {
-                break;
-            }
-            assert!(lanes.room_of_others() >= 1, "lane {lane} has none");
+        for lane in 0..12 {
+            assert!(fill(&mut lanes, &lane.to_string()) > 0, "lane {lane} has none");
         }
-        assert!(lanes.lanes.len() > 12, "{}", lanes.lanes.len());
+        assert!(lanes.ask().is_some());
     }
 
     #[test]
     fn a_busy_lane_is_refilled_in_batches_and_a_narrow_one_at_once() {
         let mut lanes = Lanes::new(512, 64);
-        (0..64).for_each(|_| lanes.enter("wide"));
-        let first = (1..=64).find(|_| lanes.leave("wide"));
+        fill(&mut lanes, "wide");
+        let first = (1..=64).find(|_| {
+            lanes.settled();
+            lanes.leave("wide")
+        });
         assert_eq!(first, Some(16));
         let mut narrow = Lanes::new(512, 1);
         narrow.enter("n");
+        narrow.settled();
         assert!(narrow.leave("n"));
     }
 
     #[test]
-    fn with_one_permit_something_still_moves() {
+    fn a_permit_is_held_until_its_job_is_settled() {
         let mut lanes = Lanes::new(1, 1);
-        assert_eq!(lanes.room_of_others(), 1);
         lanes.enter("a");
-        assert_eq!((lanes.free(), lanes.room_of_others()), (0, 0));
-        assert!(lanes.leave("a"));
+        lanes.leave("a");
+        assert_eq!(lanes.ask(), None);
+        lanes.settled();
+        assert_eq!(lanes.ask().map(|ask| (ask.limit, ask.lane_room)), Some((1, 1)));
     }
 }

@@ -17,15 +17,17 @@ use crate::metrics::Metrics;
 /// Calls under way per shard; what comes meanwhile shares the next one.
 const IN_FLIGHT: usize = 2;
 
-struct Item {
-    lease: Lease,
-    outcome: Outcome,
-    late: Duration,
+/// The word on one lease.
+pub(crate) struct Word {
+    pub(crate) lease: Lease,
+    pub(crate) outcome: Outcome,
+    /// How late the attempt was sent.
+    pub(crate) late: Duration,
 }
 
 /// Settles leases.
 pub(crate) struct Settler {
-    shards: HashMap<Shard, Gather<Item, Option<Settled>>>,
+    shards: HashMap<Shard, Gather<Word, Option<Settled>>>,
     metrics: Metrics,
 }
 
@@ -36,7 +38,7 @@ impl Settler {
             let options = GatherOptions {
                 limit: MAX_BATCH,
                 max_weight: usize::MAX,
-                weight: |_: &Item| 1,
+                weight: |_: &Word| 1,
                 in_flight: IN_FLIGHT,
                 capacity: MAX_BATCH,
             };
@@ -48,10 +50,10 @@ impl Settler {
     }
 
     /// Settles one lease; returns when that is done, or cannot be done any more.
-    pub(crate) async fn settle(&self, lease: Lease, outcome: Outcome, late: Duration) {
-        let Some(gather) = self.shards.get(&lease.shard()) else { return };
-        let job = lease.key.clone();
-        match gather.submit(Item { lease, outcome, late }).await {
+    pub(crate) async fn settle(&self, word: Word) {
+        let Some(gather) = self.shards.get(&word.lease.shard()) else { return };
+        let job = word.lease.key.clone();
+        match gather.submit(word).await {
             Ok(Some(Settled::Applied | Settled::Replayed)) => {}
             Ok(Some(Settled::Late)) => {
                 self.metrics.late_settles.add(1, &[]);
@@ -74,7 +76,7 @@ async fn settle(
     metrics: Metrics,
     shutdown: Shutdown,
     shard: Shard,
-    items: Vec<Item>,
+    items: Vec<Word>,
 ) -> Vec<Option<Settled>> {
     let count = items.len();
     metrics.settle_batch.record(count as u64, &[]);

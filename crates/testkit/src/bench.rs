@@ -12,10 +12,12 @@ mod usage;
 use std::fs::{OpenOptions, create_dir_all};
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use ringback_core::store::Options;
 use serde_json::{Value, json};
 
-use crate::{Persistence, RedisOptions, RedisServer};
+use crate::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
 
 /// All scenarios: name and what it measures.
 pub const SCENARIOS: [(&str, &str); 5] = [
@@ -44,14 +46,39 @@ impl Size {
     }
 }
 
+/// What can be chosen for a run.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How large.
+    pub size: Size,
+    /// `RINGBACK_SHARDS`, where it is not to be the default.
+    pub shards: Option<u16>,
+}
+
+impl Setup {
+    /// A stack with the times of a real installation.
+    fn stack(&self) -> StackOptions {
+        let options = Stack::options().redis(redis()).lock_ttl("5s").lease_margin("10s");
+        match self.shards {
+            Some(shards) => options.env("RINGBACK_SHARDS", &shards.to_string()),
+            None => options,
+        }
+    }
+
+    fn store(&self, server: &RedisServer) -> Options {
+        let defaults = Options::default_with(Duration::from_secs(10));
+        Options { url: server.url(), shards: self.shards.unwrap_or(defaults.shards), ..defaults }
+    }
+}
+
 /// Runs a scenario; false when there is none of this name.
-pub async fn run(name: &str, size: Size) -> bool {
+pub async fn run(name: &str, setup: &Setup) -> bool {
     match name {
-        "drain" => drain::run(size).await,
-        "lateness" => lateness::run(size).await,
-        "idle" => idle::run(size).await,
-        "memory" => memory::run(size).await,
-        "redis-cpu" => memory::run_cpu(size).await,
+        "drain" => drain::run(setup).await,
+        "lateness" => lateness::run(setup).await,
+        "idle" => idle::run(setup).await,
+        "memory" => memory::run(setup).await,
+        "redis-cpu" => memory::run_cpu(setup).await,
         _ => return false,
     }
     true

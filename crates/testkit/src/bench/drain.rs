@@ -6,13 +6,13 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::usage::cpu_seconds;
-use super::{Size, job, redis, report};
-use crate::{Role, Sink, Stack};
+use super::{Setup, job, report};
+use crate::{Role, Sink};
 
-pub(super) async fn run(size: Size) {
-    let jobs = size.pick(60_000, 3_000);
+pub(super) async fn run(setup: &Setup) {
+    let jobs = setup.size.pick(60_000, 3_000);
     let sink = Sink::counting().await;
-    let options = Stack::options().redis(redis()).count(Role::Notifier, 0).lock_ttl("5s").lease_margin("10s");
+    let options = setup.stack().count(Role::Notifier, 0);
     let mut stack = options.start().await;
     let url = sink.url("/drain");
     let started = Instant::now();

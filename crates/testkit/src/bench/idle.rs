@@ -6,19 +6,19 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::usage::cpu_seconds;
-use super::{Size, job, redis, report};
-use crate::{Role, Stack};
+use super::{Setup, job, report};
+use crate::Role;
 
-pub(super) async fn run(size: Size) {
-    let jobs = size.pick(100_000, 2_000);
-    let options = Stack::options().redis(redis()).count(Role::Carrier, 2).count(Role::Notifier, 2);
-    let stack = options.lock_ttl("5s").lease_margin("10s").start().await;
+pub(super) async fn run(setup: &Setup) {
+    let jobs = setup.size.pick(100_000, 2_000);
+    let options = setup.stack().count(Role::Carrier, 2).count(Role::Notifier, 2);
+    let stack = options.start().await;
     let all: Vec<_> =
         (0..jobs).map(|n| job(n, "http://127.0.0.1:9/", &json!({ "delay": 3600 + n / 30 }))).collect();
     for batch in all.chunks(1000) {
         stack.batch(batch).await;
     }
-    let window = Duration::from_secs(size.pick(30, 6));
+    let window = Duration::from_secs(setup.size.pick(30, 6));
     let pids: Vec<_> =
         stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers).map(crate::Process::pid).collect();
     let cpu = || pids.iter().map(|pid| cpu_seconds(*pid)).sum::<f64>();

@@ -5,18 +5,18 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{Size, job, quantile, redis, report};
-use crate::{Role, Sink, Stack, now};
+use super::{Setup, job, quantile, report};
+use crate::{Role, Sink, now};
 
-pub(super) async fn run(size: Size) {
-    for rate in size.pick(vec![1_000, 5_000], vec![500]) {
-        at_rate(rate, size.pick(15 * rate, 1_000)).await;
+pub(super) async fn run(setup: &Setup) {
+    for rate in setup.size.pick(vec![1_000, 5_000], vec![500]) {
+        at_rate(setup, rate, setup.size.pick(15 * rate, 1_000)).await;
     }
 }
 
-async fn at_rate(rate: usize, jobs: usize) {
+async fn at_rate(setup: &Setup, rate: usize, jobs: usize) {
     let sink = Sink::start().await;
-    let options = Stack::options().redis(redis()).count(Role::Carrier, 2).lock_ttl("5s").lease_margin("10s");
+    let options = setup.stack().count(Role::Carrier, 2);
     let stack = options.start().await;
     let url = sink.url("/late");
     // Far enough ahead that all are submitted before the first is due.

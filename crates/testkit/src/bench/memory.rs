@@ -5,33 +5,32 @@ use std::time::Duration;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
-use ringback_core::store::{Epoch, Lateness, Options, Reserve, Shard, Store};
+use ringback_core::store::{Epoch, Lateness, Reserve, Shard, Store};
 use ringback_core::wire::{Defaults, parse_job};
 use serde_json::{Value, json};
 
 use super::usage::cpu_seconds;
-use super::{Size, job, redis, report};
+use super::{Setup, job, report};
 use crate::{Persistence, RedisServer};
 
 const URL: &str = "https://merchant.example/pppppppppppppppppppppppp";
 
 /// Bytes per pending job.
-pub(super) async fn run(size: Size) {
-    pending(size).await;
+pub(super) async fn run(setup: &Setup) {
+    pending(setup).await;
 }
 
 /// CPU of Redis per life, with and without the cost of syncing each write.
-pub(super) async fn run_cpu(size: Size) {
+pub(super) async fn run_cpu(setup: &Setup) {
     for (persistence, name) in [(Persistence::EverySec, "everysec"), (Persistence::Always, "always")] {
         for batch in [50, 8, 1] {
-            lives(size, persistence, name, batch).await;
+            lives(setup, persistence, name, batch).await;
         }
     }
 }
 
-async fn open(server: &RedisServer) -> Store {
-    let options = Options { url: server.url(), ..Options::default_with(Duration::from_secs(10)) };
-    let store = Store::open(options).expect("the URL is good");
+async fn open(setup: &Setup, server: &RedisServer) -> Store {
+    let store = Store::open(setup.store(server)).expect("the URL is good");
     store.prepare().await.expect("a private server is fit");
     store
 }
@@ -63,21 +62,21 @@ async fn submit(store: &Store, jobs: impl Iterator<Item = NewJob>, batch: usize)
     }
 }
 
-async fn pending(size: Size) {
-    let jobs = size.pick(1_000_000, 20_000);
+async fn pending(setup: &Setup) {
+    let jobs = setup.size.pick(1_000_000, 20_000);
     let server = redis().start().await;
-    let store = open(&server).await;
+    let store = open(setup, &server).await;
     let before = server.used_memory().await;
     let spread = |n: usize| json!({ "delay": 3600.0 + n as f64 * 86_400.0 / jobs as f64 });
     submit(&store, (0..jobs).map(|n| parse(&job(n, URL, &spread(n)))), 500).await;
     let bytes = server.used_memory().await.saturating_sub(before) as f64 / jobs as f64;
-    report("memory", "pending-job", bytes, "B", &json!({ "jobs": jobs, "shards": 8 }));
+    report("memory", "pending-job", bytes, "B", &json!({ "jobs": jobs, "shards": store.shards().count() }));
 }
 
-async fn lives(size: Size, persistence: Persistence, name: &str, batch: usize) {
-    let jobs = size.pick(100_000, 2_000) * batch.min(10) / 10;
+async fn lives(setup: &Setup, persistence: Persistence, name: &str, batch: usize) {
+    let jobs = setup.size.pick(100_000, 2_000) * batch.min(10) / 10;
     let server = RedisServer::options().persistence(persistence).start().await;
-    let store = open(&server).await;
+    let store = open(setup, &server).await;
     let new: Vec<_> = (0..jobs).map(|n| parse(&job(n, URL, &json!({ "delay": 0.001 })))).collect();
     let before = cpu_seconds(server.pid());
     submit(&store, new.into_iter(), batch).await;
