@@ -16,7 +16,7 @@ pub const NAMES: [(&str, &str, &str); 6] = [
         "Where jobs are kept: redis://, rediss://, or redis-cluster://a:1,b:2,c:3",
     ),
     ("PREFIX", "ringback", "Before every key, [A-Za-z0-9._-]{1,32}: several installations on one Redis"),
-    ("SHARDS", "8", "1 to 256, fixed at the first start; another number later is refused"),
+    ("SHARDS", "4", "1 to 256, fixed at the first start; another number later is refused"),
     ("KEEP_DONE", "1h", "How long done and cancelled jobs are remembered, at least 1m"),
     ("KEEP_DONE_MIB", "256", "How many MiB these memories may take in all, at least 1"),
     ("KEEP_DEAD", "30d", "How long dead jobs are kept, at least 1m"),
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_table() {
         let options = Options::default_with(Duration::from_secs(1));
-        assert_eq!((options.prefix.as_str(), options.shards), ("ringback", 8));
+        assert_eq!((options.prefix.as_str(), options.shards), ("ringback", 4));
         assert_eq!(options.keep_dead, Duration::from_secs(30 * 86_400));
     }
 

@@ -10,7 +10,7 @@ use ringback_core::wire::{Defaults, parse_job};
 use serde_json::{Value, json};
 
 use super::usage::cpu_seconds;
-use super::{Setup, job, report};
+use super::{Setup, job, redis, report};
 use crate::{Persistence, RedisServer};
 
 const URL: &str = "https://merchant.example/pppppppppppppppppppppppp";
