@@ -56,7 +56,7 @@ mod tests {
         let (config, mistakes) = load(&[]);
         assert_eq!(mistakes, [""; 0]);
         assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 7411)));
-        assert_eq!((config.store.url.as_str(), config.store.shards), ("redis://127.0.0.1:6379", 8));
+        assert_eq!((config.store.url.as_str(), config.store.shards), ("redis://127.0.0.1:6379", 4));
         assert_eq!(config.store.patience, PATIENCE);
     }
 

@@ -10,6 +10,7 @@ mod extract;
 mod metrics;
 mod observe;
 pub mod openapi;
+mod pressure;
 mod routes;
 mod server;
 mod state;

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::error;
 use crate::metrics::Metrics;
+use crate::pressure::Pressure;
 
 /// So long a request waits for one call of the store, its turn included.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_millis(1900);
@@ -21,7 +22,7 @@ const CAPACITY: usize = 512;
 /// What a job weighs at least, so that a full weight is also at most [`MAX_BATCH`] jobs.
 const LEAST_WEIGHT: usize = MAX_BATCH_BYTES / MAX_BATCH;
 
-type Outcome = Result<Vec<Submitted>, Arc<StoreError>>;
+type Outcome = Result<Vec<Submitted>, Unavailable>;
 /// Items are the jobs of one request and shard, in order.
 type Line = Gather<Vec<NewJob>, Outcome>;
 
@@ -31,6 +32,9 @@ pub(crate) enum Unavailable {
     /// The store did not carry out the call.
     #[error("{}", error::brief(.0))]
     Store(#[source] Arc<StoreError>),
+    /// The store is nearly full.
+    #[error("the store has passed 80 % of its memory limit")]
+    NearlyFull,
     /// The call, or the turn for it, did not come in time.
     #[error("the store did not answer in time")]
     TooLate,
@@ -47,7 +51,7 @@ impl Unavailable {
     pub(crate) fn outcome_is_unknown(&self) -> bool {
         match self {
             Self::TooLate | Self::GivenUp => true,
-            Self::NotTried => false,
+            Self::NotTried | Self::NearlyFull => false,
             Self::Store(error) => match **error {
                 StoreError::Away(_) | StoreError::Slow(_) | StoreError::Unreadable(_) => true,
                 StoreError::Unprepared | StoreError::Full | StoreError::Unfit(_) | StoreError::Refused(_) => {
@@ -66,7 +70,8 @@ pub(crate) struct Lines {
 
 impl Lines {
     pub(crate) fn start(store: &Store, metrics: &Arc<Metrics>, tasks: &TaskTracker) -> Self {
-        let lines = store.shards().map(|shard| line(store.clone(), shard, Arc::clone(metrics), tasks));
+        let pressure = Arc::new(Pressure::default());
+        let lines = store.shards().map(|shard| line(store.clone(), shard, metrics, &pressure, tasks));
         Self { lines: lines.collect(), store: store.clone() }
     }
 
@@ -96,7 +101,14 @@ impl Lines {
     }
 }
 
-fn line(store: Store, shard: Shard, metrics: Arc<Metrics>, tasks: &TaskTracker) -> Line {
+fn line(
+    store: Store,
+    shard: Shard,
+    metrics: &Arc<Metrics>,
+    pressure: &Arc<Pressure>,
+    tasks: &TaskTracker,
+) -> Line {
+    let (metrics, pressure) = (Arc::clone(metrics), Arc::clone(pressure));
     let options = GatherOptions {
         limit: MAX_BATCH,
         max_weight: MAX_BATCH_BYTES,
@@ -106,8 +118,11 @@ fn line(store: Store, shard: Shard, metrics: Arc<Metrics>, tasks: &TaskTracker) 
         capacity: CAPACITY,
     };
     Gather::start(tasks, options, move |items: Vec<Vec<NewJob>>| {
-        let (store, metrics) = (store.clone(), Arc::clone(&metrics));
+        let (store, metrics, pressure) = (store.clone(), Arc::clone(&metrics), Arc::clone(&pressure));
         async move {
+            if pressure.is_high(&store).await {
+                return items.iter().map(|_| Err(Unavailable::NearlyFull)).collect();
+            }
             let lengths: Vec<usize> = items.iter().map(Vec::len).collect();
             let jobs: Vec<NewJob> = items.into_iter().flatten().collect();
             metrics.call(jobs.len());
@@ -118,8 +133,8 @@ fn line(store: Store, shard: Shard, metrics: Arc<Metrics>, tasks: &TaskTracker) 
                 }
                 Err(error) => {
                     error::log(&error);
-                    let error = Arc::new(error);
-                    lengths.into_iter().map(|_| Err(Arc::clone(&error))).collect()
+                    let error = Unavailable::Store(Arc::new(error));
+                    lengths.into_iter().map(|_| Err(error.clone())).collect()
                 }
             }
         }
@@ -128,7 +143,7 @@ fn line(store: Store, shard: Shard, metrics: Arc<Metrics>, tasks: &TaskTracker) 
 
 async fn call(line: &Line, jobs: Vec<NewJob>) -> Result<Vec<Submitted>, Unavailable> {
     match timeout(ANSWER_WITHIN, line.submit(jobs)).await {
-        Ok(Ok(outcome)) => outcome.map_err(Unavailable::Store),
+        Ok(Ok(outcome)) => outcome,
         Ok(Err(_closed)) => Err(Unavailable::GivenUp),
         Err(_elapsed) => Err(Unavailable::TooLate),
     }

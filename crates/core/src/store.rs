@@ -291,6 +291,17 @@ impl Store {
         }
     }
 
+    /// How much of its memory limit the store uses: 0 to 1 and beyond, of several servers
+    /// the fullest; 0 without a limit.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn memory_share(&self) -> Result<f64, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.memory_share().await,
+        }
+    }
+
     /// Its kind's name in the API.
     pub fn kind(&self) -> &'static str {
         match &self.backend {

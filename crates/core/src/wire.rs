@@ -10,7 +10,7 @@ mod submit;
 
 pub use answer::{
     BatchAnswer, BatchResult, CancelAnswer, InFlight, JobAnswer, LastAnswer, LatenessAnswer, StatesAnswer,
-    StatsAnswer, StoreAnswer,
+    StatsAnswer, StoreAnswer, TombstonesAnswer,
 };
 pub use duration::parse_duration;
 pub use problem::{FieldError, Problem};

@@ -12,9 +12,10 @@ use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::store::{Lease, Renewed, Store};
+use ringback_service::telemetry::tracing_active;
 use ringback_service::{Shutdown, TraceParent, random};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tracing::{Instrument as _, debug, info_span, warn};
+use tracing::{Instrument as _, Span, debug, info_span, warn};
 
 use crate::client::{self, Answer, Call, CallError};
 use crate::metrics::{Counted, Metrics};
@@ -50,11 +51,8 @@ impl Courier {
     /// Hands one job over. What comes back is to be settled; nothing when the lease was
     /// lost meanwhile.
     pub(crate) async fn deliver(&self, mut lease: Lease) -> Option<Word> {
-        let span = info_span!("deliver", job.topic = %lease.key.topic, job.id = %lease.key.id, attempt = lease.attempt);
+        let span = span(&lease);
         let mut rng = fork_generator();
-        if let Some(trace) = stored(&lease) {
-            trace.adopt(&span);
-        }
         async {
             let trace = TraceParent::current().unwrap_or_else(|| own_trace(&lease, &mut rng));
             let started = Instant::now();
@@ -185,6 +183,19 @@ impl Courier {
             warn!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "the attempt failed");
         }
     }
+}
+
+/// The attempt's span, in the job's trace; none where nobody records it.
+fn span(lease: &Lease) -> Span {
+    if !tracing_active() {
+        return Span::none();
+    }
+    let span =
+        info_span!("deliver", job.topic = %lease.key.topic, job.id = %lease.key.id, attempt = lease.attempt);
+    if let Some(trace) = stored(lease) {
+        trace.adopt(&span);
+    }
+    span
 }
 
 /// A generator of this attempt's own: seeded by the thread's, which the operating system

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
 use ringback_core::store::Lease;
@@ -22,6 +22,10 @@ pub(crate) fn build(lease: &Lease, now: Timestamp, trace: TraceParent) -> Call {
         |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
     put(CONTENT_TYPE.as_str(), delivery.body.content_type());
     put(USER_AGENT.as_str(), AGENT);
+    if delivery.body.bytes.is_empty() {
+        // The HTTP library leaves it out, and some servers answer 411 then (RFC 9110, 8.6).
+        put(CONTENT_LENGTH.as_str(), "0");
+    }
     put("webhook-id", &webhook_id(lease));
     put("webhook-timestamp", &(now.as_millis() / 1000).to_string());
     put("ringback-topic", lease.key.topic.as_str());

@@ -24,7 +24,6 @@ pub const ALL_NAMES: &[&str] = &[
     "ADMIN_LISTEN",
     "SHARDS",
     "PREFIX",
-    "EGRESS_ALLOW",
     "CONCURRENCY",
     "LANE_CONCURRENCY",
     "RETRY",
@@ -36,7 +35,6 @@ pub const ALL_NAMES: &[&str] = &[
     "KEEP_DEAD",
     "LOG",
     "LOG_FORMAT",
-    "URL",
 ];
 
 /// One thing that can be configured.

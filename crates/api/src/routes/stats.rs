@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use ringback_core::store::{Stats, Store, StoreError};
-use ringback_core::wire::{LatenessAnswer, StatsAnswer, StoreAnswer};
+use ringback_core::wire::{LatenessAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -69,6 +69,7 @@ fn shape(stats: &Stats, store: &Store) -> StatsAnswer {
             p99: stats.lateness.quantile_ms(0.99),
             max: stats.lateness.max_ms(),
         },
+        tombstones: TombstonesAnswer { forgotten_early: stats.forgotten_early },
         store: StoreAnswer { kind: store.kind().to_owned(), profile: store.profile().name().to_owned() },
     }
 }

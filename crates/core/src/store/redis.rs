@@ -93,6 +93,10 @@ impl RedisStore {
         Ok(())
     }
 
+    pub(super) async fn memory_share(&self) -> Result<f64, StoreError> {
+        check::memory_share(&self.topology).await
+    }
+
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
         self.topology.call(&redis::cmd("PING")).await.map(drop)
     }

@@ -141,8 +141,17 @@ pub struct StatsAnswer {
     pub topics: u64,
     /// How late hand-overs were over the last five minutes.
     pub lateness_ms: LatenessAnswer,
+    /// What is remembered of ended jobs.
+    pub tombstones: TombstonesAnswer,
     /// Where jobs are kept.
     pub store: StoreAnswer,
+}
+
+/// What is remembered of ended jobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TombstonesAnswer {
+    /// How many were forgotten before their time, for lack of room.
+    pub forgotten_early: u64,
 }
 
 /// Jobs per state.

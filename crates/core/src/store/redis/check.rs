@@ -47,6 +47,20 @@ pub(super) async fn servers(topology: &Topology) -> Result<Profile, StoreError> 
     Ok(profile)
 }
 
+/// The share of its memory limit that the fullest server uses.
+pub(super) async fn memory_share(topology: &Topology) -> Result<f64, StoreError> {
+    let mut fullest = 0.0_f64;
+    for answer in topology.call_each(redis::cmd("INFO").arg("memory")).await? {
+        let info = Info(super::script::reply::text(plain(answer))?);
+        let bytes = |name| info.get(name).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);
+        let limit = bytes("maxmemory");
+        if limit > 0.0 {
+            fullest = fullest.max(bytes("used_memory") / limit);
+        }
+    }
+    Ok(fullest)
+}
+
 fn version(info: &Info) -> Result<(), StoreError> {
     // Valkey answers a redis_version of 7.2.4 for old clients; its own counts.
     let (name, version, least) = match info.get("valkey_version") {
