@@ -261,7 +261,7 @@ impl Store {
 
     /// Reaches for the store and checks that it is fit to keep jobs. Until this has
     /// succeeded once, every edge answers [`StoreError::Unprepared`]. Worth repeating
-    /// after the store was away: it also restores settings that a restart has lost.
+    /// after the store was away: it may have come back as another one.
     ///
     /// # Errors
     /// A transient error when it is away; [`StoreError::Unfit`] when it must not be used.

@@ -7,6 +7,10 @@ use ringback_core::store::Lease;
 
 /// At most so many jobs a reserve.
 const LIMIT: usize = 128;
+/// What is left is asked for in so many parts,
+const PARTS: usize = 4;
+/// none of them below this, unless less is left.
+const BATCH: usize = 16;
 
 /// A lane's name, as the store writes it.
 pub(crate) fn lane_of(lease: &Lease) -> String {
@@ -59,14 +63,16 @@ impl Lanes {
         fair.min(self.lane_concurrency).saturating_sub(held + self.asked_per_lane).min(self.free())
     }
 
-    /// What the next reserve may ask for: at most half of what is left, so that several
-    /// shards can be asked at the same time. `None` when nothing is left.
+    /// What the next reserve may ask for: a part of what is left, so that several shards
+    /// can be asked at the same time, but no less than a batch worth a call. `None` when
+    /// nothing is left.
     pub(crate) fn ask(&mut self) -> Option<Ask> {
-        let lane_room = self.room(0).div_ceil(2);
+        let part = |left: usize| left.div_ceil(PARTS).max(BATCH).min(left);
+        let lane_room = part(self.room(0));
         if lane_room == 0 {
             return None;
         }
-        let limit = self.free().div_ceil(2).min(LIMIT);
+        let limit = part(self.free()).min(LIMIT);
         let rooms = self.lanes.iter().map(|(lane, held)| (lane, self.room(*held)));
         let rooms =
             rooms.filter(|(_, room)| *room < lane_room).map(|(lane, room)| (lane.clone(), room)).collect();
@@ -136,7 +142,7 @@ mod tests {
         let mut lanes = Lanes::new(512, 64);
         assert_eq!(fill(&mut lanes, "a"), 64);
         let ask = lanes.ask().unwrap();
-        assert_eq!((ask.lane_room, ask.rooms), (32, vec![("a".to_owned(), 0)]));
+        assert_eq!((ask.lane_room, ask.rooms), (16, vec![("a".to_owned(), 0)]));
     }
 
     #[test]

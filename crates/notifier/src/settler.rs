@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use crate::metrics::Metrics;
 
 /// Calls under way per shard; what comes meanwhile shares the next one.
-const IN_FLIGHT: usize = 2;
+const IN_FLIGHT: usize = 1;
 
 /// The word on one lease.
 pub(crate) struct Word {

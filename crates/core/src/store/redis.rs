@@ -8,12 +8,11 @@ mod script;
 mod topology;
 mod wake;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use redis::{Cmd, Value};
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use self::layout::{Head, Keys, Tail};
@@ -47,14 +46,15 @@ pub(crate) struct RedisStore {
     topology: Topology,
     keys: Keys,
     options: Options,
-    profile: OnceCell<Profile>,
+    /// Known once the store was found fit.
+    profile: RwLock<Option<Profile>>,
 }
 
 impl RedisStore {
     pub(super) fn open(options: Options) -> Result<Self, StoreError> {
         let topology = Topology::open(&options.url, options.patience)?;
         let keys = Keys::new(&options.prefix, options.shards);
-        Ok(Self { topology, keys, options, profile: OnceCell::new() })
+        Ok(Self { topology, keys, options, profile: RwLock::default() })
     }
 
     pub(super) fn kind(&self) -> &'static str {
@@ -62,7 +62,7 @@ impl RedisStore {
     }
 
     pub(super) fn profile(&self) -> Option<Profile> {
-        self.profile.get().copied()
+        *self.profile.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks the servers and what is installed there. Until it has succeeded once, every
@@ -89,7 +89,7 @@ impl RedisStore {
                 "the store was set up with {shards} shards, not {ours}; set RINGBACK_SHARDS={shards}, or another RINGBACK_PREFIX"
             )));
         }
-        self.profile.get_or_init(|| std::future::ready(profile)).await;
+        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Some(profile);
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl RedisStore {
 
     /// Runs a script on a shard.
     async fn run(&self, script: &Script, shard: Shard, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
-        if self.profile.get().is_none() {
+        if self.profile().is_none() {
             return Err(StoreError::Unprepared);
         }
         self.run_at(script, self.keys.shard(shard), args).await
@@ -190,7 +190,7 @@ impl RedisStore {
     }
 
     pub(super) async fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
-        if self.profile.get().is_none() {
+        if self.profile().is_none() {
             return Err(StoreError::Unprepared);
         }
         let args = |cmd: &mut Cmd| {

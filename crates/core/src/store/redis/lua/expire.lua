@@ -17,6 +17,6 @@ end
 save()
 count('dead', -expired)
 count('purged', expired)
-if #old > 0 then dead_remove(old) end
+dead_remove(old)
 write_tally()
 return {expired, 0, unpack(rest(tonumber(ARGV[3]), tonumber(ARGV[4])))}

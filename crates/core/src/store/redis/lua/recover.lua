@@ -7,7 +7,7 @@
 if fenced(ARGV[1]) then return {-1} end
 local most = tonumber(ARGV[7])
 local expired = lease_first(tonumber(ARGV[2]))
-local ready, recovered, lost = {}, 0, 0
+local ready, recovered, lost = {}, 0, {}
 
 load(expired)
 for _, loc in ipairs(expired) do
@@ -18,11 +18,10 @@ for _, loc in ipairs(expired) do
     if has(j, CANCEL_REQUESTED) then
       finish(loc, j, CANCELLED, r.settled)
     elseif r.lost >= most then
-      dead_add(loc)
       move(RESERVED, DEAD)
       j.st, r.reason = DEAD, 'lost'
       put(loc, j)
-      lost = lost + 1
+      lost[#lost + 1] = loc
     else
       local topic, origin = names(j)
       append(ready, lane_of(topic, origin), ready_entry(loc, j.due))
@@ -35,8 +34,9 @@ for _, loc in ipairs(expired) do
 end
 
 ready_add(ready, 'LPUSH')
+dead_add(lost)
 save_tombs(tonumber(ARGV[5]), tonumber(ARGV[6]))
 save()
 lease_remove(expired)
 write_tally()
-return {recovered, lost, unpack(rest(tonumber(ARGV[3]), tonumber(ARGV[4])))}
+return {recovered, #lost, unpack(rest(tonumber(ARGV[3]), tonumber(ARGV[4])))}

@@ -8,7 +8,7 @@
 -- Returns per outcome 1 applied, 2 replayed, 3 a late success that was applied, 4 stale
 local COMPLETE, RETRY, BURY = 1, 2, 3
 local APPLIED, REPLAYED, LATE, STALE = 1, 2, 3, 4
-local due, released, freed, undead, undue = {}, {}, {}, {}, {}
+local due, released, dead, freed, undead, undue = {}, {}, {}, {}, {}, {}
 
 local function outcome(raw)
   local loc, bits, lease, kind, delay, sent, status, ms, err, reason, at = read('>c12c8I8BI6I6I2I4BB', raw)
@@ -45,7 +45,7 @@ local function apply(o, j)
   elseif o.kind == BURY then
     failed(o, run(j))
     run(j).reason = o.reason
-    dead_add(o.loc)
+    dead[#dead + 1] = o.loc
     settled(o, j, DEAD)
   elseif o.delay > 0 then
     later(o, j)
@@ -91,10 +91,11 @@ end
 
 due_add(due)
 ready_add(released, 'LPUSH')
+dead_add(dead)
 save_tombs(tonumber(ARGV[1]), tonumber(ARGV[2]))
 save()
 lease_remove(freed)
-if #undead > 0 then dead_remove(undead) end
+dead_remove(undead)
 for topic, list in pairs(undue) do
   for _, loc in ipairs(list) do due_remove(topic, loc) end
 end

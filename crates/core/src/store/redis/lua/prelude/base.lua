@@ -1,6 +1,5 @@
 -- What every script begins with: the shard, its clock, the words, and wake-ups.
--- KEYS[1] is the shard's base, "<prefix>:{<tag>}"; every other key hangs below it, and is
--- named in these files only.
+-- KEYS[1] is the shard's base, "<prefix>:{<tag>}"; every other key hangs below it.
 
 local K = KEYS[1]
 local call, pack, read = redis.call, struct.pack, struct.unpack

@@ -1,6 +1,8 @@
 -- Dead letters, by time of death.
-local function dead_add(loc) call('ZADD', K .. ':dead', NOW, loc) end
-local function dead_remove(list) sliced('ZREM', K .. ':dead', list) end
+local function dead_add(locs)
+  for _, loc in ipairs(locs) do call('ZADD', K .. ':dead', NOW, loc) end
+end
+local function dead_remove(locs) if #locs > 0 then sliced('ZREM', K .. ':dead', locs) end end
 local function dead_first(retention, limit)
   return call('ZRANGE', K .. ':dead', '-inf', NOW - retention, 'BYSCORE', 'LIMIT', 0, limit)
 end
