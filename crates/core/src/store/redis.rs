@@ -3,6 +3,7 @@
 //! prelude in lua/ where they lie, `topology` which server to ask.
 
 mod check;
+mod codec;
 mod layout;
 mod script;
 mod topology;
@@ -22,12 +23,12 @@ use self::topology::Topology;
 pub use self::wake::{Wake, Wakes};
 use super::lease::Receipt;
 use super::{
-    Answer, Cancelled, Epoch, Lateness, Lease, Members, Options, Pass, Profile, Renewed, Reserve, Reserved,
-    Settled, Shard, Stats, StoreClock, StoreError, Submitted, payload,
+    Cancelled, Epoch, Lateness, Lease, Members, Options, Pass, Profile, Renewed, Reserve, Reserved, Settled,
+    Shard, Stats, StoreClock, StoreError, Submitted, payload,
 };
 use crate::clock::millis_up;
 use crate::job::{DEFAULT_TIMEOUT, Due, Job, JobKey, Locator, NewJob};
-use crate::outcome::{LastAttempt, Outcome};
+use crate::outcome::Outcome;
 use crate::state::State;
 
 /// About what a tombstone takes, with its share of the hash it lies in.
@@ -36,9 +37,6 @@ const TOMBSTONE_BYTES: u64 = 104;
 const LONGEST_STRETCH: Duration = Duration::from_secs(15);
 /// The most bytes of records that one reserve takes.
 const RESERVE_BYTES: usize = 1024 * 1024;
-/// The most bytes of an error's word that are kept: a record has one byte for the length of
-/// its run section, which is 53 bytes, the error and the reason.
-const MOST_ERROR: usize = 128;
 /// So many leases in a row that ran out without an outcome bury a job.
 const MOST_LOST: u32 = 5;
 
@@ -140,7 +138,7 @@ impl RedisStore {
         if answers.len() != jobs.len() {
             return Err(StoreError::Unreadable("a submit's answers"));
         }
-        answers.into_iter().zip(jobs).map(|(answer, job)| submitted(answer, &job.key)).collect()
+        answers.into_iter().zip(jobs).map(|(answer, job)| codec::submitted(answer, &job.key)).collect()
     }
 
     pub(super) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
@@ -172,7 +170,7 @@ impl RedisStore {
         let unknown = reply::int(unknown)? == 1;
         match reply::int(code)? {
             0 => Ok(Cancelled::Unknown),
-            code => match state(code)? {
+            code => match codec::state(code)? {
                 State::Cancelled => Ok(Cancelled::Cancelled { in_flight_unknown: unknown }),
                 State::Reserved => Ok(Cancelled::Requested { in_flight_unknown: unknown }),
                 State::Done => Ok(Cancelled::TooLate),
@@ -374,14 +372,14 @@ impl RedisStore {
             self.keep(cmd);
             cmd.arg(lateness.encode());
             for (lease, outcome) in items {
-                cmd.arg(settlement(lease, outcome));
+                cmd.arg(codec::settlement(lease, outcome));
             }
         });
         let answers = reply::list(answer.await?)?;
         if answers.len() != items.len() {
             return Err(StoreError::Unreadable("a settle's answers"));
         }
-        answers.iter().map(settled).collect()
+        answers.iter().map(codec::settled).collect()
     }
 
     pub(super) async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
@@ -390,7 +388,7 @@ impl RedisStore {
             return Err(StoreError::Unreadable("the statistics"));
         };
         let mut stats = Stats::default();
-        for (name, n) in counters(ledger)? {
+        for (name, n) in codec::counters(ledger)? {
             match (name.as_str(), State::ALL.into_iter().find(|s| s.name() == name)) {
                 (_, Some(state)) => *stats.states.of(state) += n,
                 ("purged", None) => stats.states.purged += n,
@@ -403,7 +401,7 @@ impl RedisStore {
             stats.topics.insert(reply::text(topic)?);
         }
         for minute in reply::list(minutes)? {
-            counters(minute)?.iter().for_each(|(name, n)| stats.lateness.add_field(name, *n));
+            codec::counters(minute)?.iter().for_each(|(name, n)| stats.lateness.add_field(name, *n));
         }
         Ok(stats)
     }
@@ -411,88 +409,4 @@ impl RedisStore {
     pub(super) fn wakes(self: &Arc<Self>) -> Wakes {
         Wakes::new(Arc::clone(self))
     }
-}
-
-fn state(code: i64) -> Result<State, StoreError> {
-    let index = usize::try_from(code - 1).ok();
-    index.and_then(|i| State::ALL.get(i).copied()).ok_or(StoreError::Unreadable("a state"))
-}
-
-fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreError> {
-    let mut parts = reply::list(answer)?.into_iter();
-    let (Some(code), Some(what)) = (parts.next(), parts.next()) else {
-        return Err(StoreError::Unreadable("a submit's answer"));
-    };
-    let ended = parts.next().is_some();
-    let mut raw = reply::bytes(what)?;
-    let job = if ended {
-        layout::parse_tombstone(raw, key.clone())?
-    } else {
-        Head::parse(&mut raw)?.into_job(key.clone())
-    };
-    let answer = match reply::int(&code)? {
-        201 => Answer::Created,
-        200 => Answer::Repeated,
-        409 => Answer::Conflict,
-        _ => return Err(StoreError::Unreadable("a submit's answer")),
-    };
-    Ok(Submitted { answer, job })
-}
-
-/// Packed the way settle.lua reads it: `>c12c8I8BI6I6I2I4BB`, error, reason.
-fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
-    let nothing = LastAttempt::default();
-    let (kind, delay, last, reason) = match outcome {
-        Outcome::Complete => (1, Duration::ZERO, &nothing, ""),
-        Outcome::Retry { after, last } => (2, *after, last, ""),
-        Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.name()),
-        Outcome::Release { after } => (4, *after, &nothing, ""),
-    };
-    let error = start(last.error.as_deref().unwrap_or_default(), MOST_ERROR);
-    let six = |ms: u64| ms.to_be_bytes()[2..].to_vec();
-    let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
-    let mut packed = Vec::with_capacity(64);
-    packed.extend_from_slice(&lease.locator.0);
-    packed.extend_from_slice(&lease.receipt.bits);
-    packed.extend_from_slice(&lease.receipt.number.to_be_bytes());
-    packed.push(kind);
-    packed.extend_from_slice(&six(millis_up(delay)));
-    packed.extend_from_slice(&six(last.at.as_millis()));
-    packed.extend_from_slice(&last.status.unwrap_or(0).to_be_bytes());
-    packed.extend_from_slice(&duration.to_be_bytes());
-    packed.push(u8::try_from(error.len()).unwrap_or(u8::MAX));
-    packed.push(u8::try_from(reason.len()).unwrap_or(u8::MAX));
-    packed.extend_from_slice(error.as_bytes());
-    packed.extend_from_slice(reason.as_bytes());
-    packed
-}
-
-/// The start of a text: at most so many bytes, and whole characters.
-fn start(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    &text[..end]
-}
-
-fn settled(answer: &Value) -> Result<Settled, StoreError> {
-    match reply::int(answer)? {
-        1 => Ok(Settled::Applied),
-        2 => Ok(Settled::Replayed),
-        3 => Ok(Settled::Late),
-        4 => Ok(Settled::Stale),
-        _ => Err(StoreError::Unreadable("a settle's answer")),
-    }
-}
-
-fn counters(value: Value) -> Result<Vec<(String, u64)>, StoreError> {
-    let flat: Vec<Value> = match value {
-        Value::Map(pairs) => pairs.into_iter().flat_map(|(name, n)| [name, n]).collect(),
-        other => reply::list(other)?,
-    };
-    let mut words = flat.into_iter();
-    let mut counters = Vec::new();
-    while let (Some(name), Some(n)) = (words.next(), words.next()) {
-        // A count below nothing would be a bug of a script; it shows as nothing.
-        counters.push((reply::text(name)?, reply::text(n)?.parse().unwrap_or(0)));
-    }
-    Ok(counters)
 }
