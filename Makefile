@@ -1,7 +1,7 @@
 # What is done with a checkout. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help up stack down test check advisories
+.PHONY: help up stack down demo test check advisories
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -16,6 +16,10 @@ stack: ## Start the local stack in the background: redis, api, two carriers, two
 
 down: ## End the local stack and keep its data
 	@deploy/local/stack.sh stop
+
+demo: ## Jobs of each kind against what is up, and whether all arrived as they should
+	cargo build --release --locked --workspace --bins
+	@target/release/demo
 
 test: ## Get what the tests need, then run all of them
 	cargo build --locked --workspace --bins

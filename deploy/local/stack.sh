@@ -178,6 +178,7 @@ Ringback is up: the API is on http://127.0.0.1:7411. Try:
   curl http://127.0.0.1:7411/v1/jobs/demo/first
   curl -X DELETE http://127.0.0.1:7411/v1/jobs/demo/first
   curl http://127.0.0.1:7411/v1/stats
+  make demo
 
 TEXT
 }

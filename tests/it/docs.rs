@@ -9,11 +9,11 @@ use ringback_service::{Setting, config, settings};
 /// A setting as one binary has it: binary, variable, flag, default.
 type Row = (String, String, String, String);
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn read(path: &Path) -> String {
+pub(crate) fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -90,7 +90,7 @@ fn the_metrics_are_those_of_the_code() {
 }
 
 /// The names of metrics that stand between quotes.
-fn metrics_in(text: &str, quote: char) -> BTreeSet<String> {
+pub(crate) fn metrics_in(text: &str, quote: char) -> BTreeSet<String> {
     let is_metric = |word: &&str| {
         let role = ["ringback_api_", "ringback_carrier_", "ringback_notifier_"];
         role.iter().any(|start| word.starts_with(start))

@@ -250,6 +250,18 @@ async fn jobs_arrive_through_a_cluster_as_well() {
     assert_eq!(stack.stats().await["store"]["kind"], "redis-cluster");
 }
 
+#[tokio::test]
+async fn a_call_longer_than_its_lease_is_renewed_and_delivered_once() {
+    // Leases last 15 s and this margin.
+    let (stack, sink) = (Stack::options().lease_margin("1s").start().await, Sink::start().await);
+    sink.answer(Answer::status(200).after(Duration::from_secs(18)));
+    let slow = with(with(job(&sink, "slow"), "timeout", "30s"), "retry", json!({"preset": "none"}));
+    stack.accept(&slow).await;
+    let done = stack.wait_state(TOPIC, "slow", "done", Duration::from_secs(40)).await;
+    assert_eq!((&done["attempts"], &done["failures"]), (&json!(1), &json!(0)), "{done}");
+    assert_eq!((sink.seen(), sink.hung_up()), (1, 0));
+}
+
 /// The fields that every answer with a job has, and none that is unknown.
 fn shows_a_job(shown: &Value, id: &str) {
     let fields = shown.as_object().unwrap_or_else(|| panic!("{shown} is no object"));

@@ -111,6 +111,39 @@ async fn a_full_redis_refuses_new_jobs_and_still_drains() {
     sink.wait_for_job("fits", 1, SOON).await;
 }
 
+#[tokio::test]
+async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
+    let options = Stack::options().count(Role::Notifier, 0);
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    // So large that the memory they leave is most of it.
+    let body = "x".repeat(100_000);
+    let ids: Vec<String> = (0..200).map(|n| format!("job-{n}")).collect();
+    let jobs: Vec<Value> = ids.iter().map(|id| with(job(&sink, id), "body", body.as_str())).collect();
+    for chunk in jobs.chunks(20) {
+        assert_eq!(stack.batch(chunk).await.1["accepted"], 20);
+    }
+
+    let mut redis = stack.redis().client().await;
+    let limit = stack.redis().used_memory().await + 1024 * 1024;
+    set_limit(&mut redis, limit).await;
+    let small = job(&sink, "small");
+    eventually(SOON, "submits are refused", async || match stack.submit(&small).await {
+        (503, _) => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await;
+    is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
+    assert_eq!(stack.batch(&[job(&sink, "refused")]).await.0, 503);
+    assert_eq!(stack.get(TOPIC, "refused").await.0, 404);
+
+    stack.add(Role::Notifier).await;
+    sink.wait_for_jobs(&ids, 1, RECOVERY).await;
+    let fits = job(&sink, "fits");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &fits).await).await;
+    sink.wait_for_job("fits", 1, SOON).await;
+    still_the_same_processes(&mut stack);
+}
+
 /// 503 with Retry-After as problem+json, within that time.
 async fn is_refused(stack: &Stack, job: &Value, within: Duration) {
     let begin = Instant::now();

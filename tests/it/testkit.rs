@@ -50,10 +50,10 @@ async fn a_stopped_redis_server_answers_when_it_is_continued() {
 #[tokio::test]
 async fn redis_options_reach_the_server() {
     let options = RedisServer::options().maxmemory("64mb").maxmemory_policy("allkeys-lru");
-    let server = options.arg("--hash-max-listpack-value", "64").start().await;
+    let server = options.arg("--maxclients", "64").start().await;
     let mut client = server.client().await;
     for (name, wanted) in
-        [("maxmemory", "67108864"), ("maxmemory-policy", "allkeys-lru"), ("hash-max-listpack-value", "64")]
+        [("maxmemory", "67108864"), ("maxmemory-policy", "allkeys-lru"), ("maxclients", "64")]
     {
         let mut config = redis::cmd("CONFIG");
         let (_, value): (String, String) =

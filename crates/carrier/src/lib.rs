@@ -1,8 +1,8 @@
 //! Time: a carrier moves due jobs to ready, brings back leases that ran out, and removes
 //! dead jobs that were kept long enough. Any number of carriers share the shards.
 //!
-//! [`shards`] decides which shards are held here, [`holder`] works on one of them,
-//! [`pace`] says how long it sleeps, [`bells`] wake it. Nothing here delivers anything.
+//! `shards` decides which shards are held here, `holder` works on one of them,
+//! `pace` says how long it sleeps, `bells` wake it. Nothing here delivers anything.
 
 mod bells;
 mod config;

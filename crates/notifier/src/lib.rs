@@ -1,9 +1,9 @@
 //! Hand-over: a notifier reserves ready jobs, POSTs each to its callback URL, and settles
 //! what came of it. Any number of notifiers share the work; none knows a due time.
 //!
-//! In the order of one job: [`dispatcher`] (permit, reserve, spawn), [`lanes`] (who may
-//! have how much), [`delivery`] (one attempt), [`request`] (its headers), [`client`] (the
-//! one HTTP client), [`verdict`] (what an answer means), [`settler`] (the word to the
+//! In the order of one job: `dispatcher` (permit, reserve, spawn), `lanes` (who may
+//! have how much), `delivery` (one attempt), `request` (its headers), `client` (the
+//! one HTTP client), `verdict` (what an answer means), `settler` (the word to the
 //! store).
 
 mod client;

@@ -2,11 +2,13 @@
 //! child processes, a whole stack of them, and receivers that answer by script.
 //!
 //! Everything listens on 127.0.0.1 only and ends with the value that stands for it. A failure panics with a
-//! message that reads alone: this crate has no other callers than tests and load tools.
+//! message that reads alone: this crate has no other callers than tests and load tools. Only the demonstration
+//! is for users, and answers with errors.
 
 pub mod bench;
 mod child;
 mod clock;
+pub mod demo;
 mod eventually;
 mod http_client;
 mod ports;

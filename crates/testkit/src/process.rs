@@ -141,6 +141,17 @@ impl Process {
         listen.parse().expect("RINGBACK_ADMIN_LISTEN is an address with a port")
     }
 
+    /// What `/metrics` of its admin port answers.
+    ///
+    /// # Panics
+    /// When it answers nothing, or has no admin port of its own in its settings.
+    pub async fn metrics(&self) -> String {
+        let url = format!("http://{}/metrics", self.admin());
+        let answer = http_client().get(&url).send().await.and_then(reqwest::Response::error_for_status);
+        let answer = answer.unwrap_or_else(|error| panic!("{url}: {error}"));
+        answer.text().await.unwrap_or_else(|error| panic!("{url}: {error}"))
+    }
+
     /// What it was given for a variable of the environment.
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&str> {

@@ -79,7 +79,7 @@ impl RedisOptions {
         self
     }
 
-    /// A further option, as in `arg("--hash-max-listpack-value", "64")`; it wins over those set here.
+    /// A further option, as in `arg("--maxclients", "64")`; it wins over those set here.
     #[must_use]
     pub fn arg(mut self, name: &str, value: &str) -> Self {
         self.args.extend([name.to_owned(), value.to_owned()]);
@@ -251,7 +251,7 @@ fn spawn(options: &RedisOptions, port: u16, dir: &Path) -> Child {
     command.args(["--bind", "127.0.0.1", "--daemonize", "no", "--save", ""]);
     command.args(["--enable-debug-command", "local"]);
     command.args(["--appendonly", appendonly, "--appendfsync", appendfsync]);
-    command.args(["--hash-max-listpack-value", "4096", "--maxmemory-policy", &options.maxmemory_policy]);
+    command.args(["--maxmemory-policy", &options.maxmemory_policy]);
     command.args(options.maxmemory.iter().flat_map(|limit| ["--maxmemory", limit]));
     command.args(&options.args);
     Child::spawn("redis-server", &mut command, &dir.join("redis.log"))

@@ -35,6 +35,7 @@ pub struct Stack {
 enum Store {
     Single(Box<RedisServer>),
     Cluster(RedisCluster),
+    Running(String),
 }
 
 impl Store {
@@ -42,6 +43,7 @@ impl Store {
         match self {
             Self::Single(server) => server.url(),
             Self::Cluster(cluster) => cluster.url(),
+            Self::Running(url) => url.clone(),
         }
     }
 }
@@ -87,6 +89,7 @@ impl StackOptions {
         let store = match &self.store {
             StoreOptions::Single(options) => Store::Single(Box::new(options.clone().start().await)),
             StoreOptions::Cluster(options) => Store::Cluster(RedisCluster::start_with(options.clone()).await),
+            StoreOptions::Running(url) => Store::Running(url.clone()),
         };
         let url = store.url();
         let launch =
@@ -148,33 +151,33 @@ impl Stack {
     /// The redis-server.
     ///
     /// # Panics
-    /// When the stack is on a cluster.
+    /// When the stack has none of its own.
     #[must_use]
     pub fn redis(&self) -> &RedisServer {
         match &self.store {
             Store::Single(server) => server,
-            Store::Cluster(_) => panic!("this stack is on a cluster"),
+            Store::Cluster(_) | Store::Running(_) => panic!("this stack has no server of its own"),
         }
     }
 
     /// The redis-server, to kill or pause it.
     ///
     /// # Panics
-    /// When the stack is on a cluster.
+    /// When the stack has none of its own.
     pub fn redis_mut(&mut self) -> &mut RedisServer {
         match &mut self.store {
             Store::Single(server) => server,
-            Store::Cluster(_) => panic!("this stack is on a cluster"),
+            Store::Cluster(_) | Store::Running(_) => panic!("this stack has no server of its own"),
         }
     }
 
     /// The cluster.
     ///
     /// # Panics
-    /// When the stack is on a single server.
+    /// When the stack has none of its own.
     pub fn cluster_mut(&mut self) -> &mut RedisCluster {
         match &mut self.store {
-            Store::Single(_) => panic!("this stack is on a single server"),
+            Store::Single(_) | Store::Running(_) => panic!("this stack has no cluster of its own"),
             Store::Cluster(cluster) => cluster,
         }
     }

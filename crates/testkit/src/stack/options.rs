@@ -43,6 +43,7 @@ pub struct StackOptions {
 pub(super) enum StoreOptions {
     Single(RedisOptions),
     Cluster(RedisOptions),
+    Running(String),
 }
 
 impl Default for StackOptions {
@@ -63,6 +64,13 @@ impl StackOptions {
     #[must_use]
     pub fn redis(mut self, options: RedisOptions) -> Self {
         self.store = StoreOptions::Single(options);
+        self
+    }
+
+    /// A store that runs already and outlives the stack, by its address.
+    #[must_use]
+    pub fn store(mut self, url: &str) -> Self {
+        self.store = StoreOptions::Running(url.to_owned());
         self
     }
 
@@ -102,12 +110,6 @@ impl StackOptions {
         self.env("RINGBACK_RETRY", tiers)
     }
 
-    /// Addresses that the notifiers may call although the address guard would refuse them.
-    #[must_use]
-    pub fn egress_allow(self, networks: &str) -> Self {
-        self.env("RINGBACK_EGRESS_ALLOW", networks)
-    }
-
     /// A variable for every process; the last value given for a name counts.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
@@ -143,7 +145,7 @@ impl StackOptions {
 fn known_to(role: Role, name: &str) -> bool {
     match name {
         "RINGBACK_LOCK_TTL" => role == Role::Carrier,
-        "RINGBACK_LEASE_MARGIN" | "RINGBACK_RETRY" | "RINGBACK_EGRESS_ALLOW" => role == Role::Notifier,
+        "RINGBACK_LEASE_MARGIN" | "RINGBACK_RETRY" => role == Role::Notifier,
         _ => true,
     }
 }

@@ -1,0 +1,147 @@
+//! A demonstration against a Ringback that is up: a receiver, one job of each kind, what happens while they
+//! run, and a table of what arrived. What is not as it should be is said in words.
+//!
+//! The receiver listens on 127.0.0.1, so the notifiers must run on this machine.
+
+mod api;
+mod cases;
+mod table;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use anyhow::ensure;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use self::api::Api;
+use self::cases::{Case, End, cases};
+use self::table::Seen;
+use crate::clock::now;
+use crate::sink::Sink;
+
+/// Where `make up` and `make stack` serve the API.
+pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";
+
+const TOPIC: &str = "demo";
+/// Between two looks at the jobs.
+const LOOK: Duration = Duration::from_millis(100);
+/// So long after the last due time nothing more is expected to arrive.
+const QUIET: Duration = Duration::from_millis(500);
+/// So long after the last due time whatever has not happened counts as missing.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A case whose job has been submitted.
+struct Submitted {
+    case: Case,
+    id: String,
+    due: Timestamp,
+}
+
+/// Runs the demonstration against the API at `url`.
+///
+/// # Errors
+/// When nothing answers there, or something is not as it should be.
+pub async fn run(url: &str) -> anyhow::Result<()> {
+    let api = Api::new(url);
+    api.is_up().await?;
+    let sink = Sink::start().await;
+    say(&format!("The API is at {url}, the receiver of this run at {}.", sink.url("/")));
+    let jobs = submit(&api, &sink).await?;
+    say(&format!("{} jobs are submitted to the topic {TOPIC}, one of them cancelled again.\n", jobs.len()));
+
+    let ends = watch(&api, &sink, &jobs).await?;
+    let arrivals = |job: &Submitted| sink.arrivals_of(&job.id);
+    let seen: Vec<Seen> =
+        jobs.iter().zip(ends).map(|(job, end)| Seen::new(job, &arrivals(job), &end)).collect();
+    say(&table::of(&seen));
+    let wrong: Vec<String> = seen.into_iter().flat_map(|job| job.wrong).collect();
+    ensure!(wrong.is_empty(), "not as it should be:\n  {}", wrong.join("\n  "));
+    say("All is as it should be.");
+    Ok(())
+}
+
+/// Submits a job of each case; its id is this run's own.
+async fn submit(api: &Api, sink: &Sink) -> anyhow::Result<Vec<Submitted>> {
+    let run = format!("{}-{}", now().as_millisecond(), std::process::id());
+    let mut jobs = Vec::new();
+    for case in cases() {
+        let id = format!("{run}-{}", case.name.replace(' ', "-"));
+        sink.answer_job(&id, case.answers.clone());
+        let mut job = json!({ "topic": TOPIC, "id": id, "url": sink.url("/demo"), "body": { "job": id } });
+        if let (Some(job), Some(more)) = (job.as_object_mut(), case.fields.as_object()) {
+            job.extend(more.clone());
+        }
+        let due = api.submit(&job).await?;
+        if case.end == End::Cancelled {
+            api.cancel(TOPIC, &id).await?;
+        }
+        jobs.push(Submitted { case, id, due });
+    }
+    Ok(jobs)
+}
+
+/// Shows how the jobs come along until all have ended and nothing more can arrive; then the last look at each.
+async fn watch(api: &Api, sink: &Sink, jobs: &[Submitted]) -> anyhow::Result<Vec<Value>> {
+    let latest = jobs.iter().map(|job| job.due).max().unwrap_or_else(now);
+    let left: Duration = latest.duration_since(now()).try_into().unwrap_or_default();
+    let (quiet, give_up) = (Instant::now() + left + QUIET, Instant::now() + left + PATIENCE);
+    let attempts: usize = jobs.iter().map(|job| job.case.attempts).sum();
+    let mut progress = Progress::start();
+    loop {
+        let mut looks = Vec::new();
+        for job in jobs {
+            looks.push(api.look(TOPIC, &job.id).await?);
+        }
+        let ended = looks.iter().filter(|look| has_ended(look)).count();
+        let (seen, total) = (sink.seen(), jobs.len());
+        progress.show(&format!("{seen} of {attempts} attempts arrived, {ended} of {total} jobs ended"));
+        let complete = ended == total && Instant::now() >= quiet;
+        if complete || Instant::now() >= give_up {
+            progress.end();
+            return Ok(looks);
+        }
+        sleep(LOOK).await;
+    }
+}
+
+fn has_ended(look: &Value) -> bool {
+    ["done", "dead", "cancelled"].iter().any(|state| look["state"] == *state)
+}
+
+/// One line that is written over on a terminal, and a line per change elsewhere.
+struct Progress {
+    started: Instant,
+    last: String,
+}
+
+impl Progress {
+    fn start() -> Self {
+        Self { started: Instant::now(), last: String::new() }
+    }
+
+    fn show(&mut self, text: &str) {
+        let line = format!("{:4.1} s: {text}", self.started.elapsed().as_secs_f64());
+        if io::stdout().is_terminal() {
+            write(&format!("\r\x1b[K{line}"));
+        } else if self.last != text {
+            say(&line);
+        }
+        text.clone_into(&mut self.last);
+    }
+
+    fn end(self) {
+        say("");
+    }
+}
+
+fn say(text: &str) {
+    write(&format!("{text}\n"));
+}
+
+/// Nobody is left to tell when standard output is closed.
+fn write(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

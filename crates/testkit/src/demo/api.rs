@@ -1,0 +1,82 @@
+//! What the demonstration asks of the API.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use jiff::Timestamp;
+use reqwest::{RequestBuilder, Response};
+use serde_json::Value;
+
+use crate::http_client::http_client;
+
+/// No call of the API takes longer unless it hangs.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The API at some address.
+pub(super) struct Api {
+    url: String,
+    http: reqwest::Client,
+}
+
+impl Api {
+    pub(super) fn new(url: &str) -> Self {
+        Self { url: url.trim_end_matches('/').to_owned(), http: http_client() }
+    }
+
+    /// Whether a Ringback that can work answers there; the error says what to do.
+    pub(super) async fn is_up(&self) -> anyhow::Result<()> {
+        let url = &self.url;
+        let answer = match self.http.get(self.at("/v1/stats")).timeout(TIMEOUT).send().await {
+            Err(error) if error.is_connect() => bail!("nothing answers at {url}; run make stack first"),
+            other => other.with_context(|| format!("no answer from {url}"))?,
+        };
+        let status = answer.status();
+        let is_stats =
+            |text: &str| serde_json::from_str::<Value>(text).is_ok_and(|v| v["states"].is_object());
+        let text = answer.text().await.with_context(|| format!("no answer from {url}"))?;
+        ensure!(status != 503, "the API at {url} is up, but has no store: {text}");
+        ensure!(status == 200 && is_stats(&text), "what answers at {url} with {status} is not Ringback");
+        Ok(())
+    }
+
+    /// Submits a job, which must be new: when it is due.
+    pub(super) async fn submit(&self, job: &Value) -> anyhow::Result<Timestamp> {
+        let request = self.http.post(self.at("/v1/jobs")).header("content-type", "application/json");
+        let (status, answer) = json(request.body(job.to_string())).await?;
+        ensure!(status == 201, "the submit of {job} is answered {status}: {answer}");
+        let due = answer["due_at"].as_str().unwrap_or_default();
+        due.parse().with_context(|| format!("no due time in {answer}"))
+    }
+
+    /// Cancels a job that is not due yet.
+    pub(super) async fn cancel(&self, topic: &str, id: &str) -> anyhow::Result<()> {
+        let (status, answer) = json(self.http.delete(self.job(topic, id))).await?;
+        ensure!(status == 200, "the cancel of {topic}/{id} is answered {status}: {answer}");
+        Ok(())
+    }
+
+    /// A job as it is now.
+    pub(super) async fn look(&self, topic: &str, id: &str) -> anyhow::Result<Value> {
+        let (status, answer) = json(self.http.get(self.job(topic, id))).await?;
+        ensure!(status == 200, "{topic}/{id} is answered {status}: {answer}");
+        Ok(answer)
+    }
+
+    fn job(&self, topic: &str, id: &str) -> String {
+        self.at(&format!("/v1/jobs/{topic}/{id}"))
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+}
+
+async fn json(request: RequestBuilder) -> anyhow::Result<(u16, Value)> {
+    let lost = "the API has stopped answering";
+    let answer: Response = request.timeout(TIMEOUT).send().await.context(lost)?;
+    let status = answer.status().as_u16();
+    let text = answer.text().await.context(lost)?;
+    let value =
+        serde_json::from_str(&text).with_context(|| format!("an answer {status} is no JSON: {text}"))?;
+    Ok((status, value))
+}

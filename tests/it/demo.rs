@@ -1,0 +1,45 @@
+//! The demonstration that users are shown, against a stack as it is tested here.
+
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use ringback_testkit::{ProcessSpec, Role, Stack, free_port};
+
+/// It takes six seconds where all is well, and ten more where something is missing.
+const DEMO: Duration = Duration::from_secs(60);
+
+/// Runs it: how it ended, and what it has printed.
+async fn demo(spec: ProcessSpec) -> (ExitStatus, String) {
+    let mut process = spec.start();
+    let status = process.wait_exit(DEMO).await;
+    (status, process.log())
+}
+
+#[tokio::test]
+async fn the_demonstration_finds_all_as_it_should_be() {
+    let stack = Stack::start().await;
+    let url = stack.url("");
+    for spec in [ProcessSpec::new("demo").arg(&url), ProcessSpec::new("demo").env("RINGBACK_URL", &url)] {
+        let (status, told) = demo(spec).await;
+        assert_eq!(status.code(), Some(0), "{told}");
+        assert_eq!(told.lines().filter(|line| line.ends_with(" ok")).count(), 6, "{told}");
+        assert!(told.contains("9 of 9 attempts arrived, 6 of 6 jobs ended"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn the_demonstration_says_what_did_not_happen() {
+    let stack = Stack::options().count(Role::Notifier, 0).start().await;
+    let (status, told) = demo(ProcessSpec::new("demo").arg(&stack.url(""))).await;
+    assert_eq!(status.code(), Some(1), "{told}");
+    assert!(told.contains("\"due now\" should have arrived 1 times; arrivals seen: 0"), "{told}");
+    assert!(told.contains("\"always fails\" should be dead (exhausted) by now, and is ready"), "{told}");
+}
+
+#[tokio::test]
+async fn the_demonstration_says_that_nothing_is_up() {
+    let url = format!("http://127.0.0.1:{}", free_port());
+    let (status, told) = demo(ProcessSpec::new("demo").arg(&url)).await;
+    assert_eq!(status.code(), Some(1), "{told}");
+    assert_eq!(told, format!("demo: nothing answers at {url}; run make stack first\n"));
+}
