@@ -22,7 +22,7 @@ use crate::error::ApiError;
 
 /// The largest request for one job: a body of 256 KiB fits in base64, or with every byte of it
 /// escaped once.
-pub(crate) const MAX_JOB_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_JOB_BYTES: usize = ringback_core::job::MAX_JOB;
 /// How long a request's body may take to arrive.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
 /// A body that is too large is read on for so long, since a sender that is cut off in the

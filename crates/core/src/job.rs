@@ -18,6 +18,8 @@ use crate::state::State;
 
 /// The largest body, in bytes.
 pub const MAX_BODY: usize = 256 * 1024;
+/// The largest job as submitted, in bytes: a body in base64 and everything else.
+pub const MAX_JOB: usize = 1024 * 1024;
 /// How deep the JSON of a body may be nested.
 pub const MAX_DEPTH: usize = 64;
 /// How far ahead a job may be due: 10 years of 365 days.

@@ -169,8 +169,8 @@ pub struct Reserved {
     pub leases: Vec<Lease>,
     /// There is more that could be taken.
     pub more: bool,
-    /// Lanes were passed, or taken only up to their room.
-    pub passed_full: bool,
+    /// Lanes that were passed, or taken only up to the room they were given, and have more.
+    pub passed: Vec<String>,
 }
 
 /// What a renewal came to.

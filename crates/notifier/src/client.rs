@@ -87,7 +87,9 @@ pub(crate) async fn post(client: &Client, call: Call) -> Result<Answer, CallErro
 }
 
 fn classify(error: &reqwest::Error) -> CallError {
-    if is_local(error) {
+    // No IPv6 on this machine is no lack that passes.
+    let v6 = error.url().and_then(|url| url.host_str()).is_some_and(|host| host.starts_with('['));
+    if is_local(error) && !v6 {
         CallError::Local
     } else if error.is_timeout() {
         CallError::Timeout

@@ -47,7 +47,7 @@ impl Config {
 
     /// Reads the settings; mistakes are collected in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
-        let config = Self {
+        let mut config = Self {
             store: lookup.group(|get| Options::parse(get, PATIENCE), || Options::default_with(PATIENCE)),
             concurrency: lookup.number_in("CONCURRENCY", 1..=65_536),
             lane_concurrency: lookup.number_in("LANE_CONCURRENCY", 1..=65_536),
@@ -55,12 +55,8 @@ impl Config {
             lease_margin: lookup
                 .duration_in("LEASE_MARGIN", Duration::from_millis(100)..=Duration::from_secs(600)),
         };
-        if config.lane_concurrency > config.concurrency {
-            lookup.reject(
-                "LANE_CONCURRENCY",
-                format!("must not be above CONCURRENCY, which is {}", config.concurrency),
-            );
-        }
+        // More than all there are would mean the same.
+        config.lane_concurrency = config.lane_concurrency.min(config.concurrency);
         config
     }
 }

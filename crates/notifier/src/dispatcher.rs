@@ -46,8 +46,8 @@ pub(crate) struct Dispatcher {
     asking: BTreeSet<Shard>,
     /// Shards that were marked while they were being asked.
     again: BTreeSet<Shard>,
-    /// Shards where lanes were passed because they are full here.
-    blocked: BTreeSet<Shard>,
+    /// Lanes that were passed for lack of room here, and the shards where they wait.
+    blocked: HashMap<String, BTreeSet<Shard>>,
     deliveries: JoinSet<()>,
     /// Lanes of calls that have ended. At most one message per permit waits in it.
     ended: (UnboundedSender<String>, UnboundedReceiver<String>),
@@ -81,7 +81,7 @@ impl Dispatcher {
             asks: JoinSet::new(),
             asking: BTreeSet::new(),
             again: BTreeSet::new(),
-            blocked: BTreeSet::new(),
+            blocked: HashMap::new(),
             deliveries: JoinSet::new(),
             ended: unbounded_channel(),
             pause: None,
@@ -152,7 +152,7 @@ impl Dispatcher {
         let until = pause.unwrap_or_else(Instant::now);
         tokio::select! {
             Some(answered) = self.asks.join_next() => self.answered(answered)?,
-            Some(lane) = self.ended.1.recv() => self.call_ended(&lane),
+            Some(lane) = self.ended.1.recv() => self.lanes.leave(&lane),
             Some(settled) = self.deliveries.join_next() => self.settled(settled)?,
             () = self.wanted.marked(), if pause.is_none() => {}
             () = sleep_until(until), if pause.is_some() => {}
@@ -162,19 +162,26 @@ impl Dispatcher {
             self.answered(answered)?;
         }
         while let Ok(lane) = self.ended.1.try_recv() {
-            self.call_ended(&lane);
+            self.lanes.leave(&lane);
         }
         while let Some(settled) = self.deliveries.try_join_next() {
             self.settled(settled)?;
         }
+        self.unblock();
         self.metrics.in_flight.record(self.lanes.permits() as u64, &[]);
         Ok(())
     }
 
-    fn call_ended(&mut self, lane: &str) {
-        if self.lanes.leave(lane) {
-            std::mem::take(&mut self.blocked).into_iter().for_each(|shard| self.wanted.mark(shard));
-        }
+    /// Wants the shards again whose passed lanes have room by now.
+    fn unblock(&mut self) {
+        let (lanes, wanted) = (&self.lanes, &self.wanted);
+        self.blocked.retain(|lane, shards| {
+            let open = lanes.is_open(lane);
+            if open {
+                shards.iter().for_each(|shard| wanted.mark(*shard));
+            }
+            !open
+        });
     }
 
     fn settled(&mut self, settled: Result<(), JoinError>) -> anyhow::Result<()> {
@@ -211,8 +218,8 @@ impl Dispatcher {
         if reserved.more {
             self.wanted.mark(shard);
         }
-        if reserved.passed_full {
-            self.blocked.insert(shard);
+        for lane in reserved.passed {
+            self.blocked.entry(lane).or_default().insert(shard);
         }
         self.metrics.reserved.record(reserved.leases.len() as u64, &[]);
         for lease in reserved.leases {

@@ -24,7 +24,7 @@ pub(crate) struct Ask {
     pub(crate) limit: usize,
     /// At most so many of a lane that `rooms` does not name.
     pub(crate) lane_room: usize,
-    /// Lanes that have less room.
+    /// Lanes that have less room; 0 for those whose room is not worth a call yet.
     pub(crate) rooms: Vec<(String, usize)>,
 }
 
@@ -63,6 +63,13 @@ impl Lanes {
         fair.min(self.lane_concurrency).saturating_sub(held + self.asked_per_lane).min(self.free())
     }
 
+    /// A lane's room, once it is a quarter of what the lane may have: so a busy lane is
+    /// refilled in batches, and a narrow one at once.
+    fn worth(&self, held: usize) -> usize {
+        let room = self.room(held);
+        if room >= (room + held) / 4 { room } else { 0 }
+    }
+
     /// What the next reserve may ask for: a part of what is left, so that several shards
     /// can be asked at the same time, but no less than a batch worth a call. `None` when
     /// nothing is left.
@@ -73,7 +80,7 @@ impl Lanes {
             return None;
         }
         let limit = part(self.free()).min(LIMIT);
-        let rooms = self.lanes.iter().map(|(lane, held)| (lane, self.room(*held)));
+        let rooms = self.lanes.iter().map(|(lane, held)| (lane, self.worth(*held)));
         let rooms =
             rooms.filter(|(_, room)| *room < lane_room).map(|(lane, room)| (lane.clone(), room)).collect();
         self.asked += limit;
@@ -98,17 +105,19 @@ impl Lanes {
         }
     }
 
-    /// A call of the lane has ended. True when the lane has room worth a reserve again: a
-    /// quarter of what it may have, so that a busy lane is refilled in batches.
-    pub(crate) fn leave(&mut self, lane: &str) -> bool {
+    /// Whether the lane has room worth a reserve.
+    pub(crate) fn is_open(&self, lane: &str) -> bool {
+        self.worth(self.lanes.get(lane).copied().unwrap_or(0)) > 0
+    }
+
+    /// A call of the lane has ended.
+    pub(crate) fn leave(&mut self, lane: &str) {
         let held = self.lanes.get(lane).map_or(0, |held| held.saturating_sub(1));
         if held == 0 {
             self.lanes.remove(lane);
         } else if let Some(entry) = self.lanes.get_mut(lane) {
             *entry = held;
         }
-        let room = self.room(held);
-        room > 0 && room >= (room + held) / 4
     }
 
     /// A job is settled, or given up: its permit is free.
@@ -178,14 +187,29 @@ mod tests {
         let mut lanes = Lanes::new(512, 64);
         fill(&mut lanes, "wide");
         let first = (1..=64).find(|_| {
+            lanes.leave("wide");
             lanes.settled();
-            lanes.leave("wide")
+            lanes.is_open("wide")
         });
         assert_eq!(first, Some(16));
         let mut narrow = Lanes::new(512, 1);
         narrow.enter("n");
+        assert!(!narrow.is_open("n"));
+        narrow.leave("n");
         narrow.settled();
-        assert!(narrow.leave("n"));
+        assert!(narrow.is_open("n"));
+    }
+
+    #[test]
+    fn a_lane_with_little_room_is_passed_until_more_is_free() {
+        let mut lanes = Lanes::new(512, 64);
+        fill(&mut lanes, "wide");
+        lanes.leave("wide");
+        let ask = lanes.ask().unwrap();
+        assert_eq!(ask.rooms, [("wide".to_owned(), 0)]);
+        lanes.answered(&ask);
+        (0..15).for_each(|_| lanes.leave("wide"));
+        assert_eq!(lanes.ask().unwrap().rooms, []);
     }
 
     #[test]
@@ -193,8 +217,9 @@ mod tests {
         let mut lanes = Lanes::new(1, 1);
         lanes.enter("a");
         lanes.leave("a");
-        assert_eq!(lanes.ask(), None);
+        assert_eq!((lanes.ask(), lanes.is_open("a")), (None, false));
         lanes.settled();
+        assert!(lanes.is_open("a"));
         assert_eq!(lanes.ask().map(|ask| (ask.limit, ask.lane_room)), Some((1, 1)));
     }
 }

@@ -10,12 +10,14 @@ use ringback_service::backoff::Backoff;
 use ringback_service::{Gather, GatherOptions, Shutdown, random};
 use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::metrics::Metrics;
 
 /// Calls under way per shard; what comes meanwhile shares the next one.
 const IN_FLIGHT: usize = 1;
+/// How long after its lease a success is still told.
+const LATE_SUCCESS: Duration = Duration::from_secs(300);
 
 /// The word on one lease.
 pub(crate) struct Word {
@@ -63,11 +65,24 @@ impl Settler {
                 self.metrics.stale_settles.add(1, &[]);
                 info!(job.topic = %job.topic, job.id = %job.id, "the lease had run out; the outcome changed nothing");
             }
-            Ok(None) | Err(_) => {
+            Err(closed) => {
+                self.metrics.unsettled.add(1, &[]);
+                error!(job.topic = %job.topic, job.id = %job.id, error = %closed, "a settle died; the job is handed over again");
+            }
+            Ok(None) => {
                 self.metrics.unsettled.add(1, &[]);
                 warn!(job.topic = %job.topic, job.id = %job.id, "not settled before the lease ran out; it is handed over again");
             }
         }
+    }
+}
+
+/// Until when it is worth telling: a failure until the lease runs out, for then it changes
+/// nothing; a success longer, for it still counts and saves the receiver a second call.
+fn deadline(word: &Word) -> Instant {
+    match word.outcome {
+        Outcome::Complete => word.lease.deadline() + LATE_SUCCESS,
+        Outcome::Retry { .. } | Outcome::Bury { .. } | Outcome::Release { .. } => word.lease.deadline(),
     }
 }
 
@@ -80,7 +95,7 @@ async fn settle(
 ) -> Vec<Option<Settled>> {
     let count = items.len();
     metrics.settle_batch.record(count as u64, &[]);
-    let last_deadline = items.iter().map(|item| item.lease.deadline()).max();
+    let give_up = items.iter().map(deadline).max();
     let mut lateness = Lateness::default();
     items.iter().for_each(|item| lateness.record(item.late));
     let mut items: Vec<_> = items.into_iter().map(|item| (item.lease, item.outcome)).collect();
@@ -101,7 +116,7 @@ async fn settle(
                 items = back;
             }
         }
-        let over = last_deadline.is_none_or(|deadline| Instant::now() >= deadline);
+        let over = give_up.is_none_or(|deadline| Instant::now() >= deadline);
         let wait = backoff.next();
         tokio::select! {
             () = sleep(wait), if !over => {}

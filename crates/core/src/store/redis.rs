@@ -308,7 +308,8 @@ impl RedisStore {
                 Err(error) => tracing::error!(shard = shard.0, %error, "a reserved job cannot be read"),
             }
         }
-        Ok(Reserved { leases, more: reply::int(&more)? == 1, passed_full: reply::int(&passed)? == 1 })
+        let passed = reply::list(passed)?.into_iter().map(reply::text).collect::<Result<_, _>>()?;
+        Ok(Reserved { leases, more: reply::int(&more)? == 1, passed })
     }
 
     /// A lease from its record. `None` when its large payload has gone meanwhile: then the

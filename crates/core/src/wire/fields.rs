@@ -5,10 +5,13 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::problem::FieldError;
+
+/// No object of a submit has so many fields; more are not even looked at.
+const MOST_FIELDS: usize = 64;
 
 /// The fields of one JSON object, in the order written.
 pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -26,6 +29,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(Name(name)) = map.next_key()? {
+                    if fields.len() == MOST_FIELDS {
+                        return Err(A::Error::custom(format_args!("more than {MOST_FIELDS} fields")));
+                    }
                     fields.push((name, map.next_value()?));
                 }
                 Ok(Fields(fields))

@@ -13,7 +13,7 @@ use super::{Problem, duration};
 use crate::clock::Timestamp;
 use crate::job::{
     Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobId, JobKey, MAX_AHEAD, MAX_BODY,
-    MAX_DEPTH, MAX_TIMEOUT, MIN_TIMEOUT, NewJob, Topic, Trace,
+    MAX_DEPTH, MAX_JOB, MAX_TIMEOUT, MIN_TIMEOUT, NewJob, Topic, Trace,
 };
 use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
 
@@ -49,6 +49,10 @@ pub struct Defaults<'a> {
 /// [`MAX_BODY`], 422 with all the fields that are wrong.
 pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem> {
     let Defaults { now, make_id, trace } = defaults;
+    if json.len() > MAX_JOB {
+        let detail = format!("the job has {} bytes; at most {MAX_JOB} are allowed", json.len());
+        return Err(Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail));
+    }
     let text = std::str::from_utf8(json).map_err(|e| Problem::unreadable(format!("not UTF-8: {e}")))?;
     let fields: Fields<'_> =
         serde_json::from_str(text).map_err(|e| Problem::unreadable(format!("not a JSON object: {e}")))?;

@@ -7,6 +7,7 @@ use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, Pub
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;
+use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -17,6 +18,9 @@ use super::super::StoreError;
 const CONNECT: Duration = Duration::from_secs(1);
 /// How long sent data may stay unacknowledged before the connection counts as broken.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
+/// After so long without a byte the other end is probed; after two unanswered probes more
+/// the connection counts as broken.
+const PROBE_AFTER: Duration = Duration::from_secs(5);
 /// Commands that may wait in the connection's queue.
 const PIPELINE: usize = 1024;
 
@@ -35,7 +39,12 @@ impl Address {
         match url.split_once("://") {
             Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),
             Some(("redis-cluster", hosts)) => {
-                let urls = hosts.split(',').map(|host| info(&format!("redis://{host}")));
+                // Every node takes the same credentials; those of the first serve for all.
+                let login = hosts.split(',').next().and_then(|host| Some(host.rsplit_once('@')?.0));
+                let urls = hosts.split(',').map(|host| match login {
+                    Some(login) if !host.contains('@') => info(&format!("redis://{login}@{host}")),
+                    _ => info(&format!("redis://{host}")),
+                });
                 Ok(Self::Cluster(urls.collect::<Result<_, _>>().map_err(wrong)?))
             }
             Some(("redis-sentinel", _)) => {
@@ -185,7 +194,9 @@ fn info(url: &str) -> Result<ConnectionInfo, redis::RedisError> {
 }
 
 fn tcp() -> TcpSettings {
-    let settings = TcpSettings::default().set_nodelay(true);
+    // Probes find a connection that only listens and whose other end has vanished.
+    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER).with_retries(2);
+    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(probes);
     #[cfg(target_os = "linux")]
     let settings = settings.set_user_timeout(UNACKNOWLEDGED);
     settings

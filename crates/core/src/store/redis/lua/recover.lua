@@ -7,12 +7,14 @@
 if fenced(ARGV[1]) then return {-1} end
 local most = tonumber(ARGV[7])
 local expired = lease_first(tonumber(ARGV[2]))
-local ready, recovered, lost = {}, 0, {}
+local ready, recovered, lost, later = {}, 0, {}, {}
 
 load(expired)
 for _, loc in ipairs(expired) do
   local j = get(loc)
-  if j and j.st == RESERVED and run(j).deadline <= NOW then
+  if j and j.st == RESERVED and run(j).deadline > NOW then
+    later[#later + 1], later[#later + 2] = run(j).deadline, loc
+  elseif j and j.st == RESERVED and run(j).deadline <= NOW then
     local r = run(j)
     r.lost = r.lost + 1
     if has(j, CANCEL_REQUESTED) then
@@ -38,5 +40,7 @@ dead_add(lost)
 save_tombs(tonumber(ARGV[5]), tonumber(ARGV[6]))
 save()
 lease_remove(expired)
+-- An entry that stood too early is put right.
+lease_add(later)
 write_tally()
 return {recovered, #lost, unpack(rest(tonumber(ARGV[3]), tonumber(ARGV[4])))}

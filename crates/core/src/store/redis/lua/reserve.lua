@@ -3,14 +3,14 @@
 -- KEYS  shard
 -- ARGV  caller, sequence, limit (jobs), lane room, receipt bits (8 bytes), lease margin (ms),
 --   default timeout (ms), longest stretch (ms), byte budget, then lane, room of lanes with less
--- Returns {now in us, 1 when more can be taken, 1 when full lanes were passed, loc, record, ...}
+-- Returns {now in us, 1 when more can be taken, {lanes that have more than their room}, loc, record, ...}
 local caller, seq, left, others = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local bits, margin, default, stretch = ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local budget = tonumber(ARGV[9])
 
 local given, given_bits = replayed(caller, seq)
 if given then
-  local answer = {NOW_US, 1, 0}
+  local answer = {NOW_US, 1, {}}
   load(given)
   for _, loc in ipairs(given) do
     local j = get(loc)
@@ -30,12 +30,12 @@ for _, lane in ipairs(lanes) do if rooms[lane] ~= 0 then open = open + 1 end end
 local share = math.ceil(left / math.max(open, 1))
 
 -- Look first, and take nothing away yet.
-local taken, visits, passed, more = {}, {}, 0, #lanes == window and 1 or 0
+local taken, visits, passed, more = {}, {}, {}, #lanes == window and 1 or 0
 for _, lane in ipairs(lanes) do
   local bound = rooms[lane] or others
   local room = math.min(bound, share, left)
   if bound == 0 then
-    passed = 1
+    passed[#passed + 1] = lane
   elseif room == 0 or budget <= 0 then
     more = 1
     break
@@ -56,7 +56,7 @@ for _, lane in ipairs(lanes) do
       end
     end
     if n < length then
-      if bound > n then more = 1 else passed = 1 end
+      if bound > n then more = 1 else passed[#passed + 1] = lane end
     end
     visits[#visits + 1] = {lane, n, length}
   end

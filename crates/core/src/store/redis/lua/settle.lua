@@ -69,7 +69,7 @@ local function late(o, j)
   return LATE
 end
 
-local outcomes, locs, answers = {}, {}, {}
+local outcomes, locs, answers, counted = {}, {}, {}, false
 for i = 4, #ARGV do
   outcomes[i - 3] = outcome(ARGV[i])
   locs[i - 3] = outcomes[i - 3].loc
@@ -87,6 +87,8 @@ for i, o in ipairs(outcomes) do
   else
     answers[i] = late(o, j)
   end
+  -- A call that is only a replay has told its lateness before.
+  counted = counted or answers[i] == APPLIED or answers[i] == LATE
 end
 
 due_add(due)
@@ -99,7 +101,7 @@ dead_remove(undead)
 for topic, list in pairs(undue) do
   for _, loc in ipairs(list) do due_remove(topic, loc) end
 end
-write_lateness(ARGV[3])
+if counted then write_lateness(ARGV[3]) end
 write_tally()
 write_moment()
 return answers

@@ -10,7 +10,10 @@ local POOL = K .. ':pool'
 local known = {}
 local writes, drops, unlinks = {}, {}, {}
 
+-- A record that is too short for what it says is passed over like a missing one, so that
+-- it stops nobody else's jobs.
 local function parse(raw)
+  if #raw < 31 or #raw < 31 + byte(raw, 15) or (byte(raw, 15) > 0 and byte(raw, 15) < 53) then return false end
   local st, flags, due, created, length = read(HEAD, raw)
   return {st = st, flags = flags, due = due, created = created, length = length, raw = raw}
 end
@@ -22,7 +25,7 @@ local function load(locs)
     local raws = call('HMGET', POOL, unpack(locs, i, last))
     for k, raw in ipairs(raws) do
       local loc = locs[i + k - 1]
-      if known[loc] == nil then known[loc] = raw and parse(raw) end
+      if known[loc] == nil then known[loc] = raw and parse(raw) or false end
     end
   end
 end

@@ -57,11 +57,11 @@ local function next_segment(keep, cap)
   if age < keep / 2 and not full then return seg end
   segment = {no = seg.no + 1, at = NOW, size = 0}
   call('HSET', K .. ':counters', 'segment', segment.no, 'segment_at', NOW, 'segment_size', 0)
-  if full then
-    local old = K .. ':done:' .. (segment.no - 3)
-    count('forgotten_early', call('HLEN', old))
-    call('UNLINK', old)
-  end
+  -- Removed here, off the main thread, rather than by its expiry, which would free a large
+  -- hash on it; that is for shards that nothing happens in any more.
+  local old = K .. ':done:' .. (segment.no - 3)
+  if full then count('forgotten_early', call('HLEN', old)) end
+  call('UNLINK', old)
   return segment
 end
 
