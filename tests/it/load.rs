@@ -32,6 +32,22 @@ async fn a_receiver_that_hangs_does_not_delay_another() {
     assert_eq!((hanging.seen(), hanging.hung_up()), (4, 0), "no more than its lane may have");
 }
 
+/// A notifier that forgot a full lane would go on at its floor timer only, every five seconds.
+#[tokio::test]
+async fn a_narrow_notifier_goes_on_as_soon_as_it_can() {
+    for (concurrency, lane) in [("1", "1"), ("2", "1"), ("5", "3")] {
+        let options = Stack::options()
+            .count(Role::Notifier, 0)
+            .role_env(Role::Notifier, "RINGBACK_CONCURRENCY", concurrency)
+            .role_env(Role::Notifier, "RINGBACK_LANE_CONCURRENCY", lane);
+        let (mut stack, sink) = (options.start().await, Sink::start().await);
+        let jobs: Vec<Value> = (0..60).map(|n| job(&sink, &format!("job-{n}"))).collect();
+        assert_eq!(stack.batch(&jobs).await.1["accepted"], 60);
+        stack.add(Role::Notifier).await;
+        sink.wait_for(60, Duration::from_secs(15)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_backlog_is_handed_over_by_three_notifiers_each_job_once() {
     const JOBS: usize = 3_000;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, Persistence, RedisServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{Answer, Persistence, RedisServer, Role, Sink, Stack, eventually, http_client};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -55,6 +55,32 @@ async fn a_silent_redis_is_refused_like_an_absent_one() {
     .await;
     sink.wait_for_job("silent", 1, RECOVERY).await;
     still_the_same_processes(&mut stack);
+}
+
+#[tokio::test]
+async fn a_redis_that_became_a_replica_takes_nothing_and_says_so_until_it_is_a_master_again() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    let redis = stack.redis().client().await;
+    let replica_of = |host: &'static str, port: &'static str| {
+        let (mut redis, mut command) = (redis.clone(), redis::cmd("REPLICAOF"));
+        command.arg(host).arg(port);
+        async move { command.exec_async(&mut redis).await.expect("redis answers") }
+    };
+    // Nobody listens there, so it keeps its data and waits.
+    replica_of("127.0.0.1", "1").await;
+    is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
+    let admin = format!("http://{}/readyz", stack.apis[0].admin());
+    eventually(SOON, "the api says that it is not ready", async || {
+        let answer = http_client().get(&admin).send().await.map_err(|e| e.to_string())?;
+        let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
+        if status == 503 && text.contains("replica") { Ok(()) } else { Err(format!("{status} {text}")) }
+    })
+    .await;
+    replica_of("NO", "ONE").await;
+    let back = job(&sink, "back");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &back).await).await;
+    sink.wait_for_job("back", 1, RECOVERY).await;
+    stack.ready(RECOVERY).await;
 }
 
 #[tokio::test]

@@ -76,9 +76,11 @@ impl IntoResponse for ApiError {
 /// What of a store's error callers may see: not how it is set up.
 pub(crate) fn brief(error: &StoreError) -> String {
     match error {
-        StoreError::Away(_) | StoreError::Slow(_) | StoreError::Unprepared | StoreError::Full => {
-            error.to_string()
-        }
+        StoreError::Away(_)
+        | StoreError::Slow(_)
+        | StoreError::Unprepared
+        | StoreError::Replica
+        | StoreError::Full => error.to_string(),
         StoreError::Unfit(_) | StoreError::Unreadable(_) | StoreError::Refused(_) => {
             "the store cannot be used as it is set up".to_owned()
         }

@@ -54,9 +54,11 @@ impl Unavailable {
             Self::NotTried | Self::NearlyFull => false,
             Self::Store(error) => match **error {
                 StoreError::Away(_) | StoreError::Slow(_) | StoreError::Unreadable(_) => true,
-                StoreError::Unprepared | StoreError::Full | StoreError::Unfit(_) | StoreError::Refused(_) => {
-                    false
-                }
+                StoreError::Unprepared
+                | StoreError::Replica
+                | StoreError::Full
+                | StoreError::Unfit(_)
+                | StoreError::Refused(_) => false,
             },
         }
     }

@@ -15,6 +15,9 @@ pub enum StoreError {
     /// Its checks at the start have not succeeded yet. Nothing was done.
     #[error("the store has not been reached since the start")]
     Unprepared,
+    /// It is a replica, as after a fail-over. Nothing was done.
+    #[error("the store is a replica and takes no writes")]
+    Replica,
     /// It has reached its memory limit. Nothing was done.
     #[error("the store has reached its memory limit")]
     Full,
@@ -33,7 +36,7 @@ impl StoreError {
     /// Whether the same call may succeed later without anybody changing a setting.
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Away(_) | Self::Slow(_) | Self::Unprepared | Self::Full => true,
+            Self::Away(_) | Self::Slow(_) | Self::Unprepared | Self::Replica | Self::Full => true,
             Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
         }
     }
@@ -42,9 +45,10 @@ impl StoreError {
 impl From<redis::RedisError> for StoreError {
     fn from(error: redis::RedisError) -> Self {
         use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
-        use redis::ServerErrorKind::{NoPerm, ResponseError};
+        use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
         match (error.kind(), error.code()) {
             (Extension, Some("OOM")) => Self::Full,
+            (Server(ReadOnly), _) => Self::Replica,
             (Server(ResponseError | NoPerm) | AuthenticationFailed, _)
             | (Extension, Some("NOAUTH" | "WRONGPASS")) => Self::Refused(error),
             // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and

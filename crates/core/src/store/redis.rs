@@ -5,6 +5,7 @@
 mod check;
 mod codec;
 mod layout;
+mod reserve;
 mod script;
 mod topology;
 mod wake;
@@ -12,22 +13,20 @@ mod wake;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
-use self::layout::{Head, Keys, Tail};
+use self::layout::{Head, Keys};
 use self::script::{Script, reply};
 pub(super) use self::topology::Address;
 use self::topology::Topology;
 pub use self::wake::{Wake, Wakes};
-use super::lease::Receipt;
 use super::{
-    Cancelled, Epoch, Lateness, Lease, Members, Options, Pass, Profile, Renewed, Reserve, Reserved, Settled,
-    Shard, Stats, StoreClock, StoreError, Submitted, payload,
+    Cancelled, Epoch, Lateness, Lease, Members, Options, Pass, Profile, Renewed, Settled, Shard, Stats,
+    StoreError, Submitted,
 };
 use crate::clock::millis_up;
-use crate::job::{DEFAULT_TIMEOUT, Due, Job, JobKey, Locator, NewJob};
+use crate::job::{Due, Job, JobKey, NewJob};
 use crate::outcome::Outcome;
 use crate::state::State;
 
@@ -35,8 +34,6 @@ use crate::state::State;
 const TOMBSTONE_BYTES: u64 = 104;
 /// A push lease is no longer than this plus the margin; longer calls renew it.
 const LONGEST_STRETCH: Duration = Duration::from_secs(15);
-/// The most bytes of records that one reserve takes.
-const RESERVE_BYTES: usize = 1024 * 1024;
 /// So many leases in a row that ran out without an outcome bury a job.
 const MOST_LOST: u32 = 5;
 
@@ -96,7 +93,9 @@ impl RedisStore {
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {
-        self.topology.call(&redis::cmd("PING")).await.map(drop)
+        // PING tells of a full disk (MISCONF), the role of a fail-over that left us behind.
+        self.topology.call(&redis::cmd("PING")).await?;
+        check::masters(&self.topology).await
     }
 
     /// Runs a script on a shard.
@@ -282,73 +281,6 @@ impl RedisStore {
             next_lease: wait(lease)?,
             next_dead: wait(dead)?,
         })
-    }
-
-    pub(super) async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
-        let asked = Instant::now();
-        let answer = self.run(&script::RESERVE, shard, |cmd| {
-            cmd.arg(ask.caller).arg(ask.sequence).arg(ask.limit).arg(ask.lane_room).arg(&ask.bits);
-            cmd.arg(millis_up(ask.margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(LONGEST_STRETCH));
-            cmd.arg(RESERVE_BYTES);
-            for (lane, room) in &ask.rooms {
-                cmd.arg(lane).arg(room);
-            }
-        });
-        let mut parts = reply::list(answer.await?)?.into_iter();
-        let (Some(now), Some(more), Some(passed)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(StoreError::Unreadable("a reserve's answer"));
-        };
-        let clock = StoreClock { shown_us: reply::number(&now)?, asked };
-        let mut leases = Vec::with_capacity(parts.len() / 2);
-        while let (Some(locator), Some(record)) = (parts.next(), parts.next()) {
-            match self.lease(shard, &reply::bytes(locator)?, reply::bytes(record)?, clock).await {
-                Ok(Some(lease)) => leases.push(lease),
-                Ok(None) => {}
-                // The rest is not lost with one: its lease runs out and it is recovered.
-                Err(error) => tracing::error!(shard = shard.0, %error, "a reserved job cannot be read"),
-            }
-        }
-        let passed = reply::list(passed)?.into_iter().map(reply::text).collect::<Result<_, _>>()?;
-        Ok(Reserved { leases, more: reply::int(&more)? == 1, passed })
-    }
-
-    /// A lease from its record. `None` when its large payload has gone meanwhile: then the
-    /// job has ended, by a late success.
-    async fn lease(
-        &self,
-        shard: Shard,
-        locator: &Bytes,
-        mut record: Bytes,
-        clock: StoreClock,
-    ) -> Result<Option<Lease>, StoreError> {
-        let locator = Locator(locator.as_ref().try_into().map_err(|_| StoreError::Unreadable("a locator"))?);
-        let head = Head::parse(&mut record)?;
-        let tail = Tail::parse(record)?;
-        let packed = if head.is_external() {
-            let key = self.keys.external(shard, locator);
-            match self.topology.call(redis::cmd("GET").arg(key)).await? {
-                Value::Nil => return Ok(None),
-                value => reply::bytes(value)?,
-            }
-        } else {
-            tail.payload
-        };
-        let delivery = payload::unpack(&packed, tail.origin, tail.timeout)
-            .ok_or(StoreError::Unreadable("a job's payload"))?;
-        let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
-        Ok(Some(Lease {
-            shard,
-            locator,
-            receipt: Receipt { number: head.lease, bits: head.bits },
-            deadline: clock.asked + Duration::from_micros(left),
-            clock,
-            key: tail.key,
-            delivery,
-            due: head.due,
-            created: head.created,
-            attempt: head.attempts,
-            failures: head.failures,
-        }))
     }
 
     pub(super) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {

@@ -47,6 +47,18 @@ pub(super) async fn servers(topology: &Topology) -> Result<Profile, StoreError> 
     Ok(profile)
 }
 
+/// That every server takes writes: a replica does not.
+pub(super) async fn masters(topology: &Topology) -> Result<(), StoreError> {
+    for answer in topology.call_each(redis::cmd("INFO").arg("replication")).await? {
+        let info = Info(super::script::reply::text(plain(answer))?);
+        if info.get("role").is_some_and(|role| role != "master") {
+            topology.reconnect();
+            return Err(StoreError::Replica);
+        }
+    }
+    Ok(())
+}
+
 /// The share of its memory limit that the fullest server uses.
 pub(super) async fn memory_share(topology: &Topology) -> Result<f64, StoreError> {
     let mut fullest = 0.0_f64;

@@ -1,6 +1,7 @@
 //! Which Redis, and how to talk to it: a single server or a cluster, behind one `call`.
 //! Sentinel is refused until it is built. Nothing outside this file knows the difference.
 
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
@@ -68,7 +69,22 @@ enum Servers {
 
 struct Single {
     client: Client,
-    manager: ConnectionManager,
+    config: ConnectionManagerConfig,
+    manager: RwLock<ConnectionManager>,
+}
+
+impl Single {
+    fn manager(&self) -> ConnectionManager {
+        self.manager.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Leaves the server that the connection goes to, and looks the name up again.
+    fn reconnect(&self) {
+        if let Ok(manager) = ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone())
+        {
+            *self.manager.write().unwrap_or_else(PoisonError::into_inner) = manager;
+        }
+    }
 }
 
 struct Cluster {
@@ -95,9 +111,9 @@ impl Topology {
                     .set_connection_timeout(Some(CONNECT))
                     .set_response_timeout(Some(patience))
                     .set_pipeline_buffer_size(PIPELINE);
-                let manager =
-                    ConnectionManager::new_lazy_with_config(client.clone(), config).map_err(|e| unfit(&e))?;
-                Servers::Single(Box::new(Single { client, manager }))
+                let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
+                    .map_err(|e| unfit(&e))?;
+                Servers::Single(Box::new(Single { client, config, manager: RwLock::new(manager) }))
             }
             Address::Cluster(infos) => {
                 let nodes = infos
@@ -132,16 +148,29 @@ impl Topology {
     pub(super) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
         let answer = timeout(self.patience, async {
             match &self.servers {
-                Servers::Single(single) => single.manager.clone().req_packed_command(cmd).await,
+                Servers::Single(single) => single.manager().req_packed_command(cmd).await,
                 Servers::Cluster(cluster) => cluster.connection().await?.req_packed_command(cmd).await,
             }
         });
-        match answer.await {
-            Ok(Ok(Value::ServerError(e))) => Err(redis::RedisError::from(e).into()),
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(e)) if e.is_timeout() => Err(StoreError::Slow(self.patience)),
-            Ok(Err(e)) => Err(e.into()),
-            Err(_) => Err(StoreError::Slow(self.patience)),
+        let error = match answer.await {
+            Ok(Ok(Value::ServerError(e))) => redis::RedisError::from(e).into(),
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.patience),
+            Ok(Err(e)) => e.into(),
+            Err(_) => StoreError::Slow(self.patience),
+        };
+        if matches!(error, StoreError::Replica) {
+            self.reconnect();
+        }
+        Err(error)
+    }
+
+    /// After a fail-over a name may lead to another server than the connection does. The
+    /// client of a cluster follows by itself.
+    pub(super) fn reconnect(&self) {
+        match &self.servers {
+            Servers::Single(single) => single.reconnect(),
+            Servers::Cluster(_) => {}
         }
     }
 

@@ -115,6 +115,18 @@ fn what_is_no_json_object_is_unreadable_and_a_large_body_too_large() {
 }
 
 #[test]
+fn a_job_that_is_too_large_or_has_too_many_fields_is_refused_before_it_is_looked_at() {
+    let many: String = (0..70_000).map(|n| format!(r#","f{n}":1"#)).collect();
+    let problem = with(&many[1..]).unwrap_err();
+    assert_eq!((problem.status, problem.errors.len()), (400, 0));
+    assert!(problem.detail.contains("more than 64 fields"), "{}", problem.detail);
+    let entries: Vec<_> = (0..65).map(|n| format!(r#""h{n}":"x""#)).collect();
+    assert_eq!(wrong_fields(&format!(r#""headers":{{{}}}"#, entries.join(","))), ["headers"]);
+    let large = format!(r#""body_base64":"{}""#, "A".repeat(crate::job::MAX_JOB));
+    assert_eq!(with(&large).unwrap_err().status, 413);
+}
+
+#[test]
 fn the_content_hash_is_of_the_fields_as_written() {
     let hash = |s: &str| with(s).unwrap().content;
     assert_eq!(

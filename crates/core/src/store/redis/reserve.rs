@@ -1,0 +1,98 @@
+//! The reserve edge: what is asked for, and how leases are made of the records that come
+//! back. Large payloads are read after the script, since it would take too long with them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use redis::Value;
+use tokio::time::Instant;
+
+use super::layout::{Head, Tail};
+use super::script::{self, reply};
+use super::{LONGEST_STRETCH, RedisStore};
+use crate::clock::millis_up;
+use crate::job::{DEFAULT_TIMEOUT, Locator};
+use crate::store::lease::Receipt;
+use crate::store::{Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
+
+/// The most bytes of records that one reserve takes.
+const RESERVE_BYTES: usize = 1024 * 1024;
+
+impl RedisStore {
+    pub(in crate::store) async fn reserve(
+        &self,
+        shard: Shard,
+        ask: &Reserve<'_>,
+    ) -> Result<Reserved, StoreError> {
+        let asked = Instant::now();
+        let answer = self.run(&script::RESERVE, shard, |cmd| {
+            cmd.arg(ask.caller).arg(ask.sequence).arg(ask.limit).arg(ask.lane_room).arg(&ask.bits);
+            cmd.arg(millis_up(ask.margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(LONGEST_STRETCH));
+            cmd.arg(RESERVE_BYTES);
+            for (lane, room) in &ask.rooms {
+                cmd.arg(lane).arg(room);
+            }
+        });
+        let mut parts = reply::list(answer.await?)?.into_iter();
+        let (Some(now), Some(more), Some(passed)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(StoreError::Unreadable("a reserve's answer"));
+        };
+        let clock = StoreClock { shown_us: reply::number(&now)?, asked };
+        let mut records = Vec::with_capacity(parts.len() / 2);
+        while let (Some(locator), Some(record)) = (parts.next(), parts.next()) {
+            records.push((reply::bytes(locator)?, reply::bytes(record)?));
+        }
+        // All at once, so that many large payloads wait no longer than one.
+        let read = records.into_iter().map(async |(locator, record)| {
+            let lease = self.lease(shard, &locator, record, clock).await;
+            // The rest is not lost with one: its lease runs out and it is recovered.
+            lease.unwrap_or_else(|error| {
+                tracing::error!(shard = shard.0, %error, "a reserved job cannot be read");
+                None
+            })
+        });
+        let leases = join_all(read).await.into_iter().flatten().collect();
+        let passed = reply::list(passed)?.into_iter().map(reply::text).collect::<Result<_, _>>()?;
+        Ok(Reserved { leases, more: reply::int(&more)? == 1, passed })
+    }
+
+    /// A lease from its record. `None` when its large payload has gone meanwhile: then the
+    /// job has ended, by a late success.
+    async fn lease(
+        &self,
+        shard: Shard,
+        locator: &Bytes,
+        mut record: Bytes,
+        clock: StoreClock,
+    ) -> Result<Option<Lease>, StoreError> {
+        let locator = Locator(locator.as_ref().try_into().map_err(|_| StoreError::Unreadable("a locator"))?);
+        let head = Head::parse(&mut record)?;
+        let tail = Tail::parse(record)?;
+        let packed = if head.is_external() {
+            let key = self.keys.external(shard, locator);
+            match self.topology.call(redis::cmd("GET").arg(key)).await? {
+                Value::Nil => return Ok(None),
+                value => reply::bytes(value)?,
+            }
+        } else {
+            tail.payload
+        };
+        let delivery = payload::unpack(&packed, tail.origin, tail.timeout)
+            .ok_or(StoreError::Unreadable("a job's payload"))?;
+        let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
+        Ok(Some(Lease {
+            shard,
+            locator,
+            receipt: Receipt { number: head.lease, bits: head.bits },
+            deadline: clock.asked + Duration::from_micros(left),
+            clock,
+            key: tail.key,
+            delivery,
+            due: head.due,
+            created: head.created,
+            attempt: head.attempts,
+            failures: head.failures,
+        }))
+    }
+}
