@@ -72,7 +72,13 @@ fn the_redis_settings_keep_accepted_jobs() {
     let text = read("redis.conf");
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let settings: BTreeSet<_> = lines.collect();
-    let wanted = ["maxmemory-policy noeviction", "appendonly yes", "appendfsync always", "save \"\""];
+    let wanted = [
+        "maxmemory-policy noeviction",
+        "appendonly yes",
+        "appendfsync always",
+        "save \"\"",
+        "lazyfree-lazy-expire yes",
+    ];
     assert_eq!(settings, wanted.into());
 }
 
