@@ -117,6 +117,7 @@ fn line(
         weight: |jobs: &Vec<NewJob>| jobs.iter().map(weight).sum(),
         // One at a time: what is submitted first arrives first, and batches grow with the load.
         in_flight: 1,
+        turns: None,
         capacity: CAPACITY,
     };
     Gather::start(tasks, options, move |items: Vec<Vec<NewJob>>| {
