@@ -11,13 +11,30 @@ use super::jobs::{BRIEF, LONG, With, ms, release, retry};
 
 /// The carrier is told of a moment that is about so far away.
 async fn due(bench: &Bench, wakes: &mut Wakes, wanted: Duration) {
+    is_due(bench, next(wakes).await, wanted);
+}
+
+/// As `due`; but the word of an older moment, told before anybody listened, may come first:
+/// in a cluster a word takes a while from node to node.
+async fn due_past(bench: &Bench, wakes: &mut Wakes, older: Duration, wanted: Duration) {
     match next(wakes).await {
+        Wake::Due(_, wait) if about(wait, older) => due(bench, wakes, wanted).await,
+        wake => is_due(bench, wake, wanted),
+    }
+}
+
+fn is_due(bench: &Bench, wake: Wake, wanted: Duration) {
+    match wake {
         Wake::Due(shard, wait) => {
             assert_eq!(shard, bench.shard());
-            assert!(wait <= wanted + ms(2) && wait + ms(50) >= wanted, "{wait:?} instead of {wanted:?}");
+            assert!(about(wait, wanted), "{wait:?} instead of {wanted:?}");
         }
         other => panic!("{other:?} instead of {wanted:?}"),
     }
+}
+
+fn about(wait: Duration, wanted: Duration) -> bool {
+    wait <= wanted + ms(2) && wait + ms(50) >= wanted
 }
 
 async fn ready(bench: &Bench, wakes: &mut Wakes) {
@@ -29,7 +46,7 @@ pub(super) async fn an_earlier_job_wakes_the_carrier(bench: &Bench) {
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
     bench.accept(bench.job("b").after(LONG / 2)).await;
-    due(bench, &mut wakes, LONG / 2).await;
+    due_past(bench, &mut wakes, LONG, LONG / 2).await;
     bench.accept(bench.job_of("other", "c").after(LONG / 4)).await;
     due(bench, &mut wakes, LONG / 4).await;
 }
@@ -43,7 +60,7 @@ pub(super) async fn a_later_job_wakes_nobody(bench: &Bench) {
     bench.promote(10).await;
     // The first word is of the first that matters.
     bench.accept(bench.job("d").after(LONG / 4)).await;
-    due(bench, &mut wakes, LONG / 4).await;
+    due_past(bench, &mut wakes, LONG / 2, LONG / 4).await;
 }
 
 pub(super) async fn a_retry_and_a_lease_wake_the_carrier_when_they_come_first(bench: &Bench) {
@@ -76,7 +93,7 @@ pub(super) async fn promoted_released_and_recovered_jobs_wake_the_notifiers(benc
     let key = bench.accept(bench.job("a").after(ms(5)).timeout(BRIEF)).await.key;
     let mut wakes = bench.wakes().await;
     bench.promote_until(1).await;
-    ready(bench, &mut wakes).await;
+    loop_until_ready(bench, &mut wakes).await;
     let lease = bench.take_one(&key).await;
     bench.settle(lease, release(ms(0))).await;
     loop_until_ready(bench, &mut wakes).await;
