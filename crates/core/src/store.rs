@@ -4,6 +4,7 @@
 //! atomic, and repeating a call whose answer was lost does no harm: a submit is known by
 //! its content, a reserve by its sequence, a settle by its receipt, a cancel by its mark.
 
+mod answers;
 mod error;
 mod lateness;
 mod lease;
@@ -12,10 +13,13 @@ mod redis;
 pub mod settings;
 mod shard;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::answers::{
+    Answer, Cancelled, Members, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats, Submitted,
+    Unsettled,
+};
 pub use self::error::StoreError;
 pub use self::lateness::Lateness;
 pub use self::lease::{Lease, StoreClock};
@@ -24,7 +28,6 @@ pub use self::redis::{Wake, Wakes};
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 use crate::job::{Job, JobKey, NewJob};
 use crate::outcome::Outcome;
-use crate::wire::StatesAnswer;
 
 /// The most jobs that one call of an edge carries.
 pub const MAX_BATCH: usize = 500;
@@ -48,192 +51,6 @@ pub struct Options {
     pub keep_dead: Duration,
     /// How long one call may take.
     pub patience: Duration,
-}
-
-/// How safely jobs are kept, the least safe first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Profile {
-    /// A restart loses them.
-    Memory,
-    /// It cannot be told.
-    Unknown,
-    /// Synced every second: a crash can lose the last ones.
-    Everysec,
-    /// Synced before they are answered.
-    Disk,
-}
-
-impl Profile {
-    /// The word used in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Unknown => "unknown",
-            Self::Everysec => "everysec",
-            Self::Disk => "disk",
-        }
-    }
-}
-
-/// What a submit came to, and the job as it is now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Submitted {
-    /// New, repeated or refused.
-    pub answer: Answer,
-    /// The job that has this name.
-    pub job: Job,
-}
-
-/// How a submit was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// A new job.
-    Created,
-    /// The same content again: nothing changed.
-    Repeated,
-    /// Another job has this name: nothing changed.
-    Conflict,
-}
-
-/// What a cancel came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cancelled {
-    /// No job of this name is known.
-    Unknown,
-    /// It is cancelled, now or before.
-    Cancelled {
-        /// A hand-over was begun and never settled, so it may still be under way.
-        in_flight_unknown: bool,
-    },
-    /// It is being handed over; unless that succeeds it will be cancelled.
-    Requested {
-        /// Its lease has run out, so whether the hand-over is under way is not known.
-        in_flight_unknown: bool,
-    },
-    /// It is done.
-    TooLate,
-}
-
-/// The live carriers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Members {
-    /// Their names, in an order all agree on at rest.
-    pub carriers: Vec<String>,
-    /// When the first of the others runs out, unless it is heard of before.
-    pub next_change: Option<Duration>,
-}
-
-/// One bounded pass of a carrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
-    /// Another carrier holds the shard; nothing was done.
-    Fenced,
-    /// Done, and when something will be due again; zero: at once.
-    Held {
-        /// Jobs that were moved.
-        moved: u32,
-        /// promote: stale entries dropped; recover: jobs buried as lost.
-        other: u32,
-        /// Until the next due time.
-        next_due: Option<Duration>,
-        /// Until the next lease runs out.
-        next_lease: Option<Duration>,
-        /// Until the next dead job has been kept long enough.
-        next_dead: Option<Duration>,
-    },
-}
-
-/// What a notifier asks for.
-#[derive(Clone, Debug)]
-pub struct Reserve<'a> {
-    /// Who asks; unique per process.
-    pub caller: &'a str,
-    /// Counts the caller's reserves of this shard; the same again repeats the answer.
-    pub sequence: u64,
-    /// At most so many jobs.
-    pub limit: usize,
-    /// At most so many of a lane, where `rooms` does not say.
-    pub lane_room: usize,
-    /// Lanes with less room; 0 passes the lane.
-    pub rooms: Vec<(String, usize)>,
-    /// Random bits for the receipts.
-    pub bits: [u8; 8],
-    /// How much longer than the attempt's timeout (15 s at most) a lease is.
-    pub margin: Duration,
-}
-
-/// What a reserve came to.
-#[derive(Debug)]
-pub struct Reserved {
-    /// The jobs.
-    pub leases: Vec<Lease>,
-    /// There is more that could be taken.
-    pub more: bool,
-    /// Lanes that were passed, or taken only up to the room they were given, and have more.
-    pub passed: Vec<String>,
-}
-
-/// What a renewal came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewed {
-    /// The lease has a later deadline.
-    Extended,
-    /// The lease is no longer current.
-    Stale,
-}
-
-/// What a settle came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// It took effect.
-    Applied,
-    /// It had taken effect before.
-    Replayed,
-    /// The lease had run out; the success counted all the same.
-    Late,
-    /// The lease was no longer current; nothing changed.
-    Stale,
-}
-
-/// Counts of a shard, or of all.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stats {
-    /// Jobs ever accepted.
-    pub accepted: u64,
-    /// Jobs per state.
-    pub states: StatesAnswer,
-    /// The topics.
-    pub topics: BTreeSet<String>,
-    /// Lateness over the last five minutes.
-    pub lateness: Lateness,
-    /// Memories of ended jobs dropped before their time, for lack of room.
-    pub forgotten_early: u64,
-}
-
-impl Stats {
-    fn merge(&mut self, other: Self) {
-        let (mine, theirs) = (&mut self.states, other.states);
-        mine.delayed += theirs.delayed;
-        mine.ready += theirs.ready;
-        mine.reserved += theirs.reserved;
-        mine.done += theirs.done;
-        mine.dead += theirs.dead;
-        mine.cancelled += theirs.cancelled;
-        mine.purged += theirs.purged;
-        self.accepted += other.accepted;
-        self.forgotten_early += other.forgotten_early;
-        self.topics.extend(other.topics);
-        self.lateness.merge(&other.lateness);
-    }
-}
-
-/// What could not be settled, handed back for another try.
-#[derive(Debug)]
-pub struct Unsettled {
-    /// Why.
-    pub error: StoreError,
-    /// The leases with their outcomes.
-    pub items: Vec<(Lease, Outcome)>,
 }
 
 /// A store. Cheap to clone.
