@@ -1,8 +1,14 @@
 //! Many jobs in one request, as a JSON array and as lines.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use ringback_testkit::{Reply, Role, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, timeout};
 
 use crate::sample::{SOON, TOPIC, job, with};
 
@@ -127,6 +133,79 @@ async fn the_largest_batch_is_accepted_whole() {
     assert_eq!(reply.status, 200);
     assert_eq!(reply.json()["accepted"], 10_000);
     assert_eq!(stack.count_in("delayed").await, 10_000);
+}
+
+#[tokio::test]
+async fn clients_that_send_slowly_keep_nobody_waiting() {
+    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let mut slow = JoinSet::new();
+    for _ in 0..20 {
+        let mut stream = begun_upload(&stack).await;
+        slow.spawn(async move {
+            let mut second = interval(Duration::from_secs(1));
+            while stream.write_all(b" ").await.is_ok() {
+                second.tick().await;
+            }
+        });
+    }
+    for round in 0..3 {
+        let jobs: Vec<Value> =
+            (0..1_000).map(|n| with(job(&sink, &format!("{round}-{n}")), "delay", "1h")).collect();
+        let begin = Instant::now();
+        let (status, answer) = stack.batch(&jobs).await;
+        assert_eq!((status, &answer["accepted"]), (200, &json!(1_000)), "{answer}");
+        assert!(begin.elapsed() < Duration::from_secs(5), "it took {:?}", begin.elapsed());
+    }
+    assert_eq!(slow.len(), 20);
+    assert!(slow.try_join_next().is_none(), "all of them are still sending");
+}
+
+#[tokio::test]
+async fn uploads_that_stall_take_no_more_memory_than_there_is_room_for_and_give_it_back() {
+    const PART: usize = 15 << 20;
+    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let mut uploads = JoinSet::new();
+    for _ in 0..12 {
+        let mut stream = begun_upload(&stack).await;
+        uploads.spawn(async move {
+            // The API may have given it up already.
+            stream.write_all(&vec![b' '; PART]).await.ok();
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).await.map(|_| String::from_utf8_lossy(&answer).into_owned())
+        });
+    }
+    // Small ones go on beside them.
+    assert_eq!(stack.batch(&[with(job(&sink, "small"), "delay", "1h")]).await.0, 200);
+    let answers = timeout(SOON, uploads.join_all()).await.expect("all are given up");
+    for answer in answers.into_iter().flatten() {
+        assert!(["HTTP/1.1 408", "HTTP/1.1 503"].contains(&answer.as_str()), "{answer}");
+    }
+    let large: Vec<Value> = (0..1_000).map(|n| with(job(&sink, &format!("{n}")), "delay", "1h")).collect();
+    assert_eq!(stack.batch(&large).await.0, 200);
+    if let Some(peak) = peak_memory(stack.apis[0].pid()) {
+        assert!(peak < 160 << 20, "{} MiB", peak >> 20);
+    }
+}
+
+/// A connection on which the head of a batch of 16 MiB has been sent.
+async fn begun_upload(stack: &Stack) -> TcpStream {
+    let url = stack.url("/v1/jobs/batch");
+    let address = url.trim_start_matches("http://").split('/').next().expect("an address");
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let head = format!(
+        "POST /v1/jobs/batch HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n[",
+        16 << 20
+    );
+    stream.write_all(head.as_bytes()).await.expect("the head is sent");
+    stream
+}
+
+/// The most memory that a process has had, in bytes, where the system tells.
+fn peak_memory(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
 fn statuses(answer: &Value) -> Vec<u64> {

@@ -48,6 +48,27 @@ async fn a_narrow_notifier_goes_on_as_soon_as_it_can() {
     }
 }
 
+/// A lane is refilled in batches; one whose other calls hang would never have room for one.
+#[tokio::test]
+async fn the_last_room_of_a_lane_is_used_though_its_other_calls_hang() {
+    let options = Stack::options().role_env(Role::Notifier, "RINGBACK_LANE_CONCURRENCY", "8");
+    let (stack, sink) = (options.start().await, Sink::start().await);
+    for n in 0..7 {
+        let id = format!("hangs-{n}");
+        sink.answer_job(&id, Answer::status(200).held());
+        stack.accept(&with(job(&sink, &id), "timeout", "60s")).await;
+        sink.wait_for_job(&id, 1, SOON).await;
+    }
+    for n in 0..5 {
+        let id = format!("job-{n}");
+        let accepted = stack.accept(&job(&sink, &id)).await;
+        let arrival = sink.wait_for_job(&id, 1, SOON).await.remove(0);
+        let late = between(time(&accepted["due_at"]), arrival.at);
+        assert!(late < Duration::from_secs(2), "{id} is {late:?} late");
+    }
+    assert_eq!(sink.hung_up(), 0);
+}
+
 #[tokio::test]
 async fn a_backlog_is_handed_over_by_three_notifiers_each_job_once() {
     const JOBS: usize = 3_000;
@@ -95,4 +116,31 @@ async fn while_nothing_is_due_redis_is_left_alone() {
     assert!(rate < CALLS_PER_SECOND, "{rate:.1} calls a second: {:?}", watch.by_command());
     let states = &stack.stats().await["states"];
     assert_eq!(states["delayed"], json!(1_000), "{states}");
+}
+
+/// A job that becomes ready wakes every notifier, and one of them gets it. If each of the others asked in
+/// vain every time, eight notifiers would cost the store several times as much as one.
+#[tokio::test]
+async fn many_notifiers_cost_the_store_little_more_than_one() {
+    let (one, eight) = (calls_of_a_trickle(1).await, calls_of_a_trickle(8).await);
+    assert!(eight < one * 2, "{one} calls with one notifier, {eight} with eight");
+}
+
+/// How many scripts run while jobs become due one after the other, 200 a second.
+async fn calls_of_a_trickle(notifiers: usize) -> u64 {
+    const JOBS: u64 = 1_000;
+    let options = Stack::options().count(Role::Notifier, notifiers);
+    let (stack, sink) = (options.start().await, Sink::counting().await);
+    let jobs: Vec<Value> = (0..JOBS)
+        .map(|n| with(job(&sink, &format!("job-{n}")), "delay", format!("{}ms", 500 + n * 5)))
+        .collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], JOBS);
+    let scripts = async || stack.redis().command_calls().await["evalsha"];
+    let before = scripts().await;
+    eventually(Duration::from_secs(60), "every job is done", async || match sink.seen() as u64 {
+        JOBS => Ok(()),
+        seen => Err(format!("{seen} have arrived")),
+    })
+    .await;
+    scripts().await - before
 }

@@ -138,6 +138,37 @@ async fn every_mistake_of_the_configuration_is_named_at_once() {
 }
 
 #[tokio::test]
+async fn times_that_do_not_fit_each_other_are_refused_and_both_are_named() {
+    let refused = [
+        (Role::Carrier, "RINGBACK_LOCK_TTL", "9s", "RINGBACK_DRAIN", "2s"),
+        (Role::Notifier, "RINGBACK_LEASE_MARGIN", "10s", "RINGBACK_DRAIN", "0s"),
+    ];
+    for (role, one, value, other, short) in refused {
+        let mut process = ProcessSpec::new(role.binary()).env(one, value).env(other, short).start();
+        assert_eq!(process.wait_exit(SOON).await.code(), Some(64), "{}", process.log());
+        for word in [one, other, "at least 3s"] {
+            assert!(process.log().contains(word), "no {word} in {}", process.log());
+        }
+    }
+}
+
+#[tokio::test]
+async fn more_callbacks_than_files_may_be_open_are_refused() {
+    let notifier = std::env::current_exe().expect("a path").with_file_name("").join("../ringback-notifier");
+    let run = |concurrency: &str| {
+        let script = format!("ulimit -n 200; exec {} --print-config", notifier.display());
+        let mut command = std::process::Command::new("sh");
+        command.arg("-c").arg(script).env("RINGBACK_CONCURRENCY", concurrency);
+        command.output().expect("a shell")
+    };
+    let refused = run("137");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(64), "{told}");
+    assert!(told.contains("RINGBACK_CONCURRENCY") && told.contains("at most 136"), "{told}");
+    assert_eq!(run("136").status.code(), Some(0));
+}
+
+#[tokio::test]
 async fn an_unknown_flag_is_a_mistake_of_the_configuration() {
     for role in ROLES {
         let mut process = ProcessSpec::new(role.binary()).arg("--no-such-flag").start();

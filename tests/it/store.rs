@@ -63,6 +63,7 @@ contract! {
         each_reserve_is_another_attempt,
         a_reserve_takes_no_more_than_its_limit_and_tells_of_the_rest,
         a_reserve_of_nothing_is_empty,
+        large_bodies_are_spread_over_several_reserves,
         a_lease_lasts_for_its_timeout_and_margin_and_never_longer_than_a_stretch,
         the_same_sequence_gives_the_same_leases_again,
         the_same_sequence_keeps_the_receipts_whatever_bits_are_offered,

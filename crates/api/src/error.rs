@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::store::StoreError;
 use ringback_core::wire::Problem;
+use tokio::time::error::Elapsed;
 
 use crate::submit::Unavailable;
 
@@ -24,8 +25,28 @@ impl ApiError {
         Self(Problem::new(status, detail))
     }
 
-    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+    fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+
+    /// Of a batch of which nothing is known to have been accepted.
+    pub(crate) fn of_batch(error: &Unavailable) -> Self {
+        let advice = if error.outcome_is_unknown() {
+            "which jobs were accepted is not known; to submit those with ids of their own again is safe"
+        } else {
+            "no job was accepted; submit them again later"
+        };
+        Self::unavailable(format!("{error}: {advice}"))
+    }
+
+    /// For a submit that was not looked at for lack of room or of a turn.
+    pub(crate) fn busy() -> Self {
+        Self::unavailable("too many large requests at once: nothing was accepted; submit it again later")
+    }
+
+    /// For what changes nothing, or does the same when asked again.
+    pub(crate) fn too_late(_: Elapsed) -> Self {
+        Self::unavailable("the store did not answer in time: ask again later")
     }
 }
 
@@ -35,10 +56,11 @@ impl From<Problem> for ApiError {
     }
 }
 
+/// Of one job.
 impl From<Unavailable> for ApiError {
     fn from(error: Unavailable) -> Self {
         let advice = if error.outcome_is_unknown() {
-            "whether the job was accepted is not known; to submit it again with the same id is safe"
+            "whether the job was accepted is not known; to submit it again is safe if it brings its own id"
         } else {
             "the job was not accepted; submit it again later"
         };

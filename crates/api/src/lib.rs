@@ -2,15 +2,18 @@
 //!
 //! A request passes `observe`, the table in `routes`, an extractor of `extract`, its
 //! handler, and for a submit the lines of `submit`; what goes wrong becomes an
-//! `error::ApiError`. The process keeps nothing that another one would miss.
+//! `error::ApiError`. How much of them there may be is bounded in `room`, how long they wait in
+//! `deadline`. The process keeps nothing that another one would miss.
 
 mod config;
+mod deadline;
 mod error;
 mod extract;
 mod metrics;
 mod observe;
 pub mod openapi;
 mod pressure;
+mod room;
 mod routes;
 mod server;
 mod state;
@@ -26,7 +29,6 @@ use ringback_core::store::{Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Shutdown, Tasks, random};
 use tokio::net::TcpListener;
-use tokio_util::task::TaskTracker;
 
 pub use crate::config::Config;
 pub use crate::state::Api;
@@ -47,37 +49,41 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, shutdown: Shutdown) -> 
 /// The life of the process: serves at once, and reaches for the store meanwhile.
 ///
 /// # Errors
-/// When the address cannot be listened on, or the store must not be used.
+/// When the address cannot be listened on, the store must not be used, or a task died.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
-    let Context { shutdown, health, meter } = context;
-    let store = Store::open(config.store)?;
+    let store = Store::open(config.store.clone())?;
+    let mut tasks = Tasks::new();
+    start(&config, &store, &context, &mut tasks).await?;
+    let dependency = Dependency {
+        name: "store",
+        subject: store,
+        prepare: Store::prepared,
+        check: Store::answers,
+        is_transient: StoreError::is_transient,
+    };
+    tasks.spawn("store", dependency.watch(context.health, context.shutdown.clone()));
+    // The lines end after the last request, and after what they have taken in has gone to the
+    // store, though nobody waits for the answer.
+    tasks.join_all(&context.shutdown).await
+}
+
+/// Starts the role on a store that somebody else watches.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub async fn start(
+    config: &Config,
+    store: &Store,
+    context: &Context,
+    tasks: &mut Tasks,
+) -> anyhow::Result<()> {
+    let Context { shutdown, meter, .. } = context;
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on the API address {}", config.listen))?;
     tracing::info!(api = %listener.local_addr()?, store = store.kind(), "listening");
-
-    let lines = TaskTracker::new();
-    let api = Api::new(store.clone(), Arc::new(SystemClock), random::generator(), &meter, &lines);
-    let api = Arc::new(api);
-    let dependency = Dependency {
-        name: "store",
-        prepare: {
-            let store = store.clone();
-            move || store.clone().prepared()
-        },
-        check: move || store.clone().answers(),
-        is_transient: StoreError::is_transient,
-    };
-    let mut tasks = Tasks::new();
-    tasks.spawn("store", dependency.watch(health, shutdown.clone()));
+    let (clock, rng) = (Arc::new(SystemClock), random::generator());
+    let api = Arc::new(Api::new(store.clone(), clock, rng, meter, tasks, shutdown));
     tasks.spawn("http", serve(listener, api, shutdown.clone()));
-    tasks.join_all(&shutdown).await?;
-
-    // What was accepted by a line goes to the store, though nobody waits for the answer.
-    lines.close();
-    tokio::select! {
-        () = lines.wait() => {}
-        () = shutdown.expired() => {}
-    }
     Ok(())
 }

@@ -20,10 +20,15 @@ use tokio_util::task::TaskTracker;
 const HEAD_WITHIN: Duration = Duration::from_secs(75);
 /// How often an HTTP/2 connection must show that somebody is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// How long requests may go on after the shutdown began. All but slow uploads take less.
+/// How long requests may go on after the shutdown began. All but slow uploads, and large batches
+/// on a slow store, take less.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 /// How long to wait when the machine has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(100);
+/// How an HTTP/2 connection begins (RFC 9113, section 3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How often to look whether the rest of a preface has come.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 pub(crate) async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown) -> io::Result<()> {
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
@@ -62,7 +67,7 @@ async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
     // Answers are small and must not wait for more; without it they only come later.
     stream.set_nodelay(true).ok();
     let spoken = tokio::select! {
-        spoken = timeout(HEAD_WITHIN, stream.readable()) => spoken,
+        spoken = timeout(HEAD_WITHIN, version_is_told(&stream)) => spoken,
         () = shutdown.stopping() => return,
     };
     if !matches!(spoken, Ok(Ok(()))) {
@@ -81,6 +86,20 @@ async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke");
+    }
+}
+
+/// Waits until the client has shown which version of HTTP it speaks. The server would wait for
+/// that too, but for ever.
+async fn version_is_told(stream: &TcpStream) -> io::Result<()> {
+    let mut start = [0; PREFACE.len()];
+    loop {
+        let length = stream.peek(&mut start).await?;
+        let is_part = length < PREFACE.len() && PREFACE.starts_with(&start[..length]);
+        if !is_part || length == 0 {
+            return Ok(());
+        }
+        sleep(LOOK_AGAIN).await;
     }
 }
 
@@ -136,6 +155,15 @@ mod tests {
         let _silent = TcpStream::connect(address).await.unwrap();
         shutdown.begin();
         serving.await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_stops_within_its_first_word_is_closed() {
+        let (address, _shutdown, _serving) = started().await;
+        let mut stream = asked(address, "PRI * HT").await;
+        let closed = timeout(2 * HEAD_WITHIN, stream.read(&mut [0])).await;
+        // With a reset, since what it sent was never read.
+        assert!(matches!(closed, Ok(Ok(0) | Err(_))), "{closed:?}");
     }
 
     #[tokio::test]

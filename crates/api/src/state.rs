@@ -1,5 +1,5 @@
-//! What every request shares: the store, the clock, the source of ids, the lines of
-//! submits, and what is counted.
+//! What every request shares: the store, the clock, the source of ids, the lines of submits,
+//! the room for bodies, and what is counted.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +11,16 @@ use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::job::{JobId, NewJob, Trace};
 use ringback_core::store::Store;
 use ringback_core::wire::{Defaults, Problem, parse_job};
+use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
-use tokio_util::task::TaskTracker;
 use ulid::Ulid;
 
 use crate::metrics::Metrics;
+use crate::room::Room;
 use crate::routes::stats::Cache;
 use crate::submit::Lines;
 
-/// So many batches are read and submitted at once; others wait for their turn.
+/// So many batches are worked on at once; others wait for their turn.
 const BATCHES: usize = 16;
 
 /// The state of the API.
@@ -28,18 +29,27 @@ pub struct Api {
     pub(crate) lines: Lines,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Cache,
+    pub(crate) room: Room,
     pub(crate) batches: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
 }
 
 impl Api {
-    /// A state over an open store. The lines of submits run on `tasks` and end when it is
-    /// dropped; `rng` makes the ids of jobs that come without one.
-    pub fn new(store: Store, clock: Arc<dyn Clock>, rng: StdRng, meter: &Meter, tasks: &TaskTracker) -> Self {
+    /// A state over an open store. The lines of submits are among `tasks` and end when it is
+    /// dropped, after what they have taken in; `rng` makes the ids of jobs that come without one.
+    pub fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        rng: StdRng,
+        meter: &Meter,
+        tasks: &mut Tasks,
+        shutdown: &Shutdown,
+    ) -> Self {
         let metrics = Arc::new(Metrics::new(meter));
         Self {
-            lines: Lines::start(&store, &metrics, tasks),
+            lines: Lines::start(&store, &metrics, tasks, shutdown),
+            room: Room::default(),
             store,
             metrics,
             stats: Cache::default(),
@@ -88,7 +98,11 @@ pub(crate) mod tests {
         let meter = NoopMeterProvider::new().meter("test");
         let store = Store::open(options).unwrap();
         let rng = StdRng::seed_from_u64(1);
-        Arc::new(Api::new(store, Arc::new(clock), rng, &meter, &TaskTracker::new()))
+        let (mut tasks, shutdown) = (Tasks::new(), Shutdown::new(Duration::from_secs(30)));
+        let api = Api::new(store, Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
+        // Dropped they would end at once; so they end with the test.
+        std::mem::forget(tasks);
+        Arc::new(api)
     }
 
     #[tokio::test]

@@ -1,30 +1,40 @@
 //! From a parsed job to the store's word on it. Submits of the same moment share one call
-//! per shard; nobody waits longer than [`ANSWER_WITHIN`] for a call.
+//! per shard; nobody waits for a call beyond the request's [`Deadline`].
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
 use ringback_core::job::NewJob;
 use ringback_core::store::{MAX_BATCH, MAX_BATCH_BYTES, Shard, Store, StoreError, Submitted};
-use ringback_service::{Gather, GatherOptions};
-use tokio::time::timeout;
-use tokio_util::task::TaskTracker;
+use ringback_service::{Gather, GatherOptions, Shutdown, Tasks};
+use tokio::sync::mpsc;
 
+use crate::deadline::Deadline;
 use crate::error;
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
+use crate::room::Share;
 
-/// So long a request waits for one call of the store, its turn included.
-pub(crate) const ANSWER_WITHIN: Duration = Duration::from_millis(1900);
 /// So many requests may wait for a shard's next call.
 const CAPACITY: usize = 512;
 /// What a job weighs at least, so that a full weight is also at most [`MAX_BATCH`] jobs.
 const LEAST_WEIGHT: usize = MAX_BATCH_BYTES / MAX_BATCH;
 
 type Outcome = Result<Vec<Submitted>, Unavailable>;
-/// Items are the jobs of one request and shard, in order.
-type Line = Gather<Vec<NewJob>, Outcome>;
+type Line = Gather<Part, Outcome>;
+
+/// What goes into a line: jobs of one request and shard, in order, and the room that they take
+/// until they have been carried, though their submitter went away.
+struct Part {
+    jobs: Vec<NewJob>,
+    share: Share,
+}
+
+/// Jobs of one batch and shard, each with its place in the batch.
+type Numbered = (usize, NewJob);
+/// What became of the job in that place.
+pub(crate) type Answered = (usize, Result<Submitted, Unavailable>);
 
 /// Why the store's word is missing.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -71,35 +81,70 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn start(store: &Store, metrics: &Arc<Metrics>, tasks: &TaskTracker) -> Self {
+    pub(crate) fn start(
+        store: &Store,
+        metrics: &Arc<Metrics>,
+        tasks: &mut Tasks,
+        shutdown: &Shutdown,
+    ) -> Self {
         let pressure = Arc::new(Pressure::default());
-        let lines = store.shards().map(|shard| line(store.clone(), shard, metrics, &pressure, tasks));
+        let lines =
+            store.shards().map(|shard| line(store.clone(), shard, metrics, &pressure, tasks, shutdown));
         Self { lines: lines.collect(), store: store.clone() }
     }
 
     /// Submits one job.
-    pub(crate) async fn submit(&self, job: NewJob) -> Result<Submitted, Unavailable> {
+    pub(crate) async fn submit(
+        &self,
+        job: NewJob,
+        share: Share,
+        deadline: Deadline,
+    ) -> Result<Submitted, Unavailable> {
         let line = self.line(self.store.shard_of(&job.key));
-        let mut answers = call(line, vec![job]).await?;
+        let mut answers = call(line, Part { jobs: vec![job], share }, deadline).await?;
         answers.pop().ok_or(Unavailable::GivenUp)
     }
 
-    /// Submits many jobs, each beside a number that comes back with its answer. Those of a shard
-    /// are submitted in order, and no further once the store has failed.
-    pub(crate) async fn submit_all(
+    /// Submits many jobs, from the first one on that is handed in. Those of a shard are submitted
+    /// in order, and no further once the store has failed. The answers are there when the
+    /// inlet is dropped.
+    pub(crate) fn submit_all(
         &self,
-        jobs: Vec<(usize, NewJob)>,
-    ) -> Vec<(usize, Result<Submitted, Unavailable>)> {
-        let mut by_shard: Vec<Vec<(usize, NewJob)>> = self.lines.iter().map(|_| Vec::new()).collect();
-        for (number, job) in jobs {
-            by_shard[usize::from(self.store.shard_of(&job.key).number())].push((number, job));
-        }
-        let shards = self.lines.iter().zip(by_shard).map(|(line, jobs)| in_turn(line, jobs));
-        join_all(shards).await.into_iter().flatten().collect()
+        share: &Share,
+        deadline: Deadline,
+    ) -> (Inlet<'_>, impl Future<Output = Vec<Answered>>) {
+        let (inlets, shards): (Vec<_>, Vec<_>) = self.lines.iter().map(|_| mpsc::unbounded_channel()).unzip();
+        let answers = async move {
+            let patience = Patience { deadline, heard: AtomicBool::new(false) };
+            let waiting = shards.into_iter().map(|jobs| Waiting { jobs, held: None });
+            let shards = self.lines.iter().zip(waiting);
+            let shards = shards.map(|(line, waiting)| in_turn(line, waiting, share, &patience));
+            join_all(shards).await.into_iter().flatten().collect()
+        };
+        (Inlet { store: &self.store, shards: inlets }, answers)
     }
 
     fn line(&self, shard: Shard) -> &Line {
         &self.lines[usize::from(shard.number())]
+    }
+}
+
+/// Where the jobs of a batch are handed in.
+pub(crate) struct Inlet<'a> {
+    store: &'a Store,
+    shards: Vec<mpsc::UnboundedSender<Numbered>>,
+}
+
+impl Inlet<'_> {
+    /// Hands one in; where its shard has failed before, the answer is there at once.
+    pub(crate) fn hand_in(&self, number: usize, job: NewJob) -> Option<Answered> {
+        let shard = &self.shards[usize::from(self.store.shard_of(&job.key).number())];
+        shard.send((number, job)).err().map(|_| (number, Err(Unavailable::NotTried)))
+    }
+
+    /// Whether the store has failed at a shard.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.shards.iter().any(mpsc::UnboundedSender::is_closed)
     }
 }
 
@@ -108,26 +153,30 @@ fn line(
     shard: Shard,
     metrics: &Arc<Metrics>,
     pressure: &Arc<Pressure>,
-    tasks: &TaskTracker,
+    tasks: &mut Tasks,
+    shutdown: &Shutdown,
 ) -> Line {
     let (metrics, pressure) = (Arc::clone(metrics), Arc::clone(pressure));
     let options = GatherOptions {
         limit: MAX_BATCH,
         max_weight: MAX_BATCH_BYTES,
-        weight: |jobs: &Vec<NewJob>| jobs.iter().map(weight).sum(),
+        weight: |part: &Part| part.jobs.iter().map(weight).sum(),
         // One at a time: what is submitted first arrives first, and batches grow with the load.
         in_flight: 1,
         turns: None,
         capacity: CAPACITY,
     };
-    Gather::start(tasks, options, move |items: Vec<Vec<NewJob>>| {
+    let name = format!("submits of shard {}", shard.number());
+    Gather::start(tasks, name, shutdown, options, move |parts: Vec<Part>| {
         let (store, metrics, pressure) = (store.clone(), Arc::clone(&metrics), Arc::clone(&pressure));
         async move {
             if pressure.is_high(&store).await {
-                return items.iter().map(|_| Err(Unavailable::NearlyFull)).collect();
+                return parts.iter().map(|_| Err(Unavailable::NearlyFull)).collect();
             }
-            let lengths: Vec<usize> = items.iter().map(Vec::len).collect();
-            let jobs: Vec<NewJob> = items.into_iter().flatten().collect();
+            let lengths: Vec<usize> = parts.iter().map(|part| part.jobs.len()).collect();
+            let (jobs, _shares): (Vec<_>, Vec<_>) =
+                parts.into_iter().map(|part| (part.jobs, part.share)).unzip();
+            let jobs: Vec<NewJob> = jobs.into_iter().flatten().collect();
             metrics.call(jobs.len());
             match store.submit(shard, &jobs).await {
                 Ok(answers) => {
@@ -144,40 +193,79 @@ fn line(
     })
 }
 
-async fn call(line: &Line, jobs: Vec<NewJob>) -> Result<Vec<Submitted>, Unavailable> {
-    match timeout(ANSWER_WITHIN, line.submit(jobs)).await {
+async fn call(line: &Line, part: Part, deadline: Deadline) -> Outcome {
+    match deadline.bound(line.submit(part)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_closed)) => Err(Unavailable::GivenUp),
         Err(_elapsed) => Err(Unavailable::TooLate),
     }
 }
 
-/// Submits the jobs of one shard, as many per call as one may carry.
-async fn in_turn(line: &Line, jobs: Vec<(usize, NewJob)>) -> Vec<(usize, Result<Submitted, Unavailable>)> {
-    let mut results = Vec::with_capacity(jobs.len());
-    let mut jobs = jobs.into_iter().peekable();
-    while jobs.peek().is_some() {
-        let (numbers, chunk) = chunk(&mut jobs);
-        match call(line, chunk).await {
-            Ok(answers) => results.extend(numbers.into_iter().zip(answers.into_iter().map(Ok))),
+/// Submits the jobs of one shard, as many per call as are there and one may carry.
+async fn in_turn(line: &Line, mut waiting: Waiting, share: &Share, patience: &Patience) -> Vec<Answered> {
+    let mut answers = Vec::new();
+    while let Some((numbers, jobs)) = waiting.chunk().await {
+        match call(line, Part { jobs, share: share.clone() }, patience.for_a_call()).await {
+            Ok(submitted) => {
+                patience.heard.store(true, Ordering::Relaxed);
+                answers.extend(numbers.into_iter().zip(submitted.into_iter().map(Ok)));
+            }
             Err(error) => {
-                results.extend(numbers.into_iter().map(|number| (number, Err(error.clone()))));
-                results.extend(jobs.by_ref().map(|(number, _)| (number, Err(Unavailable::NotTried))));
+                answers.extend(numbers.into_iter().map(|number| (number, Err(error.clone()))));
+                waiting.jobs.close();
+                while let Some((number, _)) = waiting.next().await {
+                    answers.push((number, Err(Unavailable::NotTried)));
+                }
             }
         }
     }
-    results
+    answers
 }
 
-fn chunk(jobs: &mut std::iter::Peekable<impl Iterator<Item = (usize, NewJob)>>) -> (Vec<usize>, Vec<NewJob>) {
-    let mut room = MAX_BATCH_BYTES;
-    let mut taken = (Vec::new(), Vec::new());
-    while let Some((number, job)) = jobs.next_if(|(_, job)| taken.1.is_empty() || weight(job) <= room) {
-        room = room.saturating_sub(weight(&job));
-        taken.0.push(number);
-        taken.1.push(job);
+/// How long a batch waits: for the first word of the store to the request's deadline, then as
+/// long again for each further word.
+struct Patience {
+    deadline: Deadline,
+    heard: AtomicBool,
+}
+
+impl Patience {
+    fn for_a_call(&self) -> Deadline {
+        if self.heard.load(Ordering::Relaxed) { Deadline::from_now() } else { self.deadline }
     }
-    taken
+}
+
+/// Jobs of one shard that have been handed in.
+struct Waiting {
+    jobs: mpsc::UnboundedReceiver<Numbered>,
+    /// Taken out, but left for the next call by its weight.
+    held: Option<Numbered>,
+}
+
+impl Waiting {
+    async fn next(&mut self) -> Option<Numbered> {
+        match self.held.take() {
+            Some(held) => Some(held),
+            None => self.jobs.recv().await,
+        }
+    }
+
+    /// What there is for one call; none when there will be no more.
+    async fn chunk(&mut self) -> Option<(Vec<usize>, Vec<NewJob>)> {
+        let (number, job) = self.next().await?;
+        let mut room = MAX_BATCH_BYTES.saturating_sub(weight(&job));
+        let mut taken = (vec![number], vec![job]);
+        while let Ok((number, job)) = self.jobs.try_recv() {
+            let Some(left) = room.checked_sub(weight(&job)) else {
+                self.held = Some((number, job));
+                break;
+            };
+            room = left;
+            taken.0.push(number);
+            taken.1.push(job);
+        }
+        Some(taken)
+    }
 }
 
 /// About how many bytes a job brings to a call.
@@ -203,11 +291,22 @@ mod tests {
         (id, unprepared().parse(json.as_bytes(), None).unwrap())
     }
 
-    fn chunks(jobs: Vec<(usize, NewJob)>) -> Vec<Vec<usize>> {
-        let mut jobs = jobs.into_iter().peekable();
-        let mut chunks = Vec::new();
-        while jobs.peek().is_some() {
-            chunks.push(chunk(&mut jobs).0);
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_that_has_heard_of_the_store_waits_anew_for_each_word() {
+        let patience = Patience { deadline: Deadline::from_now(), heard: AtomicBool::new(false) };
+        tokio::time::advance(std::time::Duration::from_secs(2)).await;
+        assert!(patience.for_a_call().has_passed());
+        patience.heard.store(true, Ordering::Relaxed);
+        assert!(!patience.for_a_call().has_passed());
+    }
+
+    async fn chunks(jobs: Vec<Numbered>) -> Vec<Vec<usize>> {
+        let (inlet, handed_in) = mpsc::unbounded_channel();
+        jobs.into_iter().for_each(|job| inlet.send(job).unwrap());
+        drop(inlet);
+        let (mut waiting, mut chunks) = (Waiting { jobs: handed_in, held: None }, Vec::new());
+        while let Some((numbers, _)) = waiting.chunk().await {
+            chunks.push(numbers);
         }
         chunks
     }
@@ -216,23 +315,37 @@ mod tests {
     async fn a_chunk_is_no_more_than_a_call_may_carry() {
         let first = job(0, 10);
         let small = (0..MAX_BATCH + 3).map(|number| (number, first.1.clone())).collect();
-        let lengths: Vec<_> = chunks(small).iter().map(Vec::len).collect();
+        let lengths: Vec<_> = chunks(small).await.iter().map(Vec::len).collect();
         assert_eq!(lengths, [MAX_BATCH, 3]);
         let large = [200, 200, 200, 200, 200, 200].into_iter().enumerate();
         let large = large.map(|(number, kib)| job(number, kib * 1024)).collect();
-        assert_eq!(chunks(large), [vec![0, 1, 2, 3, 4], vec![5]]);
+        assert_eq!(chunks(large).await, [vec![0, 1, 2, 3, 4], vec![5]]);
     }
 
     #[tokio::test]
     async fn every_job_of_a_batch_has_an_answer_when_the_store_fails() {
         let api = unprepared();
-        let jobs: Vec<_> = (0..40).map(|number| job(number, 10)).collect();
-        let mut answers = api.lines.submit_all(jobs).await;
+        let share = Share::default();
+        let (inlet, answers) = api.lines.submit_all(&share, Deadline::from_now());
+        let hand_in = async {
+            let mut at_once = Vec::new();
+            for number in 0..40 {
+                let (number, job) = job(number, 10);
+                at_once.extend(inlet.hand_in(number, job));
+                tokio::task::yield_now().await;
+            }
+            drop(inlet);
+            at_once
+        };
+        let (at_once, mut answers) = tokio::join!(hand_in, answers);
+        answers.extend(at_once);
         answers.sort_by_key(|(number, _)| *number);
         let numbers: Vec<_> = answers.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, (0..40).collect::<Vec<_>>());
-        assert!(answers.iter().all(|(_, answer)| {
-            matches!(answer, Err(Unavailable::Store(error)) if matches!(**error, StoreError::Unprepared))
+        assert!(answers.iter().all(|(_, answer)| match answer {
+            Err(Unavailable::Store(error)) => matches!(**error, StoreError::Unprepared),
+            Err(error) => matches!(error, Unavailable::NotTried),
+            Ok(_) => false,
         }));
     }
 }

@@ -1,16 +1,25 @@
-//! The carrier's configuration.
+//! The carrier's configuration, and how its times must fit each other.
 
 use std::time::Duration;
 
 use ringback_core::store::{Options, settings};
+use ringback_service::settings::drain;
 use ringback_service::{Lookup, Setting};
 
-/// One call to the store may take this long.
+/// One call to the store may take this long, and a third of the lock's time at most: so a
+/// heartbeat that gets no answer is sent again while the shards are still held.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Of this a third is as little as a call to a store on another machine may be given.
+const SHORTEST_LOCK: Duration = Duration::from_millis(300);
+const LONGEST_LOCK: Duration = Duration::from_secs(300);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const OWN: &[Setting] = &[
-    Setting::new("LOCK_TTL", "5s", "How long a carrier that is silent keeps its shards, 100ms to 5m"),
+    Setting::new(
+        "LOCK_TTL",
+        "5s",
+        "How long a carrier that is silent keeps its shards, 300ms to 5m; a call to the store may take a third of it, 3s at most, and DRAIN no less",
+    ),
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7413", "Where /healthz, /readyz and /metrics are served"),
 ];
 
@@ -29,9 +38,57 @@ impl Config {
 
     /// Reads the settings; mistakes are collected in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
-        Self {
-            store: lookup.group(|get| Options::parse(get, PATIENCE), || Options::default_with(PATIENCE)),
-            lock_ttl: lookup.duration_in("LOCK_TTL", Duration::from_millis(100)..=Duration::from_secs(300)),
+        let lock_ttl = lookup.duration_in("LOCK_TTL", SHORTEST_LOCK..=LONGEST_LOCK);
+        let patience = PATIENCE.min(lock_ttl / 3);
+        if drain(lookup) < patience {
+            lookup.reject(
+                "DRAIN",
+                format!(
+                    "does not fit RINGBACK_LOCK_TTL, by which a call to the store may take {patience:?}: the farewell needs one, so at least {patience:?}"
+                ),
+            );
         }
+        let store = lookup.group(|get| Options::parse(get, patience), || Options::default_with(patience));
+        Self { store, lock_ttl }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn load(env: &[(&str, &str)]) -> (Config, Vec<String>) {
+        let env = env.iter().map(|(name, value)| (format!("RINGBACK_{name}"), (*value).to_owned())).collect();
+        let groups = [STORE, OWN, ringback_service::settings::SETTINGS];
+        let mut lookup = Lookup::new(&groups, BTreeMap::new(), env);
+        let config = Config::load(&mut lookup);
+        (config, lookup.mistakes().iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_call_may_take_a_third_of_the_lock_and_three_seconds_at_most() {
+        for (lock, patience) in [("300ms", 100), ("6s", 2_000), ("9s", 3_000), ("5m", 3_000)] {
+            let (config, mistakes) = load(&[("LOCK_TTL", lock)]);
+            assert_eq!(mistakes, [""; 0]);
+            assert_eq!(config.store.patience, Duration::from_millis(patience), "{lock}");
+        }
+    }
+
+    #[test]
+    fn a_drain_too_short_for_a_farewell_is_refused_and_both_settings_are_named() {
+        let (_, mistakes) = load(&[("LOCK_TTL", "6s"), ("DRAIN", "1999ms")]);
+        let [mistake] = mistakes.as_slice() else { panic!("{mistakes:?}") };
+        for word in ["RINGBACK_DRAIN", "1999ms", "RINGBACK_LOCK_TTL", "at least 2s"] {
+            assert!(mistake.contains(word), "no {word} in {mistake}");
+        }
+        assert_eq!(load(&[("LOCK_TTL", "6s"), ("DRAIN", "2s")]).1, [""; 0]);
+    }
+
+    #[test]
+    fn a_lock_too_short_for_a_call_is_refused_with_all_other_mistakes() {
+        let (_, mistakes) = load(&[("LOCK_TTL", "299ms"), ("DRAIN", "0s"), ("SHARDS", "0")]);
+        assert_eq!(mistakes.len(), 3, "{mistakes:?}");
     }
 }

@@ -64,7 +64,7 @@ impl Holder {
                         );
                     }
                     sleep(backoff.next()).await;
-                    next = Next::Promote;
+                    next = pace::after_failure(next);
                 }
             }
         }

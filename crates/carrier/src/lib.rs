@@ -16,39 +16,41 @@ use std::sync::Arc;
 
 use ringback_core::store::{Store, StoreError};
 use ringback_service::dependency::Dependency;
-use ringback_service::{Context, Tasks};
+use ringback_service::{Context, Tasks, random};
 
 use crate::bells::Bells;
 pub use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::shards::Shards;
+use crate::shards::{Shards, Times};
 
 /// Runs a carrier until the shutdown.
 ///
 /// # Errors
 /// When the store is unfit, or a task died.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
-    let store = Store::open(config.store)?;
-    let bells = Arc::new(Bells::new(store.shards()));
+    let store = Store::open(config.store.clone())?;
     let mut tasks = Tasks::new();
+    start(&config, &store, &context, &mut tasks);
     let dependency = Dependency {
         name: "store",
-        prepare: {
-            let store = store.clone();
-            move || store.clone().prepared()
-        },
-        check: {
-            let store = store.clone();
-            move || store.clone().answers()
-        },
+        subject: store,
+        prepare: Store::prepared,
+        check: Store::answers,
         is_transient: StoreError::is_transient,
     };
-    tasks.spawn("store", dependency.watch(context.health.clone(), context.shutdown.clone()));
-    tasks.spawn("wakes", Arc::clone(&bells).listen(store.wakes(), context.shutdown.clone()));
-    let metrics = Metrics::new(&context.meter);
-    let shards = Shards::new(store, bells, config.lock_ttl, metrics, context.clone());
-    tasks.spawn("shards", shards.run());
+    tasks.spawn("store", dependency.watch(context.health, context.shutdown.clone()));
     tasks.join_all(&context.shutdown).await
+}
+
+/// Starts the role on a store that somebody else watches.
+pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) {
+    let bells = Arc::new(Bells::new(store.shards()));
+    let wakes = store.wakes(random::generator());
+    tasks.spawn("carrier's wakes", Arc::clone(&bells).listen(wakes, context.shutdown.clone()));
+    let metrics = Metrics::new(&context.meter);
+    let times = Times { ttl: config.lock_ttl, patience: config.store.patience };
+    let shards = Shards::new(store.clone(), bells, times, metrics, context.clone());
+    tasks.spawn("shards", shards.run());
 }
 
 /// An error with its causes, for a log line.

@@ -47,6 +47,16 @@ pub(crate) fn next(waits: Waits, last: Option<Next>) -> Next {
     Next::Sleep(first.unwrap_or(FLOOR).clamp(BREATH, FLOOR))
 }
 
+/// What to try after `failed` got no answer: each in turn, so that one edge that fails does
+/// not keep the others from their work.
+pub(crate) const fn after_failure(failed: Next) -> Next {
+    match failed {
+        Next::Promote | Next::Sleep(_) => Next::Recover,
+        Next::Recover => Next::Expire,
+        Next::Expire => Next::Promote,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +80,12 @@ mod tests {
         assert_eq!(next(all, Some(Next::Promote)), Next::Recover);
         let only = Waits { due: ms(0), lease: ms(9), dead: None };
         assert_eq!(next(only, Some(Next::Promote)), Next::Promote);
+    }
+
+    #[test]
+    fn after_failures_each_has_its_turn() {
+        let three: Vec<_> =
+            std::iter::successors(Some(Next::Promote), |next| Some(after_failure(*next))).take(4).collect();
+        assert_eq!(three, [Next::Promote, Next::Recover, Next::Expire, Next::Promote]);
     }
 }

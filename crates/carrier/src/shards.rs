@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use rand::RngExt as _;
 use ringback_core::store::{Epoch, Members, Shard, Store, StoreError};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Context, random};
 use tokio::task::{AbortHandle, Id, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::bells::Bells;
@@ -21,8 +22,15 @@ use crate::metrics::Metrics;
 
 /// A little after another carrier's time is over, so that the store agrees that it is.
 const AFTER: Duration = Duration::from_millis(2);
-/// How long the farewell may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The times that a carrier lives by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// How long it keeps its shards while it is silent.
+    pub(crate) ttl: Duration,
+    /// How long one call to the store may take.
+    pub(crate) patience: Duration,
+}
 
 /// The shards of this carrier.
 pub(crate) struct Shards {
@@ -32,6 +40,8 @@ pub(crate) struct Shards {
     context: Context,
     name: String,
     ttl: Duration,
+    /// How long one call to the store may take.
+    patience: Duration,
     held: HashMap<Shard, (Epoch, AbortHandle)>,
     holders: JoinSet<Shard>,
     ids: HashMap<Id, Shard>,
@@ -41,13 +51,14 @@ impl Shards {
     pub(crate) fn new(
         store: Store,
         bells: Arc<Bells>,
-        ttl: Duration,
+        times: Times,
         metrics: Metrics,
         context: Context,
     ) -> Self {
+        let Times { ttl, patience } = times;
         let name = format!("{:016x}", random::generator().random::<u64>());
         let (held, holders, ids) = (HashMap::new(), JoinSet::new(), HashMap::new());
-        Self { store, bells, metrics, context, name, ttl, held, holders, ids }
+        Self { store, bells, metrics, context, name, ttl, patience, held, holders, ids }
     }
 
     /// Holds what is to be held until the shutdown, then hands everything over.
@@ -55,6 +66,7 @@ impl Shards {
         let mut backoff = Backoff::new(random::generator());
         let mut away = false;
         while !self.context.shutdown.is_stopping() {
+            let sent = Instant::now();
             let wait = match self.heartbeat().await {
                 Ok(members) => {
                     if std::mem::take(&mut away) {
@@ -62,7 +74,7 @@ impl Shards {
                     }
                     backoff.reset();
                     let next = members.next_change.map_or(Duration::MAX, |change| change + AFTER);
-                    next.min(self.ttl / 3)
+                    next.min((self.ttl / 3).saturating_sub(sent.elapsed()))
                 }
                 Err(error) => {
                     let known = matches!(error, StoreError::Unprepared);
@@ -87,9 +99,7 @@ impl Shards {
         let members = self.store.members(&self.name, self.ttl).await?;
         let mine = share(&members.carriers, &self.name, self.store.shards());
         let extra: Vec<_> = self.held.keys().copied().filter(|shard| !mine.contains(shard)).collect();
-        for shard in extra {
-            self.release(shard).await;
-        }
+        self.release(extra).await;
         for shard in mine {
             if !self.held.contains_key(&shard) {
                 self.claim(shard).await?;
@@ -125,13 +135,22 @@ impl Shards {
         Ok(())
     }
 
-    /// Stops working on a shard and gives it back. If that fails, whoever claims it next
-    /// fences this carrier anyway.
-    async fn release(&mut self, shard: Shard) {
-        let Some((epoch, handle)) = self.held.remove(&shard) else { return };
-        handle.abort();
-        info!(carrier = self.name, shard = shard.number(), "gives the shard back");
-        let _ = self.store.give_back(shard, &epoch).await;
+    /// Stops working on shards and gives them back, all at once. If that fails, whoever
+    /// claims them next fences this carrier anyway.
+    ///
+    /// Between the two nobody is fenced: a pass that was sent before its holder was stopped
+    /// may still run. It is one whole script under this carrier's epoch, as good as one that
+    /// ran a moment earlier, and its answer is heard by nobody.
+    async fn release(&mut self, shards: Vec<Shard>) {
+        let mut given = Vec::new();
+        for shard in shards {
+            let Some((epoch, handle)) = self.held.remove(&shard) else { continue };
+            handle.abort();
+            info!(carrier = self.name, shard = shard.number(), "gives the shard back");
+            given.push((shard, epoch));
+        }
+        let store = &self.store;
+        join_all(given.iter().map(|(shard, epoch)| store.give_back(*shard, epoch))).await;
     }
 
     /// Waits for the next heartbeat's time, or for a reason to send it earlier.
@@ -164,16 +183,18 @@ impl Shards {
         }
     }
 
+    /// Gives all shards back and says so: two rounds of calls, for which the grace must do.
     async fn farewell(&mut self) {
+        let within = (2 * self.patience).min(self.context.shutdown.grace());
         let goodbye = async {
-            for shard in self.held.keys().copied().collect::<Vec<_>>() {
-                self.release(shard).await;
-            }
+            self.release(self.held.keys().copied().collect()).await;
             self.store.members(&self.name, Duration::ZERO).await
         };
-        match timeout(FAREWELL, goodbye).await {
+        match timeout(within, goodbye).await {
             Ok(Ok(_)) => info!("handed all shards over"),
-            _ => info!("left without a farewell; the shards are taken over after the lock's time"),
+            Ok(Err(_)) | Err(_) => {
+                info!("left without a farewell; the shards are taken over after the lock's time");
+            }
         }
     }
 }

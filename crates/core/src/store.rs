@@ -16,6 +16,8 @@ mod shard;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand::rngs::StdRng;
+
 pub use self::answers::{
     Answer, Cancelled, Members, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats, Submitted,
     Unsettled,
@@ -308,10 +310,10 @@ impl Store {
         settled.map_err(|error| Unsettled { error, items })
     }
 
-    /// A new stream of wake-ups.
-    pub fn wakes(&self) -> Wakes {
+    /// A new stream of wake-ups; `rng` spreads its attempts to subscribe again.
+    pub fn wakes(&self, rng: StdRng) -> Wakes {
         match &self.backend {
-            Backend::Redis(store) => store.wakes(),
+            Backend::Redis(store) => store.wakes(rng),
         }
     }
 }

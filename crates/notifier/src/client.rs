@@ -15,6 +15,11 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// that a job does not run into a connection that is just going away.
 const IDLE: Duration = Duration::from_secs(4);
 
+/// ENOMEM, ENFILE, EMFILE and ENOBUFS on Linux: what every call would run into.
+const LACKING: [i32; 4] = [12, 23, 24, 105];
+/// On Linux; what the calls to one destination run into, for ports are counted by it.
+const EADDRNOTAVAIL: i32 = 99;
+
 /// What is sent.
 pub(crate) struct Call {
     pub(crate) url: String,
@@ -40,8 +45,10 @@ pub(crate) enum CallError {
     Body,
     /// The connection broke, or what came is no HTTP.
     Broken,
-    /// This machine has run out of something (file descriptors, ports, memory), so that
-    /// nothing was sent.
+    /// This machine has no port left for this destination, so that nothing was sent.
+    Ports,
+    /// This machine has run out of something (file descriptors, memory), so that nothing
+    /// was sent.
     Local,
 }
 
@@ -53,6 +60,7 @@ impl CallError {
             Self::Connect => "connect",
             Self::Body => "body",
             Self::Broken => "broken",
+            Self::Ports => "ports",
             Self::Local => "local",
         }
     }
@@ -87,10 +95,12 @@ pub(crate) async fn post(client: &Client, call: Call) -> Result<Answer, CallErro
 }
 
 fn classify(error: &reqwest::Error) -> CallError {
-    // No IPv6 on this machine is no lack that passes.
+    // No IPv6 on this machine shows like a lack of ports, and is none that passes.
     let v6 = error.url().and_then(|url| url.host_str()).is_some_and(|host| host.starts_with('['));
-    if is_local(error) && !v6 {
+    if has_code(error, &LACKING) {
         CallError::Local
+    } else if has_code(error, &[EADDRNOTAVAIL]) && !v6 {
+        CallError::Ports
     } else if error.is_timeout() {
         CallError::Timeout
     } else if error.is_connect() {
@@ -100,14 +110,12 @@ fn classify(error: &reqwest::Error) -> CallError {
     }
 }
 
-/// Whether the cause is a lack of something on this machine.
-fn is_local(error: &reqwest::Error) -> bool {
-    // ENOMEM, ENFILE, EMFILE, EADDRNOTAVAIL, ENOBUFS on Linux.
-    const LACKING: [i32; 5] = [12, 23, 24, 99, 105];
+/// Whether a cause is one of these codes of the operating system.
+fn has_code(error: &reqwest::Error, codes: &[i32]) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         let code = error.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-        if code.is_some_and(|code| LACKING.contains(&code)) {
+        if code.is_some_and(|code| codes.contains(&code)) {
             return true;
         }
         cause = error.source();

@@ -33,8 +33,25 @@ pub(crate) struct Courier {
     pub(crate) settler: Settler,
     pub(crate) retry: RetryPolicy,
     pub(crate) margin: Duration,
+    /// How long one call to the store may take.
+    pub(crate) patience: Duration,
     pub(crate) metrics: Metrics,
     pub(crate) shutdown: Shutdown,
+}
+
+/// What came of an attempt.
+pub(crate) struct Delivered {
+    /// To be settled; nothing when the lease was lost meanwhile.
+    pub(crate) word: Option<Word>,
+    pub(crate) machine: Machine,
+}
+
+/// How this machine fared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Machine {
+    Able,
+    /// It lacked something that every call needs.
+    Lacking,
 }
 
 /// How an attempt ended.
@@ -47,10 +64,18 @@ enum Ended {
     CutOff,
 }
 
+impl Ended {
+    const fn machine(&self) -> Machine {
+        match self {
+            Self::Answered(Err(CallError::Local)) => Machine::Lacking,
+            Self::Answered(_) | Self::LeaseLost | Self::CutOff => Machine::Able,
+        }
+    }
+}
+
 impl Courier {
-    /// Hands one job over. What comes back is to be settled; nothing when the lease was
-    /// lost meanwhile.
-    pub(crate) async fn deliver(&self, mut lease: Lease) -> Option<Word> {
+    /// Hands one job over.
+    pub(crate) async fn deliver(&self, mut lease: Lease) -> Delivered {
         let span = span(&lease);
         let mut rng = fork_generator();
         async {
@@ -68,7 +93,8 @@ impl Courier {
                 Ended::LeaseLost => None,
             };
             self.report(&lease, &ended, outcome.as_ref(), took, late);
-            Some(Word { lease, outcome: outcome?, late })
+            let word = outcome.map(|outcome| Word { lease, outcome, late });
+            Delivered { word, machine: ended.machine() }
         }
         .instrument(span)
         .await
@@ -113,14 +139,14 @@ impl Courier {
         }
     }
 
-    /// Returns a little before the grace is over, so that a release still gets through.
+    /// Returns so long before the grace is over that a release still gets through.
     async fn cut_off(&self) {
         self.shutdown.stopping().await;
         let grace = self.shutdown.grace();
-        let reserve = (grace / 4).min(Duration::from_secs(1));
+        let call = self.patience.min(grace);
         match self.shutdown.deadline() {
-            Some(deadline) => sleep_until(deadline - reserve).await,
-            None => sleep(grace - reserve).await,
+            Some(deadline) => sleep_until(deadline - call).await,
+            None => sleep(grace - call).await,
         }
     }
 
@@ -176,10 +202,13 @@ impl Courier {
         let destination = lease.delivery.callback.origin();
         let (duration_ms, lateness_ms) = (took.as_secs_f64() * 1000.0, late.as_secs_f64() * 1000.0);
         let (topic, id, attempt) = (&lease.key.topic, &lease.key.id, lease.attempt);
+        let next = counted.name();
         if counted == Counted::Complete {
             debug!(job.topic = %topic, job.id = %id, attempt, destination, status, duration_ms, lateness_ms, "handed over");
+        } else if ended.machine() == Machine::Lacking {
+            // Told once for all jobs, by the dispatcher.
+            debug!(job.topic = %topic, job.id = %id, attempt, destination, error, next, "could not be tried");
         } else {
-            let next = counted.name();
             warn!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "the attempt failed");
         }
     }

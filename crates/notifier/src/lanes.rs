@@ -8,9 +8,22 @@ use ringback_core::store::Lease;
 /// At most so many jobs a reserve.
 const LIMIT: usize = 128;
 /// What is left is asked for in so many parts,
-const PARTS: usize = 4;
+const PARTS: usize = 2;
 /// none of them below this, unless less is left.
 const BATCH: usize = 16;
+/// Of so many lanes a reserve tells the room at most: each costs the store about a microsecond.
+const NAMED: usize = 256;
+/// Less than this part of all permits is scarce.
+const SCARCE: usize = 32;
+
+/// How much room of a lane is worth a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refill {
+    /// Half of what the lane may have: so a busy lane is refilled in batches.
+    Batch,
+    /// Any: for lanes whose calls take long.
+    Any,
+}
 
 /// A lane's name, as the store writes it.
 pub(crate) fn lane_of(lease: &Lease) -> String {
@@ -24,7 +37,8 @@ pub(crate) struct Ask {
     pub(crate) limit: usize,
     /// At most so many of a lane that `rooms` does not name.
     pub(crate) lane_room: usize,
-    /// Lanes that have less room; 0 for those whose room is not worth a call yet.
+    /// Lanes that have less room, the fullest 256 of them; 0 for those whose room is not
+    /// worth a call yet.
     pub(crate) rooms: Vec<(String, usize)>,
 }
 
@@ -63,29 +77,50 @@ impl Lanes {
         fair.min(self.lane_concurrency).saturating_sub(held + self.asked_per_lane).min(self.free())
     }
 
-    /// A lane's room, once it is a quarter of what the lane may have: so a busy lane is
-    /// refilled in batches, and a narrow one at once.
-    fn worth(&self, held: usize) -> usize {
+    /// A lane's room, where it is worth a call. That of a narrow lane always is.
+    fn worth(&self, held: usize, refill: Refill) -> usize {
         let room = self.room(held);
-        if room >= (room + held) / 4 { room } else { 0 }
+        match refill {
+            Refill::Batch if room < (room + held) / 2 => 0,
+            Refill::Batch | Refill::Any => room,
+        }
     }
 
     /// What the next reserve may ask for: a part of what is left, so that several shards
     /// can be asked at the same time, but no less than a batch worth a call. `None` when
     /// nothing is left.
-    pub(crate) fn ask(&mut self) -> Option<Ask> {
+    pub(crate) fn ask(&mut self, refill: Refill) -> Option<Ask> {
         let part = |left: usize| left.div_ceil(PARTS).max(BATCH).min(left);
         let lane_room = part(self.room(0));
         if lane_room == 0 {
             return None;
         }
         let limit = part(self.free()).min(LIMIT);
-        let rooms = self.lanes.iter().map(|(lane, held)| (lane, self.worth(*held)));
-        let rooms =
-            rooms.filter(|(_, room)| *room < lane_room).map(|(lane, room)| (lane.clone(), room)).collect();
+        let (lane_room, rooms) = self.rooms(lane_room, refill);
         self.asked += limit;
         self.asked_per_lane += lane_room;
         Some(Ask { limit, lane_room, rooms })
+    }
+
+    /// The room of the fullest lanes among those that have less than `lane_room`. When there
+    /// are more than can be named, the others get no more than the fullest of them may have;
+    /// or 1, where even that one is full, for lanes with nothing in flight must go on. So
+    /// only a lane that is full beside 256 others may get one too many.
+    fn rooms(&self, lane_room: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
+        let rooms = self.lanes.iter().map(|(lane, held)| (self.worth(*held, refill), self.room(*held), lane));
+        let mut rooms: Vec<_> = rooms.filter(|(worth, ..)| *worth < lane_room).collect();
+        let mut lane_room = lane_room;
+        if rooms.len() > NAMED {
+            rooms.select_nth_unstable(NAMED);
+            let least = rooms.drain(NAMED..).map(|(_, room, _)| room).min();
+            lane_room = lane_room.min(least.unwrap_or(lane_room)).max(1);
+        }
+        (lane_room, rooms.into_iter().map(|(worth, _, lane)| (lane.clone(), worth)).collect())
+    }
+
+    /// Whether so little is left that asking for it each time would make many small calls.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.free() < self.concurrency / SCARCE
     }
 
     /// The answer to a reserve is here.
@@ -106,8 +141,8 @@ impl Lanes {
     }
 
     /// Whether the lane has room worth a reserve.
-    pub(crate) fn is_open(&self, lane: &str) -> bool {
-        self.worth(self.lanes.get(lane).copied().unwrap_or(0)) > 0
+    pub(crate) fn is_open(&self, lane: &str, refill: Refill) -> bool {
+        self.worth(self.lanes.get(lane).copied().unwrap_or(0), refill) > 0
     }
 
     /// A call of the lane has ended.
@@ -133,7 +168,7 @@ mod tests {
     /// One ask at a time, all of it taken by the lane.
     fn fill(lanes: &mut Lanes, lane: &str) -> usize {
         let mut taken = 0;
-        while let Some(ask) = lanes.ask() {
+        while let Some(ask) = lanes.ask(Refill::Batch) {
             lanes.answered(&ask);
             let room =
                 ask.rooms.iter().find(|(name, _)| name == lane).map_or(ask.lane_room, |(_, room)| *room);
@@ -150,15 +185,15 @@ mod tests {
     fn a_lane_takes_up_to_its_bound_and_no_more() {
         let mut lanes = Lanes::new(512, 64);
         assert_eq!(fill(&mut lanes, "a"), 64);
-        let ask = lanes.ask().unwrap();
-        assert_eq!((ask.lane_room, ask.rooms), (16, vec![("a".to_owned(), 0)]));
+        let ask = lanes.ask(Refill::Batch).unwrap();
+        assert_eq!((ask.lane_room, ask.rooms), (32, vec![("a".to_owned(), 0)]));
     }
 
     #[test]
     fn asks_under_way_together_never_exceed_a_lanes_bound_or_the_permits() {
         for (concurrency, lane) in [(512, 64), (10, 10), (7, 3), (1, 1)] {
             let mut lanes = Lanes::new(concurrency, lane);
-            let asks: Vec<_> = std::iter::from_fn(|| lanes.ask()).collect();
+            let asks: Vec<_> = std::iter::from_fn(|| lanes.ask(Refill::Batch)).collect();
             assert!(!asks.is_empty());
             assert!(
                 asks.iter().map(|a| a.lane_room).sum::<usize>() <= lane,
@@ -169,7 +204,7 @@ mod tests {
                 "{concurrency} {lane}: {asks:?}"
             );
             asks.iter().for_each(|ask| lanes.answered(ask));
-            assert!(lanes.ask().is_some());
+            assert!(lanes.ask(Refill::Batch).is_some());
         }
     }
 
@@ -179,7 +214,7 @@ mod tests {
         for lane in 0..12 {
             assert!(fill(&mut lanes, &lane.to_string()) > 0, "lane {lane} has none");
         }
-        assert!(lanes.ask().is_some());
+        assert!(lanes.ask(Refill::Batch).is_some());
     }
 
     #[test]
@@ -189,15 +224,25 @@ mod tests {
         let first = (1..=64).find(|_| {
             lanes.leave("wide");
             lanes.settled();
-            lanes.is_open("wide")
+            lanes.is_open("wide", Refill::Batch)
         });
-        assert_eq!(first, Some(16));
+        assert_eq!(first, Some(32));
         let mut narrow = Lanes::new(512, 1);
         narrow.enter("n");
-        assert!(!narrow.is_open("n"));
+        assert!(!narrow.is_open("n", Refill::Batch));
         narrow.leave("n");
         narrow.settled();
-        assert!(narrow.is_open("n"));
+        assert!(narrow.is_open("n", Refill::Batch));
+    }
+
+    #[test]
+    fn a_lane_whose_calls_take_long_is_refilled_with_any_room() {
+        let mut lanes = Lanes::new(512, 64);
+        fill(&mut lanes, "slow");
+        assert!(!lanes.is_open("slow", Refill::Any));
+        lanes.leave("slow");
+        assert!(!lanes.is_open("slow", Refill::Batch) && lanes.is_open("slow", Refill::Any));
+        assert_eq!(lanes.ask(Refill::Any).unwrap().rooms, [("slow".to_owned(), 1)]);
     }
 
     #[test]
@@ -205,11 +250,47 @@ mod tests {
         let mut lanes = Lanes::new(512, 64);
         fill(&mut lanes, "wide");
         lanes.leave("wide");
-        let ask = lanes.ask().unwrap();
+        let ask = lanes.ask(Refill::Batch).unwrap();
         assert_eq!(ask.rooms, [("wide".to_owned(), 0)]);
         lanes.answered(&ask);
-        (0..15).for_each(|_| lanes.leave("wide"));
-        assert_eq!(lanes.ask().unwrap().rooms, []);
+        (0..31).for_each(|_| lanes.leave("wide"));
+        assert_eq!(lanes.ask(Refill::Batch).unwrap().rooms, []);
+    }
+
+    #[test]
+    fn of_many_lanes_the_fullest_are_named_and_the_others_get_no_more_than_they_may_have() {
+        let mut lanes = Lanes::new(65_536, 8);
+        let enter = |lanes: &mut Lanes, lane: &str, times| (0..times).for_each(|_| lanes.enter(lane));
+        (0..5_000).for_each(|n| enter(&mut lanes, &format!("little {n}"), 1));
+        (0..200).for_each(|n| enter(&mut lanes, &format!("full {n}"), 8));
+        (0..200).for_each(|n| enter(&mut lanes, &format!("half {n}"), 5));
+        let ask = lanes.ask(Refill::Batch).unwrap();
+        assert_eq!(ask.rooms.len(), NAMED);
+        assert_eq!(
+            ask.rooms.iter().filter(|(lane, room)| lane.starts_with("full") && *room == 0).count(),
+            200
+        );
+        assert_eq!(ask.lane_room, 3, "the room of those half full that are not named");
+    }
+
+    #[test]
+    fn lanes_with_nothing_in_flight_go_on_though_more_are_full_than_can_be_named() {
+        let mut lanes = Lanes::new(1_000, 1);
+        (0..300).for_each(|n| lanes.enter(&n.to_string()));
+        let ask = lanes.ask(Refill::Batch).unwrap();
+        assert_eq!((ask.rooms.len(), ask.lane_room), (NAMED, 1));
+    }
+
+    #[test]
+    fn the_last_permits_are_scarce_but_for_a_narrow_notifier() {
+        let mut lanes = Lanes::new(512, 512);
+        (0..496).for_each(|_| lanes.enter("a"));
+        assert!(!lanes.is_scarce());
+        lanes.enter("a");
+        assert!(lanes.is_scarce());
+        let mut narrow = Lanes::new(31, 31);
+        (0..30).for_each(|_| narrow.enter("a"));
+        assert!(!narrow.is_scarce());
     }
 
     #[test]
@@ -217,9 +298,9 @@ mod tests {
         let mut lanes = Lanes::new(1, 1);
         lanes.enter("a");
         lanes.leave("a");
-        assert_eq!((lanes.ask(), lanes.is_open("a")), (None, false));
+        assert_eq!((lanes.ask(Refill::Batch), lanes.is_open("a", Refill::Batch)), (None, false));
         lanes.settled();
-        assert!(lanes.is_open("a"));
-        assert_eq!(lanes.ask().map(|ask| (ask.limit, ask.lane_room)), Some((1, 1)));
+        assert!(lanes.is_open("a", Refill::Batch));
+        assert_eq!(lanes.ask(Refill::Batch).map(|ask| (ask.limit, ask.lane_room)), Some((1, 1)));
     }
 }

@@ -1,19 +1,22 @@
 //! Hand-over: a notifier reserves ready jobs, POSTs each to its callback URL, and settles
 //! what came of it. Any number of notifiers share the work; none knows a due time.
 //!
-//! In the order of one job: `dispatcher` (permit, reserve, spawn), `lanes` (who may
-//! have how much), `delivery` (one attempt), `request` (its headers), `client` (the
-//! one HTTP client), `verdict` (what an answer means), `settler` (the word to the
-//! store).
+//! In the order of one job: `wanted` (which shards to ask) and `standback` (when others
+//! are faster), `dispatcher` (permit, reserve, spawn), `lanes` (who may have how much),
+//! `delivery` (one attempt), `request` (its headers), `client` (the one HTTP client),
+//! `verdict` (what an answer means), `lack` (what this machine cannot do), `settler`
+//! (the word to the store).
 
 mod client;
 mod config;
 mod delivery;
 mod dispatcher;
+mod lack;
 mod lanes;
 mod metrics;
 mod request;
 mod settler;
+mod standback;
 mod verdict;
 mod wanted;
 
@@ -22,7 +25,7 @@ use std::sync::Arc;
 
 use ringback_core::store::{Store, StoreError};
 use ringback_service::dependency::Dependency;
-use ringback_service::{Context, Tasks};
+use ringback_service::{Context, Tasks, random};
 
 pub use crate::config::Config;
 use crate::delivery::Courier;
@@ -37,46 +40,46 @@ use crate::wanted::Wanted;
 /// # Errors
 /// When the store is unfit, the HTTP client cannot be made, or a task died.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
-    let store = Store::open(config.store)?;
-    let metrics = Metrics::new(&context.meter);
+    let store = Store::open(config.store.clone())?;
     let mut tasks = Tasks::new();
+    start(config, &store, &context, &mut tasks)?;
     let dependency = Dependency {
         name: "store",
-        prepare: {
-            let store = store.clone();
-            move || store.clone().prepared()
-        },
-        check: {
-            let store = store.clone();
-            move || store.clone().answers()
-        },
+        subject: store,
+        prepare: Store::prepared,
+        check: Store::answers,
         is_transient: StoreError::is_transient,
     };
-    tasks.spawn("store", dependency.watch(context.health.clone(), context.shutdown.clone()));
+    tasks.spawn("store", dependency.watch(context.health, context.shutdown.clone()));
+    tasks.join_all(&context.shutdown).await
+}
 
+/// Starts the role on a store that somebody else watches.
+///
+/// # Errors
+/// When the HTTP client cannot be made.
+pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks) -> anyhow::Result<()> {
+    let Context { shutdown, meter, .. } = context;
+    let metrics = Metrics::new(meter);
     let wanted = Arc::new(Wanted::new(store.shards()));
-    tasks.spawn("wakes", Arc::clone(&wanted).listen(store.wakes(), context.shutdown.clone()));
+    let wakes = store.wakes(random::generator());
+    tasks.spawn("notifier's wakes", Arc::clone(&wanted).listen(wakes, shutdown.clone()));
     let courier = Courier {
         client: client::build(config.lane_concurrency)?,
         store: store.clone(),
-        settler: Settler::start(&store, &metrics, &context.shutdown),
+        settler: Settler::start(store, &metrics, shutdown, tasks),
         retry: config.retry,
         margin: config.lease_margin,
+        patience: config.store.patience,
         metrics: metrics.clone(),
-        shutdown: context.shutdown.clone(),
+        shutdown: shutdown.clone(),
     };
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
-    let dispatcher = Dispatcher::new(
-        store,
-        wanted,
-        lanes,
-        courier,
-        config.lease_margin,
-        metrics,
-        context.shutdown.clone(),
-    );
+    let margin = config.lease_margin;
+    let store = store.clone();
+    let dispatcher = Dispatcher::new(store, wanted, lanes, courier, margin, metrics, shutdown.clone());
     tasks.spawn("dispatcher", dispatcher.run());
-    tasks.join_all(&context.shutdown).await
+    Ok(())
 }
 
 /// An error with its causes, for a log line.

@@ -7,9 +7,8 @@ use std::time::Duration;
 use ringback_core::outcome::Outcome;
 use ringback_core::store::{Lateness, Lease, MAX_BATCH, Settled, Shard, Store, Unsettled};
 use ringback_service::backoff::Backoff;
-use ringback_service::{Gather, GatherOptions, Shutdown, Turns, random};
+use ringback_service::{Gather, GatherOptions, Shutdown, Tasks, Turns, random};
 use tokio::time::{Instant, sleep};
-use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use crate::metrics::Metrics;
@@ -37,10 +36,9 @@ pub(crate) struct Settler {
 }
 
 impl Settler {
-    pub(crate) fn start(store: &Store, metrics: &Metrics, shutdown: &Shutdown) -> Self {
-        let tasks = TaskTracker::new();
+    pub(crate) fn start(store: &Store, metrics: &Metrics, shutdown: &Shutdown, tasks: &mut Tasks) -> Self {
         let turns = Turns::new(1, TURN);
-        let start = |shard| {
+        let start = |shard: Shard| {
             let options = GatherOptions {
                 limit: MAX_BATCH,
                 max_weight: usize::MAX,
@@ -50,8 +48,10 @@ impl Settler {
                 capacity: MAX_BATCH,
             };
             let (store, metrics, shutdown) = (store.clone(), metrics.clone(), shutdown.clone());
+            let name = format!("settles of shard {}", shard.number());
+            let stopping = shutdown.clone();
             let run = move |items| settle(store.clone(), metrics.clone(), shutdown.clone(), shard, items);
-            (shard, Gather::start(&tasks, options, run))
+            (shard, Gather::start(tasks, name, &stopping, options, run))
         };
         Self { shards: store.shards().map(start).collect(), metrics: metrics.clone() }
     }

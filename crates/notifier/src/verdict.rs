@@ -34,7 +34,7 @@ pub(crate) fn verdict(answer: &Result<Answer, CallError>, now: Timestamp) -> Ver
         Err(CallError::Timeout | CallError::Connect | CallError::Body | CallError::Broken) => {
             Verdict::Failed { retry_after: None }
         }
-        Err(CallError::Local) => Verdict::Release(BREATHER),
+        Err(CallError::Ports | CallError::Local) => Verdict::Release(BREATHER),
     }
 }
 
@@ -83,7 +83,9 @@ mod tests {
         for error in [CallError::Timeout, CallError::Connect, CallError::Body, CallError::Broken] {
             assert_eq!(verdict(&Err(error), NOW), failed(None), "{error:?}");
         }
-        assert_eq!(verdict(&Err(CallError::Local), NOW), Verdict::Release(BREATHER));
+        for error in [CallError::Ports, CallError::Local] {
+            assert_eq!(verdict(&Err(error), NOW), Verdict::Release(BREATHER), "{error:?}");
+        }
     }
 
     #[test]

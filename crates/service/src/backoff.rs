@@ -5,37 +5,45 @@ use std::time::Duration;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-/// The first wait, before jitter.
+/// The first wait after a server was lost, before jitter.
 pub const FIRST: Duration = Duration::from_millis(50);
 /// No wait is longer.
 pub const LONGEST: Duration = Duration::from_secs(1);
 
-/// Waits that double from [`FIRST`] to [`LONGEST`], each drawn from the upper half of its step, so
+/// Waits that double from a first to a longest one, each drawn from the upper half of its step, so
 /// that many processes that lost the same server do not come back together.
 #[derive(Debug)]
 pub struct Backoff {
+    first: Duration,
+    longest: Duration,
     step: Duration,
     rng: StdRng,
 }
 
 impl Backoff {
-    /// Begins at the first step; `rng` spreads the waits.
+    /// From [`FIRST`] to [`LONGEST`]; `rng` spreads the waits.
     #[must_use]
     pub fn new(rng: StdRng) -> Self {
-        Self { step: FIRST, rng }
+        Self::between(FIRST, LONGEST, rng)
+    }
+
+    /// From `first` to `longest`.
+    #[must_use]
+    pub fn between(first: Duration, longest: Duration, rng: StdRng) -> Self {
+        Self { first, longest, step: first, rng }
     }
 
     /// How long to wait before the next attempt.
     #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
     pub fn next(&mut self) -> Duration {
         let step = self.step;
-        self.step = (step * 2).min(LONGEST);
+        self.step = (step * 2).min(self.longest);
         step.mul_f64(self.rng.random_range(0.5..=1.0))
     }
 
     /// Back to the first step: an attempt succeeded.
     pub fn reset(&mut self) {
-        self.step = FIRST;
+        self.step = self.first;
     }
 }
 

@@ -14,10 +14,12 @@ use crate::{Health, Shutdown, random};
 /// How often a dependency that is there is looked at.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// One dependency.
-pub struct Dependency<P, C, E> {
+/// One dependency, named by how to get at it.
+pub struct Dependency<S, P, C, E> {
     /// Its name on `/readyz` and in the log.
     pub name: &'static str,
+    /// What is asked, by a clone each time.
+    pub subject: S,
     /// Reaches for it; says what was found.
     pub prepare: P,
     /// Looks whether it still answers.
@@ -26,12 +28,13 @@ pub struct Dependency<P, C, E> {
     pub is_transient: fn(&E) -> bool,
 }
 
-impl<P, C, E, PF, CF> Dependency<P, C, E>
+impl<S, P, C, E, PF, CF> Dependency<S, P, C, E>
 where
+    S: Clone,
     E: Error + Send + Sync + 'static,
-    P: Fn() -> PF,
+    P: Fn(S) -> PF,
     PF: Future<Output = Result<String, E>>,
-    C: Fn() -> CF,
+    C: Fn(S) -> CF,
     CF: Future<Output = Result<(), E>>,
 {
     /// Watches it until the shutdown. After it was away it is prepared again.
@@ -43,7 +46,7 @@ where
         let mut away = false;
         health.set(self.name, false, "not reached yet");
         while !shutdown.is_stopping() {
-            let wait = match (self.prepare)().await {
+            let wait = match (self.prepare)(self.subject.clone()).await {
                 Ok(found) => {
                     info!(dependency = self.name, %found, "{} is there", self.name);
                     health.set(self.name, true, found);
@@ -73,7 +76,7 @@ where
                 () = sleep(EVERY) => {}
                 () = shutdown.stopping() => return,
             }
-            if let Err(error) = (self.check)().await {
+            if let Err(error) = (self.check)(self.subject.clone()).await {
                 self.away(&error, &mut false, health);
                 return;
             }

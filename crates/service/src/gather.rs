@@ -1,7 +1,8 @@
 //! Natural batching: while one call is under way the items that arrive gather for the next.
 //!
 //! There is no timer. On an idle line an item goes at once and alone; the busier the line, the
-//! larger the batches. What a call does with its items is the caller's affair.
+//! larger the batches. What a call does with its items is the caller's affair. A line is one of
+//! the process's [`Tasks`]: a call that dies takes the process with it.
 
 use std::fmt;
 use std::future::Future;
@@ -9,8 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::time::timeout;
-use tokio_util::task::TaskTracker;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use crate::shutdown::Shutdown;
+use crate::tasks::Tasks;
+
+/// How long calls that obey the end of the grace by themselves have to answer.
+const LAST_CALLS: Duration = Duration::from_millis(500);
 
 /// The bounds of one line.
 #[derive(Debug)]
@@ -21,7 +28,7 @@ pub struct GatherOptions<T> {
     pub max_weight: usize,
     /// What an item weighs, for instance its bytes.
     pub weight: fn(&T) -> usize,
-    /// At most so many calls at once.
+    /// At most so many calls at once, and at least one.
     pub in_flight: usize,
     /// Turns shared with other lines, so that their calls are fewer and larger.
     pub turns: Option<Turns>,
@@ -54,13 +61,18 @@ impl Turns {
 #[error("the call that carried this item ended without an answer")]
 pub struct Closed;
 
+/// A call of the line panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("a gathered call died")]
+struct CallDied(#[from] JoinError);
+
 struct Waiting<T, R> {
     item: T,
     reply: oneshot::Sender<R>,
 }
 
-/// A handle to one line; the line's worker ends when the last handle is dropped and everything
-/// submitted has been answered.
+/// A handle to one line; the line ends when the last handle is dropped and everything submitted
+/// has been answered, and at the end of the grace in any case.
 pub struct Gather<T, R> {
     line: mpsc::Sender<Waiting<T, R>>,
 }
@@ -78,28 +90,37 @@ impl<T, R> fmt::Debug for Gather<T, R> {
 }
 
 impl<T: Send + 'static, R: Send + 'static> Gather<T, R> {
-    /// Starts the worker and its calls on `tasks`. `run` answers a batch with one result per item,
-    /// in the order of the items. When it panics its submitters get [`Closed`]; the line goes on.
-    pub fn start<Run, Fut>(tasks: &TaskTracker, options: GatherOptions<T>, run: Run) -> Self
+    /// Starts the line as a task of that name. `run` answers a batch with one result per item, in
+    /// the order of the items. When it panics its submitters get [`Closed`] and the task fails.
+    pub fn start<Run, Fut>(
+        tasks: &mut Tasks,
+        name: impl Into<String>,
+        shutdown: &Shutdown,
+        options: GatherOptions<T>,
+        run: Run,
+    ) -> Self
     where
         Run: Fn(Vec<T>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<R>> + Send + 'static,
     {
         let (line, waiting) = mpsc::channel(options.capacity);
-        let worker = Worker {
-            waiting,
-            too_heavy: None,
-            calls: Arc::new(Semaphore::new(options.in_flight)),
-            options,
-            tasks: tasks.clone(),
-            run: Arc::new(run),
+        let worker = Worker { waiting, too_heavy: None, calls: JoinSet::new(), options, run: Arc::new(run) };
+        let shutdown = shutdown.clone();
+        let cut = async move {
+            shutdown.expired().await;
+            sleep(LAST_CALLS).await;
         };
-        tasks.spawn(worker.run());
+        tasks.spawn(name, async move {
+            tokio::select! {
+                ended = worker.run() => ended,
+                () = cut => Ok(()),
+            }
+        });
         Self { line }
     }
 
     /// Hands in one item and waits for its result. Once the item has found room in the line it
-    /// runs even when this future is dropped.
+    /// runs even when this future is dropped, unless the grace of a shutdown ends before.
     ///
     /// # Errors
     /// [`Closed`] when the call that carried the item died.
@@ -115,8 +136,7 @@ struct Worker<T, R, Run> {
     /// Taken from the line, but left for the next call by its weight.
     too_heavy: Option<Waiting<T, R>>,
     options: GatherOptions<T>,
-    calls: Arc<Semaphore>,
-    tasks: TaskTracker,
+    calls: JoinSet<()>,
     run: Arc<Run>,
 }
 
@@ -127,27 +147,37 @@ where
     Run: Fn(Vec<T>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Vec<R>> + Send + 'static,
 {
-    async fn run(mut self) {
-        while let Some(first) = self.first().await {
+    async fn run(mut self) -> Result<(), CallDied> {
+        while let Some(first) = self.first().await? {
+            // Lets submitters that are ready to run reach the line: a moment shared costs no timer.
+            tokio::task::yield_now().await;
             // Items gather in the line while all calls are taken, or the turn has not come.
-            let Ok(permit) = Arc::clone(&self.calls).acquire_owned().await else { return };
+            while self.calls.len() >= self.options.in_flight {
+                self.calls.join_next().await.transpose()?;
+            }
             let turn = match &self.options.turns {
                 Some(turns) => turns.take().await,
                 None => None,
             };
             let batch = self.fill(first);
-            self.call(batch, (permit, turn));
+            self.call(batch, turn);
         }
+        while self.calls.join_next().await.transpose()?.is_some() {}
+        Ok(())
     }
 
-    async fn first(&mut self) -> Option<Waiting<T, R>> {
+    /// The next item, or none when there will be no more; sees calls end meanwhile.
+    async fn first(&mut self) -> Result<Option<Waiting<T, R>>, CallDied> {
         if let Some(waiting) = self.too_heavy.take() {
-            return Some(waiting);
+            return Ok(Some(waiting));
         }
-        let first = self.waiting.recv().await?;
-        // Lets submitters that are ready to run reach the line: a moment shared costs no timer.
-        tokio::task::yield_now().await;
-        Some(first)
+        loop {
+            tokio::select! {
+                biased;
+                Some(ended) = self.calls.join_next() => ended?,
+                first = self.waiting.recv() => return Ok(first),
+            }
+        }
     }
 
     fn fill(&mut self, first: Waiting<T, R>) -> Vec<Waiting<T, R>> {
@@ -166,13 +196,13 @@ where
         batch
     }
 
-    fn call(&self, batch: Vec<Waiting<T, R>>, permits: impl Send + 'static) {
+    fn call(&mut self, batch: Vec<Waiting<T, R>>, turn: Option<OwnedSemaphorePermit>) {
         let run = Arc::clone(&self.run);
-        self.tasks.spawn(async move {
+        self.calls.spawn(async move {
             let (items, replies): (Vec<T>, Vec<_>) =
                 batch.into_iter().map(|waiting| (waiting.item, waiting.reply)).unzip();
             let results = run(items).await;
-            drop(permits);
+            drop(turn);
             if results.len() != replies.len() {
                 tracing::error!(
                     expected = replies.len(),
@@ -201,11 +231,15 @@ mod tests {
 
     type Batches = Arc<Mutex<Vec<Vec<u32>>>>;
 
+    fn shutdown() -> Shutdown {
+        Shutdown::new(Duration::from_secs(30))
+    }
+
     /// A line whose calls take a second and answer each item times ten; and the batches it ran.
-    fn line(options: GatherOptions<u32>) -> (Gather<u32, u32>, TaskTracker, Batches) {
-        let (tasks, batches) = (TaskTracker::new(), Batches::default());
+    fn line(options: GatherOptions<u32>) -> (Gather<u32, u32>, Tasks, Batches) {
+        let (mut tasks, batches) = (Tasks::new(), Batches::default());
         let seen = Arc::clone(&batches);
-        let gather = Gather::start(&tasks, options, move |items: Vec<u32>| {
+        let gather = Gather::start(&mut tasks, "line", &shutdown(), options, move |items: Vec<u32>| {
             seen.lock().unwrap().push(items.clone());
             async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -266,36 +300,63 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_closes_its_own_items_and_the_line_goes_on() {
-        let (gather, _tasks, _) = line(OPTIONS);
+    async fn a_panic_closes_its_own_items_and_ends_the_line_with_an_error() {
+        let (gather, mut tasks, _) = line(OPTIONS);
         assert_eq!(submit_all(&gather, [1, 13]).await, [Err(Closed), Err(Closed)]);
-        assert_eq!(gather.submit(2).await, Ok(20));
+        let error = tasks.join_all(&shutdown()).await.unwrap_err();
+        assert_eq!(format!("{error:#}").split(": ").next(), Some("the task line failed"), "{error:#}");
+        assert_eq!(gather.submit(2).await, Err(Closed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_among_several_calls_is_seen_while_the_line_is_full() {
+        let (gather, mut tasks, _) = line(GatherOptions { limit: 1, in_flight: 2, ..OPTIONS });
+        let running = shutdown();
+        let (results, ended) = tokio::join!(submit_all(&gather, [1, 13, 2, 3]), tasks.join_all(&running));
+        assert_eq!(results[..2], [Ok(10), Err(Closed)]);
+        assert!(ended.is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_wrong_number_of_results_answers_nobody() {
-        let tasks = TaskTracker::new();
-        let gather = Gather::start(&tasks, OPTIONS, async |_items: Vec<u32>| vec![0, 0]);
+        let mut tasks = Tasks::new();
+        let wrong = async |_items: Vec<u32>| vec![0, 0];
+        let gather = Gather::start(&mut tasks, "line", &shutdown(), OPTIONS, wrong);
         assert_eq!(gather.submit(1).await, Err(Closed));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_item_runs_though_its_submitter_went_away() {
-        let (gather, tasks, batches) = line(OPTIONS);
-        let left = tokio::time::timeout(Duration::from_millis(1), gather.submit(5)).await;
+        let (gather, mut tasks, batches) = line(OPTIONS);
+        let left = timeout(Duration::from_millis(1), gather.submit(5)).await;
         assert!(left.is_err());
         drop(gather);
-        tasks.close();
-        tasks.wait().await;
+        let stopping = shutdown();
+        stopping.begin();
+        tasks.join_all(&stopping).await.unwrap();
         assert_eq!(*batches.lock().unwrap(), [vec![5]]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_worker_ends_when_all_handles_are_dropped() {
-        let (gather, tasks, _) = line(OPTIONS);
+    async fn the_line_ends_when_all_handles_are_dropped_and_not_before() {
+        let (gather, mut tasks, _) = line(OPTIONS);
+        let stopping = shutdown();
+        stopping.begin();
+        let early = timeout(Duration::from_secs(20), tasks.join_all(&stopping)).await;
+        assert!(early.is_err(), "it waits for more");
         drop((gather.clone(), gather));
-        tasks.close();
-        tasks.wait().await;
+        timeout(Duration::from_secs(1), tasks.join_all(&stopping)).await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_the_end_of_the_grace_the_line_ends_whatever_is_under_way() {
+        let (mut tasks, stopping) = (Tasks::new(), shutdown());
+        let never = async |_items: Vec<u32>| std::future::pending::<Vec<u32>>().await;
+        let gather = Gather::start(&mut tasks, "line", &stopping, OPTIONS, never);
+        let begin = async { stopping.begin() };
+        let (result, ended, ()) = tokio::join!(gather.submit(1), tasks.join_all(&stopping), begin);
+        assert_eq!(result, Err(Closed));
+        ended.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,12 +2,14 @@
 //!
 //! A binary describes itself as a [`Service`] and hands over its work; nothing in here knows what
 //! that work is. In reading order: [`config`], [`settings`], [`shutdown`], [`tasks`], [`admin`],
-//! [`telemetry`], [`trace`], [`gather`], [`backoff`], [`dependency`], [`random`].
+//! [`telemetry`], [`trace`], [`gather`], [`backoff`], [`dependency`],
+//! [`files`], [`random`].
 
 pub mod admin;
 pub mod backoff;
 pub mod config;
 pub mod dependency;
+pub mod files;
 mod flags;
 pub mod gather;
 mod process;

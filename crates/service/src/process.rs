@@ -14,6 +14,7 @@ use tokio::runtime;
 
 use crate::Context;
 use crate::admin::{self, Health};
+use crate::files;
 use crate::settings::Own;
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Telemetry};
@@ -77,6 +78,7 @@ impl Process {
                 "{variable} is set but no Ringback process reads it: did you mean another? See --help"
             );
         }
+        files::raise();
         let shutdown = Shutdown::new(self.own.drain);
         let health = Health::new(&shutdown);
         let context =

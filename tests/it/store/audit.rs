@@ -26,26 +26,23 @@ struct Record {
 
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
 const EXTERNAL: u8 = 2;
-const HEAD: usize = 15;
+const HEAD: usize = 26;
 
 impl Record {
-    fn parse(raw: &[u8]) -> Self {
-        let number =
-            |at: usize, bytes: usize| raw[at..at + bytes].iter().fold(0, |n, b| n << 8 | u64::from(*b));
-        let size = |at: usize, bytes: usize| usize::try_from(number(at, bytes)).expect("a size");
+    /// From what was submitted, and the head where it has an entry of its own.
+    fn parse(raw: &[u8], head: &[u8]) -> Self {
+        let number = |raw: &[u8], at: usize, bytes: usize| {
+            raw[at..at + bytes].iter().fold(0, |n, b| n << 8 | u64::from(*b))
+        };
+        let size = |at: usize, bytes: usize| usize::try_from(number(raw, at, bytes)).expect("a size");
         let text = |at: usize, bytes: usize| String::from_utf8(raw[at..at + bytes].to_vec()).expect("a name");
-        let run = size(14, 1);
-        let tail = HEAD + run;
-        let (topic, id, origin) = (size(tail + 12, 1), size(tail + 13, 1), size(tail + 14, 2));
-        let names = tail + 16;
-        let name = text(names, topic);
         Self {
-            state: raw[0],
-            flags: raw[1],
-            due: number(2, 6),
-            deadline: if run > 0 { number(HEAD + 25, 6) } else { 0 },
-            lane: format!("{name} {}", text(names + topic + id, origin)),
-            topic: name,
+            state: head[0],
+            flags: head[1],
+            due: number(head, 6, 6),
+            deadline: if head.len() > HEAD { number(head, HEAD + 25, 6) } else { 0 },
+            topic: text(HEAD + 4, size(HEAD, 1)),
+            lane: text(HEAD + 4, size(HEAD + 2, 2)),
         }
     }
 }
@@ -59,12 +56,18 @@ pub(super) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
         let end = key.iter().position(|b| *b == b'}').expect("every key has a tag") + 1;
         let (base, name) = (String::from_utf8_lossy(&key[..end]).into_owned(), &key[end..]);
         if name == b":pool" {
-            let bucket: Vec<(Vec<u8>, Vec<u8>)> = ask(redis, cmd("HGETALL").arg(&key)).await;
-            let records = bucket.into_iter().map(|(locator, raw)| (locator, Record::parse(&raw)));
-            pools.entry(base).or_default().extend(records);
+            let pool: Vec<(Vec<u8>, Vec<u8>)> = ask(redis, cmd("HGETALL").arg(&key)).await;
+            let mut heads: BTreeMap<Vec<u8>, Vec<u8>> =
+                ask(redis, cmd("HGETALL").arg(format!("{base}:heads"))).await;
+            let records = pool.into_iter().map(|(locator, raw)| {
+                let head = heads.remove(&locator).unwrap_or_else(|| raw[..HEAD].to_vec());
+                (locator, Record::parse(&raw, &head))
+            });
+            pools.entry(base.clone()).or_default().extend(records);
+            assert!(heads.is_empty(), "{base} has heads without their records: {heads:?}");
         } else if let Some(locator) = name.strip_prefix(b":body:") {
             assert!(bodies.insert((base, locator.to_vec())));
-        } else if name == b":counters" {
+        } else if name == b":shard" {
             bases.insert(base);
         }
     }
@@ -86,8 +89,9 @@ pub(super) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
 }
 
 async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, records: &[(Vec<u8>, Record)]) {
-    let counters: BTreeMap<String, i64> = ask(redis, cmd("HGETALL").arg(format!("{base}:counters"))).await;
-    let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
+    let shard: BTreeMap<String, String> = ask(redis, cmd("HGETALL").arg(format!("{base}:shard"))).await;
+    let counters: BTreeMap<_, i64> = shard.iter().filter_map(|(k, n)| Some((k, n.parse().ok()?))).collect();
+    let counter = |name: &str| counters.get(&name.to_owned()).copied().unwrap_or(0);
     assert!(counters.values().all(|n| *n >= 0), "{base} has counts below nothing: {counters:?}");
     let sum: i64 = STATES.iter().map(|state| counter(state)).sum::<i64>() + counter("purged");
     assert_eq!(counter("accepted"), sum, "the ledger of {base} does not add up: {counters:?}");

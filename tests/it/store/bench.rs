@@ -281,7 +281,7 @@ impl Bench {
 
     /// Wake-ups from here on.
     pub(super) async fn wakes(&self) -> Wakes {
-        let mut wakes = self.store.wakes();
+        let mut wakes = self.store.wakes(ringback_service::random::generator());
         assert_eq!(next(&mut wakes).await, Wake::Subscribed);
         wakes
     }

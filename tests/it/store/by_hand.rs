@@ -5,7 +5,7 @@ use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Renewed, Settled, Store, StoreError};
+use ringback_core::store::{Lateness, Renewed, Settled, Store, StoreError};
 use ringback_testkit::RedisServer;
 
 use super::bench::{Bench, Server, now};
@@ -28,11 +28,11 @@ async fn run(redis: &mut MultiplexedConnection, words: &[&[u8]]) {
     command.exec_async(redis).await.expect("redis answers");
 }
 
-/// A key of the bench's shard, the only one that has a lock.
+/// A key of the bench's shard, the only one that anything was written to.
 async fn key(redis: &mut MultiplexedConnection, name: &str) -> String {
-    let locks: Vec<String> = cmd("KEYS").arg("*:lock").query_async(redis).await.expect("KEYS");
-    assert_eq!(locks.len(), 1, "{locks:?}");
-    locks[0].replace(":lock", &format!(":{name}"))
+    let shards: Vec<String> = cmd("KEYS").arg("*:shard").query_async(redis).await.expect("KEYS");
+    assert_eq!(shards.len(), 1, "{shards:?}");
+    shards[0].replace(":shard", &format!(":{name}"))
 }
 
 #[tokio::test]
@@ -84,8 +84,26 @@ async fn an_entry_of_an_earlier_due_time_does_not_make_a_job_early() {
     run(&mut redis, &[b"ZADD", bucket.as_bytes(), b"1", &job.key.locator().0]).await;
     run(&mut redis, &[b"ZADD", turns.as_bytes(), b"1", b"store"]).await;
     let pass = bench.promote(10).await;
-    assert_eq!((pass.moved, pass.other), (0, 1));
+    assert_eq!((pass.moved, pass.other, pass.next_due.is_some()), (0, 1, true));
     assert_eq!(bench.get(&job.key).await, job);
+    // The entry was put right.
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn an_entry_of_a_job_that_is_not_delayed_promotes_nothing() {
+    let (bench, mut redis) = bench().await;
+    let (bucket, turns) = (key(&mut redis, "bucket:store").await, key(&mut redis, "turns").await);
+    for state in [State::Reserved, State::Dead, State::Done, State::Ready] {
+        let job = bench.job_in(state, bench.job(state.name())).await;
+        run(&mut redis, &[b"ZADD", bucket.as_bytes(), b"1", &job.key.locator().0]).await;
+        run(&mut redis, &[b"ZADD", turns.as_bytes(), b"1", b"store"]).await;
+        let pass = bench.promote(10).await;
+        assert_eq!((pass.moved, pass.other, pass.next_due), (0, 1, None), "{state}");
+        assert_eq!(bench.get(&job.key).await, job);
+    }
+    assert_eq!(bench.take(10).await.len(), 1);
+    bench.audit().await;
 }
 
 #[tokio::test]
@@ -120,13 +138,39 @@ async fn a_job_twice_in_its_queue_is_reserved_once() {
 }
 
 #[tokio::test]
+async fn an_entry_of_another_due_time_gives_its_job_no_earlier_turn() {
+    let (bench, mut redis) = bench().await;
+    let queue = key(&mut redis, "ready:store http://receiver.example").await;
+    let first = bench.accept(bench.job("a")).await;
+    let second = bench.accept(bench.job("b")).await;
+    let entry = [&second.key.locator().0, &[0, 0, 0, 0, 0, 1][..]].concat();
+    run(&mut redis, &[b"LPUSH", queue.as_bytes(), &entry]).await;
+    bench.take_one(&first.key).await;
+    bench.take_one(&second.key).await;
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn an_entry_of_an_earlier_deadline_takes_no_lease_away() {
+    let (bench, mut redis) = bench().await;
+    let lease = bench.reserved(bench.job("a").timeout(LONG)).await;
+    let leases = key(&mut redis, "leases").await;
+    run(&mut redis, &[b"ZADD", leases.as_bytes(), b"1", &lease.key.locator().0]).await;
+    let pass = bench.recover(10).await;
+    assert_eq!((pass.moved, pass.other, pass.next_lease.is_some()), (0, 0, true));
+    // The entry was put right.
+    bench.audit().await;
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+}
+
+#[tokio::test]
 async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
     let (bench, mut redis) = bench().await;
-    let counters = key(&mut redis, "counters").await;
+    let shard = key(&mut redis, "shard").await;
     let far = FAR.to_string();
-    run(&mut redis, &[b"HSET", counters.as_bytes(), b"lease", far.as_bytes()]).await;
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
     let mut before = bench.lapsed(bench.job("a")).await;
-    run(&mut redis, &[b"HSET", counters.as_bytes(), b"lease", far.as_bytes()]).await;
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
     let after = bench.take_one(&before.key).await;
     let job = bench.get(&after.key).await;
 
@@ -141,15 +185,55 @@ async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
 async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
     let (bench, mut redis) = bench().await;
     let stale = bench.lapsed(bench.job("a")).await;
-    let (counters, lock) = (key(&mut redis, "counters").await, key(&mut redis, "lock").await);
-    run(&mut redis, &[b"HDEL", counters.as_bytes(), b"lease"]).await;
+    let shard = key(&mut redis, "shard").await;
+    run(&mut redis, &[b"HDEL", shard.as_bytes(), b"lease"]).await;
     let current = bench.take_one(&stale.key).await;
     assert_eq!(bench.settle(stale, retry(ms(0))).await, Settled::Stale);
     assert_eq!(bench.settle(current, Outcome::Complete).await, Settled::Applied);
 
-    run(&mut redis, &[b"DEL", lock.as_bytes()]).await;
+    run(&mut redis, &[b"HDEL", shard.as_bytes(), b"epoch", b"carrier"]).await;
     let epoch = bench.store().claim(bench.shard(), "another").await.expect("claim");
     assert_ne!(epoch, *bench.epoch());
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn leases_still_grow_while_the_clock_is_behind_the_last_number() {
+    let (bench, mut redis) = bench().await;
+    let shard = key(&mut redis, "shard").await;
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", FAR.to_string().as_bytes()]).await;
+    for (name, number) in [("a", FAR + 1), ("b", FAR + 2)] {
+        bench.reserved(bench.job(name)).await;
+        let last: u64 = cmd("HGET").arg(&shard).arg("lease").query_async(&mut redis).await.expect("HGET");
+        assert_eq!(last, number);
+    }
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn lateness_is_kept_for_some_minutes() {
+    let (bench, mut redis) = bench().await;
+    let mut lateness = Lateness::default();
+    lateness.record(ms(3));
+    let lease = bench.reserved(bench.job("a")).await;
+    let items = vec![(lease, Outcome::Complete)];
+    bench.store().settle(bench.shard(), items, &lateness).await.expect("settle");
+    let kept: Vec<String> = cmd("KEYS").arg("*:late:*").query_async(&mut redis).await.expect("KEYS");
+    let left: i64 = cmd("PTTL").arg(&kept[0]).query_async(&mut redis).await.expect("PTTL");
+    assert!((300_000..=420_000).contains(&left), "{left} ms");
+}
+
+#[tokio::test]
+async fn a_job_that_ends_while_delayed_leaves_no_due_time_behind() {
+    let (bench, mut redis) = bench().await;
+    bench.job_in(State::Cancelled, bench.job("a")).await;
+    let late = bench.lapsed(bench.job("b")).await;
+    let current = bench.take_one(&late.key).await;
+    bench.settle(current, retry(LONG)).await;
+    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
+    let bucket = key(&mut redis, "bucket:store").await;
+    let left: bool = cmd("EXISTS").arg(&bucket).query_async(&mut redis).await.expect("EXISTS");
+    assert!(!left);
     bench.audit().await;
 }
 
@@ -163,10 +247,10 @@ async fn ended_jobs_forgotten_for_lack_of_room_are_counted() {
         assert_eq!(bench.stats().await.forgotten_early, 0);
         bench.job_in(State::Done, bench.job(name)).await;
         // What has ended before now ended two minutes ago.
-        let counters: Vec<String> =
-            cmd("KEYS").arg(format!("{prefix}:*counters")).query_async(&mut redis).await.expect("KEYS");
+        let shards: Vec<String> =
+            cmd("KEYS").arg(format!("{prefix}:*:shard")).query_async(&mut redis).await.expect("KEYS");
         let earlier = now().as_millis().saturating_sub(120_000).to_string();
-        run(&mut redis, &[b"HSET", counters[0].as_bytes(), b"segment_at", earlier.as_bytes()]).await;
+        run(&mut redis, &[b"HSET", shards[0].as_bytes(), b"segment_at", earlier.as_bytes()]).await;
     }
     assert_eq!(bench.stats().await.forgotten_early, 1);
     let mut states = Vec::new();
@@ -174,6 +258,40 @@ async fn ended_jobs_forgotten_for_lack_of_room_are_counted() {
         states.push(bench.state(&bench.job(name).key).await);
     }
     assert_eq!(states, [None, Some(State::Done), Some(State::Done), Some(State::Done)]);
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn ended_jobs_forgotten_after_their_time_are_not_counted() {
+    let (bench, mut redis) = bench().await;
+    let bench = bench.with(|options| options.keep_done_mib = 0).await;
+    let shard = format!("{}:*:shard", bench.options().prefix);
+    for name in ["a", "b", "c", "d", "e"] {
+        bench.job_in(State::Done, bench.job(name)).await;
+        let shards: Vec<String> = cmd("KEYS").arg(&shard).query_async(&mut redis).await.expect("KEYS");
+        let earlier = (now().as_millis() - 2 * 3_600_000).to_string();
+        run(&mut redis, &[b"HSET", shards[0].as_bytes(), b"segment_at", earlier.as_bytes()]).await;
+    }
+    assert_eq!(bench.state(&bench.job("a").key).await, None);
+    assert_eq!(bench.stats().await.forgotten_early, 0);
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn of_very_many_topics_the_latest_are_counted() {
+    let (bench, mut redis) = bench().await;
+    let topics = key(&mut redis, "topics").await;
+    let mut many = cmd("ZADD");
+    many.arg(&topics);
+    (0..10_000).for_each(|n| {
+        many.arg(1).arg(format!("topic-{n:05}"));
+    });
+    many.exec_async(&mut redis).await.expect("redis answers");
+    bench.accept(bench.job("a")).await;
+    bench.accept(bench.job("b")).await;
+    let counted = bench.stats().await.topics;
+    assert_eq!(counted.len(), 10_000);
+    assert!(counted.contains("store") && !counted.contains("topic-00000"));
     bench.audit().await;
 }
 

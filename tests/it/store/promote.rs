@@ -22,7 +22,7 @@ pub(super) async fn what_is_due_is_promoted_and_nothing_of_it_early(bench: &Benc
         jobs.push(bench.accept(bench.job(&format!("job-{n}")).after(ms(10 * n + 5))).await);
     }
     eventually(SOON, "all are promoted", async || {
-        bench.promote(100).await;
+        assert_eq!(bench.promote(100).await.other, 0, "what is not due yet is not stale");
         let mut waiting = 0;
         for job in &jobs {
             match bench.state(&job.key).await {

@@ -62,6 +62,22 @@ pub(super) async fn a_reserve_takes_no_more_than_its_limit_and_tells_of_the_rest
     }
 }
 
+pub(super) async fn large_bodies_are_spread_over_several_reserves(bench: &Bench) {
+    const SIZE: usize = 200_000;
+    for n in 0..12 {
+        bench.accept(bench.job(&format!("job-{n}")).body(vec![b'x'; SIZE])).await;
+    }
+    let mut taken = 0;
+    while taken < 12 {
+        let reserved = bench.reserve(&bench.ask(12)).await;
+        let count = reserved.leases.len();
+        assert!((1..=8).contains(&count), "{count} in one answer");
+        assert!(reserved.leases.iter().all(|lease| lease.delivery.body.bytes.len() == SIZE));
+        taken += count;
+        assert_eq!(reserved.more, taken < 12);
+    }
+}
+
 pub(super) async fn a_reserve_of_nothing_is_empty(bench: &Bench) {
     bench.accept(bench.job("a").after(LONG)).await;
     let reserved = bench.reserve(&bench.ask(10)).await;

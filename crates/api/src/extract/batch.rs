@@ -1,6 +1,7 @@
 //! The body of a batch: a JSON array or NDJSON, taken apart into the bytes of its items.
 
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, Request};
@@ -10,12 +11,14 @@ use ringback_core::wire::Problem;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
+use tokio::task::spawn_blocking;
 
-use super::{media_type, read};
+use super::body::{Upload, read};
+use super::media_type;
+use crate::deadline::Deadline;
 use crate::error::ApiError;
+use crate::room::Share;
 use crate::state::Api;
-use crate::submit::ANSWER_WITHIN;
 
 /// The largest batch, in bytes.
 pub(crate) const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -25,48 +28,54 @@ pub(crate) const MAX_ITEMS: usize = 10_000;
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 
-/// A batch that is not too large, with its share of what all batches together may take.
+/// Bodies up to this size are taken apart where they are; larger ones beside the requests,
+/// which would wait for it.
+const AT_ONCE: usize = 64 * 1024;
+
+/// A batch, taken apart.
 pub(crate) struct BatchBody {
-    format: &'static str,
-    bytes: Bytes,
-    permit: OwnedSemaphorePermit,
+    /// What each item was written as, in order.
+    pub(crate) items: Vec<Bytes>,
+    pub(crate) share: Share,
+    pub(crate) deadline: Deadline,
+    /// Its turn, for as long as it is worked on.
+    pub(crate) turn: OwnedSemaphorePermit,
 }
 
 impl FromRequest<Arc<Api>> for BatchBody {
     type Rejection = ApiError;
 
+    /// # Errors
+    /// Those of the media type and of reading; a 503 problem when too many batches are being worked
+    /// on, 400 for what is no JSON array, 413 for more than [`MAX_ITEMS`].
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         let format = media_type(request.headers(), &[JSON, NDJSON])?;
-        let turn = timeout(ANSWER_WITHIN, Arc::clone(&api.batches).acquire_owned());
-        let Ok(Ok(permit)) = turn.await else {
-            return Err(ApiError::unavailable("too many batches at once; nothing was accepted"));
+        let Upload { bytes, share, deadline } = read(request.into_body(), MAX_BYTES, &api.room).await?;
+        let Ok(Ok(turn)) = deadline.bound(Arc::clone(&api.batches).acquire_owned()).await else {
+            return Err(ApiError::busy());
         };
-        let bytes = read(request.into_body(), MAX_BYTES).await?;
-        Ok(Self { format, bytes, permit })
+        let items = if bytes.len() <= AT_ONCE {
+            items(format, &bytes)
+        } else {
+            spawn_blocking(move || items(format, &bytes)).await.map_err(|died| {
+                // Without a panic it was the end of the process that stopped it.
+                died.try_into_panic().map_or_else(|_| ApiError::busy(), |panic| resume_unwind(panic))
+            })?
+        };
+        Ok(Self { items: items?, share, deadline, turn })
     }
 }
 
-impl BatchBody {
-    /// The items, in order.
-    ///
-    /// # Errors
-    /// A 400 problem for what is no JSON array, 413 for more than [`MAX_ITEMS`].
-    pub(crate) fn items(&self) -> Result<Vec<&[u8]>, Problem> {
-        let (items, count) = match self.format {
-            NDJSON => lines(&self.bytes),
-            _ => array(&self.bytes)?,
-        };
-        if count > MAX_ITEMS {
-            let detail = format!("{count} items; at most {MAX_ITEMS} are allowed");
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
-        }
-        Ok(items)
+fn items(format: &'static str, bytes: &Bytes) -> Result<Vec<Bytes>, Problem> {
+    let (items, count) = match format {
+        NDJSON => lines(bytes),
+        _ => array(bytes)?,
+    };
+    if count > MAX_ITEMS {
+        let detail = format!("{count} items; at most {MAX_ITEMS} are allowed");
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
-
-    /// Lets go of the bytes.
-    pub(crate) fn into_permit(self) -> OwnedSemaphorePermit {
-        self.permit
-    }
+    Ok(items.into_iter().map(|item| bytes.slice_ref(item)).collect())
 }
 
 /// Lines that are not blank, and how many there are.

@@ -1,49 +1,13 @@
-//! Bodies in many frames, and the caller's trace.
+//! The caller's trace.
 
-use std::io;
-
-use futures_util::stream;
+use axum::body::Body;
 
 use super::*;
-
-fn frames(frames: Vec<io::Result<&'static str>>) -> Body {
-    Body::from_stream(stream::iter(frames))
-}
 
 async fn caller(traceparent: &'static str) -> Option<Trace> {
     let request = Request::builder().header("traceparent", traceparent).body(Body::empty()).unwrap();
     let (mut parts, _) = request.into_parts();
     Caller::from_request_parts(&mut parts, &()).await.unwrap().0
-}
-
-#[tokio::test]
-async fn frames_are_put_together() {
-    assert_eq!(read(frames(vec![Ok("ab"), Ok("c"), Ok("def")]), 6).await.unwrap(), "abcdef");
-    assert_eq!(read(frames(vec![Ok("ab")]), 6).await.unwrap(), "ab");
-    assert_eq!(read(Body::empty(), 6).await.unwrap(), "");
-}
-
-#[tokio::test]
-async fn a_body_beyond_the_limit_is_too_large() {
-    assert_eq!(read(frames(vec![Ok("ab"), Ok("c")]), 2).await.unwrap_err().0.status, 413);
-}
-
-#[tokio::test]
-async fn a_body_that_breaks_off_is_unreadable() {
-    let broken = frames(vec![Ok("ab"), Err(io::Error::other("reset"))]);
-    assert_eq!(read(broken, 6).await.unwrap_err().0.status, 400);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_come_is_given_up() {
-    let silent = Body::from_stream(stream::pending::<io::Result<&str>>());
-    assert_eq!(read(silent, 6).await.unwrap_err().0.status, 408);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_large_body_that_does_not_end_is_answered_all_the_same() {
-    let endless = stream::iter([Ok::<_, io::Error>("abc")]).chain(stream::pending());
-    assert_eq!(read(Body::from_stream(endless), 2).await.unwrap_err().0.status, 413);
 }
 
 #[tokio::test]

@@ -51,12 +51,12 @@ fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Not readable: no JSON of the expected kind, or not UTF-8",
         404 => "No such job is known",
-        408 => "The request's body did not arrive in time",
+        408 => "The request's body did not arrive in time, or too slowly",
         409 => "The job is not in a state for this, or another job has this topic and id",
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",
         422 => "Readable, but some fields are wrong; all of them are listed in errors",
-        503 => "The store cannot be reached, or is full; nothing is lost, come again",
+        503 => "The store cannot be reached or is full, or too many large requests came at once; come again",
         _ => "A problem",
     }
 }

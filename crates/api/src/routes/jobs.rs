@@ -11,8 +11,9 @@ use ringback_core::state::State as JobState;
 use ringback_core::store::{Answer, Cancelled, Submitted};
 use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer, Problem};
 
+use crate::deadline::Deadline;
 use crate::error::ApiError;
-use crate::extract::{Caller, JobPath, JsonBody};
+use crate::extract::{Caller, JobPath, JsonBody, Upload};
 use crate::metrics::Outcome;
 use crate::openapi::{CancelProblems, GetProblems, JobRequest, SubmitProblems};
 use crate::state::Api;
@@ -35,12 +36,12 @@ use crate::state::Api;
 pub(crate) async fn submit(
     State(api): State<Arc<Api>>,
     Caller(trace): Caller,
-    JsonBody(body): JsonBody,
+    JsonBody(Upload { bytes, share, deadline }): JsonBody,
 ) -> Result<Response, ApiError> {
-    let job = api.parse(&body, trace).inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
-    drop(body);
-    let submitted =
-        api.lines.submit(job).await.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1))?;
+    let job = api.parse(&bytes, trace).inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
+    drop(bytes);
+    let submitted = api.lines.submit(job, share, deadline).await;
+    let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1))?;
     api.metrics.submitted(submitted.answer.into(), 1);
     let location = location(&submitted.job.key);
     let (status, job) = judge(submitted)?;
@@ -78,7 +79,7 @@ pub(crate) async fn get_job(
     State(api): State<Arc<Api>>,
     JobPath(key): JobPath,
 ) -> Result<Json<JobAnswer>, ApiError> {
-    let job = api.store.get(&key).await?;
+    let job = Deadline::from_now().bound(api.store.get(&key)).await.map_err(ApiError::too_late)??;
     Ok(Json(job.ok_or_else(|| unknown(&key))?.into()))
 }
 
@@ -99,7 +100,9 @@ pub(crate) async fn get_job(
     ),
 )]
 pub(crate) async fn cancel(State(api): State<Arc<Api>>, JobPath(key): JobPath) -> Result<Response, ApiError> {
-    let (status, state, in_flight) = match api.store.cancel(&key).await? {
+    let cancelled =
+        Deadline::from_now().bound(api.store.cancel(&key)).await.map_err(ApiError::too_late)??;
+    let (status, state, in_flight) = match cancelled {
         Cancelled::Cancelled { in_flight_unknown } => {
             (StatusCode::OK, JobState::Cancelled, in_flight_unknown.then(not_known))
         }

@@ -9,12 +9,12 @@ use axum::extract::State;
 use ringback_core::store::{Stats, Store, StoreError};
 use ringback_core::wire::{LatenessAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
+use crate::deadline::Deadline;
 use crate::error::{self, ApiError};
 use crate::openapi::StatsProblems;
 use crate::state::Api;
-use crate::submit::ANSWER_WITHIN;
 
 /// How long an answer serves.
 const FRESH: Duration = Duration::from_secs(1);
@@ -27,10 +27,9 @@ const FRESH: Duration = Duration::from_secs(1);
     responses((status = 200, description = "The counts", body = StatsAnswer), StatsProblems),
 )]
 pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<StatsAnswer>, ApiError> {
-    match timeout(ANSWER_WITHIN, api.stats.answer(&api.store)).await {
-        Ok(answer) => answer.map(Json).map_err(|error| ApiError::from(&*error)),
-        Err(_elapsed) => Err(ApiError::unavailable("the store did not answer in time: ask again later")),
-    }
+    let answer =
+        Deadline::from_now().bound(api.stats.answer(&api.store)).await.map_err(ApiError::too_late)?;
+    answer.map(Json).map_err(|error| ApiError::from(&*error))
 }
 
 type Answered = Result<StatsAnswer, Arc<StoreError>>;

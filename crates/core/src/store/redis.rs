@@ -13,6 +13,7 @@ mod wake;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use rand::rngs::StdRng;
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
@@ -130,7 +131,8 @@ impl RedisStore {
                     Due::In(delay) => format!("+{}", millis_up(delay)),
                     Due::At(at) => at.as_millis().to_string(),
                 };
-                cmd.arg(&job.key.locator().0).arg(due).arg(&packed.tail).arg(&packed.external);
+                cmd.arg(&job.key.locator().0).arg(due).arg(&packed.timeout).arg(&job.content.0);
+                cmd.arg(&packed.tail).arg(&packed.external);
             }
         });
         let answers = reply::list(answer.await?)?;
@@ -150,10 +152,7 @@ impl RedisStore {
             (Some(Value::Nil), Some(tombstone)) => {
                 layout::parse_tombstone(reply::bytes(tombstone)?, key.clone()).map(Some)
             }
-            (Some(record), _) => {
-                let head = Head::parse(&mut reply::bytes(record)?)?;
-                Ok(Some(head.into_job(key.clone())))
-            }
+            (Some(head), _) => Ok(Some(Head::parse(reply::bytes(head)?)?.into_job(key.clone()))),
         }
     }
 
@@ -286,7 +285,7 @@ impl RedisStore {
     pub(super) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
         let answer = self.run(&script::RENEW, lease.shard, |cmd| {
-            cmd.arg(&lease.locator.0).arg(lease.receipt.number).arg(&lease.receipt.bits).arg(millis_up(by));
+            cmd.arg(&lease.locator.0).arg(&codec::receipt(lease)).arg(millis_up(by));
         });
         if reply::int(&answer.await?)? < 0 {
             return Ok(Renewed::Stale);
@@ -339,7 +338,7 @@ impl RedisStore {
         Ok(stats)
     }
 
-    pub(super) fn wakes(self: &Arc<Self>) -> Wakes {
-        Wakes::new(Arc::clone(self))
+    pub(super) fn wakes(self: &Arc<Self>, rng: StdRng) -> Wakes {
+        Wakes::new(Arc::clone(self), rng)
     }
 }

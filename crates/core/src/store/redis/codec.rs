@@ -14,7 +14,7 @@ use crate::state::State;
 use crate::store::{Answer, Lease, Settled, StoreError, Submitted};
 
 /// The most bytes of an error's word that are kept: a record has one byte for the length of
-/// its run section, which is 53 bytes, the error and the reason.
+/// each text.
 const MOST_ERROR: usize = 128;
 pub(super) fn state(code: i64) -> Result<State, StoreError> {
     let index = usize::try_from(code - 1).ok();
@@ -27,11 +27,11 @@ pub(super) fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreE
         return Err(StoreError::Unreadable("a submit's answer"));
     };
     let ended = parts.next().is_some();
-    let mut raw = reply::bytes(what)?;
+    let raw = reply::bytes(what)?;
     let job = if ended {
         layout::parse_tombstone(raw, key.clone())?
     } else {
-        Head::parse(&mut raw)?.into_job(key.clone())
+        Head::parse(raw)?.into_job(key.clone())
     };
     let answer = match reply::int(&code)? {
         201 => Answer::Created,
@@ -42,7 +42,8 @@ pub(super) fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreE
     Ok(Submitted { answer, job })
 }
 
-/// Packed the way settle.lua reads it: `>c12c8I8BI6I6I2I4BB`, error, reason.
+/// Packed the way settle.lua reads it: locator, receipt, kind, delay, and the last attempt as a
+/// head ends with it.
 pub(super) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     let nothing = LastAttempt::default();
     let (kind, delay, last, reason) = match outcome {
@@ -56,8 +57,7 @@ pub(super) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
     let mut packed = Vec::with_capacity(64);
     packed.extend_from_slice(&lease.locator.0);
-    packed.extend_from_slice(&lease.receipt.bits);
-    packed.extend_from_slice(&lease.receipt.number.to_be_bytes());
+    packed.extend_from_slice(&receipt(lease));
     packed.push(kind);
     packed.extend_from_slice(&six(millis_up(delay)));
     packed.extend_from_slice(&six(last.at.as_millis()));
@@ -67,6 +67,14 @@ pub(super) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     packed.push(u8::try_from(reason.len()).unwrap_or(u8::MAX));
     packed.extend_from_slice(error.as_bytes());
     packed.extend_from_slice(reason.as_bytes());
+    packed
+}
+
+/// A lease's number and random bits, as a head has them.
+pub(super) fn receipt(lease: &Lease) -> [u8; 16] {
+    let mut packed = [0; 16];
+    packed[..8].copy_from_slice(&lease.receipt.number.to_be_bytes());
+    packed[8..].copy_from_slice(&lease.receipt.bits);
     packed
 }
 

@@ -12,16 +12,18 @@ use crate::state::State;
 use crate::store::{Shard, StoreError, payload};
 
 /// The layout of keys and records. A store with another one is refused.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 /// Payloads above this lie in a key of their own, so that what a script reads stays small.
 const INLINE: usize = 2048;
 #[cfg(test)]
 const CANCEL_REQUESTED: u8 = 1;
 const EXTERNAL: u8 = 2;
-/// Bytes of a head without the run section.
-const HEAD: usize = 15;
+/// Bytes of a head without the run section; a record begins with so many.
+pub(super) const HEAD: usize = 26;
 /// Bytes of the run section without its texts.
 const RUN: usize = 53;
+/// Bytes of a record behind its head, without texts.
+const TAIL: usize = 4;
 /// Added to a tombstone's state where a hand-over was begun and never settled.
 const DOUBT: u8 = 128;
 
@@ -73,6 +75,7 @@ fn tags(count: u16) -> Vec<String> {
 
 /// A new job as the submit script takes it.
 pub(super) struct Packed {
+    pub(super) timeout: [u8; 4],
     pub(super) tail: Vec<u8>,
     pub(super) external: Vec<u8>,
 }
@@ -81,17 +84,22 @@ pub(super) fn pack(job: &NewJob) -> Packed {
     let (topic, id) = (job.key.topic.as_str(), job.key.id.as_str());
     let origin = job.delivery.callback.origin();
     let timeout = job.delivery.timeout.map_or(0, crate::clock::millis_up);
-    let mut payload = payload::pack(&job.delivery);
-    let mut tail = Vec::with_capacity(16 + topic.len() + id.len() + origin.len() + payload.len());
-    tail.extend_from_slice(&job.content.0);
-    tail.extend_from_slice(&u32::try_from(timeout).unwrap_or(u32::MAX).to_be_bytes());
+    let timeout = u32::try_from(timeout).unwrap_or(u32::MAX).to_be_bytes();
+    let lane = format!("{topic} {origin}");
+    let payload = payload::pack(&job.delivery);
+    let mut tail = Vec::with_capacity(TAIL + lane.len() + id.len() + payload.len());
     tail.push(u8::try_from(topic.len()).expect("a topic has at most 64 bytes"));
     tail.push(u8::try_from(id.len()).expect("an id has at most 128 bytes"));
-    tail.extend_from_slice(&u16::try_from(origin.len()).expect("a URL has at most 2048 bytes").to_be_bytes());
-    [topic, id, origin].iter().for_each(|s| tail.extend_from_slice(s.as_bytes()));
-    let external = if payload.len() > INLINE { std::mem::take(&mut payload) } else { Vec::new() };
-    tail.extend_from_slice(&payload);
-    Packed { tail, external }
+    tail.extend_from_slice(&u16::try_from(lane.len()).expect("a URL has at most 2048 bytes").to_be_bytes());
+    tail.extend_from_slice(lane.as_bytes());
+    tail.extend_from_slice(id.as_bytes());
+    if payload.len() <= INLINE {
+        tail.extend_from_slice(&payload);
+        return Packed { timeout, tail, external: Vec::new() };
+    }
+    let size = u32::try_from(payload.len()).expect("a payload has at most some hundred KiB");
+    tail.extend_from_slice(&size.to_be_bytes());
+    Packed { timeout, tail, external: payload }
 }
 
 /// The changing part of a record.
@@ -106,6 +114,7 @@ pub(super) struct Head {
     pub(super) lease: u64,
     pub(super) bits: [u8; 8],
     pub(super) deadline: Timestamp,
+    pub(super) timeout: Option<Duration>,
     last: Option<LastAttempt>,
     reason: Option<String>,
 }
@@ -114,8 +123,7 @@ pub(super) struct Head {
 pub(super) struct Tail {
     pub(super) key: JobKey,
     pub(super) origin: String,
-    pub(super) timeout: Option<Duration>,
-    /// Empty when it lies in a key of its own.
+    /// Its size when it lies in a key of its own.
     pub(super) payload: Bytes,
 }
 
@@ -139,12 +147,15 @@ fn state(code: u8) -> Result<State, StoreError> {
 }
 
 impl Head {
-    /// Reads a head and leaves `raw` at the tail.
-    pub(super) fn parse(raw: &mut Bytes) -> Result<Self, StoreError> {
+    /// Reads a head.
+    pub(super) fn parse(mut raw: Bytes) -> Result<Self, StoreError> {
+        let raw = &mut raw;
         need(raw, HEAD)?;
+        let (state, flags, timeout) = (state(raw.get_u8())?, raw.get_u8(), raw.get_u32());
         let mut head = Self {
-            state: state(raw.get_u8())?,
-            flags: raw.get_u8(),
+            state,
+            flags,
+            timeout: (timeout > 0).then(|| Duration::from_millis(u64::from(timeout))),
             due: time(raw),
             created: time(raw),
             attempts: 0,
@@ -155,8 +166,8 @@ impl Head {
             last: None,
             reason: None,
         };
-        let length = raw.get_u8();
-        if length > 0 {
+        raw.advance(8);
+        if raw.has_remaining() {
             need(raw, RUN)?;
             (head.attempts, head.failures) = (raw.get_u32(), raw.get_u32());
             raw.advance(1);
@@ -197,20 +208,18 @@ impl Head {
 }
 
 impl Tail {
+    /// Reads what follows the head in a record.
     pub(super) fn parse(mut raw: Bytes) -> Result<Self, StoreError> {
-        need(&raw, 16)?;
-        raw.advance(8);
-        let timeout = raw.get_u32();
+        need(&raw, HEAD + TAIL)?;
+        raw.advance(HEAD);
         let (topic, id) = (usize::from(raw.get_u8()), usize::from(raw.get_u8()));
-        let origin = usize::from(raw.get_u16());
-        let topic: Topic = text(&mut raw, topic)?.parse().map_err(|_| UNREADABLE)?;
+        let lane = usize::from(raw.get_u16());
+        let lane = text(&mut raw, lane)?;
+        let (topic, origin) = lane.split_at_checked(topic).ok_or(UNREADABLE)?;
+        let topic: Topic = topic.parse().map_err(|_| UNREADABLE)?;
+        let origin = origin.strip_prefix(' ').ok_or(UNREADABLE)?.to_owned();
         let id = text(&mut raw, id)?.parse().map_err(|_| UNREADABLE)?;
-        Ok(Self {
-            key: JobKey { topic, id },
-            origin: text(&mut raw, origin)?,
-            timeout: (timeout > 0).then(|| Duration::from_millis(u64::from(timeout))),
-            payload: raw,
-        })
+        Ok(Self { key: JobKey { topic, id }, origin, payload: raw })
     }
 }
 
@@ -218,8 +227,9 @@ impl Tail {
 pub(super) fn parse_tombstone(mut raw: Bytes, key: JobKey) -> Result<Job, StoreError> {
     need(&raw, 43)?;
     let state = state(raw.get_u8() % DOUBT)?;
-    raw.advance(8 + 6 + 8);
-    let (created, due) = (time(&mut raw), time(&mut raw));
+    raw.advance(6 + 8);
+    let (due, created) = (time(&mut raw), time(&mut raw));
+    raw.advance(8);
     let (attempts, failures) = (raw.get_u32(), raw.get_u32());
     Ok(Job { key, state, due, created, attempts, failures, last: None, reason: None })
 }
@@ -255,27 +265,24 @@ mod tests {
 
     #[test]
     fn short_records_are_unreadable_not_a_panic() {
-        for n in 0..HEAD {
-            assert!(Head::parse(&mut Bytes::from(vec![1; n])).is_err());
+        let whole = [vec![3, 0], vec![1; HEAD - 2], vec![0; RUN]].concat();
+        for n in (0..HEAD).chain(HEAD + 1..HEAD + RUN) {
+            assert!(Head::parse(Bytes::copy_from_slice(&whole[..n])).is_err(), "{n} bytes");
         }
-        assert!(
-            Head::parse(&mut Bytes::from_static(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 53, 9])).is_err()
-        );
-        assert!(Tail::parse(Bytes::from(vec![255; 40])).is_err());
-        assert!(Head::parse(&mut Bytes::from(vec![7; HEAD])).is_err());
-    }
-
-    #[test]
-    fn a_head_without_its_tail_is_read_to_its_last_byte() {
-        let mut raw = Bytes::from([vec![3, 0], vec![1; HEAD - 3], vec![53], vec![0; RUN]].concat());
-        assert_eq!(Head::parse(&mut raw).unwrap().state, State::Reserved);
-        assert!(raw.is_empty());
+        assert!(Head::parse(Bytes::from(vec![7; HEAD])).is_err());
+        for n in [0, HEAD, HEAD + TAIL, 80] {
+            assert!(Tail::parse(Bytes::from(vec![255; n])).is_err(), "{n} bytes");
+        }
+        assert_eq!(Head::parse(Bytes::from(whole)).unwrap().state, State::Reserved);
     }
 
     #[test]
     fn the_flags_are_those_of_the_prelude() {
-        let base = include_str!("lua/prelude/base.lua");
-        assert!(base.contains(&format!("local CANCEL_REQUESTED, EXTERNAL = {CANCEL_REQUESTED}, {EXTERNAL}")));
+        let records = include_str!("lua/prelude/records.lua");
+        assert!(records.contains(&format!("HEAD = K .. ':heads', K .. ':pool', {HEAD}")));
+        assert!(
+            records.contains(&format!("local CANCEL_REQUESTED, EXTERNAL = {CANCEL_REQUESTED}, {EXTERNAL}"))
+        );
         let tombs = include_str!("lua/prelude/tombs.lua");
         assert!(tombs.contains(&format!("local DOUBT = {DOUBT}")));
     }

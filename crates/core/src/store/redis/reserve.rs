@@ -16,7 +16,7 @@ use crate::job::{DEFAULT_TIMEOUT, Locator};
 use crate::store::lease::Receipt;
 use crate::store::{Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
 
-/// The most bytes of records that one reserve takes.
+/// One reserve stops taking jobs once they are so many bytes, large payloads with them.
 const RESERVE_BYTES: usize = 1024 * 1024;
 
 impl RedisStore {
@@ -39,13 +39,13 @@ impl RedisStore {
             return Err(StoreError::Unreadable("a reserve's answer"));
         };
         let clock = StoreClock { shown_us: reply::number(&now)?, asked };
-        let mut records = Vec::with_capacity(parts.len() / 2);
-        while let (Some(locator), Some(record)) = (parts.next(), parts.next()) {
-            records.push((reply::bytes(locator)?, reply::bytes(record)?));
+        let mut jobs = Vec::with_capacity(parts.len() / 3);
+        while let (Some(locator), Some(head), Some(record)) = (parts.next(), parts.next(), parts.next()) {
+            jobs.push((reply::bytes(locator)?, reply::bytes(head)?, reply::bytes(record)?));
         }
         // All at once, so that many large payloads wait no longer than one.
-        let read = records.into_iter().map(async |(locator, record)| {
-            let lease = self.lease(shard, &locator, record, clock).await;
+        let read = jobs.into_iter().map(async |(locator, head, record)| {
+            let lease = self.lease(shard, &locator, head, record, clock).await;
             // The rest is not lost with one: its lease runs out and it is recovered.
             lease.unwrap_or_else(|error| {
                 tracing::error!(shard = shard.0, %error, "a reserved job cannot be read");
@@ -57,17 +57,18 @@ impl RedisStore {
         Ok(Reserved { leases, more: reply::int(&more)? == 1, passed })
     }
 
-    /// A lease from its record. `None` when its large payload has gone meanwhile: then the
+    /// A lease from its head and record. `None` when its large payload has gone meanwhile: then the
     /// job has ended, by a late success.
     async fn lease(
         &self,
         shard: Shard,
         locator: &Bytes,
-        mut record: Bytes,
+        head: Bytes,
+        record: Bytes,
         clock: StoreClock,
     ) -> Result<Option<Lease>, StoreError> {
         let locator = Locator(locator.as_ref().try_into().map_err(|_| StoreError::Unreadable("a locator"))?);
-        let head = Head::parse(&mut record)?;
+        let head = Head::parse(head)?;
         let tail = Tail::parse(record)?;
         let packed = if head.is_external() {
             let key = self.keys.external(shard, locator);
@@ -78,7 +79,7 @@ impl RedisStore {
         } else {
             tail.payload
         };
-        let delivery = payload::unpack(&packed, tail.origin, tail.timeout)
+        let delivery = payload::unpack(&packed, tail.origin, head.timeout)
             .ok_or(StoreError::Unreadable("a job's payload"))?;
         let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
         Ok(Some(Lease {

@@ -14,10 +14,17 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// Puts the pieces between the `#!lua` line and the body.
+    /// Puts the pieces between the `#!lua` line and the body. All but the first are inside a
+    /// function: to make a closure, Lua walks the captured locals of the function around it,
+    /// and those further out, which all use, are not in its way then.
     fn new(name: &'static str, file: &str, pieces: &[&str]) -> Self {
         let (shebang, body) = file.split_once('\n').expect("a script has more than one line");
-        let source = format!("{shebang}\n{}\n{body}", pieces.concat());
+        let source = match pieces {
+            [] => format!("{shebang}\n{body}"),
+            [first, rest @ ..] => {
+                format!("{shebang}\n{first}\nreturn (function()\n{}\n{body}\nend)()", rest.concat())
+            }
+        };
         let sha = redis::Script::new(&source).get_hash().to_owned();
         Self { name, source, sha }
     }
@@ -50,14 +57,22 @@ macro_rules! pieces {
 
 pieces! {
     BASE: "base";
+    SHARD: "shard";
     RECORDS: "records";
-    LEDGER: "ledger";
+    ARRIVALS: "arrivals";
+    DEPARTURES: "departures";
+    TOPICS: "topics";
     DUE: "due";
+    TURNS: "turns";
     READY: "ready";
+    LANES: "lanes";
+    HANDOVER: "handover";
     LEASES: "leases";
+    SETTLED: "settled";
     CALLERS: "callers";
     DEAD: "dead";
     TOMBS: "tombs";
+    BURIAL: "burial";
     LATENESS: "lateness";
     CARRIER: "carrier";
 }
@@ -75,18 +90,19 @@ macro_rules! scripts {
 }
 
 scripts! {
-    SUBMIT: "submit", [BASE, RECORDS, LEDGER, DUE, READY, TOMBS];
-    GET: "get", [BASE, RECORDS, LEDGER, TOMBS];
-    CANCEL: "cancel", [BASE, RECORDS, LEDGER, DUE, DEAD, TOMBS];
-    PROMOTE: "promote", [BASE, RECORDS, LEDGER, DUE, READY, CARRIER];
-    RESERVE: "reserve", [BASE, RECORDS, LEDGER, READY, LEASES, CALLERS];
-    RENEW: "renew", [BASE, RECORDS, LEASES];
-    SETTLE: "settle", [BASE, RECORDS, LEDGER, DUE, READY, LEASES, DEAD, TOMBS, LATENESS];
-    RECOVER: "recover", [BASE, RECORDS, LEDGER, READY, LEASES, DEAD, TOMBS, CARRIER];
-    EXPIRE: "expire", [BASE, RECORDS, LEDGER, DEAD, CARRIER];
-    CLAIM: "claim", [BASE, CARRIER];
-    YIELD: "yield", [BASE, CARRIER];
-    STATS: "stats", [BASE, LATENESS];
+    SUBMIT: "submit", [BASE, SHARD, RECORDS, ARRIVALS, TOPICS, DUE, READY, TOMBS];
+    GET: "get", [BASE, SHARD, RECORDS, TOMBS];
+    CANCEL: "cancel", [BASE, SHARD, RECORDS, DEPARTURES, DUE, LEASES, SETTLED, DEAD, TOMBS, BURIAL];
+    PROMOTE: "promote", [BASE, SHARD, RECORDS, DUE, TURNS, READY, CARRIER];
+    RESERVE: "reserve", [BASE, SHARD, RECORDS, READY, LANES, LEASES, HANDOVER, CALLERS];
+    RENEW: "renew", [BASE, SHARD, RECORDS, LEASES];
+    SETTLE: "settle",
+        [BASE, SHARD, RECORDS, DEPARTURES, DUE, READY, LEASES, SETTLED, DEAD, TOMBS, BURIAL, LATENESS];
+    RECOVER: "recover", [BASE, SHARD, RECORDS, DEPARTURES, READY, LEASES, SETTLED, DEAD, TOMBS, BURIAL, CARRIER];
+    EXPIRE: "expire", [BASE, SHARD, RECORDS, DEPARTURES, DEAD, CARRIER];
+    CLAIM: "claim", [BASE, SHARD, CARRIER];
+    YIELD: "yield", [BASE, SHARD, CARRIER];
+    STATS: "stats", [BASE, SHARD, LATENESS];
     MEMBERS: "members", [];
     INSTALL: "install", [];
 }

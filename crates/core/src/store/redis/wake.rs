@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use rand::RngExt as _;
+use rand::rngs::StdRng;
 use redis::aio::PubSubStream;
 
 use super::RedisStore;
@@ -28,11 +30,13 @@ pub struct Wakes {
     store: Arc<RedisStore>,
     messages: Option<PubSubStream>,
     failures: u32,
+    /// Spreads the attempts of many processes that lost the same server.
+    rng: StdRng,
 }
 
 impl Wakes {
-    pub(super) fn new(store: Arc<RedisStore>) -> Self {
-        Self { store, messages: None, failures: 0 }
+    pub(super) fn new(store: Arc<RedisStore>, rng: StdRng) -> Self {
+        Self { store, messages: None, failures: 0, rng }
     }
 
     /// The next wake-up. Safe to drop and call again.
@@ -51,15 +55,18 @@ impl Wakes {
                         return wake;
                     }
                 }
-                None => self.messages = None,
+                None => {
+                    self.messages = None;
+                    self.failures = 1;
+                }
             }
         }
     }
 
     async fn subscribe(&mut self) -> bool {
         if self.failures > 0 {
-            let wait = Duration::from_millis(50 << self.failures.min(4));
-            tokio::time::sleep(wait).await;
+            let step = Duration::from_millis(25 << self.failures.min(5));
+            tokio::time::sleep(step.mul_f64(self.rng.random_range(0.5..=1.0))).await;
         }
         match self.store.topology.listen(&self.store.keys.channel()).await {
             Ok(pubsub) => {
@@ -68,13 +75,14 @@ impl Wakes {
                 true
             }
             Err(error) => {
-                if self.failures == 0 {
+                // The first failure follows a subscription that was lost, or none at all.
+                if self.failures <= 1 {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         "no wake-ups from the store; trying again"
                     );
                 }
-                self.failures += 1;
+                self.failures = self.failures.max(1) + 1;
                 false
             }
         }

@@ -3,28 +3,33 @@
 -- KEYS  shard
 -- ARGV  locator, keep (ms), cap (tombstones)
 -- Returns {state code after, 1 when a hand-over may still be under way}, or {0} unknown
+open('segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
+  'delayed', 'ready', 'dead', 'cancelled')
 local loc = ARGV[1]
-local j = get(loc)
-if not j then
+load({loc})
+local h = heads[loc]
+if not h then
   local tomb = tomb_get(loc)
-  return {tomb and tomb.st or 0, tomb and tomb.doubt and 1 or 0}
+  if not tomb then return {0, 0} end
+  local st, doubt = tomb_state(tomb)
+  return {st, doubt and 1 or 0}
 end
 
-if j.st == RESERVED then
-  if not has(j, CANCEL_REQUESTED) then
-    set(j, CANCEL_REQUESTED)
-    put(loc, j)
+if state(h) == RESERVED then
+  if not has(h, CANCEL_REQUESTED) then
+    put(loc, with_cancel(h))
     save()
   end
-  return {RESERVED, run(j).deadline <= NOW and 1 or 0}
+  return {RESERVED, deadline(h) <= NOW and 1 or 0}
 end
 
 -- A push lease that ran out unsettled leaves a call that may still be on its way.
-local from, unknown = j.st, run(j).lost > 0 and 1 or 0
-finish(loc, j, CANCELLED, run(j).settled)
+local from, unknown = state(h), lost(h) > 0 and 1 or 0
+local topic = topic_of(loc)
+finish(loc, h, CANCELLED, settled(h))
 save_tombs(tonumber(ARGV[2]), tonumber(ARGV[3]))
-save()
-if from == DELAYED then due_remove((names(j)), loc) end
+save_drops()
+if from == DELAYED then due_remove(topic, loc) end
 if from == DEAD then dead_remove({loc}) end
-write_tally()
+close()
 return {CANCELLED, unknown}

@@ -3,7 +3,8 @@
 -- KEYS  shard
 -- ARGV  carrier
 -- Returns the epoch, as text
-local held = tonumber(string.match(holder(), '^%d+') or 0)
-local epoch = string.format('%.0f', math.max(held + 1, NOW_US))
+open('epoch')
+local epoch = string.format('%.0f', math.max(shard.epoch + 1, NOW_US))
 hold(epoch, ARGV[1])
+close()
 return epoch

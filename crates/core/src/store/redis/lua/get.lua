@@ -2,8 +2,10 @@
 -- get: what is known of one job. No edge; changes nothing.
 -- KEYS  shard
 -- ARGV  locator
--- Returns {record} | {false, tombstone} | {}
-local j = get(ARGV[1])
-if j then return {j.raw} end
+-- Returns {head} | {false, tombstone} | {}
+open('segment')
+load({ARGV[1]})
+local h = heads[ARGV[1]]
+if h then return {h} end
 local tomb = tomb_get(ARGV[1])
-return tomb and {false, tomb.raw} or {}
+return tomb and {false, tomb} or {}

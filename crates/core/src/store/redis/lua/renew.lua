@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
 -- renew: reserved -> reserved with a later deadline.
 -- KEYS  shard
--- ARGV  locator, lease number, receipt bits, length (ms)
+-- ARGV  locator, receipt (number and bits, 16 bytes), length (ms)
 -- Returns the new deadline (ms), or -1 when the receipt is not current
+open('next')
 local loc = ARGV[1]
-local j = get(loc)
-if not (j and j.st == RESERVED) then return -1 end
-local r = run(j)
-if r.lease ~= tonumber(ARGV[2]) or r.bits ~= ARGV[3] then return -1 end
-r.deadline = math.max(r.deadline, NOW_UP + tonumber(ARGV[4]))
-lease_add({r.deadline, loc})
-put(loc, j)
+load_heads({loc})
+local h = heads[loc]
+if not (h and state(h) == RESERVED and receipt(h) == ARGV[2]) then return -1 end
+local ends = math.max(deadline(h), NOW_UP + tonumber(ARGV[3]))
+lease_add({ends, loc})
+put(loc, with_deadline(h, ends))
 save()
-moment(r.deadline)
-write_moment()
-return r.deadline
+moment(ends)
+close()
+return ends

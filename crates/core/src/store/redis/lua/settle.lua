@@ -3,89 +3,84 @@
 --   (release, without or with a delay).
 -- KEYS  shard
 -- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), then per
---   outcome, packed: locator, receipt bits, lease number, kind, delay (ms), sent at (ms),
---   status, duration (ms), error length, reason length, error, reason
+--   outcome, packed: locator, lease number, receipt bits, kind, delay (ms), and the failed
+--   attempt with its reason as a head keeps them
 -- Returns per outcome 1 applied, 2 replayed, 3 a late success that was applied, 4 stale
+open('next', 'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
+  'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled')
 local COMPLETE, RETRY, BURY = 1, 2, 3
 local APPLIED, REPLAYED, LATE, STALE = 1, 2, 3, 4
 local due, released, dead, freed, undead, undue = {}, {}, {}, {}, {}, {}
 
-local function outcome(raw)
-  local loc, bits, lease, kind, delay, sent, status, ms, err, reason, at = read('>c12c8I8BI6I6I2I4BB', raw)
-  return {loc = loc, bits = bits, lease = lease, kind = kind, delay = delay, sent = sent, status = status, ms = ms,
-    err = sub(raw, at, at + err - 1), reason = sub(raw, at + err, at + err + reason - 1)}
+local function delay(o) return (read('>I6', o, 30)) end
+
+local function settle(loc, h, st, lease)
+  move(RESERVED, st, 1)
+  put(loc, with_settled(h, st, lease))
 end
 
-local function failed(o, r)
-  r.failures, r.lost = r.failures + 1, 0
-  r.last_at, r.last_status, r.last_ms, r.err = o.sent, o.status, o.ms, o.err
+local function later(loc, h, o, lease)
+  local at = NOW_UP + delay(o)
+  append(due, topic_of(loc), at)
+  append(due, topic_of(loc), loc)
+  settle(loc, with_due(h, at), DELAYED, lease)
 end
 
-local function settled(o, j, state)
-  move(RESERVED, state)
-  j.st, run(j).settled = state, o.lease
-  put(o.loc, j)
-end
-
-local function later(o, j)
-  j.due = NOW_UP + o.delay
-  append(due, (names(j)), j.due, o.loc)
-  settled(o, j, DELAYED)
-end
-
-local function apply(o, j)
-  freed[#freed + 1] = o.loc
-  if o.kind == COMPLETE then
-    finish(o.loc, j, DONE, o.lease)
-  elseif has(j, CANCEL_REQUESTED) then
-    finish(o.loc, j, CANCELLED, o.lease)
-  elseif o.kind == RETRY then
-    failed(o, run(j))
-    later(o, j)
-  elseif o.kind == BURY then
-    failed(o, run(j))
-    run(j).reason = o.reason
-    dead[#dead + 1] = o.loc
-    settled(o, j, DEAD)
-  elseif o.delay > 0 then
-    later(o, j)
+local function apply(loc, h, o, lease)
+  local kind = byte(o, 29)
+  freed[#freed + 1] = loc
+  if kind == COMPLETE then
+    finish(loc, h, DONE, lease)
+  elseif has(h, CANCEL_REQUESTED) then
+    finish(loc, h, CANCELLED, lease)
+  elseif kind == RETRY then
+    later(loc, with_failure(h, sub(o, 36)), o, lease)
+  elseif kind == BURY then
+    dead[#dead + 1] = loc
+    settle(loc, with_failure(h, sub(o, 36)), DEAD, lease)
+  elseif delay(o) > 0 then
+    later(loc, h, o, lease)
   else
-    local topic, origin = names(j)
-    append(released, lane_of(topic, origin), ready_entry(o.loc, j.due))
-    settled(o, j, READY)
+    append(released, lane_of(loc), ready_entry(loc, h))
+    settle(loc, h, READY, lease)
   end
   return APPLIED
 end
 
 -- A receipt that is no longer current: only a success still counts, and only for this
 -- very job (a lease older than the record belongs to an earlier job of the same id).
-local function late(o, j)
-  local over = j.st == DEAD and run(j).reason ~= 'lost'
-  if o.kind ~= COMPLETE or over or o.lease < j.created * 1000 then return STALE end
-  if j.st == DEAD then undead[#undead + 1] = o.loc end
-  if j.st == DELAYED then append(undue, (names(j)), o.loc) end
-  if j.st == RESERVED then freed[#freed + 1] = o.loc end
-  finish(o.loc, j, DONE, o.lease)
+local function late(loc, h, o, lease)
+  local st = state(h)
+  local over = st == DEAD and reason(h) ~= 'lost'
+  if byte(o, 29) ~= COMPLETE or over or read('>I8', lease) < created(h) * 1000 then return STALE end
+  if st == DEAD then undead[#undead + 1] = loc end
+  if st == DELAYED then append(undue, topic_of(loc), loc) end
+  if st == RESERVED then freed[#freed + 1] = loc end
+  finish(loc, h, DONE, lease)
   return LATE
 end
 
-local outcomes, locs, answers, counted = {}, {}, {}, false
-for i = 4, #ARGV do
-  outcomes[i - 3] = outcome(ARGV[i])
-  locs[i - 3] = outcomes[i - 3].loc
+local locs, others, answers, counted = {}, {}, {}, false
+for i = 4, #ARGV do locs[i - 3] = sub(ARGV[i], 1, 12) end
+load_heads(locs)
+-- A job that simply is done needs its head alone.
+for i, loc in ipairs(locs) do
+  local h = heads[loc]
+  if byte(ARGV[i + 3], 29) ~= COMPLETE or not (h and state(h) == RESERVED) then others[#others + 1] = loc end
 end
-load(locs)
-for i, o in ipairs(outcomes) do
-  local j = get(o.loc)
-  if not j then
-    local tomb = tomb_get(o.loc)
-    answers[i] = tomb and tomb.lease == o.lease and REPLAYED or STALE
-  elseif j.st == RESERVED and run(j).lease == o.lease and run(j).bits == o.bits then
-    answers[i] = apply(o, j)
-  elseif run(j).settled == o.lease then
+load(others)
+for i, loc in ipairs(locs) do
+  local h, o = heads[loc], ARGV[i + 3]
+  local lease = sub(o, 13, 20)
+  if not h then
+    local tomb = tomb_get(loc)
+    answers[i] = tomb and tomb_lease(tomb) == lease and REPLAYED or STALE
+  elseif state(h) == RESERVED and receipt(h) == sub(o, 13, 28) then
+    answers[i] = apply(loc, h, o, lease)
+  elseif settled(h) == lease then
     answers[i] = REPLAYED
   else
-    answers[i] = late(o, j)
+    answers[i] = late(loc, h, o, lease)
   end
   -- A call that is only a replay has told its lateness before.
   counted = counted or answers[i] == APPLIED or answers[i] == LATE
@@ -96,12 +91,12 @@ ready_add(released, 'LPUSH')
 dead_add(dead)
 save_tombs(tonumber(ARGV[1]), tonumber(ARGV[2]))
 save()
+save_drops()
 lease_remove(freed)
 dead_remove(undead)
 for topic, list in pairs(undue) do
   for _, loc in ipairs(list) do due_remove(topic, loc) end
 end
 if counted then write_lateness(ARGV[3]) end
-write_tally()
-write_moment()
+close()
 return answers

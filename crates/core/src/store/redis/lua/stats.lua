@@ -5,4 +5,4 @@
 -- Returns {ledger, topics, {lateness of a minute, ...}}
 local minutes = {}
 for m = minute() - 5, minute() do minutes[#minutes + 1] = call('HGETALL', lateness(m)) end
-return {call('HGETALL', K .. ':counters'), call('SMEMBERS', K .. ':topics'), minutes}
+return {call('HGETALL', SHARD), call('ZRANGE', K .. ':topics', 0, -1), minutes}

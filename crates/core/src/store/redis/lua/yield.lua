@@ -3,6 +3,8 @@
 -- KEYS  shard
 -- ARGV  epoch
 -- Returns 1 when it was held
+open('epoch')
 if fenced(ARGV[1]) then return 0 end
 hold(ARGV[1], '')
+close()
 return 1

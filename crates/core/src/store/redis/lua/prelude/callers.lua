@@ -5,10 +5,8 @@ local function remember(caller, seq, bits, locs)
 end
 local function replayed(caller, seq)
   local raw = call('GET', K .. ':caller:' .. caller)
-  if not raw then return nil end
-  local last, bits, from = read('>I8c8', raw)
-  if last ~= seq then return nil end
+  if not raw or read('>I8', raw) ~= seq then return nil end
   local locs = {}
-  for i = from, #raw, 12 do locs[#locs + 1] = sub(raw, i, i + 11) end
-  return locs, bits
+  for i = 17, #raw, 12 do locs[#locs + 1] = sub(raw, i, i + 11) end
+  return locs, sub(raw, 9, 16)
 end

@@ -1,9 +1,11 @@
 -- Who holds the shard, and what its carrier needs to know before it sleeps.
-local function holder() return call('GET', K .. ':lock') or '' end
-local function fenced(epoch) return string.match(holder(), '^%d+') ~= epoch end
-local function hold(epoch, carrier) call('SET', K .. ':lock', epoch .. ' ' .. carrier) end
+local function fenced(epoch) return shard.epoch ~= tonumber(epoch) end
+local function hold(epoch, carrier)
+  set('epoch', epoch)
+  set('carrier', carrier)
+end
 
--- {due, lease, dead} in ms from now, -1 for none. It also writes `next`, so that earlier
+-- {due, lease, dead} in ms from now, -1 for none. It also sets `next`, so that earlier
 -- moments are told.
 local function rest(floor, retention)
   local function wait(key, add)
@@ -13,6 +15,6 @@ local function rest(floor, retention)
   local waits = {wait(':turns', 0), wait(':leases', 0), wait(':dead', retention)}
   local till = floor
   for _, w in ipairs(waits) do if w >= 0 and w < till then till = w end end
-  call('SET', K .. ':next', NOW + till)
+  set('next', NOW + till)
   return waits
 end

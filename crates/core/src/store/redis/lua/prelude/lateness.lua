@@ -3,12 +3,16 @@ local function minute() return math.floor(NOW / 60000) end
 local function lateness(m) return K .. ':late:' .. m end
 local function write_lateness(text)
   if text == '' then return end
-  local key, longest = lateness(minute()), 0
+  local key, names, more, sums = lateness(minute()), {}, {}, {}
   for name, n in string.gmatch(text, '(%w+):(%d+)') do
-    if name == 'max' then longest = tonumber(n) else call('HINCRBY', key, name, n) end
+    names[#names + 1], more[#more + 1] = name, tonumber(n)
   end
-  if longest > tonumber(call('HGET', key, 'max') or -1) then
-    call('HSET', key, 'max', longest)
-    call('PEXPIRE', key, 420000)
+  local known = call('HMGET', key, unpack(names))
+  for i, name in ipairs(names) do
+    local n = tonumber(known[i] or 0)
+    sums[2 * i - 1], sums[2 * i] = name, name == 'max' and math.max(n, more[i]) or n + more[i]
   end
+  call('HSET', key, unpack(sums))
+  -- The longest is always the last of them, so it is missing only in a new minute.
+  if not known[#names] then call('PEXPIRE', key, 420000) end
 end

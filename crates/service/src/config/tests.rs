@@ -1,0 +1,117 @@
+//! What a lookup finds, and what it says of mistakes.
+
+use super::*;
+
+const GROUP: &[Setting] = &[
+    Setting::new("STORE", "redis://127.0.0.1:6379", "where jobs are kept"),
+    Setting::new("LOCK_TTL", "5s", "carrier lock"),
+    Setting::new("SHARDS", "8", "number of shards"),
+    Setting::new("EGRESS_ALLOW", "", "networks let through"),
+    Setting::new("SIGNING_KEY", "", "secret key").secret(),
+];
+const OTHER: &[Setting] = &[Setting::new("STORE", "embedded:./data", "where jobs are kept")];
+
+fn pairs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn lookup(flags: &[(&str, &str)], env: &[(&str, &str)]) -> Lookup {
+    Lookup::new(&[GROUP], pairs(flags), pairs(env))
+}
+
+fn lines(lookup: &Lookup) -> Vec<String> {
+    lookup.mistakes().iter().map(Mistake::to_string).collect()
+}
+
+#[test]
+fn a_setting_knows_its_variable_and_its_flag() {
+    assert_eq!(GROUP[1].env(), "RINGBACK_LOCK_TTL");
+    assert_eq!(GROUP[1].flag(), "--lock-ttl");
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_default() {
+    let env = [("RINGBACK_LOCK_TTL", "6s"), ("RINGBACK_SHARDS", "16")];
+    let mut lookup = lookup(&[("LOCK_TTL", "7s")], &env);
+    assert_eq!(lookup.duration("LOCK_TTL"), Duration::from_secs(7));
+    assert_eq!(lookup.number_in("SHARDS", 1..=64_u16), 16);
+    assert_eq!(lookup.text("STORE"), "redis://127.0.0.1:6379");
+    assert!(lookup.mistakes().is_empty());
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    assert_eq!(lookup(&[], &[("RINGBACK_SHARDS", "")]).parse::<u16>("SHARDS"), 8);
+}
+
+#[test]
+fn all_mistakes_are_found_at_once_and_defaults_stand_in() {
+    let mut lookup = lookup(&[("LOCK_TTL", "5")], &[("RINGBACK_SHARDS", "many")]);
+    assert_eq!(lookup.duration("LOCK_TTL"), Duration::from_secs(5));
+    assert_eq!(lookup.number_in("SHARDS", 1..=64_u32), 8);
+    lookup.reject("STORE", "nobody is there");
+    let expected = [
+        "RINGBACK_LOCK_TTL (or --lock-ttl) is \"5\": a duration needs a unit, such as \"5s\" or \"5ms\"",
+        "RINGBACK_SHARDS (or --shards) is \"many\": must be a whole number from 1 to 64",
+        "RINGBACK_STORE (or --store) is \"redis://127.0.0.1:6379\": nobody is there",
+    ];
+    assert_eq!(lines(&lookup), expected);
+}
+
+#[test]
+fn the_same_mistake_is_told_once() {
+    let mut lookup = lookup(&[("SHARDS", "0")], &[]);
+    lookup.number_in("SHARDS", 1..=64_usize);
+    lookup.number_in("SHARDS", 1..=64_usize);
+    assert_eq!(lookup.mistakes().len(), 1);
+}
+
+#[test]
+fn the_error_of_a_parser_says_what_is_wrong() {
+    let mut lookup = lookup(&[("SHARDS", "-1")], &[]);
+    assert_eq!(lookup.parse::<u16>("SHARDS"), 8);
+    assert_eq!(lines(&lookup), ["RINGBACK_SHARDS (or --shards) is \"-1\": invalid digit found in string"]);
+}
+
+#[test]
+fn lists_are_separated_by_spaces_or_commas() {
+    let mut some = lookup(&[("EGRESS_ALLOW", " 127.0.0.0/8, 10.0.0.0/8  ::1/128,")], &[]);
+    assert_eq!(some.list("EGRESS_ALLOW"), ["127.0.0.0/8", "10.0.0.0/8", "::1/128"]);
+    assert!(lookup(&[], &[]).list("EGRESS_ALLOW").is_empty());
+}
+
+#[test]
+fn passwords_and_secrets_show_up_nowhere() {
+    let url = "redis://app:hunter2@db:6379";
+    let mut lookup = lookup(&[("STORE", url), ("SIGNING_KEY", "whsec_abc")], &[]);
+    lookup.reject("STORE", format!("cannot read {url}"));
+    lookup.reject("SIGNING_KEY", "whsec_abc is too short");
+    let expected = [
+        "RINGBACK_STORE (or --store) is \"redis://app:***@db:6379\": cannot read redis://app:***@db:6379",
+        "RINGBACK_SIGNING_KEY (or --signing-key) is \"***\": *** is too short",
+    ];
+    assert_eq!(lines(&lookup), expected);
+    let shown = lookup.effective();
+    assert_eq!(shown[0].1, "redis://app:***@db:6379");
+    assert_eq!(shown[4], ("RINGBACK_SIGNING_KEY".to_owned(), "***".to_owned()));
+}
+
+#[test]
+fn the_first_group_that_lists_a_name_gives_its_default() {
+    let mut lookup = Lookup::new(&[OTHER, GROUP], BTreeMap::new(), BTreeMap::new());
+    assert_eq!(lookup.text("STORE"), "embedded:./data");
+    assert_eq!(lookup.effective().len(), GROUP.len());
+}
+
+#[test]
+fn a_variable_nobody_reads_is_named_and_one_of_another_process_is_not() {
+    let env =
+        [("RINGBACK_LOK_TTL", "5s"), ("RINGBACK_KEEP_DEAD", "7d"), ("RINGBACK_SHARDS", "4"), ("OTEL_X", "1")];
+    assert_eq!(lookup(&[], &env).unknown_variables(), ["RINGBACK_LOK_TTL"]);
+}
+
+#[test]
+#[should_panic(expected = "no group of this process lists the setting NOPE")]
+fn a_name_that_no_group_lists_is_a_fault_of_the_program() {
+    lookup(&[], &[]).text("NOPE");
+}
