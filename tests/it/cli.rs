@@ -5,6 +5,7 @@ mod bulk;
 mod list;
 mod scripted;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use ringback_testkit::{ProcessSpec, Role, Sink, Stack, free_port, now};
 use serde_json::{Value, json};
 
+use crate::docs::{read, root};
 use crate::sample::{SOON, TOPIC, between, time};
 
 /// How a run ended and what it printed.
@@ -82,6 +84,7 @@ async fn a_job_goes_its_way_from_submit_to_done() {
 
     let run = ringback(&server, &words).await;
     assert!(run.code == Some(0) && run.out.contains("state     done"), "the same again: {run:?}");
+    assert_eq!(run.err, "this very job was accepted before: nothing changed\n");
     let mut other = words.clone();
     other[8] = "2";
     let run = ringback(&server, &other).await;
@@ -226,4 +229,35 @@ async fn what_is_no_ringback_is_2() {
 /// What can be asked without anybody handing jobs over.
 async fn api_alone() -> Stack {
     Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await
+}
+
+#[tokio::test]
+async fn the_document_names_every_command_and_flag() {
+    let text = read(&root().join("docs/cli.md"));
+    let (general, sections) = text.split_once("\n## ").expect("a section per command");
+    let names = |text: &str| -> BTreeSet<String> {
+        let is_flag = |c: char| c.is_ascii_lowercase() || c == '-';
+        let words = text.split(|c: char| !is_flag(c)).filter(|word| word.starts_with("--") && word.len() > 2);
+        words.map(str::to_owned).collect()
+    };
+    let told_for_all = names(general);
+    for command in ["submit", "get", "cancel", "stats", "list", "export", "import", "completions"] {
+        assert!(general.contains(&format!("[`{command}`](#{command})")), "{command} is not in the table");
+        let section =
+            sections.split("\n## ").find_map(|section| section.strip_prefix(&format!("{command}\n")));
+        let told = names(section.unwrap_or_else(|| panic!("{command} has no section")));
+        let help = ringback("http://h", &["help", command]).await.out;
+        // What stands below the flags are examples.
+        let known = names(help.split("Examples:").next().unwrap_or_default());
+        for flag in known.iter().filter(|flag| *flag != "--help" && !told_for_all.contains(*flag)) {
+            assert!(told.contains(flag), "{command} {flag} is not told");
+        }
+        for flag in told.difference(&told_for_all) {
+            assert!(known.contains(flag), "{command} {flag} is told and unknown");
+        }
+    }
+    let help = ringback("http://h", &["--help"]).await.out;
+    let commands =
+        help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
+    assert_eq!(commands.trim().lines().count(), 9, "the eight and help: {commands}");
 }

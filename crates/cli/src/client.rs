@@ -38,6 +38,13 @@ impl Call {
     }
 }
 
+/// A good answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Bytes,
+}
+
 /// Why there is no good answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
@@ -128,8 +135,13 @@ impl Client {
     }
 
     /// The whole answer of a call, which must be a success.
-    pub(crate) async fn ask(&self, call: Call, within: Duration) -> Result<Bytes, ClientError> {
-        let whole = async { self.open(call).await?.bytes().await.map_err(|error| cut_off(&error)) };
+    pub(crate) async fn ask(&self, call: Call, within: Duration) -> Result<Answer, ClientError> {
+        let whole = async {
+            let response = self.open(call).await?;
+            let status = response.status();
+            let body = response.bytes().await.map_err(|error| cut_off(&error))?;
+            Ok(Answer { status, body })
+        };
         let slow = |_| ClientError::Slow { server: self.shown(), within };
         tokio::time::timeout(within, whole).await.map_err(slow)?
     }

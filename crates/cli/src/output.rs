@@ -36,7 +36,7 @@ impl Colour {
     /// A text in a style.
     pub(crate) fn paint(self, text: &str, style: Style) -> String {
         match self {
-            Self::Yes if style != Style::new() => format!("{style}{text}{style:#}"),
+            Self::Yes if style != Style::new() && !text.is_empty() => format!("{style}{text}{style:#}"),
             Self::Yes | Self::No => text.to_owned(),
         }
     }

@@ -11,7 +11,7 @@ use crate::failure::Verdict;
 pub(super) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     let key = args.key()?;
     let call = Call::new(Method::DELETE, &["v1", "jobs", key.topic.as_str(), key.id.as_str()]);
-    let body = session.client.ask(call, SHORT).await?;
+    let body = session.client.ask(call, SHORT).await?.body;
     match session.out.format {
         Format::Json => session.json(&body)?,
         Format::Table => {

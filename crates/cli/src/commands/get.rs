@@ -12,7 +12,7 @@ use crate::output::job_details;
 pub(super) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     let key = args.key()?;
     let call = Call::new(Method::GET, &["v1", "jobs", key.topic.as_str(), key.id.as_str()]);
-    let body = session.client.ask(call, SHORT).await?;
+    let body = session.client.ask(call, SHORT).await?.body;
     match session.out.format {
         Format::Json => session.json(&body)?,
         Format::Table => {

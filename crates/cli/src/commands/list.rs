@@ -80,7 +80,8 @@ async fn page(
     call.query = args.filter.query();
     call.query.extend(cursor.map(|cursor| ("cursor", cursor.clone())));
     call.query.push(("limit", wanted.min(MAX_PAGE as u64).to_string()));
-    session.client.ask(call, LONG).await.map_err(|error| error.of_whole("lists of jobs"))
+    let answer = session.client.ask(call, LONG).await;
+    answer.map(|answer| answer.body).map_err(|error| error.of_whole("lists of jobs"))
 }
 
 fn borrowed(body: &Bytes) -> Result<Page<'_>, ClientError> {

@@ -11,7 +11,8 @@ use crate::output::{Align, Cell, Colour, Table, state};
 
 pub(super) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
     let call = Call::new(Method::GET, &["v1", "stats"]);
-    let body = session.client.ask(call, SHORT).await.map_err(|error| error.of_whole("stats"))?;
+    let answer = session.client.ask(call, SHORT).await;
+    let body = answer.map_err(|error| error.of_whole("stats"))?.body;
     match session.out.format {
         Format::Json => session.json(&body)?,
         Format::Table => {

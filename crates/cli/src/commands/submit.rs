@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
-use http::Method;
+use http::{Method, StatusCode};
 use ringback_core::job::MAX_JOB;
 use ringback_core::wire::{JobAnswer, Problem};
 use serde::Serialize;
@@ -20,9 +20,9 @@ use serde_json::value::RawValue;
 
 use super::{Session, parse};
 use crate::args::{Cli, Format, Pair, Retry, SubmitArgs, Wait};
-use crate::client::{Call, ClientError, SHORT};
+use crate::client::{Answer, Call, ClientError, SHORT};
 use crate::failure::Verdict;
-use crate::output::job_details;
+use crate::output::{job_details, say};
 
 pub(super) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
     let job = match &args.file {
@@ -30,12 +30,15 @@ pub(super) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Resu
         None => from_flags(args)?,
     };
     let call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
-    let body = session.client.ask(call, SHORT).await?;
+    let Answer { status, body } = session.client.ask(call, SHORT).await?;
     match session.out.format {
         Format::Json => session.json(&body)?,
         Format::Table => {
             let text = job_details(&parse::<JobAnswer>(&body)?, session.now(), session.out.colour);
             session.out.bytes(text.as_bytes())?;
+            if status == StatusCode::OK {
+                say("this very job was accepted before: nothing changed");
+            }
         }
     }
     Ok(Verdict::Done)
@@ -132,7 +135,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
             "{} has more than the {MAX_JOB} bytes that a job may have; for many jobs use `ringback import`",
             path.display()
         );
-        let problem = Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail);
+        let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail);
         return Err(ClientError::Problem { problem: Box::new(problem), retry_after: None }.into());
     }
     Ok(bytes)

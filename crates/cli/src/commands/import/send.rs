@@ -63,7 +63,7 @@ async fn round(
 ) -> Result<Option<ClientError>, ClientError> {
     let body = Some(("application/x-ndjson", left.bytes.clone()));
     let call = Call { body, ..Call::new(Method::POST, &["v1", "import"]) };
-    let body = client.ask(call, LONG).await.map_err(|error| error.of_whole("imports"))?;
+    let body = client.ask(call, LONG).await.map_err(|error| error.of_whole("imports"))?.body;
     let answer: ImportAnswer = parse(&body)?;
     check(&answer, left.lines.len())?;
     sent.created += answer.created as u64;
