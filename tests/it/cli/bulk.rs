@@ -112,27 +112,32 @@ async fn an_import_outlives_a_server_that_fails_for_a_while() {
 #[tokio::test]
 async fn an_import_that_cannot_be_finished_says_how_far_it_came_and_can_be_run_again() {
     let importer = Importer::start(&[]).await;
-    importer.dies_at(Some(2));
+    // The second batch; those after it are under way beside it.
+    importer.chokes_on(Some("\"i-2000\""));
     let file = lines(12_000);
-    let words = ["import", "-", "--patience", "300ms", "--output", "json"];
+    let words = ["import", "-", "--patience", "1s", "--output", "json"];
     let run = fed(&importer.url, &words, file.clone().into_bytes()).await;
     assert_eq!(run.code, Some(2), "{run:?}");
-    assert_eq!((counts(&run), &run.json()["complete"]), ([4_000, 4_000, 0, 0], &json!(false)), "{run:?}");
+    let [all, created, repeated, refused] = counts(&run);
+    assert!(all > 2_000 && (all, repeated, refused) == (created, 0, 0), "{run:?}");
+    assert_eq!((&run.json()["complete"], &run.json()["through"]), (&json!(false), &json!(2_000)));
     assert!(run.err.contains("error: the import is not finished: no answer from http://"), "{run:?}");
-    let through = run.json()["through"].as_u64().unwrap();
-    let told = if through == 0 {
-        "from the first line on".to_owned()
-    } else {
-        format!("all lines up to {through} ")
-    };
-    assert!(run.err.contains(&told), "{run:?}");
+    assert!(run.err.contains("all lines up to 2000 had their answer"), "{run:?}");
     assert!(run.err.contains("next: run the same import again"), "{run:?}");
-    let jobs = importer.jobs();
-    assert!((0..through).all(|n| jobs.contains_key(&format!("t/i-{n}"))));
 
-    importer.dies_at(None);
+    importer.chokes_on(None);
     let run = import(&importer, file).await;
-    assert_eq!((run.code, counts(&run)), (Some(0), [12_000, 8_000, 4_000, 0]));
+    assert_eq!((run.code, counts(&run)), (Some(0), [12_000, 12_000 - created, created, 0]));
+}
+
+#[tokio::test]
+async fn patience_begins_anew_with_every_line_that_is_taken() {
+    // 100, 34, 12, 4, 2 lines, then 1: six requests, which waits that grow would not allow in a second.
+    let importer = Importer::start(&[Fault::SomeLines; 5]).await;
+    let words = ["import", "-", "--patience", "1s", "--output", "json"];
+    let run = fed(&importer.url, &words, lines(100).into_bytes()).await;
+    assert_eq!((run.code, counts(&run)), (Some(0), [100, 100, 0, 0]), "{run:?}");
+    assert_eq!(importer.requests(), [100, 34, 12, 4, 2, 1]);
 }
 
 #[tokio::test]

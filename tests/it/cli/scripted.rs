@@ -33,8 +33,8 @@ pub(super) struct Importer {
 struct State {
     jobs: HashMap<String, ImportJob>,
     faults: VecDeque<Fault>,
-    /// Fails every request from the one with this number on.
-    dies_at: Option<usize>,
+    /// Closes the connection on every request with this text in it.
+    chokes_on: Option<&'static str>,
     /// The lines of each request.
     requests: Vec<usize>,
 }
@@ -50,9 +50,9 @@ impl Importer {
         Self { url, state, _tasks: tasks }
     }
 
-    /// From the request with this number on nothing works, until told otherwise.
-    pub(super) fn dies_at(&self, request: Option<usize>) {
-        self.state.lock().expect("no test failed while it held this").dies_at = request;
+    /// No request with this text in it works, until told otherwise.
+    pub(super) fn chokes_on(&self, text: Option<&'static str>) {
+        self.state.lock().expect("no test failed while it held this").chokes_on = text;
     }
 
     /// The jobs, by topic/id.
@@ -115,9 +115,9 @@ impl State {
     fn answer(&mut self, body: &[u8]) -> Option<String> {
         let lines: Vec<_> = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
         assert!(lines.len() <= 2_000 && body.len() < 6 * 1024 * 1024, "{} lines", lines.len());
-        let number = self.requests.len();
         self.requests.push(lines.len());
-        if self.dies_at.is_some_and(|dies_at| number >= dies_at) {
+        let contains = |text: &str| body.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+        if self.chokes_on.is_some_and(contains) {
             return None;
         }
         let fault = self.faults.pop_front();
