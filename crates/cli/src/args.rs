@@ -147,7 +147,7 @@ pub(crate) struct SubmitArgs {
     /// A header to deliver with; may be repeated
     #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
     pub(crate) header: Vec<Pair>,
-    /// An entry of the context, delivered as a header ringback-context-<key>; may be repeated
+    /// An entry of the context, delivered as a header ringback-context-KEY; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::context)]
     pub(crate) context: Vec<Pair>,
     /// The waits after each failure, such as "15s 3m 10m", or default, standard-webhooks or none

@@ -41,7 +41,7 @@ async fn open(
     patience: Duration,
     progress: &Progress,
 ) -> Result<Response, ClientError> {
-    let deadline = Instant::now() + patience;
+    let mut deadline = None;
     let mut wait = FIRST_WAIT;
     loop {
         let error = match client.open(call.clone()).await {
@@ -49,7 +49,8 @@ async fn open(
             Err(error) => error.of_whole("exports"),
         };
         let pause = error.retry_after().unwrap_or_default().max(wait);
-        if !error.is_transient() || Instant::now() + pause > deadline {
+        let end = *deadline.get_or_insert_with(|| Instant::now() + patience);
+        if !error.is_transient() || Instant::now() + pause > end {
             return Err(error);
         }
         progress.waiting(&error, patience);

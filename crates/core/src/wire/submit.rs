@@ -49,7 +49,7 @@ pub struct Defaults<'a> {
 ///
 /// # Errors
 /// A 400 problem for what is no JSON object in UTF-8, 413 for a body over
-/// [`MAX_BODY`], 422 with all the fields that are wrong.
+/// [`MAX_BODY`](crate::job::MAX_BODY), 422 with all the fields that are wrong.
 pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem> {
     let fields = open(json)?;
     let mut mistakes = Mistakes::default();

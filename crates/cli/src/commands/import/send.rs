@@ -1,5 +1,5 @@
 //! One batch, sent until the server has had its word on every line, or for as long as the
-//! patience lasts after the last word it had.
+//! patience lasts after the first failure since its last word.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ pub(super) async fn send(client: &Client, mut batch: Batch, patience: Duration, 
     // Its bytes are needed no longer than this call.
     sent.batch.bytes.clear();
     let mut left = batch;
-    let mut deadline = Instant::now() + patience;
+    // Set by the first failure: a call may itself take longer than the patience lasts.
+    let mut deadline = None;
     let mut wait = FIRST_WAIT;
     while !left.lines.is_empty() {
         let before = left.lines.len();
@@ -40,10 +41,11 @@ pub(super) async fn send(client: &Client, mut batch: Batch, patience: Duration, 
             Ok(Some(error)) | Err(error) => error,
         };
         if left.lines.len() < before {
-            (deadline, wait) = (Instant::now() + patience, FIRST_WAIT);
+            (deadline, wait) = (None, FIRST_WAIT);
         }
         let pause = error.retry_after().unwrap_or_default().max(wait);
-        if !error.is_transient() || Instant::now() + pause > deadline {
+        let end = *deadline.get_or_insert_with(|| Instant::now() + patience);
+        if !error.is_transient() || Instant::now() + pause > end {
             sent.stopped = Some(error);
             break;
         }
