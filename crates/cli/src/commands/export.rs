@@ -78,7 +78,7 @@ async fn to_file(answer: Response, path: &Path, progress: &Progress) -> anyhow::
     let part = part(path);
     let file = File::create(&part).with_context(|| part.display().to_string())?;
     let mut target = Target::File(file, &part);
-    copy(answer, &mut target, progress).await.with_context(|| format!("{} is incomplete", part.display()))?;
+    copy(answer, &mut target, progress).await.with_context(|| part.display().to_string())?;
     let Target::File(file, _) = target else { return Ok(()) };
     // On disk before the name says that it is complete.
     file.sync_all().with_context(|| part.display().to_string())?;

@@ -5,7 +5,7 @@ use ringback_core::wire::{StatesAnswer, StatsAnswer};
 
 use super::{Session, parse};
 use crate::args::Format;
-use crate::client::{Call, ClientError, SHORT};
+use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Align, Cell, Colour, Table, state};
 
@@ -16,14 +16,14 @@ pub(super) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
     match session.out.format {
         Format::Json => session.json(&body)?,
         Format::Table => {
-            let text = tables(&parse(&body)?, session.out.colour)?;
+            let text = tables(&parse(&body)?, session.out.colour);
             session.out.bytes(text.as_bytes())?;
         }
     }
     Ok(Verdict::Done)
 }
 
-fn tables(stats: &StatsAnswer, colour: Colour) -> Result<String, ClientError> {
+fn tables(stats: &StatsAnswer, colour: Colour) -> String {
     let StatesAnswer { delayed, ready, reserved, done, dead, cancelled, purged } = stats.states.clone();
     let named = [
         ("delayed", delayed),
@@ -45,5 +45,5 @@ fn tables(stats: &StatsAnswer, colour: Colour) -> Result<String, ClientError> {
         [Cell::from("forgotten early"), Cell::from(stats.tombstones.forgotten_early)],
         [Cell::from("store"), Cell::from(format!("{}, {}", stats.store.kind, stats.store.profile))],
     ];
-    Ok(states + "\n" + &Table::new([("", Align::Left); 2], colour).page(&rows))
+    states + "\n" + &Table::new([("", Align::Left); 2], colour).page(&rows)
 }
