@@ -7,6 +7,7 @@ mod sample;
 mod bad_input;
 mod batch;
 mod cancel;
+mod cli;
 mod cluster;
 mod crash;
 mod demo;

@@ -3,6 +3,7 @@
 
 mod callback;
 mod key;
+mod text;
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use bytes::Bytes;
 
 pub use callback::{Callback, Context, Headers, Refused};
 pub use key::{JobId, JobKey, Locator, Topic};
+pub use text::TextError;
 
 use crate::clock::Timestamp;
 use crate::outcome::LastAttempt;
@@ -124,4 +126,29 @@ pub struct Job {
     pub last: Option<LastAttempt>,
     /// Why it is dead.
     pub reason: Option<String>,
+}
+
+/// What a job has behind it when it comes from elsewhere. [`History::default`] is that of a
+/// job that is new.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// Why it is dead; `None`: it is pending.
+    pub dead: Option<String>,
+    /// When it was first accepted; `None`: with the import.
+    pub created: Option<Timestamp>,
+    /// How often it was reserved.
+    pub attempts: u32,
+    /// How many attempts failed since it was accepted or revived.
+    pub failures: u32,
+    /// The last failed attempt.
+    pub last: Option<LastAttempt>,
+}
+
+/// A job as imported: valid, not yet accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportJob {
+    /// The job. Of a dead one `due` is when it was last due, to be kept as it is.
+    pub job: NewJob,
+    /// What it has behind it, unless that is nothing.
+    pub history: Option<History>,
 }

@@ -1,10 +1,14 @@
 //! The JSON of the public API, in both directions: what a submit may say and how it is
-//! judged ([`parse_job`]), and the shapes of answers and problems. Used by the API, the
-//! command line and the test kit; no I/O, no HTTP.
+//! judged ([`parse_job`]), how jobs move from one installation to another ([`ExportLine`],
+//! [`parse_import`]), and the shapes of answers and problems. Used by the API, the command
+//! line and the test kit; no I/O, no HTTP.
 
 mod answer;
+mod bulk;
 mod duration;
+mod export;
 mod fields;
+mod import;
 mod problem;
 mod submit;
 
@@ -12,6 +16,11 @@ pub use answer::{
     BatchAnswer, BatchResult, CancelAnswer, InFlight, JobAnswer, LastAnswer, LatenessAnswer, StatesAnswer,
     StatsAnswer, StoreAnswer, TombstonesAnswer,
 };
-pub use duration::parse_duration;
+pub use bulk::{
+    DEFAULT_PAGE, ImportAnswer, ImportProblem, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, MAX_PAGE, PageAnswer,
+};
+pub use duration::{format_duration, parse_duration};
+pub use export::ExportLine;
+pub use import::parse_import;
 pub use problem::{FieldError, Problem};
 pub use submit::{Defaults, parse_job};

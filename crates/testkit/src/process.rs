@@ -41,6 +41,24 @@ impl ProcessSpec {
         self
     }
 
+    /// The command that starts it, for callers who want its input and outputs for themselves.
+    ///
+    /// # Panics
+    /// When the binary has not been built.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(binary(&self.binary));
+        for (name, _) in std::env::vars_os() {
+            let ours =
+                name.to_str().is_some_and(|name| name.starts_with("RINGBACK_") || name.starts_with("OTEL_"));
+            if ours {
+                command.env_remove(name);
+            }
+        }
+        command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
     /// Starts it, without waiting for anything.
     ///
     /// # Panics
@@ -166,15 +184,8 @@ impl Process {
 }
 
 fn spawn(spec: &ProcessSpec, dir: &Path) -> Child {
-    let mut command = Command::new(binary(&spec.binary));
-    for (name, _) in std::env::vars_os() {
-        let ours =
-            name.to_str().is_some_and(|name| name.starts_with("RINGBACK_") || name.starts_with("OTEL_"));
-        if ours {
-            command.env_remove(name);
-        }
-    }
-    command.args(&spec.args).envs(spec.env.iter().map(|(name, value)| (name, value))).current_dir(dir);
+    let mut command = spec.command();
+    command.current_dir(dir);
     Child::spawn(&spec.binary, &mut command, &dir.join("log"))
 }
 

@@ -29,9 +29,50 @@ pub(crate) fn from_json(raw: &RawValue) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} seconds are no duration to wait for"))
 }
 
+/// Writes a duration the way [`parse_duration`] reads it back, to the nanosecond: `1h 30m`.
+pub fn format_duration(duration: Duration) -> String {
+    const UNITS: [(&str, u128); 7] = [
+        ("d", 86_400_000_000_000),
+        ("h", 3_600_000_000_000),
+        ("m", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1_000),
+        ("ns", 1),
+    ];
+    let mut left = duration.as_nanos();
+    let mut parts = Vec::new();
+    for (unit, size) in UNITS {
+        let count = left / size;
+        left %= size;
+        if count > 0 {
+            parts.push(format!("{count}{unit}"));
+        }
+    }
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(seconds in 0..=315_360_000_u64, nanos in 0..1_000_000_000_u32) {
+            let duration = Duration::new(seconds, nanos);
+            prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
+            let whole = Duration::from_secs(seconds);
+            prop_assert_eq!(parse_duration(&format_duration(whole)), Ok(whole));
+        }
+    }
+
+    #[test]
+    fn durations_are_written_as_people_write_them() {
+        assert_eq!(format_duration(Duration::from_secs(5400)), "1h 30m");
+        assert_eq!(format_duration(Duration::from_millis(90_250)), "1m 30s 250ms");
+        assert_eq!(format_duration(Duration::ZERO), "0s");
+    }
 
     #[test]
     fn friendly_durations_and_numbers_of_seconds_are_read() {

@@ -105,6 +105,26 @@ pub(super) fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
+/// A mistake for a value that is not even of the right type.
+pub(super) fn wrong_type<T>(
+    mistakes: &mut Mistakes,
+    field: &str,
+    raw: &RawValue,
+    allowed: &str,
+) -> Option<T> {
+    mistakes.add(field, format!("{} is of the wrong type", shown(raw)), allowed);
+    None
+}
+
+/// A value as written, cut to what an error message can carry.
+pub(super) fn shown(raw: &RawValue) -> String {
+    let text = raw.get();
+    match text.char_indices().nth(80) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}
+
 /// How deeply a JSON text that is known to be valid is nested.
 pub(super) fn depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);

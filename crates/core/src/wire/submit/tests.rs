@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::clock::Timestamp;
+use crate::job::{Due, MAX_BODY};
+use crate::retry::{Max, RetryPolicy};
 
 fn parse(json: &str) -> Result<NewJob, Problem> {
     let defaults = Defaults {

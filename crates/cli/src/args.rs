@@ -1,0 +1,261 @@
+//! What the command line is told: commands, flags and their help. Values are parsed here,
+//! so that a slip is found before anything is sent.
+
+mod values;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use reqwest::Url;
+use ringback_core::job::JobKey;
+use ringback_core::state::State;
+
+pub(crate) use self::values::{Pair, Retry, Wait};
+
+/// What every exit code says, at the end of `--help`.
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 the answer is no (no such job, another job has the name, already done, some lines refused); \
+2 it could not be done (server away, a fault of the server, a file); 64 wrong usage.
+
+`ringback help COMMAND` shows the examples of a command.";
+
+/// Submit, look at, cancel, list, export and import the jobs of a Ringback server
+#[derive(Debug, Parser)]
+#[command(name = "ringback", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Which server is asked, and how its answers are shown.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Server and output")]
+pub(crate) struct Remote {
+    /// The API's URL
+    #[arg(long, global = true, env = "RINGBACK_URL", value_name = "URL",
+        default_value = "http://127.0.0.1:7411", value_parser = values::server)]
+    pub(crate) server: Url,
+    /// table for people; json for scripts: the API's JSON as it is
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output: Format,
+}
+
+/// How answers are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    // Described where the flag is: descriptions here make the whole help longer.
+    Table,
+    Json,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Submit a job
+    Submit(Box<SubmitArgs>),
+    /// Submit many jobs from a file of one JSON job per line, or take back an export
+    Import(ImportArgs),
+    /// Write all pending and dead jobs out, one JSON job per line
+    Export(ExportArgs),
+    /// Look at a job
+    #[command(after_help = GET_EXAMPLES)]
+    Get(JobArgs),
+    /// Cancel a job
+    #[command(after_help = CANCEL_EXAMPLES)]
+    Cancel(JobArgs),
+    /// List jobs
+    List(ListArgs),
+    /// Count jobs by state, and show how late hand-overs were
+    #[command(after_help = STATS_EXAMPLES)]
+    Stats,
+    /// Print completions for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+const GET_EXAMPLES: &str = "\
+Examples:
+  ringback get pay.notify/order-1
+  ringback get pay.notify order-1 --output json | jq -r .state";
+
+const CANCEL_EXAMPLES: &str = "\
+Examples:
+  ringback cancel pay.notify/order-1
+  ringback cancel pay.notify order-1 && echo it will not be handed over any more";
+
+const STATS_EXAMPLES: &str = "\
+Examples:
+  ringback stats
+  ringback stats --output json | jq .states.dead";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  ringback completions bash > ~/.local/share/bash-completion/completions/ringback
+  ringback completions zsh > ~/.zfunc/_ringback
+  ringback completions fish > ~/.config/fish/completions/ringback.fish";
+
+const SUBMIT_EXAMPLES: &str = "\
+Examples:
+  ringback submit --topic pay.notify --id order-1 --delay 10m \\
+      --url https://merchant.example/notify --body '{\"status\":\"PAID\"}'
+  ringback submit --topic remind --at 2026-11-20T09:30:00Z --url http://127.0.0.1:8080/hook \\
+      --header x-tenant:a7 --context key=value --retry '15s 3m 10m' --timeout 5s
+  ringback submit --topic files --url http://127.0.0.1:8080/hook --content-type image/png --body-file a.png
+  ringback submit job.json
+  echo '{\"topic\":\"t\",\"url\":\"http://127.0.0.1:8080/hook\"}' | ringback submit -
+
+The same topic and id with the same content again changes nothing and is no error.";
+
+/// A job, by flags or as JSON.
+#[derive(Debug, Args)]
+#[command(after_help = SUBMIT_EXAMPLES)]
+pub(crate) struct SubmitArgs {
+    /// A file with one JSON job, as the API takes it; - is standard input
+    #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
+        "content_type", "header", "context", "retry", "timeout"])]
+    pub(crate) file: Option<PathBuf>,
+    /// What kind of job it is
+    #[arg(long, required_unless_present = "file", value_parser = values::topic)]
+    pub(crate) topic: Option<String>,
+    /// Which job of the topic; without it the server makes one
+    #[arg(long, value_parser = values::id)]
+    pub(crate) id: Option<String>,
+    /// How long to wait: 10m, "1h 30m", 250ms, or seconds as a number
+    #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
+    pub(crate) delay: Option<Wait>,
+    /// When it is due, by RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) at: Option<String>,
+    /// Where it is handed over: an http or https URL
+    #[arg(long, required_unless_present = "file")]
+    pub(crate) url: Option<String>,
+    /// The body: JSON, or anything together with --content-type
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]
+    pub(crate) body: Option<String>,
+    /// The body from a file; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) body_file: Option<PathBuf>,
+    /// The body's media type, where it is not JSON
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) content_type: Option<String>,
+    /// A header to deliver with; may be repeated
+    #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
+    pub(crate) header: Vec<Pair>,
+    /// An entry of the context, delivered as a header ringback-context-KEY; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::context)]
+    pub(crate) context: Vec<Pair>,
+    /// The waits after each failure, such as "15s 3m 10m", or default, standard-webhooks or none
+    #[arg(long, value_name = "WAITS")]
+    pub(crate) retry: Option<Retry>,
+    /// The deadline of one attempt
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout: Option<Wait>,
+}
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  ringback import jobs.ndjson
+  ringback export | ringback import - --server http://other:7411
+  ringback import jobs.ndjson --output json 2> refused.ndjson
+
+A line is a job as submitted, or one that an export wrote. To run the same import again does no harm: \
+jobs that are there already count as repeated.";
+
+/// What to import.
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct ImportArgs {
+    /// A file of one JSON job per line; - is standard input
+    pub(crate) file: PathBuf,
+    /// How long to try again where the server does not answer
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::patience)]
+    pub(crate) patience: Duration,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  ringback export -o jobs.ndjson
+  ringback export --state dead --topic pay.notify | jq -r .reason | sort | uniq -c
+
+A file is written as FILE.part and renamed once it is complete.";
+
+/// What to export, and where to.
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// Where to; without it to standard output
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// How long to try again where the server does not answer at first
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::patience)]
+    pub(crate) patience: Duration,
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  ringback list
+  ringback list --topic pay.notify --state dead --all
+  ringback list --all --output json | jq -r 'select(.failures > 3) | .id'";
+
+/// What to list.
+#[derive(Debug, Args)]
+#[command(after_help = LIST_EXAMPLES)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// At most so many jobs
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: u64,
+    /// All jobs, however many
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+}
+
+/// Which jobs.
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    /// Only those of this topic
+    #[arg(long, value_parser = values::topic)]
+    pub(crate) topic: Option<String>,
+    /// Only those in this state
+    #[arg(long, value_parser = State::ALL.map(State::name))]
+    pub(crate) state: Option<String>,
+}
+
+impl Filter {
+    /// As the query of a request.
+    pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
+        let topic = self.topic.clone().map(|topic| ("topic", topic));
+        let state = self.state.clone().map(|state| ("state", state));
+        topic.into_iter().chain(state).collect()
+    }
+}
+
+/// One job, by its name.
+#[derive(Debug, Args)]
+pub(crate) struct JobArgs {
+    /// The job's topic and id, as one word with a slash or as two
+    #[arg(required = true, num_args = 1..=2, value_name = "TOPIC/ID")]
+    name: Vec<String>,
+}
+
+impl JobArgs {
+    /// The name.
+    ///
+    /// # Errors
+    /// A usage error where it cannot be one.
+    pub(crate) fn key(&self) -> Result<JobKey, clap::Error> {
+        values::job_key(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

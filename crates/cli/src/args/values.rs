@@ -1,0 +1,122 @@
+//! The values of flags: what each may look like is core's business, how a slip is told is
+//! that of this file.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+use reqwest::Url;
+use ringback_core::job::{JobId, JobKey, Topic};
+use ringback_core::retry::RetryPolicy;
+use ringback_core::wire::parse_duration;
+use serde_json::{Value, json};
+
+/// A duration as the API takes it: a number of seconds, or a friendly one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Wait(pub(crate) Value);
+
+impl FromStr for Wait {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(seconds) = text.parse::<f64>() {
+            let number = serde_json::from_str::<serde_json::Number>(text);
+            let right = Duration::try_from_secs_f64(seconds).is_ok();
+            return number
+                .ok()
+                .filter(|_| right)
+                .map(|number| Self(Value::Number(number)))
+                .ok_or_else(|| "a number of seconds is 0 or more, such as 2 or 0.25".to_owned());
+        }
+        parse_duration(text).map(|_| Self(text.into()))
+    }
+}
+
+/// A retry policy as the API takes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Retry(pub(crate) Value);
+
+impl FromStr for Retry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if RetryPolicy::preset(text).is_some() {
+            return Ok(Self(json!({ "preset": text })));
+        }
+        let waits: Vec<&str> = text.split([' ', ',']).filter(|part| !part.is_empty()).collect();
+        let policy = text.parse::<RetryPolicy>();
+        policy.map_err(|error| {
+            format!("{error}; write \"15s 3m 10m\", or default, standard-webhooks or none")
+        })?;
+        Ok(Self(json!({ "delays": waits })))
+    }
+}
+
+/// A name and a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pair(pub(crate) String, pub(crate) String);
+
+pub(super) fn header(text: &str) -> Result<Pair, String> {
+    let (name, value) = text.split_once(':').ok_or("a header is NAME:VALUE, such as x-tenant:a7")?;
+    Ok(Pair(name.trim().to_owned(), value.trim().to_owned()))
+}
+
+pub(super) fn context(text: &str) -> Result<Pair, String> {
+    let (key, value) =
+        text.split_once('=').ok_or("an entry of the context is KEY=VALUE, such as tenant=a7")?;
+    Ok(Pair(key.to_owned(), value.to_owned()))
+}
+
+pub(super) fn topic(text: &str) -> Result<String, String> {
+    let topic: Topic = text.parse().map_err(|error| format!("a topic is {error}"))?;
+    Ok(topic.to_string())
+}
+
+pub(super) fn id(text: &str) -> Result<String, String> {
+    let id: JobId = text.parse().map_err(|error| format!("an id is {error}"))?;
+    Ok(id.to_string())
+}
+
+pub(super) fn time(text: &str) -> Result<String, String> {
+    let time = text.parse::<jiff::Timestamp>();
+    let wrong =
+        |_| "a time is by RFC 3339, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00".to_owned();
+    time.map(|_| text.to_owned()).map_err(wrong)
+}
+
+pub(super) fn patience(text: &str) -> Result<Duration, String> {
+    match text.parse::<Wait>()?.0 {
+        Value::String(text) => parse_duration(&text),
+        number => Ok(Duration::from_secs_f64(number.as_f64().unwrap_or_default())),
+    }
+}
+
+/// An http or https URL whose path, if any, stands before that of every call.
+pub(super) fn server(text: &str) -> Result<Url, String> {
+    const ALLOWED: &str = "the API's URL is http or https without a query, such as http://127.0.0.1:7411";
+    let mut url = Url::parse(text).map_err(|_| ALLOWED.to_owned())?;
+    let plain = url.query().is_none() && url.fragment().is_none();
+    if !["http", "https"].contains(&url.scheme()) || !url.has_host() || !plain {
+        return Err(ALLOWED.to_owned());
+    }
+    if !url.path().ends_with('/') {
+        let path = format!("{}/", url.path());
+        url.set_path(&path);
+    }
+    Ok(url)
+}
+
+/// `["topic/id"]` or `["topic", "id"]`.
+pub(super) fn job_key(words: &[String]) -> Result<JobKey, clap::Error> {
+    let wrong = |why: String| super::Cli::command().error(ErrorKind::ValueValidation, why);
+    let (topic, id) = match words {
+        [topic, id] => (topic.as_str(), id.as_str()),
+        _ => words.first().and_then(|word| word.split_once('/')).ok_or_else(|| {
+            wrong(format!("{:?} is no job; name it by TOPIC/ID or TOPIC ID", words.join(" ")))
+        })?,
+    };
+    let topic = topic.parse().map_err(|error| wrong(format!("{topic:?} is no topic; a topic is {error}")))?;
+    let id = id.parse().map_err(|error| wrong(format!("{id:?} is no id; an id is {error}")))?;
+    Ok(JobKey { topic, id })
+}

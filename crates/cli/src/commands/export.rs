@@ -1,0 +1,120 @@
+//! `ringback export`: the server's lines, as they come. What is incomplete never looks
+//! complete: a file gets its name at the end only, and a cut-off stream is an error.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use http::Method;
+use reqwest::Response;
+use tokio::time::{Instant, sleep};
+
+use super::{FIRST_WAIT, LAST_WAIT, Session};
+use crate::args::ExportArgs;
+use crate::client::{Call, Client, ClientError, cut_off};
+use crate::failure::{Unfinished, Verdict};
+use crate::output::Output;
+use crate::progress::Progress;
+
+pub(super) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<Verdict> {
+    let mut call = Call::new(Method::GET, &["v1", "export"]);
+    call.query = args.filter.query();
+    let progress = Progress::new("exported", None);
+    let answer = open(&session.client, &call, args.patience, &progress).await?;
+    let file = args.file.filter(|path| path != Path::new("-"));
+    let done = match file {
+        Some(path) => to_file(answer, &path, &progress).await,
+        None => copy(answer, &mut Target::Stdout(&mut session.out), &progress).await,
+    };
+    progress.clear();
+    done?;
+    Ok(Verdict::Done)
+}
+
+/// The head of the stream; a server that is away is asked again for a while.
+async fn open(
+    client: &Client,
+    call: &Call,
+    patience: Duration,
+    progress: &Progress,
+) -> Result<Response, ClientError> {
+    let mut deadline = None;
+    let mut wait = FIRST_WAIT;
+    loop {
+        let error = match client.open(call.clone()).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error.of_whole("exports"),
+        };
+        let pause = error.retry_after().unwrap_or_default().max(wait);
+        let end = *deadline.get_or_insert_with(|| Instant::now() + patience);
+        if !error.is_transient() || Instant::now() + pause > end {
+            return Err(error);
+        }
+        progress.waiting(&error, patience);
+        sleep(pause).await;
+        wait = (wait * 2).min(LAST_WAIT);
+    }
+}
+
+/// Where the lines go.
+enum Target<'a> {
+    Stdout(&'a mut Output),
+    File(File, &'a Path),
+}
+
+impl Target<'_> {
+    fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout(out) => out.bytes(bytes),
+            Self::File(file, path) => file.write_all(bytes).with_context(|| path.display().to_string()),
+        }
+    }
+}
+
+async fn to_file(answer: Response, path: &Path, progress: &Progress) -> anyhow::Result<()> {
+    let part = part(path);
+    let file = File::create(&part).with_context(|| part.display().to_string())?;
+    let mut target = Target::File(file, &part);
+    copy(answer, &mut target, progress).await.with_context(|| part.display().to_string())?;
+    let Target::File(file, _) = target else { return Ok(()) };
+    // On disk before the name says that it is complete.
+    file.sync_all().with_context(|| part.display().to_string())?;
+    std::fs::rename(&part, path).with_context(|| path.display().to_string())?;
+    progress.note(&format!("{} jobs exported to {}", progress.lines(), path.display()));
+    Ok(())
+}
+
+fn part(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".part");
+    PathBuf::from(name)
+}
+
+/// Copies the stream to its end, which is the end of a line.
+async fn copy(mut answer: Response, target: &mut Target<'_>, progress: &Progress) -> anyhow::Result<()> {
+    let mut last = b'\n';
+    loop {
+        let chunk = match answer.chunk().await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) if last == b'\n' => return Ok(()),
+            Ok(None) => {
+                let error = ClientError::CutOff { why: "the last line has no end".to_owned() };
+                return Err(incomplete(&error, progress));
+            }
+            Err(error) => return Err(incomplete(&cut_off(&error), progress)),
+        };
+        target.write(&chunk)?;
+        last = chunk.last().copied().unwrap_or(last);
+        let lines = chunk.iter().filter(|byte| **byte == b'\n').count();
+        progress.advance(chunk.len() as u64, lines as u64);
+    }
+}
+
+fn incomplete(error: &ClientError, progress: &Progress) -> anyhow::Error {
+    progress.clear();
+    let what = format!("the export is incomplete after {} jobs: {error}", progress.lines());
+    Unfinished { what, next: "run it again from the start".to_owned() }.into()
+}

@@ -1,0 +1,110 @@
+//! `ringback import`: a file of any size, read line by line, sent in batches, a few at a
+//! time. To send a line again does no harm, so what fails is tried again, and a run that
+//! ended early is finished by running it again.
+
+mod line_id;
+mod read;
+mod send;
+mod tally;
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use anyhow::Context as _;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+
+use self::read::{Batch, Batches};
+use self::send::send;
+use self::tally::Tally;
+use super::Session;
+use crate::args::ImportArgs;
+use crate::client::Client;
+use crate::failure::{Unfinished, Verdict};
+use crate::progress::Progress;
+
+/// So many requests are under way at most.
+const IN_FLIGHT: usize = 4;
+/// The buffer over the file.
+const BUFFER: usize = 256 * 1024;
+
+pub(super) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Result<Verdict> {
+    let (source, total) = open(&args.file)?;
+    let progress = Progress::new("imported", total);
+    let mut tally = Tally::new(session.out.format);
+    let stopped = feed(&session.client, read_on_a_thread(source), &args, &progress, &mut tally).await;
+    progress.clear();
+    tally.show(&mut session.out, stopped.is_ok())?;
+    match stopped {
+        Ok(()) if tally.refused() == 0 => Ok(Verdict::Done),
+        Ok(()) => Ok(Verdict::No),
+        Err(error) => {
+            session.out.flush()?;
+            let what = format!("the import is not finished: {error:#}; {}", tally.how_far());
+            let next = "run the same import again: what went in before counts as repeated".to_owned();
+            Err(Unfinished { what, next }.into())
+        }
+    }
+}
+
+/// A file and its length, or standard input.
+fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, Option<u64>)> {
+    if path == Path::new("-") {
+        return Ok((Box::new(io::stdin()), None));
+    }
+    let told = || path.display().to_string();
+    let file = File::open(path).with_context(told)?;
+    let metadata = file.metadata().with_context(told)?;
+    let total = metadata.is_file().then_some(metadata.len());
+    Ok((Box::new(file), total))
+}
+
+/// Batches of the source, one ahead of what is sent. The thread is not waited for: it may
+/// wait for standard input for ever.
+fn read_on_a_thread(source: Box<dyn Read + Send>) -> mpsc::Receiver<io::Result<Batch>> {
+    let (tx, rx) = mpsc::channel(1);
+    tokio::task::spawn_blocking(move || {
+        for batch in Batches::new(BufReader::with_capacity(BUFFER, source)) {
+            if tx.blocking_send(batch).is_err() {
+                break;
+            }
+        }
+    });
+    rx
+}
+
+/// Sends all batches, and ends with the first thing that could not be done; what is under
+/// way then is still waited for.
+async fn feed(
+    client: &Client,
+    mut batches: mpsc::Receiver<io::Result<Batch>>,
+    args: &ImportArgs,
+    progress: &Progress,
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
+    let mut stopped = Ok(());
+    let mut reading = true;
+    let mut flying = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            batch = batches.recv(), if reading && flying.len() < IN_FLIGHT => match batch {
+                Some(Ok(batch)) => flying.push(send(client, batch, args.patience, progress)),
+                Some(Err(error)) => {
+                    reading = false;
+                    stopped = stopped.and(Err(error).with_context(|| args.file.display().to_string()));
+                }
+                None => reading = false,
+            },
+            Some(sent) = flying.next(), if !flying.is_empty() => {
+                tally.add(&sent, progress);
+                if let Some(error) = sent.stopped {
+                    reading = false;
+                    stopped = stopped.and(Err(error.into()));
+                }
+            }
+            else => return stopped,
+        }
+    }
+}

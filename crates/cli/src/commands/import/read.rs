@@ -1,0 +1,190 @@
+//! Lines of a source, gathered into batches. Memory is bounded whatever the source: a line
+//! that is too long for any job is passed over without being kept.
+
+use std::io::{self, BufRead, Read as _};
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use ringback_core::job::MAX_JOB;
+use ringback_core::wire::Problem;
+
+use super::line_id::with_id;
+
+/// The most lines of a batch; a fifth of what the API takes, so that each is answered soon.
+const MAX_LINES: usize = 2_000;
+/// A batch with so many bytes is full.
+const FULL: usize = 4 * 1024 * 1024;
+/// What some editors write before everything else.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Lines to be sent together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Batch {
+    /// Which batch of the source it is, from 0.
+    pub(super) sequence: u64,
+    /// The lines, each with its line break.
+    pub(super) bytes: Bytes,
+    /// Where in `bytes` each line lies, and which line of the source it is, from 1.
+    pub(super) lines: Vec<(u64, Range<usize>)>,
+    /// Lines that are not worth sending.
+    pub(super) refused: Vec<(u64, Problem)>,
+    /// The last line of the source that this batch covers.
+    pub(super) last_line: u64,
+    /// How many bytes of the source it covers.
+    pub(super) source_bytes: u64,
+}
+
+impl Batch {
+    /// The same batch with some of its lines alone, given by their places.
+    pub(super) fn only(&self, places: &[usize]) -> Self {
+        let mut bytes = BytesMut::new();
+        let mut lines = Vec::with_capacity(places.len());
+        for (number, range) in places.iter().filter_map(|place| self.lines.get(*place)) {
+            let start = bytes.len();
+            bytes.extend_from_slice(&self.bytes[range.clone()]);
+            lines.push((*number, start..bytes.len()));
+        }
+        Self { bytes: bytes.freeze(), lines, refused: Vec::new(), ..*self }
+    }
+}
+
+/// The batches of a source.
+pub(super) struct Batches<R> {
+    source: R,
+    line: Vec<u8>,
+    number: u64,
+    sequence: u64,
+    ended: bool,
+}
+
+impl<R: BufRead> Batches<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self { source, line: Vec::new(), number: 0, sequence: 0, ended: false }
+    }
+
+    fn batch(&mut self) -> io::Result<Option<Batch>> {
+        let mut batch = Batch { sequence: self.sequence, ..Batch::default() };
+        let mut bytes = BytesMut::new();
+        while batch.lines.len() < MAX_LINES && bytes.len() < FULL {
+            let read = self.read_line()?;
+            if read.bytes == 0 {
+                self.ended = true;
+                break;
+            }
+            batch.source_bytes += read.bytes;
+            batch.last_line = self.number;
+            if read.too_long {
+                batch.refused.push((self.number, too_long()));
+                continue;
+            }
+            let line = self.line.strip_prefix(BYTE_ORDER_MARK).filter(|_| self.number == 1);
+            let line = line.unwrap_or(&self.line).trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            let start = bytes.len();
+            bytes.extend_from_slice(&with_id(line, self.number));
+            bytes.extend_from_slice(b"\n");
+            batch.lines.push((self.number, start..bytes.len()));
+        }
+        batch.bytes = bytes.freeze();
+        self.sequence += 1;
+        Ok(Some(batch).filter(|batch| batch.source_bytes > 0))
+    }
+
+    /// Reads the next line into `self.line`, or past it where it is too long.
+    fn read_line(&mut self) -> io::Result<ReadLine> {
+        self.line.clear();
+        // The line break may have two bytes.
+        let most = MAX_JOB + 2;
+        let mut bytes = (&mut self.source).take(most as u64).read_until(b'\n', &mut self.line)? as u64;
+        if bytes == 0 {
+            return Ok(ReadLine { bytes, too_long: false });
+        }
+        self.number += 1;
+        if self.line.len() == most && !self.line.ends_with(b"\n") {
+            bytes += self.source.skip_until(b'\n')? as u64;
+            return Ok(ReadLine { bytes, too_long: true });
+        }
+        Ok(ReadLine { bytes, too_long: self.line.trim_ascii().len() > MAX_JOB })
+    }
+}
+
+/// What was read of the source.
+struct ReadLine {
+    bytes: u64,
+    too_long: bool,
+}
+
+fn too_long() -> Problem {
+    let detail = format!("the line is longer than the {MAX_JOB} bytes that a job may have");
+    Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail)
+}
+
+impl<R: BufRead> Iterator for Batches<R> {
+    type Item = io::Result<Batch>;
+
+    fn next(&mut self) -> Option<io::Result<Batch>> {
+        if self.ended {
+            return None;
+        }
+        let batch = self.batch().transpose();
+        self.ended |= matches!(batch, Some(Err(_)));
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches(source: &[u8]) -> Vec<Batch> {
+        // A small buffer, so that lines lie across its end.
+        Batches::new(io::BufReader::with_capacity(16, source)).collect::<Result<_, _>>().unwrap()
+    }
+
+    fn numbers(batch: &Batch) -> Vec<u64> {
+        batch.lines.iter().map(|(number, _)| *number).collect()
+    }
+
+    #[test]
+    fn line_numbers_are_those_of_the_file_whatever_its_line_breaks() {
+        let all = batches(b"\xef\xbb\xbf1\r\n\n  \n{\"id\":4}\r\n\r\n6");
+        assert_eq!(all.len(), 1);
+        assert_eq!(numbers(&all[0]), [1, 4, 6]);
+        assert_eq!(&*all[0].bytes, b"1\n{\"id\":4}\n6\n");
+        assert_eq!((all[0].last_line, all[0].source_bytes), (6, 23));
+        assert!(batches(b"").is_empty());
+        assert!(batches(b"\n\n")[0].lines.is_empty());
+    }
+
+    #[test]
+    fn a_batch_ends_at_its_most_lines_or_bytes() {
+        let all = batches("1\n".repeat(4_001).as_bytes());
+        assert_eq!(all.iter().map(|batch| batch.lines.len()).collect::<Vec<_>>(), [2_000, 2_000, 1]);
+        assert_eq!(all.iter().map(|batch| batch.sequence).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(all.iter().map(|batch| batch.source_bytes).sum::<u64>(), 8_002);
+        let long = format!("\"{}\"\n", "x".repeat(1_000_000)).repeat(6);
+        assert_eq!(batches(long.as_bytes()).iter().map(|b| b.lines.len()).collect::<Vec<_>>(), [5, 1]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_refused_without_being_kept() {
+        let most = "x".repeat(MAX_JOB);
+        let source = format!("1\n{most}\r\n{most}x\n{most}xyz{most}\n5");
+        let mut reader = Batches::new(source.as_bytes());
+        let batch = reader.next().unwrap().unwrap();
+        assert_eq!(numbers(&batch), [1, 2, 5]);
+        assert_eq!(batch.refused.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(batch.source_bytes, source.len() as u64);
+        assert!(reader.line.capacity() < 3 * MAX_JOB);
+    }
+
+    #[test]
+    fn some_lines_of_a_batch_make_another_one() {
+        let batch = &batches(b"1\n\n3\n4\n")[0];
+        let some = batch.only(&[0, 2]);
+        assert_eq!((numbers(&some), &*some.bytes), (vec![1, 4], &b"1\n4\n"[..]));
+        assert_eq!(&some.bytes[some.lines[1].1.clone()], b"4\n");
+    }
+}

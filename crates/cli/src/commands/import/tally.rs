@@ -1,0 +1,110 @@
+//! The counts of an import, and how far all of it went in.
+
+use std::collections::BTreeMap;
+
+use ringback_core::wire::Problem;
+use serde::Serialize;
+
+use super::send::Sent;
+use crate::args::Format;
+use crate::failure::fields;
+use crate::output::{Align, Cell, Output, Table};
+use crate::progress::Progress;
+
+/// What has become of the lines so far.
+#[derive(Debug)]
+pub(super) struct Tally {
+    format: Format,
+    counts: Counts,
+    /// The batches that are finished, beyond the first that is not, with their last lines.
+    finished: BTreeMap<u64, u64>,
+    next: u64,
+}
+
+/// The counts, as scripts get them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Counts {
+    /// Lines that had a word, blank ones not counted.
+    lines: u64,
+    created: u64,
+    repeated: u64,
+    refused: u64,
+    /// Whether that is all lines.
+    complete: bool,
+    /// Up to this line of the file every line had its word.
+    through: u64,
+}
+
+/// A refused line, as scripts get it.
+#[derive(Serialize)]
+struct Refused<'a> {
+    line: u64,
+    status: u16,
+    problem: &'a Problem,
+}
+
+impl Tally {
+    pub(super) fn new(format: Format) -> Self {
+        Self { format, counts: Counts::default(), finished: BTreeMap::new(), next: 0 }
+    }
+
+    /// Counts a batch and tells its refused lines.
+    pub(super) fn add(&mut self, sent: &Sent, progress: &Progress) {
+        let refused = sent.refused.len() as u64;
+        let lines = sent.created + sent.repeated + refused;
+        self.counts.lines += lines;
+        self.counts.created += sent.created;
+        self.counts.repeated += sent.repeated;
+        self.counts.refused += refused;
+        for (line, problem) in &sent.refused {
+            progress.note(&self.told(*line, problem));
+        }
+        if sent.stopped.is_none() {
+            self.finished.insert(sent.batch.sequence, sent.batch.last_line);
+            while let Some(last) = self.finished.remove(&self.next) {
+                (self.counts.through, self.next) = (last, self.next + 1);
+            }
+            progress.advance(sent.batch.source_bytes, lines);
+        }
+    }
+
+    fn told(&self, line: u64, problem: &Problem) -> String {
+        match self.format {
+            Format::Json => {
+                let refused = Refused { line, status: problem.status, problem };
+                serde_json::to_string(&refused).expect("plain data always serialises")
+            }
+            Format::Table => {
+                let text = format!("line {line}: {} {}\n{}", problem.status, problem.detail, fields(problem));
+                text.trim_end().to_owned()
+            }
+        }
+    }
+
+    /// How many lines were refused.
+    pub(super) fn refused(&self) -> u64 {
+        self.counts.refused
+    }
+
+    /// Up to where all went in, in words.
+    pub(super) fn how_far(&self) -> String {
+        match self.counts.through {
+            0 => "from the first line on some did not go in".to_owned(),
+            line => format!("all lines up to {line} had their answer, of those after it some did not go in"),
+        }
+    }
+
+    /// Writes the counts.
+    pub(super) fn show(&mut self, out: &mut Output, complete: bool) -> anyhow::Result<()> {
+        self.counts.complete = complete;
+        let Counts { lines, created, repeated, refused, .. } = self.counts;
+        match self.format {
+            Format::Json => out.line(serde_json::to_string(&self.counts)?),
+            Format::Table => {
+                let columns = ["LINES", "CREATED", "REPEATED", "REFUSED"].map(|name| (name, Align::Right));
+                let row = [lines, created, repeated, refused].map(Cell::from);
+                out.bytes(Table::new(columns, out.colour).page(&[row]).as_bytes())
+            }
+        }
+    }
+}

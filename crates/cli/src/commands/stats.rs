@@ -1,0 +1,49 @@
+//! `ringback stats`: jobs per state, lateness, and where jobs are kept.
+
+use http::Method;
+use ringback_core::wire::{StatesAnswer, StatsAnswer};
+
+use super::{Session, parse};
+use crate::args::Format;
+use crate::client::{Call, SHORT};
+use crate::failure::Verdict;
+use crate::output::{Align, Cell, Colour, Table, state};
+
+pub(super) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
+    let call = Call::new(Method::GET, &["v1", "stats"]);
+    let answer = session.client.ask(call, SHORT).await;
+    let body = answer.map_err(|error| error.of_whole("stats"))?.body;
+    match session.out.format {
+        Format::Json => session.json(&body)?,
+        Format::Table => {
+            let text = tables(&parse(&body)?, session.out.colour);
+            session.out.bytes(text.as_bytes())?;
+        }
+    }
+    Ok(Verdict::Done)
+}
+
+fn tables(stats: &StatsAnswer, colour: Colour) -> String {
+    let StatesAnswer { delayed, ready, reserved, done, dead, cancelled, purged } = stats.states.clone();
+    let named = [
+        ("delayed", delayed),
+        ("ready", ready),
+        ("reserved", reserved),
+        ("done", done),
+        ("dead", dead),
+        ("cancelled", cancelled),
+        ("purged", purged),
+    ];
+    let rows: Vec<_> = named.into_iter().map(|(name, count)| [state(name), Cell::from(count)]).collect();
+    let states = Table::new([("STATE", Align::Left), ("JOBS", Align::Right)], colour).page(&rows);
+    let ms = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
+    let late = &stats.lateness_ms;
+    let late = format!("p50 {}, p99 {}, max {}", ms(late.p50), ms(late.p99), ms(late.max));
+    let rows = [
+        [Cell::from("topics"), Cell::from(stats.topics)],
+        [Cell::from("lateness, last 5 min"), Cell::from(late)],
+        [Cell::from("forgotten early"), Cell::from(stats.tombstones.forgotten_early)],
+        [Cell::from("store"), Cell::from(format!("{}, {}", stats.store.kind, stats.store.profile))],
+    ];
+    states + "\n" + &Table::new([("", Align::Left); 2], colour).page(&rows)
+}

@@ -1,0 +1,173 @@
+//! How a run ends: the exit code, and what is said of an error on standard error: what was
+//! wrong, where, what is allowed, and what to do next.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use ringback_core::wire::Problem;
+
+use crate::args::Format;
+use crate::client::ClientError;
+use crate::output::{Colour, OutputClosed, say};
+
+/// The answer is no.
+const NO: u8 = 1;
+/// It could not be done.
+const BROKEN: u8 = 2;
+/// Wrong usage (`EX_USAGE` of sysexits.h).
+const USAGE: u8 = 64;
+
+/// What a command came to where nothing broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Done.
+    Done,
+    /// Some of it was refused, as has been told.
+    No,
+}
+
+impl From<Verdict> for ExitCode {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Done => Self::SUCCESS,
+            Verdict::No => Self::from(NO),
+        }
+    }
+}
+
+/// Something could not be finished; how far it came has been told.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct Unfinished {
+    pub(crate) what: String,
+    pub(crate) next: String,
+}
+
+/// Help that was asked for, or a wrong usage.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    // Where it cannot be written nobody is left to be told.
+    error.print().ok();
+    if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE) }
+}
+
+/// Tells an error and chooses the exit code.
+pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
+    if error.is::<OutputClosed>() {
+        return ExitCode::SUCCESS;
+    }
+    if let Some(error) = error.downcast_ref::<clap::Error>() {
+        return usage(error);
+    }
+    let colour = Colour::of_stderr();
+    match error.downcast_ref::<ClientError>() {
+        Some(ClientError::Problem { problem, .. }) if format == Format::Json => {
+            say(&serde_json::to_string(problem).expect("plain data always serialises"));
+        }
+        _ => say(told(error, colour).trim_end()),
+    }
+    ExitCode::from(code(error))
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<ClientError>() {
+        Some(ClientError::Problem { problem, .. }) if is_no(problem.status) => NO,
+        _ => BROKEN,
+    }
+}
+
+/// The statuses that say no to this very job.
+fn is_no(status: u16) -> bool {
+    matches!(status, 400 | 404 | 409 | 413 | 422)
+}
+
+fn told(error: &anyhow::Error, colour: Colour) -> String {
+    let red = AnsiColor::Red.on_default().bold();
+    let mut text = format!("{} {error:#}\n", colour.paint("error:", red));
+    if let Some(ClientError::Problem { problem, .. }) = error.downcast_ref() {
+        text += &fields(problem);
+    }
+    if let Some(next) = next(error) {
+        let _ = writeln!(text, "{} {next}", colour.paint("next:", Style::new().bold()));
+    }
+    text
+}
+
+/// The wrong fields of a problem, one per line.
+pub(crate) fn fields(problem: &Problem) -> String {
+    let mut text = String::new();
+    for error in &problem.errors {
+        let _ = writeln!(text, "  {}: {}; allowed: {}", error.field, error.detail, error.allowed);
+    }
+    text
+}
+
+/// What to do next.
+fn next(error: &anyhow::Error) -> Option<String> {
+    if let Some(unfinished) = error.downcast_ref::<Unfinished>() {
+        return Some(unfinished.next.clone());
+    }
+    let text = match error.downcast_ref::<ClientError>()? {
+        ClientError::Away { .. } => "start a server there, or name another with --server or RINGBACK_URL",
+        ClientError::Slow { .. } | ClientError::CutOff { .. } => {
+            "run the same command again; to submit a job again with the same id does no harm"
+        }
+        ClientError::Stranger { .. } => "check --server and RINGBACK_URL: they name the API's URL",
+        ClientError::Lacking { .. } => "check that the server is of the same version as `ringback --version`",
+        ClientError::Unreadable(_) => return None,
+        ClientError::Problem { problem, .. } => match problem.status {
+            409 => "look at the job with `ringback get`, or choose another id",
+            422 | 400 => "correct it and run the command again",
+            503 => "wait a moment and run the same command again",
+            _ => return None,
+        },
+    };
+    Some(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use ringback_core::wire::FieldError;
+
+    use super::*;
+
+    fn problem(status: u16) -> Problem {
+        Problem::new(StatusCode::from_u16(status).unwrap(), "the detail")
+    }
+
+    fn error(problem: Problem) -> anyhow::Error {
+        ClientError::Problem { problem: Box::new(problem), retry_after: None }.into()
+    }
+
+    #[test]
+    fn no_is_1_and_what_broke_is_2() {
+        for (status, expected) in
+            [(404, 1), (409, 1), (422, 1), (413, 1), (405, 2), (415, 2), (500, 2), (503, 2)]
+        {
+            assert_eq!(code(&error(problem(status))), expected, "{status}");
+        }
+        assert_eq!(code(&anyhow::anyhow!("no such file")), 2);
+    }
+
+    #[test]
+    fn each_wrong_field_has_a_line_of_its_own() {
+        let errors = ["topic", "retry.delays"].map(|field| FieldError {
+            field: field.to_owned(),
+            detail: "is wrong".to_owned(),
+            allowed: "something else".to_owned(),
+        });
+        let text = told(&error(Problem { errors: errors.to_vec(), ..problem(422) }), Colour::No);
+        let expected = "error: 422 Unprocessable Entity: the detail\n\
+            \x20 topic: is wrong; allowed: something else\n\
+            \x20 retry.delays: is wrong; allowed: something else\n\
+            next: correct it and run the command again\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn causes_are_told_in_one_line() {
+        let error = anyhow::anyhow!("no such file").context("jobs.ndjson");
+        assert_eq!(told(&error, Colour::No), "error: jobs.ndjson: no such file\n");
+    }
+}

@@ -1,0 +1,96 @@
+//! What goes to standard output and standard error. A reader that goes away ends the run
+//! quietly; colours appear on a terminal only, and not with `NO_COLOR`.
+
+mod job;
+mod table;
+mod time;
+
+use std::io::{self, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::Style;
+
+pub(crate) use self::job::{job_details, job_row, state};
+pub(crate) use self::table::{Align, Cell, Table};
+pub(crate) use self::time::relative;
+use crate::args::Format;
+
+/// Nobody reads the output any more, as with `| head`. No error.
+#[derive(Debug, thiserror::Error)]
+#[error("the output was closed")]
+pub(crate) struct OutputClosed;
+
+/// Whether to colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Yes,
+    No,
+}
+
+impl Colour {
+    /// For standard error.
+    pub(crate) fn of_stderr() -> Self {
+        Self::from(AutoStream::choice(&io::stderr()))
+    }
+
+    /// A text in a style.
+    pub(crate) fn paint(self, text: &str, style: Style) -> String {
+        match self {
+            Self::Yes if style != Style::new() && !text.is_empty() => format!("{style}{text}{style:#}"),
+            Self::Yes | Self::No => text.to_owned(),
+        }
+    }
+}
+
+impl From<ColorChoice> for Colour {
+    fn from(choice: ColorChoice) -> Self {
+        match choice {
+            ColorChoice::Never => Self::No,
+            ColorChoice::Auto | ColorChoice::AlwaysAnsi | ColorChoice::Always => Self::Yes,
+        }
+    }
+}
+
+/// Standard output.
+pub(crate) struct Output {
+    pub(crate) format: Format,
+    pub(crate) colour: Colour,
+    out: io::BufWriter<io::StdoutLock<'static>>,
+}
+
+impl Output {
+    /// Standard output, locked.
+    pub(crate) fn new(format: Format) -> Self {
+        let colour = Colour::from(AutoStream::choice(&io::stdout()));
+        Self { format, colour, out: io::BufWriter::with_capacity(64 * 1024, io::stdout().lock()) }
+    }
+
+    /// Bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.out.write_all(bytes).map_err(closed)
+    }
+
+    /// A text and a line break.
+    pub(crate) fn line(&mut self, text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+        self.bytes(text.as_ref())?;
+        self.bytes(b"\n")
+    }
+
+    /// Makes sure that all of it has been written.
+    pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
+        self.out.flush().map_err(closed)
+    }
+}
+
+fn closed(error: io::Error) -> anyhow::Error {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return OutputClosed.into();
+    }
+    anyhow::Error::new(error).context("standard output")
+}
+
+/// A line on standard error.
+pub(crate) fn say(text: &str) {
+    // Where it cannot be written nobody is left to be told.
+    writeln!(io::stderr().lock(), "{text}").ok();
+}

@@ -1,0 +1,96 @@
+//! A job as people see it: a row of a list, or all that is known of it.
+
+use anstyle::{AnsiColor, Style};
+use ringback_core::clock::Timestamp;
+use ringback_core::wire::JobAnswer;
+
+use super::{Align, Cell, Colour, Table, relative};
+
+/// A state in its colour.
+pub(crate) fn state(name: &str) -> Cell {
+    let style = match name {
+        "done" => AnsiColor::Green.on_default(),
+        "dead" => AnsiColor::Red.on_default(),
+        "ready" | "reserved" => AnsiColor::Yellow.on_default(),
+        "cancelled" => Style::new().dimmed(),
+        _ => Style::new(),
+    };
+    Cell::styled(name, style)
+}
+
+/// The row of a job in a list.
+pub(crate) fn job_row(job: &JobAnswer, now: Timestamp) -> [Cell; 8] {
+    [
+        Cell::from(&job.topic),
+        Cell::from(&job.id),
+        state(&job.state),
+        Cell::from(&job.due_at),
+        Cell::from(relative(&job.due_at, now)),
+        Cell::from(job.attempts),
+        Cell::from(job.failures),
+        Cell::from(job.reason.as_deref().unwrap_or_default()),
+    ]
+}
+
+/// All that is known of a job, a line each.
+pub(crate) fn job_details(job: &JobAnswer, now: Timestamp, colour: Colour) -> String {
+    let time = |time: &str| Cell::from(format!("{time} ({})", relative(time, now)));
+    let mut rows = vec![
+        [Cell::from("job"), Cell::from(format!("{}/{}", job.topic, job.id))],
+        [Cell::from("state"), state(&job.state)],
+        [Cell::from("due"), time(&job.due_at)],
+        [Cell::from("created"), time(&job.created_at)],
+        [Cell::from("attempts"), Cell::from(job.attempts)],
+        [Cell::from("failures"), Cell::from(job.failures)],
+    ];
+    if let Some(last) = &job.last {
+        let status = last.status.map(|status| format!("answered {status}"));
+        let error = last.error.as_ref().map(|error| format!("no answer: {error}"));
+        let what = status.or(error).unwrap_or_else(|| "failed".to_owned());
+        let text = format!("{} {what} after {} ms", last.at, last.duration_ms);
+        rows.push([Cell::from("last failure"), Cell::from(text)]);
+    }
+    if let Some(reason) = &job.reason {
+        rows.push([Cell::from("reason"), Cell::from(reason)]);
+    }
+    Table::new([("", Align::Left); 2], colour).page(&rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::wire::LastAnswer;
+
+    use super::*;
+
+    #[test]
+    fn a_dead_job_is_shown_with_its_last_failure_and_the_reason() {
+        let job = JobAnswer {
+            topic: "demo".to_owned(),
+            id: "broken".to_owned(),
+            state: "dead".to_owned(),
+            due_at: "2025-11-20T00:53:20.000Z".to_owned(),
+            created_at: "2025-11-20T00:53:10.000Z".to_owned(),
+            attempts: 3,
+            failures: 3,
+            last: Some(LastAnswer {
+                at: "2025-11-20T00:53:20.007Z".to_owned(),
+                status: Some(503),
+                error: None,
+                duration_ms: 4,
+            }),
+            reason: Some("exhausted".to_owned()),
+        };
+        let text = job_details(&job, Timestamp::from_millis(1_763_600_060_000), Colour::No);
+        let expected = "\
+job           demo/broken
+state         dead
+due           2025-11-20T00:53:20.000Z (1m ago)
+created       2025-11-20T00:53:10.000Z (1m 10s ago)
+attempts      3
+failures      3
+last failure  2025-11-20T00:53:20.007Z answered 503 after 4 ms
+reason        exhausted
+";
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,200 @@
+//! One line of an export: a job with all that it brought and all that it has behind it, in
+//! the fields of a submit and a few more, so that [`parse_import`](super::parse_import) makes
+//! the same job of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::fields::depth;
+use super::submit::DEFAULT_CONTENT_TYPE;
+use super::{LastAnswer, format_duration};
+use crate::job::{Body, ContentHash, Delivery, Job, MAX_DEPTH};
+use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
+
+/// A pending or dead job on its way to another installation. Absent fields are left out.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ExportLine {
+    /// Its topic.
+    topic: String,
+    /// Its id.
+    id: String,
+    /// `delayed`, `ready`, `reserved` or `dead`.
+    state: String,
+    /// When it is due; of a dead job when it was last due.
+    at: String,
+    /// Where to.
+    url: String,
+    /// A JSON body as it was sent, where it has no line breaks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<serde_json::Value>)]
+    body: Option<Box<RawValue>>,
+    /// Any other body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body_base64: Option<String>,
+    /// The content type of what is not in `body`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content_type: Option<String>,
+    /// Its own headers.
+    #[serde(skip_serializing_if = "Entries::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    headers: Entries,
+    /// Its context.
+    #[serde(skip_serializing_if = "Entries::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    context: Entries,
+    /// Its own retry policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<Policy>,
+    /// Its own deadline per attempt, as a friendly duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<String>,
+    /// When it was accepted.
+    created_at: String,
+    /// How often it was handed to a notifier or consumer.
+    attempts: u32,
+    /// How many of the attempts failed.
+    failures: u32,
+    /// The last failed attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<LastAnswer>,
+    /// Why it is dead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// By what a submit of the same job is known: 16 hexadecimal digits.
+    content: String,
+    /// The trace it belongs to (W3C Trace Context).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
+}
+
+impl ExportLine {
+    /// The line of a job; `content` is what its submit was known by.
+    pub fn new(job: Job, delivery: Delivery, content: ContentHash) -> Self {
+        let (body, body_base64, content_type) = written(delivery.body);
+        Self {
+            topic: job.key.topic.to_string(),
+            id: job.key.id.to_string(),
+            state: job.state.to_string(),
+            at: job.due.to_string(),
+            url: delivery.callback.to_string(),
+            body,
+            body_base64,
+            content_type,
+            headers: Entries(delivery.headers.entries().to_vec()),
+            context: Entries(delivery.context.entries().to_vec()),
+            retry: delivery.retry.as_ref().map(Policy::of),
+            timeout: delivery.timeout.map(format_duration),
+            created_at: job.created.to_string(),
+            attempts: job.attempts,
+            failures: job.failures,
+            last: job.last.map(LastAnswer::from),
+            reason: job.reason,
+            content: content.to_string(),
+            traceparent: delivery.trace.map(|trace| trace.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for ExportLine {
+    /// The JSON, which never contains a line break.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+/// The fields `body`, `body_base64` and `content_type`.
+fn written(body: Body) -> (Option<Box<RawValue>>, Option<String>, Option<String>) {
+    if let Some(json) = one_line_of_json(&body) {
+        return (Some(json), None, None);
+    }
+    let content_type = Some(body.content_type().to_owned()).filter(|name| name != DEFAULT_CONTENT_TYPE);
+    let base64 = Some(body.bytes).filter(|bytes| !bytes.is_empty()).map(|bytes| STANDARD.encode(bytes));
+    (None, base64, content_type)
+}
+
+/// A body that a line can carry as it is, to the byte: JSON that neither breaks the line nor
+/// begins or ends with white space, which would be lost.
+fn one_line_of_json(body: &Body) -> Option<Box<RawValue>> {
+    if body.content_type() != "application/json" || body.bytes.iter().any(|b| matches!(b, b'\n' | b'\r')) {
+        return None;
+    }
+    let text = std::str::from_utf8(&body.bytes).ok()?;
+    let json: &RawValue = serde_json::from_str(text).ok()?;
+    let whole = json.get().len() == text.len() && depth(text) <= MAX_DEPTH;
+    whole.then(|| json.to_owned())
+}
+
+/// An object of strings, in order.
+#[derive(Debug)]
+struct Entries(Vec<(String, String)>);
+
+impl Entries {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Entries {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// A retry policy as a submit writes it.
+#[derive(Debug, Serialize, ToSchema)]
+struct Policy {
+    /// The waits, as friendly durations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delays: Option<Vec<String>>,
+    /// `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preset: Option<&'static str>,
+    /// How many failures bury the job, -1 for none ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<i64>,
+    /// How much of a wait may be added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jitter: Option<f32>,
+}
+
+/// A policy taken apart, by the names under which it is stored.
+#[derive(Deserialize)]
+struct Parts {
+    delays: Vec<Duration>,
+    max: Max,
+    jitter: f32,
+}
+
+impl Policy {
+    fn of(policy: &RetryPolicy) -> Self {
+        let stored = serde_json::to_value(policy).and_then(serde_json::from_value);
+        let parts: Parts = stored.expect("a policy is a list of waits, a bound and a share");
+        if parts.delays.is_empty() {
+            return Self { delays: None, preset: Some("none"), max: None, jitter: None };
+        }
+        Self {
+            delays: Some(parts.delays.into_iter().map(format_duration).collect()),
+            preset: None,
+            max: match parts.max {
+                Max::Tiers => None,
+                Max::Failures(max) => Some(max.into()),
+                Max::Unlimited => Some(-1),
+            },
+            jitter: Some(parts.jitter).filter(|jitter| *jitter != DEFAULT_JITTER),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

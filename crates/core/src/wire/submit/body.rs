@@ -1,0 +1,70 @@
+//! What a submitted job delivers: JSON byte for byte, or any bytes in base64.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
+use super::super::Problem;
+use super::super::fields::{Fields, Mistakes, depth, read, shown};
+use crate::job::{Body, MAX_BODY, MAX_DEPTH};
+
+/// What a body in base64 is where the job does not say.
+pub(in super::super) const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
+
+const JSON: &str = "application/json";
+
+pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body, Problem> {
+    let content_type = fields.get("content_type");
+    let bytes = match (fields.raw("body"), fields.get("body_base64")) {
+        (Some(_), Some(raw)) => {
+            mistakes.add("body_base64", "given together with body", "one of body and body_base64");
+            return Ok(Body { bytes: Bytes::new(), content_type: Some(shown(raw)) });
+        }
+        (Some(raw), None) => {
+            if depth(raw.get()) > MAX_DEPTH {
+                mistakes.add("body", "nested too deeply", format!("at most {MAX_DEPTH} levels"));
+            }
+            if content_type.is_some() {
+                mistakes.add("content_type", "given for a JSON body", "only together with body_base64");
+            }
+            let bytes = Bytes::copy_from_slice(raw.get().as_bytes());
+            return sized(bytes).map(|bytes| Body { bytes, content_type: None });
+        }
+        (None, Some(raw)) => match read::<String>(raw).map(|text| STANDARD.decode(text)) {
+            Some(Ok(bytes)) => sized(bytes.into())?,
+            _ => {
+                mistakes.add("body_base64", "not base64", "base64 by RFC 4648, section 4, with padding");
+                Bytes::new()
+            }
+        },
+        (None, None) => Bytes::new(),
+    };
+    let content_type = match content_type {
+        None => DEFAULT_CONTENT_TYPE.to_owned(),
+        Some(raw) => read::<String>(raw).filter(|t| is_content_type(t)).unwrap_or_else(|| {
+            mistakes.add(
+                "content_type",
+                format!("{} is no content type", shown(raw)),
+                "a media type such as text/plain, at most 255 bytes",
+            );
+            String::new()
+        }),
+    };
+    // Said or not, it is delivered the same.
+    Ok(Body { bytes, content_type: Some(content_type).filter(|name| name != JSON) })
+}
+
+fn sized(bytes: Bytes) -> Result<Bytes, Problem> {
+    if bytes.len() > MAX_BODY {
+        let detail = format!("the body has {} bytes; at most {MAX_BODY} are allowed", bytes.len());
+        return Err(Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail));
+    }
+    Ok(bytes)
+}
+
+fn is_content_type(text: &str) -> bool {
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    let token = |t: &str| !t.is_empty() && http::HeaderName::from_bytes(t.as_bytes()).is_ok();
+    let named = essence.split_once('/').is_some_and(|(kind, subtype)| token(kind) && token(subtype));
+    named && text.len() <= 255 && text.trim() == text && http::HeaderValue::from_str(text).is_ok()
+}
