@@ -8,6 +8,7 @@ mod answers;
 mod error;
 mod lateness;
 mod lease;
+mod page;
 mod payload;
 mod redis;
 pub mod settings;
@@ -25,6 +26,7 @@ pub use self::answers::{
 pub use self::error::StoreError;
 pub use self::lateness::Lateness;
 pub use self::lease::{Lease, StoreClock};
+pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 use self::redis::RedisStore;
 pub use self::redis::{Wake, Wakes};
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};

@@ -24,6 +24,10 @@ pub enum StoreError {
     /// It is set up in a way that would lose jobs, or belongs to another installation.
     #[error("{0}")]
     Unfit(String),
+    /// A place in the jobs that belongs to an earlier life of the store: reading has to begin
+    /// again.
+    #[error("the store was restarted since the place was given")]
+    Outdated,
     /// It answered in a way that this version cannot read.
     #[error("the store's answer cannot be read: {0}")]
     Unreadable(&'static str),
@@ -37,7 +41,7 @@ impl StoreError {
     pub const fn is_transient(&self) -> bool {
         match self {
             Self::Away(_) | Self::Slow(_) | Self::Unprepared | Self::Replica | Self::Full => true,
-            Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
+            Self::Outdated | Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
         }
     }
 }
