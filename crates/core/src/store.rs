@@ -5,6 +5,7 @@
 //! its content, a reserve by its sequence, a settle by its receipt, a cancel by its mark.
 
 mod answers;
+mod embedded;
 mod error;
 mod lateness;
 mod lease;
@@ -12,20 +13,23 @@ mod payload;
 mod redis;
 pub mod settings;
 mod shard;
+mod wake;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::answers::{
-    Answer, Cancelled, Members, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats, Submitted,
+    Answer, Audit, Cancelled, Members, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats, Submitted,
     Unsettled,
 };
+use self::embedded::EmbeddedStore;
+pub use self::embedded::Memory;
 pub use self::error::StoreError;
 pub use self::lateness::Lateness;
 pub use self::lease::{Lease, StoreClock};
 use self::redis::RedisStore;
-pub use self::redis::{Wake, Wakes};
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
+pub use self::wake::{Wake, Wakes};
 use crate::job::{Job, JobKey, NewJob};
 use crate::outcome::Outcome;
 
@@ -33,13 +37,17 @@ use crate::outcome::Outcome;
 pub const MAX_BATCH: usize = 500;
 /// The most bytes that one submit call carries.
 pub const MAX_BATCH_BYTES: usize = 1024 * 1024;
+/// A push lease is no longer than this plus the margin; longer calls renew it.
+const LONGEST_STRETCH: Duration = Duration::from_secs(15);
+/// So many leases in a row that ran out without an outcome bury a job.
+const MOST_LOST: u32 = 5;
 
 /// How to reach a store, and what is fixed for the installation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// `redis://`, `rediss://` or `redis-cluster://`.
+    /// `redis://`, `rediss://`, `redis-cluster://`, or `embedded:` and a directory.
     pub url: String,
-    /// Before every key: `[A-Za-z0-9._-]{1,32}`.
+    /// Before every key, or the name of the file: `[A-Za-z0-9._-]{1,32}`.
     pub prefix: String,
     /// How many shards; fixed at the first start.
     pub shards: u16,
@@ -63,6 +71,7 @@ pub struct Store {
 #[derive(Clone)]
 enum Backend {
     Redis(Arc<RedisStore>),
+    Embedded(Arc<EmbeddedStore>),
 }
 
 impl Store {
@@ -72,8 +81,21 @@ impl Store {
     /// [`StoreError::Unfit`] when the URL cannot be used.
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let shards = options.shards;
-        let backend = Backend::Redis(Arc::new(RedisStore::open(options)?));
+        let backend = match options.url.strip_prefix(embedded::SCHEME) {
+            Some(directory) => {
+                let directory = directory.to_owned();
+                Backend::Embedded(Arc::new(EmbeddedStore::open(&directory, options)))
+            }
+            None => Backend::Redis(Arc::new(RedisStore::open(options)?)),
+        };
         Ok(Self { backend, shards })
+    }
+
+    /// The embedded store without a file, for tests: what it keeps goes with `memory`. The
+    /// URL and the prefix of the options do not count.
+    pub fn in_memory(memory: &Memory, options: Options) -> Self {
+        let shards = options.shards;
+        Self { backend: Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options))), shards }
     }
 
     /// Reaches for the store and checks that it is fit to keep jobs. Until this has
@@ -85,6 +107,7 @@ impl Store {
     pub async fn prepare(&self) -> Result<(), StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.prepare().await,
+            Backend::Embedded(store) => store.prepare().await,
         }
     }
 
@@ -105,6 +128,7 @@ impl Store {
     pub async fn answers(self) -> Result<(), StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.ping().await,
+            Backend::Embedded(store) => store.ping().await,
         }
     }
 
@@ -116,6 +140,7 @@ impl Store {
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.memory_share().await,
+            Backend::Embedded(_) => Ok(0.0),
         }
     }
 
@@ -123,6 +148,7 @@ impl Store {
     pub fn kind(&self) -> &'static str {
         match &self.backend {
             Backend::Redis(store) => store.kind(),
+            Backend::Embedded(_) => "embedded",
         }
     }
 
@@ -130,6 +156,7 @@ impl Store {
     pub fn profile(&self) -> Profile {
         match &self.backend {
             Backend::Redis(store) => store.profile().unwrap_or(Profile::Unknown),
+            Backend::Embedded(store) => store.profile(),
         }
     }
 
@@ -153,6 +180,7 @@ impl Store {
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.submit(shard, jobs).await,
+            Backend::Embedded(store) => store.submit(shard, jobs).await,
         }
     }
 
@@ -163,6 +191,7 @@ impl Store {
     pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.get(self.shard_of(key), key).await,
+            Backend::Embedded(store) => store.get(self.shard_of(key), key).await,
         }
     }
 
@@ -173,6 +202,7 @@ impl Store {
     pub async fn cancel(&self, key: &JobKey) -> Result<Cancelled, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.cancel(self.shard_of(key), key).await,
+            Backend::Embedded(store) => store.cancel(self.shard_of(key), key).await,
         }
     }
 
@@ -186,6 +216,7 @@ impl Store {
         for shard in self.shards() {
             sum.merge(match &self.backend {
                 Backend::Redis(store) => store.stats(shard).await?,
+                Backend::Embedded(store) => store.stats(shard).await?,
             });
         }
         Ok(sum)
@@ -198,6 +229,7 @@ impl Store {
     pub async fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.members(carrier, ttl).await,
+            Backend::Embedded(store) => store.members(carrier, ttl),
         }
     }
 
@@ -208,6 +240,7 @@ impl Store {
     pub async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.claim(shard, carrier).await,
+            Backend::Embedded(store) => store.claim(shard).await,
         }
     }
 
@@ -218,6 +251,7 @@ impl Store {
     pub async fn give_back(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.give_back(shard, epoch).await,
+            Backend::Embedded(store) => store.give_back(),
         }
     }
 
@@ -235,6 +269,7 @@ impl Store {
     ) -> Result<Pass, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.promote(shard, epoch, limit, floor).await,
+            Backend::Embedded(store) => store.promote(shard, epoch, limit, floor).await,
         }
     }
 
@@ -252,6 +287,7 @@ impl Store {
     ) -> Result<Pass, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.recover(shard, epoch, limit, floor).await,
+            Backend::Embedded(store) => store.recover(shard, epoch, limit, floor).await,
         }
     }
 
@@ -268,6 +304,7 @@ impl Store {
     ) -> Result<Pass, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.expire(shard, epoch, limit, floor).await,
+            Backend::Embedded(store) => store.expire(shard, epoch, limit, floor).await,
         }
     }
 
@@ -278,6 +315,7 @@ impl Store {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.reserve(shard, ask).await,
+            Backend::Embedded(store) => store.reserve(shard, ask).await,
         }
     }
 
@@ -288,6 +326,7 @@ impl Store {
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.renew(lease, by).await,
+            Backend::Embedded(store) => store.renew(lease, by).await,
         }
     }
 
@@ -304,14 +343,34 @@ impl Store {
     ) -> Result<Vec<Settled>, Unsettled> {
         let settled = match &self.backend {
             Backend::Redis(store) => store.settle(shard, &items, lateness).await,
+            Backend::Embedded(store) => store.settle(shard, &items, lateness).await,
         };
         settled.map_err(|error| Unsettled { error, items })
+    }
+
+    /// Compares everything that is kept with everything that is counted. `None` where that
+    /// is not built: on Redis. Reads the whole store, at the cost of memory in proportion.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn audit(&self) -> Result<Option<Audit>, StoreError> {
+        match &self.backend {
+            Backend::Redis(_) => Ok(None),
+            Backend::Embedded(store) => store.audit().await.map(Some),
+        }
     }
 
     /// A new stream of wake-ups.
     pub fn wakes(&self) -> Wakes {
         match &self.backend {
-            Backend::Redis(store) => store.wakes(),
+            Backend::Redis(store) => store.wakes().into(),
+            Backend::Embedded(store) => store.wakes().into(),
         }
     }
+}
+
+/// The start of a text: at most so many bytes, and whole characters.
+fn start(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[..end]
 }

@@ -11,7 +11,7 @@ use crate::clock::millis_up;
 use crate::job::JobKey;
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
-use crate::store::{Answer, Lease, Settled, StoreError, Submitted};
+use crate::store::{Answer, Lease, Settled, StoreError, Submitted, start};
 
 /// The most bytes of an error's word that are kept: a record has one byte for the length of
 /// its run section, which is 53 bytes, the error and the reason.
@@ -68,12 +68,6 @@ pub(super) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     packed.extend_from_slice(error.as_bytes());
     packed.extend_from_slice(reason.as_bytes());
     packed
-}
-
-/// The start of a text: at most so many bytes, and whole characters.
-pub(super) fn start(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    &text[..end]
 }
 
 pub(super) fn settled(answer: &Value) -> Result<Settled, StoreError> {
