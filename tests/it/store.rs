@@ -10,9 +10,11 @@ mod contract;
 mod audit;
 mod bench;
 mod by_hand;
+mod embedded;
 mod jobs;
 mod model;
 mod servers;
+mod side_by_side;
 
 mod cancel;
 mod carriers;

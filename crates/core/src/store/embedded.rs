@@ -6,6 +6,8 @@ mod audit;
 mod edges;
 mod place;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod time;
 mod txn;
 mod wake;
@@ -50,11 +52,15 @@ impl EmbeddedStore {
     /// The store in a directory; its file is named after the prefix.
     pub(super) fn open(directory: &str, options: Options) -> Self {
         let file = Path::new(directory).join(format!("{}.redb", options.prefix));
-        Self { place: Place::of(&file), options, writer: OnceLock::new() }
+        Self::on(Place::of(&file), options)
     }
 
     pub(super) fn in_memory(memory: &Memory, options: Options) -> Self {
-        Self { place: Arc::clone(&memory.0), options, writer: OnceLock::new() }
+        Self::on(Arc::clone(&memory.0), options)
+    }
+
+    fn on(place: Arc<Place>, options: Options) -> Self {
+        Self { place, options, writer: OnceLock::new() }
     }
 
     pub(super) fn profile(&self) -> Profile {
