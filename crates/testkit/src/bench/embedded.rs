@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redb::{Database, TableDefinition};
+use ringback_core::job::NewJob;
 use ringback_core::store::{Options, Store};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -23,9 +24,9 @@ const CALLERS: usize = 64;
 /// All figures of the embedded store.
 pub(super) async fn run(setup: &Setup) {
     let jobs = setup.size.pick(100_000, 5_000);
-    for repair in [Repair::Quick, Repair::Slow] {
-        bare(jobs, repair);
-    }
+    bare(jobs, Repair::Quick, Names::Left);
+    bare(jobs, Repair::Quick, Names::Indexed);
+    bare(jobs, Repair::Slow, Names::Left);
     for shards in [1, 4] {
         submits(jobs, shards).await;
     }
@@ -77,10 +78,9 @@ pub(super) async fn submit(
 }
 
 async fn call(store: &Store, numbers: std::ops::Range<usize>) {
-    let far = |n: usize| json!({ "delay": 3600.0 + (n * 7919 % 86_400) as f64 });
     let mut waiting: Vec<Vec<_>> = store.shards().map(|_| Vec::new()).collect();
     for n in numbers {
-        let job = parse(&job(n, URL, &far(n)));
+        let job = far(n);
         waiting[usize::from(store.shard_of(&job.key).number())].push(job);
     }
     for (shard, jobs) in store.shards().zip(waiting).filter(|(_, jobs)| !jobs.is_empty()) {
@@ -88,11 +88,28 @@ async fn call(store: &Store, numbers: std::ops::Range<usize>) {
     }
 }
 
+/// A job that is due within a day, an hour from now at least.
+fn far(n: usize) -> NewJob {
+    parse(&job(n, URL, &json!({ "delay": 3600.0 + (n * 7919 % 86_400) as f64 })))
+}
+
 async fn submits(jobs: usize, shards: u16) {
     let directory = tempfile::tempdir_in("target").expect("a directory");
     let store = open(directory.path(), shards).await;
+    let new: Arc<Vec<_>> = Arc::new((0..jobs).map(far).collect());
+    let next = Arc::new(AtomicUsize::new(0));
     let started = Instant::now();
-    submit(&store, jobs, 1, CALLERS, |_| {}).await;
+    let mut running = JoinSet::new();
+    for _ in 0..CALLERS {
+        let (store, new, next) = (store.clone(), Arc::clone(&new), Arc::clone(&next));
+        running.spawn(async move {
+            while let Some(job) = new.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let shard = store.shard_of(&job.key);
+                store.submit(shard, std::slice::from_ref(job)).await.expect("the store accepts");
+            }
+        });
+    }
+    running.join_all().await;
     let rate = jobs as f64 / started.elapsed().as_secs_f64();
     let with = json!({ "jobs": jobs, "callers": CALLERS, "shards": shards });
     report("embedded", "submits", rate, "jobs/s", &with);
@@ -105,9 +122,18 @@ enum Repair {
     Slow,
 }
 
+/// Whether jobs can be found by a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Left,
+    Indexed,
+}
+
 /// The same bytes under consecutive numbers, in groups of as many as there are callers.
-fn bare(jobs: usize, repair: Repair) {
+fn bare(jobs: usize, repair: Repair, names: Names) {
     const TABLE: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
+    const INDEX: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("names");
+    let locators: Vec<_> = (0..jobs).map(|n| far(n).key.locator().0).collect();
     let directory = tempfile::tempdir_in("target").expect("a directory");
     let database = Database::create(directory.path().join("bare.redb")).expect("a database");
     let value = vec![7; 217 + 49 + 22 + 10 + 80];
@@ -117,14 +143,19 @@ fn bare(jobs: usize, repair: Repair) {
         txn.set_quick_repair(repair == Repair::Quick);
         {
             let mut table = txn.open_table(TABLE).expect("a table");
+            let mut index = txn.open_table(INDEX).expect("a table");
             for n in first..jobs.min(first + CALLERS) {
                 table.insert(n as u64, value.as_slice()).expect("it takes it");
+                if names == Names::Indexed {
+                    index.insert(locators[n], n as u64).expect("it takes it");
+                }
             }
         }
         txn.commit().expect("it commits");
     }
     let rate = jobs as f64 / started.elapsed().as_secs_f64();
-    let with = json!({ "jobs": jobs, "group": CALLERS, "quick_repair": repair == Repair::Quick });
+    let (quick, indexed) = (repair == Repair::Quick, names == Names::Indexed);
+    let with = json!({ "jobs": jobs, "group": CALLERS, "quick_repair": quick, "names": indexed });
     report("embedded", "bare-redb", rate, "jobs/s", &with);
 }
 

@@ -6,9 +6,12 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use redb::{Database, ReadTransaction, ReadableDatabase as _};
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::place::Place;
 use super::tables;
@@ -23,6 +26,9 @@ const GROUP: usize = 256;
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
 /// Calls that may wait.
 const QUEUE: usize = 1024;
+/// Who was answered with the last group may ask again at once: so long the next one waits
+/// for as many as that had, at most. Nobody waits who was alone.
+const LINGER: Duration = Duration::from_micros(300);
 
 /// The way to the writer. The writer ends with the last of them.
 pub(super) struct Handle {
@@ -114,6 +120,7 @@ pub(super) fn start(place: &Arc<Place>, shards: u16) -> Result<(Arc<Handle>, Joi
         plan: Plan::default(),
         requests,
         next: None,
+        last: 0,
     };
     let thread = std::thread::Builder::new()
         .name("ringback-store".to_owned())
@@ -137,6 +144,8 @@ struct Writer {
     requests: mpsc::Receiver<Request>,
     /// A request that ended the group before it.
     next: Option<Request>,
+    /// How many calls the last group had.
+    last: usize,
 }
 
 /// A call of a group, and why it failed by itself.
@@ -174,9 +183,10 @@ impl Writer {
         }
     }
 
-    /// What is waiting by now.
+    /// What is waiting by now, or comes in a moment.
     fn gather(&mut self, first: Member, mut bytes: usize) -> Vec<Member> {
         let mut group = vec![first];
+        let begun = Instant::now();
         while group.len() < GROUP && bytes < GROUP_BYTES {
             match self.requests.try_recv() {
                 Ok(Request::Edge { shard, bytes: more, call }) => {
@@ -187,9 +197,13 @@ impl Writer {
                     self.next = Some(other);
                     break;
                 }
+                Err(TryRecvError::Empty) if group.len() < self.last && begun.elapsed() < LINGER => {
+                    std::thread::yield_now();
+                }
                 Err(_) => break,
             }
         }
+        self.last = group.len();
         group
     }
 
