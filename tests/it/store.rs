@@ -10,9 +10,11 @@ mod contract;
 mod audit;
 mod bench;
 mod by_hand;
+mod embedded;
 mod jobs;
 mod model;
 mod servers;
+mod side_by_side;
 
 mod cancel;
 mod carriers;
@@ -54,6 +56,7 @@ contract! {
         a_pass_takes_no_more_than_its_limit,
         promoted_jobs_keep_the_order_of_their_due_times,
         a_herd_of_2000_in_one_topic_does_not_delay_another,
+        topics_come_in_turn_over_many_passes,
         a_cancelled_job_is_not_promoted,
         a_fenced_pass_promotes_nothing,
         the_next_due_time_is_that_of_the_earliest_job,

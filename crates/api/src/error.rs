@@ -102,7 +102,10 @@ pub(crate) fn brief(error: &StoreError) -> String {
         | StoreError::Slow(_)
         | StoreError::Unprepared
         | StoreError::Replica
-        | StoreError::Full => error.to_string(),
+        | StoreError::Full
+        | StoreError::Disk(_)
+        | StoreError::Closed
+        | StoreError::Outdated => error.to_string(),
         StoreError::Unfit(_) | StoreError::Unreadable(_) | StoreError::Refused(_) => {
             "the store cannot be used as it is set up".to_owned()
         }

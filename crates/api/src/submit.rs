@@ -63,10 +63,15 @@ impl Unavailable {
             Self::TooLate | Self::GivenUp => true,
             Self::NotTried | Self::NearlyFull => false,
             Self::Store(error) => match **error {
-                StoreError::Away(_) | StoreError::Slow(_) | StoreError::Unreadable(_) => true,
+                StoreError::Away(_)
+                | StoreError::Slow(_)
+                | StoreError::Disk(_)
+                | StoreError::Unreadable(_) => true,
                 StoreError::Unprepared
                 | StoreError::Replica
                 | StoreError::Full
+                | StoreError::Closed
+                | StoreError::Outdated
                 | StoreError::Unfit(_)
                 | StoreError::Refused(_) => false,
             },

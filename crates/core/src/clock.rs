@@ -51,6 +51,11 @@ pub fn millis_up(d: Duration) -> u64 {
 pub trait Clock: Send + Sync + 'static {
     /// The time now.
     fn now(&self) -> Timestamp;
+
+    /// The time now in microseconds since the Unix epoch, as exact as the clock is.
+    fn micros(&self) -> u64 {
+        self.now().as_millis().saturating_mul(1000)
+    }
 }
 
 /// The machine's clock.
@@ -59,9 +64,13 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the one place where the machine's time is read")]
-    fn now(&self) -> Timestamp {
+    fn micros(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(self.micros() / 1000)
     }
 }
 
@@ -78,6 +87,11 @@ impl ManualClock {
     /// Moves the clock on.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(millis_up(by), Ordering::SeqCst);
+    }
+
+    /// Sets the clock, back too.
+    pub fn set(&self, to: Timestamp) {
+        self.0.store(to.0, Ordering::SeqCst);
     }
 }
 

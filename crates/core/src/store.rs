@@ -5,6 +5,7 @@
 //! its content, a reserve by its sequence, a settle by its receipt, a cancel by its mark.
 
 mod answers;
+mod embedded;
 mod error;
 mod lateness;
 mod lease;
@@ -13,6 +14,7 @@ mod payload;
 mod redis;
 pub mod settings;
 mod shard;
+mod wake;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,16 +22,18 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub use self::answers::{
-    Answer, Cancelled, Members, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats, Submitted,
+    Answer, Audit, Cancelled, Members, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats, Submitted,
     Unsettled,
 };
+use self::embedded::EmbeddedStore;
+pub use self::embedded::Memory;
 pub use self::error::StoreError;
 pub use self::lateness::Lateness;
 pub use self::lease::{Lease, StoreClock};
 pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 use self::redis::RedisStore;
-pub use self::redis::{Wake, Wakes};
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
+pub use self::wake::{Wake, Wakes};
 use crate::job::{Job, JobKey, NewJob};
 use crate::outcome::Outcome;
 
@@ -37,13 +41,17 @@ use crate::outcome::Outcome;
 pub const MAX_BATCH: usize = 500;
 /// The most bytes that one submit call carries.
 pub const MAX_BATCH_BYTES: usize = 1024 * 1024;
+/// A push lease is no longer than this plus the margin; longer calls renew it.
+const LONGEST_STRETCH: Duration = Duration::from_secs(15);
+/// So many leases in a row that ran out without an outcome bury a job.
+const MOST_LOST: u32 = 5;
 
 /// How to reach a store, and what is fixed for the installation.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// `redis://`, `rediss://` or `redis-cluster://`.
+    /// `redis://`, `rediss://`, `redis-cluster://`, or `embedded:` and a directory.
     pub url: String,
-    /// Before every key: `[A-Za-z0-9._-]{1,32}`.
+    /// Before every key, or the name of the file: `[A-Za-z0-9._-]{1,32}`.
     pub prefix: String,
     /// How many shards; fixed at the first start.
     pub shards: u16,
@@ -67,6 +75,7 @@ pub struct Store {
 #[derive(Clone)]
 enum Backend {
     Redis(Arc<RedisStore>),
+    Embedded(Arc<EmbeddedStore>),
 }
 
 impl Store {
@@ -76,8 +85,21 @@ impl Store {
     /// [`StoreError::Unfit`] when the URL cannot be used.
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let shards = options.shards;
-        let backend = Backend::Redis(Arc::new(RedisStore::open(options)?));
+        let backend = match options.url.strip_prefix(embedded::SCHEME) {
+            Some(directory) => {
+                let directory = directory.to_owned();
+                Backend::Embedded(Arc::new(EmbeddedStore::open(&directory, options)))
+            }
+            None => Backend::Redis(Arc::new(RedisStore::open(options)?)),
+        };
         Ok(Self { backend, shards })
+    }
+
+    /// The embedded store without a file, for tests: what it keeps goes with `memory`. The
+    /// URL and the prefix of the options do not count.
+    pub fn in_memory(memory: &Memory, options: Options) -> Self {
+        let shards = options.shards;
+        Self { backend: Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options))), shards }
     }
 
     /// Reaches for the store and checks that it is fit to keep jobs. Until this has
@@ -89,6 +111,7 @@ impl Store {
     pub async fn prepare(&self) -> Result<(), StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.prepare().await,
+            Backend::Embedded(store) => store.prepare().await,
         }
     }
 
@@ -109,6 +132,7 @@ impl Store {
     pub async fn answers(self) -> Result<(), StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.ping().await,
+            Backend::Embedded(store) => store.ping().await,
         }
     }
 
@@ -120,6 +144,7 @@ impl Store {
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.memory_share().await,
+            Backend::Embedded(_) => Ok(0.0),
         }
     }
 
@@ -127,6 +152,7 @@ impl Store {
     pub fn kind(&self) -> &'static str {
         match &self.backend {
             Backend::Redis(store) => store.kind(),
+            Backend::Embedded(_) => "embedded",
         }
     }
 
@@ -134,6 +160,7 @@ impl Store {
     pub fn profile(&self) -> Profile {
         match &self.backend {
             Backend::Redis(store) => store.profile().unwrap_or(Profile::Unknown),
+            Backend::Embedded(store) => store.profile(),
         }
     }
 
@@ -157,6 +184,7 @@ impl Store {
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.submit(shard, jobs).await,
+            Backend::Embedded(store) => store.submit(shard, jobs).await,
         }
     }
 
@@ -167,6 +195,7 @@ impl Store {
     pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.get(self.shard_of(key), key).await,
+            Backend::Embedded(store) => store.get(self.shard_of(key), key).await,
         }
     }
 
@@ -177,6 +206,7 @@ impl Store {
     pub async fn cancel(&self, key: &JobKey) -> Result<Cancelled, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.cancel(self.shard_of(key), key).await,
+            Backend::Embedded(store) => store.cancel(self.shard_of(key), key).await,
         }
     }
 
@@ -190,6 +220,7 @@ impl Store {
         for shard in self.shards() {
             sum.merge(match &self.backend {
                 Backend::Redis(store) => store.stats(shard).await?,
+                Backend::Embedded(store) => store.stats(shard).await?,
             });
         }
         Ok(sum)
@@ -202,6 +233,7 @@ impl Store {
     pub async fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.members(carrier, ttl).await,
+            Backend::Embedded(store) => store.members(carrier, ttl),
         }
     }
 
@@ -212,6 +244,7 @@ impl Store {
     pub async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.claim(shard, carrier).await,
+            Backend::Embedded(store) => store.claim(shard).await,
         }
     }
 
@@ -222,6 +255,7 @@ impl Store {
     pub async fn give_back(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.give_back(shard, epoch).await,
+            Backend::Embedded(store) => store.give_back(),
         }
     }
 
@@ -239,6 +273,7 @@ impl Store {
     ) -> Result<Pass, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.promote(shard, epoch, limit, floor).await,
+            Backend::Embedded(store) => store.promote(shard, epoch, limit, floor).await,
         }
     }
 
@@ -256,6 +291,7 @@ impl Store {
     ) -> Result<Pass, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.recover(shard, epoch, limit, floor).await,
+            Backend::Embedded(store) => store.recover(shard, epoch, limit, floor).await,
         }
     }
 
@@ -272,6 +308,7 @@ impl Store {
     ) -> Result<Pass, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.expire(shard, epoch, limit, floor).await,
+            Backend::Embedded(store) => store.expire(shard, epoch, limit, floor).await,
         }
     }
 
@@ -282,6 +319,7 @@ impl Store {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.reserve(shard, ask).await,
+            Backend::Embedded(store) => store.reserve(shard, ask).await,
         }
     }
 
@@ -292,6 +330,7 @@ impl Store {
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.renew(lease, by).await,
+            Backend::Embedded(store) => store.renew(lease, by).await,
         }
     }
 
@@ -308,14 +347,34 @@ impl Store {
     ) -> Result<Vec<Settled>, Unsettled> {
         let settled = match &self.backend {
             Backend::Redis(store) => store.settle(shard, &items, lateness).await,
+            Backend::Embedded(store) => store.settle(shard, &items, lateness).await,
         };
         settled.map_err(|error| Unsettled { error, items })
+    }
+
+    /// Compares everything that is kept with everything that is counted. `None` where that
+    /// is not built: on Redis. Reads the whole store, at the cost of memory in proportion.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn audit(&self) -> Result<Option<Audit>, StoreError> {
+        match &self.backend {
+            Backend::Redis(_) => Ok(None),
+            Backend::Embedded(store) => store.audit().await.map(Some),
+        }
     }
 
     /// A new stream of wake-ups; `rng` spreads its attempts to subscribe again.
     pub fn wakes(&self, rng: StdRng) -> Wakes {
         match &self.backend {
-            Backend::Redis(store) => store.wakes(rng),
+            Backend::Redis(store) => store.wakes(rng).into(),
+            Backend::Embedded(store) => store.wakes().into(),
         }
     }
+}
+
+/// The start of a text: at most so many bytes, and whole characters.
+fn start(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[..end]
 }

@@ -4,6 +4,7 @@
 //! Figures are of the machine they were taken on; they are printed, never asserted.
 
 mod drain;
+mod embedded;
 mod idle;
 mod lateness;
 mod memory;
@@ -17,14 +18,17 @@ use std::time::Duration;
 use ringback_core::store::Options;
 use serde_json::{Value, json};
 
+pub use self::embedded::store_child;
+
 use crate::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
 
 /// All scenarios: name and what it measures.
-pub const SCENARIOS: [(&str, &str); 5] = [
+pub const SCENARIOS: [(&str, &str); 6] = [
     ("drain", "a backlog of due jobs handed over to a trivial receiver"),
     ("lateness", "from due to arrival, for jobs due evenly"),
     ("idle", "what all roles cost while nothing is due"),
     ("memory", "bytes of Redis per pending job"),
+    ("embedded", "the embedded store: durable submits beside bare redb; memory; opening after kill -9"),
     ("redis-cpu", "CPU of Redis per life of a job: submit, promote, reserve, complete"),
 ];
 
@@ -78,6 +82,7 @@ pub async fn run(name: &str, setup: &Setup) -> bool {
         "lateness" => lateness::run(setup).await,
         "idle" => idle::run(setup).await,
         "memory" => memory::run(setup).await,
+        "embedded" => embedded::run(setup).await,
         "redis-cpu" => memory::run_cpu(setup).await,
         _ => return false,
     }

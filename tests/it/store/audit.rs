@@ -1,17 +1,24 @@
 //! The books. The ledger adds up by itself; on Redis every key of the installation is read as well: the
-//! states of the records are those of the ledger, and each record has the index entry its state needs.
+//! states of the records are those of the ledger, and each record has the index entry its state needs. The
+//! embedded store does the same with its tables, and finds entries without a record too.
 
 use std::collections::{BTreeMap, HashSet};
 
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
-use ringback_core::store::Stats;
+use ringback_core::store::{Stats, Store};
 
 /// accepted = done + cancelled + purged + delayed + ready + reserved + dead.
 pub(super) fn ledger(stats: &Stats) {
     let s = &stats.states;
     let sum = s.done + s.cancelled + s.purged + s.delayed + s.ready + s.reserved + s.dead;
     assert_eq!(stats.accepted, sum, "the ledger does not add up: {stats:?}");
+}
+
+/// What the embedded store's own audit finds.
+pub(super) async fn tables(store: &Store) {
+    let audit = store.audit().await.expect("audit").expect("an embedded store has one");
+    assert!(audit.findings.is_empty(), "{:#?}", audit.findings);
 }
 
 /// What the scripts read of a record; see the prelude for the layout.

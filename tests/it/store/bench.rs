@@ -1,8 +1,9 @@
 //! What a case works on: a prepared store that nobody else uses, one of its shards to work in, a carrier's
 //! epoch for it, and the words in which cases are told.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
@@ -10,10 +11,11 @@ use ringback_core::job::{Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
-    Answer, Cancelled, Epoch, Lateness, Lease, Options, Pass, Reserve, Reserved, Settled, Shard, Stats,
-    Store, Submitted, Wake, Wakes,
+    Answer, Cancelled, Epoch, Lateness, Lease, Memory, Options, Pass, Reserve, Reserved, Settled, Shard,
+    Stats, Store, Submitted, Wake, Wakes,
 };
 use ringback_testkit::{RedisCluster, RedisServer, eventually};
+use tempfile::TempDir;
 
 use super::audit;
 use super::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job};
@@ -31,6 +33,10 @@ const SHARDS: u16 = 3;
 pub(super) enum Server {
     Redis(RedisServer),
     Cluster(RedisCluster),
+    /// Embedded stores in files of a directory.
+    Disk(TempDir),
+    /// Embedded stores in memory, by prefix.
+    Memory(Mutex<HashMap<String, Memory>>),
 }
 
 /// A prepared store, and one of its shards.
@@ -70,7 +76,7 @@ impl Bench {
     }
 
     async fn open(server: Arc<Server>, options: Options, shard: usize) -> Self {
-        let store = Store::open(options.clone()).expect("the options are right");
+        let store = server.open(options.clone());
         store.prepare().await.expect("the store is fit");
         let shard = store.shards().nth(shard).expect("the shard is one of them");
         let epoch = store.claim(shard, "carrier").await.expect("claim");
@@ -83,6 +89,11 @@ impl Bench {
         options.prefix.push_str("-2");
         change(&mut options);
         Self::open(Arc::clone(&self.server), options, usize::from(self.shard.number())).await
+    }
+
+    /// A store of its own on the same server, not prepared yet.
+    pub(super) fn another(&self, options: Options) -> Store {
+        self.server.open(options)
     }
 
     pub(super) fn store(&self) -> &Store {
@@ -296,6 +307,7 @@ impl Bench {
                     audit::keys(&mut node.client().await, &self.options.prefix).await;
                 }
             }
+            Server::Disk(_) | Server::Memory(_) => audit::tables(&self.store).await,
         }
     }
 }
@@ -305,7 +317,18 @@ impl Server {
         match self {
             Self::Redis(server) => server.url(),
             Self::Cluster(cluster) => cluster.url(),
+            Self::Disk(directory) => format!("embedded:{}", directory.path().display()),
+            Self::Memory(_) => "in memory".to_owned(),
         }
+    }
+
+    fn open(&self, options: Options) -> Store {
+        let Self::Memory(memories) = self else {
+            return Store::open(options).expect("the options are right");
+        };
+        let mut memories = memories.lock().expect("no case panics with it");
+        let memory = memories.entry(options.prefix.clone()).or_insert_with(|| Memory::new(SystemClock));
+        Store::in_memory(memory, options)
     }
 }
 

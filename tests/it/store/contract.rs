@@ -1,8 +1,9 @@
-//! How the table of cases becomes tests: each case on a redis-server of its own, and each group of cases on
-//! one cluster, side by side, with the names of those that failed.
+//! How the table of cases becomes tests: each case on a redis-server of its own, on an embedded store in a
+//! file and on one in memory; and each group of cases on one cluster, side by side, with the names of those
+//! that failed.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use ringback_testkit::{RedisCluster, RedisServer};
 use tokio::task::{JoinSet, LocalSet};
@@ -15,6 +16,17 @@ pub(super) type Case = for<'a> fn(&'a Bench) -> Pin<Box<dyn Future<Output = ()> 
 /// One case on a new redis-server.
 pub(super) async fn on_redis(name: &'static str, case: Case) {
     run(Arc::new(Server::Redis(RedisServer::start().await)), name, case).await;
+}
+
+/// One case on embedded stores in a new directory.
+pub(super) async fn on_disk(name: &'static str, case: Case) {
+    let directory = tempfile::tempdir().expect("a directory");
+    run(Arc::new(Server::Disk(directory)), name, case).await;
+}
+
+/// One case on embedded stores in memory.
+pub(super) async fn in_memory(name: &'static str, case: Case) {
+    run(Arc::new(Server::Memory(Mutex::default())), name, case).await;
 }
 
 /// A group of cases on a new cluster.
@@ -54,6 +66,26 @@ macro_rules! contract {
                 async fn $case() {
                     use crate::store::{contract::on_redis, $group};
                     on_redis(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
+                })*
+            })*
+        }
+
+        mod disk {
+            $(mod $group {
+                $(#[tokio::test]
+                async fn $case() {
+                    use crate::store::{contract::on_disk, $group};
+                    on_disk(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
+                })*
+            })*
+        }
+
+        mod memory {
+            $(mod $group {
+                $(#[tokio::test]
+                async fn $case() {
+                    use crate::store::{contract::in_memory, $group};
+                    in_memory(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
                 })*
             })*
         }

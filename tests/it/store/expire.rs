@@ -40,8 +40,8 @@ pub(super) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_f
     let bench = bench.with(|options| options.keep_done = keep).await;
     for state in [State::Done, State::Cancelled] {
         let name = state.name();
-        let ended = bench.job_in(state, bench.job(name)).await;
         let at = now();
+        let ended = bench.job_in(state, bench.job(name)).await;
         let mut n = 0;
         eventually(SOON, "the id is free", async || {
             // Time only moves on for those who end after it.

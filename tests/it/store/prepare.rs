@@ -1,11 +1,11 @@
 //! Before the first job: what a store is checked for. What only a Redis server can have wrong is in `servers`.
 
-use ringback_core::store::{Options, Store, StoreError};
+use ringback_core::store::{Options, StoreError};
 
 use super::bench::{Bench, FLOOR};
 
 pub(super) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: &Bench) {
-    let store = Store::open(bench.options()).expect("the options are right");
+    let store = bench.another(bench.options());
     let (shard, job) = (bench.shard(), bench.job("a"));
     let unprepared = [
         store.get(&job.key).await.err(),
@@ -27,7 +27,7 @@ pub(super) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: 
 pub(super) async fn an_installation_of_another_shard_count_is_refused(bench: &Bench) {
     let options = bench.options();
     let other = Options { shards: options.shards + 1, ..options };
-    let store = Store::open(other).expect("the options are right");
+    let store = bench.another(other);
     let error = store.prepare().await.expect_err("another number of shards");
     assert!(matches!(&error, StoreError::Unfit(why) if why.contains("3 shards")), "{error}");
     assert!(!error.is_transient());

@@ -82,6 +82,15 @@ pub(super) async fn a_herd_of_2000_in_one_topic_does_not_delay_another(bench: &B
     assert!(leases.iter().any(|lease| lease.key == lone.key), "the herd is reserved first");
 }
 
+pub(super) async fn topics_come_in_turn_over_many_passes(bench: &Bench) {
+    let herd: Vec<NewJob> = (0..5).map(|n| bench.job_of("herd", &format!("job-{n}")).after(ms(1))).collect();
+    bench.submit(&herd).await;
+    let lone = bench.accept(bench.job_of("lone", "job").after(ms(2))).await;
+    until(lone.due.plus(ms(2))).await;
+    assert_eq!((bench.promote(1).await.moved, bench.promote(1).await.moved), (1, 1));
+    assert_eq!(bench.state(&lone.key).await, Some(State::Ready), "the herd went twice before another topic");
+}
+
 pub(super) async fn a_cancelled_job_is_not_promoted(bench: &Bench) {
     let job = bench.accept(bench.job("a").after(ms(10))).await;
     let kept = bench.accept(bench.job("b").after(ms(10))).await;

@@ -1,5 +1,6 @@
 //! What can go wrong between an edge and its store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why the store did not carry out a call.
@@ -21,6 +22,13 @@ pub enum StoreError {
     /// It has reached its memory limit. Nothing was done.
     #[error("the store has reached its memory limit")]
     Full,
+    /// The embedded store's file cannot be read or written, as when the disk is full.
+    /// Whether the call took effect is not known.
+    #[error("the store's file cannot be read or written")]
+    Disk(#[source] Arc<redb::Error>),
+    /// The embedded store has been closed. Nothing was done.
+    #[error("the store is closed")]
+    Closed,
     /// It is set up in a way that would lose jobs, or belongs to another installation.
     #[error("{0}")]
     Unfit(String),
@@ -40,7 +48,13 @@ impl StoreError {
     /// Whether the same call may succeed later without anybody changing a setting.
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Away(_) | Self::Slow(_) | Self::Unprepared | Self::Replica | Self::Full => true,
+            Self::Away(_)
+            | Self::Slow(_)
+            | Self::Unprepared
+            | Self::Replica
+            | Self::Full
+            | Self::Disk(_)
+            | Self::Closed => true,
             Self::Outdated | Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
         }
     }
@@ -59,5 +73,23 @@ impl From<redis::RedisError> for StoreError {
             // the like pass by themselves.
             _ => Self::Away(error),
         }
+    }
+}
+
+impl From<redb::Error> for StoreError {
+    fn from(error: redb::Error) -> Self {
+        Self::Disk(Arc::new(error))
+    }
+}
+
+impl From<redb::StorageError> for StoreError {
+    fn from(error: redb::StorageError) -> Self {
+        redb::Error::from(error).into()
+    }
+}
+
+impl From<redb::TableError> for StoreError {
+    fn from(error: redb::TableError) -> Self {
+        redb::Error::from(error).into()
     }
 }

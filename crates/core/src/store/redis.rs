@@ -21,10 +21,10 @@ use self::layout::{Head, Keys};
 use self::script::{Script, reply};
 pub(super) use self::topology::Address;
 use self::topology::Topology;
-pub use self::wake::{Wake, Wakes};
+pub(super) use self::wake::Wakes;
 use super::{
-    Cancelled, Epoch, Lateness, Lease, Members, Options, Pass, Profile, Renewed, Settled, Shard, Stats,
-    StoreError, Submitted,
+    Cancelled, Epoch, Lateness, Lease, MOST_LOST, Members, Options, Pass, Profile, Renewed, Settled, Shard,
+    Stats, StoreError, Submitted,
 };
 use crate::clock::millis_up;
 use crate::job::{Due, Job, JobKey, NewJob};
@@ -33,11 +33,6 @@ use crate::state::State;
 
 /// About what a tombstone takes, with its share of the hash it lies in.
 const TOMBSTONE_BYTES: u64 = 104;
-/// A push lease is no longer than this plus the margin; longer calls renew it.
-const LONGEST_STRETCH: Duration = Duration::from_secs(15);
-/// So many leases in a row that ran out without an outcome bury a job.
-const MOST_LOST: u32 = 5;
-
 pub(crate) struct RedisStore {
     topology: Topology,
     keys: Keys,

@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use super::embedded::SCHEME;
 use super::redis::Address;
 use super::{MAX_SHARDS, Options};
 use crate::wire::parse_duration;
@@ -13,9 +14,13 @@ pub const NAMES: [(&str, &str, &str); 6] = [
     (
         "STORE",
         "redis://127.0.0.1:6379",
-        "Where jobs are kept: redis://, rediss://, or redis-cluster://a:1,b:2,c:3",
+        "Where jobs are kept: redis://, rediss://, redis-cluster://a:1,b:2,c:3, or embedded:./directory",
     ),
-    ("PREFIX", "ringback", "Before every key, [A-Za-z0-9._-]{1,32}: several installations on one Redis"),
+    (
+        "PREFIX",
+        "ringback",
+        "Before every key, or the file's name, [A-Za-z0-9._-]{1,32}: several installations on one Redis",
+    ),
     ("SHARDS", "4", "1 to 256, fixed at the first start; another number later is refused"),
     ("KEEP_DONE", "1h", "How long done and cancelled jobs are remembered, at least 1m"),
     ("KEEP_DONE_MIB", "256", "How many MiB these memories may take in all, at least 1"),
@@ -41,7 +46,7 @@ impl Options {
                 None
             }
         };
-        let url = read("STORE", &|text| Address::parse(text).map(|_| Value::Text(text.to_owned())));
+        let url = read("STORE", &store);
         let prefix = read("PREFIX", &prefix);
         let shards = read("SHARDS", &|text| number(text, 1, MAX_SHARDS.into()));
         let keep_done = read("KEEP_DONE", &at_least_a_minute);
@@ -82,6 +87,14 @@ enum Value {
     Time(Duration),
 }
 
+fn store(text: &str) -> Result<Value, String> {
+    match text.strip_prefix(SCHEME) {
+        Some("") => Err("embedded: needs a directory, such as embedded:./ringback-data".to_owned()),
+        Some(_) => Ok(Value::Text(text.to_owned())),
+        None => Address::parse(text).map(|_| Value::Text(text.to_owned())),
+    }
+}
+
 fn prefix(text: &str) -> Result<Value, String> {
     let inside = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
     if inside && (1..=32).contains(&text.len()) {
@@ -114,6 +127,13 @@ mod tests {
         let options = Options::default_with(Duration::from_secs(1));
         assert_eq!((options.prefix.as_str(), options.shards), ("ringback", 4));
         assert_eq!(options.keep_dead, Duration::from_secs(30 * 86_400));
+    }
+
+    #[test]
+    fn a_directory_names_an_embedded_store() {
+        assert!(store("embedded:./data").is_ok() && store("embedded:/var/lib/ringback").is_ok());
+        assert!(store("embedded:").is_err_and(|why| why.contains("needs a directory")));
+        assert!(store("mysql://a").is_err_and(|why| why.contains("embedded:directory")));
     }
 
     #[test]

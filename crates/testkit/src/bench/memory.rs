@@ -13,7 +13,7 @@ use super::usage::cpu_seconds;
 use super::{Setup, job, redis, report};
 use crate::{Persistence, RedisServer};
 
-const URL: &str = "https://merchant.example/pppppppppppppppppppppppp";
+pub(super) const URL: &str = "https://merchant.example/pppppppppppppppppppppppp";
 
 /// Bytes per pending job.
 pub(super) async fn run(setup: &Setup) {
@@ -35,7 +35,7 @@ async fn open(setup: &Setup, server: &RedisServer) -> Store {
     store
 }
 
-fn parse(job: &Value) -> NewJob {
+pub(super) fn parse(job: &Value) -> NewJob {
     let defaults = Defaults {
         now: SystemClock.now(),
         make_id: &mut || unreachable!("every job has an id"),

@@ -11,7 +11,7 @@ use crate::clock::millis_up;
 use crate::job::JobKey;
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
-use crate::store::{Answer, Lease, Settled, StoreError, Submitted};
+use crate::store::{Answer, Lease, Settled, StoreError, Submitted, start};
 
 /// The most bytes of an error's word that are kept: a record has one byte for the length of
 /// each text.
@@ -76,12 +76,6 @@ pub(super) fn receipt(lease: &Lease) -> [u8; 16] {
     packed[..8].copy_from_slice(&lease.receipt.number.to_be_bytes());
     packed[8..].copy_from_slice(&lease.receipt.bits);
     packed
-}
-
-/// The start of a text: at most so many bytes, and whole characters.
-pub(super) fn start(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    &text[..end]
 }
 
 pub(super) fn settled(answer: &Value) -> Result<Settled, StoreError> {

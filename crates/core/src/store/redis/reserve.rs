@@ -8,13 +8,13 @@ use futures_util::future::join_all;
 use redis::Value;
 use tokio::time::Instant;
 
+use super::RedisStore;
 use super::layout::{Head, Tail};
 use super::script::{self, reply};
-use super::{LONGEST_STRETCH, RedisStore};
 use crate::clock::millis_up;
 use crate::job::{DEFAULT_TIMEOUT, Locator};
 use crate::store::lease::Receipt;
-use crate::store::{Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
+use crate::store::{LONGEST_STRETCH, Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
 
 /// One reserve stops taking jobs once they are so many bytes, large payloads with them.
 const RESERVE_BYTES: usize = 1024 * 1024;

@@ -34,8 +34,7 @@ pub(in crate::store) enum Address {
 impl Address {
     /// Parses a store's URL; the error says what is allowed.
     pub(in crate::store) fn parse(url: &str) -> Result<Self, String> {
-        const ALLOWED: &str =
-            "redis://host:port, rediss://host:port or redis-cluster://host:port,host:port,...";
+        const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,... or embedded:directory";
         let wrong = |e: redis::RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
         match url.split_once("://") {
             Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),

@@ -10,23 +10,10 @@ use rand::rngs::StdRng;
 use redis::aio::PubSubStream;
 
 use super::RedisStore;
-use crate::store::Shard;
-
-/// What a wake-up says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
-    /// The subscription is new: anything may have happened before.
-    Subscribed,
-    /// A job or lease of the shard is due sooner than its carrier knew: after so long.
-    Due(Shard, Duration),
-    /// A lane of the shard went from empty to not empty.
-    Ready(Shard),
-    /// A carrier came or left.
-    Members,
-}
+use crate::store::Wake;
 
 /// The stream of wake-ups. It reconnects by itself and never ends.
-pub struct Wakes {
+pub(in crate::store) struct Wakes {
     store: Arc<RedisStore>,
     messages: Option<PubSubStream>,
     failures: u32,
@@ -40,7 +27,7 @@ impl Wakes {
     }
 
     /// The next wake-up. Safe to drop and call again.
-    pub async fn next(&mut self) -> Wake {
+    pub(in crate::store) async fn next(&mut self) -> Wake {
         loop {
             let Some(messages) = &mut self.messages else {
                 if self.subscribe().await {

@@ -1,0 +1,65 @@
+//! The edges: each checks everything it needs, and then changes it, inside the writer's
+//! transaction. What they answer is the same as on every other backend.
+
+mod cancel;
+mod expire;
+mod promote;
+mod recover;
+mod reserve;
+mod settle;
+mod submit;
+
+pub(super) use self::cancel::{cancel, renew};
+pub(super) use self::expire::expire;
+pub(super) use self::promote::promote;
+pub(super) use self::recover::recover;
+pub(super) use self::reserve::{Order, Taken, reserve};
+pub(super) use self::settle::{Word, settle};
+pub(super) use self::submit::{Wanted, submit};
+use super::txn::Txn;
+use crate::store::{Epoch, StoreError};
+
+/// What a carrier brings along on each pass.
+#[derive(Clone, Debug)]
+pub(super) struct Round {
+    pub(super) epoch: Epoch,
+    pub(super) limit: usize,
+    /// How long the carrier will sleep at most, in ms.
+    pub(super) floor: u64,
+    /// How long dead jobs are kept, in ms.
+    pub(super) retention: u64,
+}
+
+/// What a pass has done, and how long it is until each next moment, in ms.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Passed {
+    pub(super) moved: u32,
+    pub(super) other: u32,
+    pub(super) due: Option<u64>,
+    pub(super) lease: Option<u64>,
+    pub(super) dead: Option<u64>,
+}
+
+/// A carrier takes the shard; whoever held it is fenced.
+pub(super) fn claim(txn: &mut Txn<'_>) -> Epoch {
+    txn.row.epoch = txn.now_us().max(txn.row.epoch + 1);
+    Epoch(txn.row.epoch.to_string())
+}
+
+/// Whether another carrier has claimed the shard since. An epoch that was given back stays
+/// the last one, as long as nobody else claims the shard.
+fn is_fenced(txn: &Txn<'_>, epoch: &Epoch) -> bool {
+    txn.row.epoch.to_string() != epoch.0
+}
+
+/// What the carrier needs to know before it sleeps.
+fn rest(txn: &mut Txn<'_>, round: &Round, moved: u32, other: u32) -> Result<Passed, StoreError> {
+    let (shard, now) = (txn.shard(), txn.now());
+    let wait = |at: Option<u64>, more: u64| at.map(|at| at.saturating_add(more).saturating_sub(now));
+    let due = wait(txn.tables.due.first(shard)?, 0);
+    let lease = wait(txn.tables.leases.first(shard)?, 0);
+    let dead = wait(txn.tables.dead.first(shard)?, round.retention);
+    let till = [due, lease, dead].into_iter().flatten().fold(round.floor, u64::min);
+    txn.plan(now.saturating_add(till));
+    Ok(Passed { moved, other, due, lease, dead })
+}

@@ -1,0 +1,31 @@
+//! expire: dead past its retention → gone.
+
+use super::{Passed, Round, is_fenced, rest};
+use crate::state::State;
+use crate::store::StoreError;
+use crate::store::embedded::txn::Txn;
+
+/// None when the carrier is fenced.
+pub(in crate::store::embedded) fn expire(
+    txn: &mut Txn<'_>,
+    round: &Round,
+) -> Result<Option<Passed>, StoreError> {
+    if is_fenced(txn, &round.epoch) {
+        return Ok(None);
+    }
+    let shard = txn.shard();
+    let mut expired = 0;
+    if let Some(until) = txn.now().checked_sub(round.retention) {
+        for (since, number) in txn.tables.dead.until(shard, until, round.limit)? {
+            let job = txn.tables.records.get(number)?.filter(|job| job.state() == State::Dead);
+            txn.tables.dead.remove(shard, since, number)?;
+            if let Some(job) = job {
+                txn.tables.records.remove(&job)?;
+                txn.row.ledger.leave(State::Dead);
+                txn.row.ledger.purged += 1;
+                expired += 1;
+            }
+        }
+    }
+    rest(txn, round, expired, 0).map(Some)
+}

@@ -1,0 +1,45 @@
+//! recover: reserved and past its deadline → ready again at once; dead by `lost` after too
+//! many in a row; cancelled where that was asked for.
+
+use super::settle::LOST;
+use super::{Passed, Round, is_fenced, rest};
+use crate::store::StoreError;
+use crate::store::embedded::MOST_LOST;
+use crate::store::embedded::tables::{Queue, Stage};
+use crate::store::embedded::txn::{End, Keep, To, Txn};
+
+/// None when the carrier is fenced.
+pub(in crate::store::embedded) fn recover(
+    txn: &mut Txn<'_>,
+    round: &Round,
+    keep: Keep,
+) -> Result<Option<Passed>, StoreError> {
+    if is_fenced(txn, &round.epoch) {
+        return Ok(None);
+    }
+    let (shard, now) = (txn.shard(), txn.now());
+    let (mut recovered, mut lost) = (0, 0);
+    for (at, number) in txn.tables.leases.until(shard, now, round.limit)? {
+        let Some(mut job) = txn.tables.records.get(number)? else {
+            txn.tables.leases.remove(shard, at, number)?;
+            continue;
+        };
+        let Stage::Reserved { cancel, .. } = job.stage else {
+            txn.tables.leases.remove(shard, at, number)?;
+            continue;
+        };
+        job.lost += 1;
+        if cancel {
+            let settled = job.settled;
+            txn.finish(job, End::Cancelled, settled)?;
+        } else if job.lost >= MOST_LOST {
+            txn.enter(&mut job, To::Dead(LOST.into()))?;
+            lost += 1;
+        } else {
+            txn.enter(&mut job, To::Ready(Queue::Front))?;
+            recovered += 1;
+        }
+    }
+    txn.trim(keep)?;
+    rest(txn, round, recovered, lost).map(Some)
+}

@@ -1,0 +1,111 @@
+//! settle: reserved → done (complete), delayed (retry), dead (bury), or ready or delayed
+//! (release, without or with a delay).
+
+use std::time::Duration;
+
+use crate::clock::millis_up;
+use crate::outcome::{LastAttempt, Outcome};
+use crate::state::State;
+use crate::store::embedded::tables::{Last, Queue, Record, Stage};
+use crate::store::embedded::txn::{End, Keep, To, Txn};
+use crate::store::lease::Receipt;
+use crate::store::{Lateness, Lease, Settled, StoreError, start};
+
+/// The most bytes of an error's word that are kept.
+const MOST_ERROR: usize = 128;
+/// Why a job is dead whose leases ran out.
+pub(super) const LOST: &str = "lost";
+
+/// The word on one lease.
+pub(in crate::store::embedded) struct Word {
+    locator: [u8; 12],
+    receipt: Receipt,
+    outcome: Outcome,
+}
+
+impl Word {
+    pub(in crate::store::embedded) fn new((lease, outcome): &(Lease, Outcome)) -> Self {
+        Self { locator: lease.locator.0, receipt: lease.receipt, outcome: outcome.clone() }
+    }
+}
+
+pub(in crate::store::embedded) fn settle(
+    txn: &mut Txn<'_>,
+    words: &[Word],
+    lateness: &Lateness,
+    keep: Keep,
+) -> Result<Vec<Settled>, StoreError> {
+    let answers = words.iter().map(|word| one(txn, word, keep)).collect::<Result<Vec<_>, _>>()?;
+    // A call that is only a replay has told its lateness before.
+    let counted = answers.iter().any(|answer| matches!(answer, Settled::Applied | Settled::Late));
+    if counted && lateness.count() > 0 {
+        let (shard, now) = (txn.shard(), txn.now());
+        txn.tables.minutes.add(shard, now, lateness)?;
+    }
+    txn.trim(keep)?;
+    Ok(answers)
+}
+
+fn one(txn: &mut Txn<'_>, word: &Word, keep: Keep) -> Result<Settled, StoreError> {
+    let Some(job) = txn.known(word.locator, keep)? else { return Ok(Settled::Stale) };
+    let Receipt { number, bits: given } = word.receipt;
+    match job.stage {
+        Stage::Reserved { lease, bits, cancel, .. } if lease == number && bits == given => {
+            apply(txn, word, job, cancel)?;
+            Ok(Settled::Applied)
+        }
+        _ if job.settled == number => Ok(Settled::Replayed),
+        Stage::Done { .. } | Stage::Cancelled { .. } => Ok(Settled::Stale),
+        Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } | Stage::Dead { .. } => {
+            late(txn, word, job)
+        }
+    }
+}
+
+fn apply(txn: &mut Txn<'_>, word: &Word, mut job: Record, cancel: bool) -> Result<(), StoreError> {
+    let number = word.receipt.number;
+    job.settled = number;
+    match &word.outcome {
+        Outcome::Complete => txn.finish(job, End::Done, number),
+        _ if cancel => txn.finish(job, End::Cancelled, number),
+        Outcome::Retry { after, last } => {
+            failed(&mut job, last);
+            later(txn, &mut job, *after)
+        }
+        Outcome::Bury { reason, last } => {
+            failed(&mut job, last);
+            txn.enter(&mut job, To::Dead(reason.name().into()))
+        }
+        Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(Queue::Front)),
+        Outcome::Release { after } => later(txn, &mut job, *after),
+    }
+}
+
+fn failed(job: &mut Record, last: &LastAttempt) {
+    (job.failures, job.lost) = (job.failures + 1, 0);
+    let error = last.error.as_deref().map(|error| start(error, MOST_ERROR));
+    job.last = Some(Last {
+        at: last.at.as_millis(),
+        status: last.status,
+        error: error.filter(|error| !error.is_empty()).map(Into::into),
+        ms: u64::try_from(last.duration.as_millis()).unwrap_or(u64::MAX),
+    });
+}
+
+fn later(txn: &mut Txn<'_>, job: &mut Record, after: Duration) -> Result<(), StoreError> {
+    let due = txn.now_up().saturating_add(millis_up(after));
+    txn.enter(job, To::Delayed(due))
+}
+
+/// A receipt that is no longer current: only a success still counts, and only for this very
+/// job. A lease older than the record belongs to an earlier job of the same id.
+fn late(txn: &mut Txn<'_>, word: &Word, job: Record) -> Result<Settled, StoreError> {
+    let over = matches!(&job.stage, Stage::Dead { reason, .. } if **reason != *LOST);
+    let earlier = word.receipt.number < job.created.saturating_mul(1000);
+    if word.outcome != Outcome::Complete || over || earlier {
+        return Ok(Settled::Stale);
+    }
+    debug_assert!(!matches!(job.state(), State::Done | State::Cancelled));
+    txn.finish(job, End::Done, word.receipt.number)?;
+    Ok(Settled::Late)
+}

@@ -1,0 +1,96 @@
+//! The layout of the embedded store's file: which tables there are, each wrapped by the one
+//! type that reads and writes it. Nothing outside this module names a table or packs a row.
+
+mod callers;
+mod due;
+mod format;
+mod lateness;
+mod ready;
+mod records;
+mod shards;
+mod times;
+
+use std::collections::BTreeSet;
+
+use redb::{ReadTransaction, WriteTransaction};
+
+pub(super) use self::callers::{Callers, Given};
+pub(super) use self::due::{Due, First};
+pub(super) use self::format::fixed;
+pub(super) use self::lateness::Minutes;
+pub(super) use self::ready::{Queue, Ready};
+pub(super) use self::records::{Body, Last, Record, Records, Stage};
+pub(super) use self::shards::{ShardRow, Shards};
+pub(super) use self::times::Times;
+use crate::store::StoreError;
+
+/// All tables, open in one write transaction.
+pub(super) struct Tables<'t> {
+    pub(super) records: Records<'t>,
+    pub(super) due: Due<'t>,
+    pub(super) ready: Ready<'t>,
+    /// Reserved jobs by deadline.
+    pub(super) leases: Times<'t>,
+    /// Dead jobs by time of death.
+    pub(super) dead: Times<'t>,
+    /// Tombstones by the time the job ended.
+    pub(super) ended: Times<'t>,
+    pub(super) shards: Shards<'t>,
+    pub(super) callers: Callers<'t>,
+    pub(super) minutes: Minutes<'t>,
+}
+
+impl<'t> Tables<'t> {
+    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
+        Ok(Self {
+            records: Records::open(txn)?,
+            due: Due::open(txn)?,
+            ready: Ready::open(txn)?,
+            leases: Times::open(txn, times::LEASES)?,
+            dead: Times::open(txn, times::DEAD)?,
+            ended: Times::open(txn, times::ENDED)?,
+            shards: Shards::open(txn)?,
+            callers: Callers::open(txn)?,
+            minutes: Minutes::open(txn)?,
+        })
+    }
+}
+
+/// Every shard's row.
+pub(super) fn rows(txn: &ReadTransaction) -> Result<Vec<(u16, ShardRow)>, StoreError> {
+    shards::all(txn)
+}
+
+/// What an index says of a job: its shard, its number, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Entry {
+    Id([u8; 12], u64),
+    Due(u16, String, u64, u64),
+    Ready(u16, String, i64, u64),
+    Lease(u16, u64, u64),
+    Dead(u16, u64, u64),
+    Ended(u16, u64, u64),
+    Body(u64),
+    /// A topic has its turn at a time.
+    Topic(u16, String, u64),
+    /// A lane has its turn.
+    Lane(u16, String, u64),
+}
+
+/// Reads every entry of every index.
+pub(super) fn entries(txn: &ReadTransaction) -> Result<BTreeSet<Entry>, StoreError> {
+    let mut index = BTreeSet::new();
+    records::entries(txn, &mut index)?;
+    due::entries(txn, &mut index)?;
+    ready::entries(txn, &mut index)?;
+    times::entries(txn, &mut index)?;
+    Ok(index)
+}
+
+/// Looks at every record of a snapshot, without keeping them.
+pub(super) fn each_record(
+    txn: &ReadTransaction,
+    look: impl FnMut(u64, Option<Record>),
+) -> Result<(), StoreError> {
+    records::each(txn, look)
+}

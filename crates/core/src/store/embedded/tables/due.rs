@@ -1,0 +1,159 @@
+//! Due times: delayed jobs by topic and due time, and which topic has its turn when, so
+//! that the herd of one topic does not stand before the others. Times are in ms.
+
+use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+
+use super::Entry;
+use crate::store::StoreError;
+
+const DUE: TableDefinition<'static, (u16, &str, u64, u64), ()> = TableDefinition::new("due");
+const TURNS: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("turns");
+/// Every topic that ever had a job here, and when it has its turn.
+const TOPICS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::new("topics");
+
+/// A topic without a turn.
+const NEVER: u64 = u64::MAX;
+/// Behind every topic and every lane: they are ASCII.
+pub(super) const LAST: &str = "\u{10ffff}";
+
+/// What is due of a topic.
+pub(in crate::store::embedded) struct First {
+    /// Due time and number of each.
+    pub(in crate::store::embedded) found: Vec<(u64, u64)>,
+    /// The due time of the one that follows them.
+    pub(in crate::store::embedded) following: Option<u64>,
+}
+
+pub(in crate::store::embedded) struct Due<'t> {
+    due: Table<'t, (u16, &'static str, u64, u64), ()>,
+    turns: Table<'t, (u16, u64, &'static str), ()>,
+    topics: Table<'t, (u16, &'static str), u64>,
+    /// How many turns were changed.
+    pub(in crate::store::embedded) writes: u64,
+}
+
+impl<'t> Due<'t> {
+    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
+        let (due, turns) = (txn.open_table(DUE)?, txn.open_table(TURNS)?);
+        Ok(Self { due, turns, topics: txn.open_table(TOPICS)?, writes: 0 })
+    }
+
+    /// Remembers a topic.
+    pub(in crate::store::embedded) fn know(&mut self, shard: u16, topic: &str) -> Result<(), StoreError> {
+        if self.topics.get((shard, topic))?.is_none() {
+            self.topics.insert((shard, topic), NEVER)?;
+        }
+        Ok(())
+    }
+
+    pub(in crate::store::embedded) fn add(
+        &mut self,
+        shard: u16,
+        topic: &str,
+        at: u64,
+        number: u64,
+    ) -> Result<(), StoreError> {
+        self.due.insert((shard, topic, at, number), ())?;
+        if at < self.turn(shard, topic)? { self.set_turn(shard, topic, Some(at)) } else { Ok(()) }
+    }
+
+    /// Takes an entry away; the topic's turn stays.
+    pub(in crate::store::embedded) fn remove(
+        &mut self,
+        shard: u16,
+        topic: &str,
+        at: u64,
+        number: u64,
+    ) -> Result<(), StoreError> {
+        self.due.remove((shard, topic, at, number))?;
+        Ok(())
+    }
+
+    /// Takes away the turn of a topic that has nothing left.
+    pub(in crate::store::embedded) fn tidy(&mut self, shard: u16, topic: &str) -> Result<(), StoreError> {
+        let left = self.due.range((shard, topic, 0, 0)..=(shard, topic, u64::MAX, u64::MAX))?.next();
+        if left.transpose()?.is_none() { self.set_turn(shard, topic, None) } else { Ok(()) }
+    }
+
+    fn turn(&self, shard: u16, topic: &str) -> Result<u64, StoreError> {
+        Ok(self.topics.get((shard, topic))?.map_or(NEVER, |at| at.value()))
+    }
+
+    pub(in crate::store::embedded) fn set_turn(
+        &mut self,
+        shard: u16,
+        topic: &str,
+        at: Option<u64>,
+    ) -> Result<(), StoreError> {
+        let (before, after) = (self.turn(shard, topic)?, at.unwrap_or(NEVER));
+        if before == after {
+            return Ok(());
+        }
+        self.writes += 1;
+        self.turns.remove((shard, before, topic))?;
+        if after != NEVER {
+            self.turns.insert((shard, after, topic), ())?;
+        }
+        self.topics.insert((shard, topic), after)?;
+        Ok(())
+    }
+
+    /// When the first topic has its turn.
+    pub(in crate::store::embedded) fn first(&self, shard: u16) -> Result<Option<u64>, StoreError> {
+        let mut rows = self.turns.range((shard, 0, "")..=(shard, u64::MAX, LAST))?;
+        rows.next().map(|row| Ok(row?.0.value().1)).transpose()
+    }
+
+    /// The topics whose turn it is.
+    pub(in crate::store::embedded) fn topics(
+        &self,
+        shard: u16,
+        now: u64,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let rows = self.turns.range((shard, 0, "")..=(shard, now, LAST))?.take(limit);
+        rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
+    }
+
+    /// The first of a topic that are due, at most `limit`.
+    pub(in crate::store::embedded) fn of_topic(
+        &self,
+        shard: u16,
+        topic: &str,
+        now: u64,
+        limit: usize,
+    ) -> Result<First, StoreError> {
+        let mut found = Vec::new();
+        for row in self.due.range((shard, topic, 0, 0)..=(shard, topic, u64::MAX, u64::MAX))? {
+            let (_, _, at, number) = row?.0.value();
+            if found.len() == limit || at > now {
+                return Ok(First { found, following: Some(at) });
+            }
+            found.push((at, number));
+        }
+        Ok(First { found, following: None })
+    }
+
+    /// Every topic that ever had a job in a shard.
+    pub(in crate::store::embedded) fn known(&self, shard: u16) -> Result<Vec<String>, StoreError> {
+        let rows = self.topics.range((shard, "")..=(shard, LAST))?;
+        rows.map(|row| Ok(row?.0.value().1.to_owned())).collect()
+    }
+}
+
+pub(super) fn entries(
+    txn: &ReadTransaction,
+    index: &mut std::collections::BTreeSet<Entry>,
+) -> Result<(), StoreError> {
+    for row in txn.open_table(DUE)?.iter()? {
+        let key = row?.0;
+        let (shard, topic, at, number) = key.value();
+        index.insert(Entry::Due(shard, topic.to_owned(), at, number));
+    }
+    for row in txn.open_table(TURNS)?.iter()? {
+        let key = row?.0;
+        let (shard, at, topic) = key.value();
+        index.insert(Entry::Topic(shard, topic.to_owned(), at));
+    }
+    Ok(())
+}

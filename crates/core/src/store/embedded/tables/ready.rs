@@ -1,0 +1,133 @@
+//! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, in
+//! turn.
+
+use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+
+use super::Entry;
+use super::due::LAST;
+use crate::store::StoreError;
+
+const READY: TableDefinition<'static, (u16, &str, i64), u64> = TableDefinition::new("ready");
+const LANES: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("lanes");
+const LANE_TURNS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::new("lane_turns");
+
+/// Which end of its lane's queue a job goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store::embedded) enum Queue {
+    Back,
+    /// For those handed over again.
+    Front,
+}
+
+pub(in crate::store::embedded) struct Ready<'t> {
+    ready: Table<'t, (u16, &'static str, i64), u64>,
+    lanes: Table<'t, (u16, u64, &'static str), ()>,
+    turns: Table<'t, (u16, &'static str), u64>,
+}
+
+impl<'t> Ready<'t> {
+    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
+        let (ready, lanes) = (txn.open_table(READY)?, txn.open_table(LANES)?);
+        Ok(Self { ready, lanes, turns: txn.open_table(LANE_TURNS)? })
+    }
+
+    /// Adds a job to its lane's queue and returns its position there. A lane that was empty
+    /// gets `turn`; the second value tells that it was.
+    pub(in crate::store::embedded) fn push(
+        &mut self,
+        shard: u16,
+        lane: &str,
+        number: u64,
+        queue: Queue,
+        turn: u64,
+    ) -> Result<(i64, bool), StoreError> {
+        let position = {
+            let mut rows = self.ready.range((shard, lane, i64::MIN)..=(shard, lane, i64::MAX))?;
+            let (end, step) = match queue {
+                Queue::Back => (rows.next_back(), 1),
+                Queue::Front => (rows.next(), -1),
+            };
+            end.transpose()?.map_or(0, |(key, _)| key.value().2 + step)
+        };
+        self.ready.insert((shard, lane, position), number)?;
+        let was_empty = self.turns.get((shard, lane))?.is_none();
+        if was_empty {
+            self.set_turn(shard, lane, Some(turn))?;
+        }
+        Ok((position, was_empty))
+    }
+
+    /// Takes a job out of its lane's queue; the lane's turn stays.
+    pub(in crate::store::embedded) fn remove(
+        &mut self,
+        shard: u16,
+        lane: &str,
+        position: i64,
+    ) -> Result<(), StoreError> {
+        self.ready.remove((shard, lane, position))?;
+        Ok(())
+    }
+
+    /// Takes away the turn of a lane that is empty.
+    pub(in crate::store::embedded) fn tidy(&mut self, shard: u16, lane: &str) -> Result<(), StoreError> {
+        if self.first(shard, lane, 1)?.is_empty() { self.set_turn(shard, lane, None) } else { Ok(()) }
+    }
+
+    /// The turn of a lane, or none for one that is empty.
+    pub(in crate::store::embedded) fn set_turn(
+        &mut self,
+        shard: u16,
+        lane: &str,
+        turn: Option<u64>,
+    ) -> Result<(), StoreError> {
+        let before = self.turns.remove((shard, lane))?.map(|turn| turn.value());
+        if let Some(before) = before {
+            self.lanes.remove((shard, before, lane))?;
+        }
+        if let Some(turn) = turn {
+            self.turns.insert((shard, lane), turn)?;
+            self.lanes.insert((shard, turn, lane), ())?;
+        }
+        Ok(())
+    }
+
+    /// The lanes that are not empty, in turn.
+    pub(in crate::store::embedded) fn lanes(
+        &self,
+        shard: u16,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let rows = self.lanes.range((shard, 0, "")..=(shard, u64::MAX, LAST))?.take(limit);
+        rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
+    }
+
+    /// The first of a lane: position and number.
+    pub(in crate::store::embedded) fn first(
+        &self,
+        shard: u16,
+        lane: &str,
+        limit: usize,
+    ) -> Result<Vec<(i64, u64)>, StoreError> {
+        let rows = self.ready.range((shard, lane, i64::MIN)..=(shard, lane, i64::MAX))?.take(limit);
+        rows.map(|row| row.map(|(key, number)| (key.value().2, number.value())))
+            .collect::<Result<_, _>>()
+            .map_err(StoreError::from)
+    }
+}
+
+pub(super) fn entries(
+    txn: &ReadTransaction,
+    index: &mut std::collections::BTreeSet<Entry>,
+) -> Result<(), StoreError> {
+    for row in txn.open_table(READY)?.iter()? {
+        let (key, number) = row?;
+        let (shard, lane, position) = key.value();
+        index.insert(Entry::Ready(shard, lane.to_owned(), position, number.value()));
+    }
+    for row in txn.open_table(LANES)?.iter()? {
+        let key = row?.0;
+        let (shard, turn, lane) = key.value();
+        index.insert(Entry::Lane(shard, lane.to_owned(), turn));
+    }
+    Ok(())
+}

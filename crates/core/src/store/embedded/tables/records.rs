@@ -1,0 +1,243 @@
+//! Records: the head of each job, rewritten at each edge; its body, written once; and the
+//! index from its name to its number. Numbers grow, so that new jobs stand side by side.
+//!
+//! The record of an ended job stays as its tombstone, without a body.
+
+use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use serde::{Deserialize, Serialize};
+
+use super::Entry;
+use crate::state::State;
+use crate::store::StoreError;
+
+const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
+const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
+const BODIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("bodies");
+
+/// The changing part of a job, and what its edges need to know. Packed with postcard.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store::embedded) struct Record {
+    /// Its number, which is the key.
+    #[serde(skip)]
+    pub(in crate::store::embedded) number: u64,
+    pub(in crate::store::embedded) shard: u16,
+    pub(in crate::store::embedded) locator: [u8; 12],
+    pub(in crate::store::embedded) content: [u8; 8],
+    /// In ms, as all times here.
+    pub(in crate::store::embedded) created: u64,
+    pub(in crate::store::embedded) due: u64,
+    /// Topic and origin are empty once the job has ended.
+    pub(in crate::store::embedded) topic: Box<str>,
+    pub(in crate::store::embedded) origin: Box<str>,
+    /// Of an attempt, in ms; 0 for the default.
+    pub(in crate::store::embedded) timeout: u64,
+    pub(in crate::store::embedded) attempts: u32,
+    pub(in crate::store::embedded) failures: u32,
+    /// Leases in a row that ran out without an outcome.
+    pub(in crate::store::embedded) lost: u32,
+    /// The last lease that was settled; 0 for none.
+    pub(in crate::store::embedded) settled: u64,
+    pub(in crate::store::embedded) last: Option<Last>,
+    pub(in crate::store::embedded) stage: Stage,
+}
+
+/// The last failed attempt.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::store::embedded) struct Last {
+    pub(in crate::store::embedded) at: u64,
+    pub(in crate::store::embedded) status: Option<u16>,
+    pub(in crate::store::embedded) error: Option<Box<str>>,
+    pub(in crate::store::embedded) ms: u64,
+}
+
+/// The state, with what finds the job's entry in the index of that state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store::embedded) enum Stage {
+    /// Its entry stands under the due time.
+    Delayed,
+    Ready {
+        position: i64,
+    },
+    Reserved {
+        lease: u64,
+        bits: [u8; 8],
+        deadline: u64,
+        /// A cancel was asked for; the settle obeys it.
+        cancel: bool,
+    },
+    Dead {
+        since: u64,
+        reason: Box<str>,
+    },
+    Done {
+        at: u64,
+    },
+    Cancelled {
+        at: u64,
+        /// A hand-over was begun and never settled.
+        doubt: bool,
+    },
+}
+
+impl Record {
+    pub(in crate::store::embedded) const fn state(&self) -> State {
+        match self.stage {
+            Stage::Delayed => State::Delayed,
+            Stage::Ready { .. } => State::Ready,
+            Stage::Reserved { .. } => State::Reserved,
+            Stage::Dead { .. } => State::Dead,
+            Stage::Done { .. } => State::Done,
+            Stage::Cancelled { .. } => State::Cancelled,
+        }
+    }
+
+    /// When it ended, if it has.
+    pub(in crate::store::embedded) const fn ended(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Done { at } | Stage::Cancelled { at, .. } => Some(at),
+            Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } | Stage::Dead { .. } => None,
+        }
+    }
+
+    /// The lane it is reserved from: topic and origin of the URL.
+    pub(in crate::store::embedded) fn lane(&self) -> String {
+        format!("{} {}", self.topic, self.origin)
+    }
+
+    fn pack(&self) -> Vec<u8> {
+        postcard::to_stdvec(self).expect("plain data always serialises")
+    }
+
+    fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
+        postcard::from_bytes(raw).ok().map(|record| Self { number, ..record })
+    }
+}
+
+/// The part of a job that no edge changes: its id and its payload.
+#[derive(Debug)]
+pub(in crate::store::embedded) struct Body {
+    pub(in crate::store::embedded) id: String,
+    pub(in crate::store::embedded) payload: bytes::Bytes,
+}
+
+impl Body {
+    pub(in crate::store::embedded) fn pack(id: &str, payload: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(id.len()).expect("an id has at most 128 bytes");
+        [&[length], id.as_bytes(), payload].concat()
+    }
+
+    fn unpack(raw: &[u8]) -> Option<Self> {
+        let (length, rest) = raw.split_first()?;
+        let (id, payload) = rest.split_at_checked(usize::from(*length))?;
+        let id = std::str::from_utf8(id).ok()?.to_owned();
+        Some(Self { id, payload: bytes::Bytes::copy_from_slice(payload) })
+    }
+}
+
+pub(in crate::store::embedded) struct Records<'t> {
+    ids: Table<'t, [u8; 12], u64>,
+    jobs: Table<'t, u64, &'static [u8]>,
+    bodies: Table<'t, u64, &'static [u8]>,
+    /// How many rows were written.
+    pub(in crate::store::embedded) writes: u64,
+}
+
+impl<'t> Records<'t> {
+    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
+        let (ids, jobs) = (txn.open_table(IDS)?, txn.open_table(JOBS)?);
+        Ok(Self { ids, jobs, bodies: txn.open_table(BODIES)?, writes: 0 })
+    }
+
+    /// A job by its name, ended ones included.
+    pub(in crate::store::embedded) fn find(&self, locator: [u8; 12]) -> Result<Option<Record>, StoreError> {
+        let Some(number) = self.ids.get(locator)?.map(|n| n.value()) else { return Ok(None) };
+        self.get(number)
+    }
+
+    /// A job by its number. One that cannot be read is passed over like a missing one, so
+    /// that it stops nobody else's jobs.
+    pub(in crate::store::embedded) fn get(&self, number: u64) -> Result<Option<Record>, StoreError> {
+        let Some(raw) = self.jobs.get(number)? else { return Ok(None) };
+        let record = Record::unpack(number, raw.value());
+        if record.is_none() {
+            tracing::error!(job.number = number, "a record cannot be read");
+        }
+        Ok(record)
+    }
+
+    pub(in crate::store::embedded) fn body(&self, number: u64) -> Result<Option<Body>, StoreError> {
+        Ok(self.bodies.get(number)?.and_then(|raw| Body::unpack(raw.value())))
+    }
+
+    /// Gives a new job its number; `put` is to follow. A number is used again only when
+    /// nothing that stood behind it is left.
+    pub(in crate::store::embedded) fn add(
+        &mut self,
+        record: &mut Record,
+        body: &[u8],
+    ) -> Result<(), StoreError> {
+        record.number = self.jobs.last()?.map_or(1, |(last, _)| last.value() + 1);
+        self.ids.insert(record.locator, record.number)?;
+        self.bodies.insert(record.number, body)?;
+        self.writes += 1;
+        Ok(())
+    }
+
+    pub(in crate::store::embedded) fn put(&mut self, record: &Record) -> Result<(), StoreError> {
+        self.writes += 1;
+        self.jobs.insert(record.number, record.pack().as_slice())?;
+        Ok(())
+    }
+
+    pub(in crate::store::embedded) fn drop_body(&mut self, number: u64) -> Result<(), StoreError> {
+        self.writes += 1;
+        self.bodies.remove(number)?;
+        Ok(())
+    }
+
+    /// Forgets a job altogether.
+    pub(in crate::store::embedded) fn remove(&mut self, record: &Record) -> Result<(), StoreError> {
+        self.drop_body(record.number)?;
+        self.jobs.remove(record.number)?;
+        self.ids.remove(record.locator)?;
+        Ok(())
+    }
+}
+
+pub(super) fn each(
+    txn: &ReadTransaction,
+    mut look: impl FnMut(u64, Option<Record>),
+) -> Result<(), StoreError> {
+    for row in txn.open_table(JOBS)?.iter()? {
+        let (number, raw) = row?;
+        look(number.value(), Record::unpack(number.value(), raw.value()));
+    }
+    Ok(())
+}
+
+pub(super) fn entries(
+    txn: &ReadTransaction,
+    index: &mut std::collections::BTreeSet<Entry>,
+) -> Result<(), StoreError> {
+    for row in txn.open_table(IDS)?.iter()? {
+        let (locator, number) = row?;
+        index.insert(Entry::Id(locator.value(), number.value()));
+    }
+    for row in txn.open_table(BODIES)?.iter()? {
+        index.insert(Entry::Body(row?.0.value()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_cut_off_are_passed_over() {
+        let body = Body::pack("an-id", b"payload");
+        assert_eq!(Body::unpack(&body).unwrap().id, "an-id");
+        assert!(Body::unpack(&body[..4]).is_none() && Body::unpack(&[]).is_none());
+        assert!(Record::unpack(1, &[0; 20]).is_none());
+    }
+}

@@ -1,0 +1,75 @@
+//! Jobs of a shard by a time: reserved ones by deadline, dead ones by their death, ended
+//! ones by their end. Times are in ms.
+
+use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+
+use super::Entry;
+use crate::store::StoreError;
+
+type Definition = TableDefinition<'static, (u16, u64, u64), ()>;
+
+pub(super) const LEASES: Definition = TableDefinition::new("leases");
+pub(super) const DEAD: Definition = TableDefinition::new("dead");
+pub(super) const ENDED: Definition = TableDefinition::new("ended");
+
+pub(in crate::store::embedded) struct Times<'t>(Table<'t, (u16, u64, u64), ()>);
+
+impl<'t> Times<'t> {
+    pub(super) fn open(txn: &'t WriteTransaction, definition: Definition) -> Result<Self, StoreError> {
+        Ok(Self(txn.open_table(definition)?))
+    }
+
+    pub(in crate::store::embedded) fn add(
+        &mut self,
+        shard: u16,
+        at: u64,
+        number: u64,
+    ) -> Result<(), StoreError> {
+        self.0.insert((shard, at, number), ())?;
+        Ok(())
+    }
+
+    pub(in crate::store::embedded) fn remove(
+        &mut self,
+        shard: u16,
+        at: u64,
+        number: u64,
+    ) -> Result<(), StoreError> {
+        self.0.remove((shard, at, number))?;
+        Ok(())
+    }
+
+    /// The earliest time.
+    pub(in crate::store::embedded) fn first(&self, shard: u16) -> Result<Option<u64>, StoreError> {
+        let mut rows = self.0.range((shard, 0, 0)..=(shard, u64::MAX, u64::MAX))?;
+        rows.next().map(|row| Ok(row?.0.value().1)).transpose()
+    }
+
+    /// The first that stand at or before a time: time and number.
+    pub(in crate::store::embedded) fn until(
+        &self,
+        shard: u16,
+        time: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, u64)>, StoreError> {
+        let rows = self.0.range((shard, 0, 0)..=(shard, time, u64::MAX))?.take(limit);
+        rows.map(|row| row.map(|(key, _)| (key.value().1, key.value().2)))
+            .collect::<Result<_, _>>()
+            .map_err(StoreError::from)
+    }
+}
+
+pub(super) fn entries(
+    txn: &ReadTransaction,
+    index: &mut std::collections::BTreeSet<Entry>,
+) -> Result<(), StoreError> {
+    for (definition, entry) in
+        [(LEASES, Entry::Lease as fn(u16, u64, u64) -> Entry), (DEAD, Entry::Dead), (ENDED, Entry::Ended)]
+    {
+        for row in txn.open_table(definition)?.iter()? {
+            let (shard, at, number) = row?.0.value();
+            index.insert(entry(shard, at, number));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! One write transaction, as the edges see it: the tables, the time of the edge, its shard's
+//! row, and the moves that every edge is made of. An edge looks first and changes after.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use redb::WriteTransaction;
+
+use super::tables::{Queue, Record, ShardRow, Stage, Tables};
+use super::wake::Plan;
+use crate::state::State;
+use crate::store::{Shard, StoreError, Wake};
+
+/// So many tombstones are looked at for old ones, and two more for each job that ends.
+const TRIMMED: usize = 16;
+/// No tombstone is forgotten for lack of room before it is so old, in ms.
+const LEAST_KEPT: u64 = 120_000;
+
+/// How long and how many tombstones a shard keeps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keep {
+    /// In ms.
+    pub(super) time: u64,
+    pub(super) count: u64,
+}
+
+/// Where a job goes.
+pub(super) enum To {
+    /// Due at a time, in ms.
+    Delayed(u64),
+    Ready(Queue),
+    Reserved {
+        lease: u64,
+        bits: [u8; 8],
+        deadline: u64,
+    },
+    Dead(Box<str>),
+}
+
+/// How a job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Done,
+    Cancelled,
+}
+
+pub(super) struct Txn<'t> {
+    pub(super) tables: Tables<'t>,
+    /// Rows that edges of this transaction have changed.
+    rows: HashMap<u16, ShardRow>,
+    plan: Plan,
+    wakes: Vec<Wake>,
+    /// Of the edge under way.
+    shard: u16,
+    now_us: u64,
+    before: ShardRow,
+    pub(super) row: ShardRow,
+    soonest: Option<u64>,
+    woken: bool,
+    ended: usize,
+}
+
+/// What a transaction leaves to be done once it is committed.
+pub(super) struct Hints {
+    pub(super) wakes: Vec<Wake>,
+    pub(super) plan: Plan,
+}
+
+impl<'t> Txn<'t> {
+    pub(super) fn open(txn: &'t WriteTransaction, plan: Plan) -> Result<Self, StoreError> {
+        Ok(Self {
+            tables: Tables::open(txn)?,
+            rows: HashMap::new(),
+            plan,
+            wakes: Vec::new(),
+            shard: 0,
+            now_us: 0,
+            before: ShardRow::default(),
+            row: ShardRow::default(),
+            soonest: None,
+            woken: false,
+            ended: 0,
+        })
+    }
+
+    /// Begins an edge of a shard, at a time in µs.
+    pub(super) fn begin(&mut self, shard: Shard, now_us: u64) -> Result<(), StoreError> {
+        (self.shard, self.now_us, self.soonest, self.woken, self.ended) = (shard.0, now_us, None, false, 0);
+        self.before = match self.rows.get(&shard.0) {
+            Some(row) => row.clone(),
+            None => self.tables.shards.get(shard.0)?,
+        };
+        self.row = self.before.clone();
+        Ok(())
+    }
+
+    /// Ends an edge that has succeeded.
+    pub(super) fn end(&mut self) {
+        let shard = Shard(self.shard);
+        if self.woken {
+            self.wakes.push(Wake::Ready(shard));
+        }
+        if let Some(soonest) = self.soonest
+            && self.plan.get(&self.shard).is_none_or(|planned| soonest < *planned)
+        {
+            self.plan.insert(self.shard, soonest);
+            let wait = Duration::from_millis(soonest.saturating_sub(self.now()));
+            self.wakes.push(Wake::Due(shard, wait));
+        }
+        if self.row != self.before {
+            self.row.time_us = self.now_us;
+            self.rows.insert(self.shard, self.row.clone());
+        }
+    }
+
+    /// Grows with each row that is written.
+    pub(super) fn writes(&self) -> u64 {
+        self.tables.records.writes + self.tables.due.writes
+    }
+
+    /// Writes the shards' rows; true when anything has changed.
+    pub(super) fn close(mut self) -> Result<(bool, Hints), StoreError> {
+        for (shard, row) in &self.rows {
+            self.tables.shards.put(*shard, row)?;
+        }
+        let changed = self.writes() > 0 || !self.rows.is_empty();
+        Ok((changed, Hints { wakes: self.wakes, plan: self.plan }))
+    }
+
+    pub(super) fn shard(&self) -> u16 {
+        self.shard
+    }
+
+    pub(super) fn now_us(&self) -> u64 {
+        self.now_us
+    }
+
+    /// In ms, rounded down, to compare with: "is it due?"
+    pub(super) fn now(&self) -> u64 {
+        self.now_us / 1000
+    }
+
+    /// In ms, rounded up, to add to, so that nothing is ever early.
+    pub(super) fn now_up(&self) -> u64 {
+        self.now_us.div_ceil(1000)
+    }
+
+    /// Something of this shard is due at a time.
+    pub(super) fn moment(&mut self, at: u64) {
+        self.soonest = Some(self.soonest.map_or(at, |soonest| soonest.min(at)));
+    }
+
+    /// The shard's carrier will look again at a time.
+    pub(super) fn plan(&mut self, at: u64) {
+        self.plan.insert(self.shard, at);
+    }
+
+    /// The turn of a lane that was empty: behind all that were given one before this edge.
+    pub(super) fn turn(&mut self) -> u64 {
+        let turn = self.before.turn + 1;
+        self.row.turn = self.row.turn.max(turn);
+        turn
+    }
+
+    /// A job by its name; one that has ended, as long as it is remembered.
+    pub(super) fn known(&self, locator: [u8; 12], keep: Keep) -> Result<Option<Record>, StoreError> {
+        let found = self.tables.records.find(locator)?;
+        Ok(found.filter(|record| record.ended().is_none_or(|at| self.now() <= at.saturating_add(keep.time))))
+    }
+
+    /// Moves a job that has a record, or adds a new one: its entry, its record, the ledger.
+    pub(super) fn enter(&mut self, record: &mut Record, to: To) -> Result<(), StoreError> {
+        self.leave(record)?;
+        self.place(record, to)?;
+        self.tables.records.put(record)
+    }
+
+    /// A new job.
+    pub(super) fn add(&mut self, mut record: Record, body: &[u8], to: To) -> Result<Record, StoreError> {
+        self.tables.records.add(&mut record, body)?;
+        self.row.ledger.accepted += 1;
+        self.place(&mut record, to)?;
+        self.tables.records.put(&record)?;
+        Ok(record)
+    }
+
+    fn place(&mut self, record: &mut Record, to: To) -> Result<(), StoreError> {
+        let (shard, number) = (self.shard, record.number);
+        record.stage = match to {
+            To::Delayed(due) => {
+                record.due = due;
+                self.tables.due.add(shard, &record.topic, due, number)?;
+                self.moment(due);
+                Stage::Delayed
+            }
+            To::Ready(queue) => {
+                let turn = self.turn();
+                let (position, was_empty) =
+                    self.tables.ready.push(shard, &record.lane(), number, queue, turn)?;
+                self.woken |= was_empty;
+                Stage::Ready { position }
+            }
+            To::Reserved { lease, bits, deadline } => {
+                self.tables.leases.add(shard, deadline, number)?;
+                self.moment(deadline);
+                Stage::Reserved { lease, bits, deadline, cancel: false }
+            }
+            To::Dead(reason) => {
+                let since = self.now();
+                self.tables.dead.add(shard, since, number)?;
+                Stage::Dead { since, reason }
+            }
+        };
+        self.row.ledger.enter(record.state());
+        Ok(())
+    }
+
+    /// Takes a job's entry out of the index of its state.
+    fn leave(&mut self, record: &Record) -> Result<(), StoreError> {
+        let (shard, number) = (self.shard, record.number);
+        self.row.ledger.leave(record.state());
+        match &record.stage {
+            Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
+            Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane(), *position),
+            Stage::Reserved { deadline, .. } => self.tables.leases.remove(shard, *deadline, number),
+            Stage::Dead { since, .. } => self.tables.dead.remove(shard, *since, number),
+            Stage::Done { at } | Stage::Cancelled { at, .. } => self.tables.ended.remove(shard, *at, number),
+        }
+    }
+
+    /// Ends a job: its body goes, its record stays as a tombstone. `settled` is the last
+    /// lease that counts.
+    pub(super) fn finish(&mut self, mut record: Record, end: End, settled: u64) -> Result<(), StoreError> {
+        self.leave(&record)?;
+        match record.state() {
+            State::Delayed => self.tables.due.tidy(self.shard, &record.topic)?,
+            State::Ready => self.tables.ready.tidy(self.shard, &record.lane())?,
+            State::Reserved | State::Done | State::Dead | State::Cancelled => {}
+        }
+        let (at, doubt) = (self.now(), record.lost > 0);
+        record.stage = match end {
+            End::Done => Stage::Done { at },
+            End::Cancelled => Stage::Cancelled { at, doubt },
+        };
+        (record.settled, record.last) = (settled, None);
+        (record.topic, record.origin) = (Box::default(), Box::default());
+        self.row.ledger.enter(record.state());
+        self.row.ended += 1;
+        self.ended += 1;
+        self.tables.ended.add(self.shard, at, record.number)?;
+        self.tables.records.drop_body(record.number)?;
+        self.tables.records.put(&record)
+    }
+
+    /// Forgets a tombstone.
+    pub(super) fn forget(&mut self, tombstone: &Record) -> Result<(), StoreError> {
+        if let Some(at) = tombstone.ended() {
+            self.tables.ended.remove(self.shard, at, tombstone.number)?;
+            self.tables.records.remove(tombstone)?;
+            self.row.ended = self.row.ended.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// Forgets tombstones that are old, or too many; more of them than this edge has added.
+    pub(super) fn trim(&mut self, keep: Keep) -> Result<(), StoreError> {
+        if self.ended == 0 {
+            return Ok(());
+        }
+        let (now, most) = (self.now(), TRIMMED + 2 * self.ended);
+        for (at, number) in self.tables.ended.until(self.shard, now, most)? {
+            let old = now > at.saturating_add(keep.time);
+            let early = self.row.ended > keep.count && now >= at.saturating_add(LEAST_KEPT.min(keep.time));
+            if !old && !early {
+                break;
+            }
+            match self.tables.records.get(number)? {
+                Some(tombstone) => self.forget(&tombstone)?,
+                None => self.tables.ended.remove(self.shard, at, number)?,
+            }
+            self.row.ledger.forgotten_early += u64::from(!old);
+        }
+        Ok(())
+    }
+}

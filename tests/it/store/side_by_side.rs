@@ -1,0 +1,421 @@
+//! The store in memory as the model of the one on Redis: random operations on both, side by side. Every answer
+//! is compared, and at the end every job, the ledgers and the books. Calls are repeated as a caller does that has
+//! lost the answer. A failure shrinks to the fewest operations that show it.
+//!
+//! Times are of two clocks, so they are compared with tolerance. Delays are none, a moment, or very long; what is
+//! due in a moment, or leased for one, is waited for before the passes that move it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use ringback_core::clock::{SystemClock, Timestamp};
+use ringback_core::job::{Job, JobKey, NewJob};
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{
+    Cancelled, Epoch, Lateness, Lease, Memory, Options, Pass, Reserve, Settled, Shard, Stats, Store,
+};
+use ringback_testkit::RedisServer;
+
+use super::audit;
+use super::bench::{FLOOR, now, until};
+use super::jobs::{BRIEF, LONG, With, bury, ms, new_job, release, retry};
+
+/// How many operations a run has in all, unless `RINGBACK_TEST_OPERATIONS` says otherwise.
+const OPERATIONS: u32 = 10_000;
+/// Of them, so many begin with an empty store.
+const RUN: u32 = 500;
+/// Names in play at a time.
+const WINDOW: usize = 24;
+/// How far apart the two clocks may be read.
+const APART: Duration = Duration::from_secs(30);
+const TOPICS: [&str; 2] = ["a", "b"];
+const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
+
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    None,
+    Moment,
+    Long,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    Complete,
+    Retry(Wait),
+    Bury,
+    Release(Wait),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Times {
+    Once,
+    /// As after a lost answer.
+    Twice,
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Submit { names: Vec<usize>, content: u8, wait: Wait, brief: bool, times: Times },
+    Reserve { shard: usize, lanes: [bool; 4], times: Times },
+    Settle { hands: Vec<(usize, Word)>, late: u8 },
+    Renew { hand: usize },
+    Cancel { name: usize, times: Times },
+    Get { name: usize },
+    Promote { limit: u32 },
+    Recover { limit: u32 },
+    Expire,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let wait = || prop_oneof![2 => Just(Wait::None), 1 => Just(Wait::Moment), 1 => Just(Wait::Long)];
+    let times = || prop_oneof![3 => Just(Times::Once), 1 => Just(Times::Twice)];
+    let word = prop_oneof![
+        3 => Just(Word::Complete),
+        3 => wait().prop_map(Word::Retry),
+        1 => Just(Word::Bury),
+        3 => wait().prop_map(Word::Release),
+    ];
+    let content = prop_oneof![9 => Just(1_u8), 1 => Just(2)];
+    let submit =
+        (prop::collection::vec(0..WINDOW, 1..4), content, wait(), prop::bool::weighted(0.4), times())
+            .prop_map(|(names, content, wait, brief, times)| Op::Submit {
+                names,
+                content,
+                wait,
+                brief,
+                times,
+            });
+    let reserve = (0..2_usize, any::<[bool; 4]>(), times()).prop_map(|(shard, lanes, times)| Op::Reserve {
+        shard,
+        lanes,
+        times,
+    });
+    let settle = (prop::collection::vec((any::<usize>(), word), 1..4), 0..50_u8)
+        .prop_map(|(hands, late)| Op::Settle { hands, late });
+    prop_oneof![
+        30 => submit,
+        22 => reserve,
+        24 => settle,
+        3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),
+        8 => (0..WINDOW, times()).prop_map(|(name, times)| Op::Cancel { name, times }),
+        4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
+        6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
+        2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),
+        1 => Just(Op::Expire),
+    ]
+}
+
+#[test]
+fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
+    let wanted = std::env::var_os("RINGBACK_TEST_OPERATIONS").and_then(|n| n.to_str()?.parse().ok());
+    let cases = wanted.unwrap_or(OPERATIONS).div_ceil(RUN);
+    let config = Config { cases, failure_persistence: None, max_shrink_time: 60_000, ..Config::default() };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let server = runtime.block_on(RedisServer::start());
+    let number = std::cell::Cell::new(0);
+    let strategy = prop::collection::vec(op(), RUN as usize);
+    let result = TestRunner::new(config).run(&strategy, |ops| {
+        number.set(number.get() + 1);
+        runtime.block_on(async {
+            let mut pair = Pair::new(&server, number.get()).await;
+            for (step, op) in ops.iter().enumerate() {
+                pair.at = format!("step {step}: {op:?}");
+                pair.step(step, op).await;
+            }
+            pair.close(&server, ops.len()).await;
+        });
+        Ok(())
+    });
+    result.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// A lease of each store for the same job.
+type Hand = [Lease; 2];
+
+struct Pair {
+    /// Redis, and the one in memory.
+    stores: [Store; 2],
+    epochs: BTreeMap<Shard, [Epoch; 2]>,
+    options: Options,
+    hands: Vec<Hand>,
+    sequence: u64,
+    /// By when all that is due in a moment is due, and all brief leases have run out.
+    soon: Timestamp,
+    lapsed: Timestamp,
+    at: String,
+}
+
+impl Pair {
+    async fn new(server: &RedisServer, number: u32) -> Self {
+        let options = Options {
+            url: server.url(),
+            prefix: format!("pair-{number}"),
+            shards: 2,
+            keep_done: Duration::from_secs(3600),
+            keep_done_mib: 16,
+            keep_dead: Duration::ZERO,
+            patience: Duration::from_secs(10),
+        };
+        let redis = Store::open(options.clone()).expect("the options are right");
+        let stores = [redis, Store::in_memory(&Memory::new(SystemClock), options.clone())];
+        let mut epochs = BTreeMap::new();
+        for store in &stores {
+            store.prepare().await.expect("the store is fit");
+        }
+        for shard in stores[0].shards() {
+            let claim = async |store: &Store| store.claim(shard, "carrier").await.expect("claim");
+            epochs.insert(shard, [claim(&stores[0]).await, claim(&stores[1]).await]);
+        }
+        let (soon, lapsed) = (now(), now());
+        Self { stores, epochs, options, hands: Vec::new(), sequence: 0, soon, lapsed, at: String::new() }
+    }
+
+    async fn step(&mut self, step: usize, op: &Op) {
+        match op {
+            Op::Submit { names, content, wait, brief, times } => {
+                let jobs: Vec<_> = names
+                    .iter()
+                    .map(|name| new_job(key(step, *name)).content(*content).after(self.delay(*wait)))
+                    .map(|job| if *brief { job.timeout(BRIEF) } else { job })
+                    .map(|job| {
+                        let origin = ORIGINS[job.key.id.as_str().len() % 2];
+                        job.to(origin)
+                    })
+                    .collect();
+                self.repeat(*times, async |pair: &mut Self| pair.submit(&jobs).await).await;
+            }
+            Op::Reserve { shard, lanes, times } => self.reserve(*shard, *lanes, *times).await,
+            Op::Settle { hands, late } => self.settle(hands, *late).await,
+            Op::Renew { hand } => self.renew(*hand).await,
+            Op::Cancel { name, times } => {
+                let key = key(step, *name);
+                self.repeat(*times, async |pair: &mut Self| pair.cancel(&key).await).await;
+            }
+            Op::Get { name } => self.get(&key(step, *name)).await,
+            Op::Promote { limit } => {
+                until(self.soon).await;
+                let next = |pass: Pass| matches!(pass, Pass::Held { next_due: Some(d), .. } if d.is_zero());
+                let call = async |store: &Store, shard, epoch: &Epoch| {
+                    store.promote(shard, epoch, *limit, FLOOR).await.expect("promote")
+                };
+                self.passes(call, next).await;
+            }
+            Op::Recover { limit } => {
+                until(self.lapsed).await;
+                let next = |pass: Pass| matches!(pass, Pass::Held { next_lease: Some(d), .. } if d.is_zero());
+                let call = async |store: &Store, shard, epoch: &Epoch| {
+                    store.recover(shard, epoch, *limit, FLOOR).await.expect("recover")
+                };
+                self.passes(call, next).await;
+            }
+            Op::Expire => {
+                let next = |pass: Pass| matches!(pass, Pass::Held { next_dead: Some(d), .. } if d.is_zero());
+                let call = async |store: &Store, shard, epoch: &Epoch| {
+                    store.expire(shard, epoch, 3, FLOOR).await.expect("expire")
+                };
+                self.passes(call, next).await;
+            }
+        }
+    }
+
+    async fn repeat(&mut self, times: Times, mut call: impl AsyncFnMut(&mut Self)) {
+        call(self).await;
+        if matches!(times, Times::Twice) {
+            call(self).await;
+        }
+    }
+
+    fn delay(&mut self, wait: Wait) -> Duration {
+        match wait {
+            Wait::None => ms(0),
+            Wait::Moment => ms(2),
+            Wait::Long => LONG,
+        }
+    }
+
+    /// Both clocks are read before this is called.
+    fn moment(&mut self) {
+        self.soon = now().plus(ms(4));
+    }
+
+    async fn submit(&mut self, jobs: &[NewJob]) {
+        let mut answers = Vec::new();
+        for store in &self.stores {
+            let mut of_store = Vec::new();
+            for shard in store.shards() {
+                let mine: Vec<_> =
+                    jobs.iter().filter(|job| store.shard_of(&job.key) == shard).cloned().collect();
+                of_store.extend(store.submit(shard, &mine).await.expect("submit"));
+            }
+            answers.push(of_store);
+        }
+        self.moment();
+        assert_eq!(answers[0].len(), answers[1].len(), "{}", self.at);
+        for (redis, memory) in answers[0].iter().zip(&answers[1]) {
+            assert_eq!(redis.answer, memory.answer, "{}: {}", self.at, redis.job.key);
+            self.same(&redis.job, &memory.job);
+        }
+    }
+
+    /// The same job, but for its times.
+    fn same(&self, redis: &Job, memory: &Job) {
+        for (one, other) in [(redis.due, memory.due), (redis.created, memory.created)] {
+            assert!(one.plus(APART) >= other && other.plus(APART) >= one, "{}: {one}, {other}", self.at);
+        }
+        let aligned = Job { due: redis.due, created: redis.created, ..memory.clone() };
+        assert_eq!(*redis, aligned, "{}", self.at);
+    }
+
+    async fn reserve(&mut self, shard: usize, lanes: [bool; 4], times: Times) {
+        self.sequence += 1;
+        let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
+        let rooms: Vec<_> = names.zip(lanes).filter(|(_, open)| !open).map(|(lane, _)| (lane, 0)).collect();
+        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
+        let ask = Reserve {
+            caller: "notifier",
+            sequence: self.sequence,
+            // More than there can be, so that both take the same whatever their order.
+            limit: 500,
+            lane_room: 500,
+            rooms,
+            bits: self.sequence.to_be_bytes(),
+            margin: Duration::ZERO,
+        };
+        for _ in 0..if matches!(times, Times::Twice) { 2 } else { 1 } {
+            let redis = self.stores[0].reserve(shard, &ask).await.expect("reserve");
+            let memory = self.stores[1].reserve(shard, &ask).await.expect("reserve");
+            self.lapsed = now().plus(BRIEF + ms(4));
+            assert_eq!(redis.more, memory.more, "{}", self.at);
+            let passed: BTreeSet<_> = redis.passed.iter().collect();
+            // A lane of which only stale entries are left shows on Redis until it is asked.
+            assert!(memory.passed.iter().all(|lane| passed.contains(lane)), "{}: {memory:?}", self.at);
+            self.pair_up(redis.leases, memory.leases);
+        }
+    }
+
+    fn pair_up(&mut self, redis: Vec<Lease>, memory: Vec<Lease>) {
+        let names = |leases: &[Lease]| leases.iter().map(|l| l.key.to_string()).collect::<BTreeSet<_>>();
+        assert_eq!(names(&redis), names(&memory), "{}", self.at);
+        let mut others: BTreeMap<_, _> =
+            memory.into_iter().map(|lease| (lease.key.to_string(), lease)).collect();
+        for one in redis {
+            let other = others.remove(&one.key.to_string()).expect("the names are the same");
+            assert_eq!(
+                (one.attempt, one.failures, &one.delivery, one.locator()),
+                (other.attempt, other.failures, &other.delivery, other.locator()),
+                "{}: {}",
+                self.at,
+                one.key
+            );
+            self.hands.push([one, other]);
+        }
+    }
+
+    /// Settles some of the leases ever given, stale ones and second copies among them.
+    async fn settle(&mut self, words: &[(usize, Word)], late: u8) {
+        let mut items: BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]> = BTreeMap::new();
+        for (hand, word) in words {
+            if self.hands.is_empty() {
+                break;
+            }
+            let [redis, memory] = self.hands.swap_remove(hand % self.hands.len());
+            let outcome = match word {
+                Word::Complete => Outcome::Complete,
+                Word::Retry(wait) => retry(self.delay(*wait)),
+                Word::Bury => bury(),
+                Word::Release(wait) => release(self.delay(*wait)),
+            };
+            let of_shard = items.entry(redis.shard()).or_default();
+            of_shard[0].push((redis, outcome.clone()));
+            of_shard[1].push((memory, outcome));
+        }
+        let mut lateness = Lateness::default();
+        lateness.record(ms(u64::from(late)));
+        for (shard, [redis, memory]) in items {
+            let names: Vec<_> = redis.iter().map(|(l, o)| format!("{}: {o:?}", l.key)).collect();
+            let redis: Vec<Settled> = self.stores[0].settle(shard, redis, &lateness).await.expect("settle");
+            let memory = self.stores[1].settle(shard, memory, &lateness).await.expect("settle");
+            self.moment();
+            assert_eq!(redis, memory, "{}: {names:?}", self.at);
+        }
+    }
+
+    async fn renew(&mut self, hand: usize) {
+        let hands = self.hands.len();
+        if let Some([redis, memory]) = self.hands.get_mut(hand.checked_rem(hands).unwrap_or(0)) {
+            let one = self.stores[0].renew(redis, LONG).await.expect("renew");
+            let other = self.stores[1].renew(memory, LONG).await.expect("renew");
+            assert_eq!(one, other, "{}: {}", self.at, redis.key);
+        }
+    }
+
+    async fn cancel(&mut self, key: &JobKey) {
+        let mut answers = Vec::new();
+        for store in &self.stores {
+            answers.push(match store.cancel(key).await.expect("cancel") {
+                // Whether a brief lease has run out depends on the moment.
+                Cancelled::Requested { .. } => Cancelled::Requested { in_flight_unknown: false },
+                other => other,
+            });
+        }
+        assert_eq!(answers[0], answers[1], "{}: {key}", self.at);
+    }
+
+    async fn get(&mut self, key: &JobKey) {
+        let redis = self.stores[0].get(key).await.expect("get");
+        let memory = self.stores[1].get(key).await.expect("get");
+        match (redis, memory) {
+            (Some(redis), Some(memory)) => self.same(&redis, &memory),
+            (redis, memory) => assert_eq!(redis, memory, "{}: {key}", self.at),
+        }
+    }
+
+    /// Passes over each shard until there is nothing left to do at once.
+    async fn passes(
+        &mut self,
+        call: impl AsyncFn(&Store, Shard, &Epoch) -> Pass,
+        is_more: impl Fn(Pass) -> bool,
+    ) {
+        for (shard, epochs) in &self.epochs {
+            let mut moved = [(0, 0); 2];
+            for ((store, epoch), moved) in self.stores.iter().zip(epochs).zip(&mut moved) {
+                loop {
+                    let pass = call(store, *shard, epoch).await;
+                    let Pass::Held { moved: n, other, .. } = pass else { panic!("{}: fenced", self.at) };
+                    (moved.0, moved.1) = (moved.0 + n, moved.1 + other);
+                    if !is_more(pass) {
+                        break;
+                    }
+                }
+            }
+            let lost = self.at.contains("Recover");
+            let [redis, memory] = moved.map(|(n, other)| (n, if lost { other } else { 0 }));
+            assert_eq!(redis, memory, "{}", self.at);
+        }
+    }
+
+    async fn close(mut self, server: &RedisServer, steps: usize) {
+        self.at = "at the end".to_owned();
+        for name in 0..steps / 10 + WINDOW {
+            self.get(&key(0, name)).await;
+        }
+        let redis = self.stores[0].stats().await.expect("stats");
+        let memory = self.stores[1].stats().await.expect("stats");
+        let told = |s: &Stats| (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone());
+        assert_eq!(told(&redis), told(&memory));
+        audit::ledger(&memory);
+        audit::keys(&mut server.client().await, &self.options.prefix).await;
+        audit::tables(&self.stores[1]).await;
+        assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
+    }
+}
+
+/// The names in play move on, so that ended ones do not fill them.
+fn key(step: usize, name: usize) -> JobKey {
+    let number = step / 10 + name;
+    let id = format!("job-{number}{}", "x".repeat(number / 2 % 2));
+    JobKey { topic: TOPICS[number % 2].parse().expect("a topic"), id: id.parse().expect("an id") }
+}
