@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # The local stack: a private redis-server, one api, two carriers, two notifiers, all on 127.0.0.1.
-# Usage: stack.sh up     in the foreground, until Ctrl-C
-#        stack.sh start  in the background
-#        stack.sh stop   ends what start (or a lost up) began, and keeps the data
+# Usage: stack.sh start  in the background
+#        stack.sh stop   ends what start began, and keeps the data
 # Data, logs and process ids are under target/stack/. Ports: redis 7420, API 7411, admin 7412 (api), 7413 and
 # 7423 (carriers), 7414 and 7424 (notifiers). RINGBACK_* of the caller reach the processes, addresses aside.
 set -euo pipefail
@@ -11,7 +10,7 @@ cd "$(dirname "$0")/../.."
 bin=$PWD/target/release
 stack=$PWD/target/stack
 ringbacks="api carrier-1 carrier-2 notifier-1 notifier-2"
-# Set while what this script has launched ends with it.
+# Set while what this script has launched ends with it, because not all of it is up yet.
 ours=""
 
 say() { echo "$*"; }
@@ -183,7 +182,7 @@ Ringback is up: the API is on http://127.0.0.1:7411. Try:
 TEXT
 }
 
-# Ends what this script has launched, unless it was started to outlive it.
+# Ends what this script has launched, unless all of it is up and is to outlive it.
 at_exit() {
   trap '' INT TERM HUP
   if [ -n "$ours" ]; then
@@ -193,29 +192,11 @@ at_exit() {
   fi
 }
 
-watch() {
-  local name
-  while sleep 1; do
-    for name in redis $ringbacks; do
-      if ! running "$name" >/dev/null; then
-        tail -n 20 "$stack/logs/$name.log" >&2
-        fail "$name has ended by itself; the end of target/stack/logs/$name.log is above"
-      fi
-    done
-  done
-}
-
 trap at_exit EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 case ${1:-} in
-  up)
-    start_all
-    what_next
-    say "Ctrl-C ends it. Logs: target/stack/logs/"
-    watch
-    ;;
   start)
     if all_running; then
       say "the stack is running already; 'make down' ends it"
@@ -235,7 +216,7 @@ case ${1:-} in
     fi
     ;;
   *)
-    sed -n '2,5s/^# //p' "$0" >&2
+    sed -n '2,4s/^# //p' "$0" >&2
     exit 64
     ;;
 esac

@@ -202,7 +202,7 @@ async fn begun_upload(stack: &Stack) -> TcpStream {
 }
 
 /// The most memory that a process has had, in bytes, where the system tells.
-fn peak_memory(pid: u32) -> Option<u64> {
+pub(crate) fn peak_memory(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)

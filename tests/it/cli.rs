@@ -3,6 +3,7 @@
 
 mod bulk;
 mod list;
+mod moving;
 mod scripted;
 
 use std::collections::BTreeSet;
@@ -241,7 +242,7 @@ async fn the_document_names_every_command_and_flag() {
         words.map(str::to_owned).collect()
     };
     let told_for_all = names(general);
-    for command in ["submit", "get", "cancel", "stats", "list", "export", "import", "completions"] {
+    for command in ["up", "submit", "get", "cancel", "stats", "list", "export", "import", "completions"] {
         assert!(general.contains(&format!("[`{command}`](#{command})")), "{command} is not in the table");
         let section =
             sections.split("\n## ").find_map(|section| section.strip_prefix(&format!("{command}\n")));
@@ -259,5 +260,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 9, "the eight and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 10, "the nine and help: {commands}");
 }

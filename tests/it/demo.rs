@@ -18,8 +18,10 @@ async fn demo(spec: ProcessSpec) -> (ExitStatus, String) {
 #[tokio::test]
 async fn the_demonstration_finds_all_as_it_should_be() {
     let stack = Stack::start().await;
-    let url = stack.url("");
-    for spec in [ProcessSpec::new("demo").arg(&url), ProcessSpec::new("demo").env("RINGBACK_URL", &url)] {
+    let one_process = Stack::options().in_one_process().store("embedded:./data").start().await;
+    let (first, second) = (stack.url(""), one_process.url(""));
+    for spec in [ProcessSpec::new("demo").arg(&first), ProcessSpec::new("demo").env("RINGBACK_URL", &second)]
+    {
         let (status, told) = demo(spec).await;
         assert_eq!(status.code(), Some(0), "{told}");
         assert_eq!(told.lines().filter(|line| line.ends_with(" ok")).count(), 6, "{told}");
@@ -41,5 +43,5 @@ async fn the_demonstration_says_that_nothing_is_up() {
     let url = format!("http://127.0.0.1:{}", free_port());
     let (status, told) = demo(ProcessSpec::new("demo").arg(&url)).await;
     assert_eq!(status.code(), Some(1), "{told}");
-    assert_eq!(told, format!("demo: nothing answers at {url}; run make stack first\n"));
+    assert_eq!(told, format!("demo: nothing answers at {url}; run make up first\n"));
 }

@@ -62,6 +62,8 @@ fn the_image_has_every_binary_and_the_health_check() {
         let copy = format!("COPY --from=build /src/target/release/ringback-{role} /usr/local/bin/");
         assert!(dockerfile.lines().any(|line| line == copy), "no {copy}");
     }
+    let copy = "COPY --from=build /src/target/release/ringback /usr/local/bin/";
+    assert!(dockerfile.lines().any(|line| line == copy), "no {copy}");
     assert!(dockerfile.contains("deploy/ready.sh /usr/local/bin/ringback-ready"));
     assert!(dockerfile.lines().any(|line| line == "USER ringback"), "it would run as root");
     assert!(read("Dockerfile.dockerignore").lines().any(|line| line == "!deploy/ready.sh"));

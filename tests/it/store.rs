@@ -19,6 +19,8 @@ mod side_by_side;
 mod cancel;
 mod carriers;
 mod expire;
+mod import;
+mod page;
 mod prepare;
 mod promote;
 mod random;
@@ -156,5 +158,32 @@ contract! {
     }
     random {
         thousands_of_random_operations_agree_with_a_simple_model,
+    }
+    page {
+        the_pages_have_every_job_that_has_not_ended_as_it_is_kept,
+        a_page_looks_at_about_as_many_as_it_is_told,
+        the_pages_are_those_of_all_shards,
+        the_pages_of_a_filter_have_what_is_wanted_and_nothing_else,
+        a_store_without_jobs_has_pages_without_jobs,
+        one_wanted_job_among_many_is_met_behind_empty_pages,
+        what_stays_is_met_while_everything_moves,
+        a_place_in_no_shard_is_outdated,
+        what_is_kept_is_what_was_submitted,
+        large_jobs_are_spread_over_several_pages,
+    }
+    import {
+        a_job_with_nothing_behind_it_is_as_one_that_is_submitted,
+        a_pending_job_keeps_what_it_has_behind_it,
+        a_dead_job_is_dead_and_keeps_all_of_its_past,
+        the_longest_words_and_numbers_fit,
+        a_job_is_never_created_later_than_now,
+        attempts_and_failures_go_on_from_where_they_were,
+        an_import_and_a_submit_are_each_others_repetition,
+        a_name_twice_in_one_import_is_imported_once,
+        a_dead_job_is_kept_from_its_import_on_and_then_gone,
+        a_lease_of_an_earlier_life_does_not_complete_an_imported_job,
+        a_late_success_completes_an_imported_job,
+        an_import_wakes_as_a_submit_does,
+        what_one_installation_has_another_takes_over_as_it_is,
     }
 }

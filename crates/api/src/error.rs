@@ -2,6 +2,7 @@
 //! to come again. Nothing that a caller can send ends in a 500.
 
 use std::any::Any;
+use std::fmt::Display;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -42,6 +43,11 @@ impl ApiError {
     /// For a submit that was not looked at for lack of room or of a turn.
     pub(crate) fn busy() -> Self {
         Self::unavailable("too many large requests at once: nothing was accepted; submit it again later")
+    }
+
+    /// For what so many others are at already.
+    pub(crate) fn too_many(others: impl Display) -> Self {
+        Self::unavailable(format!("{others} are under way: ask again later"))
     }
 
     /// For what changes nothing, or does the same when asked again.

@@ -1,8 +1,9 @@
 //! What handlers take out of a request: the caller's place in a trace, a job's name from the
-//! path, and bodies of the right type and size.
+//! path, what its query asks for, and bodies of the right type and size.
 
 mod batch;
 mod body;
+mod query;
 
 use std::sync::Arc;
 
@@ -14,8 +15,9 @@ use ringback_core::job::{JobId, JobKey, Topic, Trace};
 use ringback_core::wire::{FieldError, Problem};
 use ringback_service::TraceParent;
 
-pub(crate) use self::batch::BatchBody;
+pub(crate) use self::batch::{BatchBody, ImportBody, Pieces};
 pub(crate) use self::body::Upload;
+pub(crate) use self::query::{FilterQuery, PageQuery, outdated_cursor};
 use crate::error::ApiError;
 use crate::state::Api;
 

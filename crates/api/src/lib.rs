@@ -1,9 +1,10 @@
 //! HTTP in: parse, check, gather, and answer only after the store has said yes.
 //!
 //! A request passes `observe`, the table in `routes`, an extractor of `extract`, its
-//! handler, and for a submit the lines of `submit`; what goes wrong becomes an
+//! handler, and for a submit or an import the lines of `submit`; what goes wrong becomes an
 //! `error::ApiError`. How much of them there may be is bounded in `room`, how long they wait in
-//! `deadline`. The process keeps nothing that another one would miss.
+//! `deadline`. Pages of the listing are put together in `paging`. The process keeps nothing
+//! that another one would miss.
 
 mod config;
 mod deadline;
@@ -12,6 +13,7 @@ mod extract;
 mod metrics;
 mod observe;
 pub mod openapi;
+mod paging;
 mod pressure;
 mod room;
 mod routes;

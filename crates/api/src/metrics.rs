@@ -16,7 +16,7 @@ const CALL_JOBS: &str = "ringback_api_submit_batch_jobs";
 const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 const JOBS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
 
-/// What became of a submitted job.
+/// What became of a submitted or imported job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Created,
@@ -56,7 +56,7 @@ impl Metrics {
                 .with_description("From a request's head to its answer's head")
                 .with_boundaries(SECONDS.to_vec())
                 .build(),
-            submitted: meter.u64_counter(SUBMITTED).with_description("Jobs submitted").build(),
+            submitted: meter.u64_counter(SUBMITTED).with_description("Jobs submitted or imported").build(),
             call_jobs: meter
                 .u64_histogram(CALL_JOBS)
                 .with_description("Jobs that shared one call of the store")

@@ -11,8 +11,11 @@ use bytes::Bytes;
 use http::header;
 use utoipa::OpenApi;
 
-pub(crate) use self::problems::{BatchProblems, CancelProblems, GetProblems, StatsProblems, SubmitProblems};
-pub(crate) use self::request::JobRequest;
+pub(crate) use self::problems::{
+    BatchProblems, CancelProblems, ExportProblems, GetProblems, ImportProblems, ListProblems, StatsProblems,
+    SubmitProblems,
+};
+pub(crate) use self::request::{ImportLine, JobRequest, Listed};
 use crate::routes;
 
 /// The document's root.
@@ -23,10 +26,20 @@ use crate::routes;
         description = "Keeps jobs until they are due and then hands each one over to its callback URL.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
-    paths(routes::submit, routes::submit_batch, routes::get_job, routes::cancel, routes::stats, serve),
-    components(schemas(ringback_core::wire::Problem)),
+    paths(
+        routes::submit,
+        routes::submit_batch,
+        routes::list,
+        routes::get_job,
+        routes::cancel,
+        routes::export,
+        routes::import,
+        routes::stats,
+        serve,
+    ),
+    components(schemas(ringback_core::wire::Problem, Listed)),
     tags(
-        (name = "jobs", description = "Submit, look at and cancel jobs"),
+        (name = "jobs", description = "Submit, look at, list, cancel and move jobs"),
         (name = "stats", description = "Counts and lateness"),
     ),
 )]
@@ -52,6 +65,7 @@ mod tests {
     use http::{Method, Request};
     use ringback_core::clock::Timestamp;
     use ringback_core::job::NewJob;
+    use ringback_core::state::State;
     use ringback_core::wire::{Defaults, Problem, parse_job};
     use serde_json::Value;
     use tower::ServiceExt as _;
@@ -100,6 +114,9 @@ mod tests {
         let expected = [
             ("/v1/jobs", "post", "400 408 409 413 415 422 503"),
             ("/v1/jobs/batch", "post", "400 408 413 415 503"),
+            ("/v1/jobs", "get", "400 422 503"),
+            ("/v1/export", "get", "400 422 503"),
+            ("/v1/import", "post", "408 413 415 503"),
             ("/v1/jobs/{topic}/{id}", "get", "400 404 422 503"),
             ("/v1/jobs/{topic}/{id}", "delete", "400 404 409 422 503"),
             ("/v1/stats", "get", "503"),
@@ -135,6 +152,38 @@ mod tests {
         let refusal = fields_that_are_read();
         let known: BTreeSet<_> = refusal.split(", ").collect();
         assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+    }
+
+    #[tokio::test]
+    async fn the_fields_of_a_line_are_those_that_an_import_reads() {
+        let document = document();
+        let schemas = &document["components"]["schemas"];
+        let forms = schemas["ImportLine"]["oneOf"].as_array().unwrap();
+        let names: Vec<_> = forms.iter().map(|form| form["$ref"].as_str().unwrap()).collect();
+        assert_eq!(names, ["#/components/schemas/ExportLine", "#/components/schemas/JobRequest"]);
+        let fields = |name: &str| schemas[name]["properties"].as_object().unwrap().keys().cloned();
+        let refusal = unprepared().parse_import(br#"{"colour":"red"}"#).unwrap_err();
+        let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").map(str::to_owned).collect();
+        assert_eq!(fields("ExportLine").chain(fields("JobRequest")).collect::<BTreeSet<_>>(), known);
+    }
+
+    #[tokio::test]
+    async fn the_parameters_of_a_query_are_those_that_are_read() {
+        let document = document();
+        for path in ["/v1/jobs", "/v1/export"] {
+            let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
+            let told: Vec<_> =
+                parameters.iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();
+            let uri = format!("{path}?colour=red");
+            let request = Request::builder().uri(uri).body(Body::empty()).unwrap();
+            let response = crate::app(unprepared()).oneshot(request).await.unwrap();
+            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let problem: Problem = serde_json::from_slice(&body).unwrap();
+            assert_eq!(problem.errors[0].allowed, told.join(", "), "{path}");
+        }
+        let states = document["components"]["schemas"]["Listed"]["enum"].as_array().unwrap();
+        let listed = State::ALL.into_iter().filter(|state| !state.is_terminal());
+        assert_eq!(*states, listed.map(|state| Value::from(state.name())).collect::<Vec<_>>());
     }
 
     #[test]

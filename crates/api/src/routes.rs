@@ -1,7 +1,11 @@
 //! The table of routes, and what every answer passes on its way.
 
 mod batch;
+mod export;
+mod import;
 mod jobs;
+mod list;
+mod many;
 pub(crate) mod stats;
 
 use std::sync::Arc;
@@ -15,19 +19,31 @@ use crate::state::Api;
 use crate::{error, observe, openapi};
 
 pub(crate) use batch::__path_submit_batch;
+pub(crate) use export::__path_export;
+pub(crate) use import::__path_import;
 pub(crate) use jobs::{__path_cancel, __path_get_job, __path_submit};
+pub(crate) use list::__path_list;
 pub(crate) use stats::__path_stats;
 
 /// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 5] =
-    ["/v1/jobs", "/v1/jobs/batch", "/v1/jobs/{topic}/{id}", "/v1/stats", "/openapi.json"];
+pub(crate) const PATHS: [&str; 7] = [
+    "/v1/jobs",
+    "/v1/jobs/batch",
+    "/v1/jobs/{topic}/{id}",
+    "/v1/export",
+    "/v1/import",
+    "/v1/stats",
+    "/openapi.json",
+];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, stats, document] = PATHS;
+    let [jobs, batch, job, export, import, stats, document] = PATHS;
     Router::new()
-        .route(jobs, post(jobs::submit))
+        .route(jobs, post(jobs::submit).get(list::list))
         .route(batch, post(batch::submit_batch))
         .route(job, get(jobs::get_job).delete(jobs::cancel))
+        .route(export, get(export::export))
+        .route(import, post(import::import))
         .route(stats, get(stats::stats))
         .route(document, get(openapi::serve))
         .fallback(error::not_found)

@@ -1,6 +1,8 @@
 //! Connections: accepted until the shutdown, told then to finish what they are at, and cut
 //! when they do not. Slow clients hold neither the process nor a connection for ever.
 
+mod patient;
+
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
@@ -15,13 +17,15 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::patient::Patient;
+
 /// How long a connection may be without a whole request head; also how long one that is kept
 /// alive may be idle.
 const HEAD_WITHIN: Duration = Duration::from_secs(75);
 /// How often an HTTP/2 connection must show that somebody is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// How long requests may go on after the shutdown began. All but slow uploads, and large batches
-/// on a slow store, take less.
+/// How long requests may go on after the shutdown began. All but slow uploads, large batches on a
+/// slow store, and long exports take less.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 /// How long to wait when the machine has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(100);
@@ -76,7 +80,8 @@ async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE);
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)));
+    let mut serving =
+        pin!(builder.serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(app)));
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
         () = shutdown.stopping() => {

@@ -1,5 +1,5 @@
-//! What every request shares: the store, the clock, the source of ids, the lines of submits,
-//! the room for bodies, and what is counted.
+//! What every request shares: the store, the clock, the source of ids, the lines of submits and
+//! imports, the room for bodies, the turns at what is large, and what is counted.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,36 +8,41 @@ use opentelemetry::metrics::Meter;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::job::{JobId, NewJob, Trace};
+use ringback_core::job::{ImportJob, JobId, NewJob, Trace};
 use ringback_core::store::Store;
-use ringback_core::wire::{Defaults, Problem, parse_job};
+use ringback_core::wire::{Defaults, Problem, parse_import, parse_job};
 use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
 
 use crate::metrics::Metrics;
+use crate::pressure::Pressure;
 use crate::room::Room;
 use crate::routes::stats::Cache;
 use crate::submit::Lines;
 
-/// So many batches are worked on at once; others wait for their turn.
+/// So many batches and imports are worked on at once; others wait for their turn.
 const BATCHES: usize = 16;
+/// So many exports go on at once; others are refused.
+pub(crate) const EXPORTS: usize = 4;
 
 /// The state of the API.
 pub struct Api {
     pub(crate) store: Store,
-    pub(crate) lines: Lines,
+    pub(crate) submits: Lines<NewJob>,
+    pub(crate) imports: Lines<ImportJob>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Cache,
     pub(crate) room: Room,
     pub(crate) batches: Arc<Semaphore>,
+    pub(crate) exports: Arc<Semaphore>,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
 }
 
 impl Api {
-    /// A state over an open store. The lines of submits are among `tasks` and end when it is
-    /// dropped, after what they have taken in; `rng` makes the ids of jobs that come without one.
+    /// A state over an open store. The lines are among `tasks` and end when it is dropped,
+    /// after what they have taken in; `rng` makes the ids of jobs that come without one.
     pub fn new(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -46,14 +51,16 @@ impl Api {
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
-        let metrics = Arc::new(Metrics::new(meter));
+        let (metrics, pressure) = (Arc::new(Metrics::new(meter)), Arc::new(Pressure::default()));
         Self {
-            lines: Lines::start(&store, &metrics, tasks, shutdown),
+            submits: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
+            imports: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
             room: Room::default(),
             store,
             metrics,
             stats: Cache::default(),
             batches: Arc::new(Semaphore::new(BATCHES)),
+            exports: Arc::new(Semaphore::new(EXPORTS)),
             clock,
             rng: Mutex::new(rng),
         }
@@ -63,6 +70,12 @@ impl Api {
     pub(crate) fn parse(&self, json: &[u8], trace: Option<Trace>) -> Result<NewJob, Problem> {
         let now = self.clock.now();
         parse_job(json, Defaults { now, make_id: &mut || self.make_id(now), trace })
+    }
+
+    /// Parses one line of an import.
+    pub(crate) fn parse_import(&self, line: &[u8]) -> Result<ImportJob, Problem> {
+        let now = self.clock.now();
+        parse_import(line, Defaults { now, make_id: &mut || self.make_id(now), trace: None })
     }
 
     fn make_id(&self, now: Timestamp) -> JobId {

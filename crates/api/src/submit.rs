@@ -1,15 +1,17 @@
 //! From a parsed job to the store's word on it. Submits of the same moment share one call
-//! per shard; nobody waits for a call beyond the request's [`Deadline`].
+//! per shard, and so do imports; nobody waits for a call beyond the request's [`Deadline`].
+
+mod item;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use ringback_core::job::NewJob;
 use ringback_core::store::{MAX_BATCH, MAX_BATCH_BYTES, Shard, Store, StoreError, Submitted};
 use ringback_service::{Gather, GatherOptions, Shutdown, Tasks};
 use tokio::sync::mpsc;
 
+pub(crate) use self::item::Item;
 use crate::deadline::Deadline;
 use crate::error;
 use crate::metrics::Metrics;
@@ -18,21 +20,19 @@ use crate::room::Share;
 
 /// So many requests may wait for a shard's next call.
 const CAPACITY: usize = 512;
-/// What a job weighs at least, so that a full weight is also at most [`MAX_BATCH`] jobs.
-const LEAST_WEIGHT: usize = MAX_BATCH_BYTES / MAX_BATCH;
 
 type Outcome = Result<Vec<Submitted>, Unavailable>;
-type Line = Gather<Part, Outcome>;
+type Line<J> = Gather<Part<J>, Outcome>;
 
 /// What goes into a line: jobs of one request and shard, in order, and the room that they take
 /// until they have been carried, though their submitter went away.
-struct Part {
-    jobs: Vec<NewJob>,
+struct Part<J> {
+    jobs: Vec<J>,
     share: Share,
 }
 
-/// Jobs of one batch and shard, each with its place in the batch.
-type Numbered = (usize, NewJob);
+/// A job of a batch with its place in it.
+type Numbered<J> = (usize, J);
 /// What became of the job in that place.
 pub(crate) type Answered = (usize, Result<Submitted, Unavailable>);
 
@@ -80,32 +80,32 @@ impl Unavailable {
 }
 
 /// One line per shard.
-pub(crate) struct Lines {
+pub(crate) struct Lines<J> {
     store: Store,
-    lines: Vec<Line>,
+    lines: Vec<Line<J>>,
 }
 
-impl Lines {
+impl<J: Item> Lines<J> {
     pub(crate) fn start(
         store: &Store,
         metrics: &Arc<Metrics>,
+        pressure: &Arc<Pressure>,
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
-        let pressure = Arc::new(Pressure::default());
         let lines =
-            store.shards().map(|shard| line(store.clone(), shard, metrics, &pressure, tasks, shutdown));
+            store.shards().map(|shard| line(store.clone(), shard, metrics, pressure, tasks, shutdown));
         Self { lines: lines.collect(), store: store.clone() }
     }
 
     /// Submits one job.
     pub(crate) async fn submit(
         &self,
-        job: NewJob,
+        job: J,
         share: Share,
         deadline: Deadline,
     ) -> Result<Submitted, Unavailable> {
-        let line = self.line(self.store.shard_of(&job.key));
+        let line = self.line(self.store.shard_of(job.key()));
         let mut answers = call(line, Part { jobs: vec![job], share }, deadline).await?;
         answers.pop().ok_or(Unavailable::GivenUp)
     }
@@ -117,7 +117,7 @@ impl Lines {
         &self,
         share: &Share,
         deadline: Deadline,
-    ) -> (Inlet<'_>, impl Future<Output = Vec<Answered>>) {
+    ) -> (Inlet<'_, J>, impl Future<Output = Vec<Answered>>) {
         let (inlets, shards): (Vec<_>, Vec<_>) = self.lines.iter().map(|_| mpsc::unbounded_channel()).unzip();
         let answers = async move {
             let patience = Patience { deadline, heard: AtomicBool::new(false) };
@@ -129,21 +129,21 @@ impl Lines {
         (Inlet { store: &self.store, shards: inlets }, answers)
     }
 
-    fn line(&self, shard: Shard) -> &Line {
+    fn line(&self, shard: Shard) -> &Line<J> {
         &self.lines[usize::from(shard.number())]
     }
 }
 
 /// Where the jobs of a batch are handed in.
-pub(crate) struct Inlet<'a> {
+pub(crate) struct Inlet<'a, J> {
     store: &'a Store,
-    shards: Vec<mpsc::UnboundedSender<Numbered>>,
+    shards: Vec<mpsc::UnboundedSender<Numbered<J>>>,
 }
 
-impl Inlet<'_> {
+impl<J: Item> Inlet<'_, J> {
     /// Hands one in; where its shard has failed before, the answer is there at once.
-    pub(crate) fn hand_in(&self, number: usize, job: NewJob) -> Option<Answered> {
-        let shard = &self.shards[usize::from(self.store.shard_of(&job.key).number())];
+    pub(crate) fn hand_in(&self, number: usize, job: J) -> Option<Answered> {
+        let shard = &self.shards[usize::from(self.store.shard_of(job.key()).number())];
         shard.send((number, job)).err().map(|_| (number, Err(Unavailable::NotTried)))
     }
 
@@ -153,26 +153,26 @@ impl Inlet<'_> {
     }
 }
 
-fn line(
+fn line<J: Item>(
     store: Store,
     shard: Shard,
     metrics: &Arc<Metrics>,
     pressure: &Arc<Pressure>,
     tasks: &mut Tasks,
     shutdown: &Shutdown,
-) -> Line {
+) -> Line<J> {
     let (metrics, pressure) = (Arc::clone(metrics), Arc::clone(pressure));
     let options = GatherOptions {
         limit: MAX_BATCH,
         max_weight: MAX_BATCH_BYTES,
-        weight: |part: &Part| part.jobs.iter().map(weight).sum(),
+        weight: |part: &Part<J>| part.jobs.iter().map(Item::weight).sum(),
         // One at a time: what is submitted first arrives first, and batches grow with the load.
         in_flight: 1,
         turns: None,
         capacity: CAPACITY,
     };
-    let name = format!("submits of shard {}", shard.number());
-    Gather::start(tasks, name, shutdown, options, move |parts: Vec<Part>| {
+    let name = format!("{} of shard {}", J::NAME, shard.number());
+    Gather::start(tasks, name, shutdown, options, move |parts: Vec<Part<J>>| {
         let (store, metrics, pressure) = (store.clone(), Arc::clone(&metrics), Arc::clone(&pressure));
         async move {
             if pressure.is_high(&store).await {
@@ -181,9 +181,9 @@ fn line(
             let lengths: Vec<usize> = parts.iter().map(|part| part.jobs.len()).collect();
             let (jobs, _shares): (Vec<_>, Vec<_>) =
                 parts.into_iter().map(|part| (part.jobs, part.share)).unzip();
-            let jobs: Vec<NewJob> = jobs.into_iter().flatten().collect();
+            let jobs: Vec<J> = jobs.into_iter().flatten().collect();
             metrics.call(jobs.len());
-            match store.submit(shard, &jobs).await {
+            match J::carry(&store, shard, &jobs).await {
                 Ok(answers) => {
                     let mut answers = answers.into_iter();
                     lengths.into_iter().map(|n| Ok(answers.by_ref().take(n).collect())).collect()
@@ -198,7 +198,7 @@ fn line(
     })
 }
 
-async fn call(line: &Line, part: Part, deadline: Deadline) -> Outcome {
+async fn call<J: Item>(line: &Line<J>, part: Part<J>, deadline: Deadline) -> Outcome {
     match deadline.bound(line.submit(part)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_closed)) => Err(Unavailable::GivenUp),
@@ -207,7 +207,12 @@ async fn call(line: &Line, part: Part, deadline: Deadline) -> Outcome {
 }
 
 /// Submits the jobs of one shard, as many per call as are there and one may carry.
-async fn in_turn(line: &Line, mut waiting: Waiting, share: &Share, patience: &Patience) -> Vec<Answered> {
+async fn in_turn<J: Item>(
+    line: &Line<J>,
+    mut waiting: Waiting<J>,
+    share: &Share,
+    patience: &Patience,
+) -> Vec<Answered> {
     let mut answers = Vec::new();
     while let Some((numbers, jobs)) = waiting.chunk().await {
         match call(line, Part { jobs, share: share.clone() }, patience.for_a_call()).await {
@@ -241,14 +246,14 @@ impl Patience {
 }
 
 /// Jobs of one shard that have been handed in.
-struct Waiting {
-    jobs: mpsc::UnboundedReceiver<Numbered>,
+struct Waiting<J> {
+    jobs: mpsc::UnboundedReceiver<Numbered<J>>,
     /// Taken out, but left for the next call by its weight.
-    held: Option<Numbered>,
+    held: Option<Numbered<J>>,
 }
 
-impl Waiting {
-    async fn next(&mut self) -> Option<Numbered> {
+impl<J: Item> Waiting<J> {
+    async fn next(&mut self) -> Option<Numbered<J>> {
         match self.held.take() {
             Some(held) => Some(held),
             None => self.jobs.recv().await,
@@ -256,12 +261,12 @@ impl Waiting {
     }
 
     /// What there is for one call; none when there will be no more.
-    async fn chunk(&mut self) -> Option<(Vec<usize>, Vec<NewJob>)> {
+    async fn chunk(&mut self) -> Option<(Vec<usize>, Vec<J>)> {
         let (number, job) = self.next().await?;
-        let mut room = MAX_BATCH_BYTES.saturating_sub(weight(&job));
+        let mut room = MAX_BATCH_BYTES.saturating_sub(job.weight());
         let mut taken = (vec![number], vec![job]);
         while let Ok((number, job)) = self.jobs.try_recv() {
-            let Some(left) = room.checked_sub(weight(&job)) else {
+            let Some(left) = room.checked_sub(job.weight()) else {
                 self.held = Some((number, job));
                 break;
             };
@@ -273,20 +278,10 @@ impl Waiting {
     }
 }
 
-/// About how many bytes a job brings to a call.
-fn weight(job: &NewJob) -> usize {
-    let entries = |list: &[(String, String)]| list.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
-    let delivery = &job.delivery;
-    let bytes = delivery.body.bytes.len()
-        + delivery.callback.origin().len()
-        + delivery.callback.path().len()
-        + entries(delivery.headers.entries())
-        + entries(delivery.context.entries());
-    bytes.max(LEAST_WEIGHT)
-}
-
 #[cfg(test)]
 mod tests {
+    use ringback_core::job::NewJob;
+
     use super::*;
     use crate::state::tests::unprepared;
 
@@ -305,7 +300,7 @@ mod tests {
         assert!(!patience.for_a_call().has_passed());
     }
 
-    async fn chunks(jobs: Vec<Numbered>) -> Vec<Vec<usize>> {
+    async fn chunks(jobs: Vec<Numbered<NewJob>>) -> Vec<Vec<usize>> {
         let (inlet, handed_in) = mpsc::unbounded_channel();
         jobs.into_iter().for_each(|job| inlet.send(job).unwrap());
         drop(inlet);
@@ -331,7 +326,7 @@ mod tests {
     async fn every_job_of_a_batch_has_an_answer_when_the_store_fails() {
         let api = unprepared();
         let share = Share::default();
-        let (inlet, answers) = api.lines.submit_all(&share, Deadline::from_now());
+        let (inlet, answers) = api.submits.submit_all(&share, Deadline::from_now());
         let hand_in = async {
             let mut at_once = Vec::new();
             for number in 0..40 {

@@ -1,6 +1,7 @@
 //! What the command line is told: commands, flags and their help. Values are parsed here,
 //! so that a slip is found before anything is sent.
 
+mod up;
 mod values;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use reqwest::Url;
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
 
+pub(crate) use self::up::UpArgs;
 pub(crate) use self::values::{Pair, Retry, Wait};
 
 /// What every exit code says, at the end of `--help`.
@@ -20,7 +22,7 @@ Exit codes: 0 done; 1 the answer is no (no such job, another job has the name, a
 
 `ringback help COMMAND` shows the examples of a command.";
 
-/// Submit, look at, cancel, list, export and import the jobs of a Ringback server
+/// Run Ringback; submit, look at, cancel, list, export and import its jobs
 #[derive(Debug, Parser)]
 #[command(name = "ringback", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -54,6 +56,9 @@ pub(crate) enum Format {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a whole Ringback in this process: api, carrier and notifier on one store
+    #[command(after_help = UP_EXAMPLES)]
+    Up(UpArgs),
     /// Submit a job
     Submit(Box<SubmitArgs>),
     /// Submit many jobs from a file of one JSON job per line, or take back an export
@@ -78,6 +83,15 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
 }
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  ringback up
+  ringback up --store embedded:/var/lib/ringback
+  ringback up --store redis://127.0.0.1:6379 --concurrency 1024
+  RINGBACK_LOG_FORMAT=json ringback up --api-listen 127.0.0.1:8411 --admin-listen 127.0.0.1:8412
+
+Exit codes: 0 after a clean shutdown; 1 it failed; 64 wrong settings; 130 or 143 after a second signal.";
 
 const GET_EXAMPLES: &str = "\
 Examples:

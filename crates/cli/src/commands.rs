@@ -20,6 +20,7 @@ use crate::args::{Cli, Command, Remote};
 use crate::client::{Client, ClientError};
 use crate::failure::{Verdict, report};
 use crate::output::Output;
+use crate::up;
 
 /// The first wait before a call is tried again; it doubles up to [`LAST_WAIT`].
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -48,15 +49,18 @@ impl Session {
 pub(crate) fn run(cli: Cli) -> ExitCode {
     let format = cli.remote.output;
     match command(cli) {
-        Ok(verdict) => verdict.into(),
+        Ok(code) => code,
         Err(error) => report(&error, format),
     }
 }
 
-fn command(cli: Cli) -> anyhow::Result<Verdict> {
+fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     let remote = cli.remote;
     match cli.command {
-        Command::Completions { shell } => completions::run(Output::new(remote.output), shell),
+        Command::Up(args) => Ok(up::main(args.words)),
+        Command::Completions { shell } => {
+            completions::run(Output::new(remote.output), shell).map(ExitCode::from)
+        }
         Command::Submit(args) => online(remote, async |session| submit::run(session, *args).await),
         Command::Import(args) => online(remote, async |session| import::run(session, args).await),
         Command::Export(args) => online(remote, async |session| export::run(session, args).await),
@@ -71,7 +75,7 @@ fn command(cli: Cli) -> anyhow::Result<Verdict> {
 fn online(
     remote: Remote,
     command: impl AsyncFnOnce(&mut Session) -> anyhow::Result<Verdict>,
-) -> anyhow::Result<Verdict> {
+) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut session = Session { client: Client::new(remote.server)?, out: Output::new(remote.output) };
     let verdict = runtime.block_on(async {
@@ -82,7 +86,7 @@ fn online(
     });
     // A thread that still waits for standard input is not waited for.
     runtime.shutdown_background();
-    verdict
+    verdict.map(ExitCode::from)
 }
 
 /// An answer of the API as a type.

@@ -1,5 +1,5 @@
-//! `ringback`: the command line. It speaks to the HTTP API alone; what each command does is
-//! in `commands`, what they are told in `args`.
+//! `ringback`: the command line. `up` runs all of Ringback; every other command speaks to the
+//! HTTP API alone. What each does is in `commands`, what they are told in `args`.
 
 mod args;
 mod client;
@@ -7,6 +7,7 @@ mod commands;
 mod failure;
 mod output;
 mod progress;
+mod up;
 
 use std::process::ExitCode;
 

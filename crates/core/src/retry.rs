@@ -92,6 +92,21 @@ impl RetryPolicy {
         if self.delays.is_empty() { Ok(self) } else { Self::new(self.delays, max, jitter) }
     }
 
+    /// The tiers; none in a policy without retries.
+    pub fn delays(&self) -> &[Duration] {
+        &self.delays
+    }
+
+    /// How many failures are allowed.
+    pub const fn max(&self) -> Max {
+        self.max
+    }
+
+    /// How much of a tier is added at random, 0 to 1.
+    pub const fn jitter(&self) -> f32 {
+        self.jitter
+    }
+
     /// How long to wait after a failure, or `None` when it was the last one allowed.
     ///
     /// `failures` counts this one too, so it is at least 1 and chooses the tier. The

@@ -34,7 +34,7 @@ pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 use self::redis::RedisStore;
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 pub use self::wake::{Wake, Wakes};
-use crate::job::{Job, JobKey, NewJob};
+use crate::job::{ImportJob, Job, JobKey, NewJob};
 use crate::outcome::Outcome;
 
 /// The most jobs that one call of an edge carries.
@@ -45,6 +45,11 @@ pub const MAX_BATCH_BYTES: usize = 1024 * 1024;
 const LONGEST_STRETCH: Duration = Duration::from_secs(15);
 /// So many leases in a row that ran out without an outcome bury a job.
 const MOST_LOST: u32 = 5;
+
+/// The most bytes of an error's word that are kept.
+const MOST_ERROR: usize = 128;
+/// The most attempts and failures a job can come with, so that they can be counted on.
+const MOST_COUNTED: u32 = u32::MAX / 2;
 
 /// How to reach a store, and what is fixed for the installation.
 #[derive(Clone, Debug)]
@@ -188,6 +193,19 @@ impl Store {
         }
     }
 
+    /// import: nothing → delayed, ready or dead; jobs with what they have behind them. As
+    /// [`Store::submit`] otherwise: a submit and an import of the same content are each
+    /// other's repetition.
+    ///
+    /// # Errors
+    /// Those of [`Store::submit`].
+    pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.import(shard, jobs).await,
+            Backend::Embedded(store) => store.import(shard, jobs).await,
+        }
+    }
+
     /// What is known of a job; of an ended one while it is remembered.
     ///
     /// # Errors
@@ -196,6 +214,43 @@ impl Store {
         match &self.backend {
             Backend::Redis(store) => store.get(self.shard_of(key), key).await,
             Backend::Embedded(store) => store.get(self.shard_of(key), key).await,
+        }
+    }
+
+    /// Reads on through the jobs that have not ended, from the first one without a cursor.
+    /// Looks at about `look` jobs, at most [`MAX_PAGE`], and answers those that are wanted.
+    /// A job can be answered twice, and an empty page is not the last one while it has a
+    /// next.
+    ///
+    /// # Errors
+    /// [`StoreError::Outdated`] where the cursor means nothing (any more); any other
+    /// [`StoreError`].
+    pub async fn page(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        look: usize,
+    ) -> Result<Page<Job>, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.page(filter, from, look).await,
+            Backend::Embedded(store) => store.page(filter, from, look).await,
+        }
+    }
+
+    /// [`Store::page`] with all that is known of each job. Looks at fewer where they are
+    /// large.
+    ///
+    /// # Errors
+    /// Those of [`Store::page`].
+    pub async fn page_kept(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        look: usize,
+    ) -> Result<Page<Kept>, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.page_kept(filter, from, look).await,
+            Backend::Embedded(store) => store.page_kept(filter, from, look).await,
         }
     }
 

@@ -21,7 +21,7 @@ use self::table::Seen;
 use crate::clock::now;
 use crate::sink::Sink;
 
-/// Where `make up` and `make stack` serve the API.
+/// Where `ringback up` and `make stack` serve the API.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";
 
 const TOPIC: &str = "demo";

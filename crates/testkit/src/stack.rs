@@ -1,4 +1,4 @@
-//! A whole Ringback: one store and any number of each role as real processes, with short times.
+//! A whole Ringback: one store and any number of each role, or all in one, as real processes, with short times.
 
 mod options;
 
@@ -26,6 +26,8 @@ pub struct Stack {
     pub carriers: Vec<Process>,
     /// The notifiers.
     pub notifiers: Vec<Process>,
+    /// The processes that have all three roles.
+    pub ups: Vec<Process>,
     store: Store,
     http: reqwest::Client,
     options: StackOptions,
@@ -98,6 +100,7 @@ impl StackOptions {
             apis: launch(Role::Api, self.apis),
             carriers: launch(Role::Carrier, self.carriers),
             notifiers: launch(Role::Notifier, self.notifiers),
+            ups: launch(Role::Up, self.ups),
             store,
             http: http_client(),
             options: self.clone(),
@@ -124,7 +127,8 @@ impl Stack {
     /// # Panics
     /// When one does not within that time.
     pub async fn ready(&mut self, within: Duration) {
-        for process in self.apis.iter_mut().chain(&mut self.carriers).chain(&mut self.notifiers) {
+        let groups = [&mut self.apis, &mut self.carriers, &mut self.notifiers, &mut self.ups];
+        for process in groups.into_iter().flatten() {
             process.ready(within).await;
         }
     }
@@ -137,6 +141,7 @@ impl Stack {
             Role::Api => &mut self.apis,
             Role::Carrier => &mut self.carriers,
             Role::Notifier => &mut self.notifiers,
+            Role::Up => &mut self.ups,
         };
         group.push(process);
         group.last_mut().expect("it has just been added")
@@ -194,7 +199,7 @@ impl Stack {
     /// When the stack has none.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
-        let api = self.apis.first().expect("this stack has an api");
+        let api = self.apis.first().or(self.ups.first()).expect("this stack has an api");
         format!("http://{}{path}", api.setting("RINGBACK_API_LISTEN").expect("an api knows where it listens"))
     }
 

@@ -5,10 +5,10 @@ use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Lateness, Renewed, Settled, Store, StoreError};
-use ringback_testkit::RedisServer;
+use ringback_core::store::{Filter, Lateness, Options, Renewed, Settled, Store, StoreError};
+use ringback_testkit::{Persistence, RedisServer, eventually};
 
-use super::bench::{Bench, Server, now};
+use super::bench::{Bench, SOON, Server, now};
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 
 /// Beyond every lease number that a clock gives for the next hundred years.
@@ -328,4 +328,50 @@ async fn a_script_cache_that_is_flushed_before_every_call_is_not_noticed() {
     flush().await;
     bench.store().members("carrier", LONG).await.expect("members");
     bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_place_in_the_jobs_means_nothing_to_a_server_that_was_restarted() {
+    let mut server = RedisServer::options().persistence(Persistence::Always).start().await;
+    let bench = Bench::new(std::sync::Arc::new(Server::Redis(RedisServer::start().await)), "place").await;
+    let store = Store::open(Options { url: server.url(), shards: 1, ..bench.options() }).expect("a store");
+    store.prepare().await.expect("the store is fit");
+    let shard = store.shards().next().expect("a shard");
+    let jobs: Vec<_> = (0..200).map(|n| bench.job(&format!("job-{n}")).after(LONG)).collect();
+    store.submit(shard, &jobs).await.expect("submit");
+    let first = store.page(&Filter::default(), None, 20).await.expect("page");
+    assert!(first.next.is_some());
+    store.page(&Filter::default(), first.next, 20).await.expect("the place still means something");
+
+    server.restart().await;
+    let error = eventually(SOON, "the server answers", async || {
+        match store.page(&Filter::default(), first.next, 20).await.expect_err("another life") {
+            error if error.is_transient() => Err(error),
+            error => Ok(error),
+        }
+    })
+    .await;
+    assert!(matches!(error, StoreError::Outdated), "{error:?}");
+    let again = store.page(&Filter::default(), None, 1000).await.expect("from the start");
+    assert_eq!((again.items.len(), again.next), (200, None));
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_read_does_not_hide_the_others() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.job("a")).await;
+    let pool = key(&mut redis, "pool").await;
+    run(&mut redis, &[b"HSET", pool.as_bytes(), b"too short", b"\x01\x00"]).await;
+    let unreadable = [&[1_u8; 26][..], &[1, 1, 0, 3, 0xff, 0xff, 0xff, 0xff]].concat();
+    run(&mut redis, &[b"HSET", pool.as_bytes(), b"twelve bytes", &unreadable]).await;
+    let (mut met, mut from) = (Vec::new(), None);
+    loop {
+        let page = bench.store().page_kept(&Filter::default(), from, 10).await.expect("page");
+        met.extend(page.items.into_iter().map(|kept| kept.job));
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert_eq!(met, [job]);
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ringback_core::job::NewJob;
+use ringback_core::job::{History, ImportJob, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Cancelled, Renewed, Settled, Store, StoreError};
+use ringback_core::store::{Cancelled, Filter, Renewed, Settled, Store, StoreError};
 use ringback_testkit::{RedisServer, eventually};
 
 use super::bench::{Bench, SOON, Server};
@@ -72,6 +72,11 @@ async fn a_full_store_takes_no_job_and_drains_until_it_does_again() {
         let error = bench.store().submit(bench.shard(), &[job]).await.expect_err("there is no room");
         assert!(matches!(error, StoreError::Full), "{error:?}");
     }
+    let history = Some(History { attempts: 1, ..History::default() });
+    let imported = ImportJob { job: refused.clone(), history };
+    let error = bench.store().import(bench.shard(), &[imported]).await.expect_err("there is no room");
+    assert!(matches!(error, StoreError::Full), "{error:?}");
+    bench.store().page(&Filter::default(), None, 100).await.expect("reading takes no room");
     assert_eq!(bench.stats().await, before);
     assert_eq!(bench.state(&refused.key).await, None);
 

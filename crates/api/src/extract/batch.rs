@@ -1,4 +1,5 @@
-//! The body of a batch: a JSON array or NDJSON, taken apart into the bytes of its items.
+//! The bodies of batches and imports: a JSON array or NDJSON, taken apart into the bytes of
+//! their items.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
-use ringback_core::wire::Problem;
+use ringback_core::wire::{MAX_IMPORT_BYTES, MAX_IMPORT_LINES, Problem};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
@@ -33,9 +34,15 @@ const NDJSON: &str = "application/x-ndjson";
 const AT_ONCE: usize = 64 * 1024;
 
 /// A batch, taken apart.
-pub(crate) struct BatchBody {
-    /// What each item was written as, in order.
-    pub(crate) items: Vec<Bytes>,
+pub(crate) struct BatchBody(pub(crate) Pieces);
+
+/// An import, taken apart; its items are numbered as its lines are, from 1, blank ones counted.
+pub(crate) struct ImportBody(pub(crate) Pieces);
+
+/// A large body, taken apart.
+pub(crate) struct Pieces {
+    /// What each item was written as, in order, with its number.
+    pub(crate) items: Vec<(usize, Bytes)>,
     pub(crate) share: Share,
     pub(crate) deadline: Deadline,
     /// Its turn, for as long as it is worked on.
@@ -50,38 +57,71 @@ impl FromRequest<Arc<Api>> for BatchBody {
     /// on, 400 for what is no JSON array, 413 for more than [`MAX_ITEMS`].
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         let format = media_type(request.headers(), &[JSON, NDJSON])?;
-        let Upload { bytes, share, deadline } = read(request.into_body(), MAX_BYTES, &api.room).await?;
-        let Ok(Ok(turn)) = deadline.bound(Arc::clone(&api.batches).acquire_owned()).await else {
-            return Err(ApiError::busy());
-        };
-        let items = if bytes.len() <= AT_ONCE {
-            items(format, &bytes)
-        } else {
-            spawn_blocking(move || items(format, &bytes)).await.map_err(|died| {
-                // Without a panic it was the end of the process that stopped it.
-                died.try_into_panic().map_or_else(|_| ApiError::busy(), |panic| resume_unwind(panic))
-            })?
-        };
-        Ok(Self { items: items?, share, deadline, turn })
+        pieces(request, api, MAX_BYTES, move |bytes| items(format, bytes)).await.map(Self)
     }
 }
 
-fn items(format: &'static str, bytes: &Bytes) -> Result<Vec<Bytes>, Problem> {
+impl FromRequest<Arc<Api>> for ImportBody {
+    type Rejection = ApiError;
+
+    /// # Errors
+    /// As of a [`BatchBody`], but that there is nothing for a 400; 413 for more than
+    /// [`MAX_IMPORT_LINES`].
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
+        media_type(request.headers(), &[NDJSON])?;
+        pieces(request, api, MAX_IMPORT_BYTES, numbered_lines).await.map(Self)
+    }
+}
+
+/// Reads a body and takes it apart.
+async fn pieces<F>(request: Request, api: &Api, limit: usize, split: F) -> Result<Pieces, ApiError>
+where
+    F: FnOnce(&Bytes) -> Result<Vec<(usize, Bytes)>, Problem> + Send + 'static,
+{
+    let Upload { bytes, share, deadline } = read(request.into_body(), limit, &api.room).await?;
+    let Ok(Ok(turn)) = deadline.bound(Arc::clone(&api.batches).acquire_owned()).await else {
+        return Err(ApiError::busy());
+    };
+    let items = if bytes.len() <= AT_ONCE {
+        split(&bytes)
+    } else {
+        spawn_blocking(move || split(&bytes)).await.map_err(|died| {
+            // Without a panic it was the end of the process that stopped it.
+            died.try_into_panic().map_or_else(|_| ApiError::busy(), |panic| resume_unwind(panic))
+        })?
+    };
+    Ok(Pieces { items: items?, share, deadline, turn })
+}
+
+fn items(format: &'static str, bytes: &Bytes) -> Result<Vec<(usize, Bytes)>, Problem> {
     let (items, count) = match format {
-        NDJSON => lines(bytes),
+        NDJSON => {
+            let lines = lines(bytes).map(|(_, line)| line);
+            (lines.take(MAX_ITEMS).collect(), self::lines(bytes).count())
+        }
         _ => array(bytes)?,
     };
-    if count > MAX_ITEMS {
-        let detail = format!("{count} items; at most {MAX_ITEMS} are allowed");
-        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
-    }
-    Ok(items.into_iter().map(|item| bytes.slice_ref(item)).collect())
+    at_most(MAX_ITEMS, count, "items")?;
+    Ok(items.into_iter().map(|item| bytes.slice_ref(item)).enumerate().collect())
 }
 
-/// Lines that are not blank, and how many there are.
-fn lines(bytes: &[u8]) -> (Vec<&[u8]>, usize) {
-    let full = || bytes.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
-    (full().take(MAX_ITEMS).collect(), full().count())
+fn numbered_lines(bytes: &Bytes) -> Result<Vec<(usize, Bytes)>, Problem> {
+    at_most(MAX_IMPORT_LINES, lines(bytes).count(), "lines")?;
+    Ok(lines(bytes).map(|(number, line)| (number, bytes.slice_ref(line))).collect())
+}
+
+fn at_most(most: usize, count: usize, what: &str) -> Result<(), Problem> {
+    if count > most {
+        let detail = format!("{count} {what}; at most {most} are allowed");
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
+    }
+    Ok(())
+}
+
+/// Lines that are not blank, each with its number from 1.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let all = (1..).zip(bytes.split(|b| *b == b'\n').map(<[u8]>::trim_ascii));
+    all.filter(|(_, line)| !line.is_empty())
 }
 
 /// The items of a JSON array, and how many there are.
@@ -135,9 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_are_skipped_and_broken_ones_are_items() {
-        let bytes = b"{\"a\":1}\r\n\n  \t\n not json \n{\"b\":2}";
-        assert_eq!(texts(&lines(bytes)), ["{\"a\":1}", "not json", "{\"b\":2}"]);
+    fn blank_lines_are_skipped_but_counted_and_broken_ones_are_items() {
+        let bytes = Bytes::from_static(b"{\"a\":1}\r\n\n  \t\n not json \n{\"b\":2}");
+        let found = numbered_lines(&bytes).unwrap();
+        let expected = [(1, "{\"a\":1}"), (4, "not json"), (5, "{\"b\":2}")];
+        assert_eq!(found, expected.map(|(number, line)| (number, Bytes::from_static(line.as_bytes()))));
+        let numbers = |items: Vec<(usize, Bytes)>| items.into_iter().map(|(n, _)| n).collect::<Vec<_>>();
+        assert_eq!(numbers(items(NDJSON, &bytes).unwrap()), [0, 1, 2]);
     }
 
     #[test]
@@ -159,8 +203,17 @@ mod tests {
         let many = format!("[{}1]", "1,".repeat(MAX_ITEMS + 4));
         let (items, count) = array(many.as_bytes()).unwrap();
         assert_eq!((items.len(), count), (MAX_ITEMS, MAX_ITEMS + 5));
-        let many = many.replace(',', "\n");
-        let (items, count) = lines(many.as_bytes());
-        assert_eq!((items.len(), count), (MAX_ITEMS, MAX_ITEMS + 5));
+    }
+
+    #[test]
+    fn lines_beyond_the_most_are_too_many_and_blank_ones_do_not_count() {
+        let many = Bytes::from("1\n\n".repeat(MAX_ITEMS + 5));
+        for refusal in [items(NDJSON, &many), numbered_lines(&many)] {
+            let refusal = refusal.unwrap_err();
+            assert!(refusal.status == 413 && refusal.detail.starts_with("10005 "), "{refusal:?}");
+        }
+        let most = many.slice(..many.len() - 3 * 5);
+        assert_eq!(numbered_lines(&most).unwrap().len(), MAX_IMPORT_LINES);
+        assert_eq!(items(NDJSON, &most).unwrap().len(), MAX_ITEMS);
     }
 }

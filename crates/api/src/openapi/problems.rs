@@ -31,6 +31,12 @@ problems! {
     GetProblems: 400 404 422 503;
     /// Of DELETE /v1/jobs/{topic}/{id}.
     CancelProblems: 400 404 409 422 503;
+    /// Of GET /v1/jobs.
+    ListProblems: 400 422 503;
+    /// Of GET /v1/export.
+    ExportProblems: 400 422 503;
+    /// Of POST /v1/import.
+    ImportProblems: 408 413 415 503;
     /// Of GET /v1/stats.
     StatsProblems: 503;
 }
@@ -55,8 +61,8 @@ fn meaning(status: u16) -> &'static str {
         409 => "The job is not in a state for this, or another job has this topic and id",
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",
-        422 => "Readable, but some fields are wrong; all of them are listed in errors",
-        503 => "The store cannot be reached or is full, or too many large requests came at once; come again",
+        422 => "Readable, but some fields or parameters are wrong; all of them are listed in errors",
+        503 => "The store cannot be reached or is full, or too many large requests are under way; come again",
         _ => "A problem",
     }
 }

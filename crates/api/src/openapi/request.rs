@@ -1,14 +1,15 @@
-//! A job as it is submitted, for the document only; `ringback_core::wire` reads it.
+//! Jobs as they are submitted and imported, for the document only; `ringback_core::wire` reads it.
 #![expect(dead_code, reason = "the fields are read by those who read the document")]
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use ringback_core::wire::ExportLine;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 /// A job to be handed over: what, where to, and when.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({
     "topic": "pay.notify", "id": "order-2026112000012345", "delay": "10m",
     "url": "https://merchant.example/notify", "body": {"status": "PAID"},
@@ -52,7 +53,7 @@ pub(crate) struct JobRequest {
 }
 
 /// Seconds as a number (2, 0.25), or a friendly duration ("250ms", "10s", "1h 30m", "7d").
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = "10m")]
 #[serde(untagged)]
 enum Duration {
@@ -61,7 +62,7 @@ enum Duration {
 }
 
 /// A retry policy: exactly one of `delays` and `preset`.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Retry {
     /// The wait after each failure, each 10 ms to 30 days.
@@ -76,10 +77,29 @@ struct Retry {
     jitter: Option<f64>,
 }
 
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Preset {
     Default,
     StandardWebhooks,
     None,
+}
+
+/// A line of an import: as an export wrote it, or a job as it is submitted. What an export says
+/// beside the fields of a submit may be left out one by one.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ImportLine {
+    Exported(ExportLine),
+    Submitted(JobRequest),
+}
+
+/// The states that can be listed.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(crate) enum Listed {
+    Delayed,
+    Ready,
+    Reserved,
+    Dead,
 }

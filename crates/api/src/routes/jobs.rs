@@ -40,7 +40,7 @@ pub(crate) async fn submit(
 ) -> Result<Response, ApiError> {
     let job = api.parse(&bytes, trace).inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
     drop(bytes);
-    let submitted = api.lines.submit(job, share, deadline).await;
+    let submitted = api.submits.submit(job, share, deadline).await;
     let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1))?;
     api.metrics.submitted(submitted.answer.into(), 1);
     let location = location(&submitted.job.key);

@@ -85,7 +85,9 @@ async fn other_content_types_are_refused_before_the_body_is_looked_at() {
     for content_type in [None, Some("text/plain"), Some("application/json; charset=latin1"), Some("")] {
         assert_eq!(post("/v1/jobs", content_type).await, 415, "{content_type:?}");
         assert_eq!(post("/v1/jobs/batch", content_type).await, 415, "{content_type:?}");
+        assert_eq!(post("/v1/import", content_type).await, 415, "{content_type:?}");
     }
+    assert_eq!(post("/v1/import", Some("application/json")).await, 415);
     assert_eq!(post("/v1/jobs", Some("application/x-ndjson")).await, 415);
     assert_eq!(post("/v1/jobs", Some("Application/JSON;charset=\"UTF-8\"")).await, 400);
 }
@@ -118,6 +120,49 @@ async fn a_batch_that_is_too_large_is_refused_as_a_whole() {
     assert_eq!(post("application/json", format!("[{}1]", "1,".repeat(10_000))).await, 413);
     assert_eq!(post("application/x-ndjson", "1\n".repeat(10_001)).await, 413);
     assert_eq!(post("application/json", format!("[{}]", " ".repeat(16 * 1024 * 1024))).await, 413);
+}
+
+#[tokio::test]
+async fn the_lines_of_an_import_fail_by_themselves_and_are_told_by_their_numbers() {
+    let post =
+        async |body: String| send(Method::POST, "/v1/import", Some("application/x-ndjson"), body).await;
+    let answer = post(format!("\n{GOOD}\r\n  \n{{\n{{\"topic\":\"t\"}}")).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let problems = answer.body["problems"].as_array().unwrap();
+    let told: Vec<_> = problems.iter().map(|p| (p["line"].as_u64().unwrap(), &p["status"])).collect();
+    assert_eq!(told, [(2, &503.into()), (4, &400.into()), (5, &422.into())]);
+    assert_eq!(answer.body["problems"][2]["problem"]["errors"][0]["field"], "url");
+    let counts = ["created", "repeated", "refused"].map(|name| answer.body[name].as_u64().unwrap());
+    assert_eq!(counts, [0, 0, 3]);
+    let answer = post(format!("{GOOD}\n{GOOD}")).await;
+    assert_eq!((answer.status.as_u16(), &answer.headers[header::RETRY_AFTER]), (503, &"1".parse().unwrap()));
+    assert_eq!(post("\n \r\n".to_owned()).await.body["problems"], Value::Array(Vec::new()));
+}
+
+#[tokio::test]
+async fn an_import_that_is_too_large_is_refused_as_a_whole() {
+    let post =
+        async |body: String| status(Method::POST, "/v1/import", Some("application/x-ndjson"), body).await;
+    assert_eq!(post("1\n\n".repeat(10_000)).await, 200);
+    assert_eq!(post("1\n".repeat(10_001)).await, 413);
+    assert_eq!(post(" ".repeat(16 * 1024 * 1024 + 1)).await, 413);
+}
+
+#[tokio::test]
+async fn lists_and_exports_need_the_store_and_a_query_without_mistakes() {
+    for path in ["/v1/jobs", "/v1/export"] {
+        let get = async |query: &str| send(Method::GET, &format!("{path}{query}"), None, Body::empty()).await;
+        let answer = get("?topic=t&state=ready").await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.headers[header::RETRY_AFTER]),
+            (503, &"1".parse().unwrap())
+        );
+        let answer = get("?topic=a%20b&state=done&state=dead&x").await;
+        assert_eq!(answer.status, 422);
+        let errors = answer.body["errors"].as_array().unwrap();
+        let fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
+        assert_eq!(fields, ["state", "x", "topic", "state"]);
+    }
 }
 
 #[tokio::test]

@@ -160,7 +160,7 @@ pub struct Stats {
     pub accepted: u64,
     /// Jobs per state.
     pub states: StatesAnswer,
-    /// The topics.
+    /// The topics that had a job; on Redis at most the 10,000 latest.
     pub topics: BTreeSet<String>,
     /// Lateness over the last five minutes.
     pub lateness: Lateness,

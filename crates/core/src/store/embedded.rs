@@ -4,6 +4,7 @@
 
 mod audit;
 mod edges;
+mod page;
 mod place;
 mod tables;
 #[cfg(test)]
@@ -69,8 +70,8 @@ impl EmbeddedStore {
 
     /// Opens the file, unless this process has it open.
     pub(super) async fn prepare(&self) -> Result<(), StoreError> {
-        if self.writer.get().is_some() {
-            return Ok(());
+        if let Some(writer) = self.writer.get() {
+            return if writer.has_ended() { Err(StoreError::Closed) } else { Ok(()) };
         }
         let (place, shards) = (Arc::clone(&self.place), self.options.shards);
         let opened = tokio::task::spawn_blocking(move || place.writer(shards)).await;
@@ -121,13 +122,8 @@ impl EmbeddedStore {
     }
 
     pub(super) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
-        let wanted: Vec<_> = jobs.iter().map(|job| Wanted::pack(shard.0, job)).collect();
-        let (bytes, keep) = (wanted.iter().map(Wanted::bytes).sum(), self.keep());
-        let answers = self.call(shard, bytes, move |txn| edges::submit(txn, &wanted, keep)).await?;
-        let submitted = answers.into_iter().zip(jobs);
-        Ok(submitted
-            .map(|((answer, record), job)| Submitted { answer, job: known(record, job.key.clone()) })
-            .collect())
+        let wanted = jobs.iter().map(|job| Wanted::pack(shard.0, job)).collect();
+        self.take(shard, wanted, jobs.iter().map(|job| &job.key)).await
     }
 
     pub(super) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {

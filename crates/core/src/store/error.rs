@@ -26,8 +26,9 @@ pub enum StoreError {
     /// Whether the call took effect is not known.
     #[error("the store's file cannot be read or written")]
     Disk(#[source] Arc<redb::Error>),
-    /// The embedded store has been closed. Nothing was done.
-    #[error("the store is closed")]
+    /// The embedded store's writer has ended, by a fault of this program: the process has to
+    /// begin anew. Whether the call took effect is not known.
+    #[error("the store's writer has ended")]
     Closed,
     /// It is set up in a way that would lose jobs, or belongs to another installation.
     #[error("{0}")]
@@ -48,14 +49,10 @@ impl StoreError {
     /// Whether the same call may succeed later without anybody changing a setting.
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Away(_)
-            | Self::Slow(_)
-            | Self::Unprepared
-            | Self::Replica
-            | Self::Full
-            | Self::Disk(_)
-            | Self::Closed => true,
-            Self::Outdated | Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
+            Self::Away(_) | Self::Slow(_) | Self::Unprepared | Self::Replica | Self::Full | Self::Disk(_) => {
+                true
+            }
+            Self::Closed | Self::Outdated | Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
         }
     }
 }

@@ -2,9 +2,11 @@
 //! script call and its reply into values; `layout` knows how records are packed, the
 //! prelude in lua/ where they lie, `topology` which server to ask.
 
+mod arrive;
 mod check;
 mod codec;
 mod layout;
+mod page;
 mod reserve;
 mod script;
 mod topology;
@@ -24,10 +26,10 @@ use self::topology::Topology;
 pub(super) use self::wake::Wakes;
 use super::{
     Cancelled, Epoch, Lateness, Lease, MOST_LOST, Members, Options, Pass, Profile, Renewed, Settled, Shard,
-    Stats, StoreError, Submitted,
+    Stats, StoreError,
 };
 use crate::clock::millis_up;
-use crate::job::{Due, Job, JobKey, NewJob};
+use crate::job::{Job, JobKey};
 use crate::outcome::Outcome;
 use crate::state::State;
 
@@ -116,25 +118,6 @@ impl RedisStore {
             }
             answer => answer,
         }
-    }
-
-    pub(super) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
-        let packed: Vec<_> = jobs.iter().map(layout::pack).collect();
-        let answer = self.run(&script::SUBMIT, shard, |cmd| {
-            for (job, packed) in jobs.iter().zip(&packed) {
-                let due = match job.due {
-                    Due::In(delay) => format!("+{}", millis_up(delay)),
-                    Due::At(at) => at.as_millis().to_string(),
-                };
-                cmd.arg(&job.key.locator().0).arg(due).arg(&packed.timeout).arg(&job.content.0);
-                cmd.arg(&packed.tail).arg(&packed.external);
-            }
-        });
-        let answers = reply::list(answer.await?)?;
-        if answers.len() != jobs.len() {
-            return Err(StoreError::Unreadable("a submit's answers"));
-        }
-        answers.into_iter().zip(jobs).map(|(answer, job)| codec::submitted(answer, &job.key)).collect()
     }
 
     pub(super) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {

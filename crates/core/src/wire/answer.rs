@@ -137,7 +137,7 @@ pub enum InFlight {
 pub struct StatsAnswer {
     /// Jobs per state. The end states count all since the installation began.
     pub states: StatesAnswer,
-    /// How many topics there are.
+    /// How many topics had a job; on Redis at most the 10,000 latest of each shard count.
     pub topics: u64,
     /// How late hand-overs were over the last five minutes.
     pub lateness_ms: LatenessAnswer,

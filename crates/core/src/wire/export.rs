@@ -3,12 +3,11 @@
 //! the same job of it.
 
 use std::fmt;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -168,30 +167,20 @@ struct Policy {
     jitter: Option<f32>,
 }
 
-/// A policy taken apart, by the names under which it is stored.
-#[derive(Deserialize)]
-struct Parts {
-    delays: Vec<Duration>,
-    max: Max,
-    jitter: f32,
-}
-
 impl Policy {
     fn of(policy: &RetryPolicy) -> Self {
-        let stored = serde_json::to_value(policy).and_then(serde_json::from_value);
-        let parts: Parts = stored.expect("a policy is a list of waits, a bound and a share");
-        if parts.delays.is_empty() {
+        if policy.delays().is_empty() {
             return Self { delays: None, preset: Some("none"), max: None, jitter: None };
         }
         Self {
-            delays: Some(parts.delays.into_iter().map(format_duration).collect()),
+            delays: Some(policy.delays().iter().copied().map(format_duration).collect()),
             preset: None,
-            max: match parts.max {
+            max: match policy.max() {
                 Max::Tiers => None,
                 Max::Failures(max) => Some(max.into()),
                 Max::Unlimited => Some(-1),
             },
-            jitter: Some(parts.jitter).filter(|jitter| *jitter != DEFAULT_JITTER),
+            jitter: Some(policy.jitter()).filter(|jitter| *jitter != DEFAULT_JITTER),
         }
     }
 }

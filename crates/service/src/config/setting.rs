@@ -22,6 +22,7 @@ pub const ALL_NAMES: &[&str] = &[
     "KEEP_DONE",
     "KEEP_DONE_MIB",
     "KEEP_DEAD",
+    "URL",
     "LOG",
     "LOG_FORMAT",
 ];

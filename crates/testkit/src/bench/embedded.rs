@@ -144,7 +144,7 @@ fn bare(jobs: usize, repair: Repair, names: Names) {
         {
             let mut table = txn.open_table(TABLE).expect("a table");
             let mut index = txn.open_table(INDEX).expect("a table");
-            for (n, locator) in locators.iter().enumerate().take(first + CALLERS).skip(first) {
+            for (n, locator) in locators.iter().enumerate().skip(first).take(CALLERS) {
                 table.insert(n as u64, value.as_slice()).expect("it takes it");
                 if names == Names::Indexed {
                     index.insert(locator, n as u64).expect("it takes it");

@@ -27,7 +27,7 @@ impl Api {
     pub(super) async fn is_up(&self) -> anyhow::Result<()> {
         let url = &self.url;
         let answer = match self.http.get(self.at("/v1/stats")).timeout(TIMEOUT).send().await {
-            Err(error) if error.is_connect() => bail!("nothing answers at {url}; run make stack first"),
+            Err(error) if error.is_connect() => bail!("nothing answers at {url}; run make up first"),
             other => other.with_context(|| format!("no answer from {url}"))?,
         };
         let status = answer.status();

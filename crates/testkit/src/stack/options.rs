@@ -13,6 +13,8 @@ pub enum Role {
     Carrier,
     /// Hand-over.
     Notifier,
+    /// All three in one process: `ringback up`.
+    Up,
 }
 
 impl Role {
@@ -23,6 +25,16 @@ impl Role {
             Self::Api => "ringback-api",
             Self::Carrier => "ringback-carrier",
             Self::Notifier => "ringback-notifier",
+            Self::Up => "ringback",
+        }
+    }
+
+    /// What starts it, without settings.
+    fn start(self) -> ProcessSpec {
+        let spec = ProcessSpec::new(self.binary());
+        match self {
+            Self::Api | Self::Carrier | Self::Notifier => spec,
+            Self::Up => spec.arg("up"),
         }
     }
 }
@@ -35,6 +47,7 @@ pub struct StackOptions {
     pub(super) apis: usize,
     pub(super) carriers: usize,
     pub(super) notifiers: usize,
+    pub(super) ups: usize,
     env: Vec<(Option<Role>, String, String)>,
 }
 
@@ -53,6 +66,7 @@ impl Default for StackOptions {
             apis: 1,
             carriers: 1,
             notifiers: 1,
+            ups: 0,
             env: Vec::new(),
         };
         options.lock_ttl("1s").lease_margin("1s").retry("100ms 200ms 400ms")
@@ -67,7 +81,8 @@ impl StackOptions {
         self
     }
 
-    /// A store that runs already and outlives the stack, by its address.
+    /// A store that outlives the stack, by its address; `embedded:` and a relative directory is one that each
+    /// process has in its own, and keeps over its restarts.
     #[must_use]
     pub fn store(mut self, url: &str) -> Self {
         self.store = StoreOptions::Running(url.to_owned());
@@ -88,8 +103,17 @@ impl StackOptions {
             Role::Api => self.apis = count,
             Role::Carrier => self.carriers = count,
             Role::Notifier => self.notifiers = count,
+            Role::Up => self.ups = count,
         }
         self
+    }
+
+    /// One `ringback up` in place of a process of each role.
+    #[must_use]
+    pub fn in_one_process(self) -> Self {
+        let none =
+            [Role::Api, Role::Carrier, Role::Notifier].into_iter().fold(self, |o, role| o.count(role, 0));
+        none.count(Role::Up, 1)
     }
 
     /// How long a carrier's lock outlives its carrier.
@@ -127,9 +151,9 @@ impl StackOptions {
     /// The settings of one more process of a role.
     pub(super) fn spec(&self, role: Role, store: &str) -> ProcessSpec {
         let listen = || format!("127.0.0.1:{}", free_port());
-        let mut spec = ProcessSpec::new(role.binary()).env("RINGBACK_STORE", store);
+        let mut spec = role.start().env("RINGBACK_STORE", store);
         spec = spec.env("RINGBACK_ADMIN_LISTEN", &listen());
-        if role == Role::Api {
+        if matches!(role, Role::Api | Role::Up) {
             spec = spec.env("RINGBACK_API_LISTEN", &listen());
         }
         for (only, name, value) in &self.env {
@@ -144,8 +168,8 @@ impl StackOptions {
 /// A role is given nothing that it does not know.
 fn known_to(role: Role, name: &str) -> bool {
     match name {
-        "RINGBACK_LOCK_TTL" => role == Role::Carrier,
-        "RINGBACK_LEASE_MARGIN" | "RINGBACK_RETRY" => role == Role::Notifier,
+        "RINGBACK_LOCK_TTL" => matches!(role, Role::Carrier | Role::Up),
+        "RINGBACK_LEASE_MARGIN" | "RINGBACK_RETRY" => matches!(role, Role::Notifier | Role::Up),
         _ => true,
     }
 }

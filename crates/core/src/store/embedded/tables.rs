@@ -19,7 +19,7 @@ pub(super) use self::due::{Due, First};
 pub(super) use self::format::fixed;
 pub(super) use self::lateness::Minutes;
 pub(super) use self::ready::{Queue, Ready};
-pub(super) use self::records::{Body, Last, Record, Records, Stage};
+pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
 pub(super) use self::shards::{ShardRow, Shards};
 pub(super) use self::times::Times;
 use crate::store::StoreError;

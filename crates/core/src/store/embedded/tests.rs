@@ -118,3 +118,16 @@ async fn a_call_that_fails_does_not_touch_the_others_of_its_group() {
     let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
     assert_eq!(tables::rows(&snapshot).unwrap().len(), 1);
 }
+
+#[tokio::test]
+async fn a_writer_that_has_died_is_no_passing_trouble() {
+    let memory = super::Memory::new(SystemClock);
+    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let store = EmbeddedStore::in_memory(&memory, options);
+    store.prepare().await.unwrap();
+    let died = store.call(Shard(0), 0, |_| -> Result<(), StoreError> { panic!("a fault of ours") }).await;
+    assert!(matches!(died, Err(StoreError::Closed)), "{died:?}");
+    store.place.wait();
+    let error = store.prepare().await.expect_err("nothing is carried out any more");
+    assert!(!error.is_transient(), "{error}");
+}

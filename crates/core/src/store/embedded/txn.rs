@@ -165,7 +165,12 @@ impl<'t> Txn<'t> {
     /// A job by its name; one that has ended, as long as it is remembered.
     pub(super) fn known(&self, locator: [u8; 12], keep: Keep) -> Result<Option<Record>, StoreError> {
         let found = self.tables.records.find(locator)?;
-        Ok(found.filter(|record| record.ended().is_none_or(|at| self.now() <= at.saturating_add(keep.time))))
+        Ok(found.filter(|record| self.remembers(record, keep)))
+    }
+
+    /// False for a tombstone past its time.
+    pub(super) fn remembers(&self, record: &Record, keep: Keep) -> bool {
+        record.ended().is_none_or(|at| self.now() <= at.saturating_add(keep.time))
     }
 
     /// Moves a job that has a record, or adds a new one: its entry, its record, the ledger.

@@ -94,6 +94,11 @@ impl Handle {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
+    /// Whether the writer has ended before its time: it has panicked.
+    pub(super) fn has_ended(&self) -> bool {
+        self.queue.as_ref().is_none_or(mpsc::Sender::is_closed)
+    }
+
     async fn send(&self, request: Request) -> Result<(), StoreError> {
         let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
         queue.send(request).await.map_err(|_| StoreError::Closed)

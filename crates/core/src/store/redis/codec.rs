@@ -1,5 +1,6 @@
-//! What goes into the scripts and what comes back, beside records: settlements packed the
-//! way settle.lua reads them, and the answers of submit, settle and stats as values.
+//! What goes into the scripts and what comes back, beside records: settlements and histories
+//! packed the way settle.lua and import.lua read them, and the answers of submit, settle and
+//! stats as values.
 
 use std::time::Duration;
 
@@ -7,15 +8,17 @@ use redis::Value;
 
 use super::layout::{self, Head};
 use super::script::reply;
-use crate::clock::millis_up;
-use crate::job::JobKey;
+use crate::clock::{Timestamp, millis_up};
+use crate::job::{History, JobKey};
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
-use crate::store::{Answer, Lease, Settled, StoreError, Submitted, start};
+use crate::store::{Answer, Lease, MOST_COUNTED, MOST_ERROR, Settled, StoreError, Submitted, start};
 
-/// The most bytes of an error's word that are kept: a record has one byte for the length of
-/// each text.
-const MOST_ERROR: usize = 128;
+/// The most bytes of a reason that are kept.
+const MOST_REASON: usize = 64;
+/// The largest number of six bytes.
+const MOST_SIX: u64 = (1 << 48) - 1;
+
 pub(super) fn state(code: i64) -> Result<State, StoreError> {
     let index = usize::try_from(code - 1).ok();
     index.and_then(|i| State::ALL.get(i).copied()).ok_or(StoreError::Unreadable("a state"))
@@ -52,14 +55,34 @@ pub(super) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
         Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.name()),
         Outcome::Release { after } => (4, *after, &nothing, ""),
     };
-    let error = start(last.error.as_deref().unwrap_or_default(), MOST_ERROR);
-    let six = |ms: u64| ms.to_be_bytes()[2..].to_vec();
-    let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
     let mut packed = Vec::with_capacity(64);
     packed.extend_from_slice(&lease.locator.0);
     packed.extend_from_slice(&receipt(lease));
     packed.push(kind);
     packed.extend_from_slice(&six(millis_up(delay)));
+    push_last(&mut packed, last, reason);
+    packed
+}
+
+/// Packed the way import.lua reads it: whether it is dead, created, attempts, failures, and the
+/// last attempt as a head ends with it.
+pub(super) fn history(history: &History) -> Vec<u8> {
+    // A time that is not known is the latest: the script brings it down to now.
+    let created = history.created.map_or(u64::MAX, Timestamp::as_millis).min(MOST_SIX);
+    let mut packed = Vec::with_capacity(64);
+    packed.push(history.dead.is_some().into());
+    packed.extend_from_slice(&six(created));
+    packed.extend_from_slice(&history.attempts.min(MOST_COUNTED).to_be_bytes());
+    packed.extend_from_slice(&history.failures.min(MOST_COUNTED).to_be_bytes());
+    let nothing = LastAttempt::default();
+    let reason = start(history.dead.as_deref().unwrap_or_default(), MOST_REASON);
+    push_last(&mut packed, history.last.as_ref().unwrap_or(&nothing), reason);
+    packed
+}
+
+fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) {
+    let error = start(last.error.as_deref().unwrap_or_default(), MOST_ERROR);
+    let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
     packed.extend_from_slice(&six(last.at.as_millis()));
     packed.extend_from_slice(&last.status.unwrap_or(0).to_be_bytes());
     packed.extend_from_slice(&duration.to_be_bytes());
@@ -67,7 +90,12 @@ pub(super) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     packed.push(u8::try_from(reason.len()).unwrap_or(u8::MAX));
     packed.extend_from_slice(error.as_bytes());
     packed.extend_from_slice(reason.as_bytes());
-    packed
+}
+
+/// A number in six bytes, as times are kept.
+fn six(number: u64) -> [u8; 6] {
+    let [_, _, six @ ..] = number.to_be_bytes();
+    six
 }
 
 /// A lease's number and random bits, as a head has them.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 
 use crate::clock::Timestamp;
-use crate::job::{Job, JobKey, Locator, NewJob, Topic};
+use crate::job::{ContentHash, Job, JobKey, Locator, NewJob, Topic};
 use crate::outcome::LastAttempt;
 use crate::state::State;
 use crate::store::{Shard, StoreError, payload};
@@ -73,7 +73,7 @@ fn tags(count: u16) -> Vec<String> {
     (0..u32::from(count)).filter_map(|i| numbers().find(|tag| part(tag) == i)).collect()
 }
 
-/// A new job as the submit script takes it.
+/// A new job as the scripts of submit and import take it.
 pub(super) struct Packed {
     pub(super) timeout: [u8; 4],
     pub(super) tail: Vec<u8>,
@@ -109,6 +109,7 @@ pub(super) struct Head {
     flags: u8,
     pub(super) due: Timestamp,
     pub(super) created: Timestamp,
+    pub(super) content: ContentHash,
     pub(super) attempts: u32,
     pub(super) failures: u32,
     pub(super) lease: u64,
@@ -158,6 +159,7 @@ impl Head {
             timeout: (timeout > 0).then(|| Duration::from_millis(u64::from(timeout))),
             due: time(raw),
             created: time(raw),
+            content: ContentHash([0; 8]),
             attempts: 0,
             failures: 0,
             lease: 0,
@@ -166,7 +168,7 @@ impl Head {
             last: None,
             reason: None,
         };
-        raw.advance(8);
+        raw.copy_to_slice(&mut head.content.0);
         if raw.has_remaining() {
             need(raw, RUN)?;
             (head.attempts, head.failures) = (raw.get_u32(), raw.get_u32());

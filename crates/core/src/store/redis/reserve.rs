@@ -12,7 +12,7 @@ use super::RedisStore;
 use super::layout::{Head, Tail};
 use super::script::{self, reply};
 use crate::clock::millis_up;
-use crate::job::{DEFAULT_TIMEOUT, Locator};
+use crate::job::{DEFAULT_TIMEOUT, Delivery, Locator};
 use crate::store::lease::Receipt;
 use crate::store::{LONGEST_STRETCH, Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
 
@@ -70,6 +70,33 @@ impl RedisStore {
         let locator = Locator(locator.as_ref().try_into().map_err(|_| StoreError::Unreadable("a locator"))?);
         let head = Head::parse(head)?;
         let tail = Tail::parse(record)?;
+        let key = tail.key.clone();
+        let Some(delivery) = self.delivery(shard, locator, &head, tail).await? else { return Ok(None) };
+        let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
+        Ok(Some(Lease {
+            shard,
+            locator,
+            receipt: Receipt { number: head.lease, bits: head.bits },
+            deadline: clock.asked + Duration::from_micros(left),
+            clock,
+            key,
+            delivery,
+            due: head.due,
+            created: head.created,
+            attempt: head.attempts,
+            failures: head.failures,
+        }))
+    }
+
+    /// What a job brought along. `None` when its large payload has gone meanwhile, and the job
+    /// with it.
+    pub(super) async fn delivery(
+        &self,
+        shard: Shard,
+        locator: Locator,
+        head: &Head,
+        tail: Tail,
+    ) -> Result<Option<Delivery>, StoreError> {
         let packed = if head.is_external() {
             let key = self.keys.external(shard, locator);
             match self.topology.call(redis::cmd("GET").arg(key)).await? {
@@ -79,21 +106,7 @@ impl RedisStore {
         } else {
             tail.payload
         };
-        let delivery = payload::unpack(&packed, tail.origin, head.timeout)
-            .ok_or(StoreError::Unreadable("a job's payload"))?;
-        let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
-        Ok(Some(Lease {
-            shard,
-            locator,
-            receipt: Receipt { number: head.lease, bits: head.bits },
-            deadline: clock.asked + Duration::from_micros(left),
-            clock,
-            key: tail.key,
-            delivery,
-            due: head.due,
-            created: head.created,
-            attempt: head.attempts,
-            failures: head.failures,
-        }))
+        let delivery = payload::unpack(&packed, tail.origin, head.timeout);
+        delivery.map(Some).ok_or(StoreError::Unreadable("a job's payload"))
     }
 }

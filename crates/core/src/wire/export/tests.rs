@@ -5,6 +5,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use std::time::Duration;
+
 use super::*;
 use crate::clock::Timestamp;
 use crate::job::{Callback, Context, Due, Headers, History, ImportJob, JobKey, Trace};

@@ -9,10 +9,8 @@ use crate::state::State;
 use crate::store::embedded::tables::{Last, Queue, Record, Stage};
 use crate::store::embedded::txn::{End, Keep, To, Txn};
 use crate::store::lease::Receipt;
-use crate::store::{Lateness, Lease, Settled, StoreError, start};
+use crate::store::{Lateness, Lease, Settled, StoreError};
 
-/// The most bytes of an error's word that are kept.
-const MOST_ERROR: usize = 128;
 /// Why a job is dead whose leases ran out.
 pub(super) const LOST: &str = "lost";
 
@@ -83,13 +81,7 @@ fn apply(txn: &mut Txn<'_>, word: &Word, mut job: Record, cancel: bool) -> Resul
 
 fn failed(job: &mut Record, last: &LastAttempt) {
     (job.failures, job.lost) = (job.failures + 1, 0);
-    let error = last.error.as_deref().map(|error| start(error, MOST_ERROR));
-    job.last = Some(Last {
-        at: last.at.as_millis(),
-        status: last.status,
-        error: error.filter(|error| !error.is_empty()).map(Into::into),
-        ms: u64::try_from(last.duration.as_millis()).unwrap_or(u64::MAX),
-    });
+    job.last = Some(Last::from(last));
 }
 
 fn later(txn: &mut Txn<'_>, job: &mut Record, after: Duration) -> Result<(), StoreError> {
@@ -101,7 +93,7 @@ fn later(txn: &mut Txn<'_>, job: &mut Record, after: Duration) -> Result<(), Sto
 /// job. A lease older than the record belongs to an earlier job of the same id.
 fn late(txn: &mut Txn<'_>, word: &Word, job: Record) -> Result<Settled, StoreError> {
     let over = matches!(&job.stage, Stage::Dead { reason, .. } if **reason != *LOST);
-    let earlier = word.receipt.number < job.created.saturating_mul(1000);
+    let earlier = word.receipt.number < job.arrived().saturating_mul(1000);
     if word.outcome != Outcome::Complete || over || earlier {
         return Ok(Settled::Stale);
     }

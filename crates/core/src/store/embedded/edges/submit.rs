@@ -1,14 +1,19 @@
-//! submit: nothing → delayed, or ready when already due.
+//! submit: nothing → delayed, or ready when already due. An import is a submit of jobs with
+//! what they have behind them; a dead one goes to the dead.
 
-use crate::clock::millis_up;
-use crate::job::{Due, NewJob};
-use crate::store::embedded::tables::{Body, Queue, Record, Stage};
+use crate::clock::{Timestamp, millis_up};
+use crate::job::{Due, History, NewJob};
+use crate::store::embedded::tables::{Body, Last, Queue, Record, Stage};
 use crate::store::embedded::txn::{Keep, To, Txn};
-use crate::store::{Answer, StoreError, payload};
+use crate::store::{Answer, MOST_COUNTED, StoreError, payload};
 
 /// A job that is asked for, packed.
 pub(in crate::store::embedded) struct Wanted {
     due: Due,
+    /// When it was accepted elsewhere.
+    created: Option<Timestamp>,
+    /// Why it is dead.
+    dead: Option<Box<str>>,
     /// As it will be, but for its times and its state.
     record: Record,
     body: Vec<u8>,
@@ -22,6 +27,7 @@ impl Wanted {
             locator: job.key.locator().0,
             content: job.content.0,
             created: 0,
+            came: None,
             due: 0,
             topic: job.key.topic.as_str().into(),
             origin: job.delivery.callback.origin().into(),
@@ -34,7 +40,17 @@ impl Wanted {
             stage: Stage::Delayed,
         };
         let body = Body::pack(job.key.id.as_str(), &payload::pack(&job.delivery));
-        Self { due: job.due, record, body }
+        Self { due: job.due, created: None, dead: None, record, body }
+    }
+
+    /// The same with what the job has behind it.
+    pub(in crate::store::embedded) fn with(mut self, history: &History) -> Self {
+        self.created = history.created;
+        self.dead = history.dead.as_deref().map(Into::into);
+        self.record.attempts = history.attempts.min(MOST_COUNTED);
+        self.record.failures = history.failures.min(MOST_COUNTED);
+        self.record.last = history.last.as_ref().map(Last::from);
+        self
     }
 
     /// About how much it writes.
@@ -53,22 +69,31 @@ pub(in crate::store::embedded) fn submit(
 }
 
 fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(Answer, Record), StoreError> {
-    if let Some(known) = txn.known(job.record.locator, keep)? {
-        let same = known.content == job.record.content;
-        return Ok((if same { Answer::Repeated } else { Answer::Conflict }, known));
-    }
-    // What is left is a tombstone past its time.
-    if let Some(old) = txn.tables.records.find(job.record.locator)? {
-        txn.forget(&old)?;
+    match txn.tables.records.find(job.record.locator)? {
+        Some(known) if txn.remembers(&known, keep) => {
+            let same = known.content == job.record.content;
+            return Ok((if same { Answer::Repeated } else { Answer::Conflict }, known));
+        }
+        // A tombstone past its time.
+        Some(old) => txn.forget(&old)?,
+        None => {}
     }
     let (now, shard) = (txn.now(), txn.shard());
+    txn.tables.due.know(shard, &job.record.topic)?;
+    let created = job.created.map_or(now, |at| at.as_millis().min(now));
+    let came = job.created.map(|_| now);
+    if let Some(reason) = &job.dead {
+        // When it was last due, which is as it was.
+        let due = if let Due::At(at) = job.due { at.as_millis() } else { now };
+        let record = Record { created, came, due, ..job.record.clone() };
+        return Ok((Answer::Created, txn.add(record, &job.body, To::Dead(reason.clone()))?));
+    }
     let due = match job.due {
         Due::In(delay) if delay.is_zero() => now,
         Due::In(delay) => txn.now_up().saturating_add(millis_up(delay)),
         Due::At(at) => at.as_millis().max(now),
     };
-    txn.tables.due.know(shard, &job.record.topic)?;
-    let record = Record { created: now, due, ..job.record.clone() };
+    let record = Record { created, came, due, ..job.record.clone() };
     let to = if due <= now { To::Ready(Queue::Back) } else { To::Delayed(due) };
     Ok((Answer::Created, txn.add(record, &job.body, to)?))
 }

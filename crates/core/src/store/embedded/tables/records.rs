@@ -7,8 +7,9 @@ use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTra
 use serde::{Deserialize, Serialize};
 
 use super::Entry;
+use crate::outcome::LastAttempt;
 use crate::state::State;
-use crate::store::StoreError;
+use crate::store::{MOST_ERROR, StoreError, start};
 
 const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
 const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
@@ -25,6 +26,8 @@ pub(in crate::store::embedded) struct Record {
     pub(in crate::store::embedded) content: [u8; 8],
     /// In ms, as all times here.
     pub(in crate::store::embedded) created: u64,
+    /// When it came here, if it was accepted elsewhere before.
+    pub(in crate::store::embedded) came: Option<u64>,
     pub(in crate::store::embedded) due: u64,
     /// Topic and origin are empty once the job has ended.
     pub(in crate::store::embedded) topic: Box<str>,
@@ -48,6 +51,18 @@ pub(in crate::store::embedded) struct Last {
     pub(in crate::store::embedded) status: Option<u16>,
     pub(in crate::store::embedded) error: Option<Box<str>>,
     pub(in crate::store::embedded) ms: u64,
+}
+
+impl From<&LastAttempt> for Last {
+    fn from(last: &LastAttempt) -> Self {
+        let error = last.error.as_deref().map(|error| start(error, MOST_ERROR));
+        Self {
+            at: last.at.as_millis(),
+            status: last.status,
+            error: error.filter(|error| !error.is_empty()).map(Into::into),
+            ms: u64::try_from(last.duration.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// The state, with what finds the job's entry in the index of that state.
@@ -97,6 +112,11 @@ impl Record {
             Stage::Done { at } | Stage::Cancelled { at, .. } => Some(at),
             Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } | Stage::Dead { .. } => None,
         }
+    }
+
+    /// When it began to live in this store.
+    pub(in crate::store::embedded) fn arrived(&self) -> u64 {
+        self.came.unwrap_or(self.created)
     }
 
     /// The lane it is reserved from: topic and origin of the URL.
@@ -202,6 +222,35 @@ impl<'t> Records<'t> {
         self.ids.remove(record.locator)?;
         Ok(())
     }
+}
+
+/// Some jobs, and the number to go on from, unless those were the last.
+pub(in crate::store::embedded) struct Stretch {
+    pub(in crate::store::embedded) found: Vec<(Record, Body)>,
+    pub(in crate::store::embedded) next: Option<u64>,
+}
+
+/// Reads on through the jobs that have not ended, from a number on: at most `look` of them,
+/// and bodies of about so many bytes.
+pub(in crate::store::embedded) fn read_on(
+    txn: &ReadTransaction,
+    from: u64,
+    look: usize,
+    bytes: usize,
+) -> Result<Stretch, StoreError> {
+    let (jobs, mut left, mut found) = (txn.open_table(JOBS)?, bytes, Vec::new());
+    // Only jobs that have not ended have a body.
+    for (looked, row) in txn.open_table(BODIES)?.range(from..)?.enumerate() {
+        let (number, raw) = row?;
+        let number = number.value();
+        if looked == look || left == 0 {
+            return Ok(Stretch { found, next: Some(number) });
+        }
+        left = left.saturating_sub(raw.value().len());
+        let record = jobs.get(number)?.and_then(|head| Record::unpack(number, head.value()));
+        found.extend(record.zip(Body::unpack(raw.value())));
+    }
+    Ok(Stretch { found, next: None })
 }
 
 pub(super) fn each(

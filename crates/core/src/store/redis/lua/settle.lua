@@ -52,7 +52,7 @@ end
 local function late(loc, h, o, lease)
   local st = state(h)
   local over = st == DEAD and reason(h) ~= 'lost'
-  if byte(o, 29) ~= COMPLETE or over or read('>I8', lease) < created(h) * 1000 then return STALE end
+  if byte(o, 29) ~= COMPLETE or over or read('>I8', lease) < arrived(loc, h) * 1000 then return STALE end
   if st == DEAD then undead[#undead + 1] = loc end
   if st == DELAYED then append(undue, topic_of(loc), loc) end
   if st == RESERVED then freed[#freed + 1] = loc end

@@ -1,6 +1,9 @@
 -- What a head says of attempts that are over: lost leases, the last settled one, the last
 -- failure and the reason of a dead job.
-local function created(h) return (read('>I6', h, 13)) end
+
+-- When a job came here: its record tells, since an imported one was created before.
+local function arrived(loc, h) return (read('>I6', records[loc] or call('HGET', POOL, loc) or h, 13)) end
+
 local function lost(h) return #h > HEAD and byte(h, 35) or 0 end
 local function settled(h) return #h > HEAD and sub(h, 58, 65) or NO_LEASE end
 local function reason(h) return #h > HEAD and sub(h, 80 + byte(h, 78)) or '' end

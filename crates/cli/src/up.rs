@@ -1,0 +1,96 @@
+//! `ringback up`: api, carrier and notifier in this process, on one store that is opened and
+//! watched once, under one shutdown. What a role does is decided in its own crate.
+
+mod config;
+mod greeting;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::{Arc, Once};
+
+use ringback_core::store::{Store, StoreError};
+use ringback_service::dependency::Dependency;
+use ringback_service::{Context, Service, Tasks};
+
+use self::config::Config;
+pub(crate) use self::config::settings;
+use self::greeting::{Greeting, say};
+
+/// Lives from these words, without the program's name, to the exit status.
+pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
+    let service = Service {
+        name: "ringback up",
+        about: "Runs a whole Ringback in one process",
+        version: env!("CARGO_PKG_VERSION"),
+        settings: settings(),
+        load: Config::load,
+    };
+    service.main_with([OsString::from("ringback up")].into_iter().chain(words), run)
+}
+
+async fn run(config: Config, context: Context) -> anyhow::Result<()> {
+    warn_beyond_loopback(&config);
+    let greeting = Greeting::of(&config).to_string();
+    let store = Store::open(config.api.store.clone())?;
+    let mut tasks = Tasks::new();
+    ringback_api::start(&config.api, &store, &context, &mut tasks).await?;
+    ringback_carrier::start(&config.carrier, &store, &context, &mut tasks);
+    ringback_notifier::start(config.notifier, &store, &context, &mut tasks)?;
+    let greeted = Arc::new(Once::new());
+    let dependency = Dependency {
+        name: "store",
+        subject: store,
+        // By now the API listens, so that what is told to be tried works.
+        prepare: move |store: Store| {
+            let (greeted, greeting) = (Arc::clone(&greeted), greeting.clone());
+            async move {
+                let found = store.prepared().await?;
+                greeted.call_once(|| say(&greeting));
+                Ok(found)
+            }
+        },
+        check: Store::answers,
+        is_transient: StoreError::is_transient,
+    };
+    tasks.spawn("store", dependency.watch(context.health, context.shutdown.clone()));
+    tasks.join_all(&context.shutdown).await
+}
+
+/// Whoever reaches a port may use it.
+fn warn_beyond_loopback(config: &Config) {
+    let ports = [
+        ("API", config.api.listen, "submit jobs to any address, read and cancel all"),
+        ("admin port", config.admin, "read its metrics"),
+    ];
+    for (port, address, power) in ports.into_iter().filter(|(_, address, _)| !is_loopback(*address)) {
+        tracing::warn!(
+            listen = %address,
+            "the {port} can be reached from beyond this machine and asks nobody who they are: whoever reaches it can {power}"
+        );
+    }
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_is_this_machine_alone() {
+        for (address, expected) in [
+            ("127.0.0.1:1", true),
+            ("127.9.9.9:1", true),
+            ("[::1]:1", true),
+            ("[::ffff:127.0.0.1]:1", true),
+            ("0.0.0.0:1", false),
+            ("[::]:1", false),
+            ("192.168.1.7:1", false),
+        ] {
+            assert_eq!(is_loopback(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The configuration of `ringback up`: that of the three roles together, with defaults of its
+//! own where a process that has everything needs others.
+
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+
+use ringback_service::{Lookup, Setting, files};
+
+/// What the API's callers may have open while all callbacks are in flight.
+const API_CONNECTIONS: u64 = 256;
+
+/// Before the groups of the roles, whose defaults give way.
+const OWN: &[Setting] = &[
+    Setting::new(
+        "STORE",
+        "embedded:./ringback-data",
+        "Where jobs are kept: embedded: and a directory of this machine, or redis://, rediss://, redis-cluster://a:1,b:2,c:3",
+    ),
+    Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
+];
+
+static SETTINGS: LazyLock<Vec<&'static [Setting]>> = LazyLock::new(|| {
+    let roles = [
+        ringback_api::Config::SETTINGS,
+        ringback_carrier::Config::SETTINGS,
+        ringback_notifier::Config::SETTINGS,
+    ];
+    [OWN].into_iter().chain(roles.into_iter().flatten().copied()).collect()
+});
+
+/// All settings of `ringback up`, in groups.
+pub(crate) fn settings() -> &'static [&'static [Setting]] {
+    &SETTINGS
+}
+
+/// What the process is told.
+pub(super) struct Config {
+    pub(super) api: ringback_api::Config,
+    pub(super) carrier: ringback_carrier::Config,
+    pub(super) notifier: ringback_notifier::Config,
+    /// Where the admin port is served.
+    pub(super) admin: SocketAddr,
+    /// Where jobs are kept, as it may be shown.
+    pub(super) store: String,
+}
+
+impl Config {
+    /// Reads the settings; mistakes are collected in `lookup`.
+    pub(super) fn load(lookup: &mut Lookup) -> Self {
+        let mut config = Self {
+            api: ringback_api::Config::load(lookup),
+            carrier: ringback_carrier::Config::load(lookup),
+            notifier: ringback_notifier::Config::load(lookup),
+            admin: lookup.address("ADMIN_LISTEN"),
+            store: shown(lookup, "STORE"),
+        };
+        config.share_patience();
+        check_open_files(lookup, config.notifier.concurrency as u64);
+        config
+    }
+
+    /// One store has one patience: the shortest, with which the times of all roles fit.
+    fn share_patience(&mut self) {
+        let stores = [&mut self.api.store, &mut self.carrier.store, &mut self.notifier.store];
+        let shortest = stores.iter().map(|store| store.patience).min();
+        for store in stores {
+            store.patience = shortest.unwrap_or(store.patience);
+        }
+    }
+}
+
+/// A value with its secrets hidden.
+fn shown(lookup: &Lookup, name: &str) -> String {
+    let is_it = |variable: &str| variable.strip_prefix(ringback_service::config::PREFIX) == Some(name);
+    let found = lookup.effective().into_iter().find(|(variable, _)| is_it(variable));
+    found.map_or_else(String::new, |(_, value)| value)
+}
+
+/// The notifier alone has been looked at already; here the API's callers come on top.
+fn check_open_files(lookup: &mut Lookup, callbacks: u64) {
+    let most = files::most();
+    if files::fits(callbacks, most).is_ok()
+        && let Err(most) = fits_with_api(callbacks, most)
+    {
+        lookup.reject(
+            "CONCURRENCY",
+            format!(
+                "does not fit the limit of open files, of which {} are kept free, for the API's callers too: at most {most}, or raise the hard limit (ulimit -Hn)",
+                files::RESERVE + API_CONNECTIONS
+            ),
+        );
+    }
+}
+
+/// Whether so many callbacks fit beside the API, or how many would.
+fn fits_with_api(callbacks: u64, most: u64) -> Result<(), u64> {
+    files::fits(callbacks + API_CONNECTIONS, most).map_err(|left| left.saturating_sub(API_CONNECTIONS))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn load(env: &[(&str, &str)]) -> (Config, Vec<&'static str>) {
+        let env = env.iter().map(|(name, value)| (format!("RINGBACK_{name}"), (*value).to_owned())).collect();
+        let groups = [settings(), &[ringback_service::settings::SETTINGS]].concat();
+        let mut lookup = Lookup::new(&groups, BTreeMap::new(), env);
+        let config = Config::load(&mut lookup);
+        (config, lookup.mistakes().iter().map(|mistake| mistake.name).collect())
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_one_process_that_has_all() {
+        let found = ringback_service::config::distinct(settings());
+        let default = |name| found.iter().find(|setting| setting.name == name).map(|setting| setting.default);
+        assert_eq!(default("STORE"), Some("embedded:./ringback-data"));
+        assert_eq!(default("ADMIN_LISTEN"), Some("127.0.0.1:7412"));
+        assert_eq!(default("API_LISTEN"), Some("127.0.0.1:7411"));
+        assert_eq!(default("LOCK_TTL"), Some("5s"));
+    }
+
+    #[test]
+    fn all_roles_have_the_store_and_the_shortest_patience() {
+        let (config, mistakes) = load(&[("STORE", "redis://:secret@h:1"), ("LOCK_TTL", "600ms")]);
+        assert_eq!(mistakes, [""; 0]);
+        for store in [&config.api.store, &config.carrier.store, &config.notifier.store] {
+            assert_eq!(
+                (store.url.as_str(), store.patience),
+                ("redis://:secret@h:1", Duration::from_millis(200))
+            );
+        }
+        assert!(!config.store.contains("secret"), "{}", config.store);
+    }
+
+    #[test]
+    fn the_mistakes_of_all_roles_are_told_once_each() {
+        let (_, mistakes) = load(&[
+            ("STORE", "ftp://x"),
+            ("API_LISTEN", "7411"),
+            ("LOCK_TTL", "1ms"),
+            ("RETRY", "never"),
+            ("ADMIN_LISTEN", "here"),
+        ]);
+        assert_eq!(mistakes, ["API_LISTEN", "STORE", "LOCK_TTL", "RETRY", "ADMIN_LISTEN"]);
+    }
+
+    #[test]
+    fn open_files_are_kept_for_the_callers_of_the_api() {
+        let least = 512 + API_CONNECTIONS + files::RESERVE;
+        assert_eq!(fits_with_api(512, least), Ok(()));
+        assert_eq!(fits_with_api(512, least - 1), Err(511));
+        assert_eq!(fits_with_api(1, 10), Err(0));
+    }
+}

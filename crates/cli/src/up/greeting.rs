@@ -1,0 +1,118 @@
+//! What `ringback up` tells people once it is up: where everything is, and two commands that
+//! work as they stand there.
+
+use std::fmt;
+use std::io::{self, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use super::config::Config;
+
+/// The words, ready to be shown.
+pub(super) struct Greeting {
+    api: String,
+    admin: String,
+    data: String,
+    /// This program, as a shell takes it.
+    program: String,
+}
+
+impl Greeting {
+    pub(super) fn of(config: &Config) -> Self {
+        let program = std::env::current_exe().unwrap_or_else(|_| "ringback".into());
+        Self {
+            api: url(config.api.listen),
+            admin: url(config.admin),
+            data: place(&config.store),
+            program: quoted(&program),
+        }
+    }
+}
+
+impl fmt::Display for Greeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { api, admin, data, program } = self;
+        write!(
+            f,
+            r#"
+Ringback is up; Ctrl-C ends it.
+
+  API    {api}/v1
+  admin  {admin}/readyz, /healthz, /metrics
+  data   {data}
+
+Try, in another terminal:
+
+  curl -i {api}/v1/jobs -H 'content-type: application/json' \
+    -d '{{"topic":"demo","id":"hello","delay":"2s","url":"http://127.0.0.1:8080/hook","body":{{"hello":"world"}}}}'
+  {program} get demo/hello --server {api}
+
+The job is handed over to http://127.0.0.1:8080/hook: where nothing answers, it is tried again.
+
+"#
+        )
+    }
+}
+
+/// Standard output is for people here; where nobody reads it nobody is left to be told.
+pub(super) fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+}
+
+/// How this machine reaches what listens there.
+fn url(listen: SocketAddr) -> String {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, listen.port()))
+}
+
+/// A directory by its whole path, anything else by its URL.
+fn place(store: &str) -> String {
+    let Some(directory) = store.strip_prefix("embedded:") else { return store.to_owned() };
+    let path = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
+    format!("{} (embedded)", path.display())
+}
+
+/// In single quotes where a shell would not take it for one word.
+fn quoted(program: &Path) -> String {
+    let text = program.to_string_lossy();
+    if text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c)) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_for_all_is_reached_by_loopback() {
+        for (listen, expected) in [
+            ("127.0.0.1:7411", "http://127.0.0.1:7411"),
+            ("0.0.0.0:7411", "http://127.0.0.1:7411"),
+            ("[::]:7411", "http://[::1]:7411"),
+            ("10.1.2.3:80", "http://10.1.2.3:80"),
+        ] {
+            assert_eq!(url(listen.parse().unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn a_directory_is_told_by_its_whole_path() {
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(place("embedded:./ringback-data"), format!("{}/ringback-data (embedded)", here.display()));
+        assert_eq!(place("embedded:/var/lib/ringback"), "/var/lib/ringback (embedded)");
+        assert_eq!(place("redis://h:1"), "redis://h:1");
+    }
+
+    #[test]
+    fn a_path_is_one_word_for_a_shell() {
+        assert_eq!(quoted(Path::new("target/release/ringback")), "target/release/ringback");
+        assert_eq!(quoted(Path::new("/it's here/ringback")), r"'/it'\''s here/ringback'");
+    }
+}
