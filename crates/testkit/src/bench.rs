@@ -8,6 +8,7 @@ mod embedded;
 mod idle;
 mod lateness;
 mod memory;
+mod up;
 mod usage;
 
 use std::fs::{OpenOptions, create_dir_all};
@@ -23,12 +24,13 @@ pub use self::embedded::store_child;
 use crate::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
 
 /// All scenarios: name and what it measures.
-pub const SCENARIOS: [(&str, &str); 6] = [
+pub const SCENARIOS: [(&str, &str); 7] = [
     ("drain", "a backlog of due jobs handed over to a trivial receiver"),
     ("lateness", "from due to arrival, for jobs due evenly"),
     ("idle", "what all roles cost while nothing is due"),
     ("memory", "bytes of Redis per pending job"),
     ("embedded", "the embedded store: durable submits beside bare redb; memory; opening after kill -9"),
+    ("up", "one process on the embedded store: single submits over HTTP, and handing over"),
     ("redis-cpu", "CPU of Redis per life of a job: submit, promote, reserve, complete"),
 ];
 
@@ -83,6 +85,7 @@ pub async fn run(name: &str, setup: &Setup) -> bool {
         "idle" => idle::run(setup).await,
         "memory" => memory::run(setup).await,
         "embedded" => embedded::run(setup).await,
+        "up" => up::run(setup).await,
         "redis-cpu" => memory::run_cpu(setup).await,
         _ => return false,
     }

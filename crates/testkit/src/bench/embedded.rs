@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::memory::{URL, parse};
+use super::usage::resident_mib;
 use super::{Setup, job, report};
 
 /// Submits under way at a time.
@@ -183,13 +184,6 @@ async fn reopen(jobs: usize) {
     let delayed = store.stats().await.expect("it answers").states.delayed;
     report("embedded", "open-after-kill", started.elapsed().as_secs_f64() * 1000.0, "ms", &with);
     assert_eq!(delayed, jobs as u64, "nothing is lost");
-}
-
-/// The memory of a process that is not of files.
-fn resident_mib(pid: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok()).unwrap_or(f64::NAN) / 1024.0
 }
 
 /// What the program `store-child` does: `store-child <directory> <jobs> <per call> <callers>`.

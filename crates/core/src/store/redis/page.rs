@@ -106,9 +106,10 @@ impl RedisStore {
             return Err(StoreError::Outdated);
         }
         let shard = Shard(from.shard);
+        let look = look.clamp(1, MAX_PAGE);
         let answer = self.run(&script::PAGE, shard, |cmd| {
-            cmd.arg(from.at).arg(format!("{:08x}", from.life)).arg(look.clamp(1, MAX_PAGE));
-            cmd.arg(extent.step()).arg(filter.state.map_or(0, code));
+            cmd.arg(from.at).arg(format!("{:08x}", from.life)).arg(look);
+            cmd.arg(extent.step().min(look)).arg(filter.state.map_or(0, code));
             cmd.arg(filter.topic.as_ref().map_or("", |topic| topic.as_str()));
             cmd.arg(u8::from(matches!(extent, Extent::Whole))).arg(PAGE_BYTES);
         });
