@@ -7,7 +7,7 @@ use tracing::{debug, warn};
 /// ask it, look-ups of names, traces, the log.
 pub const RESERVE: u64 = 64;
 
-/// The most that [`raise`] can get; unlimited where the system does not tell.
+/// The most that `raise` can get; unlimited where the system does not tell.
 #[must_use]
 pub fn most() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard)
