@@ -73,7 +73,7 @@ impl RedisStore {
         if version != layout::VERSION.to_string() {
             let ours = layout::VERSION;
             return Err(StoreError::Unfit(format!(
-                "the store has layout {version}; this version reads layout {ours} only"
+                "the store has layout {version}; this version reads layout {ours} only; set another RINGBACK_PREFIX, or use the version that wrote it"
             )));
         }
         if shards != self.options.shards.to_string() {

@@ -24,7 +24,7 @@ pub(in crate::store::embedded) fn fixed(database: &Database, shards: u16) -> Res
     let version = get("version")?.unwrap_or(0);
     if version != VERSION {
         return Err(StoreError::Unfit(format!(
-            "it has layout {version}; this version reads layout {VERSION} only"
+            "it has layout {version}; this version reads layout {VERSION} only; set another RINGBACK_PREFIX, or use the version that wrote it"
         )));
     }
     let stored = get("shards")?.and_then(|n| u16::try_from(n).ok());
