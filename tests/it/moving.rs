@@ -83,23 +83,24 @@ async fn what_was_exported_and_imported_is_exported_the_same_again() {
     assert_eq!(lines.len(), jobs.len() + 3, "{lines:?}");
     assert_eq!(export(&stack, "?state=dead").await.len(), 2);
     assert_eq!(export(&stack, "?topic=other.topic&state=delayed").await.len(), 1);
-    let other = other(&stack).await;
-    let answer = import(&other, joined(&lines)).await.json();
-    assert_eq!(counts(&answer), [12, 0, 0], "{answer}");
-    assert_eq!(export(&other, "").await, lines);
-    for (id, _) in dead {
-        assert_eq!(other.get(TOPIC, id).await, stack.get(TOPIC, id).await);
-    }
+    for other in [other(&stack).await, api_only().store("embedded:./data").start().await] {
+        let answer = import(&other, joined(&lines)).await.json();
+        assert_eq!(counts(&answer), [12, 0, 0], "{answer}");
+        assert_eq!(export(&other, "").await, lines);
+        for (id, _) in dead {
+            assert_eq!(other.get(TOPIC, id).await, stack.get(TOPIC, id).await);
+        }
 
-    // The same submit is known there as it was here.
-    for job in &jobs {
-        let (status, answer) = other.submit(job).await;
-        assert_eq!(status, 200, "{job}: {answer}");
-        assert_eq!(other.submit(&with(job.clone(), "url", "http://another/")).await.0, 409, "{job}");
+        // The same submit is known there as it was here.
+        for job in &jobs {
+            let (status, answer) = other.submit(job).await;
+            assert_eq!(status, 200, "{job}: {answer}");
+            assert_eq!(other.submit(&with(job.clone(), "url", "http://another/")).await.0, 409, "{job}");
+        }
+        let answer = import(&other, joined(&lines)).await.json();
+        assert_eq!(counts(&answer), [0, 12, 0], "{answer}");
+        assert_eq!(export(&other, "").await, lines);
     }
-    let answer = import(&other, joined(&lines)).await.json();
-    assert_eq!(counts(&answer), [0, 12, 0], "{answer}");
-    assert_eq!(export(&other, "").await, lines);
 }
 
 /// Submits a job that is part of a trace.
