@@ -11,6 +11,7 @@ mod lateness;
 mod lease;
 mod page;
 mod payload;
+mod reading;
 mod redis;
 pub mod settings;
 mod shard;
@@ -34,7 +35,7 @@ pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 use self::redis::RedisStore;
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 pub use self::wake::{Wake, Wakes};
-use crate::job::{ImportJob, Job, JobKey, NewJob};
+use crate::job::{ImportJob, JobKey, NewJob};
 use crate::outcome::Outcome;
 
 /// The most jobs that one call of an edge carries.
@@ -206,54 +207,6 @@ impl Store {
         }
     }
 
-    /// What is known of a job; of an ended one while it is remembered.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
-    pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.get(self.shard_of(key), key).await,
-            Backend::Embedded(store) => store.get(self.shard_of(key), key).await,
-        }
-    }
-
-    /// Reads on through the jobs that have not ended, from the first one without a cursor.
-    /// Looks at about `look` jobs, at most [`MAX_PAGE`], and answers those that are wanted.
-    /// A job can be answered twice, and an empty page is not the last one while it has a
-    /// next.
-    ///
-    /// # Errors
-    /// [`StoreError::Outdated`] where the cursor means nothing (any more); any other
-    /// [`StoreError`].
-    pub async fn page(
-        &self,
-        filter: &Filter,
-        from: Option<Cursor>,
-        look: usize,
-    ) -> Result<Page<Job>, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.page(filter, from, look).await,
-            Backend::Embedded(store) => store.page(filter, from, look).await,
-        }
-    }
-
-    /// [`Store::page`] with all that is known of each job. Looks at fewer where they are
-    /// large.
-    ///
-    /// # Errors
-    /// Those of [`Store::page`].
-    pub async fn page_kept(
-        &self,
-        filter: &Filter,
-        from: Option<Cursor>,
-        look: usize,
-    ) -> Result<Page<Kept>, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.page_kept(filter, from, look).await,
-            Backend::Embedded(store) => store.page_kept(filter, from, look).await,
-        }
-    }
-
     /// cancel: delayed, ready, dead → cancelled; a reserved job is marked.
     ///
     /// # Errors
@@ -263,22 +216,6 @@ impl Store {
             Backend::Redis(store) => store.cancel(self.shard_of(key), key).await,
             Backend::Embedded(store) => store.cancel(self.shard_of(key), key).await,
         }
-    }
-
-    /// Counts over all shards. The shards are read one after the other, so the sums can
-    /// be off by what moved meanwhile.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
-    pub async fn stats(&self) -> Result<Stats, StoreError> {
-        let mut sum = Stats::default();
-        for shard in self.shards() {
-            sum.merge(match &self.backend {
-                Backend::Redis(store) => store.stats(shard).await?,
-                Backend::Embedded(store) => store.stats(shard).await?,
-            });
-        }
-        Ok(sum)
     }
 
     /// A carrier's heartbeat: it counts as alive for `ttl`; zero says farewell.
@@ -405,18 +342,6 @@ impl Store {
             Backend::Embedded(store) => store.settle(shard, &items, lateness).await,
         };
         settled.map_err(|error| Unsettled { error, items })
-    }
-
-    /// Compares everything that is kept with everything that is counted. `None` where that
-    /// is not built: on Redis. Reads the whole store, at the cost of memory in proportion.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
-    pub async fn audit(&self) -> Result<Option<Audit>, StoreError> {
-        match &self.backend {
-            Backend::Redis(_) => Ok(None),
-            Backend::Embedded(store) => store.audit().await.map(Some),
-        }
     }
 
     /// A new stream of wake-ups; `rng` spreads its attempts to subscribe again.
