@@ -175,6 +175,7 @@ contract! {
         a_job_with_nothing_behind_it_is_as_one_that_is_submitted,
         a_pending_job_keeps_what_it_has_behind_it,
         a_dead_job_is_dead_and_keeps_all_of_its_past,
+        a_dead_job_is_due_as_it_is_given_to_be,
         the_longest_words_and_numbers_fit,
         a_job_is_never_created_later_than_now,
         attempts_and_failures_go_on_from_where_they_were,

@@ -96,6 +96,14 @@ pub(super) async fn a_dead_job_is_dead_and_keeps_all_of_its_past(bench: &Bench) 
     assert!(bench.take(10).await.is_empty());
 }
 
+pub(super) async fn a_dead_job_is_due_as_it_is_given_to_be(bench: &Bench) {
+    let before = now();
+    let later = taken_in(bench, with(bench.job("later").after(LONG), dead())).await;
+    assert!(later.due >= before.plus(LONG) && later.due <= now().plus(LONG).plus(ms(1)), "{later:?}");
+    let at_once = taken_in(bench, with(bench.job("at-once"), dead())).await;
+    assert!(at_once.due >= before && at_once.due <= now(), "{at_once:?}");
+}
+
 pub(super) async fn the_longest_words_and_numbers_fit(bench: &Bench) {
     let last = LastAttempt { error: Some("e".repeat(128)), status: Some(999), ..seen() };
     let reason = Some("r".repeat(64));

@@ -11,11 +11,11 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
-use ringback_core::job::{Job, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
+use ringback_core::job::{History, ImportJob, Job, JobKey};
+use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_core::store::{
-    Cancelled, Epoch, Lateness, Lease, Memory, Options, Pass, Reserve, Settled, Shard, Stats, Store,
+    Cancelled, Epoch, Filter, Lateness, Lease, Memory, Options, Pass, Reserve, Settled, Shard, Stats, Store,
 };
 use ringback_testkit::RedisServer;
 
@@ -49,6 +49,14 @@ enum Word {
     Release(Wait),
 }
 
+/// What a submitted job has behind it; with a past it is imported.
+#[derive(Clone, Copy, Debug)]
+enum Past {
+    None,
+    Tried,
+    Dead,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Times {
     Once,
@@ -58,7 +66,7 @@ enum Times {
 
 #[derive(Clone, Debug)]
 enum Op {
-    Submit { names: Vec<usize>, content: u8, wait: Wait, brief: bool, times: Times },
+    Submit { names: Vec<usize>, content: u8, wait: Wait, brief: bool, past: Past, times: Times },
     Reserve { shard: usize, lanes: [bool; 4], times: Times },
     Settle { hands: Vec<(usize, Word)>, late: u8 },
     Renew { hand: usize },
@@ -78,14 +86,16 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Word::Bury),
         3 => wait().prop_map(Word::Release),
     ];
+    let past = prop_oneof![6 => Just(Past::None), 2 => Just(Past::Tried), 1 => Just(Past::Dead)];
     let content = prop_oneof![9 => Just(1_u8), 1 => Just(2)];
     let submit =
-        (prop::collection::vec(0..WINDOW, 1..4), content, wait(), prop::bool::weighted(0.4), times())
-            .prop_map(|(names, content, wait, brief, times)| Op::Submit {
+        (prop::collection::vec(0..WINDOW, 1..4), content, wait(), prop::bool::weighted(0.4), past, times())
+            .prop_map(|(names, content, wait, brief, past, times)| Op::Submit {
                 names,
                 content,
                 wait,
                 brief,
+                past,
                 times,
             });
     let reserve = (0..2_usize, any::<[bool; 4]>(), times()).prop_map(|(shard, lanes, times)| Op::Reserve {
@@ -175,14 +185,14 @@ impl Pair {
 
     async fn step(&mut self, step: usize, op: &Op) {
         match op {
-            Op::Submit { names, content, wait, brief, times } => {
+            Op::Submit { names, content, wait, brief, past, times } => {
                 let jobs: Vec<_> = names
                     .iter()
                     .map(|name| new_job(key(step, *name)).content(*content).after(self.delay(*wait)))
                     .map(|job| if *brief { job.timeout(BRIEF) } else { job })
                     .map(|job| {
                         let origin = ORIGINS[job.key.id.as_str().len() % 2];
-                        job.to(origin)
+                        ImportJob { job: job.to(origin), history: history(*past) }
                     })
                     .collect();
                 self.repeat(*times, async |pair: &mut Self| pair.submit(&jobs).await).await;
@@ -241,14 +251,19 @@ impl Pair {
         self.soon = now().plus(ms(4));
     }
 
-    async fn submit(&mut self, jobs: &[NewJob]) {
+    async fn submit(&mut self, jobs: &[ImportJob]) {
         let mut answers = Vec::new();
         for store in &self.stores {
             let mut of_store = Vec::new();
             for shard in store.shards() {
                 let mine: Vec<_> =
-                    jobs.iter().filter(|job| store.shard_of(&job.key) == shard).cloned().collect();
-                of_store.extend(store.submit(shard, &mine).await.expect("submit"));
+                    jobs.iter().filter(|job| store.shard_of(&job.job.key) == shard).cloned().collect();
+                of_store.extend(if mine.iter().all(|job| job.history.is_none()) {
+                    let mine: Vec<_> = mine.into_iter().map(|job| job.job).collect();
+                    store.submit(shard, &mine).await.expect("submit")
+                } else {
+                    store.import(shard, &mine).await.expect("import")
+                });
             }
             answers.push(of_store);
         }
@@ -402,6 +417,7 @@ impl Pair {
         for name in 0..steps / 10 + WINDOW {
             self.get(&key(0, name)).await;
         }
+        assert_eq!(listed(&self.stores[0]).await, listed(&self.stores[1]).await);
         let redis = self.stores[0].stats().await.expect("stats");
         let memory = self.stores[1].stats().await.expect("stats");
         let told = |s: &Stats| (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone());
@@ -410,6 +426,29 @@ impl Pair {
         audit::keys(&mut server.client().await, &self.options.prefix).await;
         audit::tables(&self.stores[1]).await;
         assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
+    }
+}
+
+fn history(past: Past) -> Option<History> {
+    let last = || LastAttempt { at: now(), status: Some(503), error: None, duration: ms(7) };
+    let tried = || History { attempts: 3, failures: 2, last: Some(last()), ..History::default() };
+    match past {
+        Past::None => None,
+        Past::Tried => Some(History { created: Some(Timestamp::from_millis(1_700_000_000_000)), ..tried() }),
+        Past::Dead => Some(History { dead: Some("exhausted".to_owned()), ..tried() }),
+    }
+}
+
+/// Every job that has not ended, from all pages.
+async fn listed(store: &Store) -> BTreeSet<(String, String)> {
+    let (mut all, mut from) = (BTreeSet::new(), None);
+    loop {
+        let page = store.page(&Filter::default(), from, 50).await.expect("a page");
+        all.extend(page.items.into_iter().map(|job| (job.key.to_string(), job.state.to_string())));
+        match page.next {
+            None => return all,
+            next => from = next,
+        }
     }
 }
 

@@ -82,18 +82,18 @@ fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(Answer, Record), 
     txn.tables.due.know(shard, &job.record.topic)?;
     let created = job.created.map_or(now, |at| at.as_millis().min(now));
     let came = job.created.map(|_| now);
-    if let Some(reason) = &job.dead {
-        // When it was last due, which is as it was.
-        let due = if let Due::At(at) = job.due { at.as_millis() } else { now };
-        let record = Record { created, came, due, ..job.record.clone() };
-        return Ok((Answer::Created, txn.add(record, &job.body, To::Dead(reason.clone()))?));
-    }
     let due = match job.due {
         Due::In(delay) if delay.is_zero() => now,
         Due::In(delay) => txn.now_up().saturating_add(millis_up(delay)),
-        Due::At(at) => at.as_millis().max(now),
+        Due::At(at) => at.as_millis(),
+    };
+    // When a dead job was last due stays as it was.
+    let due = if job.dead.is_some() { due } else { due.max(now) };
+    let to = match &job.dead {
+        Some(reason) => To::Dead(reason.clone()),
+        None if due <= now => To::Ready(Queue::Back),
+        None => To::Delayed(due),
     };
     let record = Record { created, came, due, ..job.record.clone() };
-    let to = if due <= now { To::Ready(Queue::Back) } else { To::Delayed(due) };
     Ok((Answer::Created, txn.add(record, &job.body, to)?))
 }
