@@ -65,7 +65,7 @@ fn told_settings(text: &str) -> BTreeSet<Row> {
     for line in text.lines().filter(|line| line.starts_with("| `RINGBACK_")) {
         let cells: Vec<_> = line.trim_matches('|').split('|').collect();
         let [variable, flag, default, users, meaning] = cells.as_slice() else {
-            panic!("not five cells: {line}");
+            panic!("{} cells in place of five: {line}", cells.len());
         };
         assert!(!meaning.trim().is_empty(), "{variable} has no meaning");
         for user in users.split(',') {

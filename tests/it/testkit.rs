@@ -194,7 +194,7 @@ async fn a_missing_binary_says_what_to_build() {
 }
 
 #[tokio::test]
-#[should_panic(expected = "not within 30ms: the moon is full; last: it is half")]
+#[should_panic(expected = "after 30ms still waiting for this: the moon is full; last: it is half")]
 async fn a_wait_in_vain_tells_the_last_reason() {
     eventually(Duration::from_millis(30), "the moon is full", async || Err::<(), _>("it is half")).await;
 }

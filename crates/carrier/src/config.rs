@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::store::{Options, settings};
-use ringback_service::settings::drain;
+use ringback_service::settings::drain_allows;
 use ringback_service::{Lookup, Setting};
 
 /// One call to the store may take this long, and a third of the lock's time at most: so a
@@ -40,14 +40,7 @@ impl Config {
     pub fn load(lookup: &mut Lookup) -> Self {
         let lock_ttl = lookup.duration_in("LOCK_TTL", SHORTEST_LOCK..=LONGEST_LOCK);
         let patience = PATIENCE.min(lock_ttl / 3);
-        if drain(lookup) < patience {
-            lookup.reject(
-                "DRAIN",
-                format!(
-                    "does not fit RINGBACK_LOCK_TTL, by which a call to the store may take {patience:?}: the farewell needs one, so at least {patience:?}"
-                ),
-            );
-        }
+        drain_allows(lookup, patience, "LOCK_TTL", "the farewell");
         let store = lookup.group(|get| Options::parse(get, patience), || Options::default_with(patience));
         Self { store, lock_ttl }
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use ringback_core::wire::Problem;
+use ringback_service::USAGE;
 
 use crate::args::Format;
 use crate::client::ClientError;
@@ -15,8 +16,6 @@ use crate::output::{Colour, OutputClosed, say};
 const NO: u8 = 1;
 /// It could not be done.
 const BROKEN: u8 = 2;
-/// Wrong usage (`EX_USAGE` of sysexits.h).
-const USAGE: u8 = 64;
 
 /// What a command came to where nothing broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -71,6 +71,22 @@ pub struct Options {
     pub patience: Duration,
 }
 
+impl Options {
+    /// How many tombstones a shard may keep when each takes so many bytes; at least one.
+    fn tombstones(&self, bytes: u64) -> u64 {
+        let room = u64::from(self.keep_done_mib) * 1024 * 1024 / bytes;
+        (room / u64::from(self.shards)).max(1)
+    }
+
+    /// Why a store that was set up with another number of shards is not to be used.
+    fn other_shards(&self, stored: impl std::fmt::Display) -> StoreError {
+        StoreError::Unfit(format!(
+            "the store was set up with {stored} shards, not {}; set RINGBACK_SHARDS={stored}, or another RINGBACK_PREFIX",
+            self.shards
+        ))
+    }
+}
+
 /// A store. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {

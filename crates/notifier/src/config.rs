@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringback_core::retry::{DEFAULT_TIERS, RetryPolicy};
 use ringback_core::store::{Options, settings};
-use ringback_service::settings::drain;
+use ringback_service::settings::drain_allows;
 use ringback_service::{Lookup, Setting, files};
 
 /// One call to the store may take this long, and half of the margin at most: so a lease
@@ -19,7 +19,7 @@ const OWN: &[Setting] = &[
     Setting::new(
         "CONCURRENCY",
         "512",
-        "Callbacks in flight, 1 to 65536; each may need an open file (ulimit -Hn), and 64 more are kept free",
+        "Callbacks in flight, 1 to 65536; each may need an open file (ulimit -Hn), 64 more are kept free (320 in ringback up)",
     ),
     Setting::new(
         "LANE_CONCURRENCY",
@@ -62,14 +62,7 @@ impl Config {
     pub fn load(lookup: &mut Lookup) -> Self {
         let lease_margin = lookup.duration_in("LEASE_MARGIN", LEAST_MARGIN..=MOST_MARGIN);
         let patience = PATIENCE.min(lease_margin / 2);
-        if drain(lookup) < patience {
-            lookup.reject(
-                "DRAIN",
-                format!(
-                    "does not fit RINGBACK_LEASE_MARGIN, by which a call to the store may take {patience:?}: giving jobs back needs one, so at least {patience:?}"
-                ),
-            );
-        }
+        drain_allows(lookup, patience, "LEASE_MARGIN", "giving jobs back");
         let concurrency = lookup.number_in("CONCURRENCY", 1..=65_536);
         if let Err(most) = files::fits(concurrency as u64, files::most()) {
             lookup.reject(

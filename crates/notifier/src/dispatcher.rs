@@ -132,7 +132,7 @@ impl Dispatcher {
     /// Asks every wanted shard for as much as may start.
     fn ask_all(&mut self) {
         let refill = self.refill();
-        while self.held_back().is_none() {
+        while self.held_back().is_none() && self.wanted.is_any_marked() {
             let scarce = self.lanes.is_scarce();
             let Some(ask) = self.lanes.ask(refill) else { return };
             let Some((shard, cause)) = self.next_wanted() else {
@@ -173,16 +173,17 @@ impl Dispatcher {
         }
     }
 
-    fn reserve(&mut self, shard: Shard, cause: Cause, ask: Ask) {
+    fn reserve(&mut self, shard: Shard, cause: Cause, mut ask: Ask) {
         let sequence = *self.sequences.entry(shard).or_insert_with(|| self.rng.random::<u32>().into());
         let (store, caller, margin, bits) =
             (self.store.clone(), Arc::clone(&self.caller), self.margin, self.rng.random());
         self.asking.insert(shard);
         self.last_ask = Instant::now();
         self.asks.spawn(async move {
-            let Ask { limit, lane_room, ref rooms } = ask;
-            let reserve =
-                Reserve { caller: &caller, sequence, limit, lane_room, rooms: rooms.clone(), bits, margin };
+            // Nobody needs them after the call.
+            let rooms = std::mem::take(&mut ask.rooms);
+            let Ask { limit, lane_room, .. } = ask;
+            let reserve = Reserve { caller: &caller, sequence, limit, lane_room, rooms, bits, margin };
             let reserved = store.reserve(shard, &reserve).await;
             Answered { shard, cause, ask, reserved }
         });

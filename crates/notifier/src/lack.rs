@@ -1,5 +1,5 @@
-//! A lack on this machine: files, ports or memory. While it lasts no more jobs are asked
-//! for, since they could only be given back; other notifiers have them meanwhile. Pure.
+//! A lack on this machine: files or memory. While it lasts no more jobs are asked for,
+//! since they could only be given back; other notifiers have them meanwhile. Pure.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! The word to the store: outcomes of the same moment share one call per shard. A store
-//! that is away is asked again until the lease has run out; then the job is recovered.
+//! that is away is asked again until the lease has run out, and for a success a while
+//! longer; a job whose lease has run out is recovered.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -47,11 +48,10 @@ impl Settler {
                 turns: Some(turns.clone()),
                 capacity: MAX_BATCH,
             };
-            let (store, metrics, shutdown) = (store.clone(), metrics.clone(), shutdown.clone());
+            let (store, metrics, stopping) = (store.clone(), metrics.clone(), shutdown.clone());
             let name = format!("settles of shard {}", shard.number());
-            let stopping = shutdown.clone();
-            let run = move |items| settle(store.clone(), metrics.clone(), shutdown.clone(), shard, items);
-            (shard, Gather::start(tasks, name, &stopping, options, run))
+            let run = move |items| settle(store.clone(), metrics.clone(), stopping.clone(), shard, items);
+            (shard, Gather::start(tasks, name, shutdown, options, run))
         };
         Self { shards: store.shards().map(start).collect(), metrics: metrics.clone() }
     }

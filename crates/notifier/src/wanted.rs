@@ -80,6 +80,12 @@ impl Wanted {
         self.marked.notify_one();
     }
 
+    /// Whether there is a mark to take.
+    pub(crate) fn is_any_marked(&self) -> bool {
+        let set = |flag: &AtomicBool| flag.load(Ordering::SeqCst);
+        self.marks.iter().any(|mark| set(&mark.woken) || set(&mark.own))
+    }
+
     /// Takes a mark away, the shards in turn. Take it before looking, so that a mark made
     /// meanwhile is not lost.
     pub(crate) fn take(&self) -> Option<(Shard, Cause)> {

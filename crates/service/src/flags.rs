@@ -1,4 +1,5 @@
 //! The command line of a process: one flag per setting, and the few that concern the line itself.
+//! [`flag`] and [`print_config`] serve a command line that is put together elsewhere.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,7 +8,8 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::config::Setting;
 
-const PRINT_CONFIG: &str = "print-config";
+/// The name of the flag that [`print_config`] makes.
+pub const PRINT_CONFIG: &str = "print-config";
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -24,11 +26,7 @@ pub(crate) fn parse(
     settings: &[Setting],
     args: impl IntoIterator<Item = OsString>,
 ) -> Result<Flags, clap::Error> {
-    let print_config = Arg::new(PRINT_CONFIG)
-        .long(PRINT_CONFIG)
-        .action(ArgAction::SetTrue)
-        .help("Print the configuration in force, secrets hidden, and exit");
-    let matches = command.args(settings.iter().map(flag)).arg(print_config).try_get_matches_from(args)?;
+    let matches = command.args(settings.iter().map(flag)).arg(print_config()).try_get_matches_from(args)?;
     let value =
         |setting: &Setting| Some((setting.name.to_owned(), matches.get_one::<String>(setting.name)?.clone()));
     Ok(Flags {
@@ -37,7 +35,18 @@ pub(crate) fn parse(
     })
 }
 
-fn flag(setting: &Setting) -> Arg {
+/// The flag that asks for the configuration.
+#[must_use]
+pub fn print_config() -> Arg {
+    Arg::new(PRINT_CONFIG)
+        .long(PRINT_CONFIG)
+        .action(ArgAction::SetTrue)
+        .help("Print the configuration in force, secrets hidden, and exit")
+}
+
+/// The flag of a setting, under the setting's name; its help tells variable and default.
+#[must_use]
+pub fn flag(setting: &Setting) -> Arg {
     let default = if setting.default.is_empty() { "empty" } else { setting.default };
     Arg::new(setting.name)
         .long(setting.flag().trim_start_matches('-').to_owned())

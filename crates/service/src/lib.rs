@@ -1,7 +1,7 @@
 //! How a Ringback process lives: configuration, telemetry, signals and shutdown, the admin port.
 //!
 //! A binary describes itself as a [`Service`] and hands over its work; nothing in here knows what
-//! that work is. In reading order: [`config`], [`settings`], [`shutdown`], [`tasks`], [`admin`],
+//! that work is. In reading order: [`config`], [`settings`], [`flags`], [`shutdown`], [`tasks`], [`admin`],
 //! [`telemetry`], [`trace`], [`gather`], [`backoff`], [`dependency`],
 //! [`files`], [`random`].
 
@@ -10,7 +10,7 @@ pub mod backoff;
 pub mod config;
 pub mod dependency;
 pub mod files;
-mod flags;
+pub mod flags;
 pub mod gather;
 mod process;
 pub mod random;
@@ -36,7 +36,8 @@ pub use crate::shutdown::Shutdown;
 pub use crate::tasks::Tasks;
 pub use crate::trace::TraceParent;
 
-use crate::process::{Process, USAGE};
+use crate::process::Process;
+pub use crate::process::USAGE;
 use crate::settings::Own;
 
 /// What a binary is: its name, its settings, and how they become its configuration.

@@ -22,7 +22,7 @@ use crate::telemetry::{self, Telemetry};
 use self::signals::{Caught, Signals};
 
 /// The exit status of a wrong configuration or command line, `EX_USAGE` of sysexits.h.
-pub(crate) const USAGE: u8 = 64;
+pub const USAGE: u8 = 64;
 const FAILURE: u8 = 1;
 /// How long work that was told to drop everything may take to do so.
 const LAST_WORDS: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::config::{Lookup, Setting};
+use crate::config::{Lookup, PREFIX, Setting};
 use crate::telemetry::LogFormat;
 
 /// Added to the groups of every [`Service`](crate::Service). `ADMIN_LISTEN` is read too, but listed
@@ -41,9 +41,22 @@ impl Own {
     }
 }
 
-/// The grace on shutdown, for cross-checks with what a role must finish within it.
-pub fn drain(lookup: &mut Lookup) -> Duration {
+/// The grace on shutdown.
+fn drain(lookup: &mut Lookup) -> Duration {
     lookup.duration_in("DRAIN", Duration::ZERO..=LONGEST_DRAIN)
+}
+
+/// Refuses a grace that is shorter than one call to what the role depends on may take. `by` is
+/// the setting that allows the call so long, `need` what the call is needed for at the end.
+pub fn drain_allows(lookup: &mut Lookup, patience: Duration, by: &str, need: &str) {
+    if drain(lookup) < patience {
+        lookup.reject(
+            "DRAIN",
+            format!(
+                "does not fit {PREFIX}{by}, by which a call to the store may take {patience:?}: {need} needs one, so at least {patience:?}"
+            ),
+        );
+    }
 }
 
 /// A single word that is no level would be taken for a target, and everything else fall silent.

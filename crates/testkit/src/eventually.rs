@@ -29,5 +29,5 @@ pub async fn eventually<T, E: Display>(
         }
         sleep(POLL).await;
     }
-    panic!("not within {within:?}: {what}; last: {last}");
+    panic!("after {within:?} still waiting for this: {what}; last: {last}");
 }

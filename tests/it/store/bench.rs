@@ -18,7 +18,7 @@ use ringback_testkit::{RedisCluster, RedisServer, eventually};
 use tempfile::TempDir;
 
 use super::audit;
-use super::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job};
+use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
 
 /// What happens at once happens within this on a busy machine too.
 pub(super) const SOON: Duration = Duration::from_secs(20);
@@ -359,7 +359,6 @@ pub(super) fn is_late_enough(due: Timestamp, since: jiff::Timestamp, delay: Dura
 
 /// Waits until the clock shows a time.
 pub(super) async fn until(time: Timestamp) {
-    while now() < time {
-        tokio::time::sleep(time.since(now()).max(ms(1))).await;
-    }
+    let clock = async || if now() < time { Err("it does not yet") } else { Ok(()) };
+    eventually(time.since(now()) + SOON, "the clock shows the time", clock).await;
 }

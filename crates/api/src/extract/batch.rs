@@ -96,8 +96,10 @@ where
 fn items(format: &'static str, bytes: &Bytes) -> Result<Vec<(usize, Bytes)>, Problem> {
     let (items, count) = match format {
         NDJSON => {
-            let lines = lines(bytes).map(|(_, line)| line);
-            (lines.take(MAX_ITEMS).collect(), self::lines(bytes).count())
+            let mut lines = lines(bytes).map(|(_, line)| line);
+            let first: Vec<_> = lines.by_ref().take(MAX_ITEMS).collect();
+            let count = first.len() + lines.count();
+            (first, count)
         }
         _ => array(bytes)?,
     };
@@ -106,8 +108,10 @@ fn items(format: &'static str, bytes: &Bytes) -> Result<Vec<(usize, Bytes)>, Pro
 }
 
 fn numbered_lines(bytes: &Bytes) -> Result<Vec<(usize, Bytes)>, Problem> {
-    at_most(MAX_IMPORT_LINES, lines(bytes).count(), "lines")?;
-    Ok(lines(bytes).map(|(number, line)| (number, bytes.slice_ref(line))).collect())
+    let mut lines = lines(bytes).map(|(number, line)| (number, bytes.slice_ref(line)));
+    let first: Vec<_> = lines.by_ref().take(MAX_IMPORT_LINES).collect();
+    at_most(MAX_IMPORT_LINES, first.len() + lines.count(), "lines")?;
+    Ok(first)
 }
 
 fn at_most(most: usize, count: usize, what: &str) -> Result<(), Problem> {

@@ -4,13 +4,12 @@
 
 use std::ffi::OsString;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use ringback_service::flags::{self, PRINT_CONFIG};
 use ringback_service::{Setting, config, settings};
 
 use super::Remote;
 use crate::up;
-
-const PRINT_CONFIG: &str = "print-config";
 
 /// What was given, each flag as one word.
 #[derive(Clone, Debug)]
@@ -22,11 +21,8 @@ impl Args for UpArgs {
     fn augment_args(command: Command) -> Command {
         // No server is asked here; the flags that say which go with every command.
         let command = Remote::augment_args(command).mut_args(|flag| flag.hide(true)).next_help_heading(None);
-        let print_config = Arg::new(PRINT_CONFIG)
-            .long(PRINT_CONFIG)
-            .action(ArgAction::SetTrue)
-            .help("Print the configuration in force, secrets hidden, and exit");
-        command.args(all().iter().map(flag)).arg(print_config)
+        let flag = |setting| flags::flag(setting).value_parser(value_parser!(OsString));
+        command.args(all().iter().map(flag)).arg(flags::print_config())
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -53,15 +49,6 @@ impl FromArgMatches for UpArgs {
 
 fn all() -> Vec<Setting> {
     config::distinct(&[up::settings(), &[settings::SETTINGS]].concat())
-}
-
-fn flag(setting: &Setting) -> Arg {
-    let default = if setting.default.is_empty() { "empty" } else { setting.default };
-    Arg::new(setting.name)
-        .long(setting.flag().trim_start_matches('-').to_owned())
-        .value_name("VALUE")
-        .value_parser(value_parser!(OsString))
-        .help(format!("{} [env: {}] [default: {default}]", setting.help, setting.env()))
 }
 
 #[cfg(test)]

@@ -77,10 +77,7 @@ impl EmbeddedStore {
         let opened = tokio::task::spawn_blocking(move || place.writer(shards)).await;
         let writer = opened.map_err(|_| StoreError::Closed)??;
         if writer.shards != shards {
-            let stored = writer.shards;
-            return Err(StoreError::Unfit(format!(
-                "the store was set up with {stored} shards, not {shards}; set RINGBACK_SHARDS={stored}, or another RINGBACK_PREFIX"
-            )));
+            return Err(self.options.other_shards(writer.shards));
         }
         // Whoever was faster has put the same one there.
         let _ = self.writer.set(writer);
@@ -105,11 +102,7 @@ impl EmbeddedStore {
     }
 
     fn keep(&self) -> Keep {
-        let room = u64::from(self.options.keep_done_mib) * 1024 * 1024 / TOMBSTONE_BYTES;
-        Keep {
-            time: millis_up(self.options.keep_done),
-            count: (room / u64::from(self.options.shards)).max(1),
-        }
+        Keep { time: millis_up(self.options.keep_done), count: self.options.tombstones(TOMBSTONE_BYTES) }
     }
 
     fn round(&self, epoch: &Epoch, limit: u32, floor: Duration) -> Round {
@@ -232,7 +225,7 @@ impl EmbeddedStore {
         if !renewed.await? {
             return Ok(Renewed::Stale);
         }
-        lease.deadline = lease.deadline.max(asked + by);
+        lease.renewed(asked, by);
         Ok(Renewed::Extended)
     }
 
@@ -311,7 +304,7 @@ fn known(record: Record, key: JobKey) -> Job {
 
 fn lease(shard: Shard, record: Record, body: &Body, clock: StoreClock) -> Option<Lease> {
     let Stage::Reserved { lease, bits, deadline, .. } = record.stage else { return None };
-    let timeout = (record.timeout > 0).then(|| Duration::from_millis(record.timeout));
+    let timeout = record.timeout();
     let delivery = payload::unpack(&body.payload, record.origin.into(), timeout)?;
     let left = deadline.saturating_mul(1000).saturating_sub(clock.shown_us);
     Some(Lease {

@@ -81,6 +81,11 @@ impl Lease {
         self.deadline
     }
 
+    /// It was renewed for so long, counted from when that was asked. Never shortens it.
+    pub(super) fn renewed(&mut self, asked: Instant, by: Duration) {
+        self.deadline = self.deadline.max(asked + by);
+    }
+
     /// The store's clock.
     pub const fn clock(&self) -> StoreClock {
         self.clock

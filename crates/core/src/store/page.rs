@@ -30,6 +30,11 @@ pub struct Cursor {
     pub(super) life: u32,
 }
 
+impl Cursor {
+    /// The start of all; that of a shard is the same in every life too.
+    pub(super) const START: Self = Self { shard: 0, at: 0, life: 0 };
+}
+
 impl Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:x}-{:x}-{:x}", self.shard, self.at, self.life)

@@ -35,6 +35,7 @@ use crate::state::State;
 
 /// About what a tombstone takes, with its share of the hash it lies in.
 const TOMBSTONE_BYTES: u64 = 104;
+
 pub(crate) struct RedisStore {
     topology: Topology,
     keys: Keys,
@@ -77,10 +78,7 @@ impl RedisStore {
             )));
         }
         if shards != self.options.shards.to_string() {
-            let ours = self.options.shards;
-            return Err(StoreError::Unfit(format!(
-                "the store was set up with {shards} shards, not {ours}; set RINGBACK_SHARDS={shards}, or another RINGBACK_PREFIX"
-            )));
+            return Err(self.options.other_shards(shards));
         }
         *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Some(profile);
         Ok(())
@@ -158,9 +156,7 @@ impl RedisStore {
     }
 
     fn keep(&self, cmd: &mut Cmd) {
-        let shards = u64::from(self.options.shards);
-        let cap = u64::from(self.options.keep_done_mib) * 1024 * 1024 / TOMBSTONE_BYTES / shards;
-        cmd.arg(millis_up(self.options.keep_done)).arg(cap.max(1));
+        cmd.arg(millis_up(self.options.keep_done)).arg(self.options.tombstones(TOMBSTONE_BYTES));
     }
 
     pub(super) async fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
@@ -268,7 +264,7 @@ impl RedisStore {
         if reply::int(&answer.await?)? < 0 {
             return Ok(Renewed::Stale);
         }
-        lease.deadline = lease.deadline.max(asked + by);
+        lease.renewed(asked, by);
         Ok(Renewed::Extended)
     }
 

@@ -3,6 +3,8 @@
 use std::io;
 
 use futures_util::{Stream, stream};
+use tokio::sync::mpsc;
+use tokio::time::{Interval, interval_at};
 
 use super::*;
 
@@ -17,11 +19,17 @@ fn endless(bytes: usize) -> Body {
     Body::from_stream(frames([vec![b'x'; bytes]]).chain(stream::pending()))
 }
 
+/// Each second from the next one on.
+fn seconds() -> Interval {
+    let second = Duration::from_secs(1);
+    interval_at(Instant::now() + second, second)
+}
+
 /// A body that brings so many bytes each second for ever.
 fn dripping(bytes: usize) -> Body {
-    Body::from_stream(stream::unfold((), move |()| async move {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        Some((Frame::Ok(vec![b'x'; bytes].into()), ()))
+    Body::from_stream(stream::unfold(seconds(), move |mut seconds| async move {
+        seconds.tick().await;
+        Some((Frame::Ok(vec![b'x'; bytes].into()), seconds))
     }))
 }
 
@@ -64,12 +72,20 @@ async fn a_small_body_is_given_half_a_minute_and_no_room() {
     let room = Room::default();
     let all = room.free();
     assert_eq!(refusal(endless(0), 6, &room).await, (408, 30));
-    let slow = async { refusal(dripping(1), 1 << 24, &room).await };
-    let looked = async {
-        tokio::time::sleep(Duration::from_secs(20)).await;
-        assert_eq!(room.free(), all);
+    let (sender, mut receiver) = mpsc::channel(1);
+    let body = Body::from_stream(stream::poll_fn(move |context| receiver.poll_recv(context)));
+    let sent = async {
+        let (mut frames, mut seconds) = (0, seconds());
+        while sender.send(Frame::Ok("x".into())).await.is_ok() {
+            seconds.tick().await;
+            assert_eq!(room.free(), all);
+            frames += 1;
+        }
+        frames
     };
-    assert_eq!(tokio::join!(slow, looked).0, (408, 30));
+    let (refused, frames) = tokio::join!(refusal(body, 1 << 24, &room), sent);
+    assert_eq!(refused, (408, 30));
+    assert!(frames >= 29, "{frames}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -59,8 +59,7 @@ impl EmbeddedStore {
     ) -> Result<Page<Kept>, StoreError> {
         let page = self.read_on(filter, from, look).await?;
         let kept = |(record, body): (Record, Body)| {
-            let timeout = (record.timeout > 0).then(|| std::time::Duration::from_millis(record.timeout));
-            let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), timeout)?;
+            let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
             let (job, content) = known_as(record, &body)?;
             Some(Kept { job, delivery, content })
         };
@@ -74,7 +73,7 @@ impl EmbeddedStore {
         from: Option<Cursor>,
         look: usize,
     ) -> Result<Page<(Record, Body)>, StoreError> {
-        let from = from.unwrap_or(Cursor { shard: 0, at: 0, life: 0 });
+        let from = from.unwrap_or(Cursor::START);
         if (from.shard, from.life) != (0, 0) {
             return Err(StoreError::Outdated);
         }

@@ -113,12 +113,14 @@ impl<'t> Txn<'t> {
         }
     }
 
-    /// Grows with each row that is written.
+    /// Grows with each write to a record and each change of a topic's turn. Other rows are
+    /// written along with one of these or with the shard's row, but for stale entries dropped.
     pub(super) fn writes(&self) -> u64 {
         self.tables.records.writes + self.tables.due.writes
     }
 
-    /// Writes the shards' rows; true when anything has changed.
+    /// Writes the shards' rows; true when anything has changed that must be kept. Stale
+    /// entries that were dropped do not count by themselves.
     pub(super) fn close(mut self) -> Result<(bool, Hints), StoreError> {
         for (shard, row) in &self.rows {
             self.tables.shards.put(*shard, row)?;

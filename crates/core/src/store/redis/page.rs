@@ -101,7 +101,7 @@ impl RedisStore {
         from: Option<Cursor>,
         look: usize,
     ) -> Result<(Shard, Page<Found>), StoreError> {
-        let from = from.unwrap_or(START);
+        let from = from.unwrap_or(Cursor::START);
         if from.shard >= self.options.shards {
             return Err(StoreError::Outdated);
         }
@@ -131,16 +131,13 @@ impl RedisStore {
     fn next(&self, shard: u16, at: &str, life: &str) -> Result<Option<Cursor>, StoreError> {
         let at = at.parse().map_err(|_| StoreError::Unreadable("a place in a scan"))?;
         if at == 0 {
-            let next = Cursor { shard: shard + 1, ..START };
+            let next = Cursor { shard: shard + 1, ..Cursor::START };
             return Ok(Some(next).filter(|next| next.shard < self.options.shards));
         }
         let life = u32::from_str_radix(life, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
         Ok(Some(Cursor { shard, at, life }))
     }
 }
-
-/// The start of a shard is the same in every life.
-const START: Cursor = Cursor { shard: 0, at: 0, life: 0 };
 
 /// The number of a state in a record.
 fn code(state: State) -> usize {

@@ -21,7 +21,6 @@ pub(in crate::store::embedded) struct Order {
     limit: usize,
     lane_room: usize,
     rooms: HashMap<String, usize>,
-    named: usize,
     bits: [u8; 8],
     /// In ms.
     margin: u64,
@@ -35,7 +34,6 @@ impl From<&Reserve<'_>> for Order {
             limit: ask.limit,
             lane_room: ask.lane_room,
             rooms: ask.rooms.iter().cloned().collect(),
-            named: ask.rooms.len(),
             bits: ask.bits,
             margin: millis_up(ask.margin),
         }
@@ -98,7 +96,7 @@ fn again(txn: &Txn<'_>, given: &Given) -> Result<Vec<(Record, Body)>, StoreError
 }
 
 fn look(txn: &mut Txn<'_>, order: &Order) -> Result<Found, StoreError> {
-    let (shard, window) = (txn.shard(), LANES + order.named);
+    let (shard, window) = (txn.shard(), LANES + order.rooms.len());
     let lanes = txn.tables.ready.lanes(shard, window)?;
     let open = lanes.iter().filter(|lane| order.room(lane) > 0).count();
     let share = order.limit.div_ceil(open.max(1));

@@ -3,6 +3,8 @@
 //!
 //! The record of an ended job stays as its tombstone, without a body.
 
+use std::time::Duration;
+
 use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
@@ -112,6 +114,11 @@ impl Record {
             Stage::Done { at } | Stage::Cancelled { at, .. } => Some(at),
             Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } | Stage::Dead { .. } => None,
         }
+    }
+
+    /// An attempt's deadline, if the job names one.
+    pub(in crate::store::embedded) fn timeout(&self) -> Option<Duration> {
+        (self.timeout > 0).then(|| Duration::from_millis(self.timeout))
     }
 
     /// When it began to live in this store.

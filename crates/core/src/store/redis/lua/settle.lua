@@ -20,9 +20,9 @@ local function settle(loc, h, st, lease)
 end
 
 local function later(loc, h, o, lease)
-  local at = NOW_UP + delay(o)
-  append(due, topic_of(loc), at)
-  append(due, topic_of(loc), loc)
+  local at, topic = NOW_UP + delay(o), topic_of(loc)
+  append(due, topic, at)
+  append(due, topic, loc)
   settle(loc, with_due(h, at), DELAYED, lease)
 end
 
