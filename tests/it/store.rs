@@ -1,6 +1,6 @@
 //! The store's contract: what every backend must answer at every edge of a job's life. A case knows nothing
 //! but a [`bench::Bench`], so that another backend is one more runner in `contract!`. What only Redis can be
-//! asked (its settings, its memory, its script cache, keys changed by hand) is in `by_hand` and `servers`.
+//! asked (its settings, its memory, its functions, keys changed by hand) is in `by_hand` and `servers`.
 //!
 //! After each case the books are checked: the ledger adds up, and agrees with what is kept.
 

@@ -104,7 +104,7 @@ pub struct NewJob {
 
 /// 64 bits of SHA-256 over a job's fields as written. Two submits are compared only
 /// under the same name, so 64 bits are ample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentHash(pub [u8; 8]);
 
 /// What is known of a job.

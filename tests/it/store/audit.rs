@@ -21,38 +21,42 @@ pub(super) async fn tables(store: &Store) {
     assert!(audit.findings.is_empty(), "{:#?}", audit.findings);
 }
 
-/// What the scripts read of a record; see the prelude for the layout.
+/// What the scripts read of a job; see the prelude for the layout.
 struct Record {
+    /// As its run says: 1 for one that waits, delayed or ready.
     state: u8,
     flags: u8,
     due: u64,
+    lease: Vec<u8>,
     deadline: u64,
-    topic: String,
-    lane: String,
+    lane: Vec<u8>,
 }
 
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
 const EXTERNAL: u8 = 2;
-const HEAD: usize = 26;
+/// The time of a slot, in ms.
+const WIDTH: u64 = 600_000;
+
+fn number(raw: &[u8]) -> u64 {
+    raw.iter().fold(0, |n, b| n << 8 | u64::from(*b))
+}
 
 impl Record {
-    /// From what was submitted, and the head where it has an entry of its own.
-    fn parse(raw: &[u8], head: &[u8]) -> Self {
-        let number = |raw: &[u8], at: usize, bytes: usize| {
-            raw[at..at + bytes].iter().fold(0, |n, b| n << 8 | u64::from(*b))
-        };
-        let size = |at: usize, bytes: usize| usize::try_from(number(raw, at, bytes)).expect("a size");
-        let text = |at: usize, bytes: usize| String::from_utf8(raw[at..at + bytes].to_vec()).expect("a name");
+    /// From what was submitted, and its run where it has one.
+    fn parse(raw: &[u8], run: Option<&[u8]>) -> Self {
+        let own_due = run.map_or(0, |run| number(&run[2..8]));
         Self {
-            state: head[0],
-            flags: head[1],
-            due: number(head, 6, 6),
-            deadline: if head.len() > HEAD { number(head, HEAD + 25, 6) } else { 0 },
-            topic: text(HEAD + 4, size(HEAD, 1)),
-            lane: text(HEAD + 4, size(HEAD + 2, 2)),
+            state: run.map_or(1, |run| run[0]),
+            flags: raw[12],
+            due: if own_due > 0 { own_due } else { number(&raw[..6]) },
+            lease: run.map_or(Vec::new(), |run| run[17..25].to_vec()),
+            deadline: run.map_or(0, |run| number(&run[33..39])),
+            lane: raw[25..33].to_vec(),
         }
     }
 }
+
+type Hash = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Reads all keys of an installation that lie on one server.
 pub(super) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
@@ -63,15 +67,14 @@ pub(super) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
         let end = key.iter().position(|b| *b == b'}').expect("every key has a tag") + 1;
         let (base, name) = (String::from_utf8_lossy(&key[..end]).into_owned(), &key[end..]);
         if name == b":pool" {
-            let pool: Vec<(Vec<u8>, Vec<u8>)> = ask(redis, cmd("HGETALL").arg(&key)).await;
-            let mut heads: BTreeMap<Vec<u8>, Vec<u8>> =
-                ask(redis, cmd("HGETALL").arg(format!("{base}:heads"))).await;
+            let pool: Hash = ask(redis, cmd("HGETALL").arg(&key)).await;
+            let mut runs: Hash = ask(redis, cmd("HGETALL").arg(format!("{base}:runs"))).await;
             let records = pool.into_iter().map(|(locator, raw)| {
-                let head = heads.remove(&locator).unwrap_or_else(|| raw[..HEAD].to_vec());
-                (locator, Record::parse(&raw, &head))
+                let record = Record::parse(&raw, runs.remove(&locator).as_deref());
+                (locator, record)
             });
             pools.entry(base.clone()).or_default().extend(records);
-            assert!(heads.is_empty(), "{base} has heads without their records: {heads:?}");
+            assert!(runs.is_empty(), "{base} has runs without their records: {runs:?}");
         } else if let Some(locator) = name.strip_prefix(b":body:") {
             assert!(bodies.insert((base, locator.to_vec())));
         } else if name == b":shard" {
@@ -80,9 +83,10 @@ pub(super) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
     }
     for base in &bases {
         let records = pools.remove(base).unwrap_or_default();
-        shard_ledger(redis, base, &records).await;
+        let mut states = BTreeMap::new();
         for (locator, record) in &records {
-            indexed(redis, base, locator, record).await;
+            let state = indexed(redis, base, locator, record).await;
+            *states.entry(state).or_insert(0_i64) += 1;
             let external = bodies.remove(&(base.clone(), locator.clone()));
             assert_eq!(
                 external,
@@ -90,51 +94,102 @@ pub(super) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
                 "a body without its record's flag, or the reverse"
             );
         }
+        shard_ledger(redis, base, &records, &states).await;
+        empty_lists(redis, base).await;
     }
     assert!(pools.is_empty(), "records without a ledger: {:?}", pools.keys());
     assert!(bodies.is_empty(), "bodies without a record: {bodies:?}");
 }
 
-async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, records: &[(Vec<u8>, Record)]) {
-    let shard: BTreeMap<String, String> = ask(redis, cmd("HGETALL").arg(format!("{base}:shard"))).await;
-    let counters: BTreeMap<_, i64> = shard.iter().filter_map(|(k, n)| Some((k, n.parse().ok()?))).collect();
-    let counter = |name: &str| counters.get(&name.to_owned()).copied().unwrap_or(0);
+async fn shard_ledger(
+    redis: &mut MultiplexedConnection,
+    base: &str,
+    records: &[(Vec<u8>, Record)],
+    states: &BTreeMap<&'static str, i64>,
+) {
+    let shard: Hash = ask(redis, cmd("HGETALL").arg(format!("{base}:shard"))).await;
+    let text = |raw: &[u8]| String::from_utf8(raw.to_vec()).ok();
+    let counters: BTreeMap<String, i64> =
+        shard.iter().filter_map(|(name, n)| Some((text(name)?, text(n)?.parse().ok()?))).collect();
+    let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
     assert!(counters.values().all(|n| *n >= 0), "{base} has counts below nothing: {counters:?}");
     let sum: i64 = STATES.iter().map(|state| counter(state)).sum::<i64>() + counter("purged");
     assert_eq!(counter("accepted"), sum, "the ledger of {base} does not add up: {counters:?}");
-    for (code, state) in (1_u8..).zip(STATES) {
-        let kept = records.iter().filter(|(_, record)| record.state == code).count();
-        let counted = if matches!(state, "done" | "cancelled") { 0 } else { counter(state) };
-        assert_eq!(i64::try_from(kept), Ok(counted), "{state} records of {base}, against {counters:?}");
+    for state in ["delayed", "ready", "reserved", "dead"] {
+        let kept = states.get(state).copied().unwrap_or(0);
+        assert_eq!(kept, counter(state), "{state} records of {base}, against {counters:?}");
     }
+    let mut lanes: BTreeMap<&[u8], u64> = BTreeMap::new();
+    records.iter().for_each(|(_, record)| *lanes.entry(&record.lane).or_default() += 1);
+    let told: BTreeMap<&[u8], u64> = shard
+        .iter()
+        .filter(|(name, row)| name.len() == 8 && row.len() > 10 && row[10..].contains(&b' '))
+        .map(|(lane, row)| (lane.as_slice(), number(&row[..6])))
+        .collect();
+    assert_eq!(lanes, told, "jobs per lane of {base}, and what is counted");
 }
 
-/// That a job is found by the edges that its state leads to.
-async fn indexed(redis: &mut MultiplexedConnection, base: &str, locator: &[u8], record: &Record) {
-    let Record { state, due, deadline, topic, lane, .. } = record;
-    let key = |name: &str| format!("{base}:{name}");
+/// Where a job is found by the edges that its state leads to; the state that this means.
+async fn indexed(
+    redis: &mut MultiplexedConnection,
+    base: &str,
+    locator: &[u8],
+    record: &Record,
+) -> &'static str {
+    let Record { state, due, lease, deadline, lane, .. } = record;
+    let key = |name: &str, end: &[u8]| [format!("{base}:{name}").as_bytes(), end].concat();
+    let entry = [locator, &due.to_be_bytes()[2..]].concat();
     let word = STATES[usize::from(state - 1)];
     let found = match word {
         "delayed" => {
-            let own = score(redis, &key(&format!("bucket:{topic}")), locator).await;
-            let turn = score(redis, &key("turns"), topic.as_bytes()).await;
-            own == Some(*due) && turn.is_some()
+            if score(redis, &key("due:", lane), &entry).await == Some(*due) {
+                score(redis, &key("turns", b""), lane).await.is_some()
+            } else if is_in(redis, &key(&format!("slot:{}", due / WIDTH), b""), &[&*entry, lane].concat())
+                .await
+            {
+                let is_void: bool = ask(redis, cmd("SISMEMBER").arg(key("void", b"")).arg(&entry)).await;
+                score(redis, &key("slots", b""), (due / WIDTH).to_string().as_bytes()).await.is_some()
+                    && !is_void
+            } else {
+                let queued = is_in(redis, &key("ready:", lane), &entry).await;
+                assert!(
+                    queued && score(redis, &key("lanes", b""), lane).await.is_some(),
+                    "a job that waits in {base} has no index entry"
+                );
+                return "ready";
+            }
         }
-        "ready" => {
-            let entry = [locator, &due.to_be_bytes()[2..]].concat();
-            let mut position = cmd("LPOS");
-            position.arg(key(&format!("ready:{lane}"))).arg(entry);
-            let position: Option<u64> = ask(redis, &position).await;
-            position.is_some() && score(redis, &key("lanes"), lane.as_bytes()).await.is_some()
+        "reserved" => {
+            let at = score(redis, &key("leases", b""), lease).await;
+            let batch: Option<Vec<u8>> = ask(redis, cmd("HGET").arg(key("batches", b"")).arg(lease)).await;
+            at.is_some_and(|at| at <= *deadline)
+                && batch.is_some_and(|batch| batch.chunks(12).any(|l| l == locator))
         }
-        "reserved" => score(redis, &key("leases"), locator).await == Some(*deadline),
-        "dead" => score(redis, &key("dead"), locator).await.is_some(),
+        "dead" => score(redis, &key("dead", b""), locator).await.is_some(),
         other => panic!("a record of a job that is {other}"),
     };
-    assert!(found, "a {word} job of {topic} in {base} has no index entry");
+    assert!(found, "a {word} job in {base} has no index entry");
+    word
 }
 
-async fn score(redis: &mut MultiplexedConnection, key: &str, member: &[u8]) -> Option<u64> {
+/// No due time of a job that is not there, and nothing kept of slots that are over.
+async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
+    let slots: Vec<String> = ask(redis, cmd("ZRANGE").arg(format!("{base}:slots")).arg(0).arg(-1)).await;
+    for slot in &slots {
+        let length: u64 = ask(redis, cmd("LLEN").arg(format!("{base}:slot:{slot}"))).await;
+        assert!(length > 0, "slot {slot} of {base} is told of and not there");
+    }
+    let first: Option<u64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("slot")).await;
+    let told = slots.first().map_or(Ok(0), |slot| slot.parse());
+    assert_eq!(Ok(first.unwrap_or(0)), told, "the first slot of {base}");
+}
+
+async fn is_in(redis: &mut MultiplexedConnection, key: &[u8], item: &[u8]) -> bool {
+    let position: Option<u64> = ask(redis, cmd("LPOS").arg(key).arg(item)).await;
+    position.is_some()
+}
+
+async fn score(redis: &mut MultiplexedConnection, key: &[u8], member: &[u8]) -> Option<u64> {
     let score: Option<f64> = ask(redis, cmd("ZSCORE").arg(key).arg(member)).await;
     score.map(|score| score as u64)
 }

@@ -1,12 +1,15 @@
 //! What a Redis may hold that no edge has written: keys of another version, index entries without a job,
-//! counters that a fail-over has rolled back, a script cache that is gone.
+//! counters that a fail-over has rolled back, functions that are gone.
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
+use ringback_core::job::Job;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{Filter, Lateness, Options, Renewed, Settled, Store, StoreError};
 use ringback_testkit::{Persistence, RedisServer, eventually};
+
+use sha2::{Digest as _, Sha256};
 
 use super::bench::{Bench, SOON, Server, now};
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
@@ -45,77 +48,92 @@ async fn a_store_of_another_layout_is_refused() {
     assert!(matches!(&error, StoreError::Unfit(why) if why.contains("layout 99")), "{error}");
 }
 
+/// A key of a lane, or of anything else that is no text.
+async fn key_of(redis: &mut MultiplexedConnection, name: &str, end: &[u8]) -> Vec<u8> {
+    [key(redis, name).await.as_bytes(), end].concat()
+}
+
+/// The lane of the bench's jobs, as keys name it.
+fn lane() -> Vec<u8> {
+    Sha256::digest("store http://receiver.example")[..8].to_vec()
+}
+
+/// A job as an index names it: where it lies, and when it was due.
+fn entry(job: &Job) -> Vec<u8> {
+    [&job.key.locator().0, &job.due.as_millis().to_be_bytes()[2..]].concat()
+}
+
+/// Writes a due time that no edge has written.
+async fn plant_due(redis: &mut MultiplexedConnection, entry: &[u8]) {
+    let (due, turns) = (key_of(redis, "due:", &lane()).await, key(redis, "turns").await);
+    run(redis, &[b"ZADD", &due, b"1", entry]).await;
+    run(redis, &[b"ZADD", turns.as_bytes(), b"1", &lane()]).await;
+}
+
+/// Puts an entry into the ready queue of the bench's lane.
+async fn plant_ready(redis: &mut MultiplexedConnection, push: &[u8], entry: &[u8]) {
+    let (queue, lanes) = (key_of(redis, "ready:", &lane()).await, key(redis, "lanes").await);
+    run(redis, &[push, &queue, entry]).await;
+    run(redis, &[b"ZADD", lanes.as_bytes(), b"1", &lane()]).await;
+}
+
 #[tokio::test]
 async fn index_entries_without_their_job_are_dropped_when_met() {
     let (bench, mut redis) = bench().await;
-    let (entry, lane) = (b"nobody's job\0\0\0\0\0\x01", b"store http://receiver.example");
-    let loc = &entry[..12];
-    for (name, score, member) in [
-        ("bucket:store", "1", loc),
-        ("turns", "1", b"store".as_slice()),
-        ("lanes", "1", lane),
-        ("leases", "1", loc),
-        ("dead", "1", loc),
-    ] {
+    let nobody = b"nobody's job\0\0\0\0\0\x01";
+    plant_ready(&mut redis, b"RPUSH", nobody).await;
+    for (name, member) in [("leases", b"a number".as_slice()), ("dead", &nobody[..12])] {
         let key = key(&mut redis, name).await;
-        run(&mut redis, &[b"ZADD", key.as_bytes(), score.as_bytes(), member]).await;
+        run(&mut redis, &[b"ZADD", key.as_bytes(), b"1", member]).await;
     }
-    let queue = key(&mut redis, "ready:store http://receiver.example").await;
-    run(&mut redis, &[b"RPUSH", queue.as_bytes(), entry]).await;
-
-    let pass = bench.promote(10).await;
-    assert_eq!((pass.moved, pass.other, pass.next_due), (0, 1, None));
     let pass = bench.recover(10).await;
     assert_eq!((pass.moved, pass.other, pass.next_lease), (0, 0, None));
     let pass = bench.expire(10).await;
     assert_eq!((pass.moved, pass.other, pass.next_dead), (0, 0, None));
     let reserved = bench.reserve(&bench.ask(10)).await;
     assert!(reserved.leases.is_empty() && !reserved.more);
-    let left: Vec<String> = cmd("KEYS").arg("*ready*").query_async(&mut redis).await.expect("KEYS");
-    assert!(left.is_empty(), "{left:?}");
     bench.audit().await;
+
+    plant_due(&mut redis, nobody).await;
+    let pass = bench.promote(10).await;
+    assert_eq!(pass.next_due, None);
+    assert!(bench.take(10).await.is_empty());
+    let left: Vec<Vec<u8>> = cmd("KEYS").arg("*:[rd]*e*:*").query_async(&mut redis).await.expect("KEYS");
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[tokio::test]
 async fn an_entry_of_an_earlier_due_time_does_not_make_a_job_early() {
     let (bench, mut redis) = bench().await;
     let job = bench.accept(bench.job("a").after(LONG)).await;
-    let (bucket, turns) = (key(&mut redis, "bucket:store").await, key(&mut redis, "turns").await);
-    run(&mut redis, &[b"ZADD", bucket.as_bytes(), b"1", &job.key.locator().0]).await;
-    run(&mut redis, &[b"ZADD", turns.as_bytes(), b"1", b"store"]).await;
-    let pass = bench.promote(10).await;
-    assert_eq!((pass.moved, pass.other, pass.next_due.is_some()), (0, 1, true));
+    plant_due(&mut redis, &[&job.key.locator().0, &[0, 0, 0, 0, 0, 1][..]].concat()).await;
+    bench.promote(10).await;
+    assert!(bench.take(10).await.is_empty());
     assert_eq!(bench.get(&job.key).await, job);
-    // The entry was put right.
-    bench.audit().await;
 }
 
 #[tokio::test]
-async fn an_entry_of_a_job_that_is_not_delayed_promotes_nothing() {
+async fn a_due_time_of_a_job_that_is_not_delayed_hands_it_over_no_second_time() {
     let (bench, mut redis) = bench().await;
-    let (bucket, turns) = (key(&mut redis, "bucket:store").await, key(&mut redis, "turns").await);
-    for state in [State::Reserved, State::Dead, State::Done, State::Ready] {
+    for state in [State::Reserved, State::Dead, State::Done] {
         let job = bench.job_in(state, bench.job(state.name())).await;
-        run(&mut redis, &[b"ZADD", bucket.as_bytes(), b"1", &job.key.locator().0]).await;
-        run(&mut redis, &[b"ZADD", turns.as_bytes(), b"1", b"store"]).await;
-        let pass = bench.promote(10).await;
-        assert_eq!((pass.moved, pass.other, pass.next_due), (0, 1, None), "{state}");
+        plant_due(&mut redis, &entry(&job)).await;
+        bench.promote(10).await;
+        assert!(bench.take(10).await.is_empty(), "{state}");
         assert_eq!(bench.get(&job.key).await, job);
     }
+    let job = bench.job_in(State::Ready, bench.job("ready")).await;
+    plant_due(&mut redis, &entry(&job)).await;
+    bench.promote(10).await;
     assert_eq!(bench.take(10).await.len(), 1);
-    bench.audit().await;
 }
 
 #[tokio::test]
 async fn an_entry_of_a_job_that_is_not_ready_gives_no_lease() {
     let (bench, mut redis) = bench().await;
-    let queue = key(&mut redis, "ready:store http://receiver.example").await;
-    let lanes = key(&mut redis, "lanes").await;
     for state in [State::Delayed, State::Reserved, State::Dead] {
         let job = bench.job_in(state, bench.job(state.name())).await;
-        let entry = [&job.key.locator().0, &job.due.as_millis().to_be_bytes()[2..]].concat();
-        run(&mut redis, &[b"RPUSH", queue.as_bytes(), &entry]).await;
-        run(&mut redis, &[b"ZADD", lanes.as_bytes(), b"1", b"store http://receiver.example"]).await;
+        plant_ready(&mut redis, b"RPUSH", &entry(&job)).await;
         assert!(bench.take(10).await.is_empty(), "{state}");
         assert_eq!(bench.get(&job.key).await, job);
     }
@@ -126,9 +144,7 @@ async fn an_entry_of_a_job_that_is_not_ready_gives_no_lease() {
 async fn a_job_twice_in_its_queue_is_reserved_once() {
     let (bench, mut redis) = bench().await;
     let job = bench.accept(bench.job("a")).await;
-    let queue = key(&mut redis, "ready:store http://receiver.example").await;
-    let entry = [&job.key.locator().0, &job.due.as_millis().to_be_bytes()[2..]].concat();
-    run(&mut redis, &[b"RPUSH", queue.as_bytes(), &entry]).await;
+    plant_ready(&mut redis, b"RPUSH", &entry(&job)).await;
     let mut leases = bench.take(10).await;
     assert_eq!(leases.len(), 1);
     assert_eq!(leases[0].attempt, 1);
@@ -140,11 +156,9 @@ async fn a_job_twice_in_its_queue_is_reserved_once() {
 #[tokio::test]
 async fn an_entry_of_another_due_time_gives_its_job_no_earlier_turn() {
     let (bench, mut redis) = bench().await;
-    let queue = key(&mut redis, "ready:store http://receiver.example").await;
     let first = bench.accept(bench.job("a")).await;
     let second = bench.accept(bench.job("b")).await;
-    let entry = [&second.key.locator().0, &[0, 0, 0, 0, 0, 1][..]].concat();
-    run(&mut redis, &[b"LPUSH", queue.as_bytes(), &entry]).await;
+    plant_ready(&mut redis, b"LPUSH", &[&second.key.locator().0, &[0, 0, 0, 0, 0, 1][..]].concat()).await;
     bench.take_one(&first.key).await;
     bench.take_one(&second.key).await;
     bench.audit().await;
@@ -155,7 +169,10 @@ async fn an_entry_of_an_earlier_deadline_takes_no_lease_away() {
     let (bench, mut redis) = bench().await;
     let lease = bench.reserved(bench.job("a").timeout(LONG)).await;
     let leases = key(&mut redis, "leases").await;
-    run(&mut redis, &[b"ZADD", leases.as_bytes(), b"1", &lease.key.locator().0]).await;
+    let numbers: Vec<Vec<u8>> =
+        cmd("ZRANGE").arg(&leases).arg(0).arg(-1).query_async(&mut redis).await.expect("ZRANGE");
+    assert_eq!(numbers.len(), 1);
+    run(&mut redis, &[b"ZADD", leases.as_bytes(), b"1", &numbers[0]]).await;
     let pass = bench.recover(10).await;
     assert_eq!((pass.moved, pass.other, pass.next_lease.is_some()), (0, 0, true));
     // The entry was put right.
@@ -231,8 +248,8 @@ async fn a_job_that_ends_while_delayed_leaves_no_due_time_behind() {
     let current = bench.take_one(&late.key).await;
     bench.settle(current, retry(LONG)).await;
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
-    let bucket = key(&mut redis, "bucket:store").await;
-    let left: bool = cmd("EXISTS").arg(&bucket).query_async(&mut redis).await.expect("EXISTS");
+    let due = key_of(&mut redis, "due:", &lane()).await;
+    let left: bool = cmd("EXISTS").arg(&due).query_async(&mut redis).await.expect("EXISTS");
     assert!(!left);
     bench.audit().await;
 }
@@ -296,9 +313,9 @@ async fn of_very_many_topics_the_latest_are_counted() {
 }
 
 #[tokio::test]
-async fn a_script_cache_that_is_flushed_before_every_call_is_not_noticed() {
+async fn functions_that_are_flushed_before_every_call_are_not_missed() {
     let (bench, mut redis) = bench().await;
-    let mut flush = async || run(&mut redis, &[b"SCRIPT", b"FLUSH"]).await;
+    let mut flush = async || run(&mut redis, &[b"FUNCTION", b"FLUSH"]).await;
     for (name, outcome, state) in [
         ("a", Outcome::Complete, State::Done),
         ("b", bury(), State::Dead),
@@ -362,7 +379,7 @@ async fn a_job_that_cannot_be_read_does_not_hide_the_others() {
     let job = bench.accept(bench.job("a")).await;
     let pool = key(&mut redis, "pool").await;
     run(&mut redis, &[b"HSET", pool.as_bytes(), b"too short", b"\x01\x00"]).await;
-    let unreadable = [&[1_u8; 26][..], &[1, 1, 0, 3, 0xff, 0xff, 0xff, 0xff]].concat();
+    let unreadable = [&[1_u8; 25][..], &lane(), &[4, 0xff, 0xff, 0xff, 0xff]].concat();
     run(&mut redis, &[b"HSET", pool.as_bytes(), b"twelve bytes", &unreadable]).await;
     let (mut met, mut from) = (Vec::new(), None);
     loop {

@@ -1,5 +1,6 @@
 //! Random operations against the model. A failure tells the seed; put it first in `SEEDS` to see it again.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -105,7 +106,7 @@ impl Run<'_> {
         let again =
             if self.rng.random_bool(0.4) { self.bench.reserve(&ask).await.leases } else { Vec::new() };
         assert!(again.is_empty() || again.len() == reserved.leases.len(), "{}: {again:?}", self.at);
-        let first = self.tokens;
+        let mut given = HashMap::new();
         for lease in reserved.leases {
             self.tokens += 1;
             let before = self.model.reserve(&lease.key, self.tokens);
@@ -115,9 +116,13 @@ impl Run<'_> {
             if before.brief {
                 self.lapsed = self.lapsed.max(Instant::now() + BRIEF + ms(5));
             }
+            given.insert(lease.key.clone(), self.tokens);
             self.hands.push((lease, self.tokens));
         }
-        self.hands.extend(again.into_iter().zip(first + 1..));
+        for lease in again {
+            let token = given.get(&lease.key).copied();
+            self.hands.push((lease, token.expect("the same jobs are given again")));
+        }
     }
 
     async fn settle(&mut self) {

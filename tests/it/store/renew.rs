@@ -16,7 +16,7 @@ pub(super) async fn a_renewed_lease_is_left_alone_past_its_first_deadline(bench:
     sleep_until(Instant::now().max(first) + ms(20)).await;
     let pass = bench.recover(10).await;
     assert_eq!((pass.moved, pass.other), (0, 0));
-    assert!(pass.next_lease.is_some_and(|next| next <= LONG + ms(1) && next > LONG / 2), "{pass:?}");
+    assert!(pass.next_lease.is_some_and(|next| next <= LONG + ms(1) && next > BRIEF), "{pass:?}");
     assert_eq!(bench.state(&lease.key).await, Some(State::Reserved));
     assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
 }

@@ -122,7 +122,8 @@ pub(super) async fn the_longest_name_the_longest_delay_and_the_largest_body_fit(
     let origin = format!("http://{}.example:65535", "h".repeat(60));
     let job = new_job(key).to(&origin).body(vec![0; MAX_BODY]);
     let far = bench.accept(bench.job("far").after(MAX_AHEAD)).await;
-    assert_eq!(bench.promote(10).await.next_due.map(|d| d > MAX_AHEAD - LONG), Some(true));
+    // The carrier may have to look some minutes before.
+    assert_eq!(bench.promote(10).await.next_due.map(|d| d > MAX_AHEAD - 3 * LONG), Some(true));
     assert_eq!(bench.get(&far.key).await, far);
     let lease = bench.reserved(job.clone()).await;
     assert_eq!((&lease.key, &lease.delivery), (&job.key, &job.delivery));

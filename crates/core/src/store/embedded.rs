@@ -28,6 +28,7 @@ use self::txn::{Keep, Txn};
 pub(super) use self::wake::Wakes;
 use self::writer::Handle;
 use super::lease::Receipt;
+use super::redis::Imprint;
 use super::{
     Audit, Cancelled, Epoch, LONGEST_STRETCH, Lateness, Lease, MOST_LOST, Members, Options, Pass, Profile,
     Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted, Wake, payload,
@@ -313,6 +314,7 @@ fn lease(shard: Shard, record: Record, body: &Body, clock: StoreClock) -> Option
         receipt: Receipt { number: lease, bits },
         deadline: clock.asked + Duration::from_micros(left),
         clock,
+        imprint: Imprint::default(),
         key: JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? },
         delivery,
         due: Timestamp::from_millis(record.due),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Shard;
+use super::redis::Imprint;
 use crate::clock::Timestamp;
 use crate::job::{Delivery, JobKey, Locator};
 
@@ -51,6 +52,8 @@ pub struct Lease {
     pub(crate) receipt: Receipt,
     pub(crate) deadline: Instant,
     pub(crate) clock: StoreClock,
+    /// What the store on Redis wants told again when it is settled.
+    pub(super) imprint: Imprint,
     /// The job's name.
     pub key: JobKey,
     /// What to hand over.

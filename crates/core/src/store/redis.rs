@@ -9,6 +9,7 @@ mod layout;
 mod page;
 mod reserve;
 mod script;
+mod settle;
 mod topology;
 mod wake;
 
@@ -19,18 +20,17 @@ use rand::rngs::StdRng;
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
+pub(super) use self::layout::Imprint;
 use self::layout::{Head, Keys};
 use self::script::{Script, reply};
 pub(super) use self::topology::Address;
 use self::topology::Topology;
 pub(super) use self::wake::Wakes;
 use super::{
-    Cancelled, Epoch, Lateness, Lease, MOST_LOST, Members, Options, Pass, Profile, Renewed, Settled, Shard,
-    Stats, StoreError,
+    Cancelled, Epoch, Lease, MOST_LOST, Members, Options, Pass, Profile, Renewed, Shard, Stats, StoreError,
 };
 use crate::clock::millis_up;
 use crate::job::{Job, JobKey};
-use crate::outcome::Outcome;
 use crate::state::State;
 
 /// About what a tombstone takes, with its share of the hash it lies in.
@@ -102,20 +102,23 @@ impl RedisStore {
         self.run_at(script, self.keys.shard(shard), args).await
     }
 
-    /// By digest; by text when the server has lost the script, as it does on a restart, a
-    /// fail-over or a flush of its cache.
+    /// As a function; the library is loaded when the server does not have it, as it has not
+    /// at the first start, after a flush, and in a new version.
     async fn run_at(&self, script: &Script, key: &str, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
-        let mut cmd = script.by_digest(key);
+        let mut cmd = script.as_function(key);
         args(&mut cmd);
-        match self.topology.call(&cmd).await {
-            Err(StoreError::Away(e)) if e.kind() == redis::ServerErrorKind::NoScript.into() => {
-                tracing::debug!(script = script.name(), "the store has lost a script; sending it again");
-                let mut cmd = script.by_text(key);
-                args(&mut cmd);
-                self.topology.call(&cmd).await
-            }
-            answer => answer,
+        let answer = self.topology.call(&cmd).await;
+        if !answer.as_ref().is_err_and(is_not_loaded) {
+            return answer;
         }
+        tracing::debug!(script = script.name(), "the store lacks the function library; sending it");
+        if let Err(error) = self.topology.call_at(&script::load(), key).await {
+            // Memory may be full, and then what drains must run all the same.
+            tracing::debug!(%error, "the function library cannot be loaded; running it as a script");
+            cmd = script.as_text(key);
+            args(&mut cmd);
+        }
+        self.topology.call(&cmd).await
     }
 
     pub(super) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
@@ -123,12 +126,20 @@ impl RedisStore {
             cmd.arg(&key.locator().0);
         });
         let mut parts = reply::list(answer.await?)?.into_iter();
-        match (parts.next(), parts.next()) {
-            (None, _) => Ok(None),
-            (Some(Value::Nil), Some(tombstone)) => {
+        match (parts.next(), parts.next(), parts.next()) {
+            (None, ..) => Ok(None),
+            (Some(tombstone), None, _) => {
                 layout::parse_tombstone(reply::bytes(tombstone)?, key.clone()).map(Some)
             }
-            (Some(head), _) => Ok(Some(Head::parse(reply::bytes(head)?)?.into_job(key.clone()))),
+            (Some(state), Some(run), Some(start)) => {
+                let head = Head::parse(
+                    codec::state(reply::int(&state)?)?,
+                    reply::bytes(run)?,
+                    &reply::bytes(start)?,
+                )?;
+                Ok(Some(head.into_job(key.clone())))
+            }
+            _ => Err(StoreError::Unreadable("a get's answer")),
         }
     }
 
@@ -268,26 +279,6 @@ impl RedisStore {
         Ok(Renewed::Extended)
     }
 
-    pub(super) async fn settle(
-        &self,
-        shard: Shard,
-        items: &[(Lease, Outcome)],
-        lateness: &Lateness,
-    ) -> Result<Vec<Settled>, StoreError> {
-        let answer = self.run(&script::SETTLE, shard, |cmd| {
-            self.keep(cmd);
-            cmd.arg(lateness.encode());
-            for (lease, outcome) in items {
-                cmd.arg(codec::settlement(lease, outcome));
-            }
-        });
-        let answers = reply::list(answer.await?)?;
-        if answers.len() != items.len() {
-            return Err(StoreError::Unreadable("a settle's answers"));
-        }
-        answers.iter().map(codec::settled).collect()
-    }
-
     pub(super) async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
         let mut parts = reply::list(self.run(&script::STATS, shard, |_| {}).await?)?.into_iter();
         let (Some(ledger), Some(topics), Some(minutes)) = (parts.next(), parts.next(), parts.next()) else {
@@ -315,4 +306,9 @@ impl RedisStore {
     pub(super) fn wakes(self: &Arc<Self>, rng: StdRng) -> Wakes {
         Wakes::new(Arc::clone(self), rng)
     }
+}
+
+/// Whether a call found no function of this name. Redis has no code for it, only these words.
+fn is_not_loaded(error: &StoreError) -> bool {
+    matches!(error, StoreError::Refused(e) if e.detail() == Some("Function not found"))
 }

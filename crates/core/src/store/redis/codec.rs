@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::layout::{self, Head};
+use super::layout::{self, Head, six};
 use super::script::reply;
 use crate::clock::{Timestamp, millis_up};
-use crate::job::{History, JobKey};
+use crate::job::{History, Job, JobKey};
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
 use crate::store::{Answer, Lease, MOST_COUNTED, MOST_ERROR, Settled, StoreError, Submitted, start};
@@ -24,29 +24,50 @@ pub(super) fn state(code: i64) -> Result<State, StoreError> {
     index.and_then(|i| State::ALL.get(i).copied()).ok_or(StoreError::Unreadable("a state"))
 }
 
+/// The answer to one job of a submit or an import.
 pub(super) fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreError> {
+    if let Value::BulkString(times) = answer {
+        return Ok(Submitted { answer: Answer::Created, job: arrived(&times, key)? });
+    }
     let mut parts = reply::list(answer)?.into_iter();
-    let (Some(code), Some(what)) = (parts.next(), parts.next()) else {
-        return Err(StoreError::Unreadable("a submit's answer"));
-    };
-    let ended = parts.next().is_some();
-    let raw = reply::bytes(what)?;
-    let job = if ended {
-        layout::parse_tombstone(raw, key.clone())?
-    } else {
-        Head::parse(raw)?.into_job(key.clone())
+    let (Some(code), Some(what)) = (parts.next(), parts.next()) else { return Err(UNREADABLE) };
+    let job = match (parts.next(), parts.next()) {
+        (Some(run), Some(record)) => {
+            Head::parse(state(reply::int(&what)?)?, reply::bytes(run)?, &reply::bytes(record)?)?
+                .into_job(key.clone())
+        }
+        _ => layout::parse_tombstone(reply::bytes(what)?, key.clone())?,
     };
     let answer = match reply::int(&code)? {
         201 => Answer::Created,
         200 => Answer::Repeated,
         409 => Answer::Conflict,
-        _ => return Err(StoreError::Unreadable("a submit's answer")),
+        _ => return Err(UNREADABLE),
     };
     Ok(Submitted { answer, job })
 }
 
-/// Packed the way settle.lua reads it: locator, receipt, kind, delay, and the last attempt as a
-/// head ends with it.
+const UNREADABLE: StoreError = StoreError::Unreadable("a submit's answer");
+
+/// A new job: due and created.
+fn arrived(times: &[u8], key: &JobKey) -> Result<Job, StoreError> {
+    let [due @ .., _, _, _, _, _, _] = times else { return Err(UNREADABLE) };
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b));
+    let (due, created) = (number(due), number(&times[due.len()..]));
+    Ok(Job {
+        key: key.clone(),
+        state: if due <= created { State::Ready } else { State::Delayed },
+        due: Timestamp::from_millis(due),
+        created: Timestamp::from_millis(created),
+        attempts: 0,
+        failures: 0,
+        last: None,
+        reason: None,
+    })
+}
+
+/// Packed the way settle.lua reads it: kind, whether the payload is external, delay, and the
+/// last attempt as a run ends with it.
 pub(super) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     let nothing = LastAttempt::default();
     let (kind, delay, last, reason) = match outcome {
@@ -55,17 +76,16 @@ pub(super) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
         Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.name()),
         Outcome::Release { after } => (4, *after, &nothing, ""),
     };
-    let mut packed = Vec::with_capacity(64);
-    packed.extend_from_slice(&lease.locator.0);
-    packed.extend_from_slice(&receipt(lease));
+    let mut packed = Vec::with_capacity(32);
     packed.push(kind);
+    packed.push(lease.imprint.is_external.into());
     packed.extend_from_slice(&six(millis_up(delay)));
     push_last(&mut packed, last, reason);
     packed
 }
 
 /// Packed the way import.lua reads it: whether it is dead, created, attempts, failures, and the
-/// last attempt as a head ends with it.
+/// last attempt as a run ends with it.
 pub(super) fn history(history: &History) -> Vec<u8> {
     // A time that is not known is the latest: the script brings it down to now.
     let created = history.created.map_or(u64::MAX, Timestamp::as_millis).min(MOST_SIX);
@@ -92,13 +112,7 @@ fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) {
     packed.extend_from_slice(reason.as_bytes());
 }
 
-/// A number in six bytes, as times are kept.
-fn six(number: u64) -> [u8; 6] {
-    let [_, _, six @ ..] = number.to_be_bytes();
-    six
-}
-
-/// A lease's number and random bits, as a head has them.
+/// A lease's number and random bits, as a run has them.
 pub(super) fn receipt(lease: &Lease) -> [u8; 16] {
     let mut packed = [0; 16];
     packed[..8].copy_from_slice(&lease.receipt.number.to_be_bytes());

@@ -4,11 +4,11 @@
 //! Where a scan stands means something to the server that began it, as long as it runs: the
 //! order in the hash hangs on a seed that is drawn at its start.
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
 
 use super::RedisStore;
+use super::codec;
 use super::layout::{Head, Tail};
 use super::script::{self, reply};
 use crate::job::{Job, Locator};
@@ -44,11 +44,17 @@ struct Found {
 }
 
 impl Found {
-    fn parse(locator: &Value, head: Value, record: Value) -> Result<Self, StoreError> {
-        let Value::BulkString(locator) = locator else { return Err(StoreError::Unreadable("a locator")) };
-        let locator = locator.as_slice().try_into().map_err(|_| StoreError::Unreadable("a locator"))?;
-        let (head, tail): (Bytes, Bytes) = (reply::bytes(head)?, reply::bytes(record)?);
-        Ok(Self { locator: Locator(locator), head: Head::parse(head)?, tail: Tail::parse(tail)? })
+    fn parse(answer: Value) -> Result<Self, StoreError> {
+        let parts: Result<[Value; 5], _> = reply::list(answer)?.try_into();
+        let Ok([locator, state, run, lane, record]) = parts else {
+            return Err(StoreError::Unreadable("a page"));
+        };
+        let locator = reply::bytes(locator)?;
+        let locator = locator.as_ref().try_into().map_err(|_| StoreError::Unreadable("a locator"))?;
+        let record = reply::bytes(record)?;
+        let head = Head::parse(codec::state(reply::int(&state)?)?, reply::bytes(run)?, &record)?;
+        let tail = Tail::parse(&reply::text(lane)?, record)?;
+        Ok(Self { locator: Locator(locator), head, tail })
     }
 }
 
@@ -89,7 +95,7 @@ impl RedisStore {
         let Found { locator, head, tail } = found;
         let key = tail.key.clone();
         let delivery = self.delivery(shard, locator, &head, tail).await?;
-        let content = head.content;
+        let content = head.content();
         Ok(delivery.map(|delivery| Kept { job: head.into_job(key), delivery, content }))
     }
 
@@ -116,9 +122,9 @@ impl RedisStore {
         let mut parts = reply::list(answer.await?)?.into_iter();
         let life = parts.next().ok_or(StoreError::Unreadable("a page"))?;
         let at = parts.next().ok_or(StoreError::Outdated)?;
-        let mut items = Vec::with_capacity(parts.len() / 3);
-        while let (Some(locator), Some(head), Some(record)) = (parts.next(), parts.next(), parts.next()) {
-            match Found::parse(&locator, head, record) {
+        let mut items = Vec::with_capacity(parts.len());
+        for answer in parts {
+            match Found::parse(answer) {
                 Ok(found) => items.push(found),
                 Err(error) => passed_over(shard, &error),
             }

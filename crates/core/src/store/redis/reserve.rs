@@ -1,6 +1,9 @@
 //! The reserve edge: what is asked for, and how leases are made of the records that come
 //! back. Large payloads are read after the script, since it would take too long with them.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,15 +12,24 @@ use redis::Value;
 use tokio::time::Instant;
 
 use super::RedisStore;
-use super::layout::{Head, Tail};
+use super::layout::{Head, LaneId, Tail};
 use super::script::{self, reply};
 use crate::clock::millis_up;
 use crate::job::{DEFAULT_TIMEOUT, Delivery, Locator};
+use crate::state::State;
 use crate::store::lease::Receipt;
 use crate::store::{LONGEST_STRETCH, Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
 
 /// One reserve stops taking jobs once they are so many bytes, large payloads with them.
 const RESERVE_BYTES: usize = 1024 * 1024;
+
+/// A job as the script answers it.
+struct Found {
+    locator: Bytes,
+    lane: Arc<str>,
+    run: Bytes,
+    record: Bytes,
+}
 
 impl RedisStore {
     pub(in crate::store) async fn reserve(
@@ -26,12 +38,17 @@ impl RedisStore {
         ask: &Reserve<'_>,
     ) -> Result<Reserved, StoreError> {
         let asked = Instant::now();
+        let rooms: Vec<_> = ask.rooms.iter().map(|(lane, room)| (LaneId::of(lane), room)).collect();
         let answer = self.run(&script::RESERVE, shard, |cmd| {
-            cmd.arg(ask.caller).arg(ask.sequence).arg(ask.limit).arg(ask.lane_room).arg(&ask.bits);
+            cmd.arg(ask.caller)
+                .arg(&ask.sequence.to_be_bytes())
+                .arg(ask.limit)
+                .arg(ask.lane_room)
+                .arg(&ask.bits);
             cmd.arg(millis_up(ask.margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(LONGEST_STRETCH));
             cmd.arg(RESERVE_BYTES);
-            for (lane, room) in &ask.rooms {
-                cmd.arg(lane).arg(room);
+            for (lane, room) in &rooms {
+                cmd.arg(&lane.0).arg(room);
             }
         });
         let mut parts = reply::list(answer.await?)?.into_iter();
@@ -39,20 +56,34 @@ impl RedisStore {
             return Err(StoreError::Unreadable("a reserve's answer"));
         };
         let clock = StoreClock { shown_us: reply::number(&now)?, asked };
-        let mut jobs = Vec::with_capacity(parts.len() / 3);
-        while let (Some(locator), Some(head), Some(record)) = (parts.next(), parts.next(), parts.next()) {
-            jobs.push((reply::bytes(locator)?, reply::bytes(head)?, reply::bytes(record)?));
+        let mut jobs = Vec::new();
+        for group in parts {
+            let mut group = reply::list(group)?.into_iter();
+            let (Some(lane), Some(run)) = (group.next(), group.next()) else {
+                return Err(StoreError::Unreadable("a reserve's answer"));
+            };
+            let (lane, run) = (Arc::<str>::from(reply::text(lane)?), reply::bytes(run)?);
+            while let (Some(locator), Some(record)) = (group.next(), group.next()) {
+                let (locator, record) = (reply::bytes(locator)?, reply::bytes(record)?);
+                jobs.push(Found { locator, lane: Arc::clone(&lane), run: run.clone(), record });
+            }
         }
+        let mut batches: HashMap<u64, Arc<AtomicUsize>> = HashMap::new();
         // All at once, so that many large payloads wait no longer than one.
-        let read = jobs.into_iter().map(async |(locator, head, record)| {
-            let lease = self.lease(shard, &locator, head, record, clock).await;
+        let read = jobs.into_iter().map(async |found| {
+            let lease = self.lease(shard, found, clock).await;
             // The rest is not lost with one: its lease runs out and it is recovered.
             lease.unwrap_or_else(|error| {
                 tracing::error!(shard = shard.0, %error, "a reserved job cannot be read");
                 None
             })
         });
-        let leases = join_all(read).await.into_iter().flatten().collect();
+        let mut leases: Vec<Lease> = join_all(read).await.into_iter().flatten().collect();
+        for lease in &mut leases {
+            let unsettled = batches.entry(lease.receipt.number).or_default();
+            unsettled.fetch_add(1, Ordering::Relaxed);
+            lease.imprint.unsettled = Arc::clone(unsettled);
+        }
         let passed = reply::list(passed)?.into_iter().map(reply::text).collect::<Result<_, _>>()?;
         Ok(Reserved { leases, more: reply::int(&more)? == 1, passed })
     }
@@ -62,14 +93,13 @@ impl RedisStore {
     async fn lease(
         &self,
         shard: Shard,
-        locator: &Bytes,
-        head: Bytes,
-        record: Bytes,
+        found: Found,
         clock: StoreClock,
     ) -> Result<Option<Lease>, StoreError> {
-        let locator = Locator(locator.as_ref().try_into().map_err(|_| StoreError::Unreadable("a locator"))?);
-        let head = Head::parse(head)?;
-        let tail = Tail::parse(record)?;
+        let locator = found.locator.as_ref().try_into();
+        let locator = Locator(locator.map_err(|_| StoreError::Unreadable("a locator"))?);
+        let head = Head::parse(State::Reserved, found.run, &found.record)?;
+        let tail = Tail::parse(&found.lane, found.record)?;
         let key = tail.key.clone();
         let Some(delivery) = self.delivery(shard, locator, &head, tail).await? else { return Ok(None) };
         let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
@@ -79,6 +109,7 @@ impl RedisStore {
             receipt: Receipt { number: head.lease, bits: head.bits },
             deadline: clock.asked + Duration::from_micros(left),
             clock,
+            imprint: head.imprint(Arc::default()),
             key,
             delivery,
             due: head.due,
@@ -106,7 +137,7 @@ impl RedisStore {
         } else {
             tail.payload
         };
-        let delivery = payload::unpack(&packed, tail.origin, head.timeout);
+        let delivery = payload::unpack(&packed, tail.origin, head.timeout());
         delivery.map(Some).ok_or(StoreError::Unreadable("a job's payload"))
     }
 }

@@ -1,112 +1,153 @@
-//! The scripts: one Lua file per edge, behind the pieces of the prelude that it needs, and
-//! how one is called. Each piece owns one part of the layout (records, due times, ready
-//! queues …); a script carries no more than it uses, since Redis runs all of it each time.
+//! The scripts: one Lua file per edge, behind the pieces of the prelude, all together one
+//! function library of Redis. Each piece owns one part of the layout (records, due times,
+//! ready queues …). Redis makes the functions once, at the first call, and not for each.
+//!
+//! Where the library cannot be loaded (memory is full, or functions are forbidden) the same
+//! text runs as a script, which costs more and does the same.
 
 use std::sync::LazyLock;
 
 use redis::{Cmd, Value};
+use sha2::{Digest as _, Sha256};
 
-/// A script and its digest.
+/// What a call may do when memory is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Adds jobs: refused before it writes.
+    Fills,
+    /// Goes on, since it is what makes room.
+    Drains,
+    /// Writes nothing.
+    Reads,
+}
+
+impl Kind {
+    /// As the flags of a script.
+    const fn shebang(self) -> &'static str {
+        match self {
+            Self::Fills => "#!lua",
+            Self::Drains => "#!lua flags=allow-oom",
+            Self::Reads => "#!lua flags=no-writes",
+        }
+    }
+
+    /// As the flags of a function.
+    const fn flags(self) -> &'static str {
+        match self {
+            Self::Fills => "{}",
+            Self::Drains => "{'allow-oom'}",
+            Self::Reads => "{'no-writes'}",
+        }
+    }
+}
+
+/// A script, by the name of its edge.
+#[derive(Debug)]
 pub(super) struct Script {
     name: &'static str,
-    source: String,
-    sha: String,
+    kind: Kind,
+    body: &'static str,
 }
 
 impl Script {
-    /// Puts the pieces between the `#!lua` line and the body. All but the first are inside a
-    /// function: to make a closure, Lua walks the captured locals of the function around it,
-    /// and those further out, which all use, are not in its way then.
-    fn new(name: &'static str, file: &str, pieces: &[&str]) -> Self {
-        let (shebang, body) = file.split_once('\n').expect("a script has more than one line");
-        let source = match pieces {
-            [] => format!("{shebang}\n{body}"),
-            [first, rest @ ..] => {
-                format!("{shebang}\n{first}\nreturn (function()\n{}\n{body}\nend)()", rest.concat())
-            }
-        };
-        let sha = redis::Script::new(&source).get_hash().to_owned();
-        Self { name, source, sha }
-    }
-
     /// The edge's name.
-    pub(super) fn name(&self) -> &'static str {
+    pub(super) const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Calls it by its digest.
-    pub(super) fn by_digest(&self, key: &str) -> Cmd {
-        let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.sha).arg(1).arg(key);
+    /// Calls it as a function of the library.
+    pub(super) fn as_function(&self, key: &str) -> Cmd {
+        let mut cmd = redis::cmd("FCALL");
+        cmd.arg(format!("{}_{}", LIBRARY.name, self.name)).arg(1).arg(key);
         cmd
     }
 
-    /// Calls it by its text, which also loads it.
-    pub(super) fn by_text(&self, key: &str) -> Cmd {
+    /// Calls it with all of its text.
+    pub(super) fn as_text(&self, key: &str) -> Cmd {
+        let shebang = self.kind.shebang();
+        let source = format!("{shebang}\n{}\nreturn init()('{}', KEYS[1], ARGV)", LIBRARY.init, self.name);
         let mut cmd = redis::cmd("EVAL");
-        cmd.arg(&self.source).arg(1).arg(key);
+        cmd.arg(source).arg(1).arg(key);
         cmd
     }
 }
 
+/// All scripts as Redis takes them.
+struct Library {
+    /// Made of its text, so that processes of two versions do not get in each other's way.
+    name: String,
+    /// `init` makes all functions and returns how to call one.
+    init: String,
+}
+
+static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
+    // What a script alone uses stays inside its block: Lua has room for 200 locals.
+    let bodies: String = ALL.iter().map(|script| format!("do\n{}\nend\n", script.body)).collect();
+    let init = format!(
+        "local function init()\nlocal edges = {{}}\n{}\n{bodies}\n\
+         return function(name, base, args)\nstart(base)\nreturn edges[name](args)\nend\nend",
+        PIECES.concat()
+    );
+    let digest = Sha256::digest(&init);
+    let name = digest[..4].iter().fold("ringback_".to_owned(), |name, b| format!("{name}{b:02x}"));
+    Library { name, init }
+});
+
+/// Loads the library; again does no harm.
+pub(super) fn load() -> Cmd {
+    let Library { name, init } = &*LIBRARY;
+    // Nothing of Redis is there to use while a library loads, so its functions are made by
+    // the first call.
+    let mut source = format!("#!lua name={name}\n{init}\nlocal run\n");
+    for Script { name: edge, kind, .. } in ALL {
+        let flags = kind.flags();
+        source.push_str(&format!(
+            "redis.register_function{{function_name='{name}_{edge}', flags={flags}, \
+             callback=function(keys, args) run = run or init() return run('{edge}', keys[1], args) end}}\n"
+        ));
+    }
+    let mut cmd = redis::cmd("FUNCTION");
+    cmd.arg("LOAD").arg("REPLACE").arg(source);
+    cmd
+}
+
 macro_rules! pieces {
-    ($($name:ident: $file:literal;)*) => {
-        $(const $name: &str = include_str!(concat!("lua/prelude/", $file, ".lua"));)*
+    ($($file:literal)*) => {
+        /// In an order in which each finds what it uses.
+        const PIECES: &[&str] = &[$(include_str!(concat!("lua/prelude/", $file, ".lua"))),*];
     };
 }
 
 pieces! {
-    BASE: "base";
-    SHARD: "shard";
-    RECORDS: "records";
-    ARRIVALS: "arrivals";
-    DEPARTURES: "departures";
-    TOPICS: "topics";
-    DUE: "due";
-    TURNS: "turns";
-    READY: "ready";
-    LANES: "lanes";
-    HANDOVER: "handover";
-    LEASES: "leases";
-    SETTLED: "settled";
-    CALLERS: "callers";
-    DEAD: "dead";
-    TOMBS: "tombs";
-    BURIAL: "burial";
-    LATENESS: "lateness";
-    CARRIER: "carrier";
+    "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "tombs" "lateness"
+    "topics" "arrivals" "carrier" "call"
 }
 
 macro_rules! scripts {
-    ($($name:ident: $file:literal, $pieces:expr;)*) => {
-        $(pub(super) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::new($file, include_str!(concat!("lua/", $file, ".lua")), &$pieces));)*
-        /// All of them.
-        #[cfg(test)]
-        fn all() -> Vec<&'static Script> {
-            vec![$(&$name),*]
-        }
+    ($($name:ident: $file:literal, $kind:ident;)*) => {
+        $(pub(super) static $name: Script =
+            Script { name: $file, kind: Kind::$kind, body: include_str!(concat!("lua/", $file, ".lua")) };)*
+        const ALL: &[&Script] = &[$(&$name),*];
     };
 }
 
 scripts! {
-    SUBMIT: "submit", [BASE, SHARD, RECORDS, TOPICS, DUE, READY, TOMBS, ARRIVALS];
-    IMPORT: "import", [BASE, SHARD, RECORDS, TOPICS, DUE, READY, TOMBS, ARRIVALS, DEAD];
-    GET: "get", [BASE, SHARD, RECORDS, TOMBS];
-    PAGE: "page", [BASE, SHARD, RECORDS, DUE];
-    CANCEL: "cancel", [BASE, SHARD, RECORDS, DEPARTURES, DUE, LEASES, SETTLED, DEAD, TOMBS, BURIAL];
-    PROMOTE: "promote", [BASE, SHARD, RECORDS, DUE, TURNS, READY, CARRIER];
-    RESERVE: "reserve", [BASE, SHARD, RECORDS, READY, LANES, LEASES, HANDOVER, CALLERS];
-    RENEW: "renew", [BASE, SHARD, RECORDS, LEASES];
-    SETTLE: "settle",
-        [BASE, SHARD, RECORDS, DEPARTURES, DUE, READY, LEASES, SETTLED, DEAD, TOMBS, BURIAL, LATENESS];
-    RECOVER: "recover", [BASE, SHARD, RECORDS, DEPARTURES, READY, LEASES, SETTLED, DEAD, TOMBS, BURIAL, CARRIER];
-    EXPIRE: "expire", [BASE, SHARD, RECORDS, DEPARTURES, DEAD, CARRIER];
-    CLAIM: "claim", [BASE, SHARD, CARRIER];
-    YIELD: "yield", [BASE, SHARD, CARRIER];
-    STATS: "stats", [BASE, SHARD, LATENESS];
-    MEMBERS: "members", [];
-    INSTALL: "install", [];
+    SUBMIT: "submit", Fills;
+    IMPORT: "import", Fills;
+    GET: "get", Reads;
+    PAGE: "page", Reads;
+    CANCEL: "cancel", Drains;
+    PROMOTE: "promote", Drains;
+    RESERVE: "reserve", Drains;
+    RENEW: "renew", Drains;
+    SETTLE: "settle", Drains;
+    RECOVER: "recover", Drains;
+    EXPIRE: "expire", Drains;
+    CLAIM: "claim", Drains;
+    YIELD: "yield", Drains;
+    STATS: "stats", Reads;
+    MEMBERS: "members", Drains;
+    INSTALL: "install", Drains;
 }
 
 /// A reply taken apart; each step says what it expected.
@@ -149,24 +190,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_script_that_drains_may_run_when_memory_is_full_and_one_that_fills_may_not() {
-        for script in all() {
-            let shebang = script.source.lines().next().unwrap();
+    fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
+        for script in ALL {
             let expected = match script.name() {
-                "submit" | "import" => "#!lua",
-                "get" | "page" | "stats" => "#!lua flags=no-writes",
-                _ => "#!lua flags=allow-oom",
+                "submit" | "import" => Kind::Fills,
+                "get" | "page" | "stats" => Kind::Reads,
+                _ => Kind::Drains,
             };
-            assert_eq!(shebang, expected, "{}", script.name());
+            assert_eq!(script.kind, expected, "{}", script.name());
         }
     }
 
     #[test]
     fn every_script_says_what_it_takes_and_returns() {
-        for script in all() {
+        for script in ALL {
             for word in ["-- KEYS  ", "-- ARGV  ", "-- Returns "] {
-                assert!(script.source.contains(word), "{} lacks {word}", script.name());
+                assert!(script.body.contains(word), "{} lacks {word}", script.name());
             }
+            assert!(script.body.contains(&format!("function edges.{}(", script.name())), "{}", script.name());
         }
     }
 }

@@ -164,6 +164,18 @@ impl Topology {
         Err(error)
     }
 
+    /// One command to the server that serves a key, where the command itself names none.
+    pub(super) async fn call_at(&self, cmd: &Cmd, key: &str) -> Result<Value, StoreError> {
+        use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+        let Servers::Cluster(cluster) = &self.servers else { return self.call(cmd).await };
+        let answer = timeout(self.patience, async {
+            let route = Route::with_key(key, SlotAddr::Master);
+            let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
+            cluster.connection().await?.route_command(cmd.clone(), node).await
+        });
+        Ok(answer.await.map_err(|_| StoreError::Slow(self.patience))??)
+    }
+
     /// After a fail-over a name may lead to another server than the connection does. The
     /// client of a cluster follows by itself.
     pub(super) fn reconnect(&self) {

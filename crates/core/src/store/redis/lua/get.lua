@@ -1,11 +1,15 @@
-#!lua flags=no-writes
 -- get: what is known of one job. No edge; changes nothing.
 -- KEYS  shard
 -- ARGV  locator
--- Returns {head} | {false, tombstone} | {}
-open('segment')
-load({ARGV[1]})
-local h = heads[ARGV[1]]
-if h then return {h} end
-local tomb = tomb_get(ARGV[1])
-return tomb and {false, tomb} or {}
+-- Returns {state, run or '', record's start} | {tombstone} | {}
+local GET = {'segment', 'slot'}
+
+function edges.get(args)
+  local loc = args[1]
+  begin(GET)
+  load({loc})
+  local raw, r = records[loc], runs[loc]
+  if raw then return {state_of(loc, raw, r), r or '', sub(raw, 1, RECORD)} end
+  local tomb = tomb_get(loc)
+  return tomb and {tomb} or {}
+end

@@ -1,46 +1,54 @@
-#!lua
 -- import: nothing -> delayed, ready when already due, or dead; with what a job has behind it.
 -- KEYS  shard
--- ARGV  per job: those of submit, then its history or '': 1 when it is dead (1 byte), when
---   it was created (6 bytes), attempts and failures (4 bytes each), and the last failed
---   attempt with the reason as a head keeps them
--- Returns what submit returns.
-open('next', 'accepted', 'delayed', 'ready', 'dead', 'segment')
-local locs, answers, dead = {}, {}, {}
-for i = 1, #ARGV, 7 do locs[#locs + 1] = ARGV[i] end
-look_up(locs)
+-- ARGV  how many lanes, then per lane: id, words; then per job: those of submit, and its
+--   history or '': 1 when it is dead (1 byte), when it was created (6 bytes), attempts and
+--   failures (4 bytes each), and the last failed attempt with the reason as a run ends with
+--   them
+-- Returns what submit returns; for a new job with a history {201, state, run, record's start}.
+local IMPORT = {'next', 'accepted', 'delayed', 'ready', 'dead', 'segment', 'slot', 'dead_at'}
 
+-- A dead job keeps the time that it was last due.
 local function due_of(text, is_dead)
-  -- A dead job keeps the time that it was last due.
   if is_dead and byte(text) ~= 43 then return tonumber(text) end
   return due_time(text)
 end
 
--- The head that counts. The one in the record goes on to tell when the job came here.
-local function with_history(h, history)
-  local created = math.min(read('>I6', history, 2), NOW)
-  return sub(h, 1, 12) .. pack('>I6', created) .. sub(h, 19) .. sub(history, 8, 15)
-    .. sub(NO_RUN, 9, 39) .. sub(history, 16)
+local function run_of(history, is_dead)
+  local created = min(read('>I6', history, 2), NOW)
+  return char(is_dead and DEAD or DELAYED, 0) .. NO_TIME .. sub(history, 8, 15) .. '\0'
+    .. NO_LEASE .. NO_LEASE .. NO_TIME .. NO_LEASE .. six(created) .. sub(history, 16)
 end
 
-local function accept(loc, text, timeout, hash, rest, external, history)
-  local is_dead = byte(history) == 1
-  local at = due_of(text, is_dead)
-  local st = is_dead and DEAD or at <= NOW and READY or DELAYED
-  local h = new_head(st, at, timeout, hash, external)
-  arrive(loc, h, rest, external)
-  if is_dead then dead[#dead + 1] = loc end
-  if history ~= '' then put(loc, with_history(h, history)) end
-  return {201, heads[loc]}
-end
+function edges.import(args)
+  local lanes, from = lanes_named(args)
+  begin(IMPORT, lanes)
+  local locs, answers, dead = {}, {}, {}
+  for i = from, #args, 6 do locs[#locs + 1] = args[i] end
+  look_up(locs)
 
-for i, loc in ipairs(locs) do
-  local at, timeout, hash, rest, external, history = unpack(ARGV, 7 * i - 5, 7 * i)
-  answers[i] = taken(loc, hash) or accept(loc, at, timeout, hash, rest, external, history)
-end
+  for j, loc in ipairs(locs) do
+    local i = from + 6 * (j - 1)
+    local rest, history = args[i + 3], args[i + 5]
+    local answer = (records[loc] or graves[loc]) and taken(loc, sub(rest, 6, 13))
+    if not answer then
+      local is_dead = byte(history) == 1
+      local at = due_of(args[i + 1], is_dead)
+      local times = pack('>I6I6', at, NOW)
+      local st = is_dead and DEAD or at <= NOW and READY or DELAYED
+      arrive(loc, st, at, times, args[i + 2], rest, args[i + 4])
+      if is_dead then dead[#dead + 1] = loc end
+      answer = times
+      if history ~= '' then
+        put(loc, run_of(history, is_dead))
+        answer = described(201, st, records[loc], runs[loc])
+      end
+    end
+    answers[j] = answer
+  end
 
-dead_add(dead)
-save_arrivals()
-save()
-close()
-return answers
+  dead_add(dead)
+  save_arrivals()
+  save()
+  close()
+  return answers
+end

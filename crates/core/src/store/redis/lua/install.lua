@@ -1,11 +1,10 @@
-#!lua flags=allow-oom
 -- install: what is fixed at the first start. Not an edge; knows no shard. Allowed when
 --   memory is full, so that who comes up then can drain.
 -- KEYS  installation
 -- ARGV  layout version, shard count
 -- Returns {layout version, shard count} as stored
-local key = KEYS[1] .. ':install'
-if redis.call('EXISTS', key) == 0 then
-  redis.call('HSET', key, 'layout', ARGV[1], 'shards', ARGV[2])
+function edges.install(args)
+  local key = K .. ':install'
+  if call('EXISTS', key) == 0 then call('HSET', key, 'layout', args[1], 'shards', args[2]) end
+  return call('HMGET', key, 'layout', 'shards')
 end
-return redis.call('HMGET', key, 'layout', 'shards')

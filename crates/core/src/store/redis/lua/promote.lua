@@ -1,46 +1,60 @@
-#!lua flags=allow-oom
--- promote: delayed and due -> ready. Topics take turns; none takes more than its share.
+-- promote: delayed and due -> ready. Lanes take turns; none takes more than its share. A slot
+-- whose time is near is put in order first.
 -- KEYS  shard
 -- ARGV  epoch, limit (jobs), floor (ms), retention (ms)
--- Returns {-1} fenced, or {promoted, stale, waits...}
-open('epoch', 'next', 'delayed', 'ready')
-if fenced(ARGV[1]) then return {-1} end
-local left = tonumber(ARGV[2])
-local topics = due_topics(64)
-local share = math.ceil(left / math.max(#topics, 1))
+-- Returns {-1} fenced, or {promoted, 0, waits...}
+local PROMOTE = {'epoch', 'next', 'delayed', 'ready', 'slot', 'lease_at', 'dead_at'}
+local MOST_LANES, PACE = 64, 10
 
-local ready, early, turns, promoted, stale = {}, {}, {}, 0, 0
-for _, topic in ipairs(topics) do
-  local take = math.min(share, left)
-  if take == 0 then break end
-  local locs, following = due_first(topic, take)
-  local n = #locs
-  load(locs)
-  for _, loc in ipairs(locs) do
-    local h = heads[loc]
-    if not (h and state(h) == DELAYED) then
-      stale = stale + 1
-    elseif due(h) <= NOW then
-      append(ready, lane_of(loc), ready_entry(loc, h))
-      put(loc, with_state(h, READY))
-      promoted = promoted + 1
-    else
-      -- An entry that stood too early is put right.
-      append(early, topic, due(h))
-      append(early, topic, loc)
-      following = math.min(following or due(h), due(h))
-      n, stale = n - 1, stale + 1
+-- Lanes that are due by a time, in turn, and when the one behind them is.
+local function due_lanes(at)
+  local scored = call('ZRANGE', KEY.turns, 0, MOST_LANES, 'WITHSCORES')
+  local lanes, following = {}, nil
+  for i = 1, #scored, 2 do
+    local score = tonumber(scored[i + 1])
+    if score > at or #lanes == MOST_LANES then
+      following = score
+      break
     end
+    lanes[#lanes + 1] = scored[i]
   end
-  left = left - #locs
-  turns[#turns + 1] = {topic, n, following}
+  return lanes, following
 end
 
-ready_add(ready, 'RPUSH')
-due_add(early)
-save()
-for _, t in ipairs(turns) do due_pop(t[1], t[2], t[3]) end
-move(DELAYED, READY, promoted)
-local waits = rest(tonumber(ARGV[3]), tonumber(ARGV[4]))
-close()
-return {promoted, stale, unpack(waits)}
+function edges.promote(args)
+  begin(PROMOTE)
+  if is_fenced(args[1]) then return {-1} end
+  local left, promoted = tonumber(args[2]), 0
+  local is_more = cascade(left)
+  -- What is due later than the start of a slot waits until that is in order.
+  local bound = shard.slot > 0 and min(NOW, shard.slot * WIDTH - 1) or NOW
+
+  local lanes, soon = due_lanes(bound)
+  local share = ceil(left / max(#lanes, 1))
+  for _, lane in ipairs(lanes) do
+    local take = min(share, left)
+    if take == 0 then
+      soon = NOW
+      break
+    end
+    local entries, following = due_first(lane, take, bound)
+    local n = #entries
+    if n > 0 then ready_push(lane, entries, 'RPUSH') end
+    due_pop(lane, n, following)
+    left, promoted = left - n, promoted + n
+    if following and (not soon or following < soon) then soon = following end
+  end
+
+  wake_takers()
+  move(DELAYED, READY, promoted)
+  local due_in = soon and max(0, soon - NOW) or -1
+  if shard.slot > 0 then
+    -- A slot that is near is put in order at a pace that leaves the server to others, unless
+    -- something of it is due.
+    local slot = is_more and (shard.slot * WIDTH <= NOW and 0 or PACE) or max(0, (shard.slot - 1) * WIDTH - NOW)
+    if due_in < 0 or slot < due_in or shard.slot * WIDTH <= NOW then due_in = slot end
+  end
+  local waits = rest(tonumber(args[3]), tonumber(args[4]), due_in)
+  close()
+  return {promoted, 0, unpack(waits)}
+end

@@ -1,45 +1,89 @@
-#!lua flags=allow-oom
 -- recover: reserved and past its deadline -> ready again at once; dead by `lost` after
 --   too many in a row; cancelled where that was asked for.
 -- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most lost in a row
 -- Returns {-1} fenced, or {recovered, lost, waits...}
-open('epoch', 'next', 'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
-  'ready', 'reserved', 'dead', 'cancelled')
-if fenced(ARGV[1]) then return {-1} end
-local most = tonumber(ARGV[7])
-local expired = lease_first(tonumber(ARGV[2]))
-local ready, recovered, dead, later = {}, 0, {}, {}
+local RECOVER = {'epoch', 'next', 'segment', 'segment_at', 'segment_was', 'segment_size',
+  'forgotten_early', 'ready', 'reserved', 'dead', 'cancelled', 'slot', 'lease_at', 'dead_at'}
+local MOST_BATCHES = 64
 
-load(expired)
-for _, loc in ipairs(expired) do
-  local h = heads[loc]
-  if not (h and state(h) == RESERVED) then
-    -- A stale entry.
-  elseif deadline(h) > NOW then
-    later[#later + 1], later[#later + 2] = deadline(h), loc
-  elseif has(h, CANCEL_REQUESTED) then
-    finish(loc, with_loss(h, RESERVED), CANCELLED, settled(h))
-  elseif lost(h) + 1 >= most then
-    move(RESERVED, DEAD, 1)
-    put(loc, with_reason(with_loss(h, DEAD), 'lost'))
-    dead[#dead + 1] = loc
-  else
-    append(ready, lane_of(loc), ready_entry(loc, h))
-    move(RESERVED, READY, 1)
-    put(loc, with_loss(h, READY))
-    recovered = recovered + 1
+-- Splits what a batch holds: jobs whose lease has run out, and those still to be looked at.
+local function split(number, batch, limit)
+  local locs, over, kept, ends = batch_locs(batch), {}, {}, nil
+  load_runs(locs)
+  for _, loc in ipairs(locs) do
+    local r = runs[loc]
+    if r and state(r) == RESERVED and lease_number(r) == number then
+      local at = deadline(r)
+      if at <= NOW and #over < limit then
+        over[#over + 1] = loc
+      else
+        kept[#kept + 1] = loc
+        if not ends or at < ends then ends = at end
+      end
+    end
   end
+  return over, kept, ends
 end
 
-ready_add(ready, 'LPUSH')
-dead_add(dead)
-save_tombs(tonumber(ARGV[5]), tonumber(ARGV[6]))
-save()
-save_drops()
-lease_remove(expired)
--- An entry that stood too early is put right.
-lease_add(later)
-local waits = rest(tonumber(ARGV[3]), tonumber(ARGV[4]))
-close()
-return {recovered, #dead, unpack(waits)}
+function edges.recover(args)
+  begin(RECOVER)
+  if is_fenced(args[1]) then return {-1} end
+  local left, most = tonumber(args[2]), tonumber(args[7])
+  local over, looked, later = {}, {}, {}
+  local numbers, batches = batches_due(MOST_BATCHES)
+  for i, number in ipairs(numbers) do
+    if left <= 0 then break end
+    local batch = batches[i]
+    local lapsed, kept, ends = {}, {}, nil
+    if batch then lapsed, kept, ends = split(number, batch, left) end
+    for _, loc in ipairs(lapsed) do over[#over + 1] = loc end
+    left = left - #lapsed - 1
+    looked[#looked + 1] = {number, kept, ends}
+  end
+
+  load(over)
+  local recovered, dead = 0, {}
+  for _, loc in ipairs(over) do
+    local raw, r = records[loc], runs[loc]
+    if not (raw and r) then
+      -- A run without its record.
+    elseif is_cancel_requested(r) then
+      local lane = lane_of(raw)
+      bury(loc, tomb_of(raw, with_loss(r, RESERVED), CANCELLED, settled(r)), is_external(raw))
+      lane_count(lane, -1)
+      move(RESERVED, CANCELLED, 1)
+    elseif lost(r) + 1 >= most then
+      move(RESERVED, DEAD, 1)
+      put(loc, with_reason(with_loss(r, DEAD), 'lost'))
+      dead[#dead + 1] = loc
+    else
+      append(ready_for, lane_of(raw), entry_of(loc, due_six(raw, r)))
+      move(RESERVED, READY, 1)
+      put(loc, with_loss(r, DELAYED))
+      recovered = recovered + 1
+    end
+  end
+
+  save_ready('LPUSH')
+  wake_takers()
+  dead_add(dead)
+  save_tombs(tonumber(args[5]), tonumber(args[6]))
+  save()
+  save_drops()
+  local over_now = {}
+  for _, b in ipairs(looked) do
+    local number, kept, ends = b[1], b[2], b[3]
+    if #kept == 0 then
+      over_now[#over_now + 1] = number
+    else
+      later[#later + 1], later[#later + 2] = number, batch_of(number, kept, ends)
+    end
+  end
+  batches_drop(over_now)
+  batches_put(later)
+  set('lease_at', first_score(KEY.leases))
+  local waits = rest(tonumber(args[3]), tonumber(args[4]))
+  close()
+  return {recovered, #dead, unpack(waits)}
+end

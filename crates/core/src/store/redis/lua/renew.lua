@@ -1,17 +1,18 @@
-#!lua flags=allow-oom
--- renew: reserved -> reserved with a later deadline.
+-- renew: reserved -> reserved with a later deadline. Its batch is looked at when it was to be,
+-- and then again.
 -- KEYS  shard
 -- ARGV  locator, receipt (number and bits, 16 bytes), length (ms)
 -- Returns the new deadline (ms), or -1 when the receipt is not current
-open('next')
-local loc = ARGV[1]
-load_heads({loc})
-local h = heads[loc]
-if not (h and state(h) == RESERVED and receipt(h) == ARGV[2]) then return -1 end
-local ends = math.max(deadline(h), NOW_UP + tonumber(ARGV[3]))
-lease_add({ends, loc})
-put(loc, with_deadline(h, ends))
-save()
-moment(ends)
-close()
-return ends
+local RENEW = {'next'}
+
+function edges.renew(args)
+  begin(RENEW)
+  local loc = args[1]
+  load_runs({loc})
+  local r = runs[loc]
+  if not (r and state(r) == RESERVED and receipt(r) == args[2]) then return -1 end
+  local ends = max(deadline(r), NOW_UP + tonumber(args[3]))
+  put(loc, with_deadline(r, ends))
+  save()
+  return ends
+end

@@ -1,102 +1,141 @@
-#!lua flags=allow-oom
 -- settle: reserved -> done (complete), delayed (retry), dead (bury), or ready or delayed
 --   (release, without or with a delay).
 -- KEYS  shard
--- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), then per
---   outcome, packed: locator, lease number, receipt bits, kind, delay (ms), and the failed
---   attempt with its reason as a head keeps them
--- Returns per outcome 1 applied, 2 replayed, 3 a late success that was applied, 4 stale
-open('next', 'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
-  'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled')
+-- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many
+--   lanes, their ids, how many batches have no other job left, their numbers; then per group: 'complete' or 'other', lane id, receipt (16 bytes), how
+--   many jobs; and per job: locator, the tombstone it will have as done; in an 'other' group
+--   also the outcome: kind, 1 when the payload is external, delay (6 bytes, ms), and the
+--   failed attempt with its reason as a run ends with them
+-- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that
+--   was applied, 4 stale
+local SETTLE = {'next', 'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
+  'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'slot', 'dead_at'}
 local COMPLETE, RETRY, BURY = 1, 2, 3
 local APPLIED, REPLAYED, LATE, STALE = 1, 2, 3, 4
-local due, released, dead, freed, undead, undue = {}, {}, {}, {}, {}, {}
 
-local function delay(o) return (read('>I6', o, 30)) end
+local function outcome_delay(o) return (read('>I6', o, 3)) end
 
-local function settle(loc, h, st, lease)
+local function ends(loc, tomb, r, st, external, lane)
+  local marked = lost(r) > 0 and st + DOUBT or st
+  bury(loc, marked == DONE and tomb or char(marked) .. sub(tomb, 2), external)
+  lane_count(lane, -1)
   move(RESERVED, st, 1)
-  put(loc, with_settled(h, st, lease))
 end
 
-local function later(loc, h, o, lease)
-  local at, topic = NOW_UP + delay(o), topic_of(loc)
-  append(due, topic, at)
-  append(due, topic, loc)
-  settle(loc, with_due(h, at), DELAYED, lease)
+local function goes_on(loc, r, st, lease)
+  move(RESERVED, st, 1)
+  put(loc, with_settled(r, st == READY and DELAYED or st, lease))
 end
 
-local function apply(loc, h, o, lease)
-  local kind = byte(o, 29)
-  freed[#freed + 1] = loc
+local function later(loc, r, o, lane, lease)
+  local at = NOW_UP + outcome_delay(o)
+  schedule(lane, at, entry_of(loc, six(at)))
+  goes_on(loc, with_due(r, at), DELAYED, lease)
+end
+
+-- What a job goes on with. `due` is what its lease was given for.
+local function apply(loc, tomb, o, lane, lease, dead)
+  local r, kind, external = runs[loc], byte(o), byte(o, 2) == 1
   if kind == COMPLETE then
-    finish(loc, h, DONE, lease)
-  elseif has(h, CANCEL_REQUESTED) then
-    finish(loc, h, CANCELLED, lease)
+    ends(loc, tomb, r, DONE, external, lane)
+  elseif is_cancel_requested(r) then
+    ends(loc, tomb, r, CANCELLED, external, lane)
   elseif kind == RETRY then
-    later(loc, with_failure(h, sub(o, 36)), o, lease)
+    later(loc, with_failure(r, sub(o, 9)), o, lane, lease)
   elseif kind == BURY then
     dead[#dead + 1] = loc
-    settle(loc, with_failure(h, sub(o, 36)), DEAD, lease)
-  elseif delay(o) > 0 then
-    later(loc, h, o, lease)
+    goes_on(loc, with_failure(r, sub(o, 9)), DEAD, lease)
+  elseif outcome_delay(o) > 0 then
+    later(loc, r, o, lane, lease)
   else
-    append(released, lane_of(loc), ready_entry(loc, h))
-    settle(loc, h, READY, lease)
+    append(ready_for, lane, entry_of(loc, sub(tomb, 10, 15)))
+    goes_on(loc, r, READY, lease)
   end
   return APPLIED
 end
 
 -- A receipt that is no longer current: only a success still counts, and only for this
 -- very job (a lease older than the record belongs to an earlier job of the same id).
-local function late(loc, h, o, lease)
-  local st = state(h)
-  local over = st == DEAD and reason(h) ~= 'lost'
-  if byte(o, 29) ~= COMPLETE or over or read('>I8', lease) < arrived(loc, h) * 1000 then return STALE end
+local function overdue(loc, is_complete, lease, undead)
+  load({loc})
+  local raw, r = records[loc], runs[loc]
+  if not (raw and r) then return STALE end
+  local st = state_of(loc, raw, r)
+  local over = st == DEAD and reason(r) ~= 'lost'
+  if not is_complete or over or read('>I8', lease) < read('>I6', raw, 7) * 1000 then return STALE end
   if st == DEAD then undead[#undead + 1] = loc end
-  if st == DELAYED then append(undue, topic_of(loc), loc) end
-  if st == RESERVED then freed[#freed + 1] = loc end
-  finish(loc, h, DONE, lease)
+  if st == DELAYED then unschedule(loc, raw, r) end
+  move(st, DONE, 1)
+  lane_count(lane_of(raw), -1)
+  bury(loc, tomb_of(raw, r, DONE, lease), is_external(raw))
   return LATE
 end
 
-local locs, others, answers, counted = {}, {}, {}, false
-for i = 4, #ARGV do locs[i - 3] = sub(ARGV[i], 1, 12) end
-load_heads(locs)
--- A job that simply is done needs its head alone.
-for i, loc in ipairs(locs) do
-  local h = heads[loc]
-  if byte(ARGV[i + 3], 29) ~= COMPLETE or not (h and state(h) == RESERVED) then others[#others + 1] = loc end
-end
-load(others)
-for i, loc in ipairs(locs) do
-  local h, o = heads[loc], ARGV[i + 3]
-  local lease = sub(o, 13, 20)
-  if not h then
-    local tomb = tomb_get(loc)
-    answers[i] = tomb and tomb_lease(tomb) == lease and REPLAYED or STALE
-  elseif state(h) == RESERVED and receipt(h) == sub(o, 13, 28) then
-    answers[i] = apply(loc, h, o, lease)
-  elseif settled(h) == lease then
-    answers[i] = REPLAYED
-  else
-    answers[i] = late(loc, h, o, lease)
+function edges.settle(args)
+  local lanes, over, from = {}, {}, 5 + tonumber(args[4])
+  for i = 5, from - 1 do lanes[#lanes + 1] = args[i] end
+  for i = from + 1, from + tonumber(args[from]) do over[#over + 1] = args[i] end
+  from = from + 1 + #over
+  begin(SETTLE, lanes)
+  local locs, at = {}, from
+  while at < #args do
+    local step, n = args[at] == 'complete' and 2 or 3, tonumber(args[at + 3])
+    for i = at + 4, at + 3 + step * n, step do locs[#locs + 1] = args[i] end
+    at = at + 4 + step * n
   end
-  -- A call that is only a replay has told its lateness before.
-  counted = counted or answers[i] == APPLIED or answers[i] == LATE
-end
+  load_runs(locs)
 
-due_add(due)
-ready_add(released, 'LPUSH')
-dead_add(dead)
-save_tombs(tonumber(ARGV[1]), tonumber(ARGV[2]))
-save()
-save_drops()
-lease_remove(freed)
-dead_remove(undead)
-for topic, list in pairs(undue) do
-  for _, loc in ipairs(list) do due_remove(topic, loc) end
+  local answers, dead, undead, j, is_all, counted = {}, {}, {}, 0, true, false
+  at = from
+  while at < #args do
+    local is_complete, lane, held, n = args[at] == 'complete', args[at + 1], args[at + 2], tonumber(args[at + 3])
+    local lease, step, plain, done = sub(held, 1, 8), is_complete and 2 or 3, nil, 0
+    for i = at + 4, at + 3 + step * n, step do
+      local loc, tomb, o = args[i], args[i + 1], not is_complete and args[i + 2]
+      local r, answer = runs[loc], APPLIED
+      if r and r == plain then
+        -- The same run as the one before, of a first hand-over that simply is done.
+        bury(loc, tomb, false)
+        done = done + 1
+      elseif r and state(r) == RESERVED and receipt(r) == held then
+        if is_complete and lost(r) == 0 then
+          plain = r
+          bury(loc, tomb, false)
+          done = done + 1
+        else
+          answer = apply(loc, tomb, o or char(COMPLETE, 0), lane, lease, dead)
+        end
+      elseif not r then
+        local grave = tomb_get(loc)
+        answer = grave and tomb_lease(grave) == lease and REPLAYED or STALE
+      elseif settled(r) == lease then
+        answer = REPLAYED
+      else
+        answer = overdue(loc, is_complete or byte(o) == COMPLETE, lease, undead)
+      end
+      j = j + 1
+      answers[j] = answer
+      is_all = is_all and answer == APPLIED
+      -- A call that is only a replay has told its lateness before.
+      counted = counted or answer == APPLIED or answer == LATE
+    end
+    if done > 0 then
+      lane_count(lane, -done)
+      move(RESERVED, DONE, done)
+    end
+    at = at + 4 + step * n
+  end
+
+  save_schedule()
+  save_ready('LPUSH')
+  wake_takers()
+  dead_add(dead)
+  save_tombs(tonumber(args[1]), tonumber(args[2]))
+  save()
+  save_drops()
+  if is_all then batches_drop(over) end
+  dead_remove(undead)
+  if counted then write_lateness(args[3]) end
+  close()
+  return is_all and {} or answers
 end
-if counted then write_lateness(ARGV[3]) end
-close()
-return answers

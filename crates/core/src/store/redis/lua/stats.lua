@@ -1,8 +1,13 @@
-#!lua flags=no-writes
 -- stats: the ledger, the topics and the lateness of the last five minutes. No edge.
 -- KEYS  shard
 -- ARGV  none
--- Returns {ledger, topics, {lateness of a minute, ...}}
-local minutes = {}
-for m = minute() - 5, minute() do minutes[#minutes + 1] = call('HGETALL', lateness(m)) end
-return {call('HGETALL', SHARD), call('ZRANGE', K .. ':topics', 0, -1), minutes}
+-- Returns {{name, number, ...}, topics, {lateness of a minute, ...}}
+local STATS = {'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'forgotten_early'}
+
+function edges.stats()
+  begin(STATS)
+  local ledger, minutes = {}, {}
+  for i, name in ipairs(STATS) do ledger[2 * i - 1], ledger[2 * i] = name, tostring(shard[name]) end
+  for m = minute() - 5, minute() do minutes[#minutes + 1] = call('HGETALL', lateness(m)) end
+  return {ledger, call('ZRANGE', KEY.topics, 0, -1), minutes}
+end

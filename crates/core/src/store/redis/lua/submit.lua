@@ -1,26 +1,40 @@
-#!lua
 -- submit: nothing -> delayed, or ready when already due.
 -- KEYS  shard
--- ARGV  per job: locator, due ("+ms" from now, or absolute ms), timeout (4 bytes), content
---   hash (8 bytes), the rest of the record, external payload or ''
--- Returns per job: {201, head} new; {200, head} the same content again; {409, head}
---   other content; {200 or 409, tombstone, 1} once the job has ended.
-open('next', 'accepted', 'delayed', 'ready', 'segment')
-local locs, answers = {}, {}
-for i = 1, #ARGV, 6 do locs[#locs + 1] = ARGV[i] end
-look_up(locs)
+-- ARGV  how many lanes, then per lane: id, words; then per job: locator, due ("+ms" from
+--   now, or absolute ms), lane id, the record from its flags on, external payload or ''
+-- Returns per job: due and created as 12 bytes, new; {200, state, run or '', record's start}
+--   the same content again; {409, ...} other content; {200 or 409, tombstone} once the job
+--   has ended.
+local SUBMIT = {'next', 'accepted', 'delayed', 'ready', 'segment', 'slot'}
 
-local function accept(loc, at, timeout, hash, rest, external)
-  local h = new_head(at <= NOW and READY or DELAYED, at, timeout, hash, external)
-  arrive(loc, h, rest, external)
-  return {201, h}
+function edges.submit(args)
+  local lanes, from = lanes_named(args)
+  begin(SUBMIT, lanes)
+  local locs, answers, n = {}, {}, 0
+  for i = from, #args, 5 do
+    n = n + 1
+    locs[n] = args[i]
+  end
+  look_up(locs)
+
+  local text, at, times
+  for j = 1, n do
+    local i = from + 5 * (j - 1)
+    local loc, rest = args[i], args[i + 3]
+    local answer = (records[loc] or graves[loc]) and taken(loc, sub(rest, 6, 13))
+    if not answer then
+      if args[i + 1] ~= text then
+        text = args[i + 1]
+        at = due_time(text)
+        times = pack('>I6I6', at, NOW)
+      end
+      arrive(loc, at <= NOW and READY or DELAYED, at, times, args[i + 2], rest, args[i + 4])
+      answer = times
+    end
+    answers[j] = answer
+  end
+
+  save_arrivals()
+  close()
+  return answers
 end
-
-for i, loc in ipairs(locs) do
-  local at, timeout, hash, rest, external = unpack(ARGV, 6 * i - 4, 6 * i)
-  answers[i] = taken(loc, hash) or accept(loc, due_time(at), timeout, hash, rest, external)
-end
-
-save_arrivals()
-close()
-return answers

@@ -1,61 +1,76 @@
--- New jobs. What a record begins with is the head that its job arrives with.
-local new, arriving, due_for, ready_for, externals = {}, {}, {}, {}, {}
+-- New jobs.
+local new, fresh, words_of
 
--- Reads what is known of names that are most likely new: `load`, but looking for heads only
--- where there are records, and tombstones where there are none.
+-- Reads what is known of names that are most likely new; tombstones where there are no records.
 local function look_up(locs)
   local known, absent = {}, {}
-  for i, raw in ipairs(fetch(POOL, locs)) do
-    if raw then known[#known + 1] = locs[i] end
+  local raws = fetch(KEY.pool, locs)
+  for i = 1, #locs do
+    local list = raws[i] and known or absent
+    list[#list + 1] = locs[i]
   end
   load(known)
-  for _, loc in ipairs(locs) do
-    if not heads[loc] then absent[#absent + 1] = loc end
+  for _, loc in ipairs(known) do
+    if not records[loc] then absent[#absent + 1] = loc end
   end
-  if #absent > 0 then tombs_load(absent) end
+  tombs_load(absent)
 end
+
+local function described(code, st, raw, r) return {code, st, r or '', sub(raw, 1, RECORD)} end
 
 -- The answer where the name is taken.
 local function taken(loc, hash)
-  local h, tomb = heads[loc], graves[loc]
-  if h then return {content_hash(h) == hash and 200 or 409, h} end
-  return tomb and {tomb_hash(tomb) == hash and 200 or 409, tomb, 1}
+  local raw, tomb = records[loc], graves[loc]
+  if raw then
+    local st = fresh[loc] or state_of(loc, raw, runs[loc])
+    return described(content_hash(raw) == hash and 200 or 409, st, raw, runs[loc])
+  end
+  return tomb and {tomb_hash(tomb) == hash and 200 or 409, tomb}
 end
 
 local function due_time(text)
   local at = tonumber(text)
-  if byte(text) ~= 43 then return math.max(at, NOW) end
+  if byte(text) ~= 43 then return max(at, NOW) end
   return at > 0 and NOW_UP + at or NOW
 end
 
-local function new_head(st, at, timeout, hash, external)
-  local flags = external ~= '' and EXTERNAL or 0
-  return char(st, flags) .. timeout .. pack('>I6I6', at, NOW) .. hash
-end
-
--- A job arrives with a head and the rest of its record.
-local function arrive(loc, h, rest, external)
-  local raw = h .. rest
-  new[#new + 1], new[#new + 2] = loc, raw
-  heads[loc], records[loc] = h, raw
-  local st, topic = state(h), topic_of(loc)
-  arriving[topic] = true
+-- A job arrives. `times` is due and created, packed; `rest` is the rest of its record.
+local function arrive(loc, st, at, times, lane, rest, external)
+  local raw = times .. rest
+  local n = #new
+  new[n + 1], new[n + 2] = loc, raw
+  records[loc], fresh[loc] = raw, st
   if st == READY then
-    append(ready_for, lane_of(loc), ready_entry(loc, h))
+    append(ready_for, lane, entry_of(loc, sub(times, 1, 6)))
   elseif st == DELAYED then
-    append(due_for, topic, due(h))
-    append(due_for, topic, loc)
+    schedule(lane, at, entry_of(loc, sub(times, 1, 6)))
   end
-  if external ~= '' then externals[loc] = external end
+  if external ~= '' then call('SET', KEY.body .. loc, external) end
+  lane_count(lane, 1)
   count('accepted', 1)
   count(STATE_NAMES[st], 1)
 end
 
 -- Carries out what `arrive` has gathered.
 local function save_arrivals()
-  topics_add(arriving)
-  due_add(due_for)
-  ready_add(ready_for, 'RPUSH')
-  for loc, payload in pairs(externals) do call('SET', K .. ':body:' .. loc, payload) end
-  sliced('HSET', POOL, new)
+  if #new == 0 then return end
+  local arrived = {}
+  for lane in pairs(lane_counts) do arrived[lane] = words_of[lane] end
+  lanes_arrive(arrived)
+  save_schedule()
+  save_ready('RPUSH')
+  wake_takers()
+  sliced('HSET', KEY.pool, new)
+end
+
+-- The lanes that the arguments begin with: how many, then id and words of each. Returns
+-- their ids, and where the jobs begin.
+local function lanes_named(args)
+  local lanes, n = {}, tonumber(args[1])
+  words_of = {}
+  for i = 1, n do
+    lanes[i] = args[2 * i]
+    words_of[args[2 * i]] = args[2 * i + 1]
+  end
+  return lanes, 2 * n + 2
 end

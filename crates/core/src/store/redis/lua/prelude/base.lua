@@ -1,48 +1,70 @@
--- What every script begins with: the shard, its clock, the words, and wake-ups.
--- KEYS[1] is the shard's base, "<prefix>:{<tag>}"; every other key hangs below it.
+-- What every edge begins with: the shard, its clock, the words, and wake-ups.
+-- K is the shard's base, "<prefix>:{<tag>}"; every other key hangs below it. All that is
+-- known of one call lies in locals of these files and is made anew by `begin`.
 --
 -- A string is dear here: Redis's Lua hashes each byte of every string it makes. So big ones
--- are made as seldom as can be, and jobs are worked on as short packed strings, not tables.
-local K = KEYS[1]
+-- are made as seldom as can be, equal ones once, and jobs are worked on as short packed
+-- strings, not tables. A call into Redis is dear too: many jobs share one.
 local call, pack, read = redis.call, struct.pack, struct.unpack
-local sub, byte, char = string.sub, string.byte, string.char
+local sub, byte, char, concat = string.sub, string.byte, string.char, table.concat
+local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 
--- The store's clock, read once. NOW is rounded down to compare with ("is it due?"),
--- NOW_UP is rounded up to add to, so that nothing is ever early.
-local time = call('TIME')
-local NOW_US = time[1] * 1000000 + time[2]
-local NOW, NOW_UP = math.floor(NOW_US / 1000), math.ceil(NOW_US / 1000)
-
+-- DELAYED is also what a run says of a ready job: only the indexes know the difference.
 local DELAYED, READY, RESERVED, DONE, DEAD, CANCELLED = 1, 2, 3, 4, 5, 6
+
+local K, KEY
+-- The store's clock, read once a call. NOW is rounded down to compare with ("is it due?"),
+-- NOW_UP is rounded up to add to, so that nothing is ever early.
+local NOW_US, NOW, NOW_UP
+
+local function tick()
+  local time = call('TIME')
+  NOW_US = time[1] * 1000000 + time[2]
+  NOW, NOW_UP = floor(NOW_US / 1000), ceil(NOW_US / 1000)
+end
+
+-- The names of a shard's keys, made once for each shard.
+local known_keys = {}
+local function keys_of(base)
+  local keys = {
+    shard = base .. ':shard', pool = base .. ':pool', runs = base .. ':runs', turns = base .. ':turns',
+    due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots', void = base .. ':void',
+    ready = base .. ':ready:', lanes = base .. ':lanes', leases = base .. ':leases',
+    batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:', body = base .. ':body:',
+    topics = base .. ':topics', late = base .. ':late:',
+    wake = string.match(base, '^(.-):{') .. ':wake', tag = string.match(base, '{(.*)}'),
+  }
+  known_keys[base] = keys
+  return keys
+end
+
+-- A call with a long list, in slices that unpack can carry (it fails near 8,000). The
+-- slices are even, so that pairs stay together.
+local function sliced(command, key, list)
+  local n, answer = #list, nil
+  if n <= 4000 then return n > 0 and call(command, key, unpack(list)) or nil end
+  for i = 1, n, 4000 do answer = call(command, key, unpack(list, i, min(i + 3999, n))) end
+  return answer
+end
+
+-- Fields of a hash, one for each name; false for none.
+local function fetch(key, names)
+  local n = #names
+  if n == 0 then return {} end
+  if n <= 4000 then return call('HMGET', key, unpack(names)) end
+  local all = {}
+  for i = 1, n, 4000 do
+    for _, value in ipairs(call('HMGET', key, unpack(names, i, min(i + 3999, n)))) do all[#all + 1] = value end
+  end
+  return all
+end
 
 local function append(lists, name, value)
   local list = lists[name]
   if list then list[#list + 1] = value else lists[name] = {value} end
 end
 
--- A call with a long list, in slices that unpack can carry (it fails near 8,000). The
--- slices are even, so that pairs stay together.
-local function sliced(command, key, list)
-  local answer
-  for i = 1, #list, 4000 do
-    answer = call(command, key, unpack(list, i, math.min(i + 3999, #list)))
-  end
-  return answer
-end
+local function six(number) return pack('>I6', number) end
 
--- Fields of a hash, one for each locator; false for none.
-local function fetch(key, locs)
-  if #locs == 0 then return {} end
-  if #locs <= 4000 then return call('HMGET', key, unpack(locs)) end
-  local all = {}
-  for i = 1, #locs, 4000 do
-    for _, value in ipairs(call('HMGET', key, unpack(locs, i, math.min(i + 3999, #locs)))) do
-      all[#all + 1] = value
-    end
-  end
-  return all
-end
-
--- Wake-ups are hints, told once per script.
-local function tell(message) call('PUBLISH', string.match(K, '^(.-):{') .. ':wake', message) end
-local function tag() return string.match(K, '{(.*)}') end
+-- Wake-ups are hints, told once per call.
+local function tell(message) call('PUBLISH', KEY.wake, message) end

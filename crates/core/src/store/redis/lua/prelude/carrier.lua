@@ -1,19 +1,28 @@
 -- Who holds the shard, and what its carrier needs to know before it sleeps.
-local function fenced(epoch) return shard.epoch ~= tonumber(epoch) end
+local function is_fenced(epoch) return shard.epoch ~= tonumber(epoch) end
 local function hold(epoch, carrier)
   set('epoch', epoch)
   set('carrier', carrier)
 end
 
+local function first_score(key)
+  local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  return tonumber(head[2] or 0)
+end
+
 -- {due, lease, dead} in ms from now, -1 for none. It also sets `next`, so that earlier
--- moments are told.
-local function rest(floor, retention)
-  local function wait(key, add)
-    local head = call('ZRANGE', K .. key, 0, 0, 'WITHSCORES')
-    return head[2] and math.max(0, tonumber(head[2]) + add - NOW) or -1
+-- moments are told. `due_in` is where the first is known already.
+local function rest(floor_ms, retention, due_in)
+  local function wait(at) return at > 0 and max(0, at - NOW) or -1 end
+  local due = due_in
+  if not due then
+    due = wait(first_score(KEY.turns))
+    local slot = shard.slot > 0 and max(0, (shard.slot - 1) * WIDTH - NOW) or -1
+    if due < 0 or slot >= 0 and slot < due then due = slot end
   end
-  local waits = {wait(':turns', 0), wait(':leases', 0), wait(':dead', retention)}
-  local till = floor
+  local dead = shard.dead_at > 0 and wait(shard.dead_at + retention) or -1
+  local waits = {due, wait(shard.lease_at), dead}
+  local till = floor_ms
   for _, w in ipairs(waits) do if w >= 0 and w < till then till = w end end
   set('next', NOW + till)
   return waits

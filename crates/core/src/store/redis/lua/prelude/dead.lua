@@ -1,8 +1,14 @@
 -- Dead letters, by time of death.
 local function dead_add(locs)
-  for _, loc in ipairs(locs) do call('ZADD', K .. ':dead', NOW, loc) end
+  for _, loc in ipairs(locs) do call('ZADD', KEY.dead, NOW, loc) end
+  if #locs > 0 then earliest('dead_at', NOW) end
 end
-local function dead_remove(locs) sliced('ZREM', K .. ':dead', locs) end
 local function dead_first(retention, limit)
-  return call('ZRANGE', K .. ':dead', '-inf', NOW - retention, 'BYSCORE', 'LIMIT', 0, limit)
+  return call('ZRANGE', KEY.dead, '-inf', NOW - retention, 'BYSCORE', 'LIMIT', 0, limit)
+end
+local function dead_remove(locs)
+  if #locs == 0 then return end
+  sliced('ZREM', KEY.dead, locs)
+  local head = call('ZRANGE', KEY.dead, 0, 0, 'WITHSCORES')
+  set('dead_at', tonumber(head[2] or 0))
 end

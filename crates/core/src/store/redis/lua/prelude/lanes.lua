@@ -1,7 +1,5 @@
 -- Lanes in turn, and the first entries of their queues.
-local function ready_loc(entry) return sub(entry, 1, 12) end
-local function ready_match(entry, h) return h and state(h) == READY and sub(h, 7, 12) == sub(entry, 13) end
-local function ready_lanes(limit) return call('ZRANGE', K .. ':lanes', 0, limit - 1) end
+local function ready_lanes(limit) return call('ZRANGE', KEY.lanes, 0, limit - 1) end
 
 -- The first entries of a lane, and one more if there is one.
 local function ready_first(lane, limit) return call('LRANGE', queue(lane), 0, limit) end
@@ -9,9 +7,10 @@ local function ready_first(lane, limit) return call('LRANGE', queue(lane), 0, li
 -- Takes the first n away; the lane goes behind the others, or away when nothing is left.
 local function ready_pop(lane, n, all, turn)
   if all then
-    call('ZREM', K .. ':lanes', lane)
+    call('ZREM', KEY.lanes, lane)
+    call('UNLINK', queue(lane))
   else
-    call('ZADD', K .. ':lanes', 'XX', NOW_US + turn, lane)
+    call('ZADD', KEY.lanes, 'XX', NOW_US + turn, lane)
+    if n > 0 then call('LTRIM', queue(lane), n, -1) end
   end
-  if n > 0 then call('LTRIM', queue(lane), n, -1) end
 end

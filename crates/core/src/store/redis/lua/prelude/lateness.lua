@@ -1,6 +1,6 @@
 -- Lateness: a hash of buckets a minute, kept for seven.
-local function minute() return math.floor(NOW / 60000) end
-local function lateness(m) return K .. ':late:' .. m end
+local function minute() return floor(NOW / 60000) end
+local function lateness(m) return KEY.late .. m end
 local function write_lateness(text)
   if text == '' then return end
   local key, names, more, sums = lateness(minute()), {}, {}, {}
@@ -10,7 +10,7 @@ local function write_lateness(text)
   local known = call('HMGET', key, unpack(names))
   for i, name in ipairs(names) do
     local n = tonumber(known[i] or 0)
-    sums[2 * i - 1], sums[2 * i] = name, name == 'max' and math.max(n, more[i]) or n + more[i]
+    sums[2 * i - 1], sums[2 * i] = name, name == 'max' and max(n, more[i]) or n + more[i]
   end
   call('HSET', key, unpack(sums))
   -- The longest is always the last of them, so it is missing only in a new minute.

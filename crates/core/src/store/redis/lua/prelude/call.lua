@@ -1,0 +1,9 @@
+-- One call: all that the pieces gather is empty at its start.
+local function start(base)
+  K, KEY = base, known_keys[base] or keys_of(base)
+  forget_loaded()
+  due_for, slot_for, far = {}, {}, {}
+  ready_for, is_woken = {}, false
+  graves, buried, gone, unlinks = {}, {}, {}, {}
+  new, fresh, words_of = {}, {}, nil
+end
