@@ -135,7 +135,7 @@ async fn calls_of_a_trickle(notifiers: usize) -> u64 {
         .map(|n| with(job(&sink, &format!("job-{n}")), "delay", format!("{}ms", 500 + n * 5)))
         .collect();
     assert_eq!(stack.batch(&jobs).await.1["accepted"], JOBS);
-    let scripts = async || stack.redis().command_calls().await["evalsha"];
+    let scripts = async || stack.redis().command_calls().await["fcall"];
     let before = scripts().await;
     eventually(Duration::from_secs(60), "every job is done", async || match sink.seen() as u64 {
         JOBS => Ok(()),

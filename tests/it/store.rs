@@ -13,8 +13,10 @@ mod by_hand;
 mod embedded;
 mod jobs;
 mod model;
+mod raw;
 mod servers;
 mod side_by_side;
+mod slots;
 
 mod cancel;
 mod carriers;

@@ -86,10 +86,7 @@ impl Holder {
         debug!(shard = self.shard.number(), ?what, moved, other, "moved jobs");
         let (moved, other) = (u64::from(moved), u64::from(other));
         match what {
-            Next::Promote | Next::Sleep(_) => {
-                self.metrics.promoted.add(moved, &[]);
-                self.metrics.stale.add(other, &[]);
-            }
+            Next::Promote | Next::Sleep(_) => self.metrics.promoted.add(moved, &[]),
             Next::Recover => {
                 self.metrics.recovered.add(moved, &[]);
                 self.metrics.lost.add(other, &[]);

@@ -7,8 +7,6 @@ use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 pub(crate) struct Metrics {
     /// Jobs moved from delayed to ready.
     pub(crate) promoted: Counter<u64>,
-    /// Index entries dropped because their job had moved on.
-    pub(crate) stale: Counter<u64>,
     /// Leases that ran out and whose jobs are ready again.
     pub(crate) recovered: Counter<u64>,
     /// Jobs buried because too many leases in a row ran out.
@@ -29,7 +27,6 @@ impl Metrics {
         let seconds = vec![0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0];
         Self {
             promoted: counter("ringback_carrier_promoted_jobs_total", "Jobs moved from delayed to ready"),
-            stale: counter("ringback_carrier_stale_entries_total", "Index entries whose job had moved on"),
             recovered: counter(
                 "ringback_carrier_recovered_jobs_total",
                 "Jobs ready again after a lease ran out",

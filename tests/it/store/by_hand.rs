@@ -1,42 +1,18 @@
 //! What a Redis may hold that no edge has written: keys of another version, index entries without a job,
 //! counters that a fail-over has rolled back, functions that are gone.
 
-use redis::aio::MultiplexedConnection;
 use redis::cmd;
-use ringback_core::job::Job;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{Filter, Lateness, Options, Renewed, Settled, Store, StoreError};
 use ringback_testkit::{Persistence, RedisServer, eventually};
 
-use sha2::{Digest as _, Sha256};
-
 use super::bench::{Bench, SOON, Server, now};
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use super::raw::{bench, entry, key, key_of, lane, plant_due, plant_ready, run};
 
 /// Beyond every lease number that a clock gives for the next hundred years.
 const FAR: u64 = 5_000_000_000_000_000;
-
-async fn bench() -> (Bench, MultiplexedConnection) {
-    let server = RedisServer::start().await;
-    let client = server.client().await;
-    (Bench::new(std::sync::Arc::new(Server::Redis(server)), "by-hand").await, client)
-}
-
-async fn run(redis: &mut MultiplexedConnection, words: &[&[u8]]) {
-    let mut command = cmd(std::str::from_utf8(words[0]).expect("a command"));
-    words[1..].iter().for_each(|word| {
-        command.arg(word);
-    });
-    command.exec_async(redis).await.expect("redis answers");
-}
-
-/// A key of the bench's shard, the only one that anything was written to.
-async fn key(redis: &mut MultiplexedConnection, name: &str) -> String {
-    let shards: Vec<String> = cmd("KEYS").arg("*:shard").query_async(redis).await.expect("KEYS");
-    assert_eq!(shards.len(), 1, "{shards:?}");
-    shards[0].replace(":shard", &format!(":{name}"))
-}
 
 #[tokio::test]
 async fn a_store_of_another_layout_is_refused() {
@@ -46,35 +22,6 @@ async fn a_store_of_another_layout_is_refused() {
     let store = Store::open(bench.options()).expect("the options are right");
     let error = store.prepare().await.expect_err("another layout");
     assert!(matches!(&error, StoreError::Unfit(why) if why.contains("layout 99")), "{error}");
-}
-
-/// A key of a lane, or of anything else that is no text.
-async fn key_of(redis: &mut MultiplexedConnection, name: &str, end: &[u8]) -> Vec<u8> {
-    [key(redis, name).await.as_bytes(), end].concat()
-}
-
-/// The lane of the bench's jobs, as keys name it.
-fn lane() -> Vec<u8> {
-    Sha256::digest("store http://receiver.example")[..8].to_vec()
-}
-
-/// A job as an index names it: where it lies, and when it was due.
-fn entry(job: &Job) -> Vec<u8> {
-    [&job.key.locator().0, &job.due.as_millis().to_be_bytes()[2..]].concat()
-}
-
-/// Writes a due time that no edge has written.
-async fn plant_due(redis: &mut MultiplexedConnection, entry: &[u8]) {
-    let (due, turns) = (key_of(redis, "due:", &lane()).await, key(redis, "turns").await);
-    run(redis, &[b"ZADD", &due, b"1", entry]).await;
-    run(redis, &[b"ZADD", turns.as_bytes(), b"1", &lane()]).await;
-}
-
-/// Puts an entry into the ready queue of the bench's lane.
-async fn plant_ready(redis: &mut MultiplexedConnection, push: &[u8], entry: &[u8]) {
-    let (queue, lanes) = (key_of(redis, "ready:", &lane()).await, key(redis, "lanes").await);
-    run(redis, &[push, &queue, entry]).await;
-    run(redis, &[b"ZADD", lanes.as_bytes(), b"1", &lane()]).await;
 }
 
 #[tokio::test]

@@ -90,7 +90,7 @@ pub enum Pass {
     Held {
         /// Jobs that were moved.
         moved: u32,
-        /// promote: stale entries dropped; recover: jobs buried as lost.
+        /// recover: jobs buried as lost.
         other: u32,
         /// Until the next due time.
         next_due: Option<Duration>,

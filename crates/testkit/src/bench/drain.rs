@@ -47,5 +47,5 @@ pub(super) async fn run(setup: &Setup) {
 }
 
 async fn script_calls(stack: &Stack) -> u64 {
-    stack.redis().command_calls().await.get("evalsha").copied().unwrap_or(0)
+    stack.redis().command_calls().await.get("fcall").copied().unwrap_or(0)
 }

@@ -50,7 +50,7 @@ impl CallWatch {
     }
 }
 
-/// The command of a line like `1763631780.01 [0 127.0.0.1:50312] "EVALSHA" "…"`; none for one of a script.
+/// The command of a line like `1763631780.01 [0 127.0.0.1:50312] "FCALL" "…"`; none for one of a script.
 fn client_command(line: &str) -> Option<String> {
     let (_, rest) = line.split_once('[')?;
     let (source, command) = rest.split_once("] ")?;
