@@ -147,7 +147,13 @@ async fn indexed(
             } else if is_in(redis, &key(&format!("slot:{}", due / WIDTH), b""), &[&*entry, lane].concat())
                 .await
             {
-                let is_void: bool = ask(redis, cmd("SISMEMBER").arg(key("void", b"")).arg(&entry)).await;
+                let is_void: bool = ask(
+                    redis,
+                    cmd("SISMEMBER")
+                        .arg(key(&format!("void:{}", due / WIDTH), b""))
+                        .arg([&*entry, lane].concat()),
+                )
+                .await;
                 score(redis, &key("slots", b""), (due / WIDTH).to_string().as_bytes()).await.is_some()
                     && !is_void
             } else {

@@ -78,7 +78,7 @@ async fn a_due_time_of_a_job_that_is_not_delayed_hands_it_over_no_second_time() 
 #[tokio::test]
 async fn an_entry_of_a_job_that_is_not_ready_gives_no_lease() {
     let (bench, mut redis) = bench().await;
-    for state in [State::Delayed, State::Reserved, State::Dead] {
+    for state in [State::Reserved, State::Dead, State::Done, State::Cancelled] {
         let job = bench.job_in(state, bench.job(state.name())).await;
         plant_ready(&mut redis, b"RPUSH", &entry(&job)).await;
         assert!(bench.take(10).await.is_empty(), "{state}");

@@ -41,6 +41,10 @@ async fn move_slot(redis: &mut MultiplexedConnection, to: u64) {
     let from = slot(redis).await;
     let (old, new) = (key(redis, &format!("slot:{from}")).await, key(redis, &format!("slot:{to}")).await);
     run(redis, &[b"RENAME", old.as_bytes(), new.as_bytes()]).await;
+    if is_there(redis, &format!("void:{from}")).await {
+        let (old, new) = (key(redis, &format!("void:{from}")).await, key(redis, &format!("void:{to}")).await);
+        run(redis, &[b"RENAME", old.as_bytes(), new.as_bytes()]).await;
+    }
     let slots = key(redis, "slots").await;
     run(redis, &[b"DEL", slots.as_bytes()]).await;
     tell_slot(redis, to).await;
@@ -120,7 +124,10 @@ async fn a_slot_whose_time_is_near_is_put_in_order_bit_by_bit() {
     let kept: Vec<Vec<u8>> =
         cmd("ZRANGE").arg(&due).arg(0).arg(-1).query_async(&mut redis).await.expect("ZRANGE");
     assert_eq!(kept, jobs.iter().map(entry).collect::<Vec<_>>());
-    assert!(!is_there(&mut redis, "slots").await && !is_there(&mut redis, "void").await);
+    assert!(
+        !is_there(&mut redis, "slots").await
+            && !is_there(&mut redis, &format!("void:{}", present() + 1)).await
+    );
     bench.audit().await;
 }
 
@@ -194,4 +201,59 @@ async fn a_late_success_ends_a_job_that_waits_in_a_slot() {
     bench.promote(10).await;
     bench.audit().await;
     assert_eq!(bench.stats().await.states.delayed, 0);
+}
+
+#[tokio::test]
+async fn a_far_job_cancelled_twice_stays_cancelled_however_its_slot_is_put_in_order() {
+    let (bench, mut redis) = bench().await;
+    let due = now().plus(HOURS);
+    for _ in 0..2 {
+        let job = bench.accept(bench.job("a").at(due)).await;
+        bench.cancel(&job.key).await;
+        let tombs: Vec<Vec<u8>> = cmd("KEYS").arg("*:done:*").query_async(&mut redis).await.expect("KEYS");
+        run(&mut redis, &[b"DEL", &tombs[0]]).await;
+    }
+    move_slot(&mut redis, present() + 1).await;
+    for _ in 0..4 {
+        bench.promote(1).await;
+    }
+    let due = key_of(&mut redis, "due:", &lane()).await;
+    let left: bool = cmd("EXISTS").arg(due).query_async(&mut redis).await.expect("EXISTS");
+    assert!(!left);
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_far_job_that_comes_again_for_another_origin_goes_to_that_one_alone() {
+    let (bench, mut redis) = bench().await;
+    let due = now().plus(HOURS);
+    let job = bench.accept(bench.job("a").at(due)).await;
+    bench.accept(bench.job("b").at(due)).await;
+    bench.cancel(&job.key).await;
+    let tombs: Vec<Vec<u8>> = cmd("KEYS").arg("*:done:*").query_async(&mut redis).await.expect("KEYS");
+    run(&mut redis, &[b"DEL", &tombs[0]]).await;
+    bench.accept(bench.job("a").at(due).to("http://other.example")).await;
+    move_slot(&mut redis, present() + 1).await;
+    bench.promote(10).await;
+    let due = key_of(&mut redis, "due:", &lane()).await;
+    let kept: u64 = cmd("ZCARD").arg(due).query_async(&mut redis).await.expect("ZCARD");
+    assert_eq!(kept, 1);
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_ready_at_once_is_ready_while_a_slot_is_overdue() {
+    let (bench, mut redis) = bench().await;
+    let far = soon(&bench, 1).await;
+    into_slot(&mut redis, &far).await;
+    until(far[0].due).await;
+    let jobs = [bench.accept(bench.job("a")).await, bench.accept(bench.job("b")).await];
+    assert_eq!(bench.get(&jobs[0].key).await.state, State::Ready);
+    bench.cancel(&jobs[0].key).await;
+    let stats = bench.stats().await.states;
+    assert_eq!((stats.delayed, stats.ready, stats.cancelled), (1, 1, 1));
+    bench.audit().await;
+    bench.promote_until(1).await;
+    assert_eq!(bench.take(10).await.len(), 2);
+    bench.audit().await;
 }

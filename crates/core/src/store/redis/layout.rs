@@ -79,7 +79,7 @@ fn tags(count: u16) -> Vec<String> {
 }
 
 /// What a lane, a topic with an origin, is known by in records and keys: 64 bits of SHA-256
-/// over its words. Two lanes of a hundred thousand share one in a chance of 4 in 10¹⁰.
+/// over its words. Two lanes of a hundred thousand share one in a chance of 3 in 10¹⁰.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::store) struct LaneId(pub(super) [u8; 8]);
 
@@ -286,6 +286,11 @@ impl Head {
             reason: self.reason,
         }
     }
+}
+
+/// The number of the batch that a run's lease is of.
+pub(super) fn lease_number(run: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(run.get(17..25)?.try_into().ok()?))
 }
 
 impl Tail {

@@ -12,7 +12,7 @@ use redis::Value;
 use tokio::time::Instant;
 
 use super::RedisStore;
-use super::layout::{Head, LaneId, Tail};
+use super::layout::{self, Head, LaneId, Tail};
 use super::script::{self, reply};
 use crate::clock::millis_up;
 use crate::job::{DEFAULT_TIMEOUT, Delivery, Locator};
@@ -68,7 +68,12 @@ impl RedisStore {
                 jobs.push(Found { locator, lane: Arc::clone(&lane), run: run.clone(), record });
             }
         }
+        // All count that were given: one that cannot be read is not settled either.
         let mut batches: HashMap<u64, Arc<AtomicUsize>> = HashMap::new();
+        for found in &jobs {
+            let number = layout::lease_number(&found.run).ok_or(StoreError::Unreadable("a run"))?;
+            batches.entry(number).or_default().fetch_add(1, Ordering::Relaxed);
+        }
         // All at once, so that many large payloads wait no longer than one.
         let read = jobs.into_iter().map(async |found| {
             let lease = self.lease(shard, found, clock).await;
@@ -80,9 +85,7 @@ impl RedisStore {
         });
         let mut leases: Vec<Lease> = join_all(read).await.into_iter().flatten().collect();
         for lease in &mut leases {
-            let unsettled = batches.entry(lease.receipt.number).or_default();
-            unsettled.fetch_add(1, Ordering::Relaxed);
-            lease.imprint.unsettled = Arc::clone(unsettled);
+            lease.imprint.unsettled = Arc::clone(batches.entry(lease.receipt.number).or_default());
         }
         let passed = reply::list(passed)?.into_iter().map(reply::text).collect::<Result<_, _>>()?;
         Ok(Reserved { leases, more: reply::int(&more)? == 1, passed })

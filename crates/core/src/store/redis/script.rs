@@ -2,8 +2,8 @@
 //! function library of Redis. Each piece owns one part of the layout (records, due times,
 //! ready queues …). Redis makes the functions once, at the first call, and not for each.
 //!
-//! Where the library cannot be loaded (memory is full, or functions are forbidden) the same
-//! text runs as a script, which costs more and does the same.
+//! Where the library cannot be loaded, as when memory is full, the same text runs as a
+//! script, which costs more and does the same.
 
 use std::sync::LazyLock;
 

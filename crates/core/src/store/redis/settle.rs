@@ -87,7 +87,10 @@ impl RedisStore {
         }
         for (index, n) in groups.into_values().flatten().enumerate() {
             answers[n] = told.get(index).map_or(Ok(Settled::Applied), codec::settled)?;
-            items[n].0.imprint.unsettled.fetch_sub(1, Ordering::Relaxed);
+            // What is answered again was counted before.
+            if answers[n] == Settled::Applied {
+                items[n].0.imprint.unsettled.fetch_sub(1, Ordering::Relaxed);
+            }
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 -- import: nothing -> delayed, ready when already due, or dead; with what a job has behind it.
+-- A name must be there only once.
 -- KEYS  shard
--- ARGV  how many lanes, then per lane: id, words; then per job: those of submit, and its
---   history or '': 1 when it is dead (1 byte), when it was created (6 bytes), attempts and
+-- ARGV  how many lanes, then per lane: id, words; then per job: locator, due, lane
+--   id, the record from its flags on, external payload or '', and its history or '': 1 when it is dead (1 byte), when it was created (6 bytes), attempts and
 --   failures (4 bytes each), and the last failed attempt with the reason as a run ends with
 --   them
 -- Returns what submit returns; for a new job with a history {201, state, run, record's start}.
@@ -32,15 +33,14 @@ function edges.import(args)
     local answer = (records[loc] or graves[loc]) and taken(loc, sub(rest, 6, 13))
     if not answer then
       local is_dead = byte(history) == 1
-      local at = due_of(args[i + 1], is_dead)
-      local times = pack('>I6I6', at, NOW)
-      local st = is_dead and DEAD or at <= NOW and READY or DELAYED
-      arrive(loc, st, at, times, args[i + 2], rest, args[i + 4])
+      local group = arrivals_at(args[i + 2], due_of(args[i + 1], is_dead), is_dead and DEAD or nil)
+      arrive(group, loc, rest, args[i + 4])
+      arrived(group)
       if is_dead then dead[#dead + 1] = loc end
-      answer = times
+      answer = group.times
       if history ~= '' then
         put(loc, run_of(history, is_dead))
-        answer = described(201, st, records[loc], runs[loc])
+        answer = described(201, group.state, group.times .. rest, runs[loc])
       end
     end
     answers[j] = answer

@@ -40,7 +40,7 @@ function edges.promote(args)
     local entries, following = due_first(lane, take, bound)
     local n = #entries
     if n > 0 then ready_push(lane, entries, 'RPUSH') end
-    due_pop(lane, n, following)
+    due_pop(lane, n, following, bound)
     left, promoted = left - n, promoted + n
     if following and (not soon or following < soon) then soon = following end
   end

@@ -18,7 +18,7 @@ end
 
 -- The bytes that it takes; a large payload's size stands in its place.
 local function weight(raw)
-  return is_external(raw) and #raw + read('>I4', raw, #raw - 3) or #raw
+  return byte(raw, 13) == 0 and #raw or #raw + read('>I4', raw, #raw - 3)
 end
 
 -- Adds a job to the answer, to the last group when that has the same lane and run.
@@ -44,9 +44,9 @@ local function given(answer, numbers)
     end
     lanes_load(lanes)
     for _, loc in ipairs(locs) do
-      local r = runs[loc]
-      if r and state(r) == RESERVED and lease_number(r) == number then
-        give(answer, lane_words(lane_of(records[loc])), loc, records[loc])
+      local r, words = runs[loc], records[loc] and lane_words(lane_of(records[loc]))
+      if words and r and state(r) == RESERVED and lease_number(r) == number then
+        give(answer, words, loc, records[loc])
       end
     end
   end
@@ -65,15 +65,16 @@ function edges.reserve(args)
   local last = max(shard.lease, NOW_US - 1)
   -- What is reserved with the same timeout is one batch.
   local batches, taken_now = {}, 0
-  local function batch_for(timeout)
-    local batch = batches[timeout]
+  local function batch_for(packed)
+    local batch = batches[packed]
     if batch then return batch end
+    local timeout = read('>I4', packed)
     local ends = NOW_UP + min(timeout == 0 and default or timeout, stretch) + margin
     last = last + 1
     local number = pack('>I8', last)
     local stamp = number .. bits .. six(ends)
     batch = {number = number, stamp = stamp, first = FIRST .. stamp .. FIRST_END, ends = ends, locs = {}}
-    batches[timeout] = batch
+    batches[packed] = batch
     return batch
   end
 
@@ -87,23 +88,35 @@ function edges.reserve(args)
   local share = ceil(left / max(open_lanes, 1))
 
   -- Looks at the first of a lane; takes nothing away yet. Returns how many it has passed.
+  local n_writes = 0
   local function take(lane, entries, room)
-    local words, locs, n = lane_words(lane), {}, 0
-    for i = 1, min(#entries, room) do locs[i] = sub(entries[i], 1, 12) end
+    local words, locs, n, most = lane_words(lane), {}, 0, min(#entries, room)
+    for i = 1, most do locs[i] = sub(entries[i], 1, 12) end
     load(locs)
-    while n < #locs and budget > 0 do
-      n = n + 1
-      local loc, entry = locs[n], entries[n]
+    local group, size
+    while n < most and budget > 0 do
+      local loc = locs[n + 1]
       local raw, r = records[loc], runs[loc]
       -- An entry that stands twice is taken once: its job is reserved by then.
-      if words and raw and not (r and state(r) ~= DELAYED) and due_six(raw, r) == sub(entry, 13)
-        and read('>I6', entry, 13) <= NOW then
-        local batch = batch_for((read('>I4', raw, 14)))
-        put(loc, r and with_lease(r, batch.stamp) or batch.first)
+      if raw and not (r and byte(r) ~= DELAYED) and due_six(raw, r) == sub(entries[n + 1], 13)
+        and lane_of(raw) == lane then
+        -- A lane that nothing is known of keeps what it has.
+        if not words then break end
+        local batch = batch_for(sub(raw, 14, 17))
+        local given_run = r and with_lease(r, batch.stamp) or batch.first
+        if not group or group[2] ~= given_run then
+          group, size = {words, given_run}, 2
+          answer[#answer + 1] = group
+        end
+        group[size + 1], group[size + 2] = loc, raw
+        size = size + 2
+        runs[loc] = given_run
+        writes[n_writes + 1], writes[n_writes + 2] = loc, given_run
+        n_writes = n_writes + 2
         batch.locs[#batch.locs + 1] = loc
-        give(answer, words, loc, raw)
         budget, left, taken_now = budget - weight(raw), left - 1, taken_now + 1
       end
+      n = n + 1
     end
     return n
   end

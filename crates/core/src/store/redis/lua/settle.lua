@@ -1,5 +1,6 @@
 -- settle: reserved -> done (complete), delayed (retry), dead (bury), or ready or delayed
 --   (release, without or with a delay).
+-- A job must be there only once.
 -- KEYS  shard
 -- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many
 --   lanes, their ids, how many batches have no other job left, their numbers; then per group: 'complete' or 'other', lane id, receipt (16 bytes), how
@@ -95,7 +96,8 @@ function edges.settle(args)
       local r, answer = runs[loc], APPLIED
       if r and r == plain then
         -- The same run as the one before, of a first hand-over that simply is done.
-        bury(loc, tomb, false)
+        local b, g = #buried, #gone
+        buried[b + 1], buried[b + 2], gone[g + 1] = loc, tomb, loc
         done = done + 1
       elseif r and state(r) == RESERVED and receipt(r) == held then
         if is_complete and lost(r) == 0 then

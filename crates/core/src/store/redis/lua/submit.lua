@@ -1,7 +1,8 @@
--- submit: nothing -> delayed, or ready when already due.
+-- submit: nothing -> delayed, or ready when already due. A name must be there only once.
 -- KEYS  shard
--- ARGV  how many lanes, then per lane: id, words; then per job: locator, due ("+ms" from
---   now, or absolute ms), lane id, the record from its flags on, external payload or ''
+-- ARGV  how many lanes, then per lane: id, words; then per group of jobs that share lane and
+--   due time: lane id, due ("+ms" from now, or absolute ms), how many, and per job: locator,
+--   the record from its flags on, external payload or ''
 -- Returns per job: due and created as 12 bytes, new; {200, state, run or '', record's start}
 --   the same content again; {409, ...} other content; {200 or 409, tombstone} once the job
 --   has ended.
@@ -10,28 +11,35 @@ local SUBMIT = {'next', 'accepted', 'delayed', 'ready', 'segment', 'slot'}
 function edges.submit(args)
   local lanes, from = lanes_named(args)
   begin(SUBMIT, lanes)
-  local locs, answers, n = {}, {}, 0
-  for i = from, #args, 5 do
-    n = n + 1
-    locs[n] = args[i]
+  local locs, n, last = {}, 0, #args
+  local i = from
+  while i < last do
+    local stop = i + 3 * tonumber(args[i + 2])
+    for j = i + 3, stop, 3 do
+      n = n + 1
+      locs[n] = args[j]
+    end
+    i = stop + 3
   end
   look_up(locs)
 
-  local text, at, times
-  for j = 1, n do
-    local i = from + 5 * (j - 1)
-    local loc, rest = args[i], args[i + 3]
-    local answer = (records[loc] or graves[loc]) and taken(loc, sub(rest, 6, 13))
-    if not answer then
-      if args[i + 1] ~= text then
-        text = args[i + 1]
-        at = due_time(text)
-        times = pack('>I6I6', at, NOW)
+  local answers, answered = {}, 0
+  i = from
+  while i < last do
+    local lane, stop = args[i], i + 3 * tonumber(args[i + 2])
+    local group = arrivals_at(lane, due_time(args[i + 1]))
+    for j = i + 3, stop, 3 do
+      local loc = args[j]
+      answered = answered + 1
+      if records[loc] or graves[loc] then
+        answers[answered] = taken(loc, sub(args[j + 1], 6, 13))
+      else
+        arrive(group, loc, args[j + 1], args[j + 2])
+        answers[answered] = group.times
       end
-      arrive(loc, at <= NOW and READY or DELAYED, at, times, args[i + 2], rest, args[i + 4])
-      answer = times
     end
-    answers[j] = answer
+    arrived(group)
+    i = stop + 3
   end
 
   save_arrivals()

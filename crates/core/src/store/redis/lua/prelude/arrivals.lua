@@ -1,5 +1,5 @@
 -- New jobs.
-local new, fresh, words_of
+local new, words_of
 
 -- Reads what is known of names that are most likely new; tombstones where there are no records.
 local function look_up(locs)
@@ -22,7 +22,7 @@ local function described(code, st, raw, r) return {code, st, r or '', sub(raw, 1
 local function taken(loc, hash)
   local raw, tomb = records[loc], graves[loc]
   if raw then
-    local st = fresh[loc] or state_of(loc, raw, runs[loc])
+    local st = state_of(loc, raw, runs[loc])
     return described(content_hash(raw) == hash and 200 or 409, st, raw, runs[loc])
   end
   return tomb and {tomb_hash(tomb) == hash and 200 or 409, tomb}
@@ -34,29 +34,43 @@ local function due_time(text)
   return at > 0 and NOW_UP + at or NOW
 end
 
--- A job arrives. `times` is due and created, packed; `rest` is the rest of its record.
-local function arrive(loc, st, at, times, lane, rest, external)
-  local raw = times .. rest
-  local n = #new
-  new[n + 1], new[n + 2] = loc, raw
-  records[loc], fresh[loc] = raw, st
-  if st == READY then
-    append(ready_for, lane, entry_of(loc, sub(times, 1, 6)))
-  elseif st == DELAYED then
-    schedule(lane, at, entry_of(loc, sub(times, 1, 6)))
-  end
+-- Jobs that arrive with one lane and one due time; with a state for what is neither delayed
+-- nor ready.
+local function arrivals_at(lane, at, st)
+  local times = pack('>I6I6', at, NOW)
+  return {lane = lane, at = at, times = times, due = sub(times, 1, 6), entries = {},
+    state = st or at <= NOW and READY or DELAYED, count = 0}
+end
+
+-- A job arrives; `rest` is the rest of its record.
+local function arrive(group, loc, rest, external)
+  local n, size = #new, group.count + 1
+  new[n + 1], new[n + 2] = loc, group.times .. rest
+  group.count = size
+  group.entries[size] = loc .. group.due
   if external ~= '' then call('SET', KEY.body .. loc, external) end
-  lane_count(lane, 1)
-  count('accepted', 1)
-  count(STATE_NAMES[st], 1)
+end
+
+-- All of a group have arrived.
+local function arrived(group)
+  local n, lane = group.count, group.lane
+  if n == 0 then return end
+  if group.state == READY then
+    append_all(ready_for, lane, group.entries)
+  elseif group.state == DELAYED then
+    schedule_all(lane, group.at, group.entries)
+  end
+  lane_count(lane, n)
+  count('accepted', n)
+  count(STATE_NAMES[group.state], n)
 end
 
 -- Carries out what `arrive` has gathered.
 local function save_arrivals()
   if #new == 0 then return end
-  local arrived = {}
-  for lane in pairs(lane_counts) do arrived[lane] = words_of[lane] end
-  lanes_arrive(arrived)
+  local lanes = {}
+  for lane in pairs(lane_counts) do lanes[lane] = words_of[lane] end
+  lanes_arrive(lanes)
   save_schedule()
   save_ready('RPUSH')
   wake_takers()

@@ -28,7 +28,7 @@ local known_keys = {}
 local function keys_of(base)
   local keys = {
     shard = base .. ':shard', pool = base .. ':pool', runs = base .. ':runs', turns = base .. ':turns',
-    due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots', void = base .. ':void',
+    due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots', void = base .. ':void:',
     ready = base .. ':ready:', lanes = base .. ':lanes', leases = base .. ':leases',
     batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:', body = base .. ':body:',
     topics = base .. ':topics', late = base .. ':late:',
@@ -62,6 +62,17 @@ end
 local function append(lists, name, value)
   local list = lists[name]
   if list then list[#list + 1] = value else lists[name] = {value} end
+end
+
+-- Many at once; `values` may become the list.
+local function append_all(lists, name, values)
+  local list = lists[name]
+  if not list then
+    lists[name] = values
+    return
+  end
+  local n = #list
+  for i = 1, #values do list[n + i] = values[i] end
 end
 
 local function six(number) return pack('>I6', number) end

@@ -2,8 +2,8 @@
 local function start(base)
   K, KEY = base, known_keys[base] or keys_of(base)
   forget_loaded()
-  due_for, slot_for, far = {}, {}, {}
+  due_for, slot_for = {}, {}
   ready_for, is_woken = {}, false
   graves, buried, gone, unlinks = {}, {}, {}, {}
-  new, fresh, words_of = {}, {}, nil
+  new, words_of = {}, nil
 end

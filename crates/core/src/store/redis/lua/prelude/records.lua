@@ -27,9 +27,9 @@ local function forget_loaded() runs, records, writes = {}, {}, {} end
 local function load(locs)
   local own, raws = fetch(KEY.runs, locs), fetch(KEY.pool, locs)
   for i = 1, #locs do
-    local loc, raw = locs[i], record(raws[i])
-    if raw and own[i] and not run(own[i]) then raw = false end
-    records[loc], runs[loc] = raw, raw and own[i]
+    local loc, raw, r = locs[i], record(raws[i]), own[i]
+    if r and #r < RUN then raw = false end
+    records[loc], runs[loc] = raw, raw and r
   end
 end
 

@@ -9,7 +9,9 @@ end
 
 -- Lanes that jobs are submitted to. A topic is noted once an hour for each of its lanes.
 local function lanes_arrive(words_of)
-  local topics = {}
+  local topics, lanes = {}, {}
+  for lane in pairs(words_of) do lanes[#lanes + 1] = lane end
+  lanes_load(lanes)
   for lane, words in pairs(words_of) do
     local row = lane_rows[lane]
     if not row or read('>I4', row, 7) ~= hour() then

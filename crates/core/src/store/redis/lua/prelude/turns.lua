@@ -4,27 +4,18 @@
 local function cascade(limit)
   local slot = shard.slot
   if slot == 0 or slot > floor(NOW / WIDTH) + 1 then return false end
-  local key, entries, near = KEY.slot .. slot, {}, {}
+  local key, void = KEY.slot .. slot, KEY.void .. slot
   local found = call('LRANGE', key, 0, limit - 1)
-  for i, item in ipairs(found) do entries[i] = sub(item, 1, 18) end
-  local gone = #entries > 0 and call('SMISMEMBER', KEY.void, unpack(entries)) or {}
-  local void = {}
-  for i, entry in ipairs(entries) do
-    if gone[i] == 1 then
-      void[#void + 1] = entry
-    else
-      local lane = sub(found[i], 19)
-      append(near, lane, (read('>I6', entry, 13)))
-      append(near, lane, entry)
-    end
+  local is_void = #found > 0 and call('SMISMEMBER', void, unpack(found)) or {}
+  for i, item in ipairs(found) do
+    if is_void[i] == 0 then near(sub(item, 19), (read('>I6', item, 13)), {sub(item, 1, 18)}) end
   end
-  due_add(near)
-  sliced('SREM', KEY.void, void)
+  save_schedule()
   if #found == limit then
     call('LTRIM', key, limit, -1)
     return true
   end
-  call('UNLINK', key)
+  call('UNLINK', key, void)
   call('ZREM', KEY.slots, slot)
   set('slot', tonumber(call('ZRANGE', KEY.slots, 0, 0)[1] or 0))
   return shard.slot > 0 and shard.slot <= floor(NOW / WIDTH) + 1
@@ -51,11 +42,11 @@ local function due_first(lane, limit, at)
   return entries, following
 end
 
--- Takes the first n away. A lane that is still due goes behind the others that are.
-local function due_pop(lane, n, following)
+-- Takes the first n away. A lane that is still due by the time goes behind the others that are.
+local function due_pop(lane, n, following, at)
   if n > 0 then call('ZREMRANGEBYRANK', due_key(lane), 0, n - 1) end
   if following then
-    call('ZADD', KEY.turns, max(following, NOW), lane)
+    call('ZADD', KEY.turns, max(following, at), lane)
   else
     call('ZREM', KEY.turns, lane)
   end
