@@ -29,16 +29,16 @@ pub(super) struct Drained {
     pub(super) with: Value,
 }
 
-/// Submits jobs in large batches; `more` says when they are due.
+/// Submits jobs in large batches; `more` says when they are due. How many a second it was.
 ///
 /// # Panics
 /// When one is refused.
-pub(super) async fn submit(stack: &Stack, numbers: Range<usize>, url: &str, more: &Value) {
+pub(super) async fn submit(stack: &Stack, numbers: Range<usize>, url: &str, more: &Value) -> f64 {
     let (address, per_request) = (api_address(stack), PER_REQUEST.min(numbers.len()));
     assert_eq!(numbers.len() % per_request, 0, "jobs come in whole batches");
     let request = Request::batch(address, per_request, url, more);
     let pace = Pace::Count(numbers.len() / per_request);
-    generate(Load { address, request, connections: 2, pace, first: numbers.start }).await;
+    generate(Load { address, request, connections: 2, pace, first: numbers.start }).await.rate()
 }
 
 /// Fills a backlog while no notifier runs, starts one, and waits until all is done. `done` is how many jobs were

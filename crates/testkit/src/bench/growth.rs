@@ -6,7 +6,7 @@ use serde_json::json;
 use super::backlog::drain;
 use super::figure::{Figure, skipped};
 use super::fill;
-use super::lateness::{Train, one};
+use super::lateness::{LEADS, Train, one};
 use super::receiver::Receiver;
 use super::setup::Setup;
 use super::spread::Spread;
@@ -75,7 +75,7 @@ async fn measure(
         let train =
             Train { first: *done, jobs: setup.size.pick(4_000, 300), rate: setup.size.pick(1_000, 300) };
         lates.push(one(stack, receiver, train).await.millis(0.99));
-        *done += 16 * train.jobs;
+        *done += LEADS.len() * train.jobs;
     }
     Step { pending, rate: Spread::of(rates), p99: Spread::of(lates), redis_us: Spread::of(costs) }
 }

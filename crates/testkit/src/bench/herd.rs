@@ -3,6 +3,7 @@
 
 mod probe;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -12,7 +13,7 @@ use tokio::time::sleep;
 use self::probe::Probe;
 use super::backlog::{settled, submit};
 use super::figure::{Figure, report};
-use super::job::job;
+use super::job::{URL, job};
 use super::lateness::{ahead, batches};
 use super::receiver::{Channel, Receiver};
 use super::setup::Setup;
@@ -23,8 +24,8 @@ const NAME: &str = "herd";
 /// Of the others: how many, and their jobs per second in all.
 const TOPICS: usize = 10;
 const RATE: usize = 100;
-/// Jobs per second that are submitted at the least; the herd is due when all of it is in.
-const SUBMITTED: usize = 10_000;
+/// The numbers of far jobs, by which is seen how fast they can be submitted.
+const FAR_FIRST: usize = 1_000_000_000;
 
 /// How many there are, and for how long the others go on after the moment.
 struct Shape {
@@ -52,7 +53,8 @@ pub(super) async fn run(setup: &Setup) {
     let seen = probe.end(stack.redis()).await;
     settled(&stack, others + jobs).await;
 
-    let with = json!({ "herd": shape.herd, "handed_over_in_s": seconds, "longest": seen.command });
+    let with = json!({ "herd": shape.herd, "handed_over_in_s": seconds, "longest": seen.command,
+        "duplicates": receiver.board().duplicates() });
     report(NAME, "longest-command", seen.longest_ms, "ms", &with);
     let with = json!({ "herd": shape.herd, "pings": seen.pings, "p99_ms": seen.ping_p99_ms });
     report(NAME, "longest-ping", seen.ping_max_ms, "ms", &with);
@@ -74,13 +76,16 @@ async fn calm(stack: &Stack, receiver: &Receiver, shape: &Shape) -> f64 {
     receiver.board().lateness(Channel::Beside).millis(0.99)
 }
 
-/// Submits the herd and tells when it is due, which is after the last one is in.
+/// Submits the herd and tells when it is due, which is after the last one is in: a few other jobs show before how
+/// long that will take.
 ///
 /// # Panics
-/// When it takes longer than any time it is given.
+/// When it takes twice as long.
 async fn gather(stack: &Stack, receiver: &Receiver, shape: &Shape, first: usize) -> Timestamp {
-    let lead = 5 + (shape.herd / SUBMITTED) as u64;
-    let due = ahead(Duration::from_secs(lead));
+    let far = FAR_FIRST..FAR_FIRST + shape.herd / 10;
+    let rate = submit(stack, far, URL, &json!({ "delay": 86_400 })).await;
+    let lead = 5.0 + 2.0 * shape.herd as f64 / rate;
+    let due = ahead(Duration::from_secs_f64(lead));
     let herd = first..first + shape.herd;
     submit(stack, herd, &receiver.url(Channel::Main), &json!({ "at": due.to_string() })).await;
     assert!(now() < due, "submitting took longer than {lead} s");
@@ -88,7 +93,7 @@ async fn gather(stack: &Stack, receiver: &Receiver, shape: &Shape, first: usize)
 }
 
 /// Jobs of other topics, due evenly from a moment on.
-async fn submit_others(stack: &Stack, url: &str, numbers: std::ops::Range<usize>, start: Timestamp) {
+async fn submit_others(stack: &Stack, url: &str, numbers: Range<usize>, start: Timestamp) {
     let due = |n: usize| start + SignedDuration::from_micros((n * 1_000_000 / RATE) as i64);
     let one = |(n, number): (usize, usize)| {
         job(number, url, &json!({ "topic": format!("other.{:03}", n % TOPICS), "at": due(n).to_string() }))

@@ -16,10 +16,8 @@ use crate::{Role, Stack, now};
 
 const NAME: &str = "lateness";
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
-/// How far ahead the first job is due: all must be in before. More where that was too little.
-const LEAD: Duration = Duration::from_secs(3);
-/// How often more time is given.
-const TRIES: u32 = 4;
+/// How far ahead the first job is due, in seconds: all must be in before. The next one where that was too little.
+pub(super) const LEADS: [u64; 4] = [3, 8, 20, 60];
 /// Jobs of a request.
 const PER_REQUEST: usize = 1000;
 
@@ -59,7 +57,7 @@ async fn ours(setup: &Setup, mut train: Train) -> Vec<Latencies> {
     train.first += train.jobs;
     for _ in 0..setup.rounds() {
         rounds.push(one(&stack, &receiver, train).await);
-        train.first += TRIES as usize * train.jobs;
+        train.first += LEADS.len() * train.jobs;
     }
     rounds.split_off(1)
 }
@@ -70,7 +68,7 @@ async fn ours(setup: &Setup, mut train: Train) -> Vec<Latencies> {
 /// # Panics
 /// When a job is lost or early.
 pub(super) async fn one(stack: &Stack, receiver: &Receiver, mut train: Train) -> Latencies {
-    for lead in (1..=TRIES).map(|try_| LEAD * try_ * try_) {
+    for lead in LEADS.map(Duration::from_secs) {
         receiver.expect(train.first..train.first + train.jobs);
         let start = ahead(lead);
         submit(stack, train, &receiver.url(Channel::Main), start).await;
@@ -122,7 +120,7 @@ async fn bullmq(setup: &Setup, train: Train) -> Result<Vec<Latencies>, String> {
     for round in 0..=setup.rounds() {
         // The first one warms up.
         let jobs = if round == 0 { train.jobs / 10 } else { train.jobs };
-        let (first, lead) = (round * train.jobs, LEAD * 3);
+        let (first, lead) = (round * train.jobs, Duration::from_secs(LEADS[1]));
         receiver.expect(first..first + jobs);
         let start = ahead(lead);
         let more = json!({

@@ -56,7 +56,7 @@ async fn under_load(setup: &Setup, profile: Profile) {
         pace: Pace::Even { rate: RATE as f64, requests: single },
         first: 0,
     });
-    let (sent, ()) = join(singles, submit(&stack, single..jobs, &url, &soon)).await;
+    let (sent, _) = join(singles, submit(&stack, single..jobs, &url, &soon)).await;
     receiver.wait_for(jobs, Duration::from_secs(120)).await;
     settled(&stack, jobs).await;
     let micros = (cpu_seconds(stack.redis().pid()) - before) * 1e6 / jobs as f64;

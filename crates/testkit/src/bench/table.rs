@@ -28,6 +28,9 @@ impl Mark {
 
 const HEAD: [&str; 7] = ["scenario", "figure", "value", "unit", "rounds", "ratio", "yardstick"];
 
+/// What of the circumstances stands beside a figure's name, because it tells it from others.
+const TELLING: [&str; 7] = ["appendfsync", "rate", "pending", "batch", "shards", "quick_repair", "names"];
+
 /// Lines of the report as columns; what was left out below them.
 fn table(lines: &[Value]) -> String {
     let rows: Vec<_> = lines.iter().filter(|line| line["figure"].is_string()).map(row).collect();
@@ -38,12 +41,12 @@ fn table(lines: &[Value]) -> String {
     let head = HEAD.map(str::to_owned);
     let mut text: Vec<String> = [head].iter().chain(&rows).map(|row| line(row, widths)).collect();
     for left in lines.iter().filter(|line| line["skipped"].is_string()) {
-        text.push(format!(
-            "{}: no {}: {}",
-            word(left, "scenario"),
-            word(left, "skipped"),
-            word(left, "reason")
-        ));
+        let (scenario, what) = (word(left, "scenario"), word(left, "skipped"));
+        let told = format!("{scenario}: no {what}: {}", word(left, "reason"));
+        // Once, however many figures miss it.
+        if text.last() != Some(&told) {
+            text.push(told);
+        }
     }
     text.join("\n")
 }
@@ -62,7 +65,7 @@ fn row(line: &Value) -> [String; HEAD.len()] {
         None => (String::new(), String::new()),
     };
     let mut figure = word(line, "figure").to_owned();
-    for name in ["appendfsync", "rate", "pending", "batch", "shards"] {
+    for name in TELLING {
         match &line["with"][name] {
             Value::Null => {}
             Value::String(text) => figure.push_str(&format!(", {text}")),
