@@ -31,8 +31,8 @@ pub(super) async fn run(setup: &Setup) {
         };
         figure("bare reqwest", bare, with.clone());
         match bullmq(setup, profile, jobs).await {
-            Ok((rates, shape)) => {
-                with["bullmq"] = shape.json();
+            Ok((rates, tried)) => {
+                with["bullmq_tried"] = tried;
                 figure("BullMQ", rates, with);
             }
             Err(reason) => skipped(NAME, "BullMQ", &reason),
@@ -64,15 +64,16 @@ async fn bare(setup: &Setup, jobs: usize) -> Spread {
     Spread::of(rates)
 }
 
-/// The best of the shapes, and its rounds.
-async fn bullmq(setup: &Setup, profile: Profile, jobs: usize) -> Result<(Spread, Shape), String> {
+/// The rounds of the best shape, and what each of them came to in a smaller one.
+async fn bullmq(setup: &Setup, profile: Profile, jobs: usize) -> Result<(Spread, Value), String> {
     let bullmq = Bullmq::get(setup).await?;
     let receiver = Receiver::start().await;
     let server = profile.redis().start().await;
     let mut bench = Bench { bullmq, receiver, server, next: 0 };
-    let mut best = (0.0, SHAPES[0]);
+    let (mut tried, mut best) = (Vec::new(), (0.0, SHAPES[0]));
     for shape in SHAPES {
         let rate = bench.round(shape, jobs / 5).await?;
+        tried.push(shape.json(rate));
         if rate > best.0 {
             best = (rate, shape);
         }
@@ -81,7 +82,7 @@ async fn bullmq(setup: &Setup, profile: Profile, jobs: usize) -> Result<(Spread,
     for _ in 0..setup.rounds() {
         rates.push(bench.round(best.1, jobs).await?);
     }
-    Ok((Spread::of(rates), best.1))
+    Ok((Spread::of(rates), tried.into()))
 }
 
 /// BullMQ, its server and its receiver.

@@ -51,9 +51,9 @@ pub(in crate::bench) const SHAPES: [Shape; 4] = [
 ];
 
 impl Shape {
-    /// As the report tells it.
-    pub(in crate::bench) fn json(self) -> Value {
-        json!({ "processes": self.processes, "concurrency": self.concurrency })
+    /// As the report tells it, with the jobs per second it came to.
+    pub(in crate::bench) fn json(self, rate: f64) -> Value {
+        json!({ "processes": self.processes, "concurrency": self.concurrency, "rate": rate.round() })
     }
 }
 

@@ -1,4 +1,4 @@
-//! For handing over: the same bodies POSTed by a bare reqwest client, without any queue.
+//! For handing over: the same bodies sent by a bare reqwest client, without any queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
