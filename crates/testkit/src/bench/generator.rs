@@ -2,9 +2,10 @@
 //!
 //! Each connection has one request under way. With a pace of its own ([`Pace::Even`]) a latency is counted from
 //! the moment the request was meant to be sent, so that a server that stalls is seen; otherwise from when it was
-//! sent. Connections are in `connection`, requests in `request`.
+//! sent. Connections are in `connection`, requests in `request`, moments in `pace`.
 
 mod connection;
+mod pace;
 mod request;
 
 use std::net::SocketAddr;
@@ -16,9 +17,11 @@ use std::time::Duration;
 use tokio::runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout};
 
 use self::connection::Connection;
+pub(super) use self::pace::Pace;
+use self::pace::Turns;
 pub(super) use self::request::Request;
 use super::latencies::Latencies;
 use super::usage::Thread;
@@ -39,17 +42,6 @@ pub(super) struct Load {
     pub(super) first: usize,
 }
 
-/// When requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Pace {
-    /// As soon as the one before it is answered, for so long.
-    For(Duration),
-    /// As soon as the one before it is answered, so many of them.
-    Count(usize),
-    /// So many a second, whatever the answers do, and so many of them.
-    Even { rate: f64, requests: usize },
-}
-
 /// What came of it.
 pub(super) struct Sent {
     /// How many jobs were accepted.
@@ -65,19 +57,6 @@ impl Sent {
     /// Jobs per second.
     pub(super) fn rate(&self) -> f64 {
         self.jobs as f64 / self.seconds
-    }
-}
-
-impl Pace {
-    /// When the request of this number is meant to be sent; none when there is none of it.
-    fn turn(self, number: usize, started: Instant, now: Instant) -> Option<Instant> {
-        match self {
-            Self::For(time) => (now < started + time).then_some(now),
-            Self::Count(requests) => (number < requests).then_some(now),
-            Self::Even { rate, requests } => {
-                (number < requests).then(|| started + Duration::from_secs_f64(number as f64 / rate))
-            }
-        }
     }
 }
 
@@ -104,6 +83,7 @@ struct Shared {
     load: Load,
     next: AtomicUsize,
     started: Instant,
+    turns: Turns,
 }
 
 async fn drive(load: Load) -> Sent {
@@ -111,7 +91,9 @@ async fn drive(load: Load) -> Sent {
     for _ in 0..load.connections {
         lines.push(Connection::open(load.address).await.expect("the server takes connections"));
     }
-    let shared = Arc::new(Shared { load, next: AtomicUsize::new(0), started: Instant::now() });
+    let started = Instant::now();
+    let turns = Turns::start(load.pace, started, load.connections);
+    let shared = Arc::new(Shared { load, next: AtomicUsize::new(0), started, turns });
     let mut running = JoinSet::new();
     for line in lines {
         running.spawn(Arc::clone(&shared).converse(line));
@@ -132,48 +114,17 @@ impl Shared {
         let mut request = self.load.request.clone();
         let (mut jobs, mut latencies) = (0, Latencies::new());
         loop {
+            self.turns.next().await;
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let now = Instant::now();
-            let Some(turn) = self.load.pace.turn(number, self.started, now) else {
+            let Some(turn) = self.load.pace.turn(number, self.started, Instant::now()) else {
                 return (jobs, latencies);
             };
-            if turn > now {
-                sleep_until(turn).await;
-            }
             request.number(self.load.first + number * request.jobs());
-            let answer = tokio::time::timeout(PATIENCE, line.exchange(request.bytes())).await;
+            let answer = timeout(PATIENCE, line.exchange(request.bytes())).await;
             let answer = answer.expect("an answer within a minute").expect("the connection holds");
             assert!(request.accepted_by(answer), "refused: {}", answer.text());
             latencies.record(turn.elapsed());
             jobs += request.jobs();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_even_pace_names_the_moments_whatever_the_time_is() {
-        let started = Instant::now();
-        let pace = Pace::Even { rate: 1000.0, requests: 5 };
-        for late in [0, 700] {
-            let now = started + Duration::from_millis(late);
-            let turns: Vec<_> = (0..6).map(|n| pace.turn(n, started, now)).collect();
-            let wanted: Vec<_> =
-                (0..5).map(|ms| Some(started + Duration::from_millis(ms))).chain([None]).collect();
-            assert_eq!(turns, wanted);
-        }
-    }
-
-    #[test]
-    fn without_a_pace_it_is_sent_at_once_until_the_end() {
-        let started = Instant::now();
-        let later = started + Duration::from_secs(2);
-        assert_eq!(Pace::Count(3).turn(2, started, later), Some(later));
-        assert_eq!(Pace::Count(3).turn(3, started, later), None);
-        assert_eq!(Pace::For(Duration::from_secs(3)).turn(99, started, later), Some(later));
-        assert_eq!(Pace::For(Duration::from_secs(2)).turn(99, started, later), None);
     }
 }
