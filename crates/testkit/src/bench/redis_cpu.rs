@@ -27,7 +27,7 @@ pub(super) async fn run(setup: &Setup) {
     for &profile in &setup.profiles {
         for batch in [50, 8, 1] {
             let mut rounds = Vec::new();
-            let jobs = setup.size.pick(50_000, 1_000) * batch.min(10) / 10;
+            let jobs = setup.size.pick(30_000, 1_000) * batch.min(10) / 10;
             for _ in 0..setup.rounds() {
                 rounds.push(lives(setup, profile, jobs, batch).await);
             }
