@@ -56,7 +56,7 @@ pub(super) async fn run(setup: &Setup) {
     let with = json!({ "herd": shape.herd, "handed_over_in_s": seconds, "longest": seen.command,
         "duplicates": receiver.board().duplicates() });
     report(NAME, "longest-command", seen.longest_ms, "ms", &with);
-    let with = json!({ "herd": shape.herd, "pings": seen.pings, "p99_ms": seen.ping_p99_ms });
+    let with = json!({ "herd": shape.herd, "pings": seen.pings });
     report(NAME, "longest-ping", seen.ping_max_ms, "ms", &with);
     let value = receiver.board().lateness(Channel::Beside).millis(0.99).into();
     let with = json!({ "herd": shape.herd, "topics": TOPICS, "rate": RATE, "jobs": others });

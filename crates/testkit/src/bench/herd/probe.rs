@@ -1,10 +1,10 @@
-//! How long Redis is busy at a time: by its slow log, and by what a PING every few milliseconds has to wait.
+//! How long Redis is busy at a time: by its slow log, and by what a PING has to wait, one at a time.
 
 use std::time::Duration;
 
 use redis::Value;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::RedisServer;
@@ -30,7 +30,6 @@ pub(super) struct Seen {
     /// The name of that command.
     pub(super) command: String,
     pub(super) pings: u64,
-    pub(super) ping_p99_ms: f64,
     pub(super) ping_max_ms: f64,
 }
 
@@ -66,7 +65,6 @@ impl Probe {
             longest_ms: longest as f64 / 1000.0,
             command,
             pings: pings.count(),
-            ping_p99_ms: pings.millis(0.99),
             ping_max_ms: pings.millis(1.0),
         }
     }
@@ -79,14 +77,16 @@ fn entry_of(entry: &[Value]) -> Option<(u64, String)> {
     Some((micros, words.into_iter().next()?))
 }
 
-/// Counted from when each was meant to be sent, so that one that waits is not counted less than it is.
+/// One at a time, so whatever lasts is seen once, and at its full length: the longest counts, not quantiles.
 async fn ping(mut client: redis::aio::MultiplexedConnection, stop: CancellationToken) -> Latencies {
     let mut seen = Latencies::new();
     let mut turns = interval(EVERY);
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !stop.is_cancelled() {
-        let turn = turns.tick().await;
+        turns.tick().await;
+        let sent = Instant::now();
         redis::cmd("PING").exec_async(&mut client).await.expect("PING answers");
-        seen.record(Instant::now() - turn);
+        seen.record(sent.elapsed());
     }
     seen
 }
