@@ -67,7 +67,7 @@ pub const SCENARIOS: [(&str, &str); 12] = [
 /// Runs scenarios one after the other, a broken one too, and prints the table: the names of those that broke.
 pub async fn run(names: &[&'static str], setup: &Setup) -> Vec<&'static str> {
     let mark = Mark::now();
-    figure::append(&json!({ "run": {
+    figure::append(&json!({ "machine": {
         "at": now().to_string(),
         "cores": available_parallelism().map_or(0, NonZero::get),
         "available_mib": usage::available_mib(),

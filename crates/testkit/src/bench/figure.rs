@@ -74,11 +74,18 @@ pub(super) fn report_file() -> PathBuf {
     Path::new(FOLDER).join("report.jsonl")
 }
 
+/// By which the lines of this run are told from those of another one at the same time.
+pub(super) fn this_run() -> Value {
+    std::process::id().into()
+}
+
 /// Adds a line to the report.
 ///
 /// # Panics
 /// When it cannot be written.
 pub(super) fn append(line: &Value) {
+    let mut line = line.clone();
+    line["run"] = this_run();
     create_dir_all(FOLDER).expect("target/bench can be made");
     let file = OpenOptions::new().create(true).append(true).open(report_file());
     writeln!(file.expect("the report can be opened"), "{line}").expect("the report can be written");

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::figure::report_file;
+use super::figure::{report_file, this_run};
 
 /// Where a run begins in the report.
 pub(super) struct Mark(u64);
@@ -21,7 +21,8 @@ impl Mark {
         let text = fs::read_to_string(report_file()).unwrap_or_default();
         let from = usize::try_from(self.0).unwrap_or(usize::MAX);
         let lines = text.get(from..).unwrap_or_default().lines();
-        let lines: Vec<Value> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let lines = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines: Vec<Value> = lines.filter(|line| line["run"] == this_run()).collect();
         println!("\n{}", table(&lines));
     }
 }
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn the_table_has_a_row_per_figure_and_a_word_on_what_was_left_out() {
         let lines = [
-            json!({ "run": {} }),
+            json!({ "machine": {} }),
             json!({
                 "scenario": "drain", "figure": "handed-over", "value": 18_987.4, "unit": "jobs/s",
                 "spread": { "min": 18_000.0, "max": 19_273.0, "rounds": 3 },
