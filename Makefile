@@ -1,7 +1,7 @@
 # What is done with a checkout. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help up stack down demo test check advisories
+.PHONY: help up stack down demo test check bench advisories
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -28,6 +28,14 @@ test: ## Get what the tests need, then run all of them
 
 check: ## Format, lints, rustdoc, shell and sample files, licences and bans
 	@.ci/check
+
+# What `make bench` builds; dev is enough to see that the benchmarks work.
+BENCH_PROFILE ?= release
+
+bench: ## The benchmarks, in about half an hour; QUICK=1 only sees that they work, ARGS="drain idle" chooses
+	cargo build --profile $(BENCH_PROFILE) --locked --workspace --bins
+	@server=$$(deploy/local/redis-server.sh) && REDIS_SERVER=$$server \
+	  target/$(if $(filter dev,$(BENCH_PROFILE)),debug,$(BENCH_PROFILE))/bench $(if $(QUICK),--quick) $(ARGS)
 
 advisories: ## Look the dependencies up in the advisory database (needs the internet)
 	cargo deny check advisories

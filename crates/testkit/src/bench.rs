@@ -1,146 +1,122 @@
-//! Benchmarks by name, over the real binaries and a private redis-server. Each prints one
-//! JSON line per figure to target/bench/report.jsonl and a readable line to the terminal.
+//! Benchmarks by name, over the real binaries and a private redis-server: a file per scenario. Each figure is a
+//! readable line for the terminal and a JSON line in target/bench/report.jsonl; a table comes at the end.
 //!
-//! Figures are of the machine they were taken on; they are printed, never asserted.
+//! Figures are of the machine they were taken on; they are printed, never asserted. What is asserted is that no job
+//! is lost, refused or early.
 
+mod args;
+mod backlog;
 mod drain;
 mod embedded;
+mod figure;
+mod fill;
+mod generator;
+mod growth;
+mod herd;
 mod idle;
+mod job;
+mod latencies;
 mod lateness;
 mod memory;
+mod one_dead_receiver;
+mod receiver;
+mod redis_cpu;
+mod setup;
+mod spread;
+mod submit_batch;
+mod submit_one;
+mod table;
 mod up;
 mod usage;
+mod yardstick;
 
-use std::fs::{OpenOptions, create_dir_all};
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::num::NonZero;
+use std::panic::AssertUnwindSafe;
+use std::thread::available_parallelism;
 
-use ringback_core::store::Options;
-use serde_json::{Value, json};
+use futures_util::FutureExt as _;
+use serde_json::json;
+use tokio::time::Instant;
 
+pub use self::args::parse;
 pub use self::embedded::store_child;
-
-use crate::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
+// By these names the scenarios of the embedded store know them.
+use self::figure::report;
+use self::job::job;
+pub use self::setup::{Profile, Setup, Size};
+use self::table::Mark;
+use self::yardstick::noop;
+use crate::now;
 
 /// All scenarios: name and what it measures.
-pub const SCENARIOS: [(&str, &str); 7] = [
-    ("drain", "a backlog of due jobs handed over to a trivial receiver"),
-    ("lateness", "from due to arrival, for jobs due evenly"),
-    ("idle", "what all roles cost while nothing is due"),
-    ("memory", "bytes of Redis per pending job"),
+pub const SCENARIOS: [(&str, &str); 12] = [
+    ("submit-one", "single submits over HTTP, durable, beside a handler that does nothing"),
+    ("submit-batch", "1,000 jobs per request, beside redis-benchmark"),
+    ("drain", "a backlog of due jobs handed over, beside BullMQ and a bare HTTP client"),
+    ("lateness", "from due to arrival, for jobs due evenly, beside BullMQ"),
+    ("memory", "bytes of Redis per pending job, beside BullMQ"),
+    ("idle", "what all roles cost while a million jobs wait and nothing is due"),
+    ("redis-cpu", "CPU of Redis per life of a job: submit, promote, reserve, complete"),
+    ("growth", "rate, lateness and CPU of Redis with more and more pending jobs"),
+    ("herd", "a million jobs of one topic due at once, and how other topics fare"),
+    ("one-dead-receiver", "one of a hundred receivers hangs and gets half of the jobs"),
     ("embedded", "the embedded store: durable submits beside bare redb; memory; opening after kill -9"),
     ("up", "one process on the embedded store: single submits over HTTP, and handing over"),
-    ("redis-cpu", "CPU of Redis per life of a job: submit, promote, reserve, complete"),
 ];
 
-/// How large the runs are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
-    /// For the figures.
-    Full,
-    /// To see that the benchmarks work.
-    Quick,
-}
-
-impl Size {
-    fn pick<T>(self, full: T, quick: T) -> T {
-        match self {
-            Self::Full => full,
-            Self::Quick => quick,
+/// Runs scenarios one after the other, a broken one too, and prints the table: the names of those that broke.
+pub async fn run(names: &[&'static str], setup: &Setup) -> Vec<&'static str> {
+    let mark = Mark::now();
+    figure::append(&json!({ "machine": {
+        "at": now().to_string(),
+        "cores": available_parallelism().map_or(0, NonZero::get),
+        "available_mib": usage::available_mib(),
+        "quick": setup.size == Size::Quick,
+        "shards": setup.shards,
+        "profiles": setup.profiles.iter().map(|profile| profile.name()).collect::<Vec<_>>(),
+        "debug_build": cfg!(debug_assertions),
+    } }));
+    let mut broken = Vec::new();
+    for &name in names {
+        begin(name);
+        let started = Instant::now();
+        // Whatever a scenario leaves behind ends with it: servers, processes and directories.
+        if AssertUnwindSafe(scenario(name, setup)).catch_unwind().await.is_err() {
+            broken.push(name);
         }
+        figure::append(&json!({ "ran": name, "seconds": started.elapsed().as_secs_f64() }));
     }
+    mark.print_table();
+    broken
 }
 
-/// What can be chosen for a run.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// How large.
-    pub size: Size,
-    /// `RINGBACK_SHARDS`, where it is not to be the default.
-    pub shards: Option<u16>,
-}
-
-impl Setup {
-    /// A stack with the times of a real installation.
-    fn stack(&self) -> StackOptions {
-        let options = Stack::options().redis(redis()).lock_ttl("5s").lease_margin("10s");
-        match self.shards {
-            Some(shards) => options.env("RINGBACK_SHARDS", &shards.to_string()),
-            None => options,
-        }
-    }
-
-    fn store(&self, server: &RedisServer) -> Options {
-        let defaults = Options::default_with(Duration::from_secs(10));
-        Options { url: server.url(), shards: self.shards.unwrap_or(defaults.shards), ..defaults }
-    }
-}
-
-/// Runs a scenario; false when there is none of this name.
-pub async fn run(name: &str, setup: &Setup) -> bool {
-    match name {
-        "drain" => drain::run(setup).await,
-        "lateness" => lateness::run(setup).await,
-        "idle" => idle::run(setup).await,
-        "memory" => memory::run(setup).await,
-        "embedded" => embedded::run(setup).await,
-        "up" => up::run(setup).await,
-        "redis-cpu" => memory::run_cpu(setup).await,
-        _ => return false,
-    }
+/// The handler that does nothing, for ever, when the command line asks for that.
+pub async fn serve(words: &[String]) -> bool {
+    let [word, port] = words else { return false };
+    let Some(port) = port.parse().ok().filter(|_| word == noop::WORD) else { return false };
+    noop::serve(port).await;
     true
 }
 
-/// A store as users are told to run it.
-fn redis() -> RedisOptions {
-    RedisServer::options().persistence(Persistence::Always)
-}
-
-/// The measured job: body 217 B, URL 49 B, id 22 B, a topic of 10 characters.
-fn job(number: usize, url: &str, more: &Value) -> Value {
-    let mut job = json!({
-        "topic": "pay.notify",
-        "id": format!("order-{number:016}"),
-        "url": url,
-        "body": { "order": format!("{number:016}"), "status": "PAID", "filler": "x".repeat(217 - 56) },
-    });
-    if let (Some(job), Some(more)) = (job.as_object_mut(), more.as_object()) {
-        job.extend(more.clone());
+async fn scenario(name: &str, setup: &Setup) {
+    match name {
+        "submit-one" => submit_one::run(setup).await,
+        "submit-batch" => submit_batch::run(setup).await,
+        "drain" => drain::run(setup).await,
+        "lateness" => lateness::run(setup).await,
+        "memory" => memory::run(setup).await,
+        "idle" => idle::run(setup).await,
+        "redis-cpu" => redis_cpu::run(setup).await,
+        "growth" => growth::run(setup).await,
+        "herd" => herd::run(setup).await,
+        "one-dead-receiver" => one_dead_receiver::run(setup).await,
+        "embedded" => embedded::run(setup).await,
+        "up" => up::run(setup).await,
+        _ => unreachable!("names come from the list"),
     }
-    job
 }
 
-/// Prints a figure and appends it to the report.
-///
-/// # Panics
-/// When the report cannot be written.
-#[expect(clippy::print_stdout, reason = "the figures are this program's output")]
-fn report(scenario: &str, figure: &str, value: f64, unit: &str, with: &Value) {
-    println!("{scenario:10} {figure:28} {value:>12.2} {unit:10} {with}");
-    let line = json!({ "scenario": scenario, "figure": figure, "value": value, "unit": unit, "with": with });
-    let folder = PathBuf::from("target/bench");
-    create_dir_all(&folder).expect("target/bench can be made");
-    let file = OpenOptions::new().create(true).append(true).open(folder.join("report.jsonl"));
-    writeln!(file.expect("the report can be opened"), "{line}").expect("the report can be written");
-}
-
-/// The value that a share of `q` does not exceed; of sorted values.
-fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let index = (sorted.len() as f64 * q).ceil().max(1.0) as usize - 1;
-    sorted.get(index).copied().unwrap_or(f64::NAN)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_measured_job_has_the_measured_sizes() {
-        let url = format!("https://merchant.example/{}", "p".repeat(24));
-        let job = job(7, &url, &json!({}));
-        assert_eq!(url.len(), 49);
-        assert_eq!(job["id"].as_str().map(str::len), Some(22));
-        assert_eq!(job["body"].to_string().len(), 217);
-    }
+#[expect(clippy::print_stdout, reason = "whoever waits is told what is being done")]
+fn begin(name: &str) {
+    println!("== {name}");
 }

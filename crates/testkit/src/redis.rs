@@ -269,7 +269,7 @@ async fn ping(port: u16) -> redis::RedisResult<()> {
 }
 
 /// `REDIS_SERVER`, else redis-server or valkey-server on PATH, else what is in `target/tools`.
-fn server_binary() -> PathBuf {
+pub(crate) fn server_binary() -> PathBuf {
     if let Some(path) = std::env::var_os("REDIS_SERVER").filter(|path| !path.is_empty()) {
         return PathBuf::from(path);
     }

@@ -1,66 +1,75 @@
 //! One process on the embedded store, over HTTP: single submits from many connections, each
 //! durable before it is answered, and then a backlog handed over.
 
+use std::ops::Range;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::backlog::settled;
+use super::figure::Figure;
+use super::generator::{CONNECTIONS, Load, Pace, Request, generate};
+use super::job::URL;
+use super::receiver::{Channel, Receiver};
+use super::setup::{Setup, api_address};
+use super::spread::Spread;
 use super::usage::{cpu_seconds, resident_mib};
-use super::{Setup, job, report};
-use crate::{Sink, Stack, http_client};
+use crate::Stack;
 
-/// Who submits, each one after the other.
-const CONNECTIONS: usize = 64;
-/// Longer than submitting takes: nothing is handed over meanwhile.
-const AHEAD: Duration = Duration::from_secs(3600);
+const NAME: &str = "up";
+/// Longer than everything takes: nothing is handed over meanwhile.
+const DELAY_SECONDS: u64 = 86_400;
+const PER_REQUEST: usize = 1000;
 
 pub(super) async fn run(setup: &Setup) {
-    let sink = Sink::counting().await;
-    let stack = setup.stack().store("embedded:./data").in_one_process().start().await;
+    let receiver = Receiver::start().await;
+    let stack = setup.stack(setup.profile()).store("embedded:./data").in_one_process().start().await;
     let jobs = setup.size.pick(60_000, 3_000);
-    submit(&stack, jobs, &sink.url("/far")).await;
-    hand_over(&stack, jobs, &sink).await;
+    let (mut submitted, mut handed_over) = (Vec::new(), Vec::new());
+    for round in 0..setup.rounds() {
+        submitted.push(submit(&stack, jobs, round * jobs).await);
+    }
+    figure(&stack, "submits", &submitted, json!({ "jobs": jobs, "connections": CONNECTIONS }));
+    let first = setup.rounds() * jobs;
+    for round in 0..setup.rounds() {
+        handed_over
+            .push(hand_over(&stack, &receiver, first + round * jobs..first + (round + 1) * jobs).await);
+        settled(&stack, (round + 1) * jobs).await;
+    }
+    figure(
+        &stack,
+        "submitted-handed-over",
+        &handed_over,
+        json!({ "jobs": jobs, "per_request": PER_REQUEST }),
+    );
+    assert_eq!(stack.count_in("delayed").await, first as u64, "every far job is there");
 }
 
-async fn submit(stack: &Stack, jobs: usize, url: &str) {
-    let client = http_client();
-    let far = json!({ "delay": AHEAD.as_secs() });
-    let bodies: Vec<Bytes> = (0..jobs).map(|n| job(n, url, &far).to_string().into()).collect();
-    let started = Instant::now();
-    let (client, url) = (&client, &stack.url("/v1/jobs"));
-    join_all(bodies.chunks(jobs.div_ceil(CONNECTIONS)).map(|mine| async move {
-        for body in mine {
-            let request = client.post(url).header("content-type", "application/json");
-            let answer = request.body(body.clone()).send().await.expect("an answer");
-            assert_eq!(answer.status(), 201);
-            answer.bytes().await.expect("the whole answer");
-        }
-    }))
-    .await;
-    let rate = jobs as f64 / started.elapsed().as_secs_f64();
-    report("up", "submit-one", rate, "jobs/s", &with(stack, json!({ "connections": CONNECTIONS })));
+/// Jobs per second, one per request.
+async fn submit(stack: &Stack, jobs: usize, first: usize) -> f64 {
+    let address = api_address(stack);
+    let request = Request::one(address, URL, &json!({ "delay": DELAY_SECONDS }));
+    let pace = Pace::Count(jobs);
+    generate(Load { address, request, connections: CONNECTIONS, pace, first }).await.rate()
 }
 
 /// Jobs that are due are handed over while the others come in, so the rate is that of both.
-async fn hand_over(stack: &Stack, jobs: usize, sink: &Sink) {
-    let url = sink.url("/now");
-    let all: Vec<_> = (jobs..2 * jobs).map(|n| job(n, &url, &json!({}))).collect();
+async fn hand_over(stack: &Stack, receiver: &Receiver, numbers: Range<usize>) -> f64 {
+    let (address, jobs) = (api_address(stack), numbers.len());
+    receiver.expect(numbers.clone());
+    let request = Request::batch(address, PER_REQUEST, &receiver.url(Channel::Main), &json!({}));
+    let pace = Pace::Count(jobs / PER_REQUEST);
     let started = Instant::now();
-    for batch in all.chunks(1000) {
-        let (status, answer) = stack.batch(batch).await;
-        assert_eq!((status, answer["refused"].as_u64()), (200, Some(0)), "a batch was refused");
-    }
-    sink.wait_until("all have arrived", Duration::from_secs(300), |_| sink.seen() >= jobs).await;
-    let rate = jobs as f64 / started.elapsed().as_secs_f64();
-    report("up", "handed-over", rate, "jobs/s", &with(stack, json!({ "jobs": jobs })));
+    generate(Load { address, request, connections: 1, pace, first: numbers.start }).await;
+    receiver.wait_for(jobs, Duration::from_secs(300)).await;
+    jobs as f64 / started.elapsed().as_secs_f64()
 }
 
-fn with(stack: &Stack, mut more: Value) -> Value {
+fn figure(stack: &Stack, name: &str, rates: &[f64], mut with: Value) {
     let pid = stack.ups[0].pid();
-    more["cpu_s"] = cpu_seconds(pid).into();
-    more["resident_mib"] = resident_mib(pid).into();
-    more
+    with["cpu_s"] = cpu_seconds(pid).into();
+    with["resident_mib"] = resident_mib(pid).into();
+    let value = Spread::of(rates.iter().copied());
+    Figure { scenario: NAME, name, unit: "jobs/s", value, yardstick: None, with }.report();
 }
