@@ -3,7 +3,9 @@
 //! `edges` has what each edge does, `tables` where everything lies.
 
 mod audit;
+mod base;
 mod edges;
+mod log;
 mod page;
 mod place;
 mod tables;

@@ -1,9 +1,10 @@
 //! Due times: delayed jobs by topic and due time, and which topic has its turn when, so
 //! that the herd of one topic does not stand before the others. Times are in ms.
 
-use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 
 use super::Entry;
+use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
 
 const DUE: TableDefinition<'static, (u16, &str, u64, u64), ()> = TableDefinition::new("due");
@@ -25,17 +26,18 @@ pub(in crate::store::embedded) struct First {
 }
 
 pub(in crate::store::embedded) struct Due<'t> {
-    due: Table<'t, (u16, &'static str, u64, u64), ()>,
-    turns: Table<'t, (u16, u64, &'static str), ()>,
-    topics: Table<'t, (u16, &'static str), u64>,
-    /// How many turns were changed.
-    pub(in crate::store::embedded) writes: u64,
+    pub(super) due: Rows<'t, (u16, &'static str, u64, u64), ()>,
+    pub(super) turns: Rows<'t, (u16, u64, &'static str), ()>,
+    pub(super) topics: Rows<'t, (u16, &'static str), u64>,
 }
 
 impl<'t> Due<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
-        let (due, turns) = (txn.open_table(DUE)?, txn.open_table(TURNS)?);
-        Ok(Self { due, turns, topics: txn.open_table(TOPICS)?, writes: 0 })
+    pub(super) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+        Ok(Self {
+            due: Rows::open(txn, journal, Name::Due, DUE)?,
+            turns: Rows::open(txn, journal, Name::Turns, TURNS)?,
+            topics: Rows::open(txn, journal, Name::Topics, TOPICS)?,
+        })
     }
 
     /// Remembers a topic.
@@ -89,7 +91,6 @@ impl<'t> Due<'t> {
         if before == after {
             return Ok(());
         }
-        self.writes += 1;
         self.turns.remove((shard, before, topic))?;
         if after != NEVER {
             self.turns.insert((shard, after, topic), ())?;
