@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::memory::{URL, parse};
 use super::usage::resident_mib;
-use super::{Setup, job, report};
+use super::{Setup, job, quantile, report};
 
 /// Submits under way at a time.
 const CALLERS: usize = 64;
@@ -104,16 +104,23 @@ async fn submits(jobs: usize, shards: u16) {
     for _ in 0..CALLERS {
         let (store, new, next) = (store.clone(), Arc::clone(&new), Arc::clone(&next));
         running.spawn(async move {
+            let mut waits = Vec::new();
             while let Some(job) = new.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let shard = store.shard_of(&job.key);
+                let (shard, asked) = (store.shard_of(&job.key), Instant::now());
                 store.submit(shard, std::slice::from_ref(job)).await.expect("the store accepts");
+                waits.push(asked.elapsed().as_secs_f64() * 1000.0);
             }
+            waits
         });
     }
-    running.join_all().await;
+    let mut waits = running.join_all().await.concat();
     let rate = jobs as f64 / started.elapsed().as_secs_f64();
+    waits.sort_by(f64::total_cmp);
+    let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|q| quantile(&waits, q));
     let with = json!({ "jobs": jobs, "callers": CALLERS, "shards": shards });
     report("embedded", "submits", rate, "jobs/s", &with);
+    let with = json!({ "p50": p50, "p99": p99, "p99.9": p999, "shards": shards });
+    report("embedded", "submit-waits-at-most", max, "ms", &with);
 }
 
 /// What redb saves at each commit so that it opens fast after a crash.
