@@ -225,17 +225,25 @@ async fn a_checkpoint_is_made_soon_after_the_store_falls_silent() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
-    // Well before the frame is so old that a busy store makes one.
-    eventually(Duration::from_secs(5), "the job is in the tables", async || {
+    in_the_tables(directory.path(), 1).await;
+    // After a snapshot too, which does not make one.
+    assert_eq!(submit(&store, job("b")).await.expect("submit"), Answer::Created);
+    audit::tables(&store).await;
+    in_the_tables(directory.path(), 2).await;
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Repeated);
+}
+
+/// Waits for a checkpoint, less long than it takes a busy store to make one for its age.
+async fn in_the_tables(directory: &Path, frames: u64) {
+    eventually(Duration::from_secs(5), "the jobs are in the tables", async || {
         let copy = tempdir().expect("a directory");
-        std::fs::copy(database(directory.path()), database(copy.path())).map_err(|e| e.to_string())?;
+        std::fs::copy(database(directory), database(copy.path())).map_err(|e| e.to_string())?;
         match told(&database(copy.path()), "sequence") {
-            Some(1) => Ok(()),
+            Some(sequence) if sequence == frames => Ok(()),
             other => Err(format!("{other:?}")),
         }
     })
     .await;
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Repeated);
 }
 
 #[tokio::test]
@@ -251,4 +259,18 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
     });
     assert_eq!(accepted(directory.path()).await, 1);
     assert_eq!((told(&file, "version"), told(&file, "log")), (Some(2), Some(0)));
+}
+
+#[tokio::test]
+async fn what_a_snapshot_has_shown_is_in_the_log_until_the_next_checkpoint() {
+    let (directory, copy) = (tempdir().expect("a directory"), tempdir().expect("a directory"));
+    let store = open(directory.path()).await;
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    audit::tables(&store).await;
+    assert_eq!(submit(&store, job("b")).await.expect("submit"), Answer::Created);
+    // As kill -9 would leave them; in this order a checkpoint in between does no harm.
+    for file in [log, database] {
+        std::fs::copy(file(directory.path()), file(copy.path())).expect("copied");
+    }
+    assert_eq!(accepted(copy.path()).await, 2);
 }

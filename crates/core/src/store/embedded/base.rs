@@ -9,7 +9,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use redb::{Database, ReadTransaction, ReadableDatabase as _, WriteTransaction};
+use redb::{Database, Durability, ReadTransaction, ReadableDatabase as _, WriteTransaction};
 use tokio::time::{Duration, Instant};
 
 use super::log::{self, Log};
@@ -33,16 +33,6 @@ pub(super) struct Base {
     sequence: u64,
     /// When the first frame since the last checkpoint was written.
     since: Option<Instant>,
-}
-
-/// When the next checkpoint is to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
-    Now,
-    /// If nothing is asked for so long.
-    After(Duration),
-    /// Nothing was written since the last one.
-    Never,
 }
 
 impl Base {
@@ -128,12 +118,12 @@ impl Base {
         kept.map(|()| true).map_err(|error| redb::Error::Io(error).into())
     }
 
-    pub(super) fn when(&self) -> When {
-        let (Some(since), Some(log)) = (self.since, &self.log) else { return When::Never };
-        match OLD.checked_sub(since.elapsed()) {
-            Some(left) if log.bytes() < LONG => When::After(left.min(QUIET)),
-            _ => When::Now,
-        }
+    /// After how long without a call a checkpoint is due, zero for at once; none when nothing
+    /// was written since the last one.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        let (since, log) = (self.since?, self.log.as_ref()?);
+        let left = if log.bytes() < LONG { OLD.saturating_sub(since.elapsed()) } else { Duration::ZERO };
+        Some(left.min(QUIET))
     }
 
     /// Ends the open transaction: what was written in it is in the tables for good, and the
@@ -142,13 +132,27 @@ impl Base {
         if self.since.is_none() {
             return write.abort().map_err(StoreError::from);
         }
-        let log = self.log.as_ref().map_or(0, Log::generation);
-        self.commit(write, Mark { sequence: self.sequence, log })?;
+        self.commit(write, self.mark())?;
         self.since = None;
         if let Some(log) = &mut self.log {
             log.restart();
         }
         Ok(())
+    }
+
+    /// Ends the open transaction, so that a snapshot has what was written in it. That is safe
+    /// in the log; nothing is synced, and a checkpoint is still to come.
+    pub(super) fn show(&mut self, mut write: WriteTransaction) -> Result<(), StoreError> {
+        if self.log.is_none() || self.since.is_none() {
+            return self.checkpoint(write);
+        }
+        let set = write.set_durability(Durability::None);
+        debug_assert!(set.is_ok(), "there are no savepoints");
+        self.commit(write, self.mark())
+    }
+
+    fn mark(&self) -> Mark {
+        Mark { sequence: self.sequence, log: self.log.as_ref().map_or(0, Log::generation) }
     }
 
     fn commit(&self, mut write: WriteTransaction, mark: Mark) -> Result<(), StoreError> {
@@ -162,7 +166,7 @@ impl Base {
         self.commit(self.begin()?, Mark { sequence: self.sequence, log: 0 })
     }
 
-    /// Leaves the database alone in its directory. To be called after a checkpoint.
+    /// Leaves the database alone in its directory, with all that was written.
     pub(super) fn close(mut self) -> Result<(), StoreError> {
         let (Some(path), Some(log)) = (self.path.take(), self.log.take()) else { return Ok(()) };
         drop(log);

@@ -10,12 +10,13 @@ mod queue;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use redb::ReadTransaction;
 use tokio::sync::{mpsc, oneshot};
 
 use self::queue::{Member, Next, Queue, Request};
-use super::base::{Base, When};
+use super::base::Base;
 use super::place::Place;
 use super::tables::{self, Journal};
 use super::time::Time;
@@ -161,10 +162,11 @@ impl Writer {
         let mut again = Vec::new();
         loop {
             if again.is_empty() {
-                match self.queue.next(None) {
+                let patience = self.base.as_ref().and_then(Base::patience);
+                match self.queue.next(patience) {
                     Next::Group(group) => again = group,
                     Next::Snapshot(reply) => self.asked = Some(reply),
-                    Next::Quiet => continue,
+                    Next::Quiet => {}
                     Next::Ended => return self.close(),
                 }
             }
@@ -205,7 +207,8 @@ impl Writer {
     /// checkpoint. What is left in `group` was not answered.
     fn serve(&mut self, base: &mut Base, group: &mut Vec<Member>) -> Result<(), Failed> {
         if group.is_empty() {
-            return Ok(());
+            // A snapshot has all there is; or nothing was asked for, and a checkpoint is due.
+            return if self.asked.is_some() { Ok(()) } else { Ok(base.checkpoint(base.begin()?)?) };
         }
         let (journal, write) = (Journal::new(), base.begin()?);
         let mut txn = Txn::open(&write, &journal, std::mem::take(&mut self.plan))?;
@@ -216,11 +219,10 @@ impl Writer {
                 break wakes;
             }
             self.tell(group, wakes);
-            let patience = match base.when() {
-                When::Now => break Vec::new(),
-                When::After(patience) => Some(patience),
-                When::Never => None,
-            };
+            let patience = base.patience();
+            if patience == Some(Duration::ZERO) {
+                break Vec::new();
+            }
             match self.queue.next(patience) {
                 Next::Group(next) => *group = next,
                 Next::Snapshot(reply) => {
@@ -231,7 +233,11 @@ impl Writer {
             }
         };
         self.plan = txn.close();
-        base.checkpoint(write)?;
+        if self.asked.is_some() {
+            base.show(write)?
+        } else {
+            base.checkpoint(write)?
+        }
         self.tell(group, wakes);
         Ok(())
     }

@@ -66,6 +66,8 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     submit(store, 0..10, Duration::from_secs(10)).await;
     submit(store, 10..14, Duration::ZERO).await;
     submit(store, 14..16, 60 * MINUTE).await;
+    // A snapshot in between, with what follows it only in the log.
+    no_findings(store).await;
     store.cancel(SHARD, &job(1).key).await.unwrap();
     clock.advance(Duration::from_secs(11));
     assert_eq!(moved(&store.promote(SHARD, &epoch, 100, MINUTE).await.unwrap()), 9);
