@@ -262,15 +262,25 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
 }
 
 #[tokio::test]
-async fn what_a_snapshot_has_shown_is_in_the_log_until_the_next_checkpoint() {
-    let (directory, copy) = (tempdir().expect("a directory"), tempdir().expect("a directory"));
+async fn what_follows_a_snapshot_or_a_checkpoint_is_carried_out_on_top_of_it() {
+    let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
     audit::tables(&store).await;
     assert_eq!(submit(&store, job("b")).await.expect("submit"), Answer::Created);
-    // As kill -9 would leave them; in this order a checkpoint in between does no harm.
+    assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 2);
+
+    in_the_tables(directory.path(), 2).await;
+    assert_eq!(submit(&store, job("c")).await.expect("submit"), Answer::Created);
+    assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 3);
+}
+
+/// A copy of the files of a store that goes on. The log comes first, so that a checkpoint
+/// between the two does no harm.
+fn as_after_kill_9(directory: &Path) -> TempDir {
+    let copy = tempdir().expect("a directory");
     for file in [log, database] {
-        std::fs::copy(file(directory.path()), file(copy.path())).expect("copied");
+        std::fs::copy(file(directory), file(copy.path())).expect("copied");
     }
-    assert_eq!(accepted(copy.path()).await, 2);
+    copy
 }

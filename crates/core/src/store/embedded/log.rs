@@ -99,7 +99,7 @@ impl Log {
 
     /// Zeros are written, since a hole would have to be filled at each sync.
     fn grow(&mut self, end: u64) -> io::Result<()> {
-        const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
         let wanted = end.max(self.length + self.length.min(GROWTH));
         while self.length < wanted {
             self.disk.write(&ZEROS, self.length)?;

@@ -5,8 +5,8 @@ mod replay;
 
 use std::io::{Error, ErrorKind};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redb::StorageBackend;
@@ -144,7 +144,7 @@ struct Fault {
     sync: AtomicBool,
     write: AtomicBool,
     /// Syncs wait for it.
-    gate: Mutex<()>,
+    gate: tokio::sync::Mutex<()>,
     /// How many files there were, and how often one was used that had failed.
     files: AtomicU64,
     misused: AtomicU64,
@@ -176,7 +176,7 @@ impl Disk for Faulty {
     }
 
     fn sync(&self) -> Result<(), Error> {
-        drop(self.fault.gate.lock());
+        drop(self.fault.gate.blocking_lock());
         self.check(&self.fault.sync)?;
         Disk::sync(&self.file)
     }
@@ -243,11 +243,10 @@ async fn nobody_is_answered_or_woken_before_the_log_is_synced() {
         store.submit(Shard(0), &jobs).await
     });
     {
-        let _closed = fault.gate.lock().unwrap();
+        let _closed = fault.gate.lock().await;
         let early = tokio::time::timeout(Duration::from_millis(200), async {
             tokio::select! { _ = &mut submitted => "answered", _ = wakes.next() => "woken" }
         });
-        #[expect(clippy::await_holding_lock, reason = "the writer is to wait for it, and nobody else does")]
         let early = early.await;
         assert!(early.is_err(), "{early:?} before it is safe");
     }

@@ -233,11 +233,8 @@ impl Writer {
             }
         };
         self.plan = txn.close();
-        if self.asked.is_some() {
-            base.show(write)?
-        } else {
-            base.checkpoint(write)?
-        }
+        let ended = if self.asked.is_some() { base.show(write) } else { base.checkpoint(write) };
+        ended?;
         self.tell(group, wakes);
         Ok(())
     }

@@ -57,7 +57,11 @@ fn rows_are_read_as_they_were_written() {
     let file = log(&[frame.seal(GENERATION, 9).to_vec()]);
     let found = read(&file, 8).unwrap();
     let mut rows = Vec::new();
-    found.each_row(|row| Ok(rows.push(row))).unwrap();
+    let redo = |row| {
+        rows.push(row);
+        Ok(())
+    };
+    found.each_row(redo).unwrap();
     let row = |table, key, value| Row { table, key, value };
     assert_eq!(rows, [row(1, b"", Some(b"")), row(15, b"gone", None), row(4, &[0, 255], Some(&[7; 5000]))]);
     assert_eq!((found.generation, found.sequence), (GENERATION, 9));
