@@ -1,9 +1,11 @@
-//! The store in one file, in one process: redb, with one writer that commits in groups. This
-//! file turns an edge's arguments into a call of the writer and its answer into values.
+//! The store in one directory, in one process: redb and a log before it, with one writer that
+//! makes groups safe. This file turns an edge's arguments into a call of the writer and its answer into values.
 //! `edges` has what each edge does, `tables` where everything lies.
 
 mod audit;
+mod base;
 mod edges;
+mod log;
 mod page;
 mod place;
 mod tables;

@@ -15,21 +15,48 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::figure::Figure;
+use super::latencies::Latencies;
 use super::memory::{URL, parse};
+use super::spread::Spread;
 use super::usage::resident_mib;
 use super::{Setup, job, report};
 
 /// Submits under way at a time.
 const CALLERS: usize = 64;
 
+/// What bare redb does beside it, and what that is called.
+const YARDSTICKS: [(Repair, Names); 3] =
+    [(Repair::Quick, Names::Indexed), (Repair::Quick, Names::Left), (Repair::Slow, Names::Left)];
+const NAMES: [&str; 3] = ["bare redb, quick repair, names", "bare redb, quick repair", "bare redb, neither"];
+const SHARDS: [u16; 2] = [1, 4];
+
 /// All figures of the embedded store.
 pub(super) async fn run(setup: &Setup) {
     let jobs = setup.size.pick(100_000, 5_000);
-    bare(jobs, Repair::Quick, Names::Left);
-    bare(jobs, Repair::Quick, Names::Indexed);
-    bare(jobs, Repair::Slow, Names::Left);
-    for shards in [1, 4] {
-        submits(jobs, shards).await;
+    let rounds = setup.size.pick(3, 1);
+    // In turn, so that what the disk does meets all alike.
+    let (mut bares, mut ours) = ([const { Vec::new() }; 3], [const { Vec::new() }; 2]);
+    for _ in 0..rounds {
+        for (rates, (repair, names)) in bares.iter_mut().zip(YARDSTICKS) {
+            rates.push(bare(jobs, repair, names));
+        }
+        for (rates, shards) in ours.iter_mut().zip(SHARDS) {
+            rates.push(submits(jobs, shards).await);
+        }
+    }
+    for (rates, shards) in ours.into_iter().zip(SHARDS) {
+        for (bare, name) in bares.iter().zip(NAMES) {
+            Figure {
+                scenario: "embedded",
+                name: "submits",
+                unit: "jobs/s",
+                value: Spread::of(rates.clone()),
+                yardstick: Some((name, Spread::of(bare.clone()))),
+                with: json!({ "jobs": jobs, "callers": CALLERS, "group": CALLERS, "shards": shards }),
+            }
+            .report();
+        }
     }
     reopen(setup.size.pick(1_000_000, 20_000)).await;
 }
@@ -94,7 +121,8 @@ fn far(n: usize) -> NewJob {
     parse(&job(n, URL, &json!({ "delay": 3600.0 + (n * 7919 % 86_400) as f64 })))
 }
 
-async fn submits(jobs: usize, shards: u16) {
+/// Jobs a second.
+async fn submits(jobs: usize, shards: u16) -> f64 {
     let directory = tempfile::tempdir_in("target").expect("a directory");
     let store = open(directory.path(), shards).await;
     let new: Arc<Vec<_>> = Arc::new((0..jobs).map(far).collect());
@@ -104,16 +132,22 @@ async fn submits(jobs: usize, shards: u16) {
     for _ in 0..CALLERS {
         let (store, new, next) = (store.clone(), Arc::clone(&new), Arc::clone(&next));
         running.spawn(async move {
+            let mut waits = Latencies::new();
             while let Some(job) = new.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let shard = store.shard_of(&job.key);
+                let (shard, asked) = (store.shard_of(&job.key), Instant::now());
                 store.submit(shard, std::slice::from_ref(job)).await.expect("the store accepts");
+                waits.record(asked.elapsed());
             }
+            waits
         });
     }
-    running.join_all().await;
+    let mut waits = Latencies::new();
+    running.join_all().await.iter().for_each(|some| waits.add(some));
     let rate = jobs as f64 / started.elapsed().as_secs_f64();
-    let with = json!({ "jobs": jobs, "callers": CALLERS, "shards": shards });
-    report("embedded", "submits", rate, "jobs/s", &with);
+    let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|q| waits.millis(q));
+    let with = json!({ "p50": p50, "p99": p99, "p99.9": p999, "shards": shards });
+    report("embedded", "submit-waits-at-most", max, "ms", &with);
+    rate
 }
 
 /// What redb saves at each commit so that it opens fast after a crash.
@@ -131,7 +165,7 @@ enum Names {
 }
 
 /// The same bytes under consecutive numbers, in groups of as many as there are callers.
-fn bare(jobs: usize, repair: Repair, names: Names) {
+fn bare(jobs: usize, repair: Repair, names: Names) -> f64 {
     const TABLE: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
     const INDEX: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("names");
     let locators: Vec<_> = (0..jobs).map(|n| far(n).key.locator().0).collect();
@@ -154,10 +188,7 @@ fn bare(jobs: usize, repair: Repair, names: Names) {
         }
         txn.commit().expect("it commits");
     }
-    let rate = jobs as f64 / started.elapsed().as_secs_f64();
-    let (quick, indexed) = (repair == Repair::Quick, names == Names::Indexed);
-    let with = json!({ "jobs": jobs, "group": CALLERS, "quick_repair": quick, "names": indexed });
-    report("embedded", "bare-redb", rate, "jobs/s", &with);
+    jobs as f64 / started.elapsed().as_secs_f64()
 }
 
 async fn reopen(jobs: usize) {

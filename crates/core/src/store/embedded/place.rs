@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
+use rand::TryRng as _;
+use rand::rngs::SysRng;
 use redb::backends::InMemoryBackend;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 
+use super::log::{self, Disk};
 use super::wake::Hub;
 use super::writer::{self, Handle};
 use crate::clock::{Clock, SystemClock};
@@ -51,8 +54,12 @@ struct Live {
 
 type Backend = Box<dyn Fn() -> Box<dyn StorageBackend> + Send + Sync>;
 
+/// What stands between a log and its file.
+pub(super) type Wrap = Box<dyn Fn(File) -> Box<dyn Disk> + Send + Sync>;
+
 pub(super) enum Medium {
-    File(PathBuf),
+    /// The database; the log lies beside it.
+    File(PathBuf, Wrap),
     Backend(Backend),
 }
 
@@ -70,14 +77,17 @@ impl Place {
         if let Some(place) = places.get(&file).and_then(Weak::upgrade) {
             return place;
         }
-        let place = Arc::new(Self::new(Medium::File(file.clone()), Arc::new(SystemClock)));
+        let place = Arc::new(Self::new(
+            Medium::File(file.clone(), Box::new(|log| Box::new(log))),
+            Arc::new(SystemClock),
+        ));
         places.insert(file, Arc::downgrade(&place));
         place
     }
 
     pub(super) const fn profile(&self) -> Profile {
         match self.medium {
-            Medium::File(_) => Profile::Disk,
+            Medium::File(..) => Profile::Disk,
             Medium::Backend(_) => Profile::Memory,
         }
     }
@@ -106,22 +116,56 @@ impl Place {
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE);
         match &self.medium {
-            Medium::File(file) => open(&builder, file),
+            Medium::File(file, _) => open(&builder, file),
             Medium::Backend(backend) => {
                 builder.create_with_backend(Boxed(backend())).map_err(|error| redb::Error::from(error).into())
             }
         }
     }
 
+    /// Where the log lies, if there is one.
+    pub(super) fn log(&self) -> Option<PathBuf> {
+        match &self.medium {
+            Medium::File(file, _) => Some(file.with_extension("redo")),
+            Medium::Backend(_) => None,
+        }
+    }
+
+    /// Refuses a log without its database, which would be taken for an empty store.
+    pub(super) fn check_pair(&self, log: &Path) -> Result<(), StoreError> {
+        match &self.medium {
+            Medium::File(file, _) if log.exists() && !file.exists() => Err(unfit(format!(
+                "the file {} is missing, but its log {} is there; put it back, or move the log away to begin anew",
+                file.display(),
+                log.display()
+            ))),
+            Medium::File(..) | Medium::Backend(_) => Ok(()),
+        }
+    }
+
+    /// What a log is written to.
+    pub(super) fn disk(&self, log: File) -> Box<dyn Disk> {
+        match &self.medium {
+            Medium::File(_, wrap) => wrap(log),
+            Medium::Backend(_) => Box::new(log),
+        }
+    }
+
     /// Names the place in an error of what is found there.
     pub(super) fn name(&self, error: StoreError) -> StoreError {
         match (error, &self.medium) {
-            (StoreError::Unfit(why), Medium::File(file)) => {
+            (StoreError::Unfit(why), Medium::File(file, _)) => {
                 StoreError::Unfit(format!("the file {} cannot be used: {why}", file.display()))
             }
             (error, _) => error,
         }
     }
+}
+
+/// A random number that is not 0: the generation of a log.
+pub(super) fn draw() -> Result<u64, StoreError> {
+    let drawn = SysRng.try_next_u64().map_err(|error| redb::Error::Io(std::io::Error::other(error)))?;
+    Ok(drawn.max(1))
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -153,7 +197,7 @@ fn open(builder: &Builder, file: &Path) -> Result<Database, StoreError> {
     })?;
     if !known {
         // So that the file is found again after a power cut.
-        File::open(directory).and_then(|directory| directory.sync_all()).map_err(redb::Error::Io)?;
+        log::sync_directory(file).map_err(redb::Error::Io)?;
     }
     Ok(database)
 }

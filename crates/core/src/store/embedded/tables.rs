@@ -7,6 +7,7 @@ mod format;
 mod lateness;
 mod ready;
 mod records;
+mod rows;
 mod shards;
 mod times;
 
@@ -16,12 +17,15 @@ use redb::{ReadTransaction, WriteTransaction};
 
 pub(super) use self::callers::{Callers, Given};
 pub(super) use self::due::{Due, First};
-pub(super) use self::format::fixed;
+pub(super) use self::format::{Format, Mark, format};
 pub(super) use self::lateness::Minutes;
 pub(super) use self::ready::{Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
+pub(super) use self::rows::Journal;
+use self::rows::Name;
 pub(super) use self::shards::{ShardRow, Shards};
 pub(super) use self::times::Times;
+use super::log;
 use crate::store::StoreError;
 
 /// All tables, open in one write transaction.
@@ -41,18 +45,41 @@ pub(super) struct Tables<'t> {
 }
 
 impl<'t> Tables<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
+    /// What is written is noted in the journal too.
+    pub(super) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
         Ok(Self {
-            records: Records::open(txn)?,
-            due: Due::open(txn)?,
-            ready: Ready::open(txn)?,
-            leases: Times::open(txn, times::LEASES)?,
-            dead: Times::open(txn, times::DEAD)?,
-            ended: Times::open(txn, times::ENDED)?,
-            shards: Shards::open(txn)?,
-            callers: Callers::open(txn)?,
-            minutes: Minutes::open(txn)?,
+            records: Records::open(txn, journal)?,
+            due: Due::open(txn, journal)?,
+            ready: Ready::open(txn, journal)?,
+            leases: Times::open(txn, journal, times::LEASES)?,
+            dead: Times::open(txn, journal, times::DEAD)?,
+            ended: Times::open(txn, journal, times::ENDED)?,
+            shards: Shards::open(txn, journal)?,
+            callers: Callers::open(txn, journal)?,
+            minutes: Minutes::open(txn, journal)?,
         })
+    }
+
+    /// Writes a row of the log.
+    pub(super) fn redo(&mut self, row: log::Row<'_>) -> Result<(), StoreError> {
+        let log::Row { table, key, value } = row;
+        match Name::of(table).ok_or(StoreError::Unreadable("a row of the log"))? {
+            Name::Ids => self.records.ids.redo(key, value),
+            Name::Jobs => self.records.jobs.redo(key, value),
+            Name::Bodies => self.records.bodies.redo(key, value),
+            Name::Due => self.due.due.redo(key, value),
+            Name::Turns => self.due.turns.redo(key, value),
+            Name::Topics => self.due.topics.redo(key, value),
+            Name::Ready => self.ready.ready.redo(key, value),
+            Name::Lanes => self.ready.lanes.redo(key, value),
+            Name::LaneTurns => self.ready.turns.redo(key, value),
+            Name::Leases => self.leases.0.redo(key, value),
+            Name::Dead => self.dead.0.redo(key, value),
+            Name::Ended => self.ended.0.redo(key, value),
+            Name::Shards => self.shards.0.redo(key, value),
+            Name::Callers => self.callers.0.redo(key, value),
+            Name::Minutes => self.minutes.0.redo(key, value),
+        }
     }
 }
 

@@ -1,18 +1,23 @@
-//! What needs a disk that fails: on a store in memory whose size can be limited.
+//! What needs a disk that fails: on a store in memory whose size can be limited, and on files
+//! with a log that fails or waits.
+
+mod replay;
 
 use std::io::{Error, ErrorKind};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 
+use super::log::Disk;
 use super::place::{Medium, Place};
 use super::{EmbeddedStore, tables};
 use crate::clock::SystemClock;
 use crate::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
-use crate::store::{Answer, Options, Shard, StoreError};
+use crate::store::{Answer, Options, Shard, StoreError, Wake};
 
 /// Memory with a limit, like a disk that fills up.
 #[derive(Clone, Debug)]
@@ -130,4 +135,161 @@ async fn a_writer_that_has_died_is_no_passing_trouble() {
     store.place.wait();
     let error = store.prepare().await.expect_err("nothing is carried out any more");
     assert!(!error.is_transient(), "{error}");
+}
+
+/// A log's file that can be made to fail, or held up, and what became of it.
+#[derive(Default)]
+struct Fault {
+    /// The next sync fails, or the next write.
+    sync: AtomicBool,
+    write: AtomicBool,
+    /// Syncs wait for it.
+    gate: tokio::sync::Mutex<()>,
+    /// How many files there were, and how often one was used that had failed.
+    files: AtomicU64,
+    misused: AtomicU64,
+}
+
+struct Faulty {
+    file: std::fs::File,
+    fault: Arc<Fault>,
+    failed: AtomicBool,
+}
+
+impl Faulty {
+    fn check(&self, fault: &AtomicBool) -> Result<(), Error> {
+        if self.failed.load(Ordering::SeqCst) {
+            self.fault.misused.fetch_add(1, Ordering::SeqCst);
+        }
+        if fault.swap(false, Ordering::SeqCst) {
+            self.failed.store(true, Ordering::SeqCst);
+            return Err(ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    }
+}
+
+impl Disk for Faulty {
+    fn write(&self, bytes: &[u8], at: u64) -> Result<(), Error> {
+        self.check(&self.fault.write)?;
+        Disk::write(&self.file, bytes, at)
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        drop(self.fault.gate.blocking_lock());
+        self.check(&self.fault.sync)?;
+        Disk::sync(&self.file)
+    }
+}
+
+async fn on_disk(directory: &Path, fault: &Arc<Fault>) -> EmbeddedStore {
+    let fault = Arc::clone(fault);
+    let wrap = move |file| {
+        fault.files.fetch_add(1, Ordering::SeqCst);
+        let (fault, failed) = (Arc::clone(&fault), AtomicBool::new(false));
+        Box::new(Faulty { file, fault, failed }) as Box<dyn Disk>
+    };
+    let medium = Medium::File(directory.join("ringback.redb"), Box::new(wrap));
+    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let store = EmbeddedStore::on(Arc::new(Place::new(medium, Arc::new(SystemClock))), options);
+    store.prepare().await.unwrap();
+    store
+}
+
+async fn is_known(store: &EmbeddedStore, n: usize) -> bool {
+    store.get(Shard(0), &job(n).key).await.unwrap().is_some()
+}
+
+async fn no_findings(store: &EmbeddedStore) {
+    assert_eq!(store.audit().await.unwrap().findings, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_is_told_and_what_was_answered_before_stays() {
+    for in_sync in [true, false] {
+        let (directory, fault) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+        let store = on_disk(directory.path(), &fault).await;
+        for n in 0..3 {
+            store.submit(Shard(0), &[job(n)]).await.unwrap();
+        }
+        if in_sync { &fault.sync } else { &fault.write }.store(true, Ordering::SeqCst);
+        let error = store.submit(Shard(0), &[job(3)]).await.expect_err("it is not safe");
+        assert!(matches!(error, StoreError::Disk(_)), "{error:?}");
+        for n in 0..3 {
+            assert!(is_known(&store, n).await, "job-{n} was accepted");
+        }
+        // A frame that was written and not synced may be there, as after a lost answer.
+        assert_eq!(is_known(&store, 3).await, in_sync);
+        for n in 3..6 {
+            assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, Answer::Conflict);
+        }
+        no_findings(&store).await;
+        drop(store);
+        let store = on_disk(directory.path(), &fault).await;
+        assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, 6);
+        assert_eq!(fault.files.load(Ordering::SeqCst), 3, "the failed file is replaced");
+        assert_eq!(fault.misused.load(Ordering::SeqCst), 0, "the failed file was used again");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_answered_or_woken_before_the_log_is_synced() {
+    let (directory, fault) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+    let store = on_disk(directory.path(), &fault).await;
+    let mut wakes = store.wakes();
+    assert_eq!(wakes.next().await, Wake::Subscribed);
+    let mut submitted = std::pin::pin!(async {
+        let jobs = [job(1)];
+        store.submit(Shard(0), &jobs).await
+    });
+    {
+        let _closed = fault.gate.lock().await;
+        let early = tokio::time::timeout(Duration::from_millis(200), async {
+            tokio::select! { _ = &mut submitted => "answered", _ = wakes.next() => "woken" }
+        });
+        let early = early.await;
+        assert!(early.is_err(), "{early:?} before it is safe");
+    }
+    assert_eq!(submitted.await.unwrap()[0].answer, Answer::Created);
+    assert!(matches!(wakes.next().await, Wake::Due(..)));
+}
+
+#[tokio::test]
+async fn a_call_that_fails_takes_nothing_back_that_was_answered_before() {
+    let (directory, fault) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+    let store = on_disk(directory.path(), &fault).await;
+    for n in 10..13 {
+        store.submit(Shard(0), &[job(n)]).await.unwrap();
+    }
+    let keep = store.keep();
+    let broken = store.call(Shard(0), 0, move |txn| -> Result<(), StoreError> {
+        super::edges::submit(txn, &[super::Wanted::pack(0, &job(1))], keep)?;
+        Err(StoreError::Unreadable("a record"))
+    });
+    let other = [job(2)];
+    let (failed, good) = tokio::join!(broken, store.submit(Shard(0), &other));
+    assert!(matches!(failed, Err(StoreError::Unreadable("a record"))), "{failed:?}");
+    assert_eq!(good.unwrap()[0].answer, Answer::Created);
+    assert!(!is_known(&store, 1).await, "half of it is left");
+    for n in [2, 10, 11, 12] {
+        assert!(is_known(&store, n).await, "job-{n} was accepted");
+    }
+    no_findings(&store).await;
+    drop(store);
+    let store = on_disk(directory.path(), &fault).await;
+    assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, 4);
+    no_findings(&store).await;
+}
+
+#[tokio::test]
+async fn what_a_writer_that_died_had_answered_is_there_at_the_next_start() {
+    let (directory, fault) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+    let store = on_disk(directory.path(), &fault).await;
+    store.submit(Shard(0), &[job(1)]).await.unwrap();
+    let died = store.call(Shard(0), 0, |_| -> Result<(), StoreError> { panic!("a fault of ours") }).await;
+    assert!(matches!(died, Err(StoreError::Closed)), "{died:?}");
+    store.place.wait();
+    drop(store);
+    let store = on_disk(directory.path(), &fault).await;
+    assert!(is_known(&store, 1).await, "job-1 was accepted");
 }

@@ -1,12 +1,12 @@
-//! One write transaction, as the edges see it: the tables, the time of the edge, its shard's
+//! The open write transaction, as the edges see it: the tables, the time of the edge, its shard's
 //! row, and the moves that every edge is made of. An edge looks first and changes after.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use redb::WriteTransaction;
 
-use super::tables::{Queue, Record, ShardRow, Stage, Tables};
+use super::tables::{Journal, Queue, Record, ShardRow, Stage, Tables};
 use super::wake::Plan;
 use crate::state::State;
 use crate::store::{Shard, StoreError, Wake};
@@ -46,8 +46,11 @@ pub(super) enum End {
 
 pub(super) struct Txn<'t> {
     pub(super) tables: Tables<'t>,
+    journal: &'t Journal,
     /// Rows that edges of this transaction have changed.
     rows: HashMap<u16, ShardRow>,
+    /// Which of them in the present group.
+    changed: BTreeSet<u16>,
     plan: Plan,
     wakes: Vec<Wake>,
     /// Of the edge under way.
@@ -60,17 +63,17 @@ pub(super) struct Txn<'t> {
     ended: usize,
 }
 
-/// What a transaction leaves to be done once it is committed.
-pub(super) struct Hints {
-    pub(super) wakes: Vec<Wake>,
-    pub(super) plan: Plan,
-}
-
 impl<'t> Txn<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction, plan: Plan) -> Result<Self, StoreError> {
+    pub(super) fn open(
+        txn: &'t WriteTransaction,
+        journal: &'t Journal,
+        plan: Plan,
+    ) -> Result<Self, StoreError> {
         Ok(Self {
-            tables: Tables::open(txn)?,
+            tables: Tables::open(txn, journal)?,
+            journal,
             rows: HashMap::new(),
+            changed: BTreeSet::new(),
             plan,
             wakes: Vec::new(),
             shard: 0,
@@ -110,23 +113,29 @@ impl<'t> Txn<'t> {
         if self.row != self.before {
             self.row.time_us = self.now_us;
             self.rows.insert(self.shard, self.row.clone());
+            self.changed.insert(self.shard);
         }
     }
 
-    /// Grows with each write to a record and each change of a topic's turn. Other rows are
-    /// written along with one of these or with the shard's row, but for stale entries dropped.
-    pub(super) fn writes(&self) -> u64 {
-        self.tables.records.writes + self.tables.due.writes
+    /// Grows with each row that is written.
+    pub(super) fn written(&self) -> usize {
+        self.journal.bytes()
     }
 
-    /// Writes the shards' rows; true when anything has changed that must be kept. Stale
-    /// entries that were dropped do not count by themselves.
-    pub(super) fn close(mut self) -> Result<(bool, Hints), StoreError> {
-        for (shard, row) in &self.rows {
-            self.tables.shards.put(*shard, row)?;
+    /// Ends a group: writes the shards' rows, and hands over what is to be told once all of
+    /// it is safe.
+    pub(super) fn seal(&mut self) -> Result<Vec<Wake>, StoreError> {
+        for shard in std::mem::take(&mut self.changed) {
+            if let Some(row) = self.rows.get(&shard) {
+                self.tables.shards.put(shard, row)?;
+            }
         }
-        let changed = self.writes() > 0 || !self.rows.is_empty();
-        Ok((changed, Hints { wakes: self.wakes, plan: self.plan }))
+        Ok(std::mem::take(&mut self.wakes))
+    }
+
+    /// Lets go of the tables.
+    pub(super) fn close(self) -> Plan {
+        self.plan
     }
 
     pub(super) fn shard(&self) -> u16 {

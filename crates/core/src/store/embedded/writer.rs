@@ -1,34 +1,31 @@
-//! The one writer: a thread that takes what is waiting, carries all of it out in one
-//! transaction, commits, and only then answers. So many calls share one sync of the disk.
+//! The one writer: a thread that takes what is waiting, carries all of it out, has what was
+//! written synced in the log, and only then answers. So many calls share one sync of the disk.
+//! The transaction of the database stays open over many groups, until a checkpoint.
 //!
-//! A call that fails does not touch the others of its group. When the file cannot be
-//! written, all of the group are told, and the file is opened again for the next.
+//! A call that fails does not touch the others of its group. When the files cannot be
+//! written, all of the group are told; then, as after a failed call, the store is opened again
+//! at its last checkpoint and carries out the log.
+
+mod queue;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use redb::{Database, ReadTransaction, ReadableDatabase as _};
-use tokio::sync::mpsc::error::TryRecvError;
+use redb::ReadTransaction;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
+use self::queue::{Member, Next, Queue, Request};
+use super::base::Base;
 use super::place::Place;
-use super::tables;
+use super::tables::{self, Journal};
 use super::time::Time;
-use super::txn::{Hints, Txn};
+use super::txn::Txn;
 use super::wake::Plan;
-use crate::store::{Profile, Shard, StoreError};
+use crate::store::{Shard, StoreError, Wake};
 
-/// The most calls of a group.
-const GROUP: usize = 256;
-/// A group is closed once its calls carry so many bytes.
-const GROUP_BYTES: usize = 4 * 1024 * 1024;
 /// Calls that may wait.
-const QUEUE: usize = 1024;
-/// Who was answered with the last group may ask again at once: so long the next one waits
-/// for as many as that had, at most. Nobody waits who was alone.
-const LINGER: Duration = Duration::from_micros(300);
+const WAITING: usize = 1024;
 
 /// The way to the writer. The writer ends with the last of them.
 pub(super) struct Handle {
@@ -37,11 +34,6 @@ pub(super) struct Handle {
     /// As fixed in the file.
     pub(super) shards: u16,
     place: Arc<Place>,
-}
-
-enum Request {
-    Edge { shard: Shard, bytes: usize, call: Box<dyn Call> },
-    Snapshot(oneshot::Sender<Result<ReadTransaction, StoreError>>),
 }
 
 /// An edge under way. It may be run more than once before it is answered.
@@ -83,7 +75,7 @@ impl Handle {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let call = Box::new(Work { work, done: None, reply });
-        self.send(Request::Edge { shard, bytes, call }).await?;
+        self.send(Request::Edge(Member { shard, call, failed: None }, bytes)).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
@@ -114,55 +106,47 @@ impl Drop for Handle {
 
 /// Opens a place and starts its writer.
 pub(super) fn start(place: &Arc<Place>, shards: u16) -> Result<(Arc<Handle>, JoinHandle<()>), StoreError> {
-    let database = place.database()?;
-    let shards = tables::fixed(&database, shards).map_err(|error| place.name(error))?;
-    let time = Time::new(Arc::clone(&place.clock), last_time(&database)?);
-    let (queue, requests) = mpsc::channel(QUEUE);
+    let (base, shards) = Base::open(place, shards)?;
+    let time = Time::new(Arc::clone(&place.clock), last_time(&base)?);
+    let (sender, requests) = mpsc::channel(WAITING);
     let writer = Writer {
         place: Arc::clone(place),
-        database: Some(database),
+        base: Some(base),
+        shards,
         time,
         plan: Plan::default(),
-        requests,
-        next: None,
-        last: 0,
+        queue: Queue::new(requests).map_err(redb::Error::Io)?,
+        asked: None,
     };
     let thread = std::thread::Builder::new()
         .name("ringback-store".to_owned())
         .spawn(move || writer.run())
         .map_err(redb::Error::Io)?;
-    Ok((Arc::new(Handle { queue: Some(queue), shards, place: Arc::clone(place) }), thread))
+    Ok((Arc::new(Handle { queue: Some(sender), shards, place: Arc::clone(place) }), thread))
 }
 
-fn last_time(database: &Database) -> Result<u64, StoreError> {
-    let snapshot = database.begin_read().map_err(redb::Error::from)?;
-    let rows = tables::rows(&snapshot)?;
+fn last_time(base: &Base) -> Result<u64, StoreError> {
+    let rows = tables::rows(&base.snapshot()?)?;
     Ok(rows.into_iter().map(|(_, row)| row.time_us).max().unwrap_or(0))
 }
 
 struct Writer {
     place: Arc<Place>,
     /// None after a failure, until it could be opened again.
-    database: Option<Database>,
+    base: Option<Base>,
+    shards: u16,
     time: Time,
     plan: Plan,
-    requests: mpsc::Receiver<Request>,
-    /// A request that ended the group before it.
-    next: Option<Request>,
-    /// How many calls the last group had.
-    last: usize,
+    queue: Queue,
+    /// Who waits for a snapshot.
+    asked: Option<Reply>,
 }
 
-/// A call of a group, and why it failed by itself.
-struct Member {
-    shard: Shard,
-    call: Box<dyn Call>,
-    failed: Option<StoreError>,
-}
+type Reply = oneshot::Sender<Result<ReadTransaction, StoreError>>;
 
-/// Why a group was rolled back.
+/// Why the open transaction is thrown away.
 enum Failed {
-    /// This one failed after it had begun to write.
+    /// This call of the group failed after it had begun to write.
     One(usize, StoreError),
     All(StoreError),
 }
@@ -175,118 +159,133 @@ impl From<StoreError> for Failed {
 
 impl Writer {
     fn run(mut self) {
-        while let Some(first) = self.next.take().or_else(|| self.requests.blocking_recv()) {
-            match first {
-                Request::Snapshot(reply) => {
-                    let _ = reply.send(self.snapshot());
-                }
-                Request::Edge { shard, bytes, call } => {
-                    let group = self.gather(Member { shard, call, failed: None }, bytes);
-                    self.serve(group);
+        let mut again = Vec::new();
+        loop {
+            if again.is_empty() {
+                let patience = self.base.as_ref().and_then(Base::patience);
+                match self.queue.next(patience) {
+                    Next::Group(group) => again = group,
+                    Next::Snapshot(reply) => self.asked = Some(reply),
+                    Next::Quiet => {}
+                    Next::Ended => return self.close(),
                 }
             }
+            // Each round that leaves some has answered one, so this ends.
+            again = self.period(again);
         }
     }
 
-    /// What is waiting by now, or comes in a moment.
-    fn gather(&mut self, first: Member, mut bytes: usize) -> Vec<Member> {
-        let mut group = vec![first];
-        let begun = Instant::now();
-        while group.len() < GROUP && bytes < GROUP_BYTES {
-            match self.requests.try_recv() {
-                Ok(Request::Edge { shard, bytes: more, call }) => {
-                    bytes += more;
-                    group.push(Member { shard, call, failed: None });
+    /// A group and what follows it, up to the next checkpoint. Returns the calls that are to
+    /// be carried out again.
+    fn period(&mut self, mut group: Vec<Member>) -> Vec<Member> {
+        let mut base = match self.base() {
+            Ok(base) => base,
+            Err(error) => return self.fail(group, &error),
+        };
+        match self.serve(&mut base, &mut group) {
+            Ok(()) => {
+                if let Some(reply) = self.asked.take() {
+                    let _ = reply.send(base.snapshot());
                 }
-                Ok(other) => {
-                    self.next = Some(other);
-                    break;
-                }
-                Err(TryRecvError::Empty) if group.len() < self.last && begun.elapsed() < LINGER => {
-                    std::thread::yield_now();
-                }
-                Err(_) => break,
+                self.base = Some(base);
+                group
             }
-        }
-        self.last = group.len();
-        group
-    }
-
-    fn serve(&mut self, mut group: Vec<Member>) {
-        // Each round but the last answers one, so this ends.
-        while !group.is_empty() {
-            match self.attempt(&mut group) {
-                Ok(hints) => {
-                    self.plan = hints.plan;
-                    group.into_iter().for_each(|member| member.call.answer(member.failed));
-                    hints.wakes.into_iter().for_each(|wake| self.place.hub.tell(wake));
-                    return;
-                }
-                Err(Failed::One(index, error)) => group.remove(index).call.answer(Some(error)),
-                Err(Failed::All(error)) => return self.fail(group, &error),
+            Err(Failed::One(index, error)) => {
+                group.remove(index).call.answer(Some(error));
+                group
             }
+            Err(Failed::All(error)) => self.fail(group, &error),
         }
     }
 
-    /// Carries out a group and commits it.
-    fn attempt(&mut self, group: &mut [Member]) -> Result<Hints, Failed> {
-        let durable = self.place.profile() == Profile::Disk;
-        let mut write = self.database()?.begin_write().map_err(|error| all(error.into()))?;
-        write.set_quick_repair(durable);
-        let mut txn = Txn::open(&write, self.plan.clone())?;
+    fn base(&mut self) -> Result<Base, StoreError> {
+        let open = || Base::open(&self.place, self.shards).map(|(base, _)| base);
+        self.base.take().map_or_else(open, Ok)
+    }
+
+    /// One transaction of the database, over as many groups as come before the next
+    /// checkpoint. What is left in `group` was not answered.
+    fn serve(&mut self, base: &mut Base, group: &mut Vec<Member>) -> Result<(), Failed> {
+        if group.is_empty() {
+            // A snapshot has all there is; or nothing was asked for, and a checkpoint is due.
+            return if self.asked.is_some() { Ok(()) } else { Ok(base.checkpoint(base.begin()?)?) };
+        }
+        let (journal, write) = (Journal::new(), base.begin()?);
+        let mut txn = Txn::open(&write, &journal, std::mem::take(&mut self.plan))?;
+        let wakes = loop {
+            self.carry_out(&mut txn, group)?;
+            let wakes = txn.seal()?;
+            if !base.keep(&journal)? {
+                break wakes;
+            }
+            self.tell(group, wakes);
+            let patience = base.patience();
+            if patience == Some(Duration::ZERO) {
+                break Vec::new();
+            }
+            match self.queue.next(patience) {
+                Next::Group(next) => *group = next,
+                Next::Snapshot(reply) => {
+                    self.asked = Some(reply);
+                    break Vec::new();
+                }
+                Next::Quiet | Next::Ended => break Vec::new(),
+            }
+        };
+        self.plan = txn.close();
+        let ended = if self.asked.is_some() { base.show(write) } else { base.checkpoint(write) };
+        ended?;
+        self.tell(group, wakes);
+        Ok(())
+    }
+
+    fn carry_out(&mut self, txn: &mut Txn<'_>, group: &mut [Member]) -> Result<(), Failed> {
         for (index, member) in group.iter_mut().enumerate() {
-            let before = txn.writes();
+            let before = txn.written();
             txn.begin(member.shard, self.time.read())?;
-            member.failed = match member.call.run(&mut txn) {
+            member.failed = match member.call.run(txn) {
                 Ok(()) => {
                     txn.end();
                     None
                 }
                 Err(error @ StoreError::Disk(_)) => return Err(Failed::All(error)),
-                Err(error) if txn.writes() == before => Some(error),
+                Err(error) if txn.written() == before => Some(error),
                 Err(error) => return Err(Failed::One(index, error)),
             };
         }
-        let (changed, hints) = txn.close()?;
-        if changed {
-            write.commit().map_err(|error| all(error.into()))?;
-        } else {
-            write.abort().map_err(|error| all(error.into()))?;
-        }
-        Ok(hints)
+        Ok(())
     }
 
-    /// Tells all of a group. What was read of the file may be wrong now, so it is opened
+    /// Answers a group that is safe.
+    fn tell(&self, group: &mut Vec<Member>, wakes: Vec<Wake>) {
+        group.drain(..).for_each(|member| member.call.answer(member.failed));
+        wakes.into_iter().for_each(|wake| self.place.hub.tell(wake));
+    }
+
+    /// Tells all of a group. What was read of the files may be wrong now, so they are opened
     /// again for the next.
-    fn fail(&mut self, group: Vec<Member>, error: &StoreError) {
+    fn fail(&mut self, group: Vec<Member>, error: &StoreError) -> Vec<Member> {
         tracing::error!(
             error = error as &dyn std::error::Error,
             calls = group.len(),
-            "the embedded store cannot write its file"
+            "the embedded store cannot write its files"
         );
-        self.database = None;
-        for member in group {
-            let same = match error {
-                StoreError::Disk(cause) => StoreError::Disk(Arc::clone(cause)),
-                StoreError::Unfit(why) => StoreError::Unfit(why.clone()),
-                other => StoreError::Unfit(other.to_string()),
-            };
-            member.call.answer(Some(same));
+        let same = || match error {
+            StoreError::Disk(cause) => StoreError::Disk(Arc::clone(cause)),
+            StoreError::Unfit(why) => StoreError::Unfit(why.clone()),
+            other => StoreError::Unfit(other.to_string()),
+        };
+        group.into_iter().for_each(|member| member.call.answer(Some(same())));
+        if let Some(reply) = self.asked.take() {
+            let _ = reply.send(Err(same()));
+        }
+        Vec::new()
+    }
+
+    fn close(mut self) {
+        if let Err(error) = self.base.take().map_or(Ok(()), Base::close) {
+            // The log stays, and is carried out at the next start.
+            tracing::error!(error = &error as &dyn std::error::Error, "the embedded store cannot be closed");
         }
     }
-
-    fn database(&mut self) -> Result<&Database, StoreError> {
-        match &mut self.database {
-            Some(database) => Ok(database),
-            closed => Ok(closed.insert(self.place.database()?)),
-        }
-    }
-
-    fn snapshot(&mut self) -> Result<ReadTransaction, StoreError> {
-        self.database()?.begin_read().map_err(|error| redb::Error::from(error).into())
-    }
-}
-
-fn all(error: redb::Error) -> Failed {
-    Failed::All(error.into())
 }

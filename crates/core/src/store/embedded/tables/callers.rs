@@ -1,10 +1,11 @@
 //! What each caller was last given: asked again with the same sequence within a minute, it
 //! gets the same.
 
-use redb::{ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
 use super::due::LAST;
+use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
 
 const CALLERS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("callers");
@@ -24,11 +25,11 @@ pub(in crate::store::embedded) struct Given {
     pub(in crate::store::embedded) numbers: Vec<u64>,
 }
 
-pub(in crate::store::embedded) struct Callers<'t>(Table<'t, (u16, &'static str), &'static [u8]>);
+pub(in crate::store::embedded) struct Callers<'t>(pub(super) Rows<'t, (u16, &'static str), &'static [u8]>);
 
 impl<'t> Callers<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
-        Ok(Self(txn.open_table(CALLERS)?))
+    pub(super) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+        Ok(Self(Rows::open(txn, journal, Name::Callers, CALLERS)?))
     }
 
     /// What a caller was given under a sequence, while that is remembered.

@@ -1,9 +1,12 @@
 //! Due times: delayed jobs by topic and due time, and which topic has its turn when, so
 //! that the herd of one topic does not stand before the others. Times are in ms.
 
-use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use std::collections::HashMap;
+
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 
 use super::Entry;
+use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
 
 const DUE: TableDefinition<'static, (u16, &str, u64, u64), ()> = TableDefinition::new("due");
@@ -25,23 +28,27 @@ pub(in crate::store::embedded) struct First {
 }
 
 pub(in crate::store::embedded) struct Due<'t> {
-    due: Table<'t, (u16, &'static str, u64, u64), ()>,
-    turns: Table<'t, (u16, u64, &'static str), ()>,
-    topics: Table<'t, (u16, &'static str), u64>,
-    /// How many turns were changed.
-    pub(in crate::store::embedded) writes: u64,
+    pub(super) due: Rows<'t, (u16, &'static str, u64, u64), ()>,
+    pub(super) turns: Rows<'t, (u16, u64, &'static str), ()>,
+    pub(super) topics: Rows<'t, (u16, &'static str), u64>,
+    /// Turns that were looked up, as they stand in `topics`: every submit asks for one.
+    known: HashMap<u16, HashMap<Box<str>, u64>>,
 }
 
 impl<'t> Due<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
-        let (due, turns) = (txn.open_table(DUE)?, txn.open_table(TURNS)?);
-        Ok(Self { due, turns, topics: txn.open_table(TOPICS)?, writes: 0 })
+    pub(super) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+        Ok(Self {
+            due: Rows::open(txn, journal, Name::Due, DUE)?,
+            turns: Rows::open(txn, journal, Name::Turns, TURNS)?,
+            topics: Rows::open(txn, journal, Name::Topics, TOPICS)?,
+            known: HashMap::new(),
+        })
     }
 
     /// Remembers a topic.
     pub(in crate::store::embedded) fn know(&mut self, shard: u16, topic: &str) -> Result<(), StoreError> {
-        if self.topics.get((shard, topic))?.is_none() {
-            self.topics.insert((shard, topic), NEVER)?;
+        if self.turn(shard, topic)?.is_none() {
+            self.note(shard, topic, NEVER)?;
         }
         Ok(())
     }
@@ -54,7 +61,11 @@ impl<'t> Due<'t> {
         number: u64,
     ) -> Result<(), StoreError> {
         self.due.insert((shard, topic, at, number), ())?;
-        if at < self.turn(shard, topic)? { self.set_turn(shard, topic, Some(at)) } else { Ok(()) }
+        if at < self.turn(shard, topic)?.unwrap_or(NEVER) {
+            self.set_turn(shard, topic, Some(at))
+        } else {
+            Ok(())
+        }
     }
 
     /// Takes an entry away; the topic's turn stays.
@@ -75,8 +86,23 @@ impl<'t> Due<'t> {
         if left.transpose()?.is_none() { self.set_turn(shard, topic, None) } else { Ok(()) }
     }
 
-    fn turn(&self, shard: u16, topic: &str) -> Result<u64, StoreError> {
-        Ok(self.topics.get((shard, topic))?.map_or(NEVER, |at| at.value()))
+    /// When a topic has its turn; none for one that is not known.
+    fn turn(&mut self, shard: u16, topic: &str) -> Result<Option<u64>, StoreError> {
+        let known = self.known.entry(shard).or_default();
+        if let Some(at) = known.get(topic) {
+            return Ok(Some(*at));
+        }
+        let found = self.topics.get((shard, topic))?.map(|at| at.value());
+        if let Some(at) = found {
+            known.insert(topic.into(), at);
+        }
+        Ok(found)
+    }
+
+    fn note(&mut self, shard: u16, topic: &str, at: u64) -> Result<(), StoreError> {
+        self.topics.insert((shard, topic), at)?;
+        self.known.entry(shard).or_default().insert(topic.into(), at);
+        Ok(())
     }
 
     pub(in crate::store::embedded) fn set_turn(
@@ -85,17 +111,15 @@ impl<'t> Due<'t> {
         topic: &str,
         at: Option<u64>,
     ) -> Result<(), StoreError> {
-        let (before, after) = (self.turn(shard, topic)?, at.unwrap_or(NEVER));
+        let (before, after) = (self.turn(shard, topic)?.unwrap_or(NEVER), at.unwrap_or(NEVER));
         if before == after {
             return Ok(());
         }
-        self.writes += 1;
         self.turns.remove((shard, before, topic))?;
         if after != NEVER {
             self.turns.insert((shard, after, topic), ())?;
         }
-        self.topics.insert((shard, topic), after)?;
-        Ok(())
+        self.note(shard, topic, after)
     }
 
     /// When the first topic has its turn.

@@ -1,16 +1,48 @@
-//! What is fixed when the file is made: the version of the layout and the number of shards.
+//! What is told of the file as a whole: the version of the layout and the number of shards,
+//! which are fixed when it is made; and, since the last checkpoint, up to where the log is in
+//! the tables and which log that is.
 
-use redb::{Database, ReadableDatabase as _, TableDefinition, TableError};
+use redb::{Database, ReadableDatabase as _, TableDefinition, TableError, WriteTransaction};
 
+use super::Journal;
 use crate::store::StoreError;
 
-/// The layout of tables and rows. A file with another one is refused.
-pub(in crate::store::embedded) const VERSION: u64 = 1;
+/// The layout of tables and rows, and of the log. A file with a later one is refused.
+pub(in crate::store::embedded) const VERSION: u64 = 2;
+/// The same tables, from before there was a log. It is taken over.
+const WITHOUT_LOG: u64 = 1;
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 
-/// Checks the version, and returns the number of shards; a new file gets `shards`.
-pub(in crate::store::embedded) fn fixed(database: &Database, shards: u16) -> Result<u16, StoreError> {
+/// The file as it was at its last checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store::embedded) struct Format {
+    pub(in crate::store::embedded) shards: u16,
+    pub(in crate::store::embedded) mark: Mark,
+}
+
+/// Where a checkpoint was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::store::embedded) struct Mark {
+    /// The number of the last frame of the log that is in the tables.
+    pub(in crate::store::embedded) sequence: u64,
+    /// The generation of the log that has what came after; 0 when nothing did.
+    pub(in crate::store::embedded) log: u64,
+}
+
+impl Mark {
+    /// Writes it down; it counts once the transaction is committed.
+    pub(in crate::store::embedded) fn set(self, txn: &WriteTransaction) -> Result<(), StoreError> {
+        let mut format = txn.open_table(FORMAT)?;
+        format.insert("version", VERSION)?;
+        format.insert("sequence", self.sequence)?;
+        format.insert("log", self.log)?;
+        Ok(())
+    }
+}
+
+/// Checks the version; a new file gets `shards`.
+pub(in crate::store::embedded) fn format(database: &Database, shards: u16) -> Result<Format, StoreError> {
     let txn = database.begin_read().map_err(redb::Error::from)?;
     let format = match txn.open_table(FORMAT) {
         Ok(format) => format,
@@ -22,24 +54,23 @@ pub(in crate::store::embedded) fn fixed(database: &Database, shards: u16) -> Res
     };
     let get = |name| Ok::<_, StoreError>(format.get(name)?.map(|n| n.value()));
     let version = get("version")?.unwrap_or(0);
-    if version != VERSION {
+    if ![WITHOUT_LOG, VERSION].contains(&version) {
         return Err(StoreError::Unfit(format!(
-            "it has layout {version}; this version reads layout {VERSION} only; set another RINGBACK_PREFIX, or use the version that wrote it"
+            "it has layout {version}; this version reads layouts {WITHOUT_LOG} and {VERSION}; set another RINGBACK_PREFIX, or use the version that wrote it"
         )));
     }
     let stored = get("shards")?.and_then(|n| u16::try_from(n).ok());
-    stored.ok_or(StoreError::Unreadable("the number of shards"))
+    let shards = stored.ok_or(StoreError::Unreadable("the number of shards"))?;
+    let mark = Mark { sequence: get("sequence")?.unwrap_or(0), log: get("log")?.unwrap_or(0) };
+    Ok(Format { shards, mark })
 }
 
-fn install(database: &Database, shards: u16) -> Result<u16, StoreError> {
-    let txn = database.begin_write().map_err(redb::Error::from)?;
-    {
-        let mut format = txn.open_table(FORMAT)?;
-        format.insert("version", VERSION)?;
-        format.insert("shards", u64::from(shards))?;
-        // All tables are there from the start, so that a reader finds them.
-        super::Tables::open(&txn)?;
-    }
+fn install(database: &Database, shards: u16) -> Result<Format, StoreError> {
+    let (txn, journal) = (database.begin_write().map_err(redb::Error::from)?, Journal::new());
+    txn.open_table(FORMAT)?.insert("shards", u64::from(shards))?;
+    Mark::default().set(&txn)?;
+    // All tables are there from the start, so that a reader finds them.
+    super::Tables::open(&txn, &journal)?;
     txn.commit().map_err(redb::Error::from)?;
-    Ok(shards)
+    Ok(Format { shards, mark: Mark::default() })
 }

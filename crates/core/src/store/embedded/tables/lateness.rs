@@ -1,7 +1,8 @@
 //! Lateness: a histogram a minute, kept for seven.
 
-use redb::{ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
 
+use super::rows::{Journal, Name, Rows};
 use crate::store::{Lateness, StoreError};
 
 const MINUTES: TableDefinition<'static, (u16, u64), &[u8]> = TableDefinition::new("lateness");
@@ -11,11 +12,11 @@ const KEPT: u64 = 7;
 /// How many before the present one count.
 const COUNTED: u64 = 5;
 
-pub(in crate::store::embedded) struct Minutes<'t>(Table<'t, (u16, u64), &'static [u8]>);
+pub(in crate::store::embedded) struct Minutes<'t>(pub(super) Rows<'t, (u16, u64), &'static [u8]>);
 
 impl<'t> Minutes<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
-        Ok(Self(txn.open_table(MINUTES)?))
+    pub(super) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+        Ok(Self(Rows::open(txn, journal, Name::Minutes, MINUTES)?))
     }
 
     /// Adds to the present minute, and forgets those that are too old. `now` is in ms.

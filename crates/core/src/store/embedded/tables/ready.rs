@@ -1,10 +1,11 @@
 //! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, in
 //! turn.
 
-use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 
 use super::Entry;
 use super::due::LAST;
+use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
 
 const READY: TableDefinition<'static, (u16, &str, i64), u64> = TableDefinition::new("ready");
@@ -20,15 +21,18 @@ pub(in crate::store::embedded) enum Queue {
 }
 
 pub(in crate::store::embedded) struct Ready<'t> {
-    ready: Table<'t, (u16, &'static str, i64), u64>,
-    lanes: Table<'t, (u16, u64, &'static str), ()>,
-    turns: Table<'t, (u16, &'static str), u64>,
+    pub(super) ready: Rows<'t, (u16, &'static str, i64), u64>,
+    pub(super) lanes: Rows<'t, (u16, u64, &'static str), ()>,
+    pub(super) turns: Rows<'t, (u16, &'static str), u64>,
 }
 
 impl<'t> Ready<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
-        let (ready, lanes) = (txn.open_table(READY)?, txn.open_table(LANES)?);
-        Ok(Self { ready, lanes, turns: txn.open_table(LANE_TURNS)? })
+    pub(super) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+        Ok(Self {
+            ready: Rows::open(txn, journal, Name::Ready, READY)?,
+            lanes: Rows::open(txn, journal, Name::Lanes, LANES)?,
+            turns: Rows::open(txn, journal, Name::LaneTurns, LANE_TURNS)?,
+        })
     }
 
     /// Adds a job to its lane's queue and returns its position there. A lane that was empty

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
-use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
 use super::Entry;
+use super::rows::{Journal, Name, Rows};
 use crate::outcome::LastAttempt;
 use crate::state::State;
 use crate::store::{MOST_ERROR, StoreError, start};
@@ -162,17 +163,21 @@ impl Body {
 }
 
 pub(in crate::store::embedded) struct Records<'t> {
-    ids: Table<'t, [u8; 12], u64>,
-    jobs: Table<'t, u64, &'static [u8]>,
-    bodies: Table<'t, u64, &'static [u8]>,
-    /// How many rows were written.
-    pub(in crate::store::embedded) writes: u64,
+    pub(super) ids: Rows<'t, [u8; 12], u64>,
+    pub(super) jobs: Rows<'t, u64, &'static [u8]>,
+    pub(super) bodies: Rows<'t, u64, &'static [u8]>,
+    /// The number of the next new job, once it was asked for.
+    next: Option<u64>,
 }
 
 impl<'t> Records<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
-        let (ids, jobs) = (txn.open_table(IDS)?, txn.open_table(JOBS)?);
-        Ok(Self { ids, jobs, bodies: txn.open_table(BODIES)?, writes: 0 })
+    pub(super) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+        Ok(Self {
+            ids: Rows::open(txn, journal, Name::Ids, IDS)?,
+            jobs: Rows::open(txn, journal, Name::Jobs, JOBS)?,
+            bodies: Rows::open(txn, journal, Name::Bodies, BODIES)?,
+            next: None,
+        })
     }
 
     /// A job by its name, ended ones included.
@@ -203,21 +208,22 @@ impl<'t> Records<'t> {
         record: &mut Record,
         body: &[u8],
     ) -> Result<(), StoreError> {
-        record.number = self.jobs.last()?.map_or(1, |(last, _)| last.value() + 1);
+        record.number = match self.next {
+            Some(next) => next,
+            None => self.jobs.last()?.map_or(1, |(last, _)| last.value() + 1),
+        };
+        self.next = Some(record.number + 1);
         self.ids.insert(record.locator, record.number)?;
         self.bodies.insert(record.number, body)?;
-        self.writes += 1;
         Ok(())
     }
 
     pub(in crate::store::embedded) fn put(&mut self, record: &Record) -> Result<(), StoreError> {
-        self.writes += 1;
         self.jobs.insert(record.number, record.pack().as_slice())?;
         Ok(())
     }
 
     pub(in crate::store::embedded) fn drop_body(&mut self, number: u64) -> Result<(), StoreError> {
-        self.writes += 1;
         self.bodies.remove(number)?;
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! What a shard keeps beside its jobs: the ledger, the numbers that only grow, who holds it,
 //! and the last time that was seen. One row, read once per transaction and written once.
 
-use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
+use super::rows::{Journal, Name, Rows};
 use crate::state::State;
 use crate::store::StoreError;
 
@@ -66,11 +67,11 @@ const fn slot(state: State) -> usize {
     }
 }
 
-pub(in crate::store::embedded) struct Shards<'t>(Table<'t, u16, &'static [u8]>);
+pub(in crate::store::embedded) struct Shards<'t>(pub(super) Rows<'t, u16, &'static [u8]>);
 
 impl<'t> Shards<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction) -> Result<Self, StoreError> {
-        Ok(Self(txn.open_table(SHARDS)?))
+    pub(super) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+        Ok(Self(Rows::open(txn, journal, Name::Shards, SHARDS)?))
     }
 
     pub(in crate::store::embedded) fn get(&self, shard: u16) -> Result<ShardRow, StoreError> {

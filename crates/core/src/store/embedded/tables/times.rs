@@ -1,22 +1,27 @@
 //! Jobs of a shard by a time: reserved ones by deadline, dead ones by their death, ended
 //! ones by their end. Times are in ms.
 
-use redb::{ReadTransaction, ReadableTable as _, Table, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 
 use super::Entry;
+use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
 
 type Definition = TableDefinition<'static, (u16, u64, u64), ()>;
 
-pub(super) const LEASES: Definition = TableDefinition::new("leases");
-pub(super) const DEAD: Definition = TableDefinition::new("dead");
-pub(super) const ENDED: Definition = TableDefinition::new("ended");
+pub(super) const LEASES: (Name, Definition) = (Name::Leases, TableDefinition::new("leases"));
+pub(super) const DEAD: (Name, Definition) = (Name::Dead, TableDefinition::new("dead"));
+pub(super) const ENDED: (Name, Definition) = (Name::Ended, TableDefinition::new("ended"));
 
-pub(in crate::store::embedded) struct Times<'t>(Table<'t, (u16, u64, u64), ()>);
+pub(in crate::store::embedded) struct Times<'t>(pub(super) Rows<'t, (u16, u64, u64), ()>);
 
 impl<'t> Times<'t> {
-    pub(super) fn open(txn: &'t WriteTransaction, definition: Definition) -> Result<Self, StoreError> {
-        Ok(Self(txn.open_table(definition)?))
+    pub(super) fn open(
+        txn: &'t WriteTransaction,
+        journal: &'t Journal,
+        (name, definition): (Name, Definition),
+    ) -> Result<Self, StoreError> {
+        Ok(Self(Rows::open(txn, journal, name, definition)?))
     }
 
     pub(in crate::store::embedded) fn add(
@@ -63,7 +68,7 @@ pub(super) fn entries(
     txn: &ReadTransaction,
     index: &mut std::collections::BTreeSet<Entry>,
 ) -> Result<(), StoreError> {
-    for (definition, entry) in
+    for ((_, definition), entry) in
         [(LEASES, Entry::Lease as fn(u16, u64, u64) -> Entry), (DEAD, Entry::Dead), (ENDED, Entry::Ended)]
     {
         for row in txn.open_table(definition)?.iter()? {

@@ -1,0 +1,134 @@
+//! Every kind of edge, carried out by a store that then dies: what the log brings back is
+//! what a store in memory has, which did the same by the same clock.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::clock::{Clock, ManualClock, Timestamp};
+use crate::outcome::{LastAttempt, Outcome, Reason};
+use crate::store::{Epoch, Lateness, Lease, Pass, Reserve, Settled};
+
+const SHARD: Shard = Shard(0);
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn start() -> ManualClock {
+    ManualClock::at(Timestamp::from_millis(1_000_000_000))
+}
+
+async fn opened(medium: Medium, clock: &ManualClock) -> EmbeddedStore {
+    let clock: Arc<dyn Clock> = Arc::new(clock.clone());
+    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let store = EmbeddedStore::on(Arc::new(Place::new(medium, clock)), options);
+    store.prepare().await.unwrap();
+    store
+}
+
+fn file(directory: &Path) -> Medium {
+    Medium::File(directory.join("ringback.redb"), Box::new(|log| Box::new(log)))
+}
+
+async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Lease> {
+    let ask = Reserve {
+        caller: "notifier",
+        sequence,
+        limit,
+        lane_room: 100,
+        rooms: Vec::new(),
+        bits: [sequence as u8; 8],
+        margin: Duration::from_secs(5),
+    };
+    store.reserve(SHARD, &ask).await.unwrap().leases
+}
+
+async fn settle(store: &EmbeddedStore, lease: Lease, outcome: Outcome) {
+    let mut late = Lateness::default();
+    late.record(Duration::from_millis(7));
+    assert_eq!(store.settle(SHARD, &[(lease, outcome)], &late).await.unwrap(), [Settled::Applied]);
+}
+
+async fn submit(store: &EmbeddedStore, numbers: std::ops::Range<usize>, delay: Duration) {
+    for n in numbers {
+        let submitted = store.submit(SHARD, &[NewJob { due: Due::In(delay), ..job(n) }]).await.unwrap();
+        assert_eq!(submitted[0].answer, Answer::Created);
+    }
+}
+
+fn moved(pass: &Pass) -> u32 {
+    match pass {
+        Pass::Held { moved, .. } => *moved,
+        Pass::Fenced => panic!("nobody else claims the shard"),
+    }
+}
+
+/// All edges, with some jobs left in every state.
+async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
+    let epoch = store.claim(SHARD).await.unwrap();
+    submit(store, 0..10, Duration::from_secs(10)).await;
+    submit(store, 10..14, Duration::ZERO).await;
+    submit(store, 14..16, 60 * MINUTE).await;
+    // A snapshot in between, with what follows it only in the log.
+    no_findings(store).await;
+    store.cancel(SHARD, &job(1).key).await.unwrap();
+    clock.advance(Duration::from_secs(11));
+    assert_eq!(moved(&store.promote(SHARD, &epoch, 100, MINUTE).await.unwrap()), 9);
+    store.cancel(SHARD, &job(2).key).await.unwrap();
+    let mut leases = reserve(store, 1, 8).await.into_iter();
+    let last = LastAttempt { status: Some(500), ..LastAttempt::default() };
+    let (gone, retry) = (Reason::Gone, Outcome::Retry { after: MINUTE, last: last.clone() });
+    let words = [
+        Outcome::Complete,
+        retry,
+        Outcome::Bury { reason: gone, last },
+        Outcome::Release { after: Duration::ZERO },
+        Outcome::Release { after: MINUTE },
+    ];
+    for (word, lease) in words.into_iter().zip(leases.by_ref()) {
+        settle(store, lease, word).await;
+    }
+    let mut renewed = leases.next().unwrap();
+    store.renew(&mut renewed, 10 * MINUTE).await.unwrap();
+    clock.advance(MINUTE);
+    assert!(moved(&store.recover(SHARD, &epoch, 100, MINUTE).await.unwrap()) > 0);
+    reserve(store, 2, 2).await;
+    epoch
+}
+
+/// All that is in the tables, as it is told.
+async fn told(store: &EmbeddedStore) -> (Vec<String>, String) {
+    no_findings(store).await;
+    let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
+    let mut told: Vec<_> =
+        tables::entries(&snapshot).unwrap().iter().map(|entry| format!("{entry:?}")).collect();
+    let mut records = BTreeMap::new();
+    tables::each_record(&snapshot, |number, record| {
+        records.insert(number, format!("{record:?}"));
+    })
+    .unwrap();
+    told.extend(records.into_values());
+    told.extend(tables::rows(&snapshot).unwrap().iter().map(|row| format!("{row:?}")));
+    (told, format!("{:?}", store.stats(SHARD).await.unwrap()))
+}
+
+#[tokio::test]
+async fn the_log_brings_back_what_every_edge_has_done() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), start());
+    let store = opened(file(directory.path()), &clock).await;
+    let epoch = live(&store, &clock).await;
+    let died = store.call(SHARD, 0, |_| -> Result<(), StoreError> { panic!("a fault of ours") }).await;
+    assert!(matches!(died, Err(StoreError::Closed)), "{died:?}");
+    store.place.wait();
+    drop(store);
+    let store = opened(file(directory.path()), &clock).await;
+
+    let (other_clock, memory) = (start(), Arc::new(InMemoryBackend::new()));
+    let limit = Arc::new(AtomicU64::new(u64::MAX));
+    let small = Small { memory, limit };
+    let other = opened(Medium::Backend(Box::new(move || Box::new(small.clone()))), &other_clock).await;
+    assert_eq!(live(&other, &other_clock).await, epoch);
+
+    assert_eq!(told(&store).await, told(&other).await);
+    let names = |leases: Vec<Lease>| leases.into_iter().map(|lease| lease.key).collect::<Vec<_>>();
+    let again = names(reserve(&store, 2, 2).await);
+    assert_eq!(again.len(), 2, "the call is repeated");
+    assert_eq!(again, names(reserve(&other, 2, 2).await));
+}

@@ -1,0 +1,286 @@
+//! The files of the embedded store, as they are left by kill -9, by a clean end or by people:
+//! what is carried out of the log, what is dropped, and what is refused.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use redb::{Database, ReadableDatabase as _, TableDefinition};
+use ringback_core::job::JobKey;
+use ringback_core::state::State;
+use ringback_core::store::{Answer, Cancelled};
+use ringback_testkit::eventually;
+use tempfile::{TempDir, tempdir};
+
+use super::{Filler, audit, job, open, refused, submit};
+
+const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
+const BLOCK: usize = 4096;
+
+fn database(directory: &Path) -> PathBuf {
+    directory.join("ringback.redb")
+}
+
+fn log(directory: &Path) -> PathBuf {
+    directory.join("ringback.redo")
+}
+
+/// The files of a store that was killed while it took in jobs, and a job that was accepted.
+struct Killed {
+    files: TempDir,
+    accepted: u64,
+}
+
+impl Killed {
+    /// With some frames in its log: a checkpoint may have been made just before its end.
+    fn new() -> Self {
+        let mut fresh = std::iter::repeat_with(Self::once).take(10);
+        fresh.find(|killed| killed.frames().len() > 2).expect("frames in the log")
+    }
+
+    fn once() -> Self {
+        let files = tempdir().expect("a directory");
+        let mut filler = Filler::start(files.path(), "1000000");
+        let accepted = (0..300).map(|_| filler.line().expect("it goes on")).last().expect("a line");
+        filler.kill();
+        Self { files, accepted: accepted.parse().expect("a number") }
+    }
+
+    /// A copy to work on, with another log.
+    fn with(&self, file: Option<&[u8]>) -> TempDir {
+        let copy = tempdir().expect("a directory");
+        std::fs::copy(database(self.files.path()), database(copy.path())).expect("copied");
+        if let Some(file) = file {
+            std::fs::write(log(copy.path()), file).expect("written");
+        }
+        copy
+    }
+
+    fn log(&self) -> Vec<u8> {
+        std::fs::read(log(self.files.path())).expect("the log is there")
+    }
+
+    /// Where its frames stand that are not in the tables, in order.
+    fn frames(&self) -> Vec<Range<usize>> {
+        let file = self.log();
+        let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes"));
+        let copy = self.with(None);
+        let from = told(&database(copy.path()), "sequence").expect("it is written down");
+        let mut frames: Vec<Range<usize>> = Vec::new();
+        for at in (BLOCK..file.len()).step_by(BLOCK).filter(|at| file[at + 20..at + 24] == *b"RBFR") {
+            let follows = frames.last().map_or(from, |last| number(last.start + 8)) + 1;
+            if number(at + 8) == follows {
+                let rows = u32::from_le_bytes(file[at + 16..at + 20].try_into().expect("4 bytes"));
+                frames.push(at..at + 24 + rows as usize);
+            }
+        }
+        frames
+    }
+}
+
+/// What the database of a closed store says of itself.
+fn told(file: &Path, name: &str) -> Option<u64> {
+    let database = Database::open(file).expect("it opens");
+    let read = database.begin_read().expect("a transaction");
+    let format = read.open_table(FORMAT).expect("the table");
+    format.get(name).expect("it is read").map(|value| value.value())
+}
+
+fn change(file: &Path, change: impl FnOnce(&mut redb::Table<'_, &'static str, u64>)) {
+    let database = Database::open(file).expect("it opens");
+    let write = database.begin_write().expect("a transaction");
+    change(&mut write.open_table(FORMAT).expect("the table"));
+    write.commit().expect("it commits");
+}
+
+/// How many jobs a store has; nothing about them is wrong.
+async fn accepted(directory: &Path) -> u64 {
+    let store = open(directory).await;
+    audit::tables(&store).await;
+    let accepted = store.stats().await.expect("stats").accepted;
+    drop(store);
+    accepted
+}
+
+#[tokio::test]
+async fn a_log_that_is_cut_off_in_its_last_frame_leaves_what_stood_before_it() {
+    let (killed, mut file) = (Killed::new(), Vec::new());
+    let last = killed.frames().pop().expect("a frame");
+    file.extend_from_slice(&killed.log());
+    let before = accepted(killed.with(Some(&file[..last.start])).path()).await;
+    let all = accepted(killed.with(Some(&file)).path()).await;
+    assert!(before < all, "the last frame has jobs: {before} and {all}");
+    for cut in (last.start..last.end).step_by(last.len() / 12 + 1) {
+        let copy = killed.with(Some(&file[..cut]));
+        assert_eq!(accepted(copy.path()).await, before, "cut at byte {cut} of {last:?}");
+        assert_eq!(accepted(copy.path()).await, before, "and opened once more");
+    }
+    assert_eq!(accepted(killed.with(Some(&file[..last.end])).path()).await, all);
+}
+
+#[tokio::test]
+async fn a_changed_bit_is_cut_off_at_the_end_and_refused_before_it() {
+    let killed = Killed::new();
+    let (whole, frames) = (killed.log(), killed.frames());
+    let flipped = |frame: &Range<usize>| {
+        let mut file = whole.clone();
+        file[frame.start + frame.len() / 2] ^= 4;
+        killed.with(Some(&file))
+    };
+    let (first, last) = (&frames[0], &frames[frames.len() - 1]);
+    let before = accepted(killed.with(Some(&whole[..last.start])).path()).await;
+    assert_eq!(accepted(flipped(last).path()).await, before);
+
+    let damaged = flipped(first);
+    let message = refused(damaged.path()).await;
+    let place = format!("damaged at byte {}", first.start);
+    assert!(message.contains("ringback.redo") && message.contains(&place), "{message}");
+    assert_eq!(refused(damaged.path()).await, message, "it stays as it is");
+
+    // As the message says.
+    std::fs::write(log(damaged.path()), "").expect("written");
+    assert!(accepted(damaged.path()).await < before);
+}
+
+#[tokio::test]
+async fn a_log_or_a_database_that_is_missing_is_refused() {
+    let killed = Killed::new();
+    let without = killed.with(None);
+    let message = refused(without.path()).await;
+    assert!(message.contains("ringback.redo is missing"), "{message}");
+    std::fs::write(log(without.path()), "").expect("written");
+    assert!(accepted(without.path()).await < accepted(killed.with(Some(&killed.log())).path()).await);
+
+    let alone = tempdir().expect("a directory");
+    std::fs::write(log(alone.path()), killed.log()).expect("written");
+    let message = refused(alone.path()).await;
+    assert!(message.contains("ringback.redb is missing"), "{message}");
+    assert!(!database(alone.path()).exists(), "an empty store was made beside the log");
+}
+
+#[tokio::test]
+async fn a_log_of_another_database_or_another_time_is_refused() {
+    let (killed, other) = (Killed::new(), Killed::new());
+    let message = refused(killed.with(Some(&other.log())).path()).await;
+    assert!(message.contains("belongs to another database"), "{message}");
+
+    let younger = tempdir().expect("a directory");
+    drop(open(younger.path()).await);
+    std::fs::write(log(younger.path()), killed.log()).expect("written");
+    let message = refused(younger.path()).await;
+    assert!(message.contains("restore both"), "{message}");
+}
+
+#[tokio::test]
+async fn what_a_checkpoint_has_taken_over_is_not_carried_out_again() {
+    let killed = Killed::new();
+    let copy = killed.with(Some(&killed.log()));
+    let key = JobKey {
+        topic: "pay.notify".parse().expect("a topic"),
+        id: format!("order-{:016}", killed.accepted).parse().expect("an id"),
+    };
+    let store = open(copy.path()).await;
+    let cancelled = store.cancel(&key).await.expect("cancel");
+    assert!(matches!(cancelled, Cancelled::Cancelled { .. }), "{cancelled:?}");
+    let all = store.stats().await.expect("stats").accepted;
+    drop(store);
+
+    // The log as it was before the job was cancelled: as if the process had ended after the
+    // checkpoint, before the log was begun anew; and as if after that.
+    let file = killed.log();
+    let generation = u64::from_le_bytes(file[16..24].try_into().expect("8 bytes"));
+    for generation in [generation, 0] {
+        change(&database(copy.path()), |format| {
+            format.insert("log", generation).expect("it takes it");
+        });
+        std::fs::write(log(copy.path()), &file).expect("written");
+        let store = open(copy.path()).await;
+        let state = store.get(&key).await.expect("get").map(|job| job.state);
+        assert_eq!(state, Some(State::Cancelled), "the log was carried out again");
+        assert_eq!(store.stats().await.expect("stats").accepted, all);
+        audit::tables(&store).await;
+        drop(store);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_closed_leaves_its_database_alone() {
+    let directory = tempdir().expect("a directory");
+    let store = open(directory.path()).await;
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    assert!(log(directory.path()).exists());
+    drop(store);
+    let names: Vec<_> = directory
+        .path()
+        .read_dir()
+        .expect("read")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(names, ["ringback.redb"]);
+    assert_eq!(told(&database(directory.path()), "log"), Some(0));
+}
+
+#[tokio::test]
+async fn a_checkpoint_is_made_soon_after_the_store_falls_silent() {
+    let directory = tempdir().expect("a directory");
+    let store = open(directory.path()).await;
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    in_the_tables(directory.path(), 1).await;
+    // After a snapshot too, which does not make one.
+    assert_eq!(submit(&store, job("b")).await.expect("submit"), Answer::Created);
+    audit::tables(&store).await;
+    in_the_tables(directory.path(), 2).await;
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Repeated);
+}
+
+/// Waits for a checkpoint, less long than it takes a busy store to make one for its age.
+async fn in_the_tables(directory: &Path, frames: u64) {
+    eventually(Duration::from_secs(5), "the jobs are in the tables", async || {
+        let copy = tempdir().expect("a directory");
+        std::fs::copy(database(directory), database(copy.path())).map_err(|e| e.to_string())?;
+        match told(&database(copy.path()), "sequence") {
+            Some(sequence) if sequence == frames => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_from_before_there_was_a_log_is_taken_over() {
+    let directory = tempdir().expect("a directory");
+    let store = open(directory.path()).await;
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    drop(store);
+    let file = database(directory.path());
+    change(&file, |format| {
+        format.insert("version", 1).expect("it takes it");
+        format.retain(|name, _| ["version", "shards"].contains(&name)).expect("it drops the others");
+    });
+    assert_eq!(accepted(directory.path()).await, 1);
+    assert_eq!((told(&file, "version"), told(&file, "log")), (Some(2), Some(0)));
+}
+
+#[tokio::test]
+async fn what_follows_a_snapshot_or_a_checkpoint_is_carried_out_on_top_of_it() {
+    let directory = tempdir().expect("a directory");
+    let store = open(directory.path()).await;
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    audit::tables(&store).await;
+    assert_eq!(submit(&store, job("b")).await.expect("submit"), Answer::Created);
+    assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 2);
+
+    in_the_tables(directory.path(), 2).await;
+    assert_eq!(submit(&store, job("c")).await.expect("submit"), Answer::Created);
+    assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 3);
+}
+
+/// A copy of the files of a store that goes on. The log comes first, so that a checkpoint
+/// between the two does no harm.
+fn as_after_kill_9(directory: &Path) -> TempDir {
+    let copy = tempdir().expect("a directory");
+    for file in [log, database] {
+        std::fs::copy(file(directory), file(copy.path())).expect("copied");
+    }
+    copy
+}
