@@ -5,7 +5,8 @@
 -- Returns {-1} fenced, or {recovered, lost, waits...}
 local RECOVER = {'epoch', 'next', 'segment', 'segment_at', 'segment_was', 'segment_size',
   'forgotten_early', 'ready', 'reserved', 'dead', 'cancelled', 'slot', 'lease_at', 'dead_at'}
-local MOST_BATCHES = 64
+-- So many batches, and about so many of their jobs, are looked at.
+local MOST_BATCHES, MOST_SEEN = 32, 2000
 
 -- Splits what a batch holds: jobs whose lease has run out, and those still to be looked at.
 local function split(number, batch, limit)
@@ -30,15 +31,16 @@ function edges.recover(args)
   begin(RECOVER)
   if is_fenced(args[1]) then return {-1} end
   local left, most = tonumber(args[2]), tonumber(args[7])
-  local over, looked, later = {}, {}, {}
+  local over, looked, later, seen = {}, {}, {}, 0
   local numbers, batches = batches_due(MOST_BATCHES)
   for i, number in ipairs(numbers) do
-    if left <= 0 then break end
+    if left <= 0 or seen >= MOST_SEEN then break end
     local batch = batches[i]
     local lapsed, kept, ends = {}, {}, nil
     if batch then lapsed, kept, ends = split(number, batch, left) end
     for _, loc in ipairs(lapsed) do over[#over + 1] = loc end
-    left = left - #lapsed - 1
+    left = left - #lapsed
+    seen = seen + (batch and #batch / 12 or 1)
     looked[#looked + 1] = {number, kept, ends}
   end
 
