@@ -1,0 +1,60 @@
+//! What pending jobs take where they are kept: memory of Redis, and the embedded store's file.
+
+use std::fs;
+use std::time::Duration;
+
+use ringback_core::store::{Options, Store};
+use ringback_testkit::RedisServer;
+
+use crate::table::Table;
+use crate::{bounds, sample, turn};
+
+const JOBS: usize = 20_000;
+const DAY: f64 = 86_400.0;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn open(url: String) -> Store {
+    let options = Options { url, ..Options::default_with(PATIENCE) };
+    let store = Store::open(options).expect("the URL is good");
+    store.prepare().await.expect("a private store is fit");
+    store
+}
+
+/// Jobs due evenly over a day, from an hour on, in batches of 500.
+async fn fill(store: &Store) {
+    let mut shards: Vec<_> = store.shards().map(|shard| (shard, Vec::new())).collect();
+    for n in 0..JOBS {
+        let delay = 3600.0 + n as f64 * DAY / JOBS as f64;
+        let job = sample::parse(&sample::text(n, sample::URL, delay));
+        let shard = store.shard_of(&job.key);
+        shards[usize::from(shard.number())].1.push(job);
+    }
+    for (shard, jobs) in shards {
+        for batch in jobs.chunks(500) {
+            store.submit(shard, batch).await.expect("the store accepts");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pending_job_takes_no_more_room_than_it_may() {
+    let _turn = turn().await;
+    let server = RedisServer::start().await;
+    let store = open(server.url()).await;
+    let before = server.used_memory().await;
+    fill(&store).await;
+    let redis = (server.used_memory().await - before) as f64 / JOBS as f64;
+
+    let directory = tempfile::tempdir().expect("a temp directory");
+    let store = open(format!("embedded:{}", directory.path().display())).await;
+    fill(&store).await;
+    let entries = fs::read_dir(directory.path()).expect("the store is in there");
+    let size =
+        |entry: std::io::Result<fs::DirEntry>| entry.and_then(|entry| entry.metadata()).map(|m| m.len());
+    let bytes: u64 = entries.map(size).sum::<Result<_, _>>().expect("files have sizes");
+
+    let mut table = Table::default();
+    table.row(bounds::REDIS_BYTES, redis);
+    table.row(bounds::FILE_BYTES, bytes as f64 / JOBS as f64);
+    table.judge();
+}
