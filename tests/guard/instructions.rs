@@ -9,7 +9,7 @@ use crate::table::Table;
 /// The operations, in [`operations.rs`](../operations.rs), and how often each is done beyond a first time.
 const PARSE: (&str, u64) = ("parse", 50);
 const DELAY: (&str, u64) = ("delay", 2_000);
-const LIFE: (&str, u64) = ("life", 20);
+const LIFE: (&str, u64) = ("life", 10);
 
 #[test]
 fn no_operation_takes_more_instructions_than_it_may() {
