@@ -3,16 +3,17 @@
 
 use std::process::{Child, Command, Stdio};
 
-use crate::bounds;
 use crate::table::Table;
+use crate::{bounds, turn};
 
 /// The operations, in [`operations.rs`](../operations.rs), and how often each is done beyond a first time.
 const PARSE: (&str, u64) = ("parse", 50);
 const DELAY: (&str, u64) = ("delay", 2_000);
 const LIFE: (&str, u64) = ("life", 10);
 
-#[test]
-fn no_operation_takes_more_instructions_than_it_may() {
+#[tokio::test]
+async fn no_operation_takes_more_instructions_than_it_may() {
+    let _turn = turn().await;
     if Command::new("valgrind").arg("--version").output().is_err() {
         println!("instructions are left out: there is no valgrind (apt-get install valgrind)");
         return;
