@@ -35,13 +35,13 @@ pub(crate) const COMMANDS_FAR: Bound =
 // second, submitted over HTTP in batches of 100. How many jobs share a call hangs on how fast they go, so these
 // have room; they are for what asks in vain or one by one.
 
-/// 0.26 (0.26 to 0.30, the most on a busy machine). Raised for what a process must ask anew.
+/// 0.26 (0.26 to 0.31, the most on a busy machine). Raised for what a process must ask anew.
 pub(crate) const STACK_CALLS: Bound = bound("calls of clients per life, all processes", 0.4);
 
 /// As the calls of clients: all but a few are of scripts.
 pub(crate) const STACK_SCRIPTS: Bound = bound("calls of scripts per life, all processes", 0.4);
 
-/// 2.6 (2.6 to 3.1, the most on a busy machine). Raised as the calls of clients.
+/// 2.6 (2.6 to 3.2, the most on a busy machine). Raised as the calls of clients.
 pub(crate) const STACK_COMMANDS: Bound = bound("commands inside scripts per life, all processes", 4.2);
 
 // What pending jobs take that are due within a day: 20,000 of them in Redis, 5,000 in a file.
@@ -68,11 +68,11 @@ pub(crate) const HAND_OVER_ALLOCATIONS: Bound = bound("allocations per job: rese
 /// 4,469, the same in all runs. Raised as for a submit.
 pub(crate) const HAND_OVER_BYTES: Bound = bound("bytes allocated per job: reserve and complete", 4_650.0);
 
-/// 103.2 (101.0 to 103.9), so three or four more are needed to exceed the bound: reserve, request, HTTP client,
+/// 103.2 (100.9 to 103.9), so three or four more are needed to exceed the bound: reserve, request, HTTP client,
 /// answer and settle. Raised as for a submit.
 pub(crate) const NOTIFIER_ALLOCATIONS: Bound = bound("allocations per job: a whole notifier", 106.0);
 
-/// 34,100 (33,500 to 34,500); tasks are larger in a debug build. Raised as for a submit.
+/// 34,100 (33,300 to 34,500); tasks are larger in a debug build. Raised as for a submit.
 pub(crate) const NOTIFIER_BYTES: Bound = bound("bytes allocated per job: a whole notifier", 36_000.0);
 
 // Instructions of the debug build. A tenth of room, since another compiler makes other code.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use crate::table::Table;
 use crate::{bounds, turn};
 
-/// The operations, in [`operations.rs`](../operations.rs), and how often each is done beyond a first time.
+/// The operations, which are in `operations.rs`, and how often each is done in the shorter of two runs.
 const PARSE: (&str, u64) = ("parse", 50);
 const DELAY: (&str, u64) = ("delay", 2_000);
 const LIFE: (&str, u64) = ("life", 10);
