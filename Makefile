@@ -1,7 +1,7 @@
 # What is done with a checkout. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help up stack down demo test check bench advisories
+.PHONY: help up stack down demo test guard check bench advisories
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -25,6 +25,10 @@ demo: ## Jobs of each kind against what is up, and whether all arrived as they s
 test: ## Get what the tests need, then run all of them
 	cargo build --locked --workspace --bins
 	@.ci/test
+
+guard: ## Of the tests, those of what a job costs in calls, memory, allocations and instructions; prints the figures
+	cargo build --locked --workspace --bins
+	@.ci/test guard
 
 check: ## Format, lints, rustdoc, shell and sample files, licences and bans
 	@.ci/check

@@ -1,0 +1,138 @@
+//! How often memory is asked for, by all threads of this process: submitting, handing over by hand, and a whole
+//! notifier with its HTTP client. A growth of what is there counts as well.
+
+use std::time::Duration;
+
+use ringback_core::retry::RetryPolicy;
+use ringback_core::store::{Options, Store};
+use ringback_notifier::Config;
+use ringback_service::{Context, Health, Shutdown, Tasks};
+use ringback_testkit::{RedisServer, eventually, http_client};
+use stats_alloc::Region;
+
+use crate::life::Life;
+use crate::receiver::Receiver;
+use crate::table::Table;
+use crate::{ALLOCATOR, bounds, sample, turn};
+
+const BATCH: usize = 100;
+const ROUNDS: usize = 5;
+const SOON: Duration = Duration::from_secs(30);
+
+/// Requests for memory, and how many bytes they were for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    times: f64,
+    bytes: f64,
+}
+
+/// What work on a batch asks for, per job.
+async fn asked(work: impl Future<Output = ()>) -> Asked {
+    let region = Region::new(ALLOCATOR);
+    work.await;
+    let change = region.change();
+    let times = (change.allocations + change.reallocations) as f64 / BATCH as f64;
+    Asked { times, bytes: change.bytes_allocated as f64 / BATCH as f64 }
+}
+
+fn options(server: &RedisServer) -> Options {
+    Options { url: server.url(), shards: 1, ..Options::default_with(SOON) }
+}
+
+async fn open(server: &RedisServer) -> Life {
+    Life::of(Store::open(options(server)).expect("the URL is good")).await
+}
+
+/// The texts of one batch, due in a moment.
+fn texts(round: usize, url: &str) -> Vec<String> {
+    (0..BATCH).map(|n| sample::text(round * BATCH + n, url, 0.1)).collect()
+}
+
+/// Promotes the whole batch once it is due.
+async fn promote(life: &Life) {
+    let mut moved = 0;
+    eventually(SOON, "a batch is due and promoted", async || {
+        moved += life.promote(BATCH).await;
+        if moved < BATCH { Err(moved) } else { Ok(()) }
+    })
+    .await;
+}
+
+/// The least of several rounds: what comes now and then, such as a buffer that grows, is left out.
+fn least(rounds: &[Asked]) -> Asked {
+    let least = |of: fn(&Asked) -> f64| rounds.iter().map(of).fold(f64::INFINITY, f64::min);
+    Asked { times: least(|asked| asked.times), bytes: least(|asked| asked.bytes) }
+}
+
+#[tokio::test]
+async fn a_job_asks_for_memory_no_more_often_than_it_may() {
+    let _turn = turn().await;
+    let server = RedisServer::start().await;
+    let mut life = open(&server).await;
+    let (mut submits, mut hand_overs) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let texts = texts(round, sample::URL);
+        let submit = async {
+            let jobs: Vec<_> = texts.iter().map(|text| sample::parse(text)).collect();
+            life.submit(&jobs).await;
+        };
+        submits.push(asked(submit).await);
+        promote(&life).await;
+        let hand_over = async {
+            let leases = life.take(BATCH).await;
+            assert_eq!(leases.len(), BATCH, "all jobs are ready");
+            life.complete(leases).await;
+        };
+        hand_overs.push(asked(hand_over).await);
+    }
+    let (submit, hand_over) = (least(&submits), least(&hand_overs));
+    let mut table = Table::default();
+    table.row(bounds::SUBMIT_ALLOCATIONS, submit.times);
+    table.row(bounds::SUBMIT_BYTES, submit.bytes);
+    table.row(bounds::HAND_OVER_ALLOCATIONS, hand_over.times);
+    table.row(bounds::HAND_OVER_BYTES, hand_over.bytes);
+    table.judge();
+}
+
+#[tokio::test]
+async fn a_notifier_asks_for_memory_no_more_often_than_it_may() {
+    let _turn = turn().await;
+    let (server, receiver) = (RedisServer::start().await, Receiver::start().await);
+    let life = open(&server).await;
+    let mut tasks = Tasks::new();
+    start_notifier(&server, &life.store, &mut tasks);
+    let url = format!("http://{}/hook", receiver.address);
+    let mut rounds = Vec::new();
+    for round in 0..ROUNDS {
+        let jobs: Vec<_> = texts(round, &url).iter().map(|text| sample::parse(text)).collect();
+        life.submit(&jobs).await;
+        promote(&life).await;
+        let wanted = (round + 1) * BATCH;
+        let arrive = eventually(SOON, "the batch is handed over", async || {
+            if receiver.seen() < wanted { Err(receiver.seen()) } else { Ok(()) }
+        });
+        rounds.push(asked(arrive).await);
+    }
+    let least = least(&rounds);
+    let mut table = Table::default();
+    table.row(bounds::NOTIFIER_ALLOCATIONS, least.times);
+    table.row(bounds::NOTIFIER_BYTES, least.bytes);
+    table.judge();
+}
+
+/// A notifier in this process. Its metrics go nowhere.
+fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
+    // With it comes the TLS provider that every process sets at its start.
+    drop(http_client());
+    let shutdown = Shutdown::new(SOON);
+    let health = Health::new(&shutdown);
+    let context = Context { shutdown, health, meter: opentelemetry::global::meter("guard") };
+    let config = Config {
+        store: options(server),
+        concurrency: 512,
+        lane_concurrency: 64,
+        retry: RetryPolicy::preset("default").expect("a preset"),
+        lease_margin: Duration::from_secs(60),
+    };
+    ringback_notifier::start(config, store, &context, tasks).expect("the HTTP client can be made");
+}

@@ -1,0 +1,148 @@
+//! What a job's life asks of Redis: calls of clients, and the commands that run inside scripts for them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::store::{Options, Store};
+use ringback_testkit::{CallWatch, RedisServer, Sink, Stack, eventually};
+
+use crate::life::Life;
+use crate::table::Table;
+use crate::{bounds, sample, turn};
+
+/// After its submit a job is due so much later; a call takes less, on a slow machine too.
+const LEAD: Duration = Duration::from_millis(500);
+const SOON: Duration = Duration::from_secs(30);
+/// What this test itself and new connections send.
+const OWN: [&str; 4] = ["client", "hello", "info", "monitor"];
+/// What else clients send, and scripts never.
+const OF_CLIENTS: [&str; 4] = ["config", "fcall", "function", "ping"];
+
+/// A server, and what was asked of it.
+struct Meter<'a> {
+    server: &'a RedisServer,
+    watch: CallWatch,
+    before: BTreeMap<String, u64>,
+}
+
+/// What was asked for.
+struct Asked {
+    clients: u64,
+    scripts: u64,
+    inside: u64,
+}
+
+impl<'a> Meter<'a> {
+    async fn start(server: &'a RedisServer) -> Self {
+        let watch = server.watch_calls().await;
+        Self { server, watch, before: server.command_calls().await }
+    }
+
+    /// What was asked for since the start, once MONITOR has told of all calls of scripts.
+    async fn read(self) -> Asked {
+        let after = self.server.command_calls().await;
+        let since = |name: &String| after[name] - self.before.get(name).copied().unwrap_or(0);
+        let scripts = since(&"fcall".to_owned());
+        eventually(SOON, "MONITOR has told of every call", async || {
+            let seen = self.watch.by_command().get("fcall").copied().unwrap_or(0);
+            if seen < scripts { Err(format!("{seen} of {scripts}")) } else { Ok(()) }
+        })
+        .await;
+        let own = |name: &str| OWN.contains(&base(name));
+        let inside = after.keys().filter(|name| !own(name) && !OF_CLIENTS.contains(&base(name)));
+        let clients = self.watch.by_command();
+        Asked {
+            clients: clients.iter().filter(|(name, _)| !own(name)).map(|(_, calls)| calls).sum(),
+            scripts,
+            inside: inside.map(since).sum(),
+        }
+    }
+}
+
+/// A command without its subcommand, such as `config|get`.
+fn base(name: &str) -> &str {
+    name.split('|').next().unwrap_or(name)
+}
+
+async fn open(server: &RedisServer) -> Life {
+    let options = Options { url: server.url(), shards: 1, ..Options::default_with(SOON) };
+    Life::of(Store::open(options).expect("the URL is good")).await
+}
+
+/// Per job: calls of clients, and commands inside scripts.
+async fn life(jobs: usize, batch: usize) -> (f64, f64) {
+    let server = RedisServer::start().await;
+    let mut life = open(&server).await;
+    // Each at a time of its own: in the same millisecond they might share commands.
+    let delay = |n: usize| LEAD.as_secs_f64() + n as f64 / 1000.0;
+    let new: Vec<_> = (0..jobs).map(|n| sample::parse(&sample::text(n, sample::URL, delay(n)))).collect();
+    let meter = Meter::start(&server).await;
+    for batch in new.chunks(batch) {
+        life.submit(batch).await;
+    }
+    // The store's clock is this machine's.
+    let last = SystemClock.now().plus(Duration::from_secs_f64(delay(jobs)));
+    let clock = async || if SystemClock.now() <= last { Err("it does not yet") } else { Ok(()) };
+    eventually(SOON, "the clock shows the last due time", clock).await;
+    life.finish(jobs, batch).await;
+    let asked = meter.read().await;
+    assert_eq!(life.store.stats().await.expect("the store answers").states.done, jobs as u64);
+    (asked.clients as f64 / jobs as f64, asked.inside as f64 / jobs as f64)
+}
+
+/// Commands inside scripts per job that is submitted for in an hour.
+async fn far(jobs: usize, batch: usize) -> f64 {
+    let server = RedisServer::start().await;
+    let life = open(&server).await;
+    let meter = Meter::start(&server).await;
+    let new: Vec<_> =
+        (0..jobs).map(|n| sample::parse(&sample::text(n, sample::URL, 3600.0 + n as f64 / 10.0))).collect();
+    for batch in new.chunks(batch) {
+        life.submit(batch).await;
+    }
+    meter.read().await.inside as f64 / jobs as f64
+}
+
+#[tokio::test]
+async fn a_life_asks_no_more_of_redis_than_it_may() {
+    let _turn = turn().await;
+    let (one, fifty, far) = tokio::join!(life(100, 1), life(1_000, 50), far(1_000, 50));
+    let mut table = Table::default();
+    table.row(bounds::CALLS_ONE, one.0);
+    table.row(bounds::COMMANDS_ONE, one.1);
+    table.row(bounds::CALLS_FIFTY, fifty.0);
+    table.row(bounds::COMMANDS_FIFTY, fifty.1);
+    table.row(bounds::COMMANDS_FAR, far);
+    table.judge();
+}
+
+#[tokio::test]
+async fn a_stack_asks_no_more_of_redis_than_it_may() {
+    const JOBS: usize = 2_000;
+    let _turn = turn().await;
+    let options = Stack::options().lock_ttl("5s").lease_margin("10s");
+    let (stack, sink) = (options.start().await, Sink::counting().await);
+    let meter = Meter::start(stack.redis()).await;
+    for first in (0..JOBS).step_by(100) {
+        let jobs: Vec<_> = (first..first + 100).map(|n| sample::text(n, &sink.url("/hook"), 1.0)).collect();
+        let body = Some(("application/json", Bytes::from(format!("[{}]", jobs.join(",")))));
+        let reply = stack.request(Method::POST, "/v1/jobs/batch", body).await;
+        assert_eq!(reply.json()["accepted"], 100);
+    }
+    sink.wait_for(JOBS, SOON).await;
+    eventually(SOON, "every job is done", async || match stack.count_in("done").await {
+        done if done == JOBS as u64 => Ok(()),
+        done => Err(format!("{done} are")),
+    })
+    .await;
+    let asked = meter.read().await;
+    let per_job = |count: u64| count as f64 / JOBS as f64;
+    let mut table = Table::default();
+    table.row(bounds::STACK_CALLS, per_job(asked.clients));
+    table.row(bounds::STACK_SCRIPTS, per_job(asked.scripts));
+    table.row(bounds::STACK_COMMANDS, per_job(asked.inside));
+    table.judge();
+}

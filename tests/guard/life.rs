@@ -1,0 +1,78 @@
+//! The edges of a job's life by hand: one shard of a store, its carrier and its notifier.
+
+use std::time::Duration;
+
+use ringback_core::job::NewJob;
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Epoch, Lateness, Lease, Pass, Reserve, Settled, Shard, Store};
+
+const FLOOR: Duration = Duration::from_secs(5);
+
+/// A prepared store of one shard.
+pub(crate) struct Life {
+    pub(crate) store: Store,
+    shard: Shard,
+    epoch: Epoch,
+    sequence: u64,
+}
+
+impl Life {
+    pub(crate) async fn of(store: Store) -> Self {
+        store.prepare().await.expect("a private store is fit");
+        let shard = store.shards().next().expect("a store has shards");
+        let epoch = store.claim(shard, "guard").await.expect("the store answers");
+        Self { store, shard, epoch, sequence: 0 }
+    }
+
+    /// Submits one batch of jobs that are not due yet.
+    ///
+    /// # Panics
+    /// When they are due already: then another way than the one to be measured was taken.
+    pub(crate) async fn submit(&self, jobs: &[NewJob]) {
+        let answers = self.store.submit(self.shard, jobs).await.expect("the store accepts");
+        assert!(answers.iter().all(|a| a.job.state == State::Delayed), "jobs were due before they were in");
+    }
+
+    /// Promotes what is due, so many at most: how many there were.
+    pub(crate) async fn promote(&self, limit: usize) -> usize {
+        let limit = u32::try_from(limit).expect("a batch is small");
+        match self.store.promote(self.shard, &self.epoch, limit, FLOOR).await.expect("the store answers") {
+            Pass::Held { moved, .. } => moved as usize,
+            Pass::Fenced => unreachable!("nobody else claims the shard"),
+        }
+    }
+
+    /// Reserves so many at most.
+    pub(crate) async fn take(&mut self, limit: usize) -> Vec<Lease> {
+        self.sequence += 1;
+        let ask = Reserve {
+            caller: "guard",
+            sequence: self.sequence,
+            limit,
+            lane_room: limit,
+            rooms: Vec::new(),
+            bits: [7; 8],
+            margin: Duration::from_secs(60),
+        };
+        self.store.reserve(self.shard, &ask).await.expect("the store answers").leases
+    }
+
+    /// Completes all of these.
+    pub(crate) async fn complete(&self, leases: Vec<Lease>) {
+        let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
+        let settled = self.store.settle(self.shard, items, &Lateness::default()).await;
+        let settled = settled.expect("the store answers");
+        assert!(settled.iter().all(|s| *s == Settled::Applied), "every job was done");
+    }
+
+    /// Promotes, reserves and completes `jobs` jobs that are due, `batch` at a time.
+    pub(crate) async fn finish(&mut self, jobs: usize, batch: usize) {
+        for _ in 0..jobs / batch {
+            assert_eq!(self.promote(batch).await, batch, "all jobs are due");
+            let leases = self.take(batch).await;
+            assert_eq!(leases.len(), batch, "all jobs are ready");
+            self.complete(leases).await;
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What may not become dearer unseen: calls to Redis, memory, allocations and instructions, each against a
+//! written bound. Nothing here depends on how fast the machine is.
+//!
+//! The bounds are in [`bounds`]. `make guard` runs this alone and shows the tables.
+
+mod allocations;
+mod bounds;
+mod calls;
+mod instructions;
+mod life;
+mod memory;
+mod receiver;
+mod sample;
+mod table;
+
+use std::alloc::System;
+
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+use tokio::sync::{Mutex, MutexGuard};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Allocations are counted for the whole process, so tests that share one take turns.
+async fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    TURN.lock().await
+}
