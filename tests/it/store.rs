@@ -110,6 +110,7 @@ contract! {
         a_late_success_changes_nothing_on_a_done_job,
         a_late_success_changes_nothing_on_a_cancelled_job,
         a_lease_of_an_earlier_life_completes_nothing,
+        two_leases_of_one_job_in_one_call_are_settled_one_after_the_other,
     }
     renew {
         a_renewed_lease_is_left_alone_past_its_first_deadline,

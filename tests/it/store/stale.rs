@@ -123,3 +123,13 @@ async fn dead_by_lost(bench: &Bench, name: &str) -> (Lease, Lease) {
     assert_eq!(bench.get(&key).await.reason.as_deref(), Some("lost"));
     (first, last)
 }
+
+pub(super) async fn two_leases_of_one_job_in_one_call_are_settled_one_after_the_other(bench: &Bench) {
+    let late = bench.lapsed(bench.job("a")).await;
+    let current = bench.take_one(&late.key).await;
+    let key = late.key.clone();
+    let settled = bench.settle_all(vec![(current, retry(LONG)), (late, Outcome::Complete)]).await;
+    assert_eq!(settled, [Settled::Applied, Settled::Late]);
+    assert_eq!(bench.state(&key).await, Some(State::Done));
+    assert_eq!(bench.promote(10).await.moved, 0);
+}
