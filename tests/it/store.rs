@@ -177,6 +177,7 @@ contract! {
     import {
         a_job_with_nothing_behind_it_is_as_one_that_is_submitted,
         a_pending_job_keeps_what_it_has_behind_it,
+        a_job_that_is_cancelled_is_remembered_with_what_it_had_behind_it,
         a_dead_job_is_dead_and_keeps_all_of_its_past,
         a_dead_job_is_due_as_it_is_given_to_be,
         the_longest_words_and_numbers_fit,

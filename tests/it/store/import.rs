@@ -70,6 +70,14 @@ pub(super) async fn a_pending_job_keeps_what_it_has_behind_it(bench: &Bench) {
     assert_eq!((job.attempts, job.failures), (3, 2));
 }
 
+pub(super) async fn a_job_that_is_cancelled_is_remembered_with_what_it_had_behind_it(bench: &Bench) {
+    let before = taken_in(bench, with(bench.job("a").after(LONG), tried())).await;
+    bench.cancel(&before.key).await;
+    let after = bench.get(&before.key).await;
+    let kept = (after.state, after.due, after.created, after.attempts, after.failures);
+    assert_eq!(kept, (State::Cancelled, before.due, before.created, 3, 2));
+}
+
 fn long_ago_of(history: &History) -> Timestamp {
     history.created.expect("it was created")
 }
