@@ -339,3 +339,16 @@ async fn a_job_that_cannot_be_read_does_not_hide_the_others() {
     }
     assert_eq!(met, [job]);
 }
+
+#[tokio::test]
+async fn a_job_in_the_queue_of_another_lane_goes_to_its_own_origin_alone() {
+    let (bench, mut redis) = bench().await;
+    bench.accept(bench.job("a")).await;
+    let job = bench.accept(bench.job("b").to("http://other.example")).await;
+    plant_ready(&mut redis, b"LPUSH", &entry(&job)).await;
+    let leases = bench.take(10).await;
+    assert_eq!(leases.len(), 2);
+    let lease = leases.into_iter().find(|lease| lease.key == job.key).expect("it is handed over");
+    assert_eq!(lease.delivery.callback.origin(), "http://other.example");
+    bench.audit().await;
+}
