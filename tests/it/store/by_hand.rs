@@ -352,3 +352,15 @@ async fn a_job_in_the_queue_of_another_lane_goes_to_its_own_origin_alone() {
     assert_eq!(lease.delivery.callback.origin(), "http://other.example");
     bench.audit().await;
 }
+
+#[tokio::test]
+async fn a_lane_that_nothing_is_known_of_keeps_its_jobs_until_it_is_known_again() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.job("a")).await;
+    let shard = key(&mut redis, "shard").await;
+    run(&mut redis, &[b"HDEL", shard.as_bytes(), &lane()]).await;
+    assert!(bench.take(10).await.is_empty());
+    bench.accept(bench.job("b")).await;
+    let taken: Vec<_> = bench.take(10).await.into_iter().map(|lease| lease.key).collect();
+    assert!(taken.len() == 2 && taken.contains(&job.key), "{taken:?}");
+}

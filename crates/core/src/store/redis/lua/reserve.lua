@@ -133,7 +133,8 @@ function edges.reserve(args)
     else
       local entries = ready_first(lane, room)
       local n = take(lane, entries, room)
-      if n < #entries then
+      -- Of a lane that nothing is known of there is no more to be had.
+      if n < #entries and lane_words(lane) then
         if bound > n then more = 1 else passed[#passed + 1] = lane_words(lane) end
       end
       visits[#visits + 1] = {lane, n, n == #entries}
