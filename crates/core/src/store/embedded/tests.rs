@@ -100,12 +100,8 @@ async fn a_full_disk_is_told_to_all_and_the_store_goes_on_once_there_is_room() {
     assert_eq!(store.audit().await.unwrap().findings, Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn a_call_that_fails_does_not_touch_the_others_of_its_group() {
-    let memory = super::Memory::new(SystemClock);
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
-    let store = EmbeddedStore::in_memory(&memory, options);
-    store.prepare().await.unwrap();
+/// Job 1 fails half-way, beside job 2, which is accepted.
+async fn one_of_two_fails(store: &EmbeddedStore) {
     let keep = store.keep();
     let broken = store.call(Shard(0), 0, move |txn| -> Result<(), StoreError> {
         // Half of what it wanted is written when it finds that it cannot go on.
@@ -116,6 +112,15 @@ async fn a_call_that_fails_does_not_touch_the_others_of_its_group() {
     let (failed, good) = tokio::join!(broken, store.submit(Shard(0), &other));
     assert!(matches!(failed, Err(StoreError::Unreadable("a record"))), "{failed:?}");
     assert_eq!(good.unwrap()[0].answer, Answer::Created);
+}
+
+#[tokio::test]
+async fn a_call_that_fails_does_not_touch_the_others_of_its_group() {
+    let memory = super::Memory::new(SystemClock);
+    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let store = EmbeddedStore::in_memory(&memory, options);
+    store.prepare().await.unwrap();
+    one_of_two_fails(&store).await;
     assert!(store.get(Shard(0), &job(1).key).await.unwrap().is_none(), "half of it is left");
     assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, 1);
     let audit = store.audit().await.unwrap();
@@ -261,15 +266,7 @@ async fn a_call_that_fails_takes_nothing_back_that_was_answered_before() {
     for n in 10..13 {
         store.submit(Shard(0), &[job(n)]).await.unwrap();
     }
-    let keep = store.keep();
-    let broken = store.call(Shard(0), 0, move |txn| -> Result<(), StoreError> {
-        super::edges::submit(txn, &[super::Wanted::pack(0, &job(1))], keep)?;
-        Err(StoreError::Unreadable("a record"))
-    });
-    let other = [job(2)];
-    let (failed, good) = tokio::join!(broken, store.submit(Shard(0), &other));
-    assert!(matches!(failed, Err(StoreError::Unreadable("a record"))), "{failed:?}");
-    assert_eq!(good.unwrap()[0].answer, Answer::Created);
+    one_of_two_fails(&store).await;
     assert!(!is_known(&store, 1).await, "half of it is left");
     for n in [2, 10, 11, 12] {
         assert!(is_known(&store, n).await, "job-{n} was accepted");

@@ -34,7 +34,7 @@ local function later(loc, r, o, lane, lease)
   goes_on(loc, with_due(r, at), DELAYED, lease)
 end
 
--- What a job goes on with. `due` is what its lease was given for.
+-- A current outcome. The due time that the lease was given for is told by the tombstone.
 local function apply(loc, tomb, o, lane, lease, dead)
   local r, kind, external = runs[loc], byte(o), byte(o, 2) == 1
   if kind == COMPLETE then

@@ -77,5 +77,11 @@ end
 
 local function six(number) return pack('>I6', number) end
 
+-- The lowest score of a sorted set; 0 for none.
+local function first_score(key)
+  local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  return tonumber(head[2] or 0)
+end
+
 -- Wake-ups are hints, told once per call.
 local function tell(message) call('PUBLISH', KEY.wake, message) end

@@ -5,11 +5,6 @@ local function hold(epoch, carrier)
   set('carrier', carrier)
 end
 
-local function first_score(key)
-  local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
-  return tonumber(head[2] or 0)
-end
-
 -- {due, lease, dead} in ms from now, -1 for none. It also sets `next`, so that earlier
 -- moments are told. `due_in` is where the first is known already.
 local function rest(floor_ms, retention, due_in)

@@ -9,6 +9,5 @@ end
 local function dead_remove(locs)
   if #locs == 0 then return end
   sliced('ZREM', KEY.dead, locs)
-  local head = call('ZRANGE', KEY.dead, 0, 0, 'WITHSCORES')
-  set('dead_at', tonumber(head[2] or 0))
+  set('dead_at', first_score(KEY.dead))
 end

@@ -60,7 +60,6 @@ local function created_six(raw, r)
   return own and own ~= NO_TIME and own or sub(raw, 7, 12)
 end
 
-local function with_state(r, st) return char(st) .. sub(r, 2) end
 local function with_cancel(r) return char(byte(r), bit.bor(byte(r, 2), CANCEL_REQUESTED)) .. sub(r, 3) end
 local function with_deadline(r, at) return sub(r, 1, 33) .. six(at) .. sub(r, 40) end
 local function with_due(r, at) return sub(r, 1, 2) .. six(at) .. sub(r, 9) end
