@@ -2,8 +2,12 @@
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
 use ringback_api::Config;
 use ringback_service::Service;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     Service {
