@@ -120,7 +120,7 @@ macro_rules! pieces {
 
 pieces! {
     "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "tombs" "lateness"
-    "topics" "arrivals" "carrier" "call"
+    "topics" "arrivals" "outcomes" "carrier" "call"
 }
 
 macro_rules! scripts {
