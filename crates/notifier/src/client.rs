@@ -5,9 +5,9 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use reqwest::redirect::Policy;
-use reqwest::{Client, retry};
+use reqwest::{Client, Request, Url, retry};
 
 /// Of an answer's body, no more is read. What follows is cut off with the connection.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -81,8 +81,12 @@ pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
 
 /// One POST, from the name look-up to the last byte that is read. The caller bounds it.
 pub(crate) async fn post(client: &Client, call: Call) -> Result<Answer, CallError> {
-    let request = client.post(&call.url).headers(call.headers).body(call.body);
-    let mut response = request.send().await.map_err(|e| classify(&e))?;
+    let url = Url::parse(&call.url).map_err(|_| CallError::Broken)?;
+    // Made whole: the client's builder would move the headers one by one into a map that grows.
+    let mut request = Request::new(Method::POST, url);
+    *request.headers_mut() = call.headers;
+    *request.body_mut() = Some(call.body.into());
+    let mut response = client.execute(request).await.map_err(|e| classify(&e))?;
     let mut read = 0;
     while read < MAX_ANSWER {
         match response.chunk().await {

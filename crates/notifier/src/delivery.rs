@@ -14,7 +14,7 @@ use ringback_core::retry::RetryPolicy;
 use ringback_core::store::{Lease, Renewed, Store};
 use ringback_service::telemetry::tracing_active;
 use ringback_service::{Shutdown, TraceParent, random};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, Span, debug, info_span, warn};
 
 use crate::client::{self, Answer, Call, CallError};
@@ -109,22 +109,30 @@ impl Courier {
 
     async fn attempt(&self, lease: &mut Lease, call: Call) -> Ended {
         let deadline = lease.delivery.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let post = async {
-            let answer = timeout(deadline, client::post(&self.client, call)).await;
-            answer.unwrap_or(Err(CallError::Timeout))
-        };
         tokio::select! {
-            answer = post => Ended::Answered(answer),
-            () = self.hold(lease, deadline) => Ended::LeaseLost,
+            answer = client::post(&self.client, call) => Ended::Answered(answer),
+            ended = self.bound(lease, deadline) => ended,
             () = self.cut_off() => Ended::CutOff,
         }
     }
 
-    /// Keeps the lease for a call that may take `deadline`; returns when it is lost.
-    async fn hold(&self, lease: &mut Lease, deadline: Duration) {
+    /// Ends an attempt that takes as long as `deadline`, or whose lease is lost before.
+    async fn bound(&self, lease: &mut Lease, deadline: Duration) -> Ended {
+        let over = Instant::now() + deadline;
         if deadline <= LONGEST_STRETCH {
-            return sleep_until(lease.deadline()).await;
+            // One timer for both: most attempts need neither.
+            let lost = lease.deadline();
+            sleep_until(over.min(lost)).await;
+            return if over <= lost { Ended::Answered(Err(CallError::Timeout)) } else { Ended::LeaseLost };
         }
+        tokio::select! {
+            () = sleep_until(over) => Ended::Answered(Err(CallError::Timeout)),
+            () = self.renew(lease) => Ended::LeaseLost,
+        }
+    }
+
+    /// Renews the lease for a long call; returns when it is lost.
+    async fn renew(&self, lease: &mut Lease) {
         let by = LONGEST_STRETCH + self.margin;
         loop {
             sleep(by / 2).await;
