@@ -12,7 +12,7 @@ use tracing::{debug, info, warn};
 
 use crate::bells::Bells;
 use crate::metrics::Metrics;
-use crate::pace::{self, Next, Waits};
+use crate::pace::{self, BREATH, Next, Waits};
 
 /// At most so many jobs a pass: a script of this size takes a few milliseconds.
 const LIMIT: u32 = 500;
@@ -51,7 +51,9 @@ impl Holder {
                     let waits = Waits { due: next_due, lease: next_lease, dead: next_dead };
                     next = pace::next(waits, Some(next));
                     if let Next::Sleep(wait) = next {
-                        self.sleep(wait).await;
+                        // From when it was asked: the answer may have waited for the disk.
+                        let breath = if moved > 0 { BREATH } else { Duration::ZERO };
+                        self.sleep_until((started + wait).max(Instant::now() + breath)).await;
                         next = Next::Promote;
                     }
                 }
@@ -96,8 +98,7 @@ impl Holder {
     }
 
     /// Sleeps, unless a bell names an earlier moment.
-    async fn sleep(&self, wait: Duration) {
-        let mut until = Instant::now() + wait;
+    async fn sleep_until(&self, mut until: Instant) {
         loop {
             tokio::select! {
                 () = sleep_until(until) => return,

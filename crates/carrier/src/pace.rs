@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// A carrier looks at a shard at least this often.
 pub(crate) const FLOOR: Duration = Duration::from_secs(5);
-/// Between two looks at a shard that is not behind. What becomes due within it is taken
-/// together.
+/// Between a look that found something and the next one, at a shard that is not behind. What
+/// becomes due within it is taken together.
 pub(crate) const BREATH: Duration = Duration::from_millis(1);
 
 /// When something of a shard will be due, from the last look on.
@@ -44,7 +44,7 @@ pub(crate) fn next(waits: Waits, last: Option<Next>) -> Next {
         return what;
     }
     let first = [waits.due, waits.lease, waits.dead].into_iter().flatten().min();
-    Next::Sleep(first.unwrap_or(FLOOR).clamp(BREATH, FLOOR))
+    Next::Sleep(first.unwrap_or(FLOOR).min(FLOOR))
 }
 
 /// What to try after `failed` got no answer: each in turn, so that one edge that fails does

@@ -273,7 +273,7 @@ fn stats(txn: &Txn<'_>) -> Result<Stats, StoreError> {
 }
 
 fn pass(passed: Option<Passed>) -> Pass {
-    let wait = |ms: Option<u64>| ms.map(Duration::from_millis);
+    let wait = |us: Option<u64>| us.map(Duration::from_micros);
     passed.map_or(Pass::Fenced, |Passed { moved, other, due, lease, dead }| Pass::Held {
         moved,
         other,

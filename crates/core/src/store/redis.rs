@@ -257,7 +257,7 @@ impl RedisStore {
             return Err(StoreError::Unreadable("a pass's answer"));
         };
         let wait =
-            |value| Ok::<_, StoreError>(u64::try_from(reply::int(value)?).ok().map(Duration::from_millis));
+            |value| Ok::<_, StoreError>(u64::try_from(reply::int(value)?).ok().map(Duration::from_micros));
         Ok(Pass::Held {
             moved: reply::number(moved)?,
             other: reply::number(other)?,

@@ -30,7 +30,7 @@ pub(super) struct Round {
     pub(super) retention: u64,
 }
 
-/// What a pass has done, and how long it is until each next moment, in ms.
+/// What a pass has done, and how long it is until each next moment, in µs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Passed {
     pub(super) moved: u32,
@@ -54,12 +54,15 @@ fn is_fenced(txn: &Txn<'_>, epoch: &Epoch) -> bool {
 
 /// What the carrier needs to know before it sleeps.
 fn rest(txn: &mut Txn<'_>, round: &Round, moved: u32, other: u32) -> Result<Passed, StoreError> {
-    let (shard, now) = (txn.shard(), txn.now());
-    let wait = |at: Option<u64>, more: u64| at.map(|at| at.saturating_add(more).saturating_sub(now));
+    let (shard, now_us) = (txn.shard(), txn.now_us());
+    // In µs, so that no part of a millisecond is slept too long.
+    let wait = |at: Option<u64>, more: u64| {
+        at.map(|at| at.saturating_add(more).saturating_mul(1000).saturating_sub(now_us))
+    };
     let due = wait(txn.tables.due.first(shard)?, 0);
     let lease = wait(txn.tables.leases.first(shard)?, 0);
     let dead = wait(txn.tables.dead.first(shard)?, round.retention);
-    let till = [due, lease, dead].into_iter().flatten().fold(round.floor, u64::min);
-    txn.plan(now.saturating_add(till));
+    let till = [due, lease, dead].into_iter().flatten().fold(round.floor.saturating_mul(1000), u64::min);
+    txn.plan(now_us.saturating_add(till) / 1000);
     Ok(Passed { moved, other, due, lease, dead })
 }

@@ -107,7 +107,7 @@ impl<'t> Txn<'t> {
             && self.plan.get(&self.shard).is_none_or(|planned| soonest < *planned)
         {
             self.plan.insert(self.shard, soonest);
-            let wait = Duration::from_millis(soonest.saturating_sub(self.now()));
+            let wait = Duration::from_micros(soonest.saturating_mul(1000).saturating_sub(self.now_us));
             self.wakes.push(Wake::Due(shard, wait));
         }
         if self.row != self.before {

@@ -80,8 +80,8 @@ impl Wakes {
         match (words.next()?, words.next(), words.next()) {
             ("members", None, None) => Some(Wake::Members),
             ("ready", Some(tag), None) => Some(Wake::Ready(self.store.keys.by_tag(tag)?)),
-            ("due", Some(tag), Some(ms)) => {
-                Some(Wake::Due(self.store.keys.by_tag(tag)?, Duration::from_millis(ms.parse().ok()?)))
+            ("due", Some(tag), Some(us)) => {
+                Some(Wake::Due(self.store.keys.by_tag(tag)?, Duration::from_micros(us.parse().ok()?)))
             }
             _ => None,
         }

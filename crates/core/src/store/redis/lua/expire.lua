@@ -1,7 +1,7 @@
 -- expire: dead and kept long enough -> gone.
 -- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms)
--- Returns {-1} fenced, or {expired, 0, waits...}
+-- Returns {-1} fenced, or {expired, 0, waits in us...}
 local EXPIRE = {'epoch', 'next', 'dead', 'purged', 'slot', 'lease_at', 'dead_at'}
 
 function edges.expire(args)

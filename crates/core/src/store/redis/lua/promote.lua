@@ -2,9 +2,9 @@
 -- whose time is near is put in order first.
 -- KEYS  shard
 -- ARGV  epoch, limit (jobs), floor (ms), retention (ms)
--- Returns {-1} fenced, or {promoted, 0, waits...}
+-- Returns {-1} fenced, or {promoted, 0, waits in us...}
 local PROMOTE = {'epoch', 'next', 'delayed', 'ready', 'slot', 'lease_at', 'dead_at'}
-local MOST_LANES, PACE = 64, 10
+local MOST_LANES, PACE = 64, 10000
 
 -- Lanes that are due by a time, in turn, and when the one behind them is.
 local function due_lanes(at)
@@ -47,11 +47,11 @@ function edges.promote(args)
 
   wake_takers()
   move(DELAYED, READY, promoted)
-  local due_in = soon and max(0, soon - NOW) or -1
+  local due_in = soon and until_ms(soon) or -1
   if shard.slot > 0 then
     -- A slot that is near is put in order at a pace that leaves the server to others, unless
     -- something of it is due.
-    local slot = is_more and (shard.slot * WIDTH <= NOW and 0 or PACE) or max(0, (shard.slot - 1) * WIDTH - NOW)
+    local slot = is_more and (shard.slot * WIDTH <= NOW and 0 or PACE) or until_ms((shard.slot - 1) * WIDTH)
     if due_in < 0 or slot < due_in or shard.slot * WIDTH <= NOW then due_in = slot end
   end
   local waits = rest(tonumber(args[3]), tonumber(args[4]), due_in)

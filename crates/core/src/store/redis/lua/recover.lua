@@ -2,7 +2,7 @@
 --   too many in a row; cancelled where that was asked for.
 -- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most lost in a row
--- Returns {-1} fenced, or {recovered, lost, waits...}
+-- Returns {-1} fenced, or {recovered, lost, waits in us...}
 local RECOVER = {'epoch', 'next', 'segment', 'segment_at', 'segment_was', 'segment_size',
   'forgotten_early', 'ready', 'reserved', 'dead', 'cancelled', 'slot', 'lease_at', 'dead_at'}
 -- So many batches, and about so many of their jobs, are looked at.

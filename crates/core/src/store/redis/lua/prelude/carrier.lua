@@ -5,20 +5,23 @@ local function hold(epoch, carrier)
   set('carrier', carrier)
 end
 
--- {due, lease, dead} in ms from now, -1 for none. It also sets `next`, so that earlier
+-- From now to a time in ms, in us, so that no part of a millisecond is slept too long.
+local function until_ms(at) return max(0, at * 1000 - NOW_US) end
+
+-- {due, lease, dead} in us from now, -1 for none. It also sets `next`, so that earlier
 -- moments are told. `due_in` is where the first is known already.
 local function rest(floor_ms, retention, due_in)
-  local function wait(at) return at > 0 and max(0, at - NOW) or -1 end
+  local function wait(at) return at > 0 and until_ms(at) or -1 end
   local due = due_in
   if not due then
     due = wait(first_score(KEY.turns))
-    local slot = shard.slot > 0 and max(0, (shard.slot - 1) * WIDTH - NOW) or -1
+    local slot = shard.slot > 0 and until_ms((shard.slot - 1) * WIDTH) or -1
     if due < 0 or slot >= 0 and slot < due then due = slot end
   end
   local dead = shard.dead_at > 0 and wait(shard.dead_at + retention) or -1
   local waits = {due, wait(shard.lease_at), dead}
-  local till = floor_ms
+  local till = floor_ms * 1000
   for _, w in ipairs(waits) do if w >= 0 and w < till then till = w end end
-  set('next', NOW + till)
+  set('next', floor((NOW_US + till) / 1000))
   return waits
 end

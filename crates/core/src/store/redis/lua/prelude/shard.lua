@@ -79,7 +79,7 @@ local function close()
   end
   if soonest and (shard.next == 0 or soonest < shard.next) then
     set('next', soonest)
-    tell('due ' .. KEY.tag .. ' ' .. max(0, soonest - NOW))
+    tell(string.format('due %s %.0f', KEY.tag, max(0, soonest * 1000 - NOW_US)))
   end
   sliced('HSET', KEY.shard, changes)
 end
