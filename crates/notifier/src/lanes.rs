@@ -155,9 +155,9 @@ impl Lanes {
         }
     }
 
-    /// A job is settled, or given up: its permit is free.
-    pub(crate) fn settled(&mut self) {
-        self.permits = self.permits.saturating_sub(1);
+    /// So many jobs are settled, or given up: their permits are free.
+    pub(crate) fn settled(&mut self, jobs: usize) {
+        self.permits = self.permits.saturating_sub(jobs);
     }
 }
 
@@ -223,7 +223,7 @@ mod tests {
         fill(&mut lanes, "wide");
         let first = (1..=64).find(|_| {
             lanes.leave("wide");
-            lanes.settled();
+            lanes.settled(1);
             lanes.is_open("wide", Refill::Batch)
         });
         assert_eq!(first, Some(32));
@@ -231,7 +231,7 @@ mod tests {
         narrow.enter("n");
         assert!(!narrow.is_open("n", Refill::Batch));
         narrow.leave("n");
-        narrow.settled();
+        narrow.settled(1);
         assert!(narrow.is_open("n", Refill::Batch));
     }
 
@@ -299,7 +299,7 @@ mod tests {
         lanes.enter("a");
         lanes.leave("a");
         assert_eq!((lanes.ask(Refill::Batch), lanes.is_open("a", Refill::Batch)), (None, false));
-        lanes.settled();
+        lanes.settled(1);
         assert!(lanes.is_open("a", Refill::Batch));
         assert_eq!(lanes.ask(Refill::Batch).map(|ask| (ask.limit, ask.lane_room)), Some((1, 1)));
     }
