@@ -15,10 +15,11 @@ use tracing::{info, warn};
 
 use crate::metrics::Metrics;
 
-/// The shards take turns, and outcomes wait for a reserve of their shard that is foreseen, but
-/// no longer than this. Settling is in no hurry: the lanes are free by then, and fewer, larger
-/// calls leave Redis more time.
+/// The shards take turns, since settling is in no hurry: the lanes are free by then, and fewer,
+/// larger calls leave Redis more time. A slow shard holds the others up no longer.
 const TURN: Duration = Duration::from_millis(5);
+/// Words wait no longer for a reserve of their shard that is foreseen.
+const RIDE: Duration = Duration::from_millis(20);
 /// How long after its lease a success is still told.
 const LATE_SUCCESS: Duration = Duration::from_secs(300);
 
@@ -80,16 +81,16 @@ impl Settler {
         self.lines.values().all(|line| line.waiting.is_empty() && line.batch().is_none())
     }
 
-    /// The shard whose words may go first, and when: at once on an idle line; where others are
-    /// settled just now, or it is worth waiting for something, a moment later.
-    pub(crate) fn next(&self, is_worth_waiting: impl Fn(Shard) -> bool) -> Option<(Shard, Instant)> {
-        let is_turn = self.telling.is_empty();
+    /// The shard whose words may go first, and when: at once on an idle line; a moment later
+    /// where a reserve of the shard is foreseen, or others are settled just now.
+    pub(crate) fn next(&self, is_foreseen: impl Fn(Shard) -> bool) -> Option<(Shard, Instant)> {
+        let turn = if self.telling.is_empty() { Duration::ZERO } else { TURN };
         let lines = self.lines.iter().filter(|(shard, _)| !self.telling.contains(shard));
         let times = lines.filter_map(|(shard, line)| {
             let at = match &line.trouble {
                 Some(trouble) => trouble.at,
-                None if is_turn && !is_worth_waiting(*shard) => line.since?,
-                None => line.since? + TURN,
+                None if is_foreseen(*shard) => line.since? + RIDE,
+                None => line.since? + turn,
             };
             Some((*shard, at))
         });

@@ -97,14 +97,16 @@ pub(super) async fn an_exchange_is_repeated_by_its_two_halves_as_well(bench: &Be
 
 pub(super) async fn a_word_that_comes_too_late_keeps_an_exchange_from_nothing(bench: &Bench) {
     let stale = bench.lapsed(bench.job("a")).await;
-    let current = bench.take_one(&stale.key).await;
-    let late = bench.lapsed(bench.job("b")).await;
+    bench.accept(bench.job("b")).await;
+    let current = bench.take(2).await;
     bench.accept(bench.job("c")).await;
-    let keys = [stale.key.clone(), late.key.clone()];
-    let items = vec![(stale, retry(LONG)), (late, Outcome::Complete), (current, Outcome::Complete)];
+    let keys: Vec<_> = current.iter().map(|lease| lease.key.clone()).collect();
+    let mut items = vec![(stale, retry(LONG))];
+    items.extend(all_complete(current));
     let (settled, reserved) = bench.exchange(items, &bench.ask(5)).await;
-    assert_eq!(settled, [Settled::Stale, Settled::Late, Settled::Applied]);
+    assert_eq!(settled, [Settled::Stale, Settled::Applied, Settled::Applied]);
     assert_eq!(names(&reserved.leases), [bench.job("c").key.id.to_string()]);
+    assert_eq!(keys.len(), 2);
     for key in &keys {
         assert_eq!(bench.state(key).await, Some(State::Done));
     }
