@@ -140,7 +140,7 @@ impl Dispatcher {
             Ok(())
         };
         let answered = timeout(LAST_CALLS, last_calls).await;
-        self.settler.close();
+        self.settler.close(self.lanes.permits());
         answered.unwrap_or(Ok(()))
     }
 
@@ -169,8 +169,8 @@ impl Dispatcher {
 
     /// The shard whose words go next, and when, unless they go along with a reserve before.
     fn next_words(&self) -> Option<(Shard, Instant)> {
-        let reserves = !self.shutdown.is_stopping() && !self.lanes.is_scarce();
-        self.settler.next(|shard| reserves && (self.asking.contains(&shard) || self.blocked.is_in(shard)))
+        let may_wait = !self.shutdown.is_stopping() && self.lanes.is_plenty();
+        self.settler.next(|shard| may_wait && (self.asking.contains(&shard) || self.blocked.is_in(shard)))
     }
 
     /// Until when nothing is to be asked for, if it is not now.

@@ -13,8 +13,10 @@ const PARTS: usize = 2;
 const BATCH: usize = 16;
 /// Of so many lanes a reserve tells the room at most: each costs the store about a microsecond.
 const NAMED: usize = 256;
-/// Less than this part of all permits is scarce.
+/// Less than this part of all permits is scarce,
 const SCARCE: usize = 32;
+/// and this part is plenty.
+const PLENTY: usize = 4;
 
 /// How much room of a lane is worth a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +123,11 @@ impl Lanes {
     /// Whether so little is left that asking for it each time would make many small calls.
     pub(crate) fn is_scarce(&self) -> bool {
         self.free() < self.concurrency / SCARCE
+    }
+
+    /// Whether so much is left that outcomes may hold their permits a moment longer.
+    pub(crate) fn is_plenty(&self) -> bool {
+        self.free() >= self.concurrency / PLENTY
     }
 
     /// The answer to a reserve is here.
@@ -290,7 +297,18 @@ mod tests {
         assert!(lanes.is_scarce());
         let mut narrow = Lanes::new(31, 31);
         (0..30).for_each(|_| narrow.enter("a"));
-        assert!(!narrow.is_scarce());
+        assert!(!narrow.is_scarce() && !narrow.is_plenty());
+    }
+
+    #[test]
+    fn a_quarter_of_the_permits_is_plenty_and_asks_under_way_take_of_it() {
+        let mut lanes = Lanes::new(512, 512);
+        (0..384).for_each(|_| lanes.enter("a"));
+        assert!(lanes.is_plenty());
+        let ask = lanes.ask(Refill::Any).unwrap();
+        assert!(!lanes.is_plenty());
+        lanes.answered(&ask);
+        assert!(lanes.is_plenty());
     }
 
     #[test]

@@ -177,13 +177,12 @@ impl Settler {
         over.len()
     }
 
-    /// The grace of a shutdown is over: what waits is given up.
-    pub(crate) fn close(mut self) {
-        for line in std::mem::take(&mut self.lines).into_values() {
-            let again = line.trouble.and_then(|trouble| trouble.batch).unwrap_or_default();
-            self.give_up(&again.items);
-            let items: Vec<_> = line.waiting.into_iter().map(|word| (word.lease, word.outcome)).collect();
-            self.give_up(&items);
+    /// The grace of a shutdown is over: so many jobs are given up, whether their words wait or
+    /// were on their way.
+    pub(crate) fn close(self, jobs: usize) {
+        if jobs > 0 {
+            self.metrics.unsettled.add(jobs as u64, &[]);
+            warn!(jobs, "not settled before the grace was over; they are handed over again");
         }
     }
 
@@ -221,5 +220,145 @@ fn deadline((lease, outcome): &(Lease, Outcome)) -> Instant {
     match outcome {
         Outcome::Complete => lease.deadline() + LATE_SUCCESS,
         Outcome::Retry { .. } | Outcome::Bury { .. } | Outcome::Release { .. } => lease.deadline(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::metrics::MeterProvider as _;
+    use opentelemetry::metrics::noop::NoopMeterProvider;
+    use ringback_core::clock::SystemClock;
+    use ringback_core::clock::Timestamp;
+    use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
+    use ringback_core::outcome::LastAttempt;
+    use ringback_core::store::{Memory, Options, Reserve, Store, StoreError};
+
+    use super::*;
+
+    fn settler() -> Settler {
+        Settler::new(Metrics::new(&NoopMeterProvider::new().meter("test")))
+    }
+
+    fn job(id: &str) -> NewJob {
+        let delivery = Delivery {
+            callback: Callback::parse("http://receiver.example/hook").unwrap(),
+            body: Body { bytes: "{}".into(), content_type: None },
+            headers: Headers::default(),
+            context: Context::default(),
+            retry: None,
+            timeout: None,
+            trace: None,
+        };
+        let key = JobKey { topic: "t".parse().unwrap(), id: id.parse().unwrap() };
+        NewJob { key, due: Due::In(Duration::ZERO), delivery, content: ContentHash([1; 8]) }
+    }
+
+    /// Words of two shards, so many of each.
+    async fn words(count: usize) -> [Vec<Word>; 2] {
+        let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+        let store = Store::in_memory(&Memory::new(SystemClock), options);
+        store.prepare().await.unwrap();
+        let mut words = [Vec::new(), Vec::new()];
+        for (shard, words) in store.shards().zip(&mut words) {
+            let jobs = (0..).map(|n| job(&n.to_string()));
+            let jobs: Vec<_> = jobs.filter(|job| store.shard_of(&job.key) == shard).take(count).collect();
+            store.submit(shard, &jobs).await.unwrap();
+            let ask = Reserve {
+                caller: "test",
+                sequence: 1,
+                limit: count,
+                lane_room: count,
+                rooms: Vec::new(),
+                bits: [0; 8],
+                margin: Duration::from_secs(1),
+            };
+            let leases = store.reserve(shard, &ask).await.unwrap().leases;
+            assert_eq!(leases.len(), count);
+            let word = |lease| Word { lease, outcome: Outcome::Complete, late: Duration::ZERO };
+            words.extend(leases.into_iter().map(word));
+        }
+        words
+    }
+
+    fn names(batch: &Batch) -> Vec<JobKey> {
+        batch.items.iter().map(|(lease, _)| lease.key.clone()).collect()
+    }
+
+    fn lost(batch: Batch) -> (Unsettled, Lateness) {
+        (Unsettled { error: StoreError::Closed, items: batch.items }, batch.lateness)
+    }
+
+    #[tokio::test]
+    async fn words_go_at_once_and_later_where_others_go_or_a_reserve_is_foreseen() {
+        let [one, other] = words(2).await;
+        let (a, b) = (one[0].lease.shard(), other[0].lease.shard());
+        let (mut settler, now) = (settler(), Instant::now());
+        assert_eq!(settler.next(|_| false), None);
+        one.into_iter().for_each(|word| settler.add(word, now));
+        assert_eq!(settler.next(|_| false), Some((a, now)));
+        assert_eq!(settler.next(|_| true), Some((a, now + RIDE)));
+        let batch = settler.take(a).unwrap();
+        other.into_iter().for_each(|word| settler.add(word, now));
+        assert_eq!(settler.next(|_| false), Some((b, now + TURN)), "the first shard has its turn");
+        settler.answered(a, &names(&batch), &[Settled::Applied; 2]);
+        assert_eq!(settler.next(|_| false), Some((b, now)));
+        assert_eq!(settler.ride(b).unwrap().items.len(), 2);
+        assert!(settler.is_empty() && settler.ride(b).is_none());
+    }
+
+    #[tokio::test]
+    async fn what_comes_while_a_call_is_under_way_shares_the_next_one() {
+        let [words, _] = words(3).await;
+        let (shard, now) = (words[0].lease.shard(), Instant::now());
+        let mut settler = settler();
+        let mut words = words.into_iter();
+        settler.add(words.next().unwrap(), now);
+        let first = settler.take(shard).unwrap();
+        words.for_each(|word| settler.add(word, now));
+        assert!(settler.next(|_| false).is_none() && settler.ride(shard).is_none());
+        settler.answered(shard, &names(&first), &[Settled::Applied]);
+        assert_eq!(settler.ride(shard).unwrap().items.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_failed_is_told_again_as_it_was_after_a_pause_and_without_a_reserve() {
+        let [words, _] = words(3).await;
+        let (shard, now) = (words[0].lease.shard(), Instant::now());
+        let mut settler = settler();
+        let mut words = words.into_iter();
+        words.by_ref().take(2).for_each(|word| settler.add(word, now));
+        let batch = settler.ride(shard).unwrap();
+        let known = names(&batch);
+        let (unsettled, lateness) = lost(batch);
+        assert_eq!(settler.failed(shard, unsettled, lateness, now), 0);
+        words.for_each(|word| settler.add(word, now));
+        assert!(settler.ride(shard).is_none());
+        let (_, at) = settler.next(|_| false).unwrap();
+        assert!(at > now, "it backs off");
+        let again = settler.take(shard).unwrap();
+        assert_eq!((names(&again), again.lateness.count()), (known.clone(), 2));
+        assert!(settler.next(|_| false).is_none());
+        settler.answered(shard, &known, &[Settled::Applied, Settled::Replayed]);
+        assert_eq!(settler.ride(shard).unwrap().items.len(), 1, "then the others go, with a reserve too");
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_told_until_its_lease_runs_out_and_a_success_for_longer() {
+        let [mut words, _] = words(2).await;
+        let last = LastAttempt {
+            at: Timestamp::from_millis(0),
+            status: None,
+            error: None,
+            duration: Duration::ZERO,
+        };
+        words[0].outcome = Outcome::Retry { after: Duration::ZERO, last };
+        let (shard, ends) = (words[0].lease.shard(), words[0].lease.deadline());
+        let mut settler = settler();
+        words.into_iter().for_each(|word| settler.add(word, ends));
+        for (now, given_up) in [(ends - TURN, 0), (ends, 1), (ends + TURN, 0), (ends + LATE_SUCCESS, 1)] {
+            let (unsettled, lateness) = lost(settler.take(shard).unwrap());
+            assert_eq!(settler.failed(shard, unsettled, lateness, now), given_up, "at {now:?}");
+        }
+        assert!(settler.is_empty() && settler.next(|_| false).is_none());
     }
 }
