@@ -26,6 +26,15 @@ pub(crate) const CALLS_FIFTY: Bound = bound("calls of clients per life, batches 
 /// job would add 1. Raised as for batches of 1.
 pub(crate) const COMMANDS_FIFTY: Bound = bound("commands inside scripts per life, batches of 50", 0.855);
 
+/// 0.061, exact: submit, promote and exchange per batch, and one settle for the last. There is no reason to
+/// raise it.
+pub(crate) const CALLS_TOGETHER: Bound =
+    bound("calls of clients per life, settled with the next reserve", 0.061);
+
+/// TBD. Raised as for batches of 1.
+pub(crate) const COMMANDS_TOGETHER: Bound =
+    bound("commands inside scripts per life, settled with the next reserve", 0.855);
+
 /// 0.164 to 0.167: 8.2 per batch, and more where a slot of ten minutes ends between the jobs. Raised as the
 /// others.
 pub(crate) const COMMANDS_FAR: Bound =

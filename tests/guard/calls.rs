@@ -72,8 +72,15 @@ async fn open(server: &RedisServer) -> Life {
     Life::of(Store::open(options).expect("the URL is good")).await
 }
 
+/// How what is reserved is settled.
+#[derive(Clone, Copy)]
+enum Settling {
+    Alone,
+    WithTheNextReserve,
+}
+
 /// Per job: calls of clients, and commands inside scripts.
-async fn life(jobs: usize, batch: usize) -> (f64, f64) {
+async fn life(jobs: usize, batch: usize, settling: Settling) -> (f64, f64) {
     let server = RedisServer::start().await;
     let mut life = open(&server).await;
     // Each at a time of its own: in the same millisecond they might share commands.
@@ -87,7 +94,10 @@ async fn life(jobs: usize, batch: usize) -> (f64, f64) {
     let last = SystemClock.now().plus(Duration::from_secs_f64(delay(jobs)));
     let clock = async || if SystemClock.now() <= last { Err("it does not yet") } else { Ok(()) };
     eventually(SOON, "the clock shows the last due time", clock).await;
-    life.finish(jobs, batch).await;
+    match settling {
+        Settling::Alone => life.finish(jobs, batch).await,
+        Settling::WithTheNextReserve => life.finish_together(jobs, batch).await,
+    }
     let asked = meter.read().await;
     assert_eq!(life.store.stats().await.expect("the store answers").states.done, jobs as u64);
     (asked.clients as f64 / jobs as f64, asked.inside as f64 / jobs as f64)
@@ -109,12 +119,16 @@ async fn far(jobs: usize, batch: usize) -> f64 {
 #[tokio::test]
 async fn a_life_asks_no_more_of_redis_than_it_may() {
     let _turn = turn().await;
-    let (one, fifty, far) = tokio::join!(life(100, 1), life(1_000, 50), far(1_000, 50));
+    let (one, fifty, far) =
+        tokio::join!(life(100, 1, Settling::Alone), life(1_000, 50, Settling::Alone), far(1_000, 50));
+    let together = life(1_000, 50, Settling::WithTheNextReserve).await;
     let mut table = Table::default();
     table.row(bounds::CALLS_ONE, one.0);
     table.row(bounds::COMMANDS_ONE, one.1);
     table.row(bounds::CALLS_FIFTY, fifty.0);
     table.row(bounds::COMMANDS_FIFTY, fifty.1);
+    table.row(bounds::CALLS_TOGETHER, together.0);
+    table.row(bounds::COMMANDS_TOGETHER, together.1);
     table.row(bounds::COMMANDS_FAR, far);
     table.judge();
 }

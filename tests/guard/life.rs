@@ -43,10 +43,10 @@ impl Life {
         }
     }
 
-    /// Reserves so many at most.
-    pub(crate) async fn take(&mut self, limit: usize) -> Vec<Lease> {
+    /// The next reserve, of so many at most.
+    fn ask(&mut self, limit: usize) -> Reserve<'static> {
         self.sequence += 1;
-        let ask = Reserve {
+        Reserve {
             caller: "guard",
             sequence: self.sequence,
             limit,
@@ -54,8 +54,23 @@ impl Life {
             rooms: Vec::new(),
             bits: [7; 8],
             margin: Duration::from_secs(60),
-        };
+        }
+    }
+
+    /// Reserves so many at most.
+    pub(crate) async fn take(&mut self, limit: usize) -> Vec<Lease> {
+        let ask = self.ask(limit);
         self.store.reserve(self.shard, &ask).await.expect("the store answers").leases
+    }
+
+    /// Completes all of these and reserves so many at most.
+    async fn exchange(&mut self, leases: Vec<Lease>, limit: usize) -> Vec<Lease> {
+        let ask = self.ask(limit);
+        let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
+        let both = self.store.exchange(self.shard, items, &Lateness::default(), &ask).await;
+        let (settled, reserved) = both.expect("the store answers");
+        assert!(settled.iter().all(|s| *s == Settled::Applied), "every job was done");
+        reserved.leases
     }
 
     /// Completes all of these.
@@ -74,5 +89,16 @@ impl Life {
             assert_eq!(leases.len(), batch, "all jobs are ready");
             self.complete(leases).await;
         }
+    }
+
+    /// The same, each batch completed with the reserve of the next one.
+    pub(crate) async fn finish_together(&mut self, jobs: usize, batch: usize) {
+        let mut leases = Vec::new();
+        for _ in 0..jobs / batch {
+            assert_eq!(self.promote(batch).await, batch, "all jobs are due");
+            leases = self.exchange(leases, batch).await;
+            assert_eq!(leases.len(), batch, "all jobs are ready");
+        }
+        self.complete(leases).await;
     }
 }

@@ -20,6 +20,7 @@ mod slots;
 
 mod cancel;
 mod carriers;
+mod exchange;
 mod expire;
 mod import;
 mod page;
@@ -99,6 +100,16 @@ contract! {
         many_words_in_one_call_are_answered_in_order,
         an_error_of_any_length_and_script_stays_readable,
         lateness_adds_up_in_the_statistics,
+    }
+    exchange {
+        an_exchange_settles_every_word_and_then_takes_what_is_ready,
+        an_exchange_keeps_to_limit_and_rooms_and_tells_of_the_rest,
+        a_repeated_exchange_gives_the_same_leases_and_changes_nothing,
+        an_exchange_is_repeated_by_its_two_halves_as_well,
+        a_word_that_comes_too_late_keeps_an_exchange_from_nothing,
+        two_leases_of_one_job_in_an_exchange_are_settled_in_turn,
+        an_exchange_of_one_half_is_that_half,
+        exchanges_alone_bring_every_job_to_its_end_once,
     }
     stale {
         a_stale_failure_changes_nothing,

@@ -360,6 +360,26 @@ impl Store {
         settled.map_err(|error| Unsettled { error, items })
     }
 
+    /// exchange: [`Store::settle`] and then [`Store::reserve`] of the same shard, in one call. What
+    /// is released can be taken.
+    ///
+    /// # Errors
+    /// The leases come back; settling them again and asking with the same sequence, together
+    /// or each on its own, does no harm.
+    pub async fn exchange(
+        &self,
+        shard: Shard,
+        items: Vec<(Lease, Outcome)>,
+        lateness: &Lateness,
+        ask: &Reserve<'_>,
+    ) -> Result<(Vec<Settled>, Reserved), Unsettled> {
+        let answer = match &self.backend {
+            Backend::Redis(store) => store.exchange(shard, &items, lateness, ask).await,
+            Backend::Embedded(store) => store.exchange(shard, &items, lateness, ask).await,
+        };
+        answer.map_err(|error| Unsettled { error, items })
+    }
+
     /// A new stream of wake-ups; `rng` spreads its attempts to subscribe again.
     pub fn wakes(&self, rng: StdRng) -> Wakes {
         match &self.backend {

@@ -1,4 +1,4 @@
-//! One attempt: POST, judge, settle. Bounded by the job's deadline and by the lease, which
+//! One attempt: POST and judge. Bounded by the job's deadline and by the lease, which
 //! is renewed for long calls.
 
 use std::cell::RefCell;
@@ -20,7 +20,7 @@ use tracing::{Instrument as _, Span, debug, info_span, warn};
 use crate::client::{self, Answer, Call, CallError};
 use crate::metrics::{Counted, Metrics};
 use crate::request;
-use crate::settler::{Settler, Word};
+use crate::settler::Word;
 use crate::verdict::{Verdict, verdict};
 
 /// Calls no longer than this need no renewal: their lease covers them from the start.
@@ -30,7 +30,6 @@ const LONGEST_STRETCH: Duration = Duration::from_secs(15);
 pub(crate) struct Courier {
     pub(crate) client: Client,
     pub(crate) store: Store,
-    pub(crate) settler: Settler,
     pub(crate) retry: RetryPolicy,
     pub(crate) margin: Duration,
     /// How long one call to the store may take.
@@ -98,13 +97,6 @@ impl Courier {
         }
         .instrument(span)
         .await
-    }
-
-    /// Tells the store what became of a job.
-    pub(crate) async fn settle(&self, word: Option<Word>) {
-        if let Some(word) = word {
-            self.settler.settle(word).await;
-        }
     }
 
     async fn attempt(&self, lease: &mut Lease, call: Call) -> Ended {

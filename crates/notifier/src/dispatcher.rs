@@ -1,26 +1,29 @@
-//! Permit, reserve, spawn: a job is reserved only when it can start at once, so nothing
+//! Permit, reserve, spawn, settle: a job is reserved only when it can start at once, so nothing
 //! that is leased waits in memory. One task owns all the counts; several shards are asked
-//! at the same time, one call each.
+//! at the same time, one call each. Outcomes that wait for a shard go along when it is asked.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use ringback_core::store::{Reserve, Reserved, Shard, Store, StoreError};
+use ringback_core::store::{Reserved, Shard, Store, StoreError};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
+use crate::blocked::Blocked;
+use crate::call::{Answered, Asking, Call, Told};
 use crate::delivery::{Courier, Delivered, Machine};
 use crate::lack::{Lack, Shown};
 use crate::lanes::{Ask, Lanes, Refill, lane_of};
 use crate::metrics::Metrics;
+use crate::settler::Settler;
 use crate::wanted::{Cause, Wanted};
 
 /// While few permits are left they are not asked for more often than this.
@@ -30,13 +33,8 @@ const SCARCE_PAUSE: Duration = Duration::from_millis(5);
 /// who waits for a batch to come together waits in vain.
 const BATCH_PAUSE: Duration = Duration::from_millis(20);
 
-/// The answer to one reserve.
-struct Answered {
-    shard: Shard,
-    cause: Cause,
-    ask: Ask,
-    reserved: Result<Reserved, StoreError>,
-}
+/// At the end of the grace calls under way are given so long to be answered.
+const LAST_CALLS: Duration = Duration::from_millis(500);
 
 /// Hands jobs to couriers.
 pub(crate) struct Dispatcher {
@@ -51,29 +49,23 @@ pub(crate) struct Dispatcher {
     rng: StdRng,
     /// Sequences per shard: the same again until its answer has come.
     sequences: HashMap<Shard, u64>,
-    /// Reserves under way, at most one per shard.
-    asks: JoinSet<Answered>,
+    /// Calls under way: of each shard at most one that reserves and one that settles.
+    calls: JoinSet<Answered>,
     last_ask: Instant,
+    /// Shards with a call under way that reserves.
     asking: BTreeSet<Shard>,
     /// Shards that were marked while they were being asked.
     again: BTreeMap<Shard, Cause>,
-    /// Lanes that were passed for lack of room here, and the shards where they wait, in turn.
-    blocked: HashMap<String, VecDeque<Shard>>,
-    deliveries: JoinSet<()>,
-    /// Lanes of calls that have ended. At most one message per permit waits in it.
-    ended: (UnboundedSender<Ended>, UnboundedReceiver<Ended>),
+    blocked: Blocked,
+    /// Attempts, with their lanes.
+    deliveries: JoinSet<(String, Delivered)>,
+    settler: Settler,
     /// No reserve before this, after one failed.
     pause: Option<Instant>,
     backoff: Backoff,
     lack: Lack,
     /// No reserve before this while few permits are left.
     scarce: Option<Instant>,
-}
-
-/// A call of this lane has ended.
-struct Ended {
-    lane: String,
-    machine: Machine,
 }
 
 impl Dispatcher {
@@ -87,6 +79,7 @@ impl Dispatcher {
         shutdown: Shutdown,
     ) -> Self {
         let mut rng = random::generator();
+        let settler = Settler::new(metrics.clone());
         Self {
             store,
             wanted,
@@ -98,13 +91,13 @@ impl Dispatcher {
             caller: format!("{:016x}", rng.random::<u64>()).into(),
             rng,
             sequences: HashMap::new(),
-            asks: JoinSet::new(),
+            calls: JoinSet::new(),
             last_ask: Instant::now(),
             asking: BTreeSet::new(),
             again: BTreeMap::new(),
-            blocked: HashMap::new(),
+            blocked: Blocked::default(),
             deliveries: JoinSet::new(),
-            ended: unbounded_channel(),
+            settler,
             pause: None,
             backoff: Backoff::new(random::generator()),
             lack: Lack::new(random::generator()),
@@ -116,17 +109,39 @@ impl Dispatcher {
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         while !self.shutdown.is_stopping() {
             self.ask_all();
+            self.settle_all();
             self.rest().await?;
         }
         info!(in_flight = self.lanes.permits(), "no more jobs are taken; waiting for those in flight");
-        // What was asked for before is reserved: it is delivered like the rest.
-        while let Some(answered) = self.asks.join_next().await {
-            self.answered(answered)?;
+        self.finish().await
+    }
+
+    /// Delivers what was asked for before, like the rest, and settles all of it.
+    async fn finish(mut self) -> anyhow::Result<()> {
+        let shutdown = self.shutdown.clone();
+        let mut expired = pin!(shutdown.expired());
+        loop {
+            self.settle_all();
+            if self.calls.is_empty() && self.deliveries.is_empty() && self.settler.is_empty() {
+                return Ok(());
+            }
+            let at = self.next_words().map(|(_, at)| at);
+            tokio::select! {
+                Some(answered) = self.calls.join_next() => self.answered(answered)?,
+                Some(delivered) = self.deliveries.join_next() => self.delivered(delivered)?,
+                () = sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {}
+                () = &mut expired => break,
+            }
         }
-        while let Some(settled) = self.deliveries.join_next().await {
-            self.settled(settled)?;
-        }
-        Ok(())
+        let last_calls = async {
+            while let Some(answered) = self.calls.join_next().await {
+                self.answered(answered)?;
+            }
+            Ok(())
+        };
+        let answered = timeout(LAST_CALLS, last_calls).await;
+        self.settler.close(self.lanes.permits());
+        answered.unwrap_or(Ok(()))
     }
 
     /// Asks every wanted shard for as much as may start.
@@ -139,9 +154,23 @@ impl Dispatcher {
                 self.lanes.answered(&ask);
                 return;
             };
-            self.reserve(shard, cause, ask);
+            self.call(shard, Some((cause, ask)));
             self.scarce = scarce.then(|| Instant::now() + SCARCE_PAUSE);
         }
+    }
+
+    /// Settles what is to be settled by now without a reserve.
+    fn settle_all(&mut self) {
+        let now = Instant::now();
+        while let Some((shard, _)) = self.next_words().filter(|(_, at)| *at <= now) {
+            self.call(shard, None);
+        }
+    }
+
+    /// The shard whose words go next, and when, unless they go along with a reserve before.
+    fn next_words(&self) -> Option<(Shard, Instant)> {
+        let may_wait = !self.shutdown.is_stopping() && self.lanes.is_plenty();
+        self.settler.next(|shard| may_wait && (self.asking.contains(&shard) || self.blocked.is_in(shard)))
     }
 
     /// Until when nothing is to be asked for, if it is not now.
@@ -157,7 +186,7 @@ impl Dispatcher {
 
     /// When a passed lane with a little room is worth a reserve, if there is one.
     fn refill_at(&self) -> Option<Instant> {
-        let waits = self.blocked.keys().any(|lane| self.lanes.is_open(lane, Refill::Any));
+        let waits = self.blocked.is_any(|lane| self.lanes.is_open(lane, Refill::Any));
         waits.then(|| self.last_ask + BATCH_PAUSE)
     }
 
@@ -173,99 +202,114 @@ impl Dispatcher {
         }
     }
 
-    fn reserve(&mut self, shard: Shard, cause: Cause, mut ask: Ask) {
+    /// Asks a shard, or none but settles what is to be settled of it.
+    fn call(&mut self, shard: Shard, wanted: Option<(Cause, Ask)>) {
+        let batch = match wanted {
+            Some(_) => self.settler.ride(shard),
+            None => self.settler.take(shard),
+        };
+        let asking = wanted.map(|(cause, ask)| self.asking(shard, cause, ask));
+        let call = Call { shard, asking, batch };
+        self.calls.spawn(call.make(self.store.clone()));
+    }
+
+    fn asking(&mut self, shard: Shard, cause: Cause, ask: Ask) -> Asking {
         let sequence = *self.sequences.entry(shard).or_insert_with(|| self.rng.random::<u32>().into());
-        let (store, caller, margin, bits) =
-            (self.store.clone(), Arc::clone(&self.caller), self.margin, self.rng.random());
         self.asking.insert(shard);
         self.last_ask = Instant::now();
-        self.asks.spawn(async move {
-            // Nobody needs them after the call.
-            let rooms = std::mem::take(&mut ask.rooms);
-            let Ask { limit, lane_room, .. } = ask;
-            let reserve = Reserve { caller: &caller, sequence, limit, lane_room, rooms, bits, margin };
-            let reserved = store.reserve(shard, &reserve).await;
-            Answered { shard, cause, ask, reserved }
-        });
+        let (caller, bits) = (Arc::clone(&self.caller), self.rng.random());
+        Asking { cause, ask, caller, sequence, bits, margin: self.margin }
     }
 
     /// Waits for a reason to go on, and takes in all that has happened.
     async fn rest(&mut self) -> anyhow::Result<()> {
         let held_back = self.held_back();
         let shutdown = self.shutdown.clone();
-        let at = held_back.or_else(|| self.refill_at());
+        let words = self.next_words().map(|(_, at)| at);
+        let at = [held_back.or_else(|| self.refill_at()), words].into_iter().flatten().min();
         let until = at.unwrap_or_else(Instant::now);
         tokio::select! {
-            Some(answered) = self.asks.join_next() => self.answered(answered)?,
-            Some(ended) = self.ended.1.recv() => self.ended(&ended),
-            Some(settled) = self.deliveries.join_next() => self.settled(settled)?,
+            Some(answered) = self.calls.join_next() => self.answered(answered)?,
+            Some(delivered) = self.deliveries.join_next() => self.delivered(delivered)?,
             () = self.wanted.marked(), if held_back.is_none() => {}
             () = sleep_until(until), if at.is_some() => {}
             () = shutdown.stopping() => {}
         }
-        while let Some(answered) = self.asks.try_join_next() {
+        while let Some(answered) = self.calls.try_join_next() {
             self.answered(answered)?;
         }
-        while let Ok(ended) = self.ended.1.try_recv() {
-            self.ended(&ended);
-        }
-        while let Some(settled) = self.deliveries.try_join_next() {
-            self.settled(settled)?;
+        while let Some(delivered) = self.deliveries.try_join_next() {
+            self.delivered(delivered)?;
         }
         self.unblock();
         self.metrics.in_flight.record(self.lanes.permits() as u64, &[]);
         Ok(())
     }
 
-    /// Wants a shard again for each passed lane that has room by now. One at a time: it may
-    /// take all the room, and the others would be asked in vain.
+    /// Wants a shard again for each passed lane that has room by now.
     fn unblock(&mut self) {
-        let (lanes, wanted, refill) = (&self.lanes, &self.wanted, self.refill());
-        self.blocked.retain(|lane, shards| {
-            if lanes.is_open(lane, refill)
-                && let Some(shard) = shards.pop_front()
-            {
-                wanted.mark(shard, Cause::Own);
-            }
-            !shards.is_empty()
-        });
-    }
-
-    fn ended(&mut self, ended: &Ended) {
-        self.lanes.leave(&ended.lane);
-        if ended.machine == Machine::Lacking && self.lack.show(Instant::now()) == Shown::First {
-            warn!("this machine lacks file descriptors or memory; jobs are given back, and fewer are taken");
+        let refill = self.refill();
+        for shard in self.blocked.take(|lane| self.lanes.is_open(lane, refill)) {
+            self.wanted.mark(shard, Cause::Own);
         }
     }
 
-    fn settled(&mut self, settled: Result<(), JoinError>) -> anyhow::Result<()> {
-        settled.context("a delivery died")?;
-        self.lanes.settled();
+    /// An attempt has ended. Its lane is free while the outcome is still on its way to the store.
+    fn delivered(&mut self, delivered: Result<(String, Delivered), JoinError>) -> anyhow::Result<()> {
+        let (lane, Delivered { word, machine }) = delivered.context("a delivery died")?;
+        self.lanes.leave(&lane);
+        if machine == Machine::Lacking && self.lack.show(Instant::now()) == Shown::First {
+            warn!("this machine lacks file descriptors or memory; jobs are given back, and fewer are taken");
+        }
+        match word {
+            Some(word) => self.settler.add(word, Instant::now()),
+            None => self.lanes.settled(1),
+        }
         Ok(())
     }
 
     fn answered(&mut self, answered: Result<Answered, JoinError>) -> anyhow::Result<()> {
-        let Answered { shard, cause, ask, reserved } = answered.context("a reserve died")?;
-        self.lanes.answered(&ask);
-        self.asking.remove(&shard);
-        if let Some(cause) = self.again.remove(&shard) {
-            self.wanted.mark(shard, cause);
-        }
-        match reserved {
-            Ok(reserved) => {
-                if let Some(sequence) = self.sequences.get_mut(&shard) {
-                    *sequence += 1;
-                }
-                self.backoff.reset();
-                if self.pause.take().is_some() {
-                    info!("jobs can be reserved again");
-                }
-                self.wanted.heed(shard, cause, &reserved);
-                self.start(shard, reserved);
+        let Answered { shard, asked, told, answer } = answered.context("a call to the store died")?;
+        if let Some((_, ask)) = &asked {
+            self.lanes.answered(ask);
+            self.asking.remove(&shard);
+            if let Some(cause) = self.again.remove(&shard) {
+                self.wanted.mark(shard, cause);
             }
-            Err(error) => self.failed(shard, &error),
+        }
+        match answer {
+            Ok((settled, reserved)) => {
+                if let Some(told) = told {
+                    self.settler.answered(shard, &told.jobs, &settled);
+                    self.lanes.settled(told.jobs.len());
+                }
+                if let (Some((cause, _)), Some(reserved)) = (asked, reserved) {
+                    self.reserved(shard, cause, reserved);
+                }
+            }
+            Err(unsettled) => {
+                if asked.is_some() {
+                    self.not_reserved(shard, &unsettled.error);
+                }
+                if let Some(Told { lateness, .. }) = told {
+                    let given_up = self.settler.failed(shard, unsettled, lateness, Instant::now());
+                    self.lanes.settled(given_up);
+                }
+            }
         }
         Ok(())
+    }
+
+    fn reserved(&mut self, shard: Shard, cause: Cause, reserved: Reserved) {
+        if let Some(sequence) = self.sequences.get_mut(&shard) {
+            *sequence += 1;
+        }
+        self.backoff.reset();
+        if self.pause.take().is_some() {
+            info!("jobs can be reserved again");
+        }
+        self.wanted.heed(shard, cause, &reserved);
+        self.start(shard, reserved);
     }
 
     fn start(&mut self, shard: Shard, reserved: Reserved) {
@@ -273,27 +317,18 @@ impl Dispatcher {
             self.wanted.mark(shard, Cause::Own);
         }
         for lane in reserved.passed {
-            let shards = self.blocked.entry(lane).or_default();
-            if !shards.contains(&shard) {
-                shards.push_back(shard);
-            }
+            self.blocked.pass(lane, shard);
         }
         self.metrics.reserved.record(reserved.leases.len() as u64, &[]);
         for lease in reserved.leases {
             let lane = lane_of(&lease);
             self.lanes.enter(&lane);
-            let (courier, ended) = (Arc::clone(&self.courier), self.ended.0.clone());
-            self.deliveries.spawn(async move {
-                let Delivered { word, machine } = courier.deliver(lease).await;
-                // The lane is free while the outcome is still on its way to the store. When
-                // nobody listens the dispatcher has ended, and with it this delivery.
-                ended.send(Ended { lane, machine }).ok();
-                courier.settle(word).await;
-            });
+            let courier = Arc::clone(&self.courier);
+            self.deliveries.spawn(async move { (lane, courier.deliver(lease).await) });
         }
     }
 
-    fn failed(&mut self, shard: Shard, error: &StoreError) {
+    fn not_reserved(&mut self, shard: Shard, error: &StoreError) {
         let unprepared = matches!(error, StoreError::Unprepared);
         if self.pause.is_none() && !unprepared {
             warn!(

@@ -13,8 +13,10 @@ const PARTS: usize = 2;
 const BATCH: usize = 16;
 /// Of so many lanes a reserve tells the room at most: each costs the store about a microsecond.
 const NAMED: usize = 256;
-/// Less than this part of all permits is scarce.
+/// Less than this part of all permits is scarce,
 const SCARCE: usize = 32;
+/// and this part is plenty.
+const PLENTY: usize = 4;
 
 /// How much room of a lane is worth a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +125,11 @@ impl Lanes {
         self.free() < self.concurrency / SCARCE
     }
 
+    /// Whether so much is left that outcomes may hold their permits a moment longer.
+    pub(crate) fn is_plenty(&self) -> bool {
+        self.free() >= self.concurrency / PLENTY
+    }
+
     /// The answer to a reserve is here.
     pub(crate) fn answered(&mut self, ask: &Ask) {
         self.asked = self.asked.saturating_sub(ask.limit);
@@ -155,9 +162,9 @@ impl Lanes {
         }
     }
 
-    /// A job is settled, or given up: its permit is free.
-    pub(crate) fn settled(&mut self) {
-        self.permits = self.permits.saturating_sub(1);
+    /// So many jobs are settled, or given up: their permits are free.
+    pub(crate) fn settled(&mut self, jobs: usize) {
+        self.permits = self.permits.saturating_sub(jobs);
     }
 }
 
@@ -223,7 +230,7 @@ mod tests {
         fill(&mut lanes, "wide");
         let first = (1..=64).find(|_| {
             lanes.leave("wide");
-            lanes.settled();
+            lanes.settled(1);
             lanes.is_open("wide", Refill::Batch)
         });
         assert_eq!(first, Some(32));
@@ -231,7 +238,7 @@ mod tests {
         narrow.enter("n");
         assert!(!narrow.is_open("n", Refill::Batch));
         narrow.leave("n");
-        narrow.settled();
+        narrow.settled(1);
         assert!(narrow.is_open("n", Refill::Batch));
     }
 
@@ -290,7 +297,18 @@ mod tests {
         assert!(lanes.is_scarce());
         let mut narrow = Lanes::new(31, 31);
         (0..30).for_each(|_| narrow.enter("a"));
-        assert!(!narrow.is_scarce());
+        assert!(!narrow.is_scarce() && !narrow.is_plenty());
+    }
+
+    #[test]
+    fn a_quarter_of_the_permits_is_plenty_and_asks_under_way_take_of_it() {
+        let mut lanes = Lanes::new(512, 512);
+        (0..384).for_each(|_| lanes.enter("a"));
+        assert!(lanes.is_plenty());
+        let ask = lanes.ask(Refill::Any).unwrap();
+        assert!(!lanes.is_plenty());
+        lanes.answered(&ask);
+        assert!(lanes.is_plenty());
     }
 
     #[test]
@@ -299,7 +317,7 @@ mod tests {
         lanes.enter("a");
         lanes.leave("a");
         assert_eq!((lanes.ask(Refill::Batch), lanes.is_open("a", Refill::Batch)), (None, false));
-        lanes.settled();
+        lanes.settled(1);
         assert!(lanes.is_open("a", Refill::Batch));
         assert_eq!(lanes.ask(Refill::Batch).map(|ask| (ask.limit, ask.lane_room)), Some((1, 1)));
     }

@@ -2,11 +2,13 @@
 //! what came of it. Any number of notifiers share the work; none knows a due time.
 //!
 //! In the order of one job: `wanted` (which shards to ask) and `standback` (when others
-//! are faster), `dispatcher` (permit, reserve, spawn), `lanes` (who may have how much),
-//! `delivery` (one attempt), `request` (its headers), `client` (the one HTTP client),
-//! `verdict` (what an answer means), `lack` (what this machine cannot do), `settler`
-//! (the word to the store).
+//! are faster), `dispatcher` (permit, reserve, spawn, settle), `lanes` (who may have how much),
+//! `blocked` (lanes that wait for room), `call` (one call to the store), `delivery` (one
+//! attempt), `request` (its headers), `client` (the one HTTP client), `verdict` (what an
+//! answer means), `lack` (what this machine cannot do), `settler` (words that wait to be told).
 
+mod blocked;
+mod call;
 mod client;
 mod config;
 mod delivery;
@@ -32,7 +34,6 @@ use crate::delivery::Courier;
 use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
-use crate::settler::Settler;
 use crate::wanted::Wanted;
 
 /// Runs a notifier until the shutdown.
@@ -67,7 +68,6 @@ pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks
     let courier = Courier {
         client: client::build(config.lane_concurrency)?,
         store: store.clone(),
-        settler: Settler::start(store, &metrics, shutdown, tasks),
         retry: config.retry,
         margin: config.lease_margin,
         patience: config.store.patience,

@@ -261,6 +261,15 @@ impl Bench {
         settled.unwrap_or_else(|unsettled| panic!("settle: {:?}", unsettled.error))
     }
 
+    pub(super) async fn exchange(
+        &self,
+        items: Vec<(Lease, Outcome)>,
+        ask: &Reserve<'_>,
+    ) -> (Vec<Settled>, Reserved) {
+        let answer = self.store.exchange(self.shard, items, &Lateness::default(), ask).await;
+        answer.unwrap_or_else(|unsettled| panic!("exchange: {:?}", unsettled.error))
+    }
+
     /// Submits a job and brings it into a state.
     pub(super) async fn job_in(&self, state: State, job: NewJob) -> Job {
         let key = job.key.clone();

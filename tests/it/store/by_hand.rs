@@ -364,3 +364,24 @@ async fn a_lane_that_nothing_is_known_of_keeps_its_jobs_until_it_is_known_again(
     let taken: Vec<_> = bench.take(10).await.into_iter().map(|lease| lease.key).collect();
     assert!(taken.len() == 2 && taken.contains(&job.key), "{taken:?}");
 }
+
+#[tokio::test]
+async fn an_exchange_that_cannot_reserve_has_settled_and_counted_all_the_same() {
+    let (bench, mut redis) = bench().await;
+    let key_of_job = bench.accept(bench.job("a")).await.key;
+    let [lease, same] = bench.take_twice(&key_of_job).await;
+    let lanes = key(&mut redis, "lanes").await;
+    run(&mut redis, &[b"SET", lanes.as_bytes(), b"no sorted set"]).await;
+    let (ask, lateness) = (bench.ask(5), Lateness::default());
+    let items = vec![(lease, Outcome::Complete)];
+    let unsettled = bench.store().exchange(bench.shard(), items, &lateness, &ask).await;
+    let unsettled = unsettled.expect_err("nothing can be reserved");
+    assert!(matches!(unsettled.error, StoreError::Refused(_)), "{:?}", unsettled.error);
+    assert_eq!(unsettled.items.len(), 1);
+    run(&mut redis, &[b"DEL", lanes.as_bytes()]).await;
+    bench.audit().await;
+    assert_eq!(bench.settle_all(unsettled.items).await, [Settled::Replayed]);
+    assert_eq!(bench.settle(same, Outcome::Complete).await, Settled::Replayed);
+    bench.accept(bench.job("b")).await;
+    assert_eq!(bench.reserve(&ask).await.leases.len(), 1);
+}

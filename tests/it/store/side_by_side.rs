@@ -15,7 +15,8 @@ use ringback_core::job::{History, ImportJob, Job, JobKey};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_core::store::{
-    Cancelled, Epoch, Filter, Lateness, Lease, Memory, Options, Pass, Reserve, Settled, Shard, Stats, Store,
+    Cancelled, Epoch, Filter, Lateness, Lease, Memory, Options, Pass, Reserve, Reserved, Settled, Shard,
+    Stats, Store,
 };
 use ringback_testkit::RedisServer;
 
@@ -66,14 +67,47 @@ enum Times {
 
 #[derive(Clone, Debug)]
 enum Op {
-    Submit { names: Vec<usize>, content: u8, wait: Wait, brief: bool, past: Past, times: Times },
-    Reserve { shard: usize, lanes: [bool; 4], times: Times },
-    Settle { hands: Vec<(usize, Word)>, late: u8 },
-    Renew { hand: usize },
-    Cancel { name: usize, times: Times },
-    Get { name: usize },
-    Promote { limit: u32 },
-    Recover { limit: u32 },
+    Submit {
+        names: Vec<usize>,
+        content: u8,
+        wait: Wait,
+        brief: bool,
+        past: Past,
+        times: Times,
+    },
+    Reserve {
+        shard: usize,
+        lanes: [bool; 4],
+        times: Times,
+    },
+    Settle {
+        hands: Vec<(usize, Word)>,
+        late: u8,
+    },
+    /// With one shard's words, and a reserve of it.
+    Exchange {
+        hands: Vec<(usize, Word)>,
+        late: u8,
+        shard: usize,
+        lanes: [bool; 4],
+        times: Times,
+    },
+    Renew {
+        hand: usize,
+    },
+    Cancel {
+        name: usize,
+        times: Times,
+    },
+    Get {
+        name: usize,
+    },
+    Promote {
+        limit: u32,
+    },
+    Recover {
+        limit: u32,
+    },
     Expire,
 }
 
@@ -103,12 +137,15 @@ fn op() -> impl Strategy<Value = Op> {
         lanes,
         times,
     });
-    let settle = (prop::collection::vec((any::<usize>(), word), 1..4), 0..50_u8)
-        .prop_map(|(hands, late)| Op::Settle { hands, late });
+    let hands = || prop::collection::vec((any::<usize>(), word.clone()), 1..4);
+    let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
+    let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), times())
+        .prop_map(|(hands, late, shard, lanes, times)| Op::Exchange { hands, late, shard, lanes, times });
     prop_oneof![
         30 => submit,
-        22 => reserve,
-        24 => settle,
+        14 => reserve,
+        14 => settle,
+        18 => exchange,
         3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),
         8 => (0..WINDOW, times()).prop_map(|(name, times)| Op::Cancel { name, times }),
         4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
@@ -144,6 +181,8 @@ fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
 
 /// A lease of each store for the same job.
 type Hand = [Lease; 2];
+/// The same words for each store.
+type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
 
 struct Pair {
     /// Redis, and the one in memory.
@@ -199,6 +238,9 @@ impl Pair {
             }
             Op::Reserve { shard, lanes, times } => self.reserve(*shard, *lanes, *times).await,
             Op::Settle { hands, late } => self.settle(hands, *late).await,
+            Op::Exchange { hands, late, shard, lanes, times } => {
+                self.exchange(hands, *late, *shard, *lanes, *times).await;
+            }
             Op::Renew { hand } => self.renew(*hand).await,
             Op::Cancel { name, times } => {
                 let key = key(step, *name);
@@ -284,12 +326,12 @@ impl Pair {
         assert_eq!(*redis, aligned, "{}", self.at);
     }
 
-    async fn reserve(&mut self, shard: usize, lanes: [bool; 4], times: Times) {
+    /// What the next reserve asks for.
+    fn ask(&mut self, lanes: [bool; 4]) -> Reserve<'static> {
         self.sequence += 1;
         let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
         let rooms: Vec<_> = names.zip(lanes).filter(|(_, open)| !open).map(|(lane, _)| (lane, 0)).collect();
-        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
-        let ask = Reserve {
+        Reserve {
             caller: "notifier",
             sequence: self.sequence,
             // More than there can be, so that both take the same whatever their order.
@@ -298,17 +340,54 @@ impl Pair {
             rooms,
             bits: self.sequence.to_be_bytes(),
             margin: Duration::ZERO,
-        };
+        }
+    }
+
+    async fn reserve(&mut self, shard: usize, lanes: [bool; 4], times: Times) {
+        let ask = self.ask(lanes);
+        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
         for _ in 0..if matches!(times, Times::Twice) { 2 } else { 1 } {
             let redis = self.stores[0].reserve(shard, &ask).await.expect("reserve");
             let memory = self.stores[1].reserve(shard, &ask).await.expect("reserve");
-            self.lapsed = now().plus(BRIEF + ms(4));
-            assert_eq!(redis.more, memory.more, "{}", self.at);
-            let passed: BTreeSet<_> = redis.passed.iter().collect();
-            // A lane of which only stale entries are left shows on Redis until it is asked.
-            assert!(memory.passed.iter().all(|lane| passed.contains(lane)), "{}: {memory:?}", self.at);
-            self.pair_up(redis.leases, memory.leases);
+            self.reserved(redis, memory);
         }
+    }
+
+    fn reserved(&mut self, redis: Reserved, memory: Reserved) {
+        self.lapsed = now().plus(BRIEF + ms(4));
+        assert_eq!(redis.more, memory.more, "{}", self.at);
+        let passed: BTreeSet<_> = redis.passed.iter().collect();
+        // A lane of which only stale entries are left shows on Redis until it is asked.
+        assert!(memory.passed.iter().all(|lane| passed.contains(lane)), "{}: {memory:?}", self.at);
+        self.pair_up(redis.leases, memory.leases);
+    }
+
+    /// Words of one shard and a reserve of it together; repeated, the reserve alone.
+    async fn exchange(
+        &mut self,
+        words: &[(usize, Word)],
+        late: u8,
+        shard: usize,
+        lanes: [bool; 4],
+        times: Times,
+    ) {
+        let ask = self.ask(lanes);
+        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
+        let mut items = self.words(words);
+        let [redis, memory] = items.remove(&shard).unwrap_or_default();
+        let lateness = lateness(late);
+        let redis = self.stores[0].exchange(shard, redis, &lateness, &ask).await.expect("exchange");
+        let memory = self.stores[1].exchange(shard, memory, &lateness, &ask).await.expect("exchange");
+        self.moment();
+        assert_eq!(redis.0, memory.0, "{}", self.at);
+        self.reserved(redis.1, memory.1);
+        if matches!(times, Times::Twice) {
+            let [redis, memory] = [Vec::new(), Vec::new()];
+            let redis = self.stores[0].exchange(shard, redis, &lateness, &ask).await.expect("exchange");
+            let memory = self.stores[1].exchange(shard, memory, &lateness, &ask).await.expect("exchange");
+            self.reserved(redis.1, memory.1);
+        }
+        self.settle_words(items, &lateness).await;
     }
 
     fn pair_up(&mut self, redis: Vec<Lease>, memory: Vec<Lease>) {
@@ -331,7 +410,13 @@ impl Pair {
 
     /// Settles some of the leases ever given, stale ones and second copies among them.
     async fn settle(&mut self, words: &[(usize, Word)], late: u8) {
-        let mut items: BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]> = BTreeMap::new();
+        let items = self.words(words);
+        self.settle_words(items, &lateness(late)).await;
+    }
+
+    /// Words on some of the leases ever given.
+    fn words(&mut self, words: &[(usize, Word)]) -> Items {
+        let mut items = Items::new();
         for (hand, word) in words {
             if self.hands.is_empty() {
                 break;
@@ -347,12 +432,14 @@ impl Pair {
             of_shard[0].push((redis, outcome.clone()));
             of_shard[1].push((memory, outcome));
         }
-        let mut lateness = Lateness::default();
-        lateness.record(ms(u64::from(late)));
+        items
+    }
+
+    async fn settle_words(&mut self, items: Items, lateness: &Lateness) {
         for (shard, [redis, memory]) in items {
             let names: Vec<_> = redis.iter().map(|(l, o)| format!("{}: {o:?}", l.key)).collect();
-            let redis: Vec<Settled> = self.stores[0].settle(shard, redis, &lateness).await.expect("settle");
-            let memory = self.stores[1].settle(shard, memory, &lateness).await.expect("settle");
+            let redis: Vec<Settled> = self.stores[0].settle(shard, redis, lateness).await.expect("settle");
+            let memory = self.stores[1].settle(shard, memory, lateness).await.expect("settle");
             self.moment();
             assert_eq!(redis, memory, "{}: {names:?}", self.at);
         }
@@ -427,6 +514,12 @@ impl Pair {
         audit::tables(&self.stores[1]).await;
         assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
     }
+}
+
+fn lateness(late: u8) -> Lateness {
+    let mut lateness = Lateness::default();
+    lateness.record(ms(u64::from(late)));
+    lateness
 }
 
 fn history(past: Past) -> Option<History> {

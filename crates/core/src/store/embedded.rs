@@ -207,18 +207,7 @@ impl EmbeddedStore {
         let asked = Instant::now();
         let order = Order::from(ask);
         let taken = self.call(shard, ask.limit * 256, move |txn| edges::reserve(txn, &order)).await?;
-        let Taken { now_us, jobs, more, passed } = taken;
-        let clock = StoreClock { shown_us: now_us, asked };
-        let leases = jobs.into_iter().filter_map(|(record, body)| {
-            let number = record.number;
-            // The rest is not lost with one: its lease runs out and it is recovered.
-            let lease = lease(shard, record, &body, clock);
-            if lease.is_none() {
-                tracing::error!(shard = shard.0, job.number = number, "a reserved job cannot be read");
-            }
-            lease
-        });
-        Ok(Reserved { leases: leases.collect(), more, passed })
+        Ok(reserved(shard, taken, asked))
     }
 
     pub(super) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
@@ -244,6 +233,24 @@ impl EmbeddedStore {
         self.call(shard, bytes, move |txn| edges::settle(txn, &words, &lateness, keep)).await
     }
 
+    pub(super) async fn exchange(
+        &self,
+        shard: Shard,
+        items: &[(Lease, Outcome)],
+        lateness: &Lateness,
+        ask: &Reserve<'_>,
+    ) -> Result<(Vec<Settled>, Reserved), StoreError> {
+        let asked = Instant::now();
+        let words: Vec<_> = items.iter().map(Word::new).collect();
+        let (lateness, keep, order) = (lateness.clone(), self.keep(), Order::from(ask));
+        let bytes = (words.len() + ask.limit) * 256;
+        let exchange = move |txn: &mut Txn<'_>| {
+            Ok((edges::settle(txn, &words, &lateness, keep)?, edges::reserve(txn, &order)?))
+        };
+        let (settled, taken) = self.call(shard, bytes, exchange).await?;
+        Ok((settled, reserved(shard, taken, asked)))
+    }
+
     /// Compares everything that is kept with everything that is counted.
     pub(super) async fn audit(&self) -> Result<Audit, StoreError> {
         let snapshot = self.writer.get().ok_or(StoreError::Unprepared)?.snapshot().await?;
@@ -254,6 +261,21 @@ impl EmbeddedStore {
     pub(super) fn wakes(&self) -> Wakes {
         self.place.hub.listen()
     }
+}
+
+fn reserved(shard: Shard, taken: Taken, asked: Instant) -> Reserved {
+    let Taken { now_us, jobs, more, passed } = taken;
+    let clock = StoreClock { shown_us: now_us, asked };
+    let leases = jobs.into_iter().filter_map(|(record, body)| {
+        let number = record.number;
+        // The rest is not lost with one: its lease runs out and it is recovered.
+        let lease = lease(shard, record, &body, clock);
+        if lease.is_none() {
+            tracing::error!(shard = shard.0, job.number = number, "a reserved job cannot be read");
+        }
+        lease
+    });
+    Reserved { leases: leases.collect(), more, passed }
 }
 
 fn stats(txn: &Txn<'_>) -> Result<Stats, StoreError> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use redis::Value;
+use redis::{Cmd, Value};
 use tokio::time::Instant;
 
 use super::RedisStore;
@@ -31,27 +31,52 @@ struct Found {
     record: Bytes,
 }
 
+/// What is asked for, as reserve.lua takes it.
+pub(super) struct Order<'a> {
+    ask: &'a Reserve<'a>,
+    rooms: Vec<(LaneId, usize)>,
+}
+
+impl<'a> Order<'a> {
+    pub(super) fn of(ask: &'a Reserve<'a>) -> Self {
+        Self { ask, rooms: ask.rooms.iter().map(|(lane, room)| (LaneId::of(lane), *room)).collect() }
+    }
+
+    pub(super) fn push(&self, cmd: &mut Cmd) {
+        let Reserve { caller, sequence, limit, lane_room, bits, margin, .. } = self.ask;
+        cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_room).arg(bits);
+        cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(LONGEST_STRETCH));
+        cmd.arg(RESERVE_BYTES);
+        for (lane, room) in &self.rooms {
+            cmd.arg(&lane.0).arg(room);
+        }
+    }
+
+    /// How many arguments it makes.
+    pub(super) fn len(&self) -> usize {
+        9 + 2 * self.rooms.len()
+    }
+}
+
 impl RedisStore {
     pub(in crate::store) async fn reserve(
         &self,
         shard: Shard,
         ask: &Reserve<'_>,
     ) -> Result<Reserved, StoreError> {
-        let asked = Instant::now();
-        let rooms: Vec<_> = ask.rooms.iter().map(|(lane, room)| (LaneId::of(lane), room)).collect();
-        let answer = self.run(&script::RESERVE, shard, |cmd| {
-            cmd.arg(ask.caller)
-                .arg(&ask.sequence.to_be_bytes())
-                .arg(ask.limit)
-                .arg(ask.lane_room)
-                .arg(&ask.bits);
-            cmd.arg(millis_up(ask.margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(LONGEST_STRETCH));
-            cmd.arg(RESERVE_BYTES);
-            for (lane, room) in &rooms {
-                cmd.arg(&lane.0).arg(room);
-            }
-        });
-        let mut parts = reply::list(answer.await?)?.into_iter();
+        let (asked, order) = (Instant::now(), Order::of(ask));
+        let answer = self.run(&script::RESERVE, shard, |cmd| order.push(cmd));
+        self.reserved(shard, answer.await?, asked).await
+    }
+
+    /// Leases from a script's answer.
+    pub(super) async fn reserved(
+        &self,
+        shard: Shard,
+        answer: Value,
+        asked: Instant,
+    ) -> Result<Reserved, StoreError> {
+        let mut parts = reply::list(answer)?.into_iter();
         let (Some(now), Some(more), Some(passed)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(StoreError::Unreadable("a reserve's answer"));
         };

@@ -141,6 +141,7 @@ scripts! {
     RESERVE: "reserve", Drains;
     RENEW: "renew", Drains;
     SETTLE: "settle", Drains;
+    EXCHANGE: "exchange", Drains;
     RECOVER: "recover", Drains;
     EXPIRE: "expire", Drains;
     CLAIM: "claim", Drains;

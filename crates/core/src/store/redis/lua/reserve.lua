@@ -5,7 +5,7 @@
 --   lanes with less
 -- Returns {now in us, 1 when more can be taken, {lanes in words that have more than their
 --   room}, {lane in words, run, locator, record, locator, record, ...}, ...}
-local RESERVE = {'next', 'ready', 'reserved', 'lease', 'lease_at'}
+parts.RESERVE = {'next', 'ready', 'reserved', 'lease', 'lease_at'}
 
 -- A run for a first hand-over, but for its lease.
 local FIRST = char(RESERVED, 0) .. NO_TIME .. pack('>I4', 1) .. string.rep('\0', 5)
@@ -53,8 +53,8 @@ local function given(answer, numbers)
   return answer
 end
 
-function edges.reserve(args)
-  begin(RESERVE)
+-- All of the edge between `begin` and `close`. Its arguments are the first n.
+function parts.reserve(args, n_args)
   local caller, left, others = args[1], tonumber(args[3]), tonumber(args[4])
   local bits, margin, default, stretch = args[5], tonumber(args[6]), tonumber(args[7]), tonumber(args[8])
   local budget, answer = tonumber(args[9]), {NOW_US, 1, {}}
@@ -79,8 +79,8 @@ function edges.reserve(args)
   end
 
   local rooms = {}
-  for i = 10, #args, 2 do rooms[args[i]] = tonumber(args[i + 1]) end
-  local window = 64 + (#args - 9) / 2
+  for i = 10, n_args, 2 do rooms[args[i]] = tonumber(args[i + 1]) end
+  local window = 64 + (n_args - 9) / 2
   local lanes = ready_lanes(window)
   lanes_load(lanes)
   local open_lanes = 0
@@ -155,7 +155,13 @@ function edges.reserve(args)
   end
   save()
   for i, v in ipairs(visits) do ready_pop(v[1], v[2], v[3], i) end
-  close()
   answer[2], answer[3] = more, passed
+  return answer
+end
+
+function edges.reserve(args)
+  begin(parts.RESERVE)
+  local answer = parts.reserve(args, #args)
+  close()
   return answer
 end

@@ -9,15 +9,19 @@
 --   failed attempt with its reason as a run ends with them
 -- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that
 --   was applied, 4 stale
-local SETTLE = {'next', 'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
+parts.SETTLE = {'next', 'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
   'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'slot', 'dead_at'}
 
-function edges.settle(args)
-  local lanes, over, from = {}, {}, 5 + tonumber(args[4])
-  for i = 5, from - 1 do lanes[#lanes + 1] = args[i] end
+-- The arguments behind the first `base`: lanes, batches that are over, where the groups begin.
+function parts.told(args, base)
+  local lanes, over, from = {}, {}, base + 5 + tonumber(args[base + 4])
+  for i = base + 5, from - 1 do lanes[#lanes + 1] = args[i] end
   for i = from + 1, from + tonumber(args[from]) do over[#over + 1] = args[i] end
-  from = from + 1 + #over
-  begin(SETTLE, lanes)
+  return lanes, over, from + 1 + #over
+end
+
+-- All of the edge between `begin` and `close`.
+function parts.settle(args, base, over, from)
   local locs, at = {}, from
   while at < #args do
     local step, n = args[at] == 'complete' and 2 or 3, tonumber(args[at + 3])
@@ -72,12 +76,19 @@ function edges.settle(args)
   save_ready('LPUSH')
   wake_takers()
   dead_add(dead)
-  save_tombs(tonumber(args[1]), tonumber(args[2]))
+  save_tombs(tonumber(args[base + 1]), tonumber(args[base + 2]))
   save()
   save_drops()
   if is_all then batches_drop(over) end
   dead_remove(undead)
-  if counted then write_lateness(args[3]) end
-  close()
+  if counted then write_lateness(args[base + 3]) end
   return is_all and {} or answers
+end
+
+function edges.settle(args)
+  local lanes, over, from = parts.told(args, 0)
+  begin(parts.SETTLE, lanes)
+  local answer = parts.settle(args, 0, over, from)
+  close()
+  return answer
 end

@@ -1,3 +1,6 @@
+-- What edges are made of that are also made one call together.
+local parts = {}
+
 -- One call: all that the pieces gather is empty at its start.
 local function start(base)
   K, KEY = base, known_keys[base] or keys_of(base)
