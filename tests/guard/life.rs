@@ -12,7 +12,7 @@ const FLOOR: Duration = Duration::from_secs(5);
 /// A prepared store of one shard.
 pub(crate) struct Life {
     pub(crate) store: Store,
-    shard: Shard,
+    pub(crate) shard: Shard,
     epoch: Epoch,
     sequence: u64,
 }
@@ -44,7 +44,7 @@ impl Life {
     }
 
     /// The next reserve, of so many at most.
-    fn ask(&mut self, limit: usize) -> Reserve<'static> {
+    pub(crate) fn ask(&mut self, limit: usize) -> Reserve<'static> {
         self.sequence += 1;
         Reserve {
             caller: "guard",
@@ -63,16 +63,6 @@ impl Life {
         self.store.reserve(self.shard, &ask).await.expect("the store answers").leases
     }
 
-    /// Completes all of these and reserves so many at most.
-    async fn exchange(&mut self, leases: Vec<Lease>, limit: usize) -> Vec<Lease> {
-        let ask = self.ask(limit);
-        let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
-        let both = self.store.exchange(self.shard, items, &Lateness::default(), &ask).await;
-        let (settled, reserved) = both.expect("the store answers");
-        assert!(settled.iter().all(|s| *s == Settled::Applied), "every job was done");
-        reserved.leases
-    }
-
     /// Completes all of these.
     pub(crate) async fn complete(&self, leases: Vec<Lease>) {
         let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
@@ -89,16 +79,5 @@ impl Life {
             assert_eq!(leases.len(), batch, "all jobs are ready");
             self.complete(leases).await;
         }
-    }
-
-    /// The same, each batch completed with the reserve of the next one.
-    pub(crate) async fn finish_together(&mut self, jobs: usize, batch: usize) {
-        let mut leases = Vec::new();
-        for _ in 0..jobs / batch {
-            assert_eq!(self.promote(batch).await, batch, "all jobs are due");
-            leases = self.exchange(leases, batch).await;
-            assert_eq!(leases.len(), batch, "all jobs are ready");
-        }
-        self.complete(leases).await;
     }
 }

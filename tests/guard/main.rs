@@ -12,6 +12,7 @@ mod memory;
 mod receiver;
 mod sample;
 mod table;
+mod together;
 
 use std::alloc::System;
 
