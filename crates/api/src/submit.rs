@@ -168,7 +168,6 @@ fn line<J: Item>(
         weight: |part: &Part<J>| part.jobs.iter().map(Item::weight).sum(),
         // One at a time: what is submitted first arrives first, and batches grow with the load.
         in_flight: 1,
-        turns: None,
         capacity: CAPACITY,
     };
     let name = format!("{} of shard {}", J::NAME, shard.number());

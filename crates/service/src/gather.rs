@@ -9,9 +9,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::shutdown::Shutdown;
 use crate::tasks::Tasks;
@@ -30,30 +30,8 @@ pub struct GatherOptions<T> {
     pub weight: fn(&T) -> usize,
     /// At most so many calls at once, and at least one.
     pub in_flight: usize,
-    /// Turns shared with other lines, so that their calls are fewer and larger.
-    pub turns: Option<Turns>,
     /// At most so many items wait for a call; beyond it [`Gather::submit`] waits for room.
     pub capacity: usize,
-}
-
-/// Turns that several lines take at their calls. A line whose turn does not come soon goes
-/// on without: one that is slow holds the others up for that long at most.
-#[derive(Clone, Debug)]
-pub struct Turns {
-    free: Arc<Semaphore>,
-    patience: Duration,
-}
-
-impl Turns {
-    /// So many calls at once over all lines; a line waits at most `patience` for its turn.
-    #[must_use]
-    pub fn new(at_once: usize, patience: Duration) -> Self {
-        Self { free: Arc::new(Semaphore::new(at_once)), patience }
-    }
-
-    async fn take(&self) -> Option<OwnedSemaphorePermit> {
-        timeout(self.patience, Arc::clone(&self.free).acquire_owned()).await.ok()?.ok()
-    }
 }
 
 /// The item was not answered: the call that carried it died, or the line is gone.
@@ -151,16 +129,12 @@ where
         while let Some(first) = self.first().await? {
             // Lets submitters that are ready to run reach the line: a moment shared costs no timer.
             tokio::task::yield_now().await;
-            // Items gather in the line while all calls are taken, or the turn has not come.
+            // Items gather in the line while all calls are taken.
             while self.calls.len() >= self.options.in_flight {
                 self.calls.join_next().await.transpose()?;
             }
-            let turn = match &self.options.turns {
-                Some(turns) => turns.take().await,
-                None => None,
-            };
             let batch = self.fill(first);
-            self.call(batch, turn);
+            self.call(batch);
         }
         while self.calls.join_next().await.transpose()?.is_some() {}
         Ok(())
@@ -196,13 +170,12 @@ where
         batch
     }
 
-    fn call(&mut self, batch: Vec<Waiting<T, R>>, turn: Option<OwnedSemaphorePermit>) {
+    fn call(&mut self, batch: Vec<Waiting<T, R>>) {
         let run = Arc::clone(&self.run);
         self.calls.spawn(async move {
             let (items, replies): (Vec<T>, Vec<_>) =
                 batch.into_iter().map(|waiting| (waiting.item, waiting.reply)).unzip();
             let results = run(items).await;
-            drop(turn);
             if results.len() != replies.len() {
                 tracing::error!(
                     expected = replies.len(),
@@ -224,10 +197,12 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
 
+    use tokio::time::timeout;
+
     use super::*;
 
     const OPTIONS: GatherOptions<u32> =
-        GatherOptions { limit: 4, max_weight: 100, weight: |_| 1, in_flight: 1, turns: None, capacity: 64 };
+        GatherOptions { limit: 4, max_weight: 100, weight: |_| 1, in_flight: 1, capacity: 64 };
 
     type Batches = Arc<Mutex<Vec<Vec<u32>>>>;
 
@@ -357,18 +332,5 @@ mod tests {
         let (result, ended, ()) = tokio::join!(gather.submit(1), tasks.join_all(&stopping), begin);
         assert_eq!(result, Err(Closed));
         ended.unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn lines_that_share_turns_call_one_after_the_other_but_wait_for_no_slow_one_for_long() {
-        let turns = Some(Turns::new(1, Duration::from_millis(5)));
-        let (slow, _a, _) = line(GatherOptions { turns: turns.clone(), ..OPTIONS });
-        let (other, _b, batches) = line(GatherOptions { turns, ..OPTIONS });
-        let started = tokio::time::Instant::now();
-        // The first call takes a second; the other line goes on without its turn.
-        let both = tokio::join!(slow.submit(1), async { tokio::join!(other.submit(2), other.submit(3)) });
-        assert_eq!(both, (Ok(10), (Ok(20), Ok(30))));
-        assert_eq!(*batches.lock().unwrap(), [[2, 3]], "what came while waiting shares the call");
-        assert_eq!(started.elapsed(), Duration::from_millis(1005));
     }
 }

@@ -31,7 +31,7 @@ use opentelemetry::metrics::Meter;
 
 pub use crate::admin::Health;
 pub use crate::config::{Lookup, Setting};
-pub use crate::gather::{Gather, GatherOptions, Turns};
+pub use crate::gather::{Gather, GatherOptions};
 pub use crate::shutdown::Shutdown;
 pub use crate::tasks::Tasks;
 pub use crate::trace::TraceParent;
