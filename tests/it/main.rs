@@ -17,6 +17,7 @@ mod installation;
 mod lifecycle;
 mod listing;
 mod load;
+mod moves;
 mod moving;
 mod observe;
 mod outage;
