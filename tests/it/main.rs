@@ -21,6 +21,7 @@ mod moves;
 mod moving;
 mod observe;
 mod outage;
+mod race;
 mod retry;
 mod shutdown;
 mod store;

@@ -201,3 +201,21 @@ async fn a_store_that_is_away_is_a_503() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_connection_that_broke_is_not_the_callers_concern() {
+    let stack = Stack::options().count(Role::Notifier, 0).start().await;
+    let mut redis = stack.redis().client().await;
+    stack.accept(&json!({"topic": TOPIC, "id": "a", "delay": "1h", "url": "http://127.0.0.1:9/"})).await;
+    for round in 0..5 {
+        redis::cmd("CLIENT")
+            .arg("KILL")
+            .arg("TYPE")
+            .arg("normal")
+            .exec_async(&mut redis)
+            .await
+            .expect("KILL");
+        let (status, moved) = stack.reschedule(TOPIC, "a", &json!({"delay": "2h"})).await;
+        assert_eq!((status, &moved["state"]), (200, &json!("delayed")), "round {round}: {moved}");
+    }
+}

@@ -7,7 +7,7 @@
 #[macro_use]
 mod contract;
 
-mod audit;
+pub(crate) mod audit;
 mod bench;
 mod by_hand;
 mod embedded;

@@ -32,6 +32,8 @@ const RUN: u32 = 500;
 const WINDOW: usize = 24;
 /// How far apart the two clocks may be read.
 const APART: Duration = Duration::from_secs(30);
+/// When jobs are rescheduled to, in steps of [`LONG`] from about the start on.
+const TIMES: [u32; 3] = [0, 12, 24];
 const TOPICS: [&str; 2] = ["a", "b"];
 const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
 
@@ -49,7 +51,7 @@ enum Wait {
 enum When {
     In(Wait),
     /// One of a few times, so that a job comes back to one that it had.
-    At(u8),
+    At(usize),
 }
 
 /// What is done with one job by its name.
@@ -124,7 +126,7 @@ fn op() -> impl Strategy<Value = Op> {
         lanes,
         times,
     });
-    let when = prop_oneof![2 => wait().prop_map(When::In), 3 => (0..4_u8).prop_map(When::At)];
+    let when = prop_oneof![2 => wait().prop_map(When::In), 3 => (0..TIMES.len()).prop_map(When::At)];
     let call = prop_oneof![
         6 => Just(Call::Cancel),
         8 => when.prop_map(Call::Reschedule),
@@ -412,9 +414,7 @@ impl Pair {
     async fn call(&mut self, key: &JobKey, call: Call) {
         let token = Token(self.sequence.to_le_bytes());
         let due = match call {
-            Call::Reschedule(When::At(n)) => {
-                Due::At(self.began.plus(LONG / 2 + 12 * LONG * u32::from(n / 2 * (n % 2 + 1))))
-            }
+            Call::Reschedule(When::At(n)) => Due::At(self.began.plus(LONG / 2 + LONG * TIMES[n])),
             Call::Reschedule(When::In(wait)) => Due::In(self.delay(wait)),
             Call::Cancel => return self.cancel(key).await,
             Call::Run | Call::Revive | Call::Purge => Due::In(ms(0)),
