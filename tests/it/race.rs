@@ -22,7 +22,7 @@ const WITHIN: Duration = Duration::from_millis(300);
 /// The first is due so long after they begin to be submitted.
 const AHEAD: Duration = Duration::from_secs(6);
 /// The calls begin so long before that.
-const EARLIER: Duration = Duration::from_millis(300);
+const EARLIER: Duration = Duration::from_millis(700);
 /// Calls under way at a time.
 const CALLERS: usize = 32;
 /// Debug builds on a busy machine.
@@ -42,6 +42,8 @@ enum Call {
 struct Told {
     call: Call,
     asked: Timestamp,
+    /// Whether it was asked again, since it was not known whether the first took effect.
+    is_doubtful: bool,
     status: u16,
     answer: Value,
 }
@@ -63,13 +65,19 @@ fn calls(n: usize) -> Vec<Call> {
 }
 
 async fn call(stack: &Stack, id: &str, call: Call) -> Told {
-    let asked = now();
-    let (status, answer) = match call {
-        Call::Cancel => stack.cancel(TOPIC, id).await,
-        Call::Reschedule(ms) => stack.reschedule(TOPIC, id, &json!({"delay": format!("{ms}ms")})).await,
-        Call::Run => stack.run(TOPIC, id).await,
-    };
-    Told { call, asked, status, answer }
+    let (asked, mut is_doubtful) = (now(), false);
+    loop {
+        let (status, answer) = match call {
+            Call::Cancel => stack.cancel(TOPIC, id).await,
+            Call::Reschedule(ms) => stack.reschedule(TOPIC, id, &json!({"delay": format!("{ms}ms")})).await,
+            Call::Run => stack.run(TOPIC, id).await,
+        };
+        // A machine that is so busy that the store does not answer in time.
+        if status != 503 {
+            return Told { call, asked, is_doubtful, status, answer };
+        }
+        is_doubtful = true;
+    }
 }
 
 /// Submits all of them, and returns when each is due.
@@ -127,6 +135,9 @@ fn judge(n: usize, due: Timestamp, told: &[Told], arrivals: &[&Arrival]) -> bool
         assert!(expected.contains(&told.status), "{}", why());
     }
     let Some(arrival) = arrivals.first() else { return cancelled };
+    if told.iter().any(|told| told.is_doubtful) {
+        return cancelled;
+    }
     let moved: Vec<_> = told.iter().filter(|told| told.status == 200 && told.call != Call::Cancel).collect();
     let earliest = match *moved.as_slice() {
         [] => due,
@@ -168,7 +179,9 @@ async fn what_was_answered_holds(stack: Stack) -> Stack {
             *outcomes.entry((told.call, told.status)).or_insert(0) += 1;
         }
     }
-    println!("{outcomes:?}");
+    let doubtful = told.values().flatten().filter(|told| told.is_doubtful).count();
+    println!("{outcomes:?}; {doubtful} asked again");
+    assert!(doubtful < JOBS / 4, "{doubtful}");
     let counts = (stack.count_in("done").await, stack.count_in("cancelled").await);
     assert_eq!(counts, (JOBS as u64 - cancelled, cancelled));
     // Without both it was no race.
@@ -180,7 +193,7 @@ async fn what_was_answered_holds(stack: Stack) -> Stack {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_answered_while_jobs_become_due_holds_on_redis() {
-    let options = Stack::options().count(Role::Carrier, 2).count(Role::Notifier, 2);
+    let options = Stack::options().lock_ttl("15s").count(Role::Carrier, 2).count(Role::Notifier, 2);
     let stack = what_was_answered_holds(options.start().await).await;
     audit::keys(&mut stack.redis().client().await, "ringback").await;
 }
@@ -190,7 +203,8 @@ async fn what_is_answered_while_jobs_become_due_holds_on_the_embedded_store() {
     let directory = tempfile::tempdir().expect("a directory");
     let url = format!("embedded:{}", directory.path().display());
     let mut stack =
-        what_was_answered_holds(Stack::options().in_one_process().store(&url).start().await).await;
+        what_was_answered_holds(Stack::options().lock_ttl("15s").in_one_process().store(&url).start().await)
+            .await;
     stack.ups[0].term();
     assert_eq!(stack.ups[0].wait_exit(END).await.code(), Some(0), "{}", stack.ups[0].log());
     let options = Options {
