@@ -3,6 +3,7 @@
 
 mod bulk;
 mod list;
+mod moves;
 mod moving;
 mod scripted;
 
@@ -178,6 +179,11 @@ async fn wrong_usage_is_64_and_help_is_none() {
         &["submit"],
         &["fly"],
         &["get", "x"],
+        &["reschedule", "t/i"],
+        &["reschedule", "t/i", "--delay", "1", "--at", "2030-01-01T00:00:00Z"],
+        &["reschedule", "t/i", "--delay", "-1"],
+        &["run"],
+        &["revive", "t"],
         &["list", "--limit", "-1"],
         &["stats", "--server", "nowhere"],
         &["submit", "--topic", "t", "--url", "http://h/", "--body", "no json"],
@@ -242,7 +248,20 @@ async fn the_document_names_every_command_and_flag() {
         words.map(str::to_owned).collect()
     };
     let told_for_all = names(general);
-    for command in ["up", "submit", "get", "cancel", "stats", "list", "export", "import", "completions"] {
+    for command in [
+        "up",
+        "submit",
+        "get",
+        "reschedule",
+        "run",
+        "revive",
+        "cancel",
+        "stats",
+        "list",
+        "export",
+        "import",
+        "completions",
+    ] {
         assert!(general.contains(&format!("[`{command}`](#{command})")), "{command} is not in the table");
         let section =
             sections.split("\n## ").find_map(|section| section.strip_prefix(&format!("{command}\n")));
@@ -260,5 +279,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 10, "the nine and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 13, "the twelve and help: {commands}");
 }

@@ -7,7 +7,7 @@
 #[macro_use]
 mod contract;
 
-mod audit;
+pub(crate) mod audit;
 mod bench;
 mod by_hand;
 mod embedded;
@@ -23,6 +23,7 @@ mod carriers;
 mod exchange;
 mod expire;
 mod import;
+mod moves;
 mod page;
 mod prepare;
 mod promote;
@@ -148,6 +149,24 @@ contract! {
         a_repeated_cancel_gives_the_same_answer,
         after_a_lease_ran_out_the_hand_over_may_be_under_way,
         a_later_outcome_ends_the_doubt_about_a_hand_over,
+    }
+    moves {
+        a_delayed_job_is_rescheduled_to_other_times_far_and_near,
+        a_job_rescheduled_to_the_time_it_has_stays,
+        a_job_rescheduled_to_now_or_the_past_is_ready,
+        a_rescheduled_job_is_handed_over_at_its_new_time_and_never_before,
+        a_job_that_waits_for_a_retry_keeps_what_it_has_behind_it,
+        run_makes_a_delayed_job_due_now_and_leaves_what_is_due_as_it_is,
+        a_moved_job_whose_lease_runs_out_is_ready_again,
+        a_revived_job_begins_again_but_for_its_attempts,
+        a_revived_job_counts_its_lost_leases_anew,
+        a_late_success_completes_a_job_that_was_moved_and_lost,
+        a_state_that_forbids_a_move_is_told_and_stays,
+        a_repeated_move_is_known_whatever_became_of_the_job,
+        a_moved_job_can_be_cancelled_and_is_never_handed_over,
+        moved_jobs_are_listed_as_they_are_kept,
+        a_move_wakes_whom_it_concerns,
+        a_purged_job_is_gone_and_counted_and_its_id_is_free,
     }
     expire {
         a_dead_job_past_its_retention_is_gone_and_counted,

@@ -40,6 +40,16 @@ impl ApiError {
         Self::unavailable(format!("{error}: {advice}"))
     }
 
+    /// Of a call that moves one job by its name.
+    pub(crate) fn of_move(error: &Unavailable) -> Self {
+        let advice = if error.outcome_is_unknown() {
+            "whether it took effect is not known; look at the job before asking again"
+        } else {
+            "nothing was changed; ask again later"
+        };
+        Self::unavailable(format!("{error}: {advice}"))
+    }
+
     /// For a submit that was not looked at for lack of room or of a turn.
     pub(crate) fn busy() -> Self {
         Self::unavailable("too many large requests at once: nothing was accepted; submit it again later")

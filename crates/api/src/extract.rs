@@ -12,18 +12,22 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use ringback_core::job::{JobId, JobKey, Topic, Trace};
-use ringback_core::wire::{FieldError, Problem};
+use ringback_core::wire::{FieldError, Problem, parse_nothing};
 use ringback_service::TraceParent;
 
 pub(crate) use self::batch::{BatchBody, ImportBody, Pieces};
 pub(crate) use self::body::Upload;
 pub(crate) use self::query::{FilterQuery, PageQuery, outdated_cursor};
+use crate::deadline::Deadline;
 use crate::error::ApiError;
 use crate::state::Api;
 
 /// The largest request for one job: a body of 256 KiB fits in base64, or with every byte of it
 /// escaped once.
 pub(crate) const MAX_JOB_BYTES: usize = ringback_core::job::MAX_JOB;
+
+/// The largest body of a call that takes none.
+const MAX_NOTHING_BYTES: usize = 4096;
 
 /// The trace that a request belongs to: our own span where traces are exported, else the caller's.
 pub(crate) struct Caller(pub(crate) Option<Trace>);
@@ -82,6 +86,20 @@ impl FromRequest<Arc<Api>> for JsonBody {
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         media_type(request.headers(), &["application/json"])?;
         body::read(request.into_body(), MAX_JOB_BYTES, &api.room).await.map(Self)
+    }
+}
+
+/// The body of a call that takes none: it is empty, or says nothing.
+pub(crate) struct NoBody(pub(crate) Deadline);
+
+impl FromRequest<Arc<Api>> for NoBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let Upload { bytes, deadline, .. } =
+            body::read(request.into_body(), MAX_NOTHING_BYTES, &api.room).await?;
+        parse_nothing(&bytes)?;
+        Ok(Self(deadline))
     }
 }
 

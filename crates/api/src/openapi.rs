@@ -12,10 +12,10 @@ use http::header;
 use utoipa::OpenApi;
 
 pub(crate) use self::problems::{
-    BatchProblems, CancelProblems, ExportProblems, GetProblems, ImportProblems, ListProblems, StatsProblems,
-    SubmitProblems,
+    BatchProblems, CancelProblems, ExportProblems, GetProblems, ImportProblems, ListProblems, MoveProblems,
+    RescheduleProblems, StatsProblems, SubmitProblems,
 };
-pub(crate) use self::request::{ImportLine, JobRequest, Listed};
+pub(crate) use self::request::{ImportLine, JobRequest, Listed, RescheduleRequest};
 use crate::routes;
 
 /// The document's root.
@@ -32,6 +32,9 @@ use crate::routes;
         routes::list,
         routes::get_job,
         routes::cancel,
+        routes::reschedule,
+        routes::run,
+        routes::revive,
         routes::export,
         routes::import,
         routes::stats,
@@ -39,7 +42,7 @@ use crate::routes;
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
     tags(
-        (name = "jobs", description = "Submit, look at, list, cancel and move jobs"),
+        (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "stats", description = "Counts and lateness"),
     ),
 )]
@@ -66,7 +69,7 @@ mod tests {
     use ringback_core::clock::Timestamp;
     use ringback_core::job::NewJob;
     use ringback_core::state::State;
-    use ringback_core::wire::{Defaults, Problem, parse_job};
+    use ringback_core::wire::{Defaults, Problem, parse_job, parse_reschedule};
     use serde_json::Value;
     use tower::ServiceExt as _;
 
@@ -119,6 +122,9 @@ mod tests {
             ("/v1/import", "post", "408 413 415 503"),
             ("/v1/jobs/{topic}/{id}", "get", "400 404 422 503"),
             ("/v1/jobs/{topic}/{id}", "delete", "400 404 409 422 503"),
+            ("/v1/jobs/{topic}/{id}", "patch", "400 404 408 409 413 415 422 503"),
+            ("/v1/jobs/{topic}/{id}/run", "post", "400 404 408 409 413 422 503"),
+            ("/v1/jobs/{topic}/{id}/revive", "post", "400 404 408 409 413 422 503"),
             ("/v1/stats", "get", "503"),
             ("/openapi.json", "get", ""),
         ];
@@ -151,6 +157,16 @@ mod tests {
         let fields = document["components"]["schemas"]["JobRequest"]["properties"].as_object().unwrap();
         let refusal = fields_that_are_read();
         let known: BTreeSet<_> = refusal.split(", ").collect();
+        assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+    }
+
+    #[test]
+    fn the_fields_of_a_reschedule_are_those_that_are_read() {
+        let document = document();
+        let fields =
+            document["components"]["schemas"]["RescheduleRequest"]["properties"].as_object().unwrap();
+        let refusal = parse_reschedule(br#"{"delay":1,"colour":"red"}"#, Timestamp::default()).unwrap_err();
+        let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
         assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
     }
 

@@ -6,6 +6,7 @@ mod import;
 mod jobs;
 mod list;
 mod many;
+mod moves;
 pub(crate) mod stats;
 
 use std::sync::Arc;
@@ -23,13 +24,16 @@ pub(crate) use export::__path_export;
 pub(crate) use import::__path_import;
 pub(crate) use jobs::{__path_cancel, __path_get_job, __path_submit};
 pub(crate) use list::__path_list;
+pub(crate) use moves::{__path_reschedule, __path_revive, __path_run};
 pub(crate) use stats::__path_stats;
 
 /// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 7] = [
+pub(crate) const PATHS: [&str; 9] = [
     "/v1/jobs",
     "/v1/jobs/batch",
     "/v1/jobs/{topic}/{id}",
+    "/v1/jobs/{topic}/{id}/run",
+    "/v1/jobs/{topic}/{id}/revive",
     "/v1/export",
     "/v1/import",
     "/v1/stats",
@@ -37,11 +41,13 @@ pub(crate) const PATHS: [&str; 7] = [
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, export, import, stats, document] = PATHS;
+    let [jobs, batch, job, run, revive, export, import, stats, document] = PATHS;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))
         .route(batch, post(batch::submit_batch))
-        .route(job, get(jobs::get_job).delete(jobs::cancel))
+        .route(job, get(jobs::get_job).delete(jobs::cancel).patch(moves::reschedule))
+        .route(run, post(moves::run))
+        .route(revive, post(moves::revive))
         .route(export, get(export::export))
         .route(import, post(import::import))
         .route(stats, get(stats::stats))

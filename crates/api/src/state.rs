@@ -8,9 +8,9 @@ use opentelemetry::metrics::Meter;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::job::{ImportJob, JobId, NewJob, Trace};
-use ringback_core::store::Store;
-use ringback_core::wire::{Defaults, Problem, parse_import, parse_job};
+use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
+use ringback_core::store::{Store, Token};
+use ringback_core::wire::{Defaults, Problem, parse_import, parse_job, parse_reschedule};
 use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
@@ -78,9 +78,25 @@ impl Api {
         parse_import(line, Defaults { now, make_id: &mut || self.make_id(now), trace: None })
     }
 
+    /// Parses what a reschedule says.
+    pub(crate) fn parse_reschedule(&self, json: &[u8]) -> Result<Due, Problem> {
+        parse_reschedule(json, self.clock.now())
+    }
+
+    /// Names one request to the store.
+    pub(crate) fn token(&self) -> Token {
+        let mut random = [0; 8];
+        self.fill(&mut random);
+        Token(random)
+    }
+
+    fn fill(&self, random: &mut [u8]) {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).fill_bytes(random);
+    }
+
     fn make_id(&self, now: Timestamp) -> JobId {
         let mut random = [0; 16];
-        self.rng.lock().unwrap_or_else(PoisonError::into_inner).fill_bytes(&mut random);
+        self.fill(&mut random);
         let id = Ulid::from_parts(now.as_millis(), u128::from_be_bytes(random));
         id.to_string().parse().expect("a ULID lies within the alphabet of ids")
     }

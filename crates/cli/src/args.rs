@@ -17,12 +17,12 @@ pub(crate) use self::values::{Pair, Retry, Wait};
 
 /// What every exit code says, at the end of `--help`.
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 the answer is no (no such job, another job has the name, already done, some lines refused); \
+Exit codes: 0 done; 1 the answer is no (no such job, another job has the name, the job's state forbids it, some lines refused); \
 2 it could not be done (server away, a fault of the server, a file); 64 wrong usage.
 
 `ringback help COMMAND` shows the examples of a command.";
 
-/// Run Ringback; submit, look at, cancel, list, export and import its jobs
+/// Run Ringback; submit, look at, reschedule, run, revive, cancel, list, export and import its jobs
 #[derive(Debug, Parser)]
 #[command(name = "ringback", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -68,6 +68,14 @@ pub(crate) enum Command {
     /// Look at a job
     #[command(after_help = GET_EXAMPLES)]
     Get(JobArgs),
+    /// Give a delayed job another due time
+    Reschedule(RescheduleArgs),
+    /// Make a delayed job due now
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(JobArgs),
+    /// Hand a dead job over again
+    #[command(after_help = REVIVE_EXAMPLES)]
+    Revive(JobArgs),
     /// Cancel a job
     #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(JobArgs),
@@ -97,6 +105,20 @@ const GET_EXAMPLES: &str = "\
 Examples:
   ringback get pay.notify/order-1
   ringback get pay.notify order-1 --output json | jq -r .state";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  ringback run pay.notify/order-1
+
+A job that is ready or being handed over is left as it is, and that is no error.";
+
+const REVIVE_EXAMPLES: &str = "\
+Examples:
+  ringback revive pay.notify/order-1
+  ringback list --state dead --all --output json | jq -r '.topic + \"/\" + .id' |
+      xargs -n 1 ringback revive
+
+Its failures are counted anew, and its attempts go on.";
 
 const CANCEL_EXAMPLES: &str = "\
 Examples:
@@ -170,6 +192,34 @@ pub(crate) struct SubmitArgs {
     /// The deadline of one attempt
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
+}
+
+const RESCHEDULE_EXAMPLES: &str = "\
+Examples:
+  ringback reschedule pay.notify/order-1 --delay 10m
+  ringback reschedule pay.notify order-1 --at 2026-11-20T09:30:00Z
+
+A job that waits for a retry can be rescheduled too, and keeps its failures. With 0, or a time in the past, \
+it is due now.";
+
+/// A job, and when it is to be due.
+#[derive(Debug, Args)]
+#[command(after_help = RESCHEDULE_EXAMPLES)]
+pub(crate) struct RescheduleArgs {
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+    /// How long from now: 10m, "1h 30m", 250ms, or seconds as a number
+    #[arg(
+        long,
+        value_name = "DURATION",
+        required_unless_present = "at",
+        conflicts_with = "at",
+        allow_hyphen_values = true
+    )]
+    pub(crate) delay: Option<Wait>,
+    /// At which time, by RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) at: Option<String>,
 }
 
 const IMPORT_EXAMPLES: &str = "\

@@ -6,6 +6,7 @@ mod export;
 mod get;
 mod import;
 mod list;
+mod moves;
 mod stats;
 mod submit;
 
@@ -65,6 +66,9 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Import(args) => online(remote, async |session| import::run(session, args).await),
         Command::Export(args) => online(remote, async |session| export::run(session, args).await),
         Command::Get(args) => online(remote, async |session| get::run(session, &args).await),
+        Command::Reschedule(args) => online(remote, async |session| moves::reschedule(session, &args).await),
+        Command::Run(args) => online(remote, async |session| moves::run(session, &args).await),
+        Command::Revive(args) => online(remote, async |session| moves::revive(session, &args).await),
         Command::Cancel(args) => online(remote, async |session| cancel::run(session, &args).await),
         Command::List(args) => online(remote, async |session| list::run(session, &args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),

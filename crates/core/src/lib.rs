@@ -1,11 +1,13 @@
 //! What a job is, how it may move, and the store that keeps it.
 //!
 //! ```text
-//!            submit                promote              reserve              complete
-//!  (nothing) ──────▶ delayed ─────────────────▶ ready ─────────────▶ reserved ─────────▶ done
-//!                      ▲  │                      │ ▲                  │ │ │ │
-//!                      │  │ cancel        cancel │ └── recover ───────┘ │ │ └─ bury ──▶ dead ─ expire ▶ (gone)
-//!                      │  └─────▶ cancelled ◀────┘     release          │ │              │
+//!              reschedule                      ┌────────────────── revive ───────────────────────┐
+//!                    ┌─────┐                   │                                                 │
+//!            submit  │     ▼    promote, run   ▼          reserve              complete          │
+//!  (nothing) ──────▶ delayed ─────────────────▶ ready ─────────────▶ reserved ─────────▶ done    │
+//!                      ▲  │                      │ ▲                  │ │ │ │                    │
+//!                      │  │ cancel        cancel │ └── recover ───────┘ │ │ └─ bury ──▶ dead ────┤
+//!                      │  └─────▶ cancelled ◀────┘     release          │ │              │       └ expire, purge ▶ (gone)
 //!                      └────────────── retry ───────────────────────────┘ └─▶ cancelled ◀┘ cancel
 //! ```
 //!

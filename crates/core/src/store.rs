@@ -2,13 +2,15 @@
 //!
 //! [`Store`] is a struct over the backends. Every call is bounded in time, every edge is
 //! atomic, and repeating a call whose answer was lost does no harm: a submit is known by
-//! its content, a reserve by its sequence, a settle by its receipt, a cancel by its mark.
+//! its content, a reserve by its sequence, a settle by its receipt, a cancel by its mark, a
+//! reschedule, run or revive by its token.
 
 mod answers;
 mod embedded;
 mod error;
 mod lateness;
 mod lease;
+mod moves;
 mod page;
 mod payload;
 mod reading;
@@ -23,14 +25,15 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub use self::answers::{
-    Answer, Audit, Cancelled, Members, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats, Submitted,
-    Unsettled,
+    Answer, Audit, Cancelled, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
+    Submitted, Unsettled,
 };
 use self::embedded::EmbeddedStore;
 pub use self::embedded::Memory;
 pub use self::error::StoreError;
 pub use self::lateness::Lateness;
 pub use self::lease::{Lease, StoreClock};
+pub use self::moves::Token;
 pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 use self::redis::RedisStore;
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};

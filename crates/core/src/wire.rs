@@ -1,5 +1,5 @@
 //! The JSON of the public API, in both directions: what a submit may say and how it is
-//! judged ([`parse_job`]), how jobs move from one installation to another ([`ExportLine`],
+//! judged ([`parse_job`]), what the calls about one job may ([`parse_reschedule`]), how jobs move from one installation to another ([`ExportLine`],
 //! [`parse_import`]), and the shapes of answers and problems. Used by the API, the command
 //! line and the test kit; no I/O, no HTTP.
 
@@ -9,6 +9,7 @@ mod duration;
 mod export;
 mod fields;
 mod import;
+mod moves;
 mod problem;
 mod submit;
 
@@ -22,5 +23,6 @@ pub use bulk::{
 pub use duration::{format_duration, parse_duration};
 pub use export::ExportLine;
 pub use import::parse_import;
+pub use moves::{parse_nothing, parse_reschedule};
 pub use problem::{FieldError, Problem};
 pub use submit::{Defaults, parse_job};

@@ -260,6 +260,25 @@ impl Stack {
         (reply.status, reply.json())
     }
 
+    /// Gives a job another due time (`{"delay":…}` or `{"at":…}`): the status and the answer.
+    pub async fn reschedule(&self, topic: &str, id: &str, when: &Value) -> (u16, Value) {
+        let body = Some(("application/json", Bytes::from(when.to_string())));
+        let reply = self.request(http::Method::PATCH, &format!("/v1/jobs/{topic}/{id}"), body).await;
+        (reply.status, reply.json())
+    }
+
+    /// Makes a job due now: the status and the answer.
+    pub async fn run(&self, topic: &str, id: &str) -> (u16, Value) {
+        let reply = self.request(http::Method::POST, &format!("/v1/jobs/{topic}/{id}/run"), None).await;
+        (reply.status, reply.json())
+    }
+
+    /// Lets a dead job begin again: the status and the answer.
+    pub async fn revive(&self, topic: &str, id: &str) -> (u16, Value) {
+        let reply = self.request(http::Method::POST, &format!("/v1/jobs/{topic}/{id}/revive"), None).await;
+        (reply.status, reply.json())
+    }
+
     /// GET /v1/stats.
     ///
     /// # Panics

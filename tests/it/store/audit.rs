@@ -16,7 +16,7 @@ pub(super) fn ledger(stats: &Stats) {
 }
 
 /// What the embedded store's own audit finds.
-pub(super) async fn tables(store: &Store) {
+pub(crate) async fn tables(store: &Store) {
     let audit = store.audit().await.expect("audit").expect("an embedded store has one");
     assert!(audit.findings.is_empty(), "{:#?}", audit.findings);
 }
@@ -59,7 +59,7 @@ impl Record {
 type Hash = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Reads all keys of an installation that lie on one server.
-pub(super) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
+pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
     let mut pools: BTreeMap<String, Vec<(Vec<u8>, Record)>> = BTreeMap::new();
     let mut bodies = HashSet::new();
     let mut bases = HashSet::new();

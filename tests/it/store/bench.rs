@@ -12,7 +12,7 @@ use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
     Answer, Cancelled, Epoch, Lateness, Lease, Memory, Options, Pass, Reserve, Reserved, Settled, Shard,
-    Stats, Store, Submitted, Wake, Wakes,
+    Stats, Store, Submitted, Token, Wake, Wakes,
 };
 use ringback_testkit::{RedisCluster, RedisServer, eventually};
 use tempfile::TempDir;
@@ -188,6 +188,11 @@ impl Bench {
 
     pub(super) async fn expire(&self, limit: u32) -> Held {
         held(self.store.expire(self.shard, &self.epoch, limit, FLOOR).await.expect("expire"))
+    }
+
+    /// What names the next request.
+    pub(super) fn token(&self) -> Token {
+        Token(self.sequence.fetch_add(1, Ordering::Relaxed).to_le_bytes())
     }
 
     /// What the next reserve asks for. No margin: a lease of [`BRIEF`] is to run out soon.

@@ -279,10 +279,17 @@ pub(super) async fn what_one_installation_has_another_takes_over_as_it_is(bench:
     let lease = bench.reserved(bench.job_of("other", "retried")).await;
     bench.settle(lease, retry(LONG)).await;
     bench.job_in(State::Done, bench.job("done")).await;
+    let revived = bench.job_in(State::Dead, rich(bench.job("revived"))).await.key;
     bench.job_in(State::Ready, bench.job("ready")).await;
 
+    let moved = bench.job_in(State::Delayed, bench.job("moved")).await.key;
+    bench.store().reschedule(&moved, Due::In(2 * LONG), bench.token()).await.expect("reschedule");
+    let run = bench.job_in(State::Delayed, bench.job("run")).await.key;
+    bench.store().run(&run, bench.token()).await.expect("run");
+    bench.store().revive(&revived, bench.token()).await.expect("revive");
+
     let from = all_kept(bench).await;
-    assert_eq!(from.len(), 5);
+    assert_eq!(from.len(), 8);
     let other = bench.with(|_| {}).await;
     let jobs: Vec<ImportJob> = from.values().cloned().map(exported).collect();
     let answers = import(&other, &jobs).await;

@@ -27,7 +27,7 @@ async fn pages(bench: &Bench, filter: &Filter) -> Vec<Page<Job>> {
 }
 
 /// All jobs, each as it was met last.
-async fn all(bench: &Bench, filter: &Filter) -> BTreeMap<String, Job> {
+pub(super) async fn all(bench: &Bench, filter: &Filter) -> BTreeMap<String, Job> {
     let jobs = pages(bench, filter).await.into_iter().flat_map(|page| page.items);
     jobs.map(|job| (job.key.to_string(), job)).collect()
 }

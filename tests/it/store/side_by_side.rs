@@ -11,12 +11,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
-use ringback_core::job::{History, ImportJob, Job, JobKey};
+use ringback_core::job::{Due, History, ImportJob, Job, JobKey};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_core::store::{
-    Cancelled, Epoch, Filter, Lateness, Lease, Memory, Options, Pass, Reserve, Reserved, Settled, Shard,
-    Stats, Store,
+    Cancelled, Epoch, Filter, Lateness, Lease, Memory, Moved, Options, Pass, Reserve, Reserved, Settled,
+    Shard, Stats, Store, Token,
 };
 use ringback_testkit::RedisServer;
 
@@ -32,6 +32,8 @@ const RUN: u32 = 500;
 const WINDOW: usize = 24;
 /// How far apart the two clocks may be read.
 const APART: Duration = Duration::from_secs(30);
+/// When jobs are rescheduled to, in steps of [`LONG`] from about the start on.
+const TIMES: [u32; 3] = [0, 12, 24];
 const TOPICS: [&str; 2] = ["a", "b"];
 const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
 
@@ -40,6 +42,26 @@ enum Wait {
     None,
     Moment,
     Long,
+    /// On Redis it waits in a slot.
+    Far,
+}
+
+/// When a job is rescheduled to.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    In(Wait),
+    /// One of a few times, so that a job comes back to one that it had.
+    At(usize),
+}
+
+/// What is done with one job by its name.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    Cancel,
+    Reschedule(When),
+    Run,
+    Revive,
+    Purge,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,8 +117,9 @@ enum Op {
     Renew {
         hand: usize,
     },
-    Cancel {
+    Call {
         name: usize,
+        call: Call,
         times: Times,
     },
     Get {
@@ -112,7 +135,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let wait = || prop_oneof![2 => Just(Wait::None), 1 => Just(Wait::Moment), 1 => Just(Wait::Long)];
+    let wait = || prop_oneof![2 => Just(Wait::None), 1 => Just(Wait::Moment), 1 => Just(Wait::Long), 1 => Just(Wait::Far)];
     let times = || prop_oneof![3 => Just(Times::Once), 1 => Just(Times::Twice)];
     let word = prop_oneof![
         3 => Just(Word::Complete),
@@ -138,6 +161,14 @@ fn op() -> impl Strategy<Value = Op> {
         times,
     });
     let hands = || prop::collection::vec((any::<usize>(), word.clone()), 1..4);
+    let when = prop_oneof![2 => wait().prop_map(When::In), 3 => (0..TIMES.len()).prop_map(When::At)];
+    let call = prop_oneof![
+        6 => Just(Call::Cancel),
+        8 => when.prop_map(Call::Reschedule),
+        3 => Just(Call::Run),
+        3 => Just(Call::Revive),
+        1 => Just(Call::Purge),
+    ];
     let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
     let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), times())
         .prop_map(|(hands, late, shard, lanes, times)| Op::Exchange { hands, late, shard, lanes, times });
@@ -147,7 +178,7 @@ fn op() -> impl Strategy<Value = Op> {
         14 => settle,
         18 => exchange,
         3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),
-        8 => (0..WINDOW, times()).prop_map(|(name, times)| Op::Cancel { name, times }),
+        20 => (0..WINDOW, call, times()).prop_map(|(name, call, times)| Op::Call { name, call, times }),
         4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
         6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
         2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),
@@ -191,6 +222,7 @@ struct Pair {
     options: Options,
     hands: Vec<Hand>,
     sequence: u64,
+    began: Timestamp,
     /// By when all that is due in a moment is due, and all brief leases have run out.
     soon: Timestamp,
     lapsed: Timestamp,
@@ -219,7 +251,17 @@ impl Pair {
             epochs.insert(shard, [claim(&stores[0]).await, claim(&stores[1]).await]);
         }
         let (soon, lapsed) = (now(), now());
-        Self { stores, epochs, options, hands: Vec::new(), sequence: 0, soon, lapsed, at: String::new() }
+        Self {
+            stores,
+            epochs,
+            options,
+            hands: Vec::new(),
+            sequence: 0,
+            began: now(),
+            soon,
+            lapsed,
+            at: String::new(),
+        }
     }
 
     async fn step(&mut self, step: usize, op: &Op) {
@@ -242,9 +284,10 @@ impl Pair {
                 self.exchange(hands, *late, *shard, *lanes, *times).await;
             }
             Op::Renew { hand } => self.renew(*hand).await,
-            Op::Cancel { name, times } => {
+            Op::Call { name, call, times } => {
                 let key = key(step, *name);
-                self.repeat(*times, async |pair: &mut Self| pair.cancel(&key).await).await;
+                self.sequence += 1;
+                self.repeat(*times, async |pair: &mut Self| pair.call(&key, *call).await).await;
             }
             Op::Get { name } => self.get(&key(step, *name)).await,
             Op::Promote { limit } => {
@@ -285,6 +328,7 @@ impl Pair {
             Wait::None => ms(0),
             Wait::Moment => ms(2),
             Wait::Long => LONG,
+            Wait::Far => 12 * LONG,
         }
     }
 
@@ -451,6 +495,32 @@ impl Pair {
             let one = self.stores[0].renew(redis, LONG).await.expect("renew");
             let other = self.stores[1].renew(memory, LONG).await.expect("renew");
             assert_eq!(one, other, "{}: {}", self.at, redis.key);
+        }
+    }
+
+    async fn call(&mut self, key: &JobKey, call: Call) {
+        let token = Token(self.sequence.to_le_bytes());
+        let due = match call {
+            Call::Reschedule(When::At(n)) => Due::At(self.began.plus(LONG / 2 + LONG * TIMES[n])),
+            Call::Reschedule(When::In(wait)) => Due::In(self.delay(wait)),
+            Call::Cancel => return self.cancel(key).await,
+            Call::Run | Call::Revive | Call::Purge => Due::In(ms(0)),
+        };
+        let mut answers = Vec::new();
+        for store in &self.stores {
+            let moved = match call {
+                Call::Reschedule(_) => store.reschedule(key, due, token).await,
+                Call::Run => store.run(key, token).await,
+                Call::Revive => store.revive(key, token).await,
+                Call::Cancel | Call::Purge => store.purge(key).await,
+            };
+            answers.push(moved.expect("an answer"));
+        }
+        self.moment();
+        match <[Moved; 2]>::try_from(answers).expect("of two stores") {
+            [Moved::Applied(redis), Moved::Applied(memory)]
+            | [Moved::Refused(redis), Moved::Refused(memory)] => self.same(&redis, &memory),
+            [redis, memory] => assert_eq!(redis, memory, "{}: {key}", self.at),
         }
     }
 

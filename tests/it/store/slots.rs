@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
-use ringback_core::job::Job;
+use ringback_core::job::{Due, Job};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Cancelled, Settled};
+use ringback_core::store::{Answer, Cancelled, Moved, Settled};
 
 use super::bench::{Bench, now, until};
-use super::jobs::{With, ms, retry};
+use super::jobs::{With, ms, release, retry};
 use super::raw::{bench, entry, key, key_of, lane, run};
 
 /// Of a slot, in ms.
@@ -255,5 +255,121 @@ async fn a_job_that_is_ready_at_once_is_ready_while_a_slot_is_overdue() {
     bench.audit().await;
     bench.promote_until(1).await;
     assert_eq!(bench.take(10).await.len(), 2);
+    bench.audit().await;
+}
+
+/// As `Store::reschedule`, and the job as it is then.
+async fn reschedule(bench: &Bench, job: &Job, due: Due) -> Job {
+    let moved = bench.store().reschedule(&job.key, due, bench.token()).await.expect("reschedule");
+    assert!(matches!(moved, Moved::Applied(_)), "{moved:?}");
+    bench.audit().await;
+    bench.get(&job.key).await
+}
+
+async fn run_now(bench: &Bench, job: &Job) -> Job {
+    let moved = bench.store().run(&job.key, bench.token()).await.expect("run");
+    assert!(matches!(moved, Moved::Applied(_)), "{moved:?}");
+    bench.audit().await;
+    bench.get(&job.key).await
+}
+
+#[tokio::test]
+async fn jobs_rescheduled_out_of_a_slot_leave_it_and_those_that_came_back_are_in_it_once() {
+    let (bench, mut redis) = bench().await;
+    let due = now().plus(HOURS);
+    let mut jobs = Vec::new();
+    for name in ["stays", "near", "run", "back", "twice", "cancelled"] {
+        jobs.push(bench.accept(bench.job(name).at(due)).await);
+    }
+    let [stays, near, hurried, back, twice, cancelled] = jobs.try_into().expect("six");
+    let near = reschedule(&bench, &near, Due::In(ms(60_000))).await;
+    let hurried = run_now(&bench, &hurried).await;
+    reschedule(&bench, &back, Due::In(ms(60_000))).await;
+    reschedule(&bench, &back, Due::At(due)).await;
+    for _ in 0..2 {
+        reschedule(&bench, &twice, Due::In(ms(60_000))).await;
+        reschedule(&bench, &twice, Due::At(due)).await;
+    }
+    reschedule(&bench, &cancelled, Due::In(ms(60_000))).await;
+    reschedule(&bench, &cancelled, Due::At(due)).await;
+    bench.cancel(&cancelled.key).await;
+
+    move_slot(&mut redis, present() + 1).await;
+    for _ in 0..12 {
+        assert_eq!(bench.promote(1).await.moved, 0);
+        for job in [&stays, &near, &hurried, &back, &twice] {
+            assert_eq!(bench.get(&job.key).await, *job);
+        }
+    }
+    assert!(!is_there(&mut redis, "slots").await);
+    let due = key_of(&mut redis, "due:", &lane()).await;
+    let kept: Vec<Vec<u8>> =
+        cmd("ZRANGE").arg(&due).arg(0).arg(-1).query_async(&mut redis).await.expect("ZRANGE");
+    let mut wanted: Vec<_> = [&stays, &near, &back, &twice].map(entry).into();
+    let mut found = kept.clone();
+    wanted.sort();
+    found.sort();
+    assert_eq!(found, wanted);
+    assert_eq!(bench.take_one(&hurried.key).await.due, hurried.due);
+}
+
+#[tokio::test]
+async fn a_job_is_moved_while_its_slot_is_put_in_order() {
+    let (bench, mut redis) = bench().await;
+    let jobs = soon(&bench, 8).await;
+    into_slot(&mut redis, &jobs).await;
+    until(jobs[7].due).await;
+    // Some are in order, the others are in the list.
+    assert_eq!(bench.promote(4).await.moved, 0);
+    let (far, again) = (now().plus(HOURS), now().plus(ms(500)));
+    for job in [&jobs[0], &jobs[4]] {
+        assert_eq!(reschedule(&bench, job, Due::At(far)).await.due, far);
+    }
+    for job in [&jobs[1], &jobs[5]] {
+        assert_eq!(run_now(&bench, job).await.state, State::Ready);
+    }
+    for job in [&jobs[2], &jobs[6]] {
+        reschedule(&bench, job, Due::At(far)).await;
+        reschedule(&bench, job, Due::At(again)).await;
+    }
+    until(again).await;
+    bench.promote_until(4).await;
+    bench.audit().await;
+    let states = bench.stats().await.states;
+    assert_eq!((states.delayed, states.ready), (2, 6));
+    let taken: Vec<_> = bench.take(10).await.into_iter().map(|lease| lease.key).collect();
+    assert_eq!(taken.len(), 6);
+    assert!(!taken.contains(&jobs[0].key) && !taken.contains(&jobs[4].key), "{taken:?}");
+}
+
+#[tokio::test]
+async fn a_job_that_is_made_ready_is_ready_while_a_slot_is_overdue() {
+    let (bench, mut redis) = bench().await;
+    let far = soon(&bench, 1).await;
+    let [job, other] =
+        [bench.accept(bench.job("a").after(HOURS)).await, bench.accept(bench.job("b").after(HOURS)).await];
+    let dead = bench.job_in(State::Dead, bench.job("dead")).await;
+    into_slot(&mut redis, &far).await;
+    until(far[0].due).await;
+    let run = run_now(&bench, &job).await;
+    let moved = reschedule(&bench, &other, Due::In(ms(0))).await;
+    assert_eq!((run.state, moved.state), (State::Ready, State::Ready));
+    bench.store().revive(&dead.key, bench.token()).await.expect("revive");
+    assert_eq!(bench.get(&dead.key).await.state, State::Ready);
+    bench.audit().await;
+    assert_eq!(bench.cancel(&job.key).await, Cancelled::Cancelled { in_flight_unknown: false });
+    bench.audit().await;
+    // It goes back to its queue, and a failure makes it wait.
+    let mut leases = bench.take(10).await;
+    assert_eq!(leases.len(), 2);
+    for lease in leases.drain(..) {
+        assert_eq!(bench.settle(lease, release(ms(0))).await, Settled::Applied);
+    }
+    assert_eq!(bench.get(&other.key).await.state, State::Ready);
+    bench.audit().await;
+    for lease in bench.take(10).await {
+        assert_eq!(bench.settle(lease, retry(ms(1))).await, Settled::Applied);
+    }
+    assert_eq!(bench.get(&other.key).await.state, State::Delayed);
     bench.audit().await;
 }

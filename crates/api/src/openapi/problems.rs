@@ -31,6 +31,10 @@ problems! {
     GetProblems: 400 404 422 503;
     /// Of DELETE /v1/jobs/{topic}/{id}.
     CancelProblems: 400 404 409 422 503;
+    /// Of PATCH /v1/jobs/{topic}/{id}.
+    RescheduleProblems: 400 404 408 409 413 415 422 503;
+    /// Of POST /v1/jobs/{topic}/{id}/run and …/revive.
+    MoveProblems: 400 404 408 409 413 422 503;
     /// Of GET /v1/jobs.
     ListProblems: 400 422 503;
     /// Of GET /v1/export.

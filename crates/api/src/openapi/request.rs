@@ -52,6 +52,18 @@ pub(crate) struct JobRequest {
     timeout: Option<Duration>,
 }
 
+/// When a delayed job is to be due instead: exactly one of `delay` and `at`.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"delay": "10m"}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RescheduleRequest {
+    /// So long after this call, at most 10 years; 0 means now.
+    delay: Option<Duration>,
+    /// At this time, by RFC 3339, at most 10 years ahead; one in the past means now.
+    #[schema(format = DateTime, example = "2026-11-20T09:30:00Z")]
+    at: Option<String>,
+}
+
 /// Seconds as a number (2, 0.25), or a friendly duration ("250ms", "10s", "1h 30m", "7d").
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = "10m")]

@@ -128,6 +128,6 @@ fn not_known() -> InFlight {
     InFlight::Unknown("unknown".to_owned())
 }
 
-fn unknown(key: &JobKey) -> ApiError {
+pub(super) fn unknown(key: &JobKey) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, format!("no job {key} is known, or it ended too long ago"))
 }

@@ -166,6 +166,36 @@ async fn lists_and_exports_need_the_store_and_a_query_without_mistakes() {
 }
 
 #[tokio::test]
+async fn a_reschedule_is_judged_before_the_store_is_asked() {
+    let patch =
+        async |body: String| status(Method::PATCH, "/v1/jobs/t/i", Some("application/json"), body).await;
+    assert_eq!(patch(r#"{"delay":"5s"}"#.to_owned()).await, 503);
+    assert_eq!(patch("{".to_owned()).await, 400);
+    assert_eq!(patch("{}".to_owned()).await, 422);
+    assert_eq!(patch(r#"{"delay":1,"at":"2030-01-01T00:00:00Z"}"#.to_owned()).await, 422);
+    assert_eq!(patch(" ".repeat(2 * 1024 * 1024)).await, 413);
+    for content_type in [None, Some("text/plain"), Some("application/merge-patch+json")] {
+        assert_eq!(status(Method::PATCH, "/v1/jobs/t/i", content_type, r#"{"delay":1}"#).await, 415);
+    }
+    let answer = send(Method::PATCH, "/v1/jobs/t/i", Some("application/json"), r#"{"due":1,"delay":-1}"#);
+    let answer = answer.await;
+    let errors = answer.body["errors"].as_array().unwrap();
+    let fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
+    assert_eq!(fields, ["due", "delay"]);
+}
+
+#[tokio::test]
+async fn a_call_without_a_body_is_refused_one_that_says_something() {
+    for path in ["/v1/jobs/t/i/run", "/v1/jobs/t/i/revive"] {
+        let post = async |body: &'static str| status(Method::POST, path, None, body).await;
+        assert_eq!([post("").await, post("{}").await, post("\n").await], [503; 3]);
+        assert_eq!((post("5").await, post("{\"delay\":1}").await), (400, 422));
+        assert_eq!(status(Method::POST, path, Some("application/json"), " ".repeat(5000)).await, 413);
+        assert_eq!(status(Method::GET, path, None, Body::empty()).await, 405);
+    }
+}
+
+#[tokio::test]
 async fn names_outside_their_alphabet_are_wrong_fields() {
     for method in [Method::GET, Method::DELETE] {
         let answer = send(method.clone(), "/v1/jobs/a%20b/x%2Fy", None, Body::empty()).await;
@@ -175,6 +205,10 @@ async fn names_outside_their_alphabet_are_wrong_fields() {
         assert_eq!(fields, ["topic", "id"]);
         assert_eq!(status(method.clone(), "/v1/jobs/t/%ff", None, Body::empty()).await, 400);
         assert_eq!(status(method, "/v1/jobs/t/a~b:c@d+e=f,g", None, Body::empty()).await, 503);
+    }
+    for (method, end) in [(Method::PATCH, ""), (Method::POST, "/run"), (Method::POST, "/revive")] {
+        let answer = send(method, &format!("/v1/jobs/a%20b/x%2Fy{end}"), None, Body::empty()).await;
+        assert_eq!((answer.status.as_u16(), &answer.body["errors"][1]["field"]), (422, &"id".into()));
     }
 }
 
@@ -187,7 +221,7 @@ async fn what_does_not_exist_is_a_problem_too() {
         (answer.status.as_u16(), &answer.headers[header::CONTENT_TYPE]),
         (405, &MEDIA_TYPE.parse().unwrap())
     );
-    assert_eq!(answer.headers[header::ALLOW], "GET,HEAD,DELETE");
+    assert_eq!(answer.headers[header::ALLOW], "GET,HEAD,DELETE,PATCH");
 }
 
 #[tokio::test]

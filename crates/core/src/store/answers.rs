@@ -72,6 +72,18 @@ pub enum Cancelled {
     TooLate,
 }
 
+/// What a reschedule, a run, a revive or a purge came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// It is done, now or by the same token before: the job as it is now; as it was, where it
+    /// is purged.
+    Applied(Job),
+    /// The job's state forbids it; nothing changed.
+    Refused(Job),
+    /// No job of this name is known.
+    Unknown,
+}
+
 /// The live carriers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {

@@ -30,10 +30,12 @@ use self::txn::{Keep, Txn};
 pub(super) use self::wake::Wakes;
 use self::writer::Handle;
 use super::lease::Receipt;
+use super::moves::Move;
 use super::redis::Imprint;
 use super::{
-    Audit, Cancelled, Epoch, LONGEST_STRETCH, Lateness, Lease, MOST_LOST, Members, Options, Pass, Profile,
-    Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted, Wake, payload,
+    Audit, Cancelled, Epoch, LONGEST_STRETCH, Lateness, Lease, MOST_LOST, Members, Moved, Options, Pass,
+    Profile, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted, Wake,
+    payload,
 };
 use crate::clock::{Timestamp, millis_up};
 use crate::job::{Job, JobKey, Locator, NewJob};
@@ -131,6 +133,16 @@ impl EmbeddedStore {
     pub(super) async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep());
         self.call(shard, 256, move |txn| edges::cancel(txn, locator, keep)).await
+    }
+
+    pub(super) async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<Moved, StoreError> {
+        let (locator, keep) = (key.locator().0, self.keep());
+        let moved = self.call(shard, 256, move |txn| edges::move_job(txn, locator, what, keep)).await?;
+        Ok(match moved {
+            None => Moved::Unknown,
+            Some((true, record)) => Moved::Applied(known(record, key.clone())),
+            Some((false, record)) => Moved::Refused(known(record, key.clone())),
+        })
     }
 
     pub(super) async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {

@@ -6,6 +6,7 @@ mod arrive;
 mod check;
 mod codec;
 mod layout;
+mod moves;
 mod page;
 mod reserve;
 mod script;

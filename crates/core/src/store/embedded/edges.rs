@@ -3,6 +3,7 @@
 
 mod cancel;
 mod expire;
+mod moves;
 mod promote;
 mod recover;
 mod reserve;
@@ -11,6 +12,7 @@ mod submit;
 
 pub(super) use self::cancel::{cancel, renew};
 pub(super) use self::expire::expire;
+pub(super) use self::moves::move_job;
 pub(super) use self::promote::promote;
 pub(super) use self::recover::recover;
 pub(super) use self::reserve::{Order, Taken, reserve};

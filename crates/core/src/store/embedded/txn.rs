@@ -191,6 +191,14 @@ impl<'t> Txn<'t> {
         self.tables.records.put(record)
     }
 
+    /// Makes a job that waits or is dead due now, and ready.
+    pub(super) fn make_ready(&mut self, record: &mut Record) -> Result<(), StoreError> {
+        self.leave(record)?;
+        record.due = self.now();
+        self.place(record, To::Ready(Queue::Back))?;
+        self.tables.records.put(record)
+    }
+
     /// A new job.
     pub(super) fn add(&mut self, mut record: Record, body: &[u8], to: To) -> Result<Record, StoreError> {
         self.tables.records.add(&mut record, body)?;
@@ -259,13 +267,20 @@ impl<'t> Txn<'t> {
             End::Cancelled => Stage::Cancelled { at, doubt },
         };
         (record.settled, record.last) = (settled, None);
-        (record.topic, record.origin) = (Box::default(), Box::default());
+        (record.topic, record.origin, record.token) = (Box::default(), Box::default(), None);
         self.row.ledger.enter(record.state());
         self.row.ended += 1;
         self.ended += 1;
         self.tables.ended.add(self.shard, at, record.number)?;
         self.tables.records.drop_body(record.number)?;
         self.tables.records.put(&record)
+    }
+
+    /// Removes a dead job; no tombstone is left.
+    pub(super) fn purge(&mut self, job: &Record) -> Result<(), StoreError> {
+        self.leave(job)?;
+        self.row.ledger.purged += 1;
+        self.tables.records.remove(job)
     }
 
     /// Forgets a tombstone.

@@ -118,7 +118,7 @@ fn push_lanes(cmd: &mut Cmd, lanes: &Lanes<'_>) {
 }
 
 /// A due time as the scripts take it.
-fn due(due: Due) -> String {
+pub(super) fn due(due: Due) -> String {
     match due {
         Due::In(delay) => format!("+{}", millis_up(delay)),
         Due::At(at) => at.as_millis().to_string(),

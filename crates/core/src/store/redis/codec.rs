@@ -12,7 +12,7 @@ use crate::clock::{Timestamp, millis_up};
 use crate::job::{History, Job, JobKey};
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
-use crate::store::{Answer, Lease, MOST_COUNTED, MOST_ERROR, Settled, StoreError, Submitted, start};
+use crate::store::{Answer, Lease, MOST_COUNTED, MOST_ERROR, Moved, Settled, StoreError, Submitted, start};
 
 /// The most bytes of a reason that are kept.
 const MOST_REASON: usize = 64;
@@ -29,16 +29,8 @@ pub(super) fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreE
     if let Value::BulkString(times) = answer {
         return Ok(Submitted { answer: Answer::Created, job: arrived(&times, key)? });
     }
-    let mut parts = reply::list(answer)?.into_iter();
-    let (Some(code), Some(what)) = (parts.next(), parts.next()) else { return Err(UNREADABLE) };
-    let job = match (parts.next(), parts.next()) {
-        (Some(run), Some(record)) => {
-            Head::parse(state(reply::int(&what)?)?, reply::bytes(run)?, &reply::bytes(record)?)?
-                .into_job(key.clone())
-        }
-        _ => layout::parse_tombstone(reply::bytes(what)?, key.clone())?,
-    };
-    let answer = match reply::int(&code)? {
+    let (code, job) = described(reply::list(answer)?, key)?;
+    let answer = match code {
         201 => Answer::Created,
         200 => Answer::Repeated,
         409 => Answer::Conflict,
@@ -47,7 +39,33 @@ pub(super) fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreE
     Ok(Submitted { answer, job })
 }
 
-const UNREADABLE: StoreError = StoreError::Unreadable("a submit's answer");
+const UNREADABLE: StoreError = StoreError::Unreadable("an answer about a job");
+
+/// A code, and a job: its state, run and record's start, or its tombstone.
+fn described(parts: Vec<Value>, key: &JobKey) -> Result<(i64, Job), StoreError> {
+    let mut parts = parts.into_iter();
+    let (Some(code), Some(what)) = (parts.next(), parts.next()) else { return Err(UNREADABLE) };
+    let job = match (parts.next(), parts.next()) {
+        (Some(run), Some(record)) => {
+            Head::parse(state(reply::int(&what)?)?, reply::bytes(run)?, &reply::bytes(record)?)?
+                .into_job(key.clone())
+        }
+        _ => layout::parse_tombstone(reply::bytes(what)?, key.clone())?,
+    };
+    Ok((reply::int(&code)?, job))
+}
+
+/// The answer of a reschedule, a run, a revive or a purge.
+pub(super) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<Moved, StoreError> {
+    if parts.is_empty() {
+        return Ok(Moved::Unknown);
+    }
+    match described(parts, key)? {
+        (200, job) => Ok(Moved::Applied(job)),
+        (409, job) => Ok(Moved::Refused(job)),
+        _ => Err(UNREADABLE),
+    }
+}
 
 /// A new job: due and created.
 fn arrived(times: &[u8], key: &JobKey) -> Result<Job, StoreError> {

@@ -120,7 +120,7 @@ macro_rules! pieces {
 
 pieces! {
     "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "tombs" "lateness"
-    "topics" "arrivals" "outcomes" "carrier" "call"
+    "topics" "arrivals" "outcomes" "moves" "carrier" "call"
 }
 
 macro_rules! scripts {
@@ -137,6 +137,10 @@ scripts! {
     GET: "get", Reads;
     PAGE: "page", Reads;
     CANCEL: "cancel", Drains;
+    RESCHEDULE: "reschedule", Fills;
+    RUN: "run", Drains;
+    REVIVE: "revive", Fills;
+    PURGE: "purge", Drains;
     PROMOTE: "promote", Drains;
     RESERVE: "reserve", Drains;
     RENEW: "renew", Drains;
@@ -194,7 +198,7 @@ mod tests {
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         for script in ALL {
             let expected = match script.name() {
-                "submit" | "import" => Kind::Fills,
+                "submit" | "import" | "reschedule" | "revive" => Kind::Fills,
                 "get" | "page" | "stats" => Kind::Reads,
                 _ => Kind::Drains,
             };

@@ -12,7 +12,7 @@ use crate::job::{Due, MAX_AHEAD};
 /// What a time may look like, for error messages.
 pub(in super::super) const TIME: &str = "a time by RFC 3339, such as 2026-11-20T09:30:00Z";
 
-pub(super) fn due(fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> Due {
+pub(in super::super) fn due(fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> Due {
     const AHEAD: &str = "at most 10 years ahead";
     match (fields.get("delay"), fields.get("at")) {
         (None, None) => Due::In(Duration::ZERO),

@@ -38,6 +38,7 @@ impl Wanted {
             settled: 0,
             last: None,
             stage: Stage::Delayed,
+            token: None,
         };
         let body = Body::pack(job.key.id.as_str(), &payload::pack(&job.delivery));
         Self { due: job.due, created: None, dead: None, record, body }
@@ -68,6 +69,15 @@ pub(in crate::store::embedded) fn submit(
     jobs.iter().map(|job| one(txn, job, keep)).collect()
 }
 
+/// A due time in ms; it may have passed.
+pub(super) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
+    match due {
+        Due::In(delay) if delay.is_zero() => txn.now(),
+        Due::In(delay) => txn.now_up().saturating_add(millis_up(delay)),
+        Due::At(at) => at.as_millis(),
+    }
+}
+
 fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(Answer, Record), StoreError> {
     match txn.tables.records.find(job.record.locator)? {
         Some(known) if txn.remembers(&known, keep) => {
@@ -82,11 +92,7 @@ fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(Answer, Record), 
     txn.tables.due.know(shard, &job.record.topic)?;
     let created = job.created.map_or(now, |at| at.as_millis().min(now));
     let came = job.created.map(|_| now);
-    let due = match job.due {
-        Due::In(delay) if delay.is_zero() => now,
-        Due::In(delay) => txn.now_up().saturating_add(millis_up(delay)),
-        Due::At(at) => at.as_millis(),
-    };
+    let due = due_time(txn, job.due);
     // When a dead job was last due stays as it was.
     let due = if job.dead.is_some() { due } else { due.max(now) };
     let to = match &job.dead {

@@ -45,6 +45,10 @@ pub(in crate::store::embedded) struct Record {
     pub(in crate::store::embedded) settled: u64,
     pub(in crate::store::embedded) last: Option<Last>,
     pub(in crate::store::embedded) stage: Stage,
+    /// Of the last call that moved the job by its name. Its bytes follow the packed record,
+    /// where there is one.
+    #[serde(skip)]
+    pub(in crate::store::embedded) token: Option<[u8; 8]>,
 }
 
 /// The last failed attempt.
@@ -133,11 +137,14 @@ impl Record {
     }
 
     fn pack(&self) -> Vec<u8> {
-        postcard::to_stdvec(self).expect("plain data always serialises")
+        let mut packed = postcard::to_stdvec(self).expect("plain data always serialises");
+        packed.extend(self.token.iter().flatten());
+        packed
     }
 
     fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
-        postcard::from_bytes(raw).ok().map(|record| Self { number, ..record })
+        let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
+        Some(Self { number, token: rest.try_into().ok(), ..record })
     }
 }
 

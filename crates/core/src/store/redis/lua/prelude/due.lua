@@ -13,9 +13,12 @@ local due_for, slot_for
 local function entry_of(loc, due) return loc .. due end
 local function due_key(lane) return KEY.due .. lane end
 
--- A job that was due when it came has never been delayed.
+-- A job that became ready without waiting, by the due time it has: when it came, or by a call
+-- that made it ready.
 local function was_ready_at_once(raw, r)
-  return not (r and sub(r, 3, 8) ~= NO_TIME) and read('>I6', raw, 1) <= read('>I6', raw, 7)
+  local own = r and sub(r, 3, 8) or NO_TIME
+  if own ~= NO_TIME then return own == sub(mark(r), 9) end
+  return read('>I6', raw, 1) <= read('>I6', raw, 7)
 end
 
 -- True for what lies in a slot still, or in order behind one.

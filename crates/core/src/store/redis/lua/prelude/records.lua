@@ -8,7 +8,9 @@
 -- A run is state, flags, due (6, 0 for the record's), attempts, failures (4 each), leases
 -- lost in a row, lease and its bits (8 each), deadline (6), the last settled lease (8),
 -- created (6, 0 for the record's), the last failed attempt (6, 2, 4), the lengths of its
--- error and of the reason, and these.
+-- error and of the reason, and these. Behind them, of a job that was moved by its name, the
+-- mark of the last such call: its token (8), and the due time by which it made the job ready,
+-- or 0 (6).
 local RECORD, RUN = 34, 67
 local CANCEL_REQUESTED, EXTERNAL = 1, 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
@@ -48,7 +50,8 @@ local function lost(r) return r and byte(r, 17) or 0 end
 local function settled(r) return r and sub(r, 40, 47) or NO_LEASE end
 local function deadline(r) return (read('>I6', r, 34)) end
 local function is_cancel_requested(r) return bit.band(byte(r, 2), CANCEL_REQUESTED) ~= 0 end
-local function reason(r) return sub(r, RUN + 1 + byte(r, 66)) end
+local function reason(r) return sub(r, RUN + 1 + byte(r, 66), RUN + byte(r, 66) + byte(r, 67)) end
+local function mark(r) return sub(r, RUN + 1 + byte(r, 66) + byte(r, 67)) end
 
 -- The due time that counts, as six bytes.
 local function due_six(raw, r)
@@ -66,10 +69,10 @@ local function with_due(r, at) return sub(r, 1, 2) .. six(at) .. sub(r, 9) end
 local function with_settled(r, st, lease) return char(st) .. sub(r, 2, 39) .. lease .. sub(r, 48) end
 -- One more lease lost in a row.
 local function with_loss(r, st) return char(st) .. sub(r, 2, 16) .. char(byte(r, 17) + 1) .. sub(r, 18) end
-local function with_reason(r, why) return sub(r, 1, 66) .. char(#why) .. sub(r, 68, RUN + byte(r, 66)) .. why end
+local function with_reason(r, why) return sub(r, 1, 66) .. char(#why) .. sub(r, 68, RUN + byte(r, 66)) .. why .. mark(r) end
 -- One more failure. `last` is the failed attempt and the reason, packed as a run ends with them.
 local function with_failure(r, last)
-  return sub(r, 1, 12) .. pack('>I4', read('>I4', r, 13) + 1) .. '\0' .. sub(r, 18, 53) .. last
+  return sub(r, 1, 12) .. pack('>I4', read('>I4', r, 13) + 1) .. '\0' .. sub(r, 18, 53) .. last .. mark(r)
 end
 
 local function put(loc, r)
