@@ -133,6 +133,12 @@ fn judge(n: usize, due: Timestamp, told: &[Told], arrivals: &[&Arrival]) -> bool
             Call::Reschedule(_) | Call::Run => &[200, 409],
         };
         assert!(expected.contains(&told.status), "{}", why());
+        if let Call::Reschedule(ms) = told.call
+            && told.status == 200
+        {
+            let wanted = told.asked + Duration::from_millis(ms);
+            assert!(time(&told.answer["due_at"]) >= wanted, "the answer is another time: {}", why());
+        }
     }
     let Some(arrival) = arrivals.first() else { return cancelled };
     if told.iter().any(|told| told.is_doubtful) {
