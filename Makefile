@@ -36,7 +36,7 @@ check: ## Format, lints, rustdoc, shell and sample files, licences and bans
 # What `make bench` builds; dev is enough to see that the benchmarks work.
 BENCH_PROFILE ?= release
 
-bench: ## The benchmarks, in about half an hour; QUICK=1 only sees that they work, ARGS="drain idle" chooses
+bench: ## The benchmarks, in about twenty minutes; QUICK=1 only sees that they work, ARGS="drain idle" chooses
 	cargo build --profile $(BENCH_PROFILE) --locked --workspace --bins
 	@server=$$(deploy/local/redis-server.sh) && REDIS_SERVER=$$server \
 	  target/$(if $(filter dev,$(BENCH_PROFILE)),debug,$(BENCH_PROFILE))/bench $(if $(QUICK),--quick) $(ARGS)

@@ -186,8 +186,7 @@ async fn what_was_answered_holds(stack: Stack) -> Stack {
         }
     }
     let doubtful = told.values().flatten().filter(|told| told.is_doubtful).count();
-    println!("{outcomes:?}; {doubtful} asked again");
-    assert!(doubtful < JOBS / 4, "{doubtful}");
+    assert!(doubtful < JOBS / 4, "{doubtful} asked again: {outcomes:?}");
     let counts = (stack.count_in("done").await, stack.count_in("cancelled").await);
     assert_eq!(counts, (JOBS as u64 - cancelled, cancelled));
     // Without both it was no race.
