@@ -5,12 +5,10 @@
 --   {409, state, run or '', record's start} or {409, tombstone} where the state forbids it;
 --   {} unknown
 function edges.reschedule(args)
-  begin(moves.fields)
   local loc, token = args[1], args[2]
-  local raw, r, st, answer = moves.look(loc)
-  if not raw then return answer end
-  local is_repeated = moves.is_repeated(r, token)
-  if is_repeated or st ~= DELAYED then return moves.left(loc, st, is_repeated) end
+  local raw, r, st, answer = moves.start(loc, token)
+  if answer then return answer end
+  if st ~= DELAYED then return moves.left(loc, st, false) end
 
   local at, new = due_time(args[3]), r or moves.untried
   if at <= NOW then return moves.make_ready(loc, st, new, token) end

@@ -10,11 +10,9 @@ local function revived(r)
 end
 
 function edges.revive(args)
-  begin(moves.fields)
   local loc, token = args[1], args[2]
-  local raw, r, st, answer = moves.look(loc)
-  if not raw then return answer end
-  local is_repeated = moves.is_repeated(r, token)
-  if is_repeated or st ~= DEAD then return moves.left(loc, st, is_repeated) end
+  local _, r, st, answer = moves.start(loc, token)
+  if answer then return answer end
+  if st ~= DEAD then return moves.left(loc, st, false) end
   return moves.make_ready(loc, st, revived(r), token)
 end

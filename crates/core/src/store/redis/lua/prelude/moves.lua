@@ -1,13 +1,14 @@
 -- Moves of one job by its name, as reschedule, run and revive make them. Each call brings a
 -- token, which stays in the job's run, so that its repetition is known whatever has become of
--- the job meanwhile. `begin` must have read these fields.
+-- the job meanwhile.
 local moves = {
   fields = {'next', 'segment', 'slot', 'delayed', 'ready', 'dead', 'dead_at'},
   -- The run of a job that was never handed over.
   untried = char(DELAYED) .. string.rep('\0', RUN - 1),
 }
 
--- Record, run and state of a job; without the record nil, nil, nil, and the answer.
+-- Record, run and state of a job; without the record nil, nil, nil, and the answer. `begin` must
+-- have read what it looks at.
 function moves.look(loc)
   load({loc})
   local raw, r = records[loc], runs[loc]
@@ -16,11 +17,18 @@ function moves.look(loc)
   return nil, nil, nil, tomb and {409, tomb} or {}
 end
 
-function moves.is_repeated(r, token) return r and sub(mark(r), 1, 8) == token end
-
 -- The answer where nothing is done: that it is as it was to be, or that it cannot be.
 function moves.left(loc, st, is_right)
   return described(is_right and 200 or 409, st, records[loc], runs[loc])
+end
+
+-- How a call with a token begins: record, run and state of the job; and the answer, where it is
+-- unknown or the call is repeated.
+function moves.start(loc, token)
+  begin(moves.fields)
+  local raw, r, st, answer = moves.look(loc)
+  if r and sub(mark(r), 1, 8) == token then answer = moves.left(loc, st, true) end
+  return raw, r, st, answer
 end
 
 -- The run with another mark.
