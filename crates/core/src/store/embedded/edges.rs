@@ -4,6 +4,7 @@
 mod cancel;
 mod expire;
 mod promote;
+mod pull;
 mod recover;
 mod reserve;
 mod settle;
@@ -12,6 +13,7 @@ mod submit;
 pub(super) use self::cancel::{cancel, renew};
 pub(super) use self::expire::expire;
 pub(super) use self::promote::promote;
+pub(super) use self::pull::{Grab, Said, held, pull, renew_receipt, settle_receipts};
 pub(super) use self::recover::recover;
 pub(super) use self::reserve::{Order, Taken, reserve};
 pub(super) use self::settle::{Word, settle};
