@@ -10,6 +10,7 @@ mod export;
 mod fields;
 mod import;
 mod problem;
+mod pull;
 mod submit;
 
 pub use answer::{
@@ -23,4 +24,8 @@ pub use duration::{format_duration, parse_duration};
 pub use export::ExportLine;
 pub use import::parse_import;
 pub use problem::{FieldError, Problem};
+pub use pull::{
+    BuryAsk, FinishAllAsk, MAX_PULL, MAX_RECEIPTS, MAX_WAIT, PulledAnswer, ReceiptAnswer, ReceiptResult,
+    ReceiptsAnswer, ReleaseAsk, RenewAnswer, RenewAsk, ReserveAnswer, ReserveAsk, RetryAsk, parse_finish,
+};
 pub use submit::{Defaults, parse_job};
