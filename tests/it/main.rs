@@ -20,6 +20,7 @@ mod load;
 mod moving;
 mod observe;
 mod outage;
+mod pull;
 mod retry;
 mod shutdown;
 mod store;
