@@ -4,6 +4,7 @@
 mod bulk;
 mod list;
 mod moving;
+mod pull;
 mod scripted;
 
 use std::collections::BTreeSet;
