@@ -5,6 +5,7 @@ mod bulk;
 mod list;
 mod moves;
 mod moving;
+mod pull;
 mod scripted;
 
 use std::collections::BTreeSet;

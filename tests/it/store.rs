@@ -27,6 +27,7 @@ mod moves;
 mod page;
 mod prepare;
 mod promote;
+mod pull;
 mod random;
 mod recover;
 mod renew;
@@ -88,6 +89,35 @@ contract! {
         a_lane_gives_no_more_than_its_room,
         hundred_lanes_without_room_do_not_hide_the_one_that_has_some,
         stale_entries_do_not_stand_before_another_lane,
+    }
+    pull {
+        a_job_without_a_url_goes_to_who_asks_for_its_topic_and_to_no_notifier,
+        a_pulled_job_carries_all_that_was_submitted,
+        a_pull_takes_no_more_than_its_limit_and_tells_of_the_rest,
+        a_lease_for_pull_lasts_for_what_was_asked_else_for_what_the_job_says,
+        the_same_pull_again_gives_the_same_jobs,
+        two_consumers_never_hold_the_same_job,
+        a_finished_job_is_done_and_only_a_finish_repeats_that,
+        a_retried_job_is_delayed_with_one_more_failure_and_its_error,
+        a_buried_job_is_dead_by_the_reason_given,
+        a_released_job_is_ready_again_at_once_or_after_its_delay,
+        a_word_is_known_as_a_repetition_until_the_next_one,
+        words_on_many_jobs_are_answered_in_order,
+        a_large_job_is_pulled_and_finished_whole,
+        what_no_longer_holds_a_job_changes_nothing,
+        a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewed,
+        a_lease_that_ran_out_is_answered_until_it_is_settled_as_failed,
+        a_lease_renewed_after_it_ran_out_is_not_settled_as_failed,
+        a_lease_finished_after_it_ran_out_is_not_settled_as_failed,
+        a_pass_answers_no_more_lapsed_jobs_than_its_limit,
+        what_chooses_the_tier_is_told_by_the_receipt,
+        a_cancelled_job_in_a_consumer_s_hands_is_done_when_finished_and_else_cancelled,
+        a_cancelled_job_whose_lease_ran_out_is_cancelled,
+        cancelled_jobs_do_not_stand_before_others,
+        a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_does_not,
+        lanes_that_are_not_empty_are_told_page_by_page,
+        a_job_of_another_life_is_not_settled_by_an_old_receipt,
+        an_exported_job_for_pull_is_imported_as_one,
     }
     settle {
         a_completed_job_is_done_and_remembered,

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ringback_core::retry::{self, RetryPolicy};
 use ringback_core::store::{Options, settings};
 use ringback_service::{Lookup, Setting};
 
@@ -11,6 +12,7 @@ use ringback_service::{Lookup, Setting};
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
+const RETRY: &[Setting] = &Setting::table(retry::SETTING);
 const OWN: &[Setting] = &[
     Setting::new("API_LISTEN", "127.0.0.1:7411", "Where the public API is served"),
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
@@ -23,17 +25,20 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The store.
     pub store: Options,
+    /// The policy of jobs for pull that bring none, when a consumer has failed (`RETRY`).
+    pub retry: RetryPolicy,
 }
 
 impl Config {
     /// All settings of an API.
-    pub const SETTINGS: &[&[Setting]] = &[STORE, OWN];
+    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN];
 
     /// Reads the settings; mistakes are collected in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
         Self {
             listen: lookup.address("API_LISTEN"),
             store: lookup.group(|get| Options::parse(get, PATIENCE), || Options::default_with(PATIENCE)),
+            retry: lookup.parse("RETRY"),
         }
     }
 }

@@ -60,6 +60,11 @@ impl ApiError {
         Self::unavailable(format!("{others} are under way: ask again later"))
     }
 
+    /// Of a reserve. What it may have reserved is given back, or runs out.
+    pub(crate) fn of_reserve(error: &Unavailable) -> Self {
+        Self::unavailable(format!("{error}: ask again later"))
+    }
+
     /// For what changes nothing, or does the same when asked again.
     pub(crate) fn too_late(_: Elapsed) -> Self {
         Self::unavailable("the store did not answer in time: ask again later")

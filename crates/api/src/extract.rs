@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use axum::RequestPartsExt as _;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use ringback_core::job::{JobId, JobKey, Topic, Trace};
+use ringback_core::store::PullReceipt;
 use ringback_core::wire::{FieldError, Problem, parse_nothing};
 use ringback_service::TraceParent;
 
@@ -20,6 +22,7 @@ pub(crate) use self::body::Upload;
 pub(crate) use self::query::{FilterQuery, PageQuery, outdated_cursor};
 use crate::deadline::Deadline;
 use crate::error::ApiError;
+use crate::routes::receipts;
 use crate::state::Api;
 
 /// The largest request for one job: a body of 256 KiB fits in base64, or with every byte of it
@@ -73,6 +76,55 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
                 let no_id = no_id.err().map(|e| wrong("id", &id, e.0));
                 Err(Problem::fields(no_topic.into_iter().chain(no_id).collect()).into())
             }
+        }
+    }
+}
+
+/// The topic that the path names.
+pub(crate) struct TopicPath(pub(crate) Topic);
+
+impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let Path(topic) = parts
+            .extract::<Path<String>>()
+            .await
+            .map_err(|rejection| Problem::unreadable(rejection.body_text()))?;
+        let wrong = |allowed: &str| FieldError {
+            field: "topic".to_owned(),
+            detail: format!("{topic:?} is no topic"),
+            allowed: allowed.to_owned(),
+        };
+        topic.parse::<Topic>().map(Self).map_err(|e| Problem::fields(vec![wrong(e.0)]).into())
+    }
+}
+
+/// The receipt that the path names.
+pub(crate) struct ReceiptPath(pub(crate) PullReceipt);
+
+impl FromRequestParts<Arc<Api>> for ReceiptPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let path = parts.extract::<Path<String>>().await;
+        let known = path.ok().and_then(|Path(text)| receipts::known(api, &text));
+        known.map(Self).ok_or_else(|| receipts::unknown().into())
+    }
+}
+
+/// A body of application/json, or none at all.
+pub(crate) struct MaybeJson(pub(crate) Bytes);
+
+impl FromRequest<Arc<Api>> for MaybeJson {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let is_json = media_type(request.headers(), &["application/json"]);
+        let Upload { bytes, .. } = body::read(request.into_body(), MAX_JOB_BYTES, &api.room).await?;
+        match is_json {
+            Err(error) if !bytes.is_empty() => Err(error),
+            _ => Ok(Self(bytes)),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A request passes `observe`, the table in `routes`, an extractor of `extract`, its
 //! handler, and for a submit or an import the lines of `submit`; what goes wrong becomes an
 //! `error::ApiError`. How much of them there may be is bounded in `room`, how long they wait in
-//! `deadline`. Pages of the listing are put together in `paging`. The process keeps nothing
+//! `deadline`. Reserves of consumers wait in `pulls`. Pages of the listing are put together in `paging`. The process keeps nothing
 //! that another one would miss.
 
 mod config;
@@ -15,6 +15,7 @@ mod observe;
 pub mod openapi;
 mod paging;
 mod pressure;
+mod pulls;
 mod room;
 mod routes;
 mod server;
@@ -85,7 +86,7 @@ pub async fn start(
         .with_context(|| format!("cannot listen on the API address {}", config.listen))?;
     tracing::info!(api = %listener.local_addr()?, store = store.kind(), "listening");
     let (clock, rng) = (Arc::new(SystemClock), random::generator());
-    let api = Arc::new(Api::new(store.clone(), clock, rng, meter, tasks, shutdown));
+    let api = Arc::new(Api::new(store.clone(), config.retry.clone(), clock, rng, meter, tasks, shutdown));
     tasks.spawn("http", serve(listener, api, shutdown.clone()));
     Ok(())
 }

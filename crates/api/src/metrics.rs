@@ -11,6 +11,7 @@ use ringback_core::store::Answer;
 const REQUESTS: &str = "ringback_api_requests_total";
 const REQUEST_SECONDS: &str = "ringback_api_request_seconds";
 const SUBMITTED: &str = "ringback_api_submitted_jobs_total";
+const PULLED: &str = "ringback_api_pulled_jobs_total";
 const CALL_JOBS: &str = "ringback_api_submit_batch_jobs";
 
 const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -41,6 +42,7 @@ pub(crate) struct Metrics {
     requests: Counter<u64>,
     seconds: Histogram<f64>,
     submitted: Counter<u64>,
+    pulled: Counter<u64>,
     call_jobs: Histogram<u64>,
     /// One label set per [`Outcome`], in its order.
     outcomes: [[KeyValue; 1]; 5],
@@ -57,6 +59,7 @@ impl Metrics {
                 .with_boundaries(SECONDS.to_vec())
                 .build(),
             submitted: meter.u64_counter(SUBMITTED).with_description("Jobs submitted or imported").build(),
+            pulled: meter.u64_counter(PULLED).with_description("Jobs that consumers have reserved").build(),
             call_jobs: meter
                 .u64_histogram(CALL_JOBS)
                 .with_description("Jobs that shared one call of the store")
@@ -82,6 +85,13 @@ impl Metrics {
     pub(crate) fn submitted(&self, outcome: Outcome, jobs: usize) {
         if jobs > 0 {
             self.submitted.add(jobs as u64, &self.outcomes[outcome as usize]);
+        }
+    }
+
+    /// Consumers have reserved so many jobs.
+    pub(crate) fn pulled(&self, jobs: usize) {
+        if jobs > 0 {
+            self.pulled.add(jobs as u64, &[]);
         }
     }
 

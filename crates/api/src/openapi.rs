@@ -2,6 +2,7 @@
 //! of requests, which are written down here since requests are parsed field by field.
 
 mod problems;
+mod pull;
 mod request;
 
 use std::sync::LazyLock;
@@ -12,8 +13,11 @@ use http::header;
 use utoipa::OpenApi;
 
 pub(crate) use self::problems::{
-    BatchProblems, CancelProblems, ExportProblems, GetProblems, ImportProblems, ListProblems, MoveProblems,
-    RescheduleProblems, StatsProblems, SubmitProblems,
+    BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
+    ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems, SubmitProblems,
+};
+pub(crate) use self::pull::{
+    BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
 };
 pub(crate) use self::request::{ImportLine, JobRequest, Listed, RescheduleRequest};
 use crate::routes;
@@ -23,7 +27,7 @@ use crate::routes;
 #[openapi(
     info(
         title = "Ringback",
-        description = "Keeps jobs until they are due and then hands each one over to its callback URL.",
+        description = "Keeps jobs until they are due and then hands each one over: to its callback URL, or to a consumer that asks for it.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
@@ -35,6 +39,13 @@ use crate::routes;
         routes::reschedule,
         routes::run,
         routes::revive,
+        routes::reserve,
+        routes::finish,
+        routes::retry,
+        routes::bury,
+        routes::release,
+        routes::renew,
+        routes::finish_all,
         routes::export,
         routes::import,
         routes::stats,
@@ -43,6 +54,7 @@ use crate::routes;
     components(schemas(ringback_core::wire::Problem, Listed)),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
+        (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
         (name = "stats", description = "Counts and lateness"),
     ),
 )]
@@ -84,7 +96,7 @@ mod tests {
 
     /// The methods that the router has for a path, by what it allows to one that it has not.
     async fn served(path: &str) -> BTreeSet<String> {
-        let path = path.replace("{topic}", "t").replace("{id}", "i");
+        let path = path.replace("{topic}", "t").replace("{id}", "i").replace("{receipt}", "r");
         let request = Request::builder().method(Method::OPTIONS).uri(path).body(Body::empty()).unwrap();
         let response = crate::app(unprepared()).oneshot(request).await.unwrap();
         assert_eq!(response.status(), 405);
@@ -125,6 +137,13 @@ mod tests {
             ("/v1/jobs/{topic}/{id}", "patch", "400 404 408 409 413 415 422 503"),
             ("/v1/jobs/{topic}/{id}/run", "post", "400 404 408 409 413 422 503"),
             ("/v1/jobs/{topic}/{id}/revive", "post", "400 404 408 409 413 422 503"),
+            ("/v1/topics/{topic}/reserve", "post", "400 408 413 415 422 503"),
+            ("/v1/receipts/{receipt}/finish", "post", "400 404 408 409 413 415 422 503"),
+            ("/v1/receipts/{receipt}/retry", "post", "400 404 408 409 413 415 422 503"),
+            ("/v1/receipts/{receipt}/bury", "post", "400 404 408 409 413 415 422 503"),
+            ("/v1/receipts/{receipt}/release", "post", "400 404 408 409 413 415 422 503"),
+            ("/v1/receipts/{receipt}/renew", "post", "400 404 408 409 413 415 422 503"),
+            ("/v1/receipts/finish", "post", "400 408 413 415 422 503"),
             ("/v1/stats", "get", "503"),
             ("/openapi.json", "get", ""),
         ];

@@ -9,7 +9,8 @@ use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
-use ringback_core::store::{Store, Token};
+use ringback_core::retry::RetryPolicy;
+use ringback_core::store::{Store, Token, Tries, Word};
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job, parse_reschedule};
 use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
@@ -17,6 +18,7 @@ use ulid::Ulid;
 
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
+use crate::pulls::Pulls;
 use crate::room::Room;
 use crate::routes::stats::Cache;
 use crate::submit::Lines;
@@ -31,20 +33,24 @@ pub struct Api {
     pub(crate) store: Store,
     pub(crate) submits: Lines<NewJob>,
     pub(crate) imports: Lines<ImportJob>,
+    pub(crate) pulls: Pulls,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Cache,
     pub(crate) room: Room,
     pub(crate) batches: Arc<Semaphore>,
     pub(crate) exports: Arc<Semaphore>,
+    retry: RetryPolicy,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
 }
 
 impl Api {
     /// A state over an open store. The lines are among `tasks` and end when it is dropped,
-    /// after what they have taken in; `rng` makes the ids of jobs that come without one.
+    /// after what they have taken in; `rng` makes the ids of jobs that come without one. `retry`
+    /// is the policy of jobs for pull that bring none.
     pub fn new(
         store: Store,
+        retry: RetryPolicy,
         clock: Arc<dyn Clock>,
         rng: StdRng,
         meter: &Meter,
@@ -55,12 +61,14 @@ impl Api {
         Self {
             submits: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
             imports: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
+            pulls: Pulls::start(&store, tasks, shutdown),
             room: Room::default(),
             store,
             metrics,
             stats: Cache::default(),
             batches: Arc::new(Semaphore::new(BATCHES)),
             exports: Arc::new(Semaphore::new(EXPORTS)),
+            retry,
             clock,
             rng: Mutex::new(rng),
         }
@@ -92,6 +100,12 @@ impl Api {
 
     fn fill(&self, random: &mut [u8]) {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner).fill_bytes(random);
+    }
+
+    /// What becomes of a job whose consumer has failed.
+    pub(crate) fn failed(&self, tries: &Tries, error: Option<String>) -> Word {
+        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        Word::failed(tries, &self.retry, error, &mut *rng)
     }
 
     fn make_id(&self, now: Timestamp) -> JobId {
@@ -128,7 +142,7 @@ pub(crate) mod tests {
         let store = Store::open(options).unwrap();
         let rng = StdRng::seed_from_u64(1);
         let (mut tasks, shutdown) = (Tasks::new(), Shutdown::new(Duration::from_secs(30)));
-        let api = Api::new(store, Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
+        let api = Api::new(store, RetryPolicy::none(), Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
         // Dropped they would end at once; so they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

@@ -65,7 +65,7 @@ impl Bells {
                 }
                 Wake::Due(shard, after) => self.ring(shard, after),
                 Wake::Members => self.members.notify_one(),
-                Wake::Ready(_) => {}
+                Wake::Ready(_) | Wake::Pull(..) => {}
             }
         }
     }

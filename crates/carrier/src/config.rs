@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ringback_core::retry::{self, RetryPolicy};
 use ringback_core::store::{Options, settings};
 use ringback_service::settings::drain_allows;
 use ringback_service::{Lookup, Setting};
@@ -14,6 +15,7 @@ const SHORTEST_LOCK: Duration = Duration::from_millis(300);
 const LONGEST_LOCK: Duration = Duration::from_secs(300);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
+const RETRY: &[Setting] = &Setting::table(retry::SETTING);
 const OWN: &[Setting] = &[
     Setting::new(
         "LOCK_TTL",
@@ -30,11 +32,13 @@ pub struct Config {
     pub store: Options,
     /// How long a carrier that is silent keeps its shards (`LOCK_TTL`, 5s).
     pub lock_ttl: Duration,
+    /// The policy of jobs for pull that bring none, when their lease runs out (`RETRY`).
+    pub retry: RetryPolicy,
 }
 
 impl Config {
     /// All settings of a carrier.
-    pub const SETTINGS: &[&[Setting]] = &[STORE, OWN];
+    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN];
 
     /// Reads the settings; mistakes are collected in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
@@ -42,7 +46,7 @@ impl Config {
         let patience = PATIENCE.min(lock_ttl / 3);
         drain_allows(lookup, patience, "LOCK_TTL", "the farewell");
         let store = lookup.group(|get| Options::parse(get, patience), || Options::default_with(patience));
-        Self { store, lock_ttl }
+        Self { store, lock_ttl, retry: lookup.parse("RETRY") }
     }
 }
 
@@ -54,7 +58,7 @@ mod tests {
 
     fn load(env: &[(&str, &str)]) -> (Config, Vec<String>) {
         let env = env.iter().map(|(name, value)| (format!("RINGBACK_{name}"), (*value).to_owned())).collect();
-        let groups = [STORE, OWN, ringback_service::settings::SETTINGS];
+        let groups = [STORE, RETRY, OWN, ringback_service::settings::SETTINGS];
         let mut lookup = Lookup::new(&groups, BTreeMap::new(), env);
         let config = Config::load(&mut lookup);
         (config, lookup.mistakes().iter().map(ToString::to_string).collect())

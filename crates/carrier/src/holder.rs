@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::store::{Epoch, Pass, Shard, Store, StoreError};
+use ringback_core::retry::RetryPolicy;
+use ringback_core::store::{Epoch, Pass, Recovered, Settled, Shard, Store, StoreError, Word};
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -17,6 +18,9 @@ use crate::pace::{self, BREATH, Next, Waits};
 /// At most so many jobs a pass: a script of this size takes a few milliseconds.
 const LIMIT: u32 = 500;
 
+/// What is kept of an attempt whose consumer was not heard of again.
+const RAN_OUT: &str = "lease ran out";
+
 /// What a holder works with.
 pub(crate) struct Holder {
     pub(crate) store: Store,
@@ -24,6 +28,8 @@ pub(crate) struct Holder {
     pub(crate) metrics: Metrics,
     pub(crate) shard: Shard,
     pub(crate) epoch: Epoch,
+    /// The policy of jobs for pull that bring none.
+    pub(crate) retry: RetryPolicy,
 }
 
 impl Holder {
@@ -76,9 +82,32 @@ impl Holder {
         let (shard, epoch) = (self.shard, &self.epoch);
         match what {
             Next::Promote | Next::Sleep(_) => self.store.promote(shard, epoch, LIMIT, pace::FLOOR).await,
-            Next::Recover => self.store.recover(shard, epoch, LIMIT, pace::FLOOR).await,
+            Next::Recover => {
+                let recovered = self.store.recover(shard, epoch, LIMIT, pace::FLOOR).await?;
+                self.fail(recovered).await
+            }
             Next::Expire => self.store.expire(shard, epoch, LIMIT, pace::FLOOR).await,
         }
+    }
+
+    /// Settles jobs for pull whose leases ran out as failed. Where that cannot be done they are
+    /// answered by a later recover again.
+    async fn fail(&self, recovered: Recovered) -> Result<Pass, StoreError> {
+        let Recovered { pass, lapsed } = recovered;
+        if lapsed.is_empty() {
+            return Ok(pass);
+        }
+        let mut rng = random::generator();
+        let error = || Some(RAN_OUT.to_owned());
+        let words: Vec<_> = lapsed
+            .iter()
+            .map(|job| (job.receipt, Word::failed(&job.tries, &self.retry, error(), &mut rng)))
+            .collect();
+        let settled = self.store.settle_lapsed(self.shard, &words).await?;
+        let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count() as u64;
+        self.metrics.lapsed.add(applied, &[]);
+        debug!(shard = self.shard.number(), applied, "consumers' leases ran out");
+        Ok(pass.with_due(Duration::ZERO))
     }
 
     fn count(&self, what: Next, moved: u32, other: u32) {

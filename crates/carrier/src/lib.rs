@@ -48,7 +48,7 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
     let wakes = store.wakes(random::generator());
     tasks.spawn("carrier's wakes", Arc::clone(&bells).listen(wakes, context.shutdown.clone()));
     let metrics = Metrics::new(&context.meter);
-    let times = Times { ttl: config.lock_ttl, patience: config.store.patience };
+    let times = Times { ttl: config.lock_ttl, patience: config.store.patience, retry: config.retry.clone() };
     let shards = Shards::new(store.clone(), bells, times, metrics, context.clone());
     tasks.spawn("shards", shards.run());
 }

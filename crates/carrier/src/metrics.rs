@@ -9,6 +9,8 @@ pub(crate) struct Metrics {
     pub(crate) promoted: Counter<u64>,
     /// Leases that ran out and whose jobs are ready again.
     pub(crate) recovered: Counter<u64>,
+    /// Leases for pull that ran out and whose jobs were settled as failed.
+    pub(crate) lapsed: Counter<u64>,
     /// Jobs buried because too many leases in a row ran out.
     pub(crate) lost: Counter<u64>,
     /// Dead jobs removed after their retention.
@@ -30,6 +32,10 @@ impl Metrics {
             recovered: counter(
                 "ringback_carrier_recovered_jobs_total",
                 "Jobs ready again after a lease ran out",
+            ),
+            lapsed: counter(
+                "ringback_carrier_lapsed_jobs_total",
+                "Jobs for pull that failed because a consumer's lease ran out",
             ),
             lost: counter(
                 "ringback_carrier_lost_jobs_total",

@@ -22,7 +22,7 @@ Exit codes: 0 done; 1 the answer is no (no such job, another job has the name, t
 
 `ringback help COMMAND` shows the examples of a command.";
 
-/// Run Ringback; submit, look at, reschedule, run, revive, cancel, list, export and import its jobs
+/// Run Ringback; submit, look at, reschedule, run, revive, cancel, list, reserve, export and import its jobs
 #[derive(Debug, Parser)]
 #[command(name = "ringback", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -81,6 +81,23 @@ pub(crate) enum Command {
     Cancel(JobArgs),
     /// List jobs
     List(ListArgs),
+    /// Reserve jobs that have no URL
+    Reserve(ReserveArgs),
+    /// Say that a reserved job is done
+    #[command(after_help = RECEIPT_EXAMPLES)]
+    Finish(ReceiptArgs),
+    /// Say that a reserved job failed: again later, dead after the last tier
+    #[command(after_help = RECEIPT_EXAMPLES)]
+    Retry(RetryArgs),
+    /// Keep a reserved job for longer
+    #[command(after_help = RECEIPT_EXAMPLES)]
+    Renew(RenewArgs),
+    /// Give a reserved job up: it is dead
+    #[command(after_help = RECEIPT_EXAMPLES)]
+    Bury(BuryArgs),
+    /// Give a reserved job back, without a failure
+    #[command(after_help = RECEIPT_EXAMPLES)]
+    Release(ReleaseArgs),
     /// Count jobs by state, and show how late hand-overs were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
@@ -125,6 +142,21 @@ Examples:
   ringback cancel pay.notify/order-1
   ringback cancel pay.notify order-1 && echo it will not be handed over any more";
 
+const RESERVE_EXAMPLES: &str = "\
+Examples:
+  ringback reserve thumbnails
+  ringback reserve thumbnails --max 10 --ttr 2m --wait 20s --output json | jq -r '.jobs[].receipt'
+
+Exit codes: 0 also where there was nothing.";
+
+const RECEIPT_EXAMPLES: &str = "\
+Examples:
+  ringback finish \"$receipt\"
+  ringback retry \"$receipt\" --delay 5m --error 'the printer is out of paper'
+  ringback renew \"$receipt\" --ttr 10m
+  ringback bury \"$receipt\" --reason unwanted
+  ringback release \"$receipt\"";
+
 const STATS_EXAMPLES: &str = "\
 Examples:
   ringback stats
@@ -154,7 +186,7 @@ The same topic and id with the same content again changes nothing and is no erro
 pub(crate) struct SubmitArgs {
     /// A file with one JSON job, as the API takes it; - is standard input
     #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
-        "content_type", "header", "context", "retry", "timeout"])]
+        "content_type", "header", "context", "retry", "timeout", "ttr"])]
     pub(crate) file: Option<PathBuf>,
     /// What kind of job it is
     #[arg(long, required_unless_present = "file", value_parser = values::topic)]
@@ -168,8 +200,8 @@ pub(crate) struct SubmitArgs {
     /// When it is due, by RFC 3339
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) at: Option<String>,
-    /// Where it is handed over: an http or https URL
-    #[arg(long, required_unless_present = "file")]
+    /// Where it is handed over: an http or https URL; without it consumers reserve it
+    #[arg(long)]
     pub(crate) url: Option<String>,
     /// The body: JSON, or anything together with --content-type
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]
@@ -192,6 +224,80 @@ pub(crate) struct SubmitArgs {
     /// The deadline of one attempt
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
+    /// How long a consumer has the job; only without --url
+    #[arg(long, value_name = "DURATION", conflicts_with = "url")]
+    pub(crate) ttr: Option<Wait>,
+}
+
+/// What to reserve.
+#[derive(Debug, Args)]
+#[command(after_help = RESERVE_EXAMPLES)]
+pub(crate) struct ReserveArgs {
+    /// Jobs of this topic
+    #[arg(value_parser = values::topic)]
+    pub(crate) topic: String,
+    /// At most so many, 1 to 100
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) max: u32,
+    /// For how long; without it as long as each job says, else 30 s
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) ttr: Option<Wait>,
+    /// How long to wait where there are none, at most 60s
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) wait: Option<Wait>,
+}
+
+/// A reserved job, by its receipt.
+#[derive(Debug, Args)]
+pub(crate) struct ReceiptArgs {
+    /// The receipt that the reserve gave
+    pub(crate) receipt: String,
+}
+
+/// A failure.
+#[derive(Debug, Args)]
+pub(crate) struct RetryArgs {
+    #[command(flatten)]
+    pub(crate) of: ReceiptArgs,
+    /// How long to wait; without it as the job's retry policy says
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub(crate) delay: Option<Wait>,
+    /// What went wrong
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) error: Option<String>,
+}
+
+/// A renewal.
+#[derive(Debug, Args)]
+pub(crate) struct RenewArgs {
+    #[command(flatten)]
+    pub(crate) of: ReceiptArgs,
+    /// For how long from now on; without it 30 s
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) ttr: Option<Wait>,
+}
+
+/// An end.
+#[derive(Debug, Args)]
+pub(crate) struct BuryArgs {
+    #[command(flatten)]
+    pub(crate) of: ReceiptArgs,
+    /// Why, as one word; without it buried
+    #[arg(long, value_name = "WORD")]
+    pub(crate) reason: Option<String>,
+    /// What went wrong
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) error: Option<String>,
+}
+
+/// A job given back.
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    #[command(flatten)]
+    pub(crate) of: ReceiptArgs,
+    /// How long it is to wait; without it it is ready at once
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub(crate) delay: Option<Wait>,
 }
 
 const RESCHEDULE_EXAMPLES: &str = "\

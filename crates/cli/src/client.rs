@@ -10,8 +10,8 @@ use ringback_core::wire::Problem;
 
 /// So long a connection may take; then the server counts as away.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
-/// So long an answer may pause in the middle.
-const PAUSE: Duration = Duration::from_secs(60);
+/// So long an answer may pause in the middle, or before it begins: a reserve waits for a minute.
+const PAUSE: Duration = Duration::from_secs(75);
 /// So long a call about one job may take; the server itself gives up after two seconds.
 pub(crate) const SHORT: Duration = Duration::from_secs(10);
 /// So long a call about many jobs may take.

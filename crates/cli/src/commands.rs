@@ -7,6 +7,8 @@ mod get;
 mod import;
 mod list;
 mod moves;
+mod receipts;
+mod reserve;
 mod stats;
 mod submit;
 
@@ -71,6 +73,12 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Revive(args) => online(remote, async |session| moves::revive(session, &args).await),
         Command::Cancel(args) => online(remote, async |session| cancel::run(session, &args).await),
         Command::List(args) => online(remote, async |session| list::run(session, &args).await),
+        Command::Reserve(args) => online(remote, async |session| reserve::run(session, args).await),
+        Command::Finish(args) => online(remote, async |session| receipts::finish(session, &args).await),
+        Command::Retry(args) => online(remote, async |session| receipts::retry(session, args).await),
+        Command::Renew(args) => online(remote, async |session| receipts::renew(session, args).await),
+        Command::Bury(args) => online(remote, async |session| receipts::bury(session, args).await),
+        Command::Release(args) => online(remote, async |session| receipts::release(session, args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),
     }
 }

@@ -32,6 +32,12 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 pub const MIN_TIMEOUT: Duration = Duration::from_millis(100);
 /// The longest deadline a job may name.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a consumer has a job that it reserved, where neither says otherwise.
+pub const DEFAULT_TTR: Duration = Duration::from_secs(30);
+/// The shortest time to run.
+pub const MIN_TTR: Duration = Duration::from_millis(100);
+/// The longest time to run.
+pub const MAX_TTR: Duration = Duration::from_secs(12 * 3600);
 
 /// When a job is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +89,7 @@ pub struct Delivery {
     pub context: Context,
     /// Its own retry policy, if it brought one.
     pub retry: Option<RetryPolicy>,
-    /// Its own deadline per attempt, if it brought one.
+    /// Its own deadline per attempt, or time to run where it is for pull, if it brought one.
     pub timeout: Option<Duration>,
     /// The trace it belongs to, if the submit was part of one.
     pub trace: Option<Trace>,

@@ -18,6 +18,13 @@ pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 pub const DEFAULT_JITTER: f32 = 0.1;
 /// The tiers where neither the job nor the configuration says otherwise.
 pub const DEFAULT_TIERS: &str = "15s 3m 10m 30m 30m 1h 2h 6h 15h";
+/// The setting of the policy of jobs that bring none: name, default and meaning. The same for
+/// every process that settles failures.
+pub const SETTING: [(&str, &str, &str); 1] = [(
+    "RETRY",
+    DEFAULT_TIERS,
+    "Waits before each retry of jobs that bring no policy: 1 to 50, each 10ms to 30d",
+)];
 /// The schedule that the Standard Webhooks specification gives as an example.
 pub const STANDARD_WEBHOOKS_TIERS: &str = "5s 5m 30m 2h 5h 10h 14h 20h 24h";
 

@@ -13,6 +13,7 @@ mod lease;
 mod moves;
 mod page;
 mod payload;
+mod pull;
 mod reading;
 mod redis;
 pub mod settings;
@@ -35,6 +36,7 @@ pub use self::lateness::Lateness;
 pub use self::lease::{Lease, StoreClock};
 pub use self::moves::Token;
 pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
+pub use self::pull::{Lapsed, Pull, PullLane, PullReceipt, Pulled, PulledJob, Recovered, Tries, Word};
 use self::redis::RedisStore;
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 pub use self::wake::{Wake, Wakes};
@@ -289,7 +291,8 @@ impl Store {
     }
 
     /// recover: at most `limit` jobs whose lease has run out → ready, or dead by `lost`
-    /// after five in a row, or cancelled where that was asked for.
+    /// after five in a row, or cancelled where that was asked for. Those for pull are answered
+    /// instead, for the caller to settle.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -299,7 +302,7 @@ impl Store {
         epoch: &Epoch,
         limit: u32,
         floor: Duration,
-    ) -> Result<Pass, StoreError> {
+    ) -> Result<Recovered, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.recover(shard, epoch, limit, floor).await,
             Backend::Embedded(store) => store.recover(shard, epoch, limit, floor).await,

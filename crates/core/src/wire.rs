@@ -11,6 +11,7 @@ mod fields;
 mod import;
 mod moves;
 mod problem;
+mod pull;
 mod submit;
 
 pub use answer::{
@@ -25,4 +26,8 @@ pub use export::ExportLine;
 pub use import::parse_import;
 pub use moves::{parse_nothing, parse_reschedule};
 pub use problem::{FieldError, Problem};
+pub use pull::{
+    BuryAsk, FinishAllAsk, MAX_PULL, MAX_RECEIPTS, MAX_WAIT, PulledAnswer, ReceiptAnswer, ReceiptResult,
+    ReceiptsAnswer, ReleaseAsk, RenewAnswer, RenewAsk, ReserveAnswer, ReserveAsk, RetryAsk, parse_finish,
+};
 pub use submit::{Defaults, parse_job};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::retry::{DEFAULT_TIERS, RetryPolicy};
+use ringback_core::retry::{self, RetryPolicy};
 use ringback_core::store::{Options, settings};
 use ringback_service::settings::drain_allows;
 use ringback_service::{Lookup, Setting, files};
@@ -15,6 +15,7 @@ const LEAST_MARGIN: Duration = Duration::from_millis(200);
 const MOST_MARGIN: Duration = Duration::from_secs(600);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
+const RETRY: &[Setting] = &Setting::table(retry::SETTING);
 const OWN: &[Setting] = &[
     Setting::new(
         "CONCURRENCY",
@@ -25,11 +26,6 @@ const OWN: &[Setting] = &[
         "LANE_CONCURRENCY",
         "64",
         "Of them, at most so many per lane (topic and destination); less while few are free",
-    ),
-    Setting::new(
-        "RETRY",
-        DEFAULT_TIERS,
-        "Waits before each retry of jobs that bring no policy: 1 to 50, each 10ms to 30d",
     ),
     Setting::new(
         "LEASE_MARGIN",
@@ -56,7 +52,7 @@ pub struct Config {
 
 impl Config {
     /// All settings of a notifier.
-    pub const SETTINGS: &[&[Setting]] = &[STORE, OWN];
+    pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN];
 
     /// Reads the settings; mistakes are collected in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
@@ -92,7 +88,7 @@ mod tests {
 
     fn load(env: &[(&str, &str)]) -> (Config, Vec<String>) {
         let env = env.iter().map(|(name, value)| (format!("RINGBACK_{name}"), (*value).to_owned())).collect();
-        let groups = [STORE, OWN, ringback_service::settings::SETTINGS];
+        let groups = [STORE, RETRY, OWN, ringback_service::settings::SETTINGS];
         let mut lookup = Lookup::new(&groups, BTreeMap::new(), env);
         let config = Config::load(&mut lookup);
         (config, lookup.mistakes().iter().map(ToString::to_string).collect())

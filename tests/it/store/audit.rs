@@ -157,9 +157,10 @@ async fn indexed(
                 score(redis, &key("slots", b""), (due / WIDTH).to_string().as_bytes()).await.is_some()
                     && !is_void
             } else {
+                let turns = if lane[0] < 128 { "lanes" } else { "pulls" };
                 let queued = is_in(redis, &key("ready:", lane), &entry).await;
                 assert!(
-                    queued && score(redis, &key("lanes", b""), lane).await.is_some(),
+                    queued && score(redis, &key(turns, b""), lane).await.is_some(),
                     "a job that waits in {base} has no index entry"
                 );
                 return "ready";

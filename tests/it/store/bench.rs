@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
-use ringback_core::job::{Job, JobKey, NewJob};
+use ringback_core::job::{Callback, Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
-    Answer, Cancelled, Epoch, Lateness, Lease, Memory, Options, Pass, Reserve, Reserved, Settled, Shard,
-    Stats, Store, Submitted, Token, Wake, Wakes,
+    Answer, Cancelled, Epoch, Lapsed, Lateness, Lease, Memory, Options, Pass, Pull, PullReceipt, Pulled,
+    PulledJob, Reserve, Reserved, Settled, Shard, Stats, Store, Submitted, Token, Wake, Wakes, Word,
 };
 use ringback_testkit::{RedisCluster, RedisServer, eventually};
 use tempfile::TempDir;
@@ -174,7 +174,58 @@ impl Bench {
     }
 
     pub(super) async fn recover(&self, limit: u32) -> Held {
-        held(self.store.recover(self.shard, &self.epoch, limit, FLOOR).await.expect("recover"))
+        held(self.store.recover(self.shard, &self.epoch, limit, FLOOR).await.expect("recover").pass)
+    }
+
+    /// Recovers until so many leases for pull have run out.
+    pub(super) async fn lapsed_jobs(&self, count: usize) -> Vec<Lapsed> {
+        eventually(SOON, &format!("{count} leases for pull run out"), async || {
+            let recovered = self.store.recover(self.shard, &self.epoch, 500, FLOOR).await.expect("recover");
+            if recovered.lapsed.len() < count { Err(recovered.lapsed.len()) } else { Ok(recovered.lapsed) }
+        })
+        .await
+    }
+
+    /// A job for pull that is due now.
+    pub(super) fn pull_job(&self, name: &str) -> NewJob {
+        let mut job = self.job(name);
+        job.delivery.callback = Callback::pull();
+        job
+    }
+
+    /// What a consumer gets next of the bench's topic.
+    pub(super) async fn pull(&self, limit: usize, ttr: Duration) -> Pulled {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        self.pull_as(sequence, limit, Some(ttr)).await
+    }
+
+    pub(super) async fn pull_as(&self, sequence: u64, limit: usize, ttr: Option<Duration>) -> Pulled {
+        let (topic, bits) = (TOPIC.parse().expect("a topic"), sequence.to_be_bytes());
+        let ask = Pull { caller: "consumer", sequence, topic: &topic, limit, ttr, bits };
+        self.store.pull(self.shard, &ask).await.expect("pull")
+    }
+
+    /// Reserves the next job for pull, which is this one.
+    pub(super) async fn pull_one(&self, key: &JobKey, ttr: Duration) -> PulledJob {
+        let mut pulled = self.pull(1, ttr).await;
+        // Only stale entries were met.
+        while pulled.jobs.is_empty() && pulled.more {
+            pulled = self.pull(1, ttr).await;
+        }
+        let job = pulled.jobs.pop().unwrap_or_else(|| panic!("{key} should be ready"));
+        assert_eq!(job.key, *key);
+        job
+    }
+
+    /// Submits a job for pull and reserves it.
+    pub(super) async fn pulled(&self, name: &str) -> PulledJob {
+        let key = self.accept(self.pull_job(name)).await.key;
+        self.pull_one(&key, LONG).await
+    }
+
+    pub(super) async fn say(&self, receipt: PullReceipt, word: Word) -> Settled {
+        let settled = self.store.settle_receipts(self.shard, &[(receipt, word)]).await;
+        settled.expect("settle").remove(0)
     }
 
     /// Recovers until a job is in a state.

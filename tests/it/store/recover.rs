@@ -94,9 +94,9 @@ pub(super) async fn a_fenced_pass_recovers_nothing(bench: &Bench) {
     sleep_until(lease.deadline() + ms(20)).await;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let pass = store.recover(shard, bench.epoch(), 10, FLOOR).await.expect("recover");
+    let pass = store.recover(shard, bench.epoch(), 10, FLOOR).await.expect("recover").pass;
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.state(&lease.key).await, Some(State::Reserved));
-    let pass = store.recover(shard, &epoch, 10, FLOOR).await.expect("recover");
+    let pass = store.recover(shard, &epoch, 10, FLOOR).await.expect("recover").pass;
     assert!(matches!(pass, Pass::Held { moved: 1, other: 0, .. }), "{pass:?}");
 }

@@ -302,7 +302,7 @@ impl Pair {
                 until(self.lapsed).await;
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_lease: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store.recover(shard, epoch, *limit, FLOOR).await.expect("recover")
+                    store.recover(shard, epoch, *limit, FLOOR).await.expect("recover").pass
                 };
                 self.passes(call, next).await;
             }

@@ -41,6 +41,12 @@ problems! {
     ExportProblems: 400 422 503;
     /// Of POST /v1/import.
     ImportProblems: 408 413 415 503;
+    /// Of POST /v1/topics/{topic}/reserve.
+    ReserveProblems: 400 408 413 415 422 503;
+    /// Of POST /v1/receipts/{receipt}/….
+    ReceiptProblems: 400 404 408 409 413 415 422 503;
+    /// Of POST /v1/receipts/finish.
+    FinishAllProblems: 400 408 413 415 422 503;
     /// Of GET /v1/stats.
     StatsProblems: 503;
 }
@@ -60,9 +66,11 @@ fn response(status: u16) -> RefOr<Response> {
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Not readable: no JSON of the expected kind, or not UTF-8",
-        404 => "No such job is known",
+        404 => "No such job is known, or this is no receipt",
         408 => "The request's body did not arrive in time, or too slowly",
-        409 => "The job is not in a state for this, or another job has this topic and id",
+        409 => {
+            "The job is not in a state for this, another job has this topic and id, or the receipt no longer holds its job"
+        }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",
         422 => "Readable, but some fields or parameters are wrong; all of them are listed in errors",

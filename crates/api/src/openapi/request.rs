@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// A job to be handed over: what, where to, and when.
+/// A job to be handed over: what, when, and where to, unless consumers ask for it.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({
     "topic": "pay.notify", "id": "order-2026112000012345", "delay": "10m",
@@ -30,9 +30,10 @@ pub(crate) struct JobRequest {
     /// together with `delay`.
     #[schema(format = DateTime, example = "2026-11-20T09:30:00Z")]
     at: Option<String>,
-    /// Where to: http or https, without credentials or fragment.
+    /// Where to: http or https, without credentials or fragment. Without it the job is for pull:
+    /// it waits for a consumer that reserves jobs of its topic.
     #[schema(format = "uri", max_length = 2048, example = "https://merchant.example/notify")]
-    url: String,
+    url: Option<String>,
     /// Any JSON, at most 256 KiB and 64 levels deep; delivered byte for byte as it was sent.
     body: Option<Value>,
     /// Other bodies, at most 256 KiB, as base64 with padding (RFC 4648). Not together with `body`.
@@ -50,6 +51,9 @@ pub(crate) struct JobRequest {
     retry: Option<Retry>,
     /// The total deadline of one attempt, from 100 ms to 10 min; without it 10 s.
     timeout: Option<Duration>,
+    /// How long a consumer has the job where it does not say, from 100 ms to 12 h; without it
+    /// 30 s. Only for jobs without a `url`.
+    ttr: Option<Duration>,
 }
 
 /// When a delayed job is to be due instead: exactly one of `delay` and `at`.
@@ -68,7 +72,7 @@ pub(crate) struct RescheduleRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = "10m")]
 #[serde(untagged)]
-enum Duration {
+pub(super) enum Duration {
     Seconds(f64),
     Friendly(String),
 }

@@ -61,7 +61,7 @@ async fn a_good_job_is_not_refused_for_what_the_caller_sent() {
 async fn a_bad_job_is_refused_though_the_store_is_away() {
     assert_eq!(submit("{").await, 400);
     assert_eq!(submit(&b"{\"topic\":\"\xff\"}"[..]).await, 400);
-    assert_eq!(submit(r#"{"topic":"t"}"#).await, 422);
+    assert_eq!(submit(r#"{"topic":"t","url":"h"}"#).await, 422);
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn other_content_types_are_refused_before_the_body_is_looked_at() {
 
 #[tokio::test]
 async fn an_item_of_a_batch_fails_by_itself() {
-    let answer = batch("application/json", format!(r#"[{GOOD},5,{{"topic":"t"}}]"#)).await;
+    let answer = batch("application/json", format!(r#"[{GOOD},5,{{"topic":"t","url":"h"}}]"#)).await;
     assert_eq!(item_statuses(&answer), [503, 400, 422]);
     assert_eq!((&answer.body["accepted"], &answer.body["refused"]), (&0.into(), &3.into()));
     let lines = format!("{GOOD}\r\n\r\n{{\n{{}}\n");
@@ -126,7 +126,7 @@ async fn a_batch_that_is_too_large_is_refused_as_a_whole() {
 async fn the_lines_of_an_import_fail_by_themselves_and_are_told_by_their_numbers() {
     let post =
         async |body: String| send(Method::POST, "/v1/import", Some("application/x-ndjson"), body).await;
-    let answer = post(format!("\n{GOOD}\r\n  \n{{\n{{\"topic\":\"t\"}}")).await;
+    let answer = post(format!("\n{GOOD}\r\n  \n{{\n{{\"topic\":\"t\",\"url\":\"h\"}}")).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let problems = answer.body["problems"].as_array().unwrap();
     let told: Vec<_> = problems.iter().map(|p| (p["line"].as_u64().unwrap(), &p["status"])).collect();

@@ -83,11 +83,15 @@ fn flags_that_contradict_each_other_are_refused() {
     for more in [
         &["--delay", "1", "--at", "2026-11-20T09:30:00Z"][..],
         &["--body", "1", "--body-file", "x"],
+        &["--ttr", "5s"],
         &["job.json"],
     ] {
         assert!(refused(&[&flags[..], more].concat()).contains("cannot be used with"), "{more:?}");
     }
-    assert!(refused(&["submit", "--topic", "t"]).contains("--url"));
+    assert!(refused(&["submit", "--url", "http://h/"]).contains("--topic"));
+    assert!(refused(&["reserve", "a b"]).contains("a topic is 1 to 64"));
+    assert!(refused(&["reserve", "t", "--wait", "soon"]).contains("write \"250ms\""));
+    assert!(refused(&["finish"]).contains("<RECEIPT>"));
     assert!(refused(&["list", "--all", "--limit", "5"]).contains("cannot be used with"));
     assert!(refused(&["list", "--limit", "0"]).contains("--limit"));
     assert!(

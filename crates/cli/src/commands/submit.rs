@@ -54,6 +54,7 @@ struct Job {
     delay: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Box<RawValue>>,
@@ -69,6 +70,8 @@ struct Job {
     retry: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttr: Option<Value>,
 }
 
 fn pairs<S: Serializer>(pairs: &[Pair], serializer: S) -> Result<S::Ok, S::Error> {
@@ -103,6 +106,7 @@ fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
         context: args.context,
         retry: args.retry.map(|Retry(value)| value),
         timeout: args.timeout.map(|Wait(value)| value),
+        ttr: args.ttr.map(|Wait(value)| value),
     };
     Ok(serde_json::to_vec(&job)?.into())
 }

@@ -144,7 +144,7 @@ mod tests {
             ("RETRY", "never"),
             ("ADMIN_LISTEN", "here"),
         ]);
-        assert_eq!(mistakes, ["API_LISTEN", "STORE", "LOCK_TTL", "RETRY", "ADMIN_LISTEN"]);
+        assert_eq!(mistakes, ["API_LISTEN", "STORE", "RETRY", "LOCK_TTL", "ADMIN_LISTEN"]);
     }
 
     #[test]

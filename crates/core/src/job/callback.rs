@@ -49,7 +49,8 @@ fn refused(detail: impl Into<String>, allowed: &'static str) -> Refused {
 }
 
 /// An http or https URL, as the WHATWG parser writes it: `origin` is scheme and
-/// authority, `path` the rest. Topic and origin together are a job's lane.
+/// authority, `path` the rest. Topic and origin together are a job's lane. Of a job that
+/// waits for a consumer to reserve it both are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
     origin: String,
@@ -91,6 +92,16 @@ impl Callback {
     /// From parts that a [`Callback`] was taken apart into.
     pub(crate) fn from_parts(origin: String, path: String) -> Self {
         Self { origin, path }
+    }
+
+    /// No URL: the job is for pull.
+    pub const fn pull() -> Self {
+        Self { origin: String::new(), path: String::new() }
+    }
+
+    /// Whether the job waits for a consumer, and is not posted anywhere.
+    pub const fn is_pull(&self) -> bool {
+        self.origin.is_empty()
     }
 
     /// Scheme and authority.

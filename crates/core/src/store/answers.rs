@@ -113,6 +113,17 @@ pub enum Pass {
     },
 }
 
+impl Pass {
+    /// The same with a job that is due after so long.
+    #[must_use]
+    pub fn with_due(mut self, wait: Duration) -> Self {
+        if let Self::Held { next_due, .. } = &mut self {
+            *next_due = Some(next_due.map_or(wait, |due| due.min(wait)));
+        }
+        self
+    }
+}
+
 /// What a notifier asks for.
 #[derive(Clone, Debug)]
 pub struct Reserve<'a> {

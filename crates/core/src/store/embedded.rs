@@ -8,6 +8,7 @@ mod edges;
 mod log;
 mod page;
 mod place;
+mod pull;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,7 @@ use super::moves::Move;
 use super::redis::Imprint;
 use super::{
     Audit, Cancelled, Epoch, LONGEST_STRETCH, Lateness, Lease, MOST_LOST, Members, Moved, Options, Pass,
-    Profile, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted, Wake,
+    Profile, Recovered, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted, Wake,
     payload,
 };
 use crate::clock::{Timestamp, millis_up};
@@ -197,10 +198,13 @@ impl EmbeddedStore {
         epoch: &Epoch,
         limit: u32,
         floor: Duration,
-    ) -> Result<Pass, StoreError> {
+    ) -> Result<Recovered, StoreError> {
         let (round, keep) = (self.round(epoch, limit, floor), self.keep());
         let bytes = limit as usize * 256;
-        self.call(shard, bytes, move |txn| edges::recover(txn, &round, keep)).await.map(pass)
+        let recovered = self.call(shard, bytes, move |txn| edges::recover(txn, &round, keep)).await?;
+        let (passed, lapsed) = recovered.unzip();
+        let lapsed = lapsed.iter().flatten().filter_map(|(job, body)| pull::lapsed(shard, job, body));
+        Ok(Recovered { pass: pass(passed), lapsed: lapsed.collect() })
     }
 
     pub(super) async fn expire(

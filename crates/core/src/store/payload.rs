@@ -49,6 +49,7 @@ pub(crate) fn unpack(
     let length = usize::from(u16::from_be_bytes([*packed.first()?, *packed.get(1)?]));
     let meta: Meta = postcard::from_bytes(packed.get(2..2 + length)?).ok()?;
     Some(Delivery {
+        // Both are empty where the job is for pull.
         callback: Callback::from_parts(origin, meta.path),
         body: Body { bytes: packed.slice(2 + length..), content_type: meta.content_type },
         headers: Headers::from_entries(meta.headers),
@@ -57,6 +58,12 @@ pub(crate) fn unpack(
         timeout,
         trace: meta.trace,
     })
+}
+
+/// The policy in what [`pack`] made, or in the first 64 KiB of it.
+pub(crate) fn policy(packed: &[u8]) -> Option<RetryPolicy> {
+    let length = usize::from(u16::from_be_bytes([*packed.first()?, *packed.get(1)?]));
+    postcard::from_bytes::<Meta>(packed.get(2..2 + length)?).ok()?.retry
 }
 
 #[cfg(test)]

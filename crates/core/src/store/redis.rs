@@ -8,6 +8,7 @@ mod codec;
 mod layout;
 mod moves;
 mod page;
+mod pull;
 mod reserve;
 mod script;
 mod settle;
@@ -21,14 +22,15 @@ use rand::rngs::StdRng;
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
-pub(super) use self::layout::Imprint;
 use self::layout::{Head, Keys};
+pub(super) use self::layout::{Imprint, LaneId, lane_words};
 use self::script::{Script, reply};
 pub(super) use self::topology::Address;
 use self::topology::Topology;
 pub(super) use self::wake::Wakes;
 use super::{
-    Cancelled, Epoch, Lease, MOST_LOST, Members, Options, Pass, Profile, Renewed, Shard, Stats, StoreError,
+    Cancelled, Epoch, Lease, MOST_LOST, Members, Options, Pass, Profile, Recovered, Renewed, Shard, Stats,
+    StoreError,
 };
 use crate::clock::millis_up;
 use crate::job::{Job, JobKey};
@@ -218,12 +220,17 @@ impl RedisStore {
         epoch: &Epoch,
         limit: u32,
         floor: Duration,
-    ) -> Result<Pass, StoreError> {
+    ) -> Result<Recovered, StoreError> {
         let keep = |cmd: &mut Cmd| {
             self.keep(cmd);
             cmd.arg(MOST_LOST);
         };
-        self.pass(&script::RECOVER, shard, epoch, limit, floor, keep).await
+        let (pass, pulled) = self.pass_with(&script::RECOVER, shard, epoch, limit, floor, keep).await?;
+        let lapsed = match pulled {
+            Some(pulled) => self.lapsed(shard, pulled).await?,
+            None => Vec::new(),
+        };
+        Ok(Recovered { pass, lapsed })
     }
 
     pub(super) async fn expire(
@@ -246,26 +253,41 @@ impl RedisStore {
         floor: Duration,
         more: impl Fn(&mut Cmd),
     ) -> Result<Pass, StoreError> {
+        self.pass_with(script, shard, epoch, limit, floor, more).await.map(|(pass, _)| pass)
+    }
+
+    /// The same, and what the script answers beside the pass.
+    async fn pass_with(
+        &self,
+        script: &Script,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+        more: impl Fn(&mut Cmd),
+    ) -> Result<(Pass, Option<Value>), StoreError> {
         let answer = self.run(script, shard, |cmd| {
             cmd.arg(&epoch.0).arg(limit).arg(millis_up(floor)).arg(millis_up(self.options.keep_dead));
             more(cmd);
         });
-        let parts = reply::list(answer.await?)?;
+        let mut parts = reply::list(answer.await?)?;
         if let [_] = parts.as_slice() {
-            return Ok(Pass::Fenced);
+            return Ok((Pass::Fenced, None));
         }
+        let beside = (parts.len() > 5).then(|| parts.remove(5));
         let [moved, other, due, lease, dead] = parts.as_slice() else {
             return Err(StoreError::Unreadable("a pass's answer"));
         };
         let wait =
             |value| Ok::<_, StoreError>(u64::try_from(reply::int(value)?).ok().map(Duration::from_micros));
-        Ok(Pass::Held {
+        let pass = Pass::Held {
             moved: reply::number(moved)?,
             other: reply::number(other)?,
             next_due: wait(due)?,
             next_lease: wait(lease)?,
             next_dead: wait(dead)?,
-        })
+        };
+        Ok((pass, beside))
     }
 
     pub(super) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {

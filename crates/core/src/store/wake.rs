@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Shard, embedded, redis};
+use super::{PullLane, Shard, embedded, redis};
 
 /// What a wake-up says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Wake {
     Due(Shard, Duration),
     /// A lane of the shard went from empty to not empty.
     Ready(Shard),
+    /// A lane of the shard for pull went from empty to not empty.
+    Pull(Shard, PullLane),
     /// A carrier came or left.
     Members,
 }

@@ -28,8 +28,9 @@ pub struct ExportLine {
     state: String,
     /// When it is due; of a dead job when it was last due.
     at: String,
-    /// Where to.
-    url: String,
+    /// Where to; absent where the job is for pull.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
     /// A JSON body as it was sent, where it has no line breaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
@@ -54,6 +55,9 @@ pub struct ExportLine {
     /// Its own deadline per attempt, as a friendly duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<String>,
+    /// Its own time to run, where it is for pull, as a friendly duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttr: Option<String>,
     /// When it was accepted.
     created_at: String,
     /// How often it was handed to a notifier or consumer.
@@ -77,19 +81,23 @@ impl ExportLine {
     /// The line of a job; `content` is what its submit was known by.
     pub fn new(job: Job, delivery: Delivery, content: ContentHash) -> Self {
         let (body, body_base64, content_type) = written(delivery.body);
+        let is_pull = delivery.callback.is_pull();
+        let length = delivery.timeout.map(format_duration);
+        let (timeout, ttr) = if is_pull { (None, length) } else { (length, None) };
         Self {
             topic: job.key.topic.to_string(),
             id: job.key.id.to_string(),
             state: job.state.to_string(),
             at: job.due.to_string(),
-            url: delivery.callback.to_string(),
+            url: (!is_pull).then(|| delivery.callback.to_string()),
             body,
             body_base64,
             content_type,
             headers: Entries(delivery.headers.entries().to_vec()),
             context: Entries(delivery.context.entries().to_vec()),
             retry: delivery.retry.as_ref().map(Policy::of),
-            timeout: delivery.timeout.map(format_duration),
+            timeout,
+            ttr,
             created_at: job.created.to_string(),
             attempts: job.attempts,
             failures: job.failures,

@@ -17,9 +17,9 @@ const EXTRA: [&str; 8] =
     ["state", "created_at", "attempts", "failures", "last", "reason", "content", "traceparent"];
 
 /// The longest reason, in bytes.
-const MAX_REASON: usize = 64;
+pub(super) const MAX_REASON: usize = 64;
 /// The longest word for an error, in bytes.
-const MAX_ERROR: usize = 128;
+pub(super) const MAX_ERROR: usize = 128;
 
 const STATES: &str = "delayed, ready, reserved or dead; without it the job is pending";
 const CONTENT: &str = "16 hexadecimal digits in lower case";
@@ -112,8 +112,13 @@ fn dead(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
     }
 }
 
-fn is_word(text: &str, most: usize) -> bool {
+pub(super) fn is_word(text: &str, most: usize) -> bool {
     (1..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// What a consumer may say of its failure, in words.
+pub(super) fn is_line(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 fn last(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<LastAttempt> {
@@ -125,13 +130,13 @@ fn last(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<LastAttempt> {
     if fields.get("at").is_none() {
         mistakes.add("last.at", "missing", TIME);
     }
-    let word = format!("1 to {MAX_ERROR} visible ASCII characters, such as timeout");
+    let word = format!("1 to {MAX_ERROR} bytes without control characters, such as timeout");
     let at = parsed(&fields, "last.at", TIME, mistakes, time);
     let status = parsed(&fields, "last.status", "100 to 999", mistakes, |raw| {
         read::<u16>(raw).filter(|status| (100..=999).contains(status))
     });
     let error = parsed(&fields, "last.error", &word, mistakes, |raw| {
-        read::<String>(raw).filter(|text| is_word(text, MAX_ERROR))
+        read::<String>(raw).filter(|text| is_line(text, MAX_ERROR))
     });
     let ms = parsed(&fields, "last.duration_ms", COUNT, mistakes, read::<u32>).unwrap_or_default();
     Some(LastAttempt { at: at?, status, error, duration: Duration::from_millis(ms.into()) })

@@ -20,7 +20,7 @@ use crate::job::{
 };
 
 /// The fields of a submit.
-pub(super) const KNOWN: [&str; 12] = [
+pub(super) const KNOWN: [&str; 13] = [
     "topic",
     "id",
     "delay",
@@ -33,6 +33,7 @@ pub(super) const KNOWN: [&str; 12] = [
     "context",
     "retry",
     "timeout",
+    "ttr",
 ];
 
 /// What a submit needs beside its own fields.
@@ -86,6 +87,8 @@ pub(super) fn judge(
     let context = entries(fields, "context", Context::parse, Context::ALLOWED, mistakes);
     let retry = policy::retry(fields, mistakes);
     let timeout = timeout(fields, mistakes);
+    let ttr = ttr(fields, mistakes);
+    let timeout = if fields.get("url").is_some() { timeout } else { ttr };
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
     Ok(Some(NewJob {
         key: JobKey { topic, id },
@@ -117,10 +120,7 @@ fn id(fields: &Fields<'_>, make: &mut dyn FnMut() -> JobId, mistakes: &mut Mista
 }
 
 fn callback(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Callback> {
-    let Some(raw) = fields.get("url") else {
-        mistakes.add("url", "missing; jobs without a callback URL are not supported yet", Callback::ALLOWED);
-        return None;
-    };
+    let Some(raw) = fields.get("url") else { return Some(Callback::pull()) };
     let parsed = match read::<String>(raw) {
         Some(text) => Callback::parse(&text),
         None => return wrong_type(mistakes, "url", raw, Callback::ALLOWED),
@@ -154,6 +154,10 @@ fn entries<T: Default>(
 
 fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
     let raw = fields.get("timeout")?;
+    if fields.get("url").is_none() {
+        mistakes.add("timeout", "given for a job without a url, which is for pull", "ttr");
+        return None;
+    }
     match duration::from_json(raw) {
         Ok(timeout) if (MIN_TIMEOUT..=MAX_TIMEOUT).contains(&timeout) => Some(timeout),
         _ => {
@@ -161,6 +165,15 @@ fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
             None
         }
     }
+}
+
+fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    let raw = fields.get("ttr")?;
+    if fields.get("url").is_some() {
+        mistakes.add("ttr", "given for a job with a url", "timeout, or no url: then the job is for pull");
+        return None;
+    }
+    super::pull::ttr(raw, mistakes)
 }
 
 /// The fields of a submit as written, before defaults: sorted by name, scalars as their text, objects

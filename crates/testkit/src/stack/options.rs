@@ -169,7 +169,7 @@ impl StackOptions {
 fn known_to(role: Role, name: &str) -> bool {
     match name {
         "RINGBACK_LOCK_TTL" => matches!(role, Role::Carrier | Role::Up),
-        "RINGBACK_LEASE_MARGIN" | "RINGBACK_RETRY" => matches!(role, Role::Notifier | Role::Up),
+        "RINGBACK_LEASE_MARGIN" => matches!(role, Role::Notifier | Role::Up),
         _ => true,
     }
 }

@@ -258,7 +258,7 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
         format.retain(|name, _| ["version", "shards"].contains(&name)).expect("it drops the others");
     });
     assert_eq!(accepted(directory.path()).await, 1);
-    assert_eq!((told(&file, "version"), told(&file, "log")), (Some(2), Some(0)));
+    assert_eq!((told(&file, "version"), told(&file, "log")), (Some(3), Some(0)));
 }
 
 #[tokio::test]

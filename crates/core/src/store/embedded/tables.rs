@@ -19,7 +19,7 @@ pub(super) use self::callers::{Callers, Given};
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, format};
 pub(super) use self::lateness::Minutes;
-pub(super) use self::ready::{Queue, Ready};
+pub(super) use self::ready::{PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
 pub(super) use self::rows::Journal;
 use self::rows::Name;

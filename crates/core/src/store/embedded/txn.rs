@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use redb::WriteTransaction;
 
-use super::tables::{Journal, Queue, Record, ShardRow, Stage, Tables};
+use super::tables::{Journal, PULL, Queue, Record, ShardRow, Stage, Tables};
 use super::wake::Plan;
 use crate::state::State;
-use crate::store::{Shard, StoreError, Wake};
+use crate::store::redis::LaneId;
+use crate::store::{PullLane, Shard, StoreError, Wake};
 
 /// So many tombstones are looked at for old ones, and two more for each job that ends.
 const TRIMMED: usize = 16;
@@ -60,6 +61,8 @@ pub(super) struct Txn<'t> {
     pub(super) row: ShardRow,
     soonest: Option<u64>,
     woken: bool,
+    /// Lanes for pull that are no longer empty.
+    pulls: BTreeSet<PullLane>,
     ended: usize,
 }
 
@@ -82,6 +85,7 @@ impl<'t> Txn<'t> {
             row: ShardRow::default(),
             soonest: None,
             woken: false,
+            pulls: BTreeSet::new(),
             ended: 0,
         })
     }
@@ -89,6 +93,7 @@ impl<'t> Txn<'t> {
     /// Begins an edge of a shard, at a time in µs.
     pub(super) fn begin(&mut self, shard: Shard, now_us: u64) -> Result<(), StoreError> {
         (self.shard, self.now_us, self.soonest, self.woken, self.ended) = (shard.0, now_us, None, false, 0);
+        self.pulls.clear();
         self.before = match self.rows.get(&shard.0) {
             Some(row) => row.clone(),
             None => self.tables.shards.get(shard.0)?,
@@ -103,6 +108,7 @@ impl<'t> Txn<'t> {
         if self.woken {
             self.wakes.push(Wake::Ready(shard));
         }
+        self.wakes.extend(std::mem::take(&mut self.pulls).into_iter().map(|lane| Wake::Pull(shard, lane)));
         if let Some(soonest) = self.soonest
             && self.plan.get(&self.shard).is_none_or(|planned| soonest < *planned)
         {
@@ -218,10 +224,13 @@ impl<'t> Txn<'t> {
                 Stage::Delayed
             }
             To::Ready(queue) => {
-                let turn = self.turn();
-                let (position, was_empty) =
-                    self.tables.ready.push(shard, &record.lane(), number, queue, turn)?;
-                self.woken |= was_empty;
+                let turn = if record.is_pull() { PULL } else { self.turn() };
+                let lane = record.lane();
+                let (position, was_empty) = self.tables.ready.push(shard, &lane, number, queue, turn)?;
+                if was_empty && record.is_pull() {
+                    self.pulls.insert(PullLane(LaneId::of(&lane)));
+                }
+                self.woken |= was_empty && !record.is_pull();
                 Stage::Ready { position }
             }
             To::Reserved { lease, bits, deadline } => {

@@ -15,7 +15,7 @@ use crate::state::State;
 use crate::store::{Answer, Lease, MOST_COUNTED, MOST_ERROR, Moved, Settled, StoreError, Submitted, start};
 
 /// The most bytes of a reason that are kept.
-const MOST_REASON: usize = 64;
+pub(super) const MOST_REASON: usize = 64;
 /// The largest number of six bytes.
 const MOST_SIX: u64 = (1 << 48) - 1;
 

@@ -21,7 +21,7 @@ use crate::store::lease::Receipt;
 use crate::store::{LONGEST_STRETCH, Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
 
 /// One reserve stops taking jobs once they are so many bytes, large payloads with them.
-const RESERVE_BYTES: usize = 1024 * 1024;
+pub(super) const RESERVE_BYTES: usize = 1024 * 1024;
 
 /// A job as the script answers it.
 struct Found {

@@ -143,9 +143,13 @@ scripts! {
     PURGE: "purge", Drains;
     PROMOTE: "promote", Drains;
     RESERVE: "reserve", Drains;
+    PULL: "pull", Drains;
+    PULLS: "pulls", Reads;
+    HELD: "held", Reads;
     RENEW: "renew", Drains;
     SETTLE: "settle", Drains;
     EXCHANGE: "exchange", Drains;
+    SETTLE_RECEIPTS: "settle_receipts", Drains;
     RECOVER: "recover", Drains;
     EXPIRE: "expire", Drains;
     CLAIM: "claim", Drains;
@@ -199,7 +203,7 @@ mod tests {
         for script in ALL {
             let expected = match script.name() {
                 "submit" | "import" | "reschedule" | "revive" => Kind::Fills,
-                "get" | "page" | "stats" => Kind::Reads,
+                "get" | "page" | "stats" | "pulls" | "held" => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());

@@ -10,7 +10,8 @@ use rand::rngs::StdRng;
 use redis::aio::PubSubStream;
 
 use super::RedisStore;
-use crate::store::Wake;
+use super::layout::LaneId;
+use crate::store::{PullLane, Wake};
 
 /// The stream of wake-ups. It reconnects by itself and never ends.
 pub(in crate::store) struct Wakes {
@@ -80,6 +81,9 @@ impl Wakes {
         match (words.next()?, words.next(), words.next()) {
             ("members", None, None) => Some(Wake::Members),
             ("ready", Some(tag), None) => Some(Wake::Ready(self.store.keys.by_tag(tag)?)),
+            ("pull", Some(tag), Some(lane)) => {
+                Some(Wake::Pull(self.store.keys.by_tag(tag)?, PullLane(LaneId::parse(lane)?)))
+            }
             ("due", Some(tag), Some(us)) => {
                 Some(Wake::Due(self.store.keys.by_tag(tag)?, Duration::from_micros(us.parse().ok()?)))
             }

@@ -1,24 +1,27 @@
 //! recover: reserved and past its deadline → ready again at once; dead by `lost` after too
-//! many in a row; cancelled where that was asked for.
+//! many in a row; cancelled where that was asked for. Jobs for pull stay, and are answered.
 
 use super::settle::LOST;
 use super::{Passed, Round, is_fenced, rest};
 use crate::store::StoreError;
 use crate::store::embedded::MOST_LOST;
-use crate::store::embedded::tables::{Queue, Stage};
+use crate::store::embedded::tables::{Body, Queue, Record, Stage};
 use crate::store::embedded::txn::{End, Keep, To, Txn};
+
+/// Jobs for pull whose leases have run out.
+pub(in crate::store::embedded) type Lapsed = Vec<(Record, Body)>;
 
 /// None when the carrier is fenced.
 pub(in crate::store::embedded) fn recover(
     txn: &mut Txn<'_>,
     round: &Round,
     keep: Keep,
-) -> Result<Option<Passed>, StoreError> {
+) -> Result<Option<(Passed, Lapsed)>, StoreError> {
     if is_fenced(txn, &round.epoch) {
         return Ok(None);
     }
     let (shard, now) = (txn.shard(), txn.now());
-    let (mut recovered, mut lost) = (0, 0);
+    let (mut recovered, mut lost, mut lapsed) = (0, 0, Vec::new());
     for (at, number) in txn.tables.leases.until(shard, now, round.limit)? {
         let Some(mut job) = txn.tables.records.get(number)? else {
             txn.tables.leases.remove(shard, at, number)?;
@@ -28,6 +31,10 @@ pub(in crate::store::embedded) fn recover(
             txn.tables.leases.remove(shard, at, number)?;
             continue;
         };
+        if job.is_pull() && !cancel {
+            lapsed.extend(txn.tables.records.body(number)?.map(|body| (job, body)));
+            continue;
+        }
         job.lost += 1;
         if cancel {
             let settled = job.settled;
@@ -41,5 +48,5 @@ pub(in crate::store::embedded) fn recover(
         }
     }
     txn.trim(keep)?;
-    rest(txn, round, recovered, lost).map(Some)
+    rest(txn, round, recovered, lost).map(|passed| Some((passed, lapsed)))
 }

@@ -82,7 +82,7 @@ pub(in crate::store::embedded) fn reserve(txn: &mut Txn<'_>, order: &Order) -> R
 }
 
 /// What a caller was given before, as far as it is still reserved by that.
-fn again(txn: &Txn<'_>, given: &Given) -> Result<Vec<(Record, Body)>, StoreError> {
+pub(super) fn again(txn: &Txn<'_>, given: &Given) -> Result<Vec<(Record, Body)>, StoreError> {
     let mut jobs = Vec::new();
     for number in &given.numbers {
         if let Some(job) = txn.tables.records.get(*number)?
@@ -142,7 +142,7 @@ fn look(txn: &mut Txn<'_>, order: &Order) -> Result<Found, StoreError> {
 }
 
 /// A ready job with its body; none for an entry that is not its own.
-fn both(txn: &Txn<'_>, number: u64, position: i64) -> Result<Option<(Record, Body)>, StoreError> {
+pub(super) fn both(txn: &Txn<'_>, number: u64, position: i64) -> Result<Option<(Record, Body)>, StoreError> {
     let Some(job) = txn.tables.records.get(number)? else { return Ok(None) };
     if job.stage != (Stage::Ready { position }) {
         return Ok(None);

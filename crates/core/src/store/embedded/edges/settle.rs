@@ -84,7 +84,7 @@ fn failed(job: &mut Record, last: &LastAttempt) {
     job.last = Some(Last::from(last));
 }
 
-fn later(txn: &mut Txn<'_>, job: &mut Record, after: Duration) -> Result<(), StoreError> {
+pub(super) fn later(txn: &mut Txn<'_>, job: &mut Record, after: Duration) -> Result<(), StoreError> {
     let due = txn.now_up().saturating_add(millis_up(after));
     txn.enter(job, To::Delayed(due))
 }

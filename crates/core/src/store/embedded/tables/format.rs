@@ -8,9 +8,10 @@ use super::Journal;
 use crate::store::StoreError;
 
 /// The layout of tables and rows, and of the log. A file with a later one is refused.
-pub(in crate::store::embedded) const VERSION: u64 = 2;
-/// The same tables, from before there was a log. It is taken over.
-const WITHOUT_LOG: u64 = 1;
+pub(in crate::store::embedded) const VERSION: u64 = 3;
+/// The same tables, from before there were jobs for pull; and from before there was a log.
+/// They are taken over.
+const EARLIER: [u64; 2] = [2, 1];
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 
@@ -54,9 +55,9 @@ pub(in crate::store::embedded) fn format(database: &Database, shards: u16) -> Re
     };
     let get = |name| Ok::<_, StoreError>(format.get(name)?.map(|n| n.value()));
     let version = get("version")?.unwrap_or(0);
-    if ![WITHOUT_LOG, VERSION].contains(&version) {
+    if version != VERSION && !EARLIER.contains(&version) {
         return Err(StoreError::Unfit(format!(
-            "it has layout {version}; this version reads layouts {WITHOUT_LOG} and {VERSION}; set another RINGBACK_PREFIX, or use the version that wrote it"
+            "it has layout {version}; this version reads layouts 1 to {VERSION}; set another RINGBACK_PREFIX, or use the version that wrote it"
         )));
     }
     let stored = get("shards")?.and_then(|n| u16::try_from(n).ok());

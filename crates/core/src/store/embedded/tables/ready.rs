@@ -1,5 +1,6 @@
 //! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, in
-//! turn.
+//! turn. Lanes for pull have no turn of their own: they stand behind all others, under
+//! [`PULL`], and are asked for by name.
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 
@@ -11,6 +12,9 @@ use crate::store::StoreError;
 const READY: TableDefinition<'static, (u16, &str, i64), u64> = TableDefinition::new("ready");
 const LANES: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("lanes");
 const LANE_TURNS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::new("lane_turns");
+
+/// The turn of every lane for pull that is not empty.
+pub(in crate::store::embedded) const PULL: u64 = u64::MAX;
 
 /// Which end of its lane's queue a job goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +105,18 @@ impl<'t> Ready<'t> {
         shard: u16,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let rows = self.lanes.range((shard, 0, "")..=(shard, u64::MAX, LAST))?.take(limit);
+        let rows = self.lanes.range((shard, 0, "")..(shard, PULL, ""))?.take(limit);
+        rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
+    }
+
+    /// The lanes for pull that are not empty, from the one in this place on.
+    pub(in crate::store::embedded) fn pulls(
+        &self,
+        shard: u16,
+        from: usize,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let rows = self.lanes.range((shard, PULL, "")..=(shard, PULL, LAST))?.skip(from).take(limit);
         rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
     }
 

@@ -32,7 +32,7 @@ pub(in crate::store::embedded) struct Record {
     /// When it came here, if it was accepted elsewhere before.
     pub(in crate::store::embedded) came: Option<u64>,
     pub(in crate::store::embedded) due: u64,
-    /// Topic and origin are empty once the job has ended.
+    /// Topic and origin are empty once the job has ended; the origin of one for pull always.
     pub(in crate::store::embedded) topic: Box<str>,
     pub(in crate::store::embedded) origin: Box<str>,
     /// Of an attempt, in ms; 0 for the default.
@@ -134,6 +134,11 @@ impl Record {
     /// The lane it is reserved from: topic and origin of the URL.
     pub(in crate::store::embedded) fn lane(&self) -> String {
         format!("{} {}", self.topic, self.origin)
+    }
+
+    /// Whether it waits for a consumer.
+    pub(in crate::store::embedded) fn is_pull(&self) -> bool {
+        self.origin.is_empty()
     }
 
     fn pack(&self) -> Vec<u8> {

@@ -88,7 +88,7 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     let mut renewed = leases.next().unwrap();
     store.renew(&mut renewed, 10 * MINUTE).await.unwrap();
     clock.advance(MINUTE);
-    assert!(moved(&store.recover(SHARD, &epoch, 100, MINUTE).await.unwrap()) > 0);
+    assert!(moved(&store.recover(SHARD, &epoch, 100, MINUTE).await.unwrap().pass) > 0);
     reserve(store, 2, 2).await;
     epoch
 }

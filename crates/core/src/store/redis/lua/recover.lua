@@ -1,12 +1,15 @@
 -- recover: reserved and past its deadline -> ready again at once; dead by `lost` after
---   too many in a row; cancelled where that was asked for.
+--   too many in a row; cancelled where that was asked for. Jobs for pull are answered, to be
+--   settled as failed by their receipts, and looked at again soon in case nobody does.
 -- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most lost in a row
--- Returns {-1} fenced, or {recovered, lost, waits in us...}
+-- Returns {-1} fenced, or {recovered, lost, waits in us..., {locator, run, record, ...} for pull}
 local RECOVER = {'epoch', 'next', 'segment', 'segment_at', 'segment_was', 'segment_size',
   'forgotten_early', 'ready', 'reserved', 'dead', 'cancelled', 'slot', 'lease_at', 'dead_at'}
 -- So many batches, and about so many of their jobs, are looked at.
 local MOST_BATCHES, MOST_SEEN = 32, 2000
+-- When leases for pull that have run out are looked at again (ms).
+local SOON = 1000
 
 -- Splits what a batch holds: jobs whose lease has run out, and those still to be looked at.
 local function split(number, batch, limit)
@@ -31,7 +34,7 @@ function edges.recover(args)
   begin(RECOVER)
   if is_fenced(args[1]) then return {-1} end
   local left, most = tonumber(args[2]), tonumber(args[7])
-  local over, looked, later, seen = {}, {}, {}, 0
+  local over, looked, later, seen, of_number = {}, {}, {}, 0, {}
   local numbers, batches = batches_due(MOST_BATCHES)
   for i, number in ipairs(numbers) do
     if left <= 0 or seen >= MOST_SEEN then break end
@@ -42,10 +45,11 @@ function edges.recover(args)
     left = left - #lapsed
     seen = seen + (batch and #batch / 12 or 1)
     looked[#looked + 1] = {number, kept, ends}
+    of_number[number] = looked[#looked]
   end
 
   load(over)
-  local recovered, dead = 0, {}
+  local recovered, dead, pulled = 0, {}, {}
   for _, loc in ipairs(over) do
     local raw, r = records[loc], runs[loc]
     if not (raw and r) then
@@ -55,6 +59,11 @@ function edges.recover(args)
       bury(loc, tomb_of(raw, with_loss(r, RESERVED), CANCELLED, settled(r)), is_external(raw))
       lane_count(lane, -1)
       move(RESERVED, CANCELLED, 1)
+    elseif is_pull(lane_of(raw)) then
+      local n, batch = #pulled, of_number[lease_number(r)]
+      pulled[n + 1], pulled[n + 2], pulled[n + 3] = loc, r, raw
+      batch[2][#batch[2] + 1] = loc
+      batch[3] = min(batch[3] or NOW + SOON, NOW + SOON)
     elseif lost(r) + 1 >= most then
       move(RESERVED, DEAD, 1)
       put(loc, with_reason(with_loss(r, DEAD), 'lost'))
@@ -87,5 +96,5 @@ function edges.recover(args)
   set('lease_at', first_score(KEY.leases))
   local waits = rest(tonumber(args[3]), tonumber(args[4]))
   close()
-  return {recovered, #dead, unpack(waits)}
+  return {recovered, #dead, waits[1], waits[2], waits[3], pulled}
 end
