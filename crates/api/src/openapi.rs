@@ -14,7 +14,8 @@ use utoipa::OpenApi;
 
 pub(crate) use self::problems::{
     BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
-    ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems, SubmitProblems,
+    ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
+    SubmitProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,

@@ -35,8 +35,8 @@ use super::moves::Move;
 use super::redis::Imprint;
 use super::{
     Audit, Cancelled, Epoch, LONGEST_STRETCH, Lateness, Lease, MOST_LOST, Members, Moved, Options, Pass,
-    Profile, Recovered, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted, Wake,
-    payload,
+    Profile, Recovered, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted,
+    Wake, payload,
 };
 use crate::clock::{Timestamp, millis_up};
 use crate::job::{Job, JobKey, Locator, NewJob};
