@@ -86,7 +86,7 @@ function edges.pull(args)
     batches_put(known)
     remember(args[1], args[2], given_now)
     set('lease', last)
-    move(READY, RESERVED, taken)
+    move(lane, READY, RESERVED, taken)
   end
   save()
   if n == #entries then

@@ -42,7 +42,7 @@ local function given(answer, numbers)
     for _, loc in ipairs(locs) do
       if records[loc] then lanes[#lanes + 1] = lane_of(records[loc]) end
     end
-    lanes_load(lanes)
+    rows_load(lanes)
     for _, loc in ipairs(locs) do
       local r, words = runs[loc], records[loc] and lane_words(lane_of(records[loc]))
       if words and r and state(r) == RESERVED and lease_number(r) == number then
@@ -82,7 +82,7 @@ function parts.reserve(args, n_args)
   for i = 10, n_args, 2 do rooms[args[i]] = tonumber(args[i + 1]) end
   local window = 64 + (n_args - 9) / 2
   local lanes = ready_lanes(window)
-  lanes_load(lanes)
+  rows_load(lanes)
   local open_lanes = 0
   for _, lane in ipairs(lanes) do if rooms[lane] ~= 0 then open_lanes = open_lanes + 1 end end
   local share = ceil(left / max(open_lanes, 1))
@@ -132,12 +132,13 @@ function parts.reserve(args, n_args)
       break
     else
       local entries = ready_first(lane, room)
+      local before = taken_now
       local n = take(lane, entries, room)
       -- Of a lane that nothing is known of there is no more to be had.
       if n < #entries and lane_words(lane) then
         if bound > n then more = 1 else passed[#passed + 1] = lane_words(lane) end
       end
-      visits[#visits + 1] = {lane, n, n == #entries}
+      visits[#visits + 1] = {lane, n, n == #entries, taken_now - before}
     end
   end
 
@@ -151,7 +152,9 @@ function parts.reserve(args, n_args)
     batches_put(known)
     remember(caller, args[2], given_now)
     set('lease', last)
-    move(READY, RESERVED, taken_now)
+    for _, v in ipairs(visits) do
+      if v[4] > 0 then move(v[1], READY, RESERVED, v[4]) end
+    end
   end
   save()
   for i, v in ipairs(visits) do ready_pop(v[1], v[2], v[3], i) end
