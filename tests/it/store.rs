@@ -35,6 +35,7 @@ mod reserve;
 mod settle;
 mod stale;
 mod submit;
+mod topics;
 mod turns;
 mod wakes;
 
@@ -218,6 +219,14 @@ contract! {
         a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not,
         promoted_released_and_recovered_jobs_wake_the_notifiers,
         members_that_come_and_go_wake_the_carriers,
+    }
+    topics {
+        each_job_counts_in_the_state_that_it_is_in,
+        every_edge_moves_its_job_in_the_counts,
+        a_topic_is_known_from_its_first_job_on,
+        topics_come_page_by_page_in_the_order_of_their_names,
+        the_lanes_of_a_topic_add_up,
+        the_first_due_time_is_that_of_what_is_near_or_ready,
     }
     random {
         thousands_of_random_operations_agree_with_a_simple_model,

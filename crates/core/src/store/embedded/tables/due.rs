@@ -158,6 +158,17 @@ impl<'t> Due<'t> {
         Ok(First { found, following: None })
     }
 
+    /// The same in the order of their names, from one on.
+    pub(in crate::store::embedded) fn known_from(
+        &self,
+        shard: u16,
+        from: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let rows = self.topics.range((shard, from)..=(shard, LAST))?.take(limit);
+        rows.map(|row| Ok(row?.0.value().1.to_owned())).collect()
+    }
+
     /// Every topic that ever had a job in a shard.
     pub(in crate::store::embedded) fn known(&self, shard: u16) -> Result<Vec<String>, StoreError> {
         let rows = self.topics.range((shard, "")..=(shard, LAST))?;
