@@ -15,7 +15,7 @@ use utoipa::OpenApi;
 pub(crate) use self::problems::{
     BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
     ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
-    SubmitProblems,
+    SubmitProblems, TopicProblems, TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
@@ -50,12 +50,15 @@ use crate::routes;
         routes::export,
         routes::import,
         routes::stats,
+        routes::list_topics,
+        routes::get_topic,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
+        (name = "topics", description = "What is known of topics"),
         (name = "stats", description = "Counts and lateness"),
     ),
 )]
@@ -146,6 +149,8 @@ mod tests {
             ("/v1/receipts/{receipt}/renew", "post", "400 404 408 409 413 415 422 503"),
             ("/v1/receipts/finish", "post", "400 408 413 415 422 503"),
             ("/v1/stats", "get", "503"),
+            ("/v1/topics", "get", "400 422 503"),
+            ("/v1/topics/{topic}", "get", "400 404 422 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {
@@ -206,7 +211,7 @@ mod tests {
     #[tokio::test]
     async fn the_parameters_of_a_query_are_those_that_are_read() {
         let document = document();
-        for path in ["/v1/jobs", "/v1/export"] {
+        for path in ["/v1/jobs", "/v1/export", "/v1/topics"] {
             let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
             let told: Vec<_> =
                 parameters.iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();

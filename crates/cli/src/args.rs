@@ -98,6 +98,11 @@ pub(crate) enum Command {
     /// Give a reserved job back, without a failure
     #[command(after_help = RECEIPT_EXAMPLES)]
     Release(ReleaseArgs),
+    /// List topics with their jobs by state
+    Topics(TopicsArgs),
+    /// Look at a topic
+    #[command(after_help = TOPIC_EXAMPLES)]
+    Topic(TopicArgs),
     /// Count jobs by state, and show how late hand-overs were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
@@ -374,6 +379,36 @@ Examples:
   ringback list
   ringback list --topic pay.notify --state dead --all
   ringback list --all --output json | jq -r 'select(.failures > 3) | .id'";
+
+const TOPICS_EXAMPLES: &str = "\
+Examples:
+  ringback topics
+  ringback topics --all --output json | jq -r 'select(.states.dead > 0) | .topic'";
+
+const TOPIC_EXAMPLES: &str = "\
+Examples:
+  ringback topic pay.notify
+  ringback topic pay.notify --output json | jq .late_ms";
+
+/// How many topics.
+#[derive(Debug, Args)]
+#[command(after_help = TOPICS_EXAMPLES)]
+pub(crate) struct TopicsArgs {
+    /// At most so many topics
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: u64,
+    /// All topics, however many
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+}
+
+/// A topic, by its name.
+#[derive(Debug, Args)]
+pub(crate) struct TopicArgs {
+    /// The topic
+    #[arg(value_name = "TOPIC", value_parser = values::topic)]
+    pub(crate) topic: String,
+}
 
 /// What to list.
 #[derive(Debug, Args)]
