@@ -133,7 +133,14 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
     assert_eq!(*lanes, told, "jobs per lane and state of {base}, and what is counted");
     known_topics(redis, base, &shard, &topics).await;
     assert_eq!(counter("lanes"), lanes.len() as i64, "lanes of {base}");
-    assert_eq!(counter("topics"), topics.len() as i64, "topics of {base} that have jobs");
+    let held: BTreeSet<String> = shard
+        .iter()
+        .filter(|(_, row)| row.len() == 9 && row[8] > 0)
+        .filter_map(|(name, _)| Some(std::str::from_utf8(name).ok()?.strip_prefix("topic:")?.to_owned()))
+        .collect();
+    assert_eq!(counter("paused"), held.len() as i64, "paused topics of {base}");
+    let counted = topics.keys().filter(|topic| !held.contains(*topic)).count() + held.len();
+    assert_eq!(counter("topics"), counted as i64, "topics of {base} that have jobs or are paused");
 }
 
 /// Each topic that is known has a row that counts its lanes, and each lane's topic is known; all of
@@ -192,8 +199,9 @@ async fn indexed(
             } else {
                 let turns = if lane[0] < 128 { "lanes" } else { "pulls" };
                 let queued = is_in(redis, &key("ready:", lane), &entry).await;
+                let has_turn = score(redis, &key(turns, b""), lane).await.is_some();
                 assert!(
-                    queued && score(redis, &key(turns, b""), lane).await.is_some(),
+                    queued && (has_turn || is_parked(redis, base, lane).await),
                     "a job that waits in {base} has no index entry"
                 );
                 return "ready";
@@ -222,6 +230,16 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     let first: Option<u64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("slot")).await;
     let told = slots.first().map_or(Ok(0), |slot| slot.parse());
     assert_eq!(Ok(first.unwrap_or(0)), told, "the first slot of {base}");
+}
+
+/// Whether a lane is parked, by the words that it has, and its topic is paused.
+async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
+    let shard = format!("{base}:shard");
+    let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;
+    let topic = &row[16..16 + row[16..].iter().position(|b| *b == b' ').expect("a topic")];
+    let of_topic: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg([b"topic:", topic].concat())).await;
+    let member = [topic, b" ", lane].concat();
+    of_topic[8] > 0 && score(redis, format!("{base}:parked").as_bytes(), &member).await.is_some()
 }
 
 async fn is_in(redis: &mut MultiplexedConnection, key: &[u8], item: &[u8]) -> bool {

@@ -1,4 +1,5 @@
-//! What the store knows of topics: how many jobs each has in which state, and how late they are.
+//! What the store knows of topics: how many jobs each has in which state, and how late they are. And
+//! the edges of a topic: pause and resume.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +14,9 @@ pub const MAX_TOPICS: usize = 1000;
 pub(super) const NEAR: Duration = Duration::from_secs(600);
 /// So many of the first ready jobs of a lane are looked at, since they are only nearly in order.
 pub(super) const FIRST: usize = 8;
+
+/// So many lanes of a topic that is resumed get their turns again in one step.
+pub(super) const MOST_UNPARKED: usize = 1000;
 
 /// What is known of a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +108,38 @@ impl Store {
         let items: Vec<_> = sums.into_iter().take(limit).collect();
         let next = items.last().filter(|_| is_more).map(|(topic, _)| topic.clone());
         Ok(TopicPage { items, next })
+    }
+
+    /// pause: nothing of the topic is handed over any more, to its callbacks or to consumers, from the
+    /// answer on. What is being handed over goes on and is settled. A topic that was not known is from
+    /// here on. Shard by shard: when it fails, it may be paused in some.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn pause(&self, topic: &Topic) -> Result<(), StoreError> {
+        for shard in self.shards() {
+            match &self.backend {
+                Backend::Redis(store) => store.pause(shard, topic).await?,
+                Backend::Embedded(store) => store.pause(shard, topic).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// resume: the end of a pause. Whether the topic is known. Shard by shard, as [`Store::pause`]: as
+    /// long as one is left it counts as paused.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn resume(&self, topic: &Topic) -> Result<bool, StoreError> {
+        let mut is_known = false;
+        for shard in self.shards() {
+            is_known |= match &self.backend {
+                Backend::Redis(store) => store.resume(shard, topic).await?,
+                Backend::Embedded(store) => store.resume(shard, topic).await?,
+            };
+        }
+        Ok(is_known)
     }
 
     async fn stretch(&self, shard: Shard, span: &Span) -> Result<Stretch, StoreError> {

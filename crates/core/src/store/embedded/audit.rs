@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::ReadTransaction;
 
-use super::tables::{self, Entry, Jobs, Known, Record, Stage};
+use super::tables::{self, Entry, Hold, Jobs, Known, Record, Stage};
 use crate::state::State;
 use crate::store::{Audit, StoreError};
 
@@ -115,6 +115,16 @@ impl Books {
         }
         for ((shard, lane), counted) in jobs {
             self.find(format!("lane {lane} of shard {shard} has no jobs and counts {counted:?}"));
+        }
+        for (shard, topic) in known.iter().filter(|(_, known)| known.hold != Hold::None).map(|(key, _)| key) {
+            topics.entry((*shard, topic.clone())).or_default();
+            topics.entry((*shard, String::new())).or_default();
+        }
+        for ((shard, _), sums) in known.iter().filter(|((_, topic), _)| topic.is_empty()) {
+            let held = known.iter().filter(|((s, _), known)| s == shard && known.hold != Hold::None).count();
+            if sums.paused != held as u64 {
+                self.find(format!("shard {shard} has {held} paused topics and counts {sums:?}"));
+            }
         }
         let of_shard = |shard| topics.keys().filter(|(s, topic)| *s == shard && !topic.is_empty()).count();
         for ((shard, topic), lanes) in &topics {

@@ -18,11 +18,11 @@ use redb::{ReadTransaction, WriteTransaction};
 
 pub(super) use self::callers::{Callers, Given};
 use self::counts::Counts;
-pub(super) use self::counts::{Jobs, Known};
+pub(super) use self::counts::{Hold, Jobs, Known};
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, counted, format};
 pub(super) use self::lateness::Minutes;
-pub(super) use self::ready::{PULL, Queue, Ready};
+pub(super) use self::ready::{PARKED, PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
 pub(super) use self::rows::Journal;
 use self::rows::Name;

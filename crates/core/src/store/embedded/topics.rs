@@ -3,14 +3,33 @@
 use std::time::Duration;
 
 use super::EmbeddedStore;
+use super::edges;
+use super::tables::Hold;
 use super::txn::Txn;
 use crate::clock::{Timestamp, millis_up};
 use crate::job::Topic;
 use crate::state::State;
-use crate::store::topics::{FIRST, NEAR, Span, Stretch, TopicCounts};
+use crate::store::topics::{FIRST, MOST_UNPARKED, NEAR, Span, Stretch, TopicCounts};
 use crate::store::{Shard, StoreError};
 
 impl EmbeddedStore {
+    pub(in crate::store) async fn pause(&self, shard: Shard, topic: &Topic) -> Result<(), StoreError> {
+        let topic = topic.clone();
+        self.call(shard, 256, move |txn| edges::pause(txn, topic.as_str())).await
+    }
+
+    /// Whether the topic is known in this shard.
+    pub(in crate::store) async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
+        loop {
+            let topic = topic.clone();
+            let resume = move |txn: &mut Txn<'_>| edges::resume(txn, topic.as_str(), MOST_UNPARKED);
+            match self.call(shard, MOST_UNPARKED * 64, resume).await? {
+                Some(true) => {}
+                told => return Ok(told.is_some()),
+            }
+        }
+    }
+
     pub(in crate::store) async fn topics(&self, shard: Shard, span: &Span) -> Result<Stretch, StoreError> {
         let span = span.clone();
         self.call(shard, 0, move |txn| read(txn, &span)).await
@@ -60,7 +79,8 @@ fn counts(txn: &mut Txn<'_>, topic: &str) -> Result<TopicCounts, StoreError> {
     let near = now.saturating_add(millis_up(NEAR));
     let first = txn.tables.due.of_topic(shard, topic, near, 1)?.found;
     let oldest_due = first.first().map(|(at, _)| Timestamp::from_millis(*at));
-    sum.add(&TopicCounts { oldest_due, ..TopicCounts::default() });
+    let paused = txn.tables.counts.known(shard, topic)?.hold != Hold::None;
+    sum.add(&TopicCounts { paused, oldest_due, ..TopicCounts::default() });
     Ok(sum)
 }
 

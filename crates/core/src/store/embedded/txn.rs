@@ -230,10 +230,9 @@ impl<'t> Txn<'t> {
                 let turn = if record.is_pull() { PULL } else { self.turn() };
                 let lane = record.lane();
                 let (position, was_empty) = self.tables.ready.push(shard, &lane, number, queue, turn)?;
-                if was_empty && record.is_pull() {
-                    self.pulls.insert(PullLane(LaneId::of(&lane)));
+                if was_empty {
+                    self.wake(&lane);
                 }
-                self.woken |= was_empty && !record.is_pull();
                 Stage::Ready { position }
             }
             To::Reserved { lease, bits, deadline } => {
@@ -249,6 +248,15 @@ impl<'t> Txn<'t> {
         };
         self.row.ledger.enter(record.state());
         self.tables.counts.note(shard, &record.lane(), record.state(), 1)
+    }
+
+    /// A lane has its turn: whoever takes from it is told.
+    pub(super) fn wake(&mut self, lane: &str) {
+        if lane.ends_with(' ') {
+            self.pulls.insert(PullLane(LaneId::of(lane)));
+        } else {
+            self.woken = true;
+        }
     }
 
     /// Takes a job's entry out of the index of its state.

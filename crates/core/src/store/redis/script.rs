@@ -156,6 +156,8 @@ scripts! {
     YIELD: "yield", Drains;
     STATS: "stats", Reads;
     TOPICS: "topics", Reads;
+    PAUSE: "pause", Drains;
+    RESUME: "resume", Drains;
     MEMBERS: "members", Drains;
     INSTALL: "install", Drains;
 }

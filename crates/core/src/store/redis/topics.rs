@@ -10,7 +10,7 @@ use super::RedisStore;
 use super::script::{self, reply};
 use crate::clock::Timestamp;
 use crate::job::Topic;
-use crate::store::topics::{Span, Stretch, TopicCounts};
+use crate::store::topics::{MOST_UNPARKED, Span, Stretch, TopicCounts};
 use crate::store::{Shard, StoreError};
 
 /// How many topics and lanes one call looks at, so that it is short.
@@ -19,6 +19,27 @@ const PART: usize = 128;
 const UNREADABLE: StoreError = StoreError::Unreadable("what is known of topics");
 
 impl RedisStore {
+    pub(in crate::store) async fn pause(&self, shard: Shard, topic: &Topic) -> Result<(), StoreError> {
+        let answer = self.run(&script::PAUSE, shard, |cmd| {
+            cmd.arg(topic.as_str());
+        });
+        answer.await.map(drop)
+    }
+
+    /// Whether the topic is known in this shard.
+    pub(in crate::store) async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
+        loop {
+            let answer = self.run(&script::RESUME, shard, |cmd| {
+                cmd.arg(topic.as_str()).arg(MOST_UNPARKED);
+            });
+            match reply::int(&answer.await?)? {
+                0 => return Ok(false),
+                1 => return Ok(true),
+                _ => {}
+            }
+        }
+    }
+
     pub(in crate::store) async fn topics(&self, shard: Shard, span: &Span) -> Result<Stretch, StoreError> {
         // What follows the space in the order of the index: behind all of a topic.
         let end = |topic: &Topic| format!("({topic}!").into_bytes();

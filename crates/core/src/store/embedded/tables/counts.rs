@@ -48,13 +48,36 @@ const fn slot(state: State) -> Option<usize> {
     }
 }
 
+/// Whether a topic is paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store::embedded) enum Hold {
+    #[default]
+    None,
+    Paused,
+    /// Some of its lanes are parked still.
+    Resuming,
+}
+
 /// What is known of a topic. In the row of a shard: how many of its topics have jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store::embedded) struct Known {
     /// Lanes that have jobs.
     pub(in crate::store::embedded) lanes: u64,
-    /// In the row of a shard alone.
+    pub(in crate::store::embedded) hold: Hold,
+    /// In the row of a shard alone: topics that have jobs or are paused.
     pub(in crate::store::embedded) topics: u64,
+    /// In the row of a shard alone: topics that are paused.
+    pub(in crate::store::embedded) paused: u64,
+}
+
+impl Known {
+    fn is_paused(self) -> bool {
+        self.hold != Hold::None
+    }
+
+    fn counts(self) -> bool {
+        self.lanes > 0 || self.is_paused()
+    }
 }
 
 /// Rows by shard and name, as they stand or will stand once they are written.
@@ -162,14 +185,37 @@ impl<'t> Counts<'t> {
     }
 
     fn count_lane(&mut self, shard: u16, lane: &str, n: i64) {
-        let add = |count: &mut u64, n: i64| *count = count.saturating_add_signed(n);
-        let lanes = self.topics.change(shard, topic_in(lane), |topic| add(&mut topic.lanes, n)).lanes;
-        // The first lane of a topic, or the last.
-        let topics = if lanes == u64::from(n > 0) { n } else { 0 };
+        self.change(shard, topic_in(lane), |topic| topic.lanes = topic.lanes.saturating_add_signed(n));
+    }
+
+    /// Changes what is known of a topic, which was read before, and with it the sums of the shard.
+    fn change(&mut self, shard: u16, topic: &str, change: impl FnOnce(&mut Known)) {
+        let before = self.topics.get(shard, topic).unwrap_or_default();
+        let after = self.topics.change(shard, topic, change);
         self.topics.change(shard, ALL, |sums| {
-            add(&mut sums.lanes, n);
-            add(&mut sums.topics, topics);
+            sums.lanes = (sums.lanes + after.lanes).saturating_sub(before.lanes);
+            sums.topics = (sums.topics + u64::from(after.counts())).saturating_sub(before.counts().into());
+            sums.paused = (sums.paused + u64::from(after.is_paused())).saturating_sub(before.is_paused().into());
         });
+    }
+
+    /// Sets whether a topic is paused.
+    pub(in crate::store::embedded) fn set_hold(
+        &mut self,
+        shard: u16,
+        topic: &str,
+        hold: Hold,
+    ) -> Result<(), StoreError> {
+        (self.known(shard, topic)?, self.known(shard, ALL)?);
+        self.change(shard, topic, |known| known.hold = hold);
+        Ok(())
+    }
+
+    /// Whether a lane is to be parked, since its topic is paused.
+    pub(in crate::store::embedded) fn is_held(&mut self, shard: u16, lane: &str) -> Result<bool, StoreError> {
+        // Nearly always nothing is paused.
+        let is_any = self.known(shard, ALL)?.paused > 0;
+        Ok(is_any && self.known(shard, topic_in(lane))?.hold == Hold::Paused)
     }
 
     /// The jobs of a lane, but for what the edge under way moves.
@@ -241,8 +287,10 @@ impl<'t> Counts<'t> {
             self.counts.remove((shard, &*name))?;
         }
         for (shard, name) in keys(&self.known)? {
-            let known = Known { lanes: 0, topics: 0, ..self.known(shard, &name)? };
-            self.topics.change(shard, &name, |row| *row = known);
+            (self.known(shard, &name)?, self.known(shard, ALL)?);
+            if name != ALL {
+                self.change(shard, &name, |known| known.lanes = 0);
+            }
         }
         let mut found: BTreeMap<(u16, String), Jobs> = BTreeMap::new();
         records.each(|record| {

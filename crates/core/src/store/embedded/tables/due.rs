@@ -53,6 +53,10 @@ impl<'t> Due<'t> {
         Ok(())
     }
 
+    pub(in crate::store::embedded) fn knows(&mut self, shard: u16, topic: &str) -> Result<bool, StoreError> {
+        Ok(self.turn(shard, topic)?.is_some())
+    }
+
     pub(in crate::store::embedded) fn add(
         &mut self,
         shard: u16,

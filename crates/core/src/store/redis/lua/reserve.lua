@@ -1,11 +1,12 @@
--- reserve: ready -> reserved. Lanes take turns; those full for the caller are passed.
+-- reserve: ready -> reserved. Lanes take turns; those full for the caller are passed, those of paused
+--   topics are parked.
 -- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), limit (jobs), lane room, receipt bits (8 bytes), lease
 --   margin (ms), default timeout (ms), longest stretch (ms), byte budget, then id and room of
 --   lanes with less
 -- Returns {now in us, 1 when more can be taken, {lanes in words that have more than their
 --   room}, {lane in words, run, locator, record, locator, record, ...}, ...}
-parts.RESERVE = {'next', 'ready', 'reserved', 'lease', 'lease_at'}
+parts.RESERVE = {'next', 'ready', 'reserved', 'lease', 'lease_at', 'paused'}
 
 -- A run for a first hand-over, but for its lease.
 local FIRST = char(RESERVED, 0) .. NO_TIME .. pack('>I4', 1) .. string.rep('\0', 5)
@@ -81,8 +82,9 @@ function parts.reserve(args, n_args)
   local rooms = {}
   for i = 10, n_args, 2 do rooms[args[i]] = tonumber(args[i + 1]) end
   local window = 64 + (n_args - 9) / 2
-  local lanes = ready_lanes(window)
-  rows_load(lanes)
+  local all = ready_lanes(window)
+  rows_load(all)
+  local lanes, held = topics.split(all)
   local open_lanes = 0
   for _, lane in ipairs(lanes) do if rooms[lane] ~= 0 then open_lanes = open_lanes + 1 end end
   local share = ceil(left / max(open_lanes, 1))
@@ -121,7 +123,7 @@ function parts.reserve(args, n_args)
     return n
   end
 
-  local visits, passed, more = {}, {}, #lanes == window and 1 or 0
+  local visits, passed, more = {}, {}, #all == window and 1 or 0
   for _, lane in ipairs(lanes) do
     local bound = rooms[lane] or others
     local room = min(bound, share, left)
@@ -157,6 +159,7 @@ function parts.reserve(args, n_args)
     end
   end
   save()
+  topics.park(held, KEY.lanes)
   for i, v in ipairs(visits) do ready_pop(v[1], v[2], v[3], i) end
   answer[2], answer[3] = more, passed
   return answer

@@ -60,7 +60,12 @@ function edges.topics(args)
       answer[#answer + 1] = last
     end
     local row = rows[names[i]]
-    if row and lanes[i] ~= '' then add_lane(last, lanes[i], row) end
+    if lanes[i] == '' then
+      local _, _, paused = topics.row(names[i])
+      last[2] = paused > 0 and 1 or 0
+    elseif row then
+      add_lane(last, lanes[i], row)
+    end
   end
   if #members == most then answer[1] = members[most] end
   return answer
