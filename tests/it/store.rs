@@ -227,6 +227,15 @@ contract! {
         topics_come_page_by_page_in_the_order_of_their_names,
         the_lanes_of_a_topic_add_up,
         the_first_due_time_is_that_of_what_is_near_or_ready,
+        nothing_of_a_paused_topic_is_handed_over_until_it_is_resumed,
+        an_exchange_gives_nothing_of_a_paused_topic,
+        what_is_being_handed_over_goes_on_while_its_topic_is_paused,
+        consumers_are_given_nothing_of_a_paused_topic,
+        a_resumed_topic_wakes_the_notifiers,
+        pausing_and_resuming_again_changes_nothing,
+        a_lane_that_was_emptied_while_it_was_parked_is_found_again,
+        a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another,
+        another_process_finds_the_topic_paused,
     }
     random {
         thousands_of_random_operations_agree_with_a_simple_model,
