@@ -4,7 +4,7 @@ use http::Method;
 use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use crate::sample::{SOON, TOPIC, job, time};
+use crate::sample::{SOON, TOPIC, job, time, with};
 
 /// An api alone.
 fn api_only() -> StackOptions {
@@ -98,4 +98,62 @@ async fn all_topics_are_listed_in_order_whatever_the_size_of_the_pages() {
         let fields: Vec<_> = errors.map(|error| error["field"].as_str().expect("a name")).collect();
         assert_eq!((status, fields), (422, vec!["colour", "cursor", "limit"]));
     }
+}
+
+#[tokio::test]
+async fn nothing_of_a_paused_topic_is_delivered_until_it_is_resumed() {
+    for options in [Stack::options(), Stack::options().store("embedded:./data").in_one_process()] {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        let path = |topic: &str, verb: &str| format!("/v1/topics/{topic}/{verb}");
+        let (status, answer) = ask(&stack, Method::POST, &path(TOPIC, "pause")).await;
+        assert_eq!((status, &answer["paused"]), (200, &json!(true)), "{answer}");
+        stack.accept(&job(&sink, "now")).await;
+        stack.accept(&with(job(&sink, "soon"), "delay", "50ms")).await;
+        let for_pull = json!({"topic": TOPIC, "id": "pull", "body": 1});
+        stack.accept(&for_pull).await;
+        stack.wait_state(TOPIC, "soon", "ready", SOON).await;
+        let other = with(with(job(&sink, "other"), "topic", "other"), "delay", "200ms");
+        stack.accept(&other).await;
+        sink.wait_for_job("other", 1, SOON).await;
+        assert!(sink.arrivals().iter().all(|arrival| arrival.job_id() == "other"));
+        let reserve = path(TOPIC, "reserve");
+        assert_eq!(ask(&stack, Method::POST, &reserve).await.1["jobs"], json!([]));
+        assert_eq!(look(&stack, TOPIC).await["states"]["ready"], 3);
+
+        let (status, answer) = ask(&stack, Method::POST, &path(TOPIC, "resume")).await;
+        assert_eq!((status, &answer["paused"]), (200, &json!(false)), "{answer}");
+        sink.wait_for_job("now", 1, SOON).await;
+        sink.wait_for_job("soon", 1, SOON).await;
+        let pulled = ask(&stack, Method::POST, &reserve).await.1;
+        assert_eq!(pulled["jobs"][0]["id"], "pull");
+        assert_eq!(ask(&stack, Method::POST, &path("unknown", "resume")).await.0, 404);
+        assert_eq!(ask(&stack, Method::POST, &path("a%20b", "pause")).await.0, 422);
+    }
+}
+
+#[tokio::test]
+async fn a_consumer_that_waits_for_a_paused_topic_is_given_its_jobs_once_it_is_resumed() {
+    let stack = api_only().start().await;
+    stack.accept(&json!({"topic": TOPIC, "id": "a"})).await;
+    ask(&stack, Method::POST, &format!("/v1/topics/{TOPIC}/pause")).await;
+    let path = format!("/v1/topics/{TOPIC}/reserve");
+    let wait = stack.request(Method::POST, &path, Some(("application/json", r#"{"wait":"30s"}"#.into())));
+    let resume = async {
+        eventually(SOON, "the consumer waits", async || {
+            let lanes = stack.redis().client().await;
+            let parked: u64 = parked(lanes).await;
+            if parked > 0 { Ok(()) } else { Err(parked) }
+        })
+        .await;
+        ask(&stack, Method::POST, &format!("/v1/topics/{TOPIC}/resume")).await
+    };
+    let (reply, resumed) = tokio::join!(wait, resume);
+    assert_eq!(resumed.0, 200);
+    assert_eq!(reply.json()["jobs"][0]["id"], "a");
+}
+
+/// How many shards have parked lanes.
+async fn parked(mut redis: redis::aio::MultiplexedConnection) -> u64 {
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*:parked").query_async(&mut redis).await.expect("KEYS");
+    keys.len() as u64
 }

@@ -15,7 +15,7 @@ use utoipa::OpenApi;
 pub(crate) use self::problems::{
     BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
     ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
-    SubmitProblems, TopicProblems, TopicsProblems,
+    SubmitProblems, PauseProblems, ResumeProblems, TopicProblems, TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
@@ -52,13 +52,15 @@ use crate::routes;
         routes::stats,
         routes::list_topics,
         routes::get_topic,
+        routes::pause,
+        routes::resume,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
-        (name = "topics", description = "What is known of topics"),
+        (name = "topics", description = "What is known of topics; pause and resume them"),
         (name = "stats", description = "Counts and lateness"),
     ),
 )]
@@ -151,6 +153,8 @@ mod tests {
             ("/v1/stats", "get", "503"),
             ("/v1/topics", "get", "400 422 503"),
             ("/v1/topics/{topic}", "get", "400 404 422 503"),
+            ("/v1/topics/{topic}/pause", "post", "400 408 413 422 503"),
+            ("/v1/topics/{topic}/resume", "post", "400 404 408 413 422 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {

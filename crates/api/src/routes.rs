@@ -33,10 +33,10 @@ pub(crate) use receipts::{
 };
 pub(crate) use reserve::__path_reserve;
 pub(crate) use stats::__path_stats;
-pub(crate) use topics::{__path_get_topic, __path_list_topics};
+pub(crate) use topics::{__path_get_topic, __path_list_topics, __path_pause, __path_resume};
 
 /// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 18] = [
+pub(crate) const PATHS: [&str; 20] = [
     "/v1/jobs",
     "/v1/jobs/batch",
     "/v1/jobs/{topic}/{id}",
@@ -55,10 +55,12 @@ pub(crate) const PATHS: [&str; 18] = [
     "/openapi.json",
     "/v1/topics",
     "/v1/topics/{topic}",
+    "/v1/topics/{topic}/pause",
+    "/v1/topics/{topic}/resume",
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, all_topics, topic] = PATHS;
+    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, all_topics, topic, pause, resume] = PATHS;
     let [finish, retry, bury, release, renew, finish_all] = words;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))
@@ -79,6 +81,8 @@ pub(crate) fn table(api: Arc<Api>) -> Router {
         .route(document, get(openapi::serve))
         .route(all_topics, get(topics::list_topics))
         .route(topic, get(topics::get_topic))
+        .route(pause, post(topics::pause))
+        .route(resume, post(topics::resume))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(CatchPanicLayer::custom(error::panicked))

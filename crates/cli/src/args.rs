@@ -103,6 +103,12 @@ pub(crate) enum Command {
     /// Look at a topic
     #[command(after_help = TOPIC_EXAMPLES)]
     Topic(TopicArgs),
+    /// Hand nothing of a topic over any more
+    #[command(after_help = PAUSE_EXAMPLES)]
+    Pause(TopicArgs),
+    /// Hand a paused topic over again
+    #[command(after_help = RESUME_EXAMPLES)]
+    Resume(TopicArgs),
     /// Count jobs by state, and show how late hand-overs were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
@@ -389,6 +395,17 @@ const TOPIC_EXAMPLES: &str = "\
 Examples:
   ringback topic pay.notify
   ringback topic pay.notify --output json | jq .late_ms";
+
+const PAUSE_EXAMPLES: &str = "\
+Examples:
+  ringback pause pay.notify
+
+Its jobs are submitted, cancelled and become due as before. What is being handed over goes on.";
+
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  ringback resume pay.notify
+  ringback topics --all --output json | jq -r 'select(.paused) | .topic' | xargs -n 1 ringback resume";
 
 /// How many topics.
 #[derive(Debug, Args)]

@@ -82,6 +82,8 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Release(args) => online(remote, async |session| receipts::release(session, args).await),
         Command::Topics(args) => online(remote, async |session| topics::list(session, &args).await),
         Command::Topic(args) => online(remote, async |session| topics::show(session, &args).await),
+        Command::Pause(args) => online(remote, async |session| topics::pause(session, &args).await),
+        Command::Resume(args) => online(remote, async |session| topics::resume(session, &args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),
     }
 }

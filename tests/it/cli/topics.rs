@@ -36,6 +36,20 @@ async fn topics_are_shown_as_tables_and_as_json() {
 }
 
 #[tokio::test]
+async fn a_topic_is_paused_and_resumed() {
+    let stack = api_alone().await;
+    let server = stack.url("");
+    let run = ringback(&server, &["resume", "a"]).await;
+    assert!(run.code == Some(1) && run.err.contains("no topic a is known"), "{run:?}");
+    let run = ringback(&server, &["pause", "a"]).await;
+    assert!(run.code == Some(0) && run.out.lines().any(|line| line.starts_with("a") && line.contains("paused")), "{run:?}");
+    let run = ringback(&server, &["topic", "a", "--output", "json"]).await;
+    assert_eq!(run.json()["paused"], true);
+    let run = ringback(&server, &["resume", "a", "--output", "json"]).await;
+    assert_eq!((run.code, &run.json()["paused"]), (Some(0), &json!(false)), "{run:?}");
+}
+
+#[tokio::test]
 async fn no_topics_are_told_so() {
     let stack = api_alone().await;
     let run = ringback(&stack.url(""), &["topics"]).await;

@@ -53,6 +53,10 @@ problems! {
     TopicsProblems: 400 422 503;
     /// Of GET /v1/topics/{topic}.
     TopicProblems: 400 404 422 503;
+    /// Of POST /v1/topics/{topic}/pause.
+    PauseProblems: 400 408 413 422 503;
+    /// Of POST /v1/topics/{topic}/resume.
+    ResumeProblems: 400 404 408 413 422 503;
 }
 
 fn response(status: u16) -> RefOr<Response> {

@@ -1,4 +1,4 @@
-//! Topics: what is known of them, one by its name or all page by page.
+//! Topics: what is known of them, one by its name or all page by page; pause and resume.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use ringback_core::wire::{TopicAnswer, TopicsAnswer};
 
 use crate::deadline::Deadline;
 use crate::error::ApiError;
-use crate::extract::{TopicPath, TopicsQuery};
-use crate::openapi::{TopicProblems, TopicsProblems};
+use crate::extract::{NoBody, TopicPath, TopicsQuery};
+use crate::openapi::{PauseProblems, ResumeProblems, TopicProblems, TopicsProblems};
 use crate::state::Api;
 
 /// List topics
 ///
-/// The topics that have jobs or had some lately, in the order of their names. `next` is null on the
+/// The topics that have jobs, had some lately or are paused, in the order of their names. `next` is null on the
 /// last page.
 #[utoipa::path(
     get, path = "/v1/topics", tag = "topics", operation_id = "list_topics",
@@ -50,6 +50,45 @@ pub(crate) async fn get_topic(
     TopicPath(topic): TopicPath,
 ) -> Result<Json<TopicAnswer>, ApiError> {
     known(&api, topic, Deadline::from_now()).await.map(Json)
+}
+
+/// Pause a topic
+///
+/// From the answer on nothing of it is handed over, to its callbacks or to consumers. Submitting,
+/// cancelling and all else go on; what is being handed over is settled. A topic that has had no job yet
+/// can be paused too. To pause one that is paused changes nothing.
+#[utoipa::path(
+    post, path = "/v1/topics/{topic}/pause", tag = "topics", operation_id = "pause",
+    params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),
+    responses((status = 200, description = "The topic, paused", body = TopicAnswer), PauseProblems),
+)]
+pub(crate) async fn pause(
+    State(api): State<Arc<Api>>,
+    TopicPath(topic): TopicPath,
+    NoBody(deadline): NoBody,
+) -> Result<Json<TopicAnswer>, ApiError> {
+    deadline.bound(api.store.pause(&topic)).await.map_err(ApiError::too_late)??;
+    known(&api, topic, deadline).await.map(Json)
+}
+
+/// Resume a topic
+///
+/// What waits is handed over again. To resume one that is not paused changes nothing.
+#[utoipa::path(
+    post, path = "/v1/topics/{topic}/resume", tag = "topics", operation_id = "resume",
+    params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),
+    responses((status = 200, description = "The topic, not paused", body = TopicAnswer), ResumeProblems),
+)]
+pub(crate) async fn resume(
+    State(api): State<Arc<Api>>,
+    TopicPath(topic): TopicPath,
+    NoBody(deadline): NoBody,
+) -> Result<Json<TopicAnswer>, ApiError> {
+    let is_known = deadline.bound(api.store.resume(&topic)).await.map_err(ApiError::too_late)??;
+    if !is_known {
+        return Err(unknown(&topic));
+    }
+    known(&api, topic, deadline).await.map(Json)
 }
 
 async fn known(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswer, ApiError> {

@@ -1,4 +1,5 @@
-//! `ringback topics` and `ringback topic`: what is known of topics.
+//! `ringback topics` and `ringback topic`: what is known of topics. `ringback pause` and `ringback resume`:
+//! whether they are handed over.
 
 use std::time::Duration;
 
@@ -74,6 +75,14 @@ fn unreadable(error: &serde_json::Error) -> ClientError {
 
 pub(super) async fn show(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
     ask(session, Call::new(Method::GET, &["v1", "topics", &args.topic])).await
+}
+
+pub(super) async fn pause(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
+    ask(session, Call::new(Method::POST, &["v1", "topics", &args.topic, "pause"])).await
+}
+
+pub(super) async fn resume(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
+    ask(session, Call::new(Method::POST, &["v1", "topics", &args.topic, "resume"])).await
 }
 
 /// Makes the call and shows the topic that it is answered with.
