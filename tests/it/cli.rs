@@ -7,6 +7,7 @@ mod moves;
 mod moving;
 mod pull;
 mod scripted;
+mod topics;
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -27,5 +27,6 @@ mod retry;
 mod shutdown;
 mod store;
 mod testkit;
+mod topics;
 mod trace;
 mod up;

@@ -35,6 +35,7 @@ mod reserve;
 mod settle;
 mod stale;
 mod submit;
+mod topics;
 mod turns;
 mod wakes;
 
@@ -218,6 +219,23 @@ contract! {
         a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not,
         promoted_released_and_recovered_jobs_wake_the_notifiers,
         members_that_come_and_go_wake_the_carriers,
+    }
+    topics {
+        each_job_counts_in_the_state_that_it_is_in,
+        every_edge_moves_its_job_in_the_counts,
+        a_topic_is_known_from_its_first_job_on,
+        topics_come_page_by_page_in_the_order_of_their_names,
+        the_lanes_of_a_topic_add_up,
+        the_first_due_time_is_that_of_what_is_near_or_ready,
+        nothing_of_a_paused_topic_is_handed_over_until_it_is_resumed,
+        an_exchange_gives_nothing_of_a_paused_topic,
+        what_is_being_handed_over_goes_on_while_its_topic_is_paused,
+        consumers_are_given_nothing_of_a_paused_topic,
+        a_resumed_topic_wakes_the_notifiers,
+        pausing_and_resuming_again_changes_nothing,
+        a_lane_that_was_emptied_while_it_was_parked_is_found_again,
+        a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another,
+        another_process_finds_the_topic_paused,
     }
     random {
         thousands_of_random_operations_agree_with_a_simple_model,

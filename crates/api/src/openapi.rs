@@ -15,7 +15,7 @@ use utoipa::OpenApi;
 pub(crate) use self::problems::{
     BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
     ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
-    SubmitProblems,
+    SubmitProblems, PauseProblems, ResumeProblems, TopicProblems, TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
@@ -50,12 +50,17 @@ use crate::routes;
         routes::export,
         routes::import,
         routes::stats,
+        routes::list_topics,
+        routes::get_topic,
+        routes::pause,
+        routes::resume,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
+        (name = "topics", description = "What is known of topics; pause and resume them"),
         (name = "stats", description = "Counts and lateness"),
     ),
 )]
@@ -146,6 +151,10 @@ mod tests {
             ("/v1/receipts/{receipt}/renew", "post", "400 404 408 409 413 415 422 503"),
             ("/v1/receipts/finish", "post", "400 408 413 415 422 503"),
             ("/v1/stats", "get", "503"),
+            ("/v1/topics", "get", "400 422 503"),
+            ("/v1/topics/{topic}", "get", "400 404 422 503"),
+            ("/v1/topics/{topic}/pause", "post", "400 408 413 422 503"),
+            ("/v1/topics/{topic}/resume", "post", "400 404 408 413 422 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {
@@ -206,7 +215,7 @@ mod tests {
     #[tokio::test]
     async fn the_parameters_of_a_query_are_those_that_are_read() {
         let document = document();
-        for path in ["/v1/jobs", "/v1/export"] {
+        for path in ["/v1/jobs", "/v1/export", "/v1/topics"] {
             let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
             let told: Vec<_> =
                 parameters.iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();

@@ -10,6 +10,7 @@ mod moves;
 pub(crate) mod receipts;
 mod reserve;
 pub(crate) mod stats;
+mod topics;
 
 use std::sync::Arc;
 
@@ -32,9 +33,10 @@ pub(crate) use receipts::{
 };
 pub(crate) use reserve::__path_reserve;
 pub(crate) use stats::__path_stats;
+pub(crate) use topics::{__path_get_topic, __path_list_topics, __path_pause, __path_resume};
 
 /// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 16] = [
+pub(crate) const PATHS: [&str; 20] = [
     "/v1/jobs",
     "/v1/jobs/batch",
     "/v1/jobs/{topic}/{id}",
@@ -51,10 +53,14 @@ pub(crate) const PATHS: [&str; 16] = [
     "/v1/import",
     "/v1/stats",
     "/openapi.json",
+    "/v1/topics",
+    "/v1/topics/{topic}",
+    "/v1/topics/{topic}/pause",
+    "/v1/topics/{topic}/resume",
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document] = PATHS;
+    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, all_topics, topic, pause, resume] = PATHS;
     let [finish, retry, bury, release, renew, finish_all] = words;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))
@@ -73,6 +79,10 @@ pub(crate) fn table(api: Arc<Api>) -> Router {
         .route(import, post(import::import))
         .route(stats, get(stats::stats))
         .route(document, get(openapi::serve))
+        .route(all_topics, get(topics::list_topics))
+        .route(topic, get(topics::get_topic))
+        .route(pause, post(topics::pause))
+        .route(resume, post(topics::resume))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(CatchPanicLayer::custom(error::panicked))

@@ -98,6 +98,17 @@ pub(crate) enum Command {
     /// Give a reserved job back, without a failure
     #[command(after_help = RECEIPT_EXAMPLES)]
     Release(ReleaseArgs),
+    /// List topics with their jobs by state
+    Topics(TopicsArgs),
+    /// Look at a topic
+    #[command(after_help = TOPIC_EXAMPLES)]
+    Topic(TopicArgs),
+    /// Hand nothing of a topic over any more
+    #[command(after_help = PAUSE_EXAMPLES)]
+    Pause(TopicArgs),
+    /// Hand a paused topic over again
+    #[command(after_help = RESUME_EXAMPLES)]
+    Resume(TopicArgs),
     /// Count jobs by state, and show how late hand-overs were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
@@ -374,6 +385,47 @@ Examples:
   ringback list
   ringback list --topic pay.notify --state dead --all
   ringback list --all --output json | jq -r 'select(.failures > 3) | .id'";
+
+const TOPICS_EXAMPLES: &str = "\
+Examples:
+  ringback topics
+  ringback topics --all --output json | jq -r 'select(.states.dead > 0) | .topic'";
+
+const TOPIC_EXAMPLES: &str = "\
+Examples:
+  ringback topic pay.notify
+  ringback topic pay.notify --output json | jq .late_ms";
+
+const PAUSE_EXAMPLES: &str = "\
+Examples:
+  ringback pause pay.notify
+
+Its jobs are submitted, cancelled and become due as before. What is being handed over goes on.";
+
+const RESUME_EXAMPLES: &str = "\
+Examples:
+  ringback resume pay.notify
+  ringback topics --all --output json | jq -r 'select(.paused) | .topic' | xargs -n 1 ringback resume";
+
+/// How many topics.
+#[derive(Debug, Args)]
+#[command(after_help = TOPICS_EXAMPLES)]
+pub(crate) struct TopicsArgs {
+    /// At most so many topics
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: u64,
+    /// All topics, however many
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) all: bool,
+}
+
+/// A topic, by its name.
+#[derive(Debug, Args)]
+pub(crate) struct TopicArgs {
+    /// The topic
+    #[arg(value_name = "TOPIC", value_parser = values::topic)]
+    pub(crate) topic: String,
+}
 
 /// What to list.
 #[derive(Debug, Args)]

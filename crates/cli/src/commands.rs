@@ -11,6 +11,7 @@ mod receipts;
 mod reserve;
 mod stats;
 mod submit;
+mod topics;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -79,6 +80,10 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Renew(args) => online(remote, async |session| receipts::renew(session, args).await),
         Command::Bury(args) => online(remote, async |session| receipts::bury(session, args).await),
         Command::Release(args) => online(remote, async |session| receipts::release(session, args).await),
+        Command::Topics(args) => online(remote, async |session| topics::list(session, &args).await),
+        Command::Topic(args) => online(remote, async |session| topics::show(session, &args).await),
+        Command::Pause(args) => online(remote, async |session| topics::pause(session, &args).await),
+        Command::Resume(args) => online(remote, async |session| topics::resume(session, &args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),
     }
 }

@@ -18,6 +18,7 @@ mod reading;
 mod redis;
 pub mod settings;
 mod shard;
+mod topics;
 mod wake;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 pub use self::pull::{Lapsed, Pull, PullLane, PullReceipt, Pulled, PulledJob, Recovered, Tries, Word};
 use self::redis::RedisStore;
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
+pub use self::topics::{MAX_TOPICS, TopicCounts, TopicPage};
 pub use self::wake::{Wake, Wakes};
 use crate::job::{ImportJob, JobKey, NewJob};
 use crate::outcome::Outcome;

@@ -13,6 +13,7 @@ mod moves;
 mod problem;
 mod pull;
 mod submit;
+mod topics;
 
 pub use answer::{
     BatchAnswer, BatchResult, CancelAnswer, InFlight, JobAnswer, LastAnswer, LatenessAnswer, StatesAnswer,
@@ -31,3 +32,4 @@ pub use pull::{
     ReceiptsAnswer, ReleaseAsk, RenewAnswer, RenewAsk, ReserveAnswer, ReserveAsk, RetryAsk, parse_finish,
 };
 pub use submit::{Defaults, parse_job};
+pub use topics::{TopicAnswer, TopicStates, TopicsAnswer};

@@ -2,7 +2,7 @@
 //! states of the records are those of the ledger, and each record has the index entry its state needs. The
 //! embedded store does the same with its tables, and finds entries without a record too.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
@@ -33,6 +33,8 @@ struct Record {
 }
 
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
+/// Those of jobs that have not ended, in the order in which a lane counts them.
+const OPEN: [&str; 4] = ["delayed", "ready", "reserved", "dead"];
 const EXTERNAL: u8 = 2;
 /// The time of a slot, in ms.
 const WIDTH: u64 = 600_000;
@@ -57,6 +59,8 @@ impl Record {
 }
 
 type Hash = BTreeMap<Vec<u8>, Vec<u8>>;
+/// How many jobs of a lane are in each of the states that are [`OPEN`].
+type Lanes = BTreeMap<Vec<u8>, [i64; 4]>;
 
 /// Reads all keys of an installation that lie on one server.
 pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
@@ -83,10 +87,11 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
     }
     for base in &bases {
         let records = pools.remove(base).unwrap_or_default();
-        let mut states = BTreeMap::new();
+        let mut lanes: Lanes = BTreeMap::new();
         for (locator, record) in &records {
             let state = indexed(redis, base, locator, record).await;
-            *states.entry(state).or_insert(0_i64) += 1;
+            let place = OPEN.iter().position(|open| *open == state).expect("a state that has a record");
+            lanes.entry(record.lane.clone()).or_default()[place] += 1;
             let external = bodies.remove(&(base.clone(), locator.clone()));
             assert_eq!(
                 external,
@@ -94,19 +99,14 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
                 "a body without its record's flag, or the reverse"
             );
         }
-        shard_ledger(redis, base, &records, &states).await;
+        shard_ledger(redis, base, &lanes).await;
         empty_lists(redis, base).await;
     }
     assert!(pools.is_empty(), "records without a ledger: {:?}", pools.keys());
     assert!(bodies.is_empty(), "bodies without a record: {bodies:?}");
 }
 
-async fn shard_ledger(
-    redis: &mut MultiplexedConnection,
-    base: &str,
-    records: &[(Vec<u8>, Record)],
-    states: &BTreeMap<&'static str, i64>,
-) {
+async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lanes) {
     let shard: Hash = ask(redis, cmd("HGETALL").arg(format!("{base}:shard"))).await;
     let text = |raw: &[u8]| String::from_utf8(raw.to_vec()).ok();
     let counters: BTreeMap<String, i64> =
@@ -115,18 +115,58 @@ async fn shard_ledger(
     assert!(counters.values().all(|n| *n >= 0), "{base} has counts below nothing: {counters:?}");
     let sum: i64 = STATES.iter().map(|state| counter(state)).sum::<i64>() + counter("purged");
     assert_eq!(counter("accepted"), sum, "the ledger of {base} does not add up: {counters:?}");
-    for state in ["delayed", "ready", "reserved", "dead"] {
-        let kept = states.get(state).copied().unwrap_or(0);
+    for (place, state) in OPEN.iter().enumerate() {
+        let kept: i64 = lanes.values().map(|counts| counts[place]).sum();
         assert_eq!(kept, counter(state), "{state} records of {base}, against {counters:?}");
     }
-    let mut lanes: BTreeMap<&[u8], u64> = BTreeMap::new();
-    records.iter().for_each(|(_, record)| *lanes.entry(&record.lane).or_default() += 1);
-    let told: BTreeMap<&[u8], u64> = shard
+    let mut told = Lanes::new();
+    let mut topics: BTreeMap<String, i64> = BTreeMap::new();
+    for (lane, row) in shard.iter().filter(|(name, row)| name.len() == 8 && row.len() > 16) {
+        let (counts, words) = row.split_at(16);
+        let counts: Vec<i64> = counts.chunks(4).map(|n| number(n) as i64).collect();
+        told.insert(lane.clone(), counts.try_into().expect("four counts"));
+        let (topic, _) = words.split_at(words.iter().position(|b| *b == b' ').expect("a topic"));
+        *topics.entry(text(topic).expect("a topic is ASCII")).or_default() += 1;
+        let member = [topic, b" ", lane].concat();
+        assert!(score(redis, format!("{base}:index").as_bytes(), &member).await.is_some(), "{lane:?}");
+    }
+    assert_eq!(*lanes, told, "jobs per lane and state of {base}, and what is counted");
+    known_topics(redis, base, &shard, &topics).await;
+    assert_eq!(counter("lanes"), lanes.len() as i64, "lanes of {base}");
+    let held: BTreeSet<String> = shard
         .iter()
-        .filter(|(name, row)| name.len() == 8 && row.len() > 10 && row[10..].contains(&b' '))
-        .map(|(lane, row)| (lane.as_slice(), number(&row[..6])))
+        .filter(|(_, row)| row.len() == 9 && row[8] > 0)
+        .filter_map(|(name, _)| Some(std::str::from_utf8(name).ok()?.strip_prefix("topic:")?.to_owned()))
         .collect();
-    assert_eq!(lanes, told, "jobs per lane of {base}, and what is counted");
+    assert_eq!(counter("paused"), held.len() as i64, "paused topics of {base}");
+    let counted = topics.keys().filter(|topic| !held.contains(*topic)).count() + held.len();
+    assert_eq!(counter("topics"), counted as i64, "topics of {base} that have jobs or are paused");
+}
+
+/// Each topic that is known has a row that counts its lanes, and each lane's topic is known; all of
+/// them, and nothing else, stand in both lists. `topics` is how many lanes each has that has some.
+async fn known_topics(
+    redis: &mut MultiplexedConnection,
+    base: &str,
+    shard: &Hash,
+    topics: &BTreeMap<String, i64>,
+) {
+    let rows = shard.iter().filter_map(|(name, row)| {
+        Some((std::str::from_utf8(name).ok()?.strip_prefix("topic:")?, number(&row[..4]) as i64))
+    });
+    let known: BTreeMap<&str, i64> = rows.collect();
+    let with_lanes: BTreeMap<&str, i64> =
+        known.iter().filter(|(_, n)| **n > 0).map(|(topic, n)| (*topic, *n)).collect();
+    let wanted: BTreeMap<&str, i64> = topics.iter().map(|(topic, n)| (topic.as_str(), *n)).collect();
+    assert_eq!(with_lanes, wanted, "lanes per topic of {base}");
+    let by_hour: Vec<String> = ask(redis, cmd("ZRANGE").arg(format!("{base}:topics")).arg(0).arg(-1)).await;
+    let by_hour: BTreeSet<&str> = by_hour.iter().map(String::as_str).collect();
+    assert_eq!(by_hour, known.keys().copied().collect(), "known topics of {base}");
+    let index: Vec<Vec<u8>> = ask(redis, cmd("ZRANGE").arg(format!("{base}:index")).arg(0).arg(-1)).await;
+    let (names, lanes): (Vec<_>, Vec<_>) = index.iter().partition(|m| m.iter().position(|b| *b == b' ') == Some(m.len() - 1));
+    let names: BTreeSet<_> = names.iter().filter_map(|name| std::str::from_utf8(name).ok()).collect();
+    assert_eq!(names.iter().map(|name| name.trim_end()).collect::<BTreeSet<_>>(), by_hour);
+    assert_eq!(lanes.len() as i64, topics.values().sum::<i64>(), "lanes in the index of {base}");
 }
 
 /// Where a job is found by the edges that its state leads to; the state that this means.
@@ -159,8 +199,9 @@ async fn indexed(
             } else {
                 let turns = if lane[0] < 128 { "lanes" } else { "pulls" };
                 let queued = is_in(redis, &key("ready:", lane), &entry).await;
+                let has_turn = score(redis, &key(turns, b""), lane).await.is_some();
                 assert!(
-                    queued && score(redis, &key(turns, b""), lane).await.is_some(),
+                    queued && (has_turn || is_parked(redis, base, lane).await),
                     "a job that waits in {base} has no index entry"
                 );
                 return "ready";
@@ -189,6 +230,16 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     let first: Option<u64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("slot")).await;
     let told = slots.first().map_or(Ok(0), |slot| slot.parse());
     assert_eq!(Ok(first.unwrap_or(0)), told, "the first slot of {base}");
+}
+
+/// Whether a lane is parked, by the words that it has, and its topic is paused.
+async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
+    let shard = format!("{base}:shard");
+    let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;
+    let topic = &row[16..16 + row[16..].iter().position(|b| *b == b' ').expect("a topic")];
+    let of_topic: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg([b"topic:", topic].concat())).await;
+    let member = [topic, b" ", lane].concat();
+    of_topic[8] > 0 && score(redis, format!("{base}:parked").as_bytes(), &member).await.is_some()
 }
 
 async fn is_in(redis: &mut MultiplexedConnection, key: &[u8], item: &[u8]) -> bool {

@@ -242,17 +242,24 @@ async fn ended_jobs_forgotten_after_their_time_are_not_counted() {
 }
 
 #[tokio::test]
-async fn of_very_many_topics_the_latest_are_counted() {
+async fn of_very_many_topics_without_jobs_the_latest_are_known() {
     let (bench, mut redis) = bench().await;
-    let topics = key(&mut redis, "topics").await;
-    let mut many = cmd("ZADD");
-    many.arg(&topics);
-    (0..10_000).for_each(|n| {
-        many.arg(1).arg(format!("topic-{n:05}"));
-    });
-    many.exec_async(&mut redis).await.expect("redis answers");
     bench.accept(bench.job("a")).await;
-    bench.accept(bench.job("b")).await;
+    let (topics, index) = (key(&mut redis, "topics").await, key(&mut redis, "index").await);
+    let shard = key(&mut redis, "shard").await;
+    let (mut by_hour, mut by_name, mut rows) = (cmd("ZADD"), cmd("ZADD"), cmd("HSET"));
+    (by_hour.arg(&topics), by_name.arg(&index), rows.arg(&shard));
+    for n in 0..9_999 {
+        by_hour.arg(1).arg(format!("topic-{n:05}"));
+        by_name.arg(0).arg(format!("topic-{n:05} "));
+        rows.arg(format!("topic:topic-{n:05}")).arg(b"\0\0\0\0\0\0\0\x01\0");
+    }
+    // A topic that has jobs stays, however long ago the last came.
+    by_hour.arg(0).arg("store");
+    for command in [by_hour, by_name, rows] {
+        command.exec_async(&mut redis).await.expect("redis answers");
+    }
+    bench.accept(bench.job_of("other", "b")).await;
     let counted = bench.stats().await.topics;
     assert_eq!(counted.len(), 10_000);
     assert!(counted.contains("store") && !counted.contains("topic-00000"));

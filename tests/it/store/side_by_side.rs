@@ -13,12 +13,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
-use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob};
+use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_core::store::{
     Cancelled, Epoch, Filter, Lateness, Lease, Memory, Moved, Options, Pass, Reserve, Reserved, Settled,
-    Shard, Stats, Store, Token,
+    Shard, Stats, Store, Token, TopicCounts,
 };
 use ringback_testkit::RedisServer;
 
@@ -65,6 +65,14 @@ enum Call {
     Run,
     Revive,
     Purge,
+}
+
+/// What is done with a topic.
+#[derive(Clone, Copy, Debug)]
+enum OnTopic {
+    Pause,
+    Resume,
+    Look,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +127,11 @@ enum Op {
     },
     Renew {
         hand: usize,
+    },
+    Topic {
+        topic: usize,
+        what: OnTopic,
+        times: Times,
     },
     Pull {
         shard: usize,
@@ -186,6 +199,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => Just(Call::Revive),
         1 => Just(Call::Purge),
     ];
+    let on_topic =
+        prop_oneof![1 => Just(OnTopic::Pause), 2 => Just(OnTopic::Resume), 2 => Just(OnTopic::Look)];
     let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
     let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), times())
         .prop_map(|(hands, late, shard, lanes, times)| Op::Exchange { hands, late, shard, lanes, times });
@@ -202,6 +217,7 @@ fn op() -> impl Strategy<Value = Op> {
         14 => settle,
         18 => exchange,
         3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),
+        12 => (0..TOPICS.len(), on_topic, times()).prop_map(|(topic, what, times)| Op::Topic { topic, what, times }),
         12 => pull,
         14 => hands().prop_map(|hands| Op::Say { hands }),
         3 => any::<usize>().prop_map(|hand| Op::Keep { hand }),
@@ -314,6 +330,10 @@ impl Pair {
                 self.exchange(hands, *late, *shard, *lanes, *times).await;
             }
             Op::Renew { hand } => self.renew(*hand).await,
+            Op::Topic { topic, what, times } => {
+                let topic = TOPICS[*topic].parse().expect("a topic");
+                self.repeat(*times, async |pair: &mut Self| pair.on_topic(&topic, *what).await).await;
+            }
             Op::Pull { shard, topic, ttr, times } => {
                 let times = if matches!(times, Times::Twice) { 2 } else { 1 };
                 self.pull(*shard, *topic, *ttr, times).await;
@@ -521,6 +541,25 @@ impl Pair {
         }
     }
 
+    async fn on_topic(&self, topic: &Topic, what: OnTopic) {
+        let [redis, memory] = &self.stores;
+        match what {
+            OnTopic::Pause => {
+                redis.pause(topic).await.expect("pause");
+                memory.pause(topic).await.expect("pause");
+            }
+            OnTopic::Resume => {
+                let known = redis.resume(topic).await.expect("resume");
+                assert_eq!(known, memory.resume(topic).await.expect("resume"), "{}", self.at);
+            }
+            OnTopic::Look => {
+                let redis = redis.topic(topic).await.expect("topic").map(counted);
+                let memory = memory.topic(topic).await.expect("topic").map(counted);
+                assert_eq!(redis, memory, "{}", self.at);
+            }
+        }
+    }
+
     async fn renew(&mut self, hand: usize) {
         let hands = self.hands.len();
         if let Some([redis, memory]) = self.hands.get_mut(hand.checked_rem(hands).unwrap_or(0)) {
@@ -611,6 +650,11 @@ impl Pair {
         let memory = self.stores[1].stats().await.expect("stats");
         let told = |s: &Stats| (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone());
         assert_eq!(told(&redis), told(&memory));
+        let pages = [self.stores[0].topics(None, 10).await, self.stores[1].topics(None, 10).await];
+        let pages = pages.map(|page| page.expect("topics").items);
+        let [redis_topics, memory_topics] = pages
+            .map(|items| items.into_iter().map(|(topic, counts)| (topic, counted(counts))).collect::<Vec<_>>());
+        assert_eq!(redis_topics, memory_topics);
         audit::ledger(&memory);
         audit::keys(&mut server.client().await, &self.options.prefix).await;
         audit::tables(&self.stores[1]).await;
@@ -632,6 +676,12 @@ fn history(past: Past) -> Option<History> {
         Past::Tried => Some(History { created: Some(Timestamp::from_millis(1_700_000_000_000)), ..tried() }),
         Past::Dead => Some(History { dead: Some("exhausted".to_owned()), ..tried() }),
     }
+}
+
+/// The same but for times: those are of two clocks, and of what stands first in queues that one store
+/// leaves entries in which no longer count.
+fn counted(counts: TopicCounts) -> TopicCounts {
+    TopicCounts { oldest_due: None, late: Duration::ZERO, ..counts }
 }
 
 /// Every job that has not ended, from all pages.

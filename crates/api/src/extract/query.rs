@@ -20,6 +20,7 @@ const SHOWN: usize = 80;
 
 const STATES: &str = "delayed, ready, reserved or dead; without it all of them";
 const CURSOR: &str = "what next said on a page of the same topic and state; without it the first page";
+const TOPICS_CURSOR: &str = "what next said on a page of topics; without it the first page";
 
 /// Which page of which jobs.
 #[derive(Debug)]
@@ -27,6 +28,14 @@ pub(crate) struct PageQuery {
     pub(crate) filter: Filter,
     /// Where the page begins; `None`: it is the first.
     pub(crate) from: Option<Place>,
+    pub(crate) limit: usize,
+}
+
+/// Which page of topics.
+#[derive(Debug)]
+pub(crate) struct TopicsQuery {
+    /// The page begins behind this one; `None`: it is the first.
+    pub(crate) behind: Option<Topic>,
     pub(crate) limit: usize,
 }
 
@@ -41,13 +50,22 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
         let mut given = Given::new(parts, &["topic", "state", "cursor", "limit"])?;
         let filter = given.filter();
         let from = given.read("cursor", CURSOR, |text| text.parse().map_err(|_| is_no("cursor", text)));
-        let limit = given.read("limit", format_args!("1 to {MAX_PAGE}"), |text| {
-            // The parser of numbers would take a sign too.
-            let limit = text.parse().ok().filter(|_| !text.starts_with('+'));
-            limit.filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| is_no("limit", text))
-        });
+        let limit = given.limit();
         given.all_right()?;
-        Ok(Self { filter, from, limit: limit.unwrap_or(DEFAULT_PAGE) })
+        Ok(Self { filter, from, limit })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for TopicsQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let mut given = Given::new(parts, &["cursor", "limit"])?;
+        let behind =
+            given.read("cursor", TOPICS_CURSOR, |text| text.parse().map_err(|_| is_no("cursor", text)));
+        let limit = given.limit();
+        given.all_right()?;
+        Ok(Self { behind, limit })
     }
 }
 
@@ -111,6 +129,15 @@ impl Given {
             None => Err(is_no("state", text)),
         });
         Filter { topic, state }
+    }
+
+    fn limit(&mut self) -> usize {
+        let limit = self.read("limit", format_args!("1 to {MAX_PAGE}"), |text| {
+            // The parser of numbers would take a sign too.
+            let limit = text.parse().ok().filter(|_| !text.starts_with('+'));
+            limit.filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| is_no("limit", text))
+        });
+        limit.unwrap_or(DEFAULT_PAGE)
     }
 
     /// A parameter's value, where it is there and right; else `parse` says what is wrong.

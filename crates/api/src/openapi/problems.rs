@@ -49,6 +49,14 @@ problems! {
     FinishAllProblems: 400 408 413 415 422 503;
     /// Of GET /v1/stats.
     StatsProblems: 503;
+    /// Of GET /v1/topics.
+    TopicsProblems: 400 422 503;
+    /// Of GET /v1/topics/{topic}.
+    TopicProblems: 400 404 422 503;
+    /// Of POST /v1/topics/{topic}/pause.
+    PauseProblems: 400 408 413 422 503;
+    /// Of POST /v1/topics/{topic}/resume.
+    ResumeProblems: 400 404 408 413 422 503;
 }
 
 fn response(status: u16) -> RefOr<Response> {
@@ -66,7 +74,7 @@ fn response(status: u16) -> RefOr<Response> {
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Not readable: no JSON of the expected kind, or not UTF-8",
-        404 => "No such job is known, or this is no receipt",
+        404 => "No such job or topic is known, or this is no receipt",
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
             "The job is not in a state for this, another job has this topic and id, or the receipt no longer holds its job"

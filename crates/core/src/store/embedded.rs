@@ -13,6 +13,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod time;
+mod topics;
 mod txn;
 mod wake;
 mod writer;

@@ -12,6 +12,7 @@ mod pull;
 mod reserve;
 mod script;
 mod settle;
+mod topics;
 mod topology;
 mod wake;
 

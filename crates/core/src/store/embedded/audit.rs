@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::ReadTransaction;
 
-use super::tables::{self, Entry, Record, Stage};
+use super::tables::{self, Entry, Hold, Jobs, Known, Record, Stage};
 use crate::state::State;
 use crate::store::{Audit, StoreError};
 
@@ -41,6 +41,8 @@ pub(super) fn audit(snapshot: &ReadTransaction) -> Result<Audit, StoreError> {
             books.find(format!("shard {shard} keeps {tombstones} tombstones and counts {}", row.ended));
         }
     }
+    let (jobs, known) = tables::counts(snapshot)?;
+    books.counts(jobs, known);
     Ok(books.close())
 }
 
@@ -54,6 +56,8 @@ struct Books {
     times: BTreeMap<u16, u64>,
     states: BTreeMap<(u16, &'static str), u64>,
     tombstones: BTreeMap<u16, u64>,
+    /// Jobs that have not ended, by lane and state.
+    open: BTreeMap<(u16, String), BTreeMap<&'static str, i64>>,
     checked: u64,
     findings: Vec<String>,
 }
@@ -72,6 +76,10 @@ impl Books {
         if record.ended().is_none() {
             self.expect(&Entry::Body(number));
         }
+        if record.ended().is_none() {
+            let lane = self.open.entry((shard, record.lane())).or_default();
+            *lane.entry(record.state().name()).or_default() += 1;
+        }
         match &record.stage {
             Stage::Delayed => {
                 let topic = record.topic.to_string();
@@ -88,6 +96,47 @@ impl Books {
             Stage::Done { at } | Stage::Cancelled { at, .. } => {
                 *self.tombstones.entry(shard).or_default() += 1;
                 self.expect(&Entry::Ended(shard, *at, number));
+            }
+        }
+    }
+
+    /// The counts by lane, and of lanes by topic, against the records.
+    fn counts(&mut self, mut jobs: BTreeMap<(u16, String), Jobs>, mut known: BTreeMap<(u16, String), Known>) {
+        let mut topics: BTreeMap<(u16, String), u64> = BTreeMap::new();
+        for ((shard, lane), kept) in std::mem::take(&mut self.open) {
+            let topic = lane.split(' ').next().unwrap_or_default().to_owned();
+            *topics.entry((shard, topic)).or_default() += 1;
+            *topics.entry((shard, String::new())).or_default() += 1;
+            let counted = jobs.remove(&(shard, lane.clone())).unwrap_or_default();
+            let agrees = |state: State| kept.get(state.name()).copied().unwrap_or(0) == counted.of(state);
+            if !State::ALL.into_iter().all(agrees) {
+                self.find(format!("lane {lane} of shard {shard} keeps {kept:?} and counts {counted:?}"));
+            }
+        }
+        for ((shard, lane), counted) in jobs {
+            self.find(format!("lane {lane} of shard {shard} has no jobs and counts {counted:?}"));
+        }
+        for (shard, topic) in known.iter().filter(|(_, known)| known.hold != Hold::None).map(|(key, _)| key) {
+            topics.entry((*shard, topic.clone())).or_default();
+            topics.entry((*shard, String::new())).or_default();
+        }
+        for ((shard, _), sums) in known.iter().filter(|((_, topic), _)| topic.is_empty()) {
+            let held = known.iter().filter(|((s, _), known)| s == shard && known.hold != Hold::None).count();
+            if sums.paused != held as u64 {
+                self.find(format!("shard {shard} has {held} paused topics and counts {sums:?}"));
+            }
+        }
+        let of_shard = |shard| topics.keys().filter(|(s, topic)| *s == shard && !topic.is_empty()).count();
+        for ((shard, topic), lanes) in &topics {
+            let counted = known.remove(&(*shard, topic.clone())).unwrap_or_default();
+            let with_jobs = if topic.is_empty() { of_shard(*shard) as u64 } else { 0 };
+            if (counted.lanes, counted.topics) != (*lanes, with_jobs) {
+                self.find(format!("topic {topic:?} of shard {shard} has {lanes} lanes and counts {counted:?}"));
+            }
+        }
+        for ((shard, topic), counted) in known {
+            if (counted.lanes, counted.topics) != (0, 0) {
+                self.find(format!("topic {topic:?} of shard {shard} has no lanes and counts {counted:?}"));
             }
         }
     }

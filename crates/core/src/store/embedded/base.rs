@@ -44,10 +44,13 @@ impl Base {
             place.check_pair(path)?;
         }
         let database = place.database()?;
-        let Format { shards, mark } = tables::format(&database, shards).map_err(|error| place.name(error))?;
+        let Format { shards, mark, is_counted } = tables::format(&database, shards).map_err(|error| place.name(error))?;
         let mut base = Self { database, log: None, path, sequence: mark.sequence, since: None };
         if let Some(path) = base.path.clone() {
             base.catch_up(&path, mark)?;
+            if !is_counted {
+                base.count()?;
+            }
             base.log = Some(base.new_log(place, &path)?);
         }
         Ok((base, shards))
@@ -85,6 +88,14 @@ impl Base {
             tracing::info!(frames, bytes = file.len(), "what was in the log is in the tables");
         }
         self.sequence = found.sequence;
+        self.commit(write, Mark { sequence: self.sequence, log: 0 })
+    }
+
+    /// Counts the jobs of a database from before they were counted by lane.
+    fn count(&self) -> Result<(), StoreError> {
+        let (write, journal) = (self.begin()?, Journal::new());
+        Tables::open(&write, &journal)?.recount()?;
+        tables::counted(&write)?;
         self.commit(write, Mark { sequence: self.sequence, log: 0 })
     }
 

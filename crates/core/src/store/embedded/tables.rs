@@ -2,6 +2,7 @@
 //! type that reads and writes it. Nothing outside this module names a table or packs a row.
 
 mod callers;
+mod counts;
 mod due;
 mod format;
 mod lateness;
@@ -16,10 +17,12 @@ use std::collections::BTreeSet;
 use redb::{ReadTransaction, WriteTransaction};
 
 pub(super) use self::callers::{Callers, Given};
+use self::counts::Counts;
+pub(super) use self::counts::{Hold, Jobs, Known};
 pub(super) use self::due::{Due, First};
-pub(super) use self::format::{Format, Mark, format};
+pub(super) use self::format::{Format, Mark, counted, format};
 pub(super) use self::lateness::Minutes;
-pub(super) use self::ready::{PULL, Queue, Ready};
+pub(super) use self::ready::{PARKED, PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
 pub(super) use self::rows::Journal;
 use self::rows::Name;
@@ -42,6 +45,7 @@ pub(super) struct Tables<'t> {
     pub(super) shards: Shards<'t>,
     pub(super) callers: Callers<'t>,
     pub(super) minutes: Minutes<'t>,
+    pub(super) counts: Counts<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -57,7 +61,13 @@ impl<'t> Tables<'t> {
             shards: Shards::open(txn, journal)?,
             callers: Callers::open(txn, journal)?,
             minutes: Minutes::open(txn, journal)?,
+            counts: Counts::open(txn, journal)?,
         })
+    }
+
+    /// Counts all jobs anew, as in a file from before they were counted.
+    pub(super) fn recount(&mut self) -> Result<(), StoreError> {
+        self.counts.recount(&self.records)
     }
 
     /// Writes a row of the log.
@@ -79,8 +89,15 @@ impl<'t> Tables<'t> {
             Name::Shards => self.shards.0.redo(key, value),
             Name::Callers => self.callers.0.redo(key, value),
             Name::Minutes => self.minutes.0.redo(key, value),
+            Name::Counts => self.counts.counts.redo(key, value),
+            Name::Known => self.counts.known.redo(key, value),
         }
     }
+}
+
+/// How many jobs each lane has, and what is known of each topic.
+pub(super) fn counts(txn: &ReadTransaction) -> Result<counts::All, StoreError> {
+    counts::all(txn)
 }
 
 /// Every shard's row.

@@ -94,6 +94,7 @@ impl<'t> Txn<'t> {
     pub(super) fn begin(&mut self, shard: Shard, now_us: u64) -> Result<(), StoreError> {
         (self.shard, self.now_us, self.soonest, self.woken, self.ended) = (shard.0, now_us, None, false, 0);
         self.pulls.clear();
+        self.tables.counts.begin();
         self.before = match self.rows.get(&shard.0) {
             Some(row) => row.clone(),
             None => self.tables.shards.get(shard.0)?,
@@ -105,6 +106,7 @@ impl<'t> Txn<'t> {
     /// Ends an edge that has succeeded.
     pub(super) fn end(&mut self) {
         let shard = Shard(self.shard);
+        self.tables.counts.end(self.shard);
         if self.woken {
             self.wakes.push(Wake::Ready(shard));
         }
@@ -128,9 +130,10 @@ impl<'t> Txn<'t> {
         self.journal.bytes()
     }
 
-    /// Ends a group: writes the shards' rows, and hands over what is to be told once all of
+    /// Ends a group: writes the shards' rows and the counts, and hands over what is to be told once all of
     /// it is safe.
     pub(super) fn seal(&mut self) -> Result<Vec<Wake>, StoreError> {
+        self.tables.counts.save()?;
         for shard in std::mem::take(&mut self.changed) {
             if let Some(row) = self.rows.get(&shard) {
                 self.tables.shards.put(shard, row)?;
@@ -227,10 +230,9 @@ impl<'t> Txn<'t> {
                 let turn = if record.is_pull() { PULL } else { self.turn() };
                 let lane = record.lane();
                 let (position, was_empty) = self.tables.ready.push(shard, &lane, number, queue, turn)?;
-                if was_empty && record.is_pull() {
-                    self.pulls.insert(PullLane(LaneId::of(&lane)));
+                if was_empty {
+                    self.wake(&lane);
                 }
-                self.woken |= was_empty && !record.is_pull();
                 Stage::Ready { position }
             }
             To::Reserved { lease, bits, deadline } => {
@@ -245,13 +247,23 @@ impl<'t> Txn<'t> {
             }
         };
         self.row.ledger.enter(record.state());
-        Ok(())
+        self.tables.counts.note(shard, &record.lane(), record.state(), 1)
+    }
+
+    /// A lane has its turn: whoever takes from it is told.
+    pub(super) fn wake(&mut self, lane: &str) {
+        if lane.ends_with(' ') {
+            self.pulls.insert(PullLane(LaneId::of(lane)));
+        } else {
+            self.woken = true;
+        }
     }
 
     /// Takes a job's entry out of the index of its state.
     fn leave(&mut self, record: &Record) -> Result<(), StoreError> {
         let (shard, number) = (self.shard, record.number);
         self.row.ledger.leave(record.state());
+        self.tables.counts.note(shard, &record.lane(), record.state(), -1)?;
         match &record.stage {
             Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
             Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane(), *position),

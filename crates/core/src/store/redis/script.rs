@@ -155,6 +155,9 @@ scripts! {
     CLAIM: "claim", Drains;
     YIELD: "yield", Drains;
     STATS: "stats", Reads;
+    TOPICS: "topics", Reads;
+    PAUSE: "pause", Drains;
+    RESUME: "resume", Drains;
     MEMBERS: "members", Drains;
     INSTALL: "install", Drains;
 }
@@ -203,7 +206,7 @@ mod tests {
         for script in ALL {
             let expected = match script.name() {
                 "submit" | "import" | "reschedule" | "revive" => Kind::Fills,
-                "get" | "page" | "stats" | "pulls" | "held" => Kind::Reads,
+                "get" | "page" | "stats" | "topics" | "pulls" | "held" => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());

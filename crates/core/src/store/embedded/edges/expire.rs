@@ -20,9 +20,7 @@ pub(in crate::store::embedded) fn expire(
             let job = txn.tables.records.get(number)?.filter(|job| job.state() == State::Dead);
             txn.tables.dead.remove(shard, since, number)?;
             if let Some(job) = job {
-                txn.tables.records.remove(&job)?;
-                txn.row.ledger.leave(State::Dead);
-                txn.row.ledger.purged += 1;
+                txn.purge(&job)?;
                 expired += 1;
             }
         }

@@ -8,7 +8,7 @@ use crate::clock::{Timestamp, millis_up};
 use crate::job::DEFAULT_TTR;
 use crate::outcome::LastAttempt;
 use crate::state::State;
-use crate::store::embedded::tables::{Body, Given, Last, PULL, Queue, Record, Stage};
+use crate::store::embedded::tables::{Body, Given, Last, PARKED, PULL, Queue, Record, Stage};
 use crate::store::embedded::txn::{End, Keep, To, Txn};
 use crate::store::lease::Receipt;
 use crate::store::pull::Counting;
@@ -52,6 +52,12 @@ pub(in crate::store::embedded) fn pull(
     let (shard, now) = (txn.shard(), txn.now());
     if let Some(given) = txn.tables.callers.recall(shard, &grab.caller, grab.sequence, now)? {
         return super::reserve::again(txn, &given).map(|jobs| (jobs, true));
+    }
+    if txn.tables.counts.is_held(shard, &grab.lane)? {
+        if !txn.tables.ready.first(shard, &grab.lane, 1)?.is_empty() {
+            txn.tables.ready.set_turn(shard, &grab.lane, Some(PARKED))?;
+        }
+        return Ok((Vec::new(), false));
     }
     // One more than may be taken tells whether something is left.
     let entries = txn.tables.ready.first(shard, &grab.lane, grab.limit + 1)?;

@@ -1,11 +1,12 @@
-//! reserve: ready → reserved. Lanes take turns; those full for the caller are passed.
+//! reserve: ready → reserved. Lanes take turns; those full for the caller are passed, those of paused
+//! topics are parked.
 
 use std::collections::HashMap;
 
 use crate::clock::millis_up;
 use crate::job::DEFAULT_TIMEOUT;
 use crate::store::embedded::LONGEST_STRETCH;
-use crate::store::embedded::tables::{Body, Given, Record, Stage};
+use crate::store::embedded::tables::{Body, Given, PARKED, Record, Stage};
 use crate::store::embedded::txn::{To, Txn};
 use crate::store::{Reserve, StoreError};
 
@@ -62,6 +63,8 @@ struct Found {
     visits: Vec<(String, bool)>,
     more: bool,
     passed: Vec<String>,
+    /// Lanes of paused topics.
+    parked: Vec<String>,
 }
 
 pub(in crate::store::embedded) fn reserve(txn: &mut Txn<'_>, order: &Order) -> Result<Taken, StoreError> {
@@ -72,6 +75,9 @@ pub(in crate::store::embedded) fn reserve(txn: &mut Txn<'_>, order: &Order) -> R
     }
     let mut found = look(txn, order)?;
     take(txn, order, &mut found)?;
+    for lane in &found.parked {
+        txn.tables.ready.set_turn(shard, lane, Some(PARKED))?;
+    }
     for (n, (lane, left)) in (1..).zip(&found.visits) {
         // A lane that has more goes behind the others.
         let turn = left.then(|| txn.turn() + n);
@@ -97,10 +103,15 @@ pub(super) fn again(txn: &Txn<'_>, given: &Given) -> Result<Vec<(Record, Body)>,
 
 fn look(txn: &mut Txn<'_>, order: &Order) -> Result<Found, StoreError> {
     let (shard, window) = (txn.shard(), LANES + order.rooms.len());
-    let lanes = txn.tables.ready.lanes(shard, window)?;
+    let (mut lanes, mut parked) = (Vec::new(), Vec::new());
+    for lane in txn.tables.ready.lanes(shard, window)? {
+        let is_held = txn.tables.counts.is_held(shard, &lane)?;
+        if is_held { parked.push(lane) } else { lanes.push(lane) }
+    }
+    let is_more = lanes.len() + parked.len() == window;
     let open = lanes.iter().filter(|lane| order.room(lane) > 0).count();
     let share = order.limit.div_ceil(open.max(1));
-    let mut found = Found { more: lanes.len() == window, ..Found::default() };
+    let mut found = Found { more: is_more, parked, ..Found::default() };
     let (mut left, mut budget) = (order.limit, BYTES);
     for lane in lanes {
         let bound = order.room(&lane);

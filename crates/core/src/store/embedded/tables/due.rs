@@ -53,6 +53,10 @@ impl<'t> Due<'t> {
         Ok(())
     }
 
+    pub(in crate::store::embedded) fn knows(&mut self, shard: u16, topic: &str) -> Result<bool, StoreError> {
+        Ok(self.turn(shard, topic)?.is_some())
+    }
+
     pub(in crate::store::embedded) fn add(
         &mut self,
         shard: u16,
@@ -156,6 +160,17 @@ impl<'t> Due<'t> {
             found.push((at, number));
         }
         Ok(First { found, following: None })
+    }
+
+    /// The same in the order of their names, from one on.
+    pub(in crate::store::embedded) fn known_from(
+        &self,
+        shard: u16,
+        from: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let rows = self.topics.range((shard, from)..=(shard, LAST))?.take(limit);
+        rows.map(|row| Ok(row?.0.value().1.to_owned())).collect()
     }
 
     /// Every topic that ever had a job in a shard.

@@ -20,6 +20,8 @@ const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format
 pub(in crate::store::embedded) struct Format {
     pub(in crate::store::embedded) shards: u16,
     pub(in crate::store::embedded) mark: Mark,
+    /// False for a file from before jobs were counted by lane.
+    pub(in crate::store::embedded) is_counted: bool,
 }
 
 /// Where a checkpoint was made.
@@ -63,15 +65,22 @@ pub(in crate::store::embedded) fn format(database: &Database, shards: u16) -> Re
     let stored = get("shards")?.and_then(|n| u16::try_from(n).ok());
     let shards = stored.ok_or(StoreError::Unreadable("the number of shards"))?;
     let mark = Mark { sequence: get("sequence")?.unwrap_or(0), log: get("log")?.unwrap_or(0) };
-    Ok(Format { shards, mark })
+    Ok(Format { shards, mark, is_counted: get("counted")? == Some(1) })
 }
 
 fn install(database: &Database, shards: u16) -> Result<Format, StoreError> {
     let (txn, journal) = (database.begin_write().map_err(redb::Error::from)?, Journal::new());
     txn.open_table(FORMAT)?.insert("shards", u64::from(shards))?;
+    counted(&txn)?;
     Mark::default().set(&txn)?;
     // All tables are there from the start, so that a reader finds them.
     super::Tables::open(&txn, &journal)?;
     txn.commit().map_err(redb::Error::from)?;
-    Ok(Format { shards, mark: Mark::default() })
+    Ok(Format { shards, mark: Mark::default(), is_counted: true })
+}
+
+/// Notes that all jobs are counted by lane.
+pub(in crate::store::embedded) fn counted(txn: &WriteTransaction) -> Result<(), StoreError> {
+    txn.open_table(FORMAT)?.insert("counted", 1)?;
+    Ok(())
 }

@@ -16,6 +16,9 @@ const LANE_TURNS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::
 /// The turn of every lane for pull that is not empty.
 pub(in crate::store::embedded) const PULL: u64 = u64::MAX;
 
+/// The turn of every lane whose topic is paused, once it was met.
+pub(in crate::store::embedded) const PARKED: u64 = u64::MAX - 1;
+
 /// Which end of its lane's queue a job goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store::embedded) enum Queue {
@@ -105,7 +108,7 @@ impl<'t> Ready<'t> {
         shard: u16,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let rows = self.lanes.range((shard, 0, "")..(shard, PULL, ""))?.take(limit);
+        let rows = self.lanes.range((shard, 0, "")..(shard, PARKED, ""))?.take(limit);
         rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
     }
 
@@ -117,6 +120,18 @@ impl<'t> Ready<'t> {
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
         let rows = self.lanes.range((shard, PULL, "")..=(shard, PULL, LAST))?.skip(from).take(limit);
+        rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
+    }
+
+    /// The lanes of a topic that are parked.
+    pub(in crate::store::embedded) fn parked(
+        &self,
+        shard: u16,
+        topic: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
+        let rows = self.lanes.range((shard, PARKED, &*first)..=(shard, PARKED, &*last))?.take(limit);
         rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
     }
 

@@ -240,6 +240,15 @@ impl<'t> Records<'t> {
         Ok(())
     }
 
+    /// Looks at every record.
+    pub(super) fn each(&self, mut look: impl FnMut(&Record)) -> Result<(), StoreError> {
+        for row in self.jobs.iter()? {
+            let (number, raw) = row?;
+            Record::unpack(number.value(), raw.value()).iter().for_each(&mut look);
+        }
+        Ok(())
+    }
+
     /// Forgets a job altogether.
     pub(in crate::store::embedded) fn remove(&mut self, record: &Record) -> Result<(), StoreError> {
         self.drop_body(record.number)?;

@@ -29,10 +29,12 @@ pub(super) enum Name {
     Shards = 13,
     Callers = 14,
     Minutes = 15,
+    Counts = 16,
+    Known = 17,
 }
 
 impl Name {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 17] = [
         Self::Ids,
         Self::Jobs,
         Self::Bodies,
@@ -48,6 +50,8 @@ impl Name {
         Self::Shards,
         Self::Callers,
         Self::Minutes,
+        Self::Counts,
+        Self::Known,
     ];
 
     /// The table with a number.
@@ -148,6 +152,6 @@ mod tests {
         for name in Name::ALL {
             assert_eq!(Name::of(name as u8), Some(name));
         }
-        assert_eq!((Name::of(0), Name::of(16)), (None, None));
+        assert_eq!((Name::of(0), Name::of(18)), (None, None));
     }
 }

@@ -3,7 +3,7 @@
 -- ARGV  locator, keep (ms), cap (tombstones)
 -- Returns {state code after, 1 when a hand-over may still be under way}, or {0} unknown
 local CANCEL = {'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
-  'delayed', 'ready', 'dead', 'cancelled', 'slot', 'dead_at'}
+  'delayed', 'ready', 'dead', 'cancelled', 'slot', 'dead_at', 'lanes', 'topics'}
 
 -- Takes a job out of the index of its state, and says which that was.
 local function leave(loc, raw, r)
@@ -39,8 +39,7 @@ function edges.cancel(args)
   bury(loc, tomb_of(raw, r, CANCELLED, settled(r)), is_external(raw))
   save_tombs(tonumber(args[2]), tonumber(args[3]))
   save_drops()
-  lane_count(lane, -1)
-  move(leave(loc, raw, r), CANCELLED, 1)
+  move(lane, leave(loc, raw, r), CANCELLED, 1)
   close()
   return {CANCELLED, unknown}
 end

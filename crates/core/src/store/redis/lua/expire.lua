@@ -2,7 +2,7 @@
 -- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms)
 -- Returns {-1} fenced, or {expired, 0, waits in us...}
-local EXPIRE = {'epoch', 'next', 'dead', 'purged', 'slot', 'lease_at', 'dead_at'}
+local EXPIRE = {'epoch', 'next', 'dead', 'purged', 'slot', 'lease_at', 'dead_at', 'lanes', 'topics'}
 
 function edges.expire(args)
   begin(EXPIRE)
@@ -13,13 +13,12 @@ function edges.expire(args)
   for _, loc in ipairs(old) do
     local raw, r = records[loc], runs[loc]
     if raw and r and state(r) == DEAD then
-      lane_count(lane_of(raw), -1)
+      move(lane_of(raw), DEAD, nil, 1)
       drop(loc, is_external(raw))
       expired = expired + 1
     end
   end
   save_drops()
-  count('dead', -expired)
   count('purged', expired)
   dead_remove(old)
   local waits = rest(tonumber(args[3]), tonumber(args[4]))

@@ -6,7 +6,7 @@
 --   failures (4 bytes each), and the last failed attempt with the reason as a run ends with
 --   them
 -- Returns what submit returns; for a new job with a history {201, state, run, record's start}.
-local IMPORT = {'next', 'accepted', 'delayed', 'ready', 'dead', 'segment', 'slot', 'dead_at'}
+local IMPORT = {'next', 'accepted', 'delayed', 'ready', 'dead', 'segment', 'slot', 'dead_at', 'lanes', 'topics'}
 
 -- A dead job keeps the time that it was last due.
 local function due_of(text, is_dead)
@@ -21,8 +21,8 @@ local function run_of(history, is_dead)
 end
 
 function edges.import(args)
-  local lanes, from = lanes_named(args)
-  begin(IMPORT, lanes)
+  local names, from = lanes_named(args)
+  begin(IMPORT, names)
   local locs, answers, dead = {}, {}, {}
   for i = from, #args, 6 do locs[#locs + 1] = args[i] end
   look_up(locs)

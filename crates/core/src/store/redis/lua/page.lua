@@ -43,7 +43,7 @@ function edges.page(args)
         records[found[i]] = raw
       end
     end
-    lanes_load(lanes)
+    rows_load(lanes)
     for i, own in ipairs(fetch(KEY.runs, locs)) do
       local loc = locs[i]
       runs[loc] = run(own)

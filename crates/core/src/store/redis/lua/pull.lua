@@ -1,9 +1,10 @@
--- pull: ready -> reserved, for a consumer: the first jobs of one lane for pull.
+-- pull: ready -> reserved, for a consumer: the first jobs of one lane for pull, unless its topic is
+--   paused.
 -- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), lane id, limit (jobs), receipt bits (8 bytes), time to run
 --   (ms, 0 for that of each job), the one of jobs that name none (ms), byte budget
 -- Returns {now in us, 1 when more can be taken, lane in words, then per job: locator, run, record}
-local PULL = {'next', 'ready', 'reserved', 'lease', 'lease_at'}
+local PULL = {'next', 'ready', 'reserved', 'lease', 'lease_at', 'paused'}
 
 -- Its run: one more attempt, under a new lease. `stamp` is receipt and deadline, packed.
 local function leased(r, stamp)
@@ -39,6 +40,12 @@ function edges.pull(args)
   if not words then return {NOW_US, 0, ''} end
   local numbers = replayed(args[1], args[2])
   if numbers then return given({NOW_US, 1, words}, numbers) end
+
+  local _, held = topics.split({lane})
+  if #held > 0 then
+    if call('ZSCORE', KEY.pulls, lane) then topics.park(held, KEY.pulls) end
+    return {NOW_US, 0, words}
+  end
 
   local entries = ready_first(lane, limit)
   local most, locs = min(#entries, limit), {}
@@ -86,7 +93,7 @@ function edges.pull(args)
     batches_put(known)
     remember(args[1], args[2], given_now)
     set('lease', last)
-    move(READY, RESERVED, taken)
+    move(lane, READY, RESERVED, taken)
   end
   save()
   if n == #entries then

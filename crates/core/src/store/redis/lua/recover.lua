@@ -5,7 +5,7 @@
 -- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most lost in a row
 -- Returns {-1} fenced, or {recovered, lost, waits in us..., {locator, run, record, ...} for pull}
 local RECOVER = {'epoch', 'next', 'segment', 'segment_at', 'segment_was', 'segment_size',
-  'forgotten_early', 'ready', 'reserved', 'dead', 'cancelled', 'slot', 'lease_at', 'dead_at'}
+  'forgotten_early', 'ready', 'reserved', 'dead', 'cancelled', 'slot', 'lease_at', 'dead_at', 'lanes', 'topics'}
 -- So many batches, and about so many of their jobs, are looked at.
 local MOST_BATCHES, MOST_SEEN = 32, 2000
 -- When leases for pull that have run out are looked at again (ms).
@@ -57,20 +57,19 @@ function edges.recover(args)
     elseif is_cancel_requested(r) then
       local lane = lane_of(raw)
       bury(loc, tomb_of(raw, with_loss(r, RESERVED), CANCELLED, settled(r)), is_external(raw))
-      lane_count(lane, -1)
-      move(RESERVED, CANCELLED, 1)
+      move(lane, RESERVED, CANCELLED, 1)
     elseif is_pull(lane_of(raw)) then
       local n, batch = #pulled, of_number[lease_number(r)]
       pulled[n + 1], pulled[n + 2], pulled[n + 3] = loc, r, raw
       batch[2][#batch[2] + 1] = loc
       batch[3] = min(batch[3] or NOW + SOON, NOW + SOON)
     elseif lost(r) + 1 >= most then
-      move(RESERVED, DEAD, 1)
+      move(lane_of(raw), RESERVED, DEAD, 1)
       put(loc, with_reason(with_loss(r, DEAD), 'lost'))
       dead[#dead + 1] = loc
     else
       append(ready_for, lane_of(raw), entry_of(loc, due_six(raw, r)))
-      move(RESERVED, READY, 1)
+      move(lane_of(raw), RESERVED, READY, 1)
       put(loc, with_loss(r, DELAYED))
       recovered = recovered + 1
     end

@@ -1,11 +1,12 @@
--- reserve: ready -> reserved. Lanes take turns; those full for the caller are passed.
+-- reserve: ready -> reserved. Lanes take turns; those full for the caller are passed, those of paused
+--   topics are parked.
 -- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), limit (jobs), lane room, receipt bits (8 bytes), lease
 --   margin (ms), default timeout (ms), longest stretch (ms), byte budget, then id and room of
 --   lanes with less
 -- Returns {now in us, 1 when more can be taken, {lanes in words that have more than their
 --   room}, {lane in words, run, locator, record, locator, record, ...}, ...}
-parts.RESERVE = {'next', 'ready', 'reserved', 'lease', 'lease_at'}
+parts.RESERVE = {'next', 'ready', 'reserved', 'lease', 'lease_at', 'paused'}
 
 -- A run for a first hand-over, but for its lease.
 local FIRST = char(RESERVED, 0) .. NO_TIME .. pack('>I4', 1) .. string.rep('\0', 5)
@@ -42,7 +43,7 @@ local function given(answer, numbers)
     for _, loc in ipairs(locs) do
       if records[loc] then lanes[#lanes + 1] = lane_of(records[loc]) end
     end
-    lanes_load(lanes)
+    rows_load(lanes)
     for _, loc in ipairs(locs) do
       local r, words = runs[loc], records[loc] and lane_words(lane_of(records[loc]))
       if words and r and state(r) == RESERVED and lease_number(r) == number then
@@ -81,8 +82,9 @@ function parts.reserve(args, n_args)
   local rooms = {}
   for i = 10, n_args, 2 do rooms[args[i]] = tonumber(args[i + 1]) end
   local window = 64 + (n_args - 9) / 2
-  local lanes = ready_lanes(window)
-  lanes_load(lanes)
+  local all = ready_lanes(window)
+  rows_load(all)
+  local lanes, held = topics.split(all)
   local open_lanes = 0
   for _, lane in ipairs(lanes) do if rooms[lane] ~= 0 then open_lanes = open_lanes + 1 end end
   local share = ceil(left / max(open_lanes, 1))
@@ -121,7 +123,7 @@ function parts.reserve(args, n_args)
     return n
   end
 
-  local visits, passed, more = {}, {}, #lanes == window and 1 or 0
+  local visits, passed, more = {}, {}, #all == window and 1 or 0
   for _, lane in ipairs(lanes) do
     local bound = rooms[lane] or others
     local room = min(bound, share, left)
@@ -132,12 +134,13 @@ function parts.reserve(args, n_args)
       break
     else
       local entries = ready_first(lane, room)
+      local before = taken_now
       local n = take(lane, entries, room)
       -- Of a lane that nothing is known of there is no more to be had.
       if n < #entries and lane_words(lane) then
         if bound > n then more = 1 else passed[#passed + 1] = lane_words(lane) end
       end
-      visits[#visits + 1] = {lane, n, n == #entries}
+      visits[#visits + 1] = {lane, n, n == #entries, taken_now - before}
     end
   end
 
@@ -151,9 +154,12 @@ function parts.reserve(args, n_args)
     batches_put(known)
     remember(caller, args[2], given_now)
     set('lease', last)
-    move(READY, RESERVED, taken_now)
+    for _, v in ipairs(visits) do
+      if v[4] > 0 then move(v[1], READY, RESERVED, v[4]) end
+    end
   end
   save()
+  topics.park(held, KEY.lanes)
   for i, v in ipairs(visits) do ready_pop(v[1], v[2], v[3], i) end
   answer[2], answer[3] = more, passed
   return answer

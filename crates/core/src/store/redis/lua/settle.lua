@@ -10,7 +10,7 @@
 -- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that
 --   was applied, 4 stale
 parts.SETTLE = {'next', 'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
-  'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'slot', 'dead_at'}
+  'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'slot', 'dead_at', 'lanes', 'topics'}
 
 -- The arguments behind the first `base`: lanes, batches that are over, where the groups begin.
 function parts.told(args, base)
@@ -66,8 +66,7 @@ function parts.settle(args, base, over, from)
       counted = counted or answer == APPLIED or answer == LATE
     end
     if done > 0 then
-      lane_count(lane, -done)
-      move(RESERVED, DONE, done)
+      move(lane, RESERVED, DONE, done)
     end
     at = at + 4 + step * n
   end

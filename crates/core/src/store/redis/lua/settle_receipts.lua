@@ -6,7 +6,7 @@
 --   error and of the reason, and these
 -- Returns per job 1 applied, 2 replayed, 4 stale
 local SETTLE = {'next', 'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early',
-  'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'slot', 'dead_at'}
+  'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'slot', 'dead_at', 'lanes', 'topics'}
 -- A batch of more jobs is not looked through for each that is settled: the carrier does later.
 local FEW = 16 * 12
 

@@ -6,11 +6,11 @@
 -- Returns per job: due and created as 12 bytes, new; {200, state, run or '', record's start}
 --   the same content again; {409, ...} other content; {200 or 409, tombstone} once the job
 --   has ended.
-local SUBMIT = {'next', 'accepted', 'delayed', 'ready', 'segment', 'slot'}
+local SUBMIT = {'next', 'accepted', 'delayed', 'ready', 'segment', 'slot', 'lanes', 'topics'}
 
 function edges.submit(args)
-  local lanes, from = lanes_named(args)
-  begin(SUBMIT, lanes)
+  local names, from = lanes_named(args)
+  begin(SUBMIT, names)
   local locs, n, last = {}, 0, #args
   local i = from
   while i < last do

@@ -60,9 +60,8 @@ local function arrived(group)
   elseif group.state == DELAYED then
     schedule_all(lane, group.at, group.entries)
   end
-  lane_count(lane, n)
   count('accepted', n)
-  count(STATE_NAMES[group.state], n)
+  move(lane, nil, group.state, n)
 end
 
 -- Carries out what `arrive` has gathered.
@@ -70,7 +69,7 @@ local function save_arrivals()
   if #new == 0 then return end
   local lanes = {}
   for lane in pairs(lane_counts) do lanes[lane] = words_of[lane] end
-  lanes_arrive(lanes)
+  topics.arrive(lanes)
   save_schedule()
   save_ready('RPUSH')
   wake_takers()
@@ -78,13 +77,14 @@ local function save_arrivals()
 end
 
 -- The lanes that the arguments begin with: how many, then id and words of each. Returns
--- their ids, and where the jobs begin.
+-- their rows' names and those of their topics, and where the jobs begin.
 local function lanes_named(args)
-  local lanes, n = {}, tonumber(args[1])
+  local names, n = {}, tonumber(args[1])
   words_of = {}
   for i = 1, n do
-    lanes[i] = args[2 * i]
-    words_of[args[2 * i]] = args[2 * i + 1]
+    local lane, words = args[2 * i], args[2 * i + 1]
+    words_of[lane] = words
+    names[2 * i - 1], names[2 * i] = lane, topics.field(topic_in(words))
   end
-  return lanes, 2 * n + 2
+  return names, 2 * n + 2
 end

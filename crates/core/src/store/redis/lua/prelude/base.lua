@@ -29,9 +29,9 @@ local function keys_of(base)
   local keys = {
     shard = base .. ':shard', pool = base .. ':pool', runs = base .. ':runs', turns = base .. ':turns',
     due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots', void = base .. ':void:',
-    ready = base .. ':ready:', lanes = base .. ':lanes', pulls = base .. ':pulls', leases = base .. ':leases',
+    ready = base .. ':ready:', lanes = base .. ':lanes', pulls = base .. ':pulls', leases = base .. ':leases', parked = base .. ':parked',
     batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:', body = base .. ':body:',
-    topics = base .. ':topics', late = base .. ':late:',
+    topics = base .. ':topics', index = base .. ':index', late = base .. ':late:',
     wake = string.match(base, '^(.-):{') .. ':wake', tag = string.match(base, '{(.*)}'),
   }
   known_keys[base] = keys

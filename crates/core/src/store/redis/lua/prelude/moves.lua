@@ -45,7 +45,7 @@ function moves.make_ready(loc, from, r, token)
   put(loc, moves.marked(with_due(r, NOW), token, due))
   save()
   if from == DELAYED then unschedule(loc, raw, old) else dead_remove({loc}) end
-  move(from, READY, 1)
+  move(lane_of(raw), from, READY, 1)
   close()
   return described(200, READY, raw, runs[loc])
 end

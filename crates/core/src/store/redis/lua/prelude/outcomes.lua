@@ -8,19 +8,18 @@ local function outcome_delay(o) return (read('>I6', o, 3)) end
 local function ends(loc, tomb, r, st, external, lane)
   local marked = lost(r) > 0 and st + DOUBT or st
   bury(loc, marked == DONE and tomb or char(marked) .. sub(tomb, 2), external)
-  lane_count(lane, -1)
-  move(RESERVED, st, 1)
+  move(lane, RESERVED, st, 1)
 end
 
-local function goes_on(loc, r, st, lease)
-  move(RESERVED, st, 1)
+local function goes_on(loc, r, st, lane, lease)
+  move(lane, RESERVED, st, 1)
   put(loc, with_settled(r, st == READY and DELAYED or st, lease))
 end
 
 local function later(loc, r, o, lane, lease)
   local at = NOW_UP + outcome_delay(o)
   schedule(lane, at, entry_of(loc, six(at)))
-  goes_on(loc, with_due(r, at), DELAYED, lease)
+  goes_on(loc, with_due(r, at), DELAYED, lane, lease)
 end
 
 -- A current outcome. The due time that the lease was given for is told by the tombstone.
@@ -34,12 +33,12 @@ local function apply(loc, tomb, o, lane, lease, dead)
     later(loc, with_failure(r, sub(o, 9)), o, lane, lease)
   elseif kind == BURY then
     dead[#dead + 1] = loc
-    goes_on(loc, with_failure(r, sub(o, 9)), DEAD, lease)
+    goes_on(loc, with_failure(r, sub(o, 9)), DEAD, lane, lease)
   elseif outcome_delay(o) > 0 then
     later(loc, r, o, lane, lease)
   else
     append(ready_for, lane, entry_of(loc, sub(tomb, 10, 15)))
-    goes_on(loc, r, READY, lease)
+    goes_on(loc, r, READY, lane, lease)
   end
   return APPLIED
 end
@@ -55,8 +54,7 @@ local function overdue(loc, is_complete, lease, undead)
   if not is_complete or over or read('>I8', lease) < read('>I6', raw, 7) * 1000 then return STALE end
   if st == DEAD then undead[#undead + 1] = loc end
   if st == DELAYED then unschedule(loc, raw, r) end
-  move(st, DONE, 1)
-  lane_count(lane_of(raw), -1)
+  move(lane_of(raw), st, DONE, 1)
   bury(loc, tomb_of(raw, r, DONE, lease), is_external(raw))
   return LATE
 end

@@ -1,27 +1,30 @@
 -- What the shard knows of itself, in one hash: the ledger (how many jobs are in each state,
--- and how many ever were accepted or purged), the carrier's epoch, when it will look again,
--- the last lease number, the tombstones' segment, the earliest slot, when the first lease
--- runs out and the first job died. An edge reads the fields it needs with one call, before
--- all else, and writes those that changed with one, last.
+-- and how many ever were accepted or purged), how many lanes and topics have jobs, the
+-- carrier's epoch, when it will look again, the last lease number, the tombstones' segment,
+-- the earliest slot, when the first lease runs out and the first job died. An edge reads the
+-- fields it needs with one call, before all else, and writes those that changed with one, last.
 --
--- The same hash has the lanes that have jobs, under their ids: how many (6 bytes), the hour
--- of the last submit (4 bytes), and the lane in words, topic and origin.
+-- The same hash has rows. One for each lane that has jobs, under its id: how many are delayed,
+-- ready, reserved and dead (4 bytes each), and the lane in words, topic and origin. And those
+-- of the topics, see there.
 local STATE_NAMES = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
+local COUNTS, NO_JOBS = '>i4i4i4i4', string.rep('\0', 16)
 local shard, changes, tally, soonest
-local lane_rows, lane_counts
+local rows, lane_counts
+local topics = {}
 
-local function begin(fields, lanes)
-  tick()
+local function begin(fields, names)
+  if not NOW_US then tick() end
   shard, changes, tally, soonest = {}, {}, {}, nil
-  lane_rows, lane_counts = {}, {}
+  rows, lane_counts = {}, {}
   local wanted, n = fields, #fields
-  if lanes and #lanes > 0 and #lanes + n <= 4000 then
+  if names and #names > 0 and #names + n <= 4000 then
     wanted = {unpack(fields)}
-    for i, lane in ipairs(lanes) do wanted[n + i] = lane end
+    for i, name in ipairs(names) do wanted[n + i] = name end
   end
   local values = call('HMGET', KEY.shard, unpack(wanted))
   for i = 1, n do shard[fields[i]] = tonumber(values[i] or 0) end
-  for i = n + 1, #wanted do lane_rows[wanted[i]] = values[i] end
+  for i = n + 1, #wanted do rows[wanted[i]] = values[i] end
 end
 
 local function set(name, value)
@@ -31,9 +34,22 @@ local function set(name, value)
 end
 
 local function count(name, n) tally[name] = (tally[name] or 0) + n end
-local function move(from, to, n)
-  count(STATE_NAMES[from], -n)
-  count(STATE_NAMES[to], n)
+
+-- n jobs of a lane go from a state to another; nil where they come from, or go to, nowhere.
+local function move(lane, from, to, n)
+  local counts = lane_counts[lane]
+  if not counts then
+    counts = {0, 0, 0, 0, 0, 0}
+    lane_counts[lane] = counts
+  end
+  if from then
+    count(STATE_NAMES[from], -n)
+    counts[from] = counts[from] - n
+  end
+  if to then
+    count(STATE_NAMES[to], n)
+    counts[to] = counts[to] + n
+  end
 end
 
 -- `next` is when the shard's carrier will look again. A moment before it lowers it.
@@ -44,32 +60,37 @@ local function earliest(name, at)
   if shard[name] == 0 or at < shard[name] then set(name, at) end
 end
 
-local function lanes_load(lanes)
+local function rows_load(names)
   local absent = {}
-  for _, lane in ipairs(lanes) do if lane_rows[lane] == nil then absent[#absent + 1] = lane end end
-  for i, row in ipairs(fetch(KEY.shard, absent)) do lane_rows[absent[i]] = row end
+  for _, name in ipairs(names) do if rows[name] == nil then absent[#absent + 1] = name end end
+  for i, row in ipairs(fetch(KEY.shard, absent)) do rows[absent[i]] = row end
 end
 local function lane_words(lane)
-  local row = lane_rows[lane]
-  if row then return sub(row, 11) end
+  local row = rows[lane]
+  if row then return sub(row, 17) end
 end
 local function topic_in(words) return string.match(words, '^[^ ]*') end
-
--- So many jobs more, or fewer, that have not ended.
-local function lane_count(lane, n) lane_counts[lane] = (lane_counts[lane] or 0) + n end
 
 -- A lane without jobs is forgotten.
 local function save_lanes()
   if next(lane_counts) == nil then return end
   local lanes, gone = {}, {}
   for lane in pairs(lane_counts) do lanes[#lanes + 1] = lane end
-  lanes_load(lanes)
-  for lane, n in pairs(lane_counts) do
-    local row = lane_rows[lane]
-    local left = row and read('>I6', row) + n or 0
-    if left > 0 then set(lane, six(left) .. sub(row, 7)) elseif row then gone[#gone + 1] = lane end
+  rows_load(lanes)
+  for lane, more in pairs(lane_counts) do
+    local row = rows[lane]
+    if row then
+      local a, b, c, d = read(COUNTS, row)
+      local delayed, ready = a + more[DELAYED], b + more[READY]
+      local reserved, dead = c + more[RESERVED], d + more[DEAD]
+      if delayed + ready + reserved + dead <= 0 then
+        gone[#gone + 1] = lane
+      elseif delayed ~= a or ready ~= b or reserved ~= c or dead ~= d then
+        set(lane, pack(COUNTS, delayed, ready, reserved, dead) .. sub(row, 17))
+      end
+    end
   end
-  sliced('HDEL', KEY.shard, gone)
+  if #gone > 0 then topics.forget_lanes(gone) end
 end
 
 local function close()

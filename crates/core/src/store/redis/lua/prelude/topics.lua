@@ -1,23 +1,162 @@
--- Topics by the hour of their last submit: the latest ones, at most so many in a shard.
-local MOST_TOPICS = 10000
-local function hour() return floor(NOW / 3600000) end
-local function topics_add(topics)
-  local added = 0
-  for topic in pairs(topics) do added = added + call('ZADD', KEY.topics, hour(), topic) end
-  if added > 0 then call('ZREMRANGEBYRANK', KEY.topics, 0, -MOST_TOPICS - 1) end
-end
+-- Topics. Each known one has a row in `shard`, under `topic:<name>`: how many lanes it has (4
+-- bytes), the hour of its last submit (4 bytes), and whether it is paused: 0, or 1, or 2 while it is
+-- being resumed. `topics` has them by that hour. `index` has them by name, and behind each its lanes:
+-- `<name> ` and `<name> <lane>`. One without lanes that is not paused stays known until there are too
+-- many.
+--
+-- Nothing of a paused topic is handed over. Its lanes that are met by who hands over go to `parked`,
+-- under the names that they have in `index`, until it is resumed.
+local PAUSED, RESUMING = 1, 2
+local hour
+do
+  local TOPIC, MOST_KNOWN, A_FEW = '>I4I4B', 10000, 16
 
--- Lanes that jobs are submitted to. A topic is noted once an hour for each of its lanes.
-local function lanes_arrive(words_of)
-  local topics, lanes = {}, {}
-  for lane in pairs(words_of) do lanes[#lanes + 1] = lane end
-  lanes_load(lanes)
-  for lane, words in pairs(words_of) do
-    local row = lane_rows[lane]
-    if not row or read('>I4', row, 7) ~= hour() then
-      lane_rows[lane] = six(row and read('>I6', row) or 0) .. pack('>I4', hour()) .. words
-      topics[topic_in(words)] = true
+  function hour() return floor(NOW / 3600000) end
+  function topics.field(topic) return 'topic:' .. topic end
+  local function member(lane) return topic_in(lane_words(lane)) .. ' ' .. lane end
+
+  -- How many lanes a topic has, the hour of its last submit, and whether it is paused. Its row must
+  -- have been read.
+  function topics.row(field)
+    local row = rows[field]
+    if not row then return 0, 0, 0 end
+    return read(TOPIC, row)
+  end
+
+  local function put_row(field, lanes, at, paused)
+    rows[field] = pack(TOPIC, lanes, at, paused)
+    set(field, rows[field])
+  end
+
+  -- When there are too many, the longest known ones that have no lanes are forgotten. Those that
+  -- have some, or are paused, go behind the others.
+  local function trim()
+    local left = call('ZCARD', KEY.topics) - MOST_KNOWN
+    if left <= 0 then return end
+    local oldest, fields, gone, kept = call('ZRANGE', KEY.topics, 0, A_FEW - 1), {}, {}, {}
+    for i, topic in ipairs(oldest) do fields[i] = topics.field(topic) end
+    rows_load(fields)
+    for i, topic in ipairs(oldest) do
+      local lanes, _, paused = topics.row(fields[i])
+      if lanes > 0 or paused > 0 then
+        kept[#kept + 1], kept[#kept + 2] = hour(), topic
+      elseif #gone < left then
+        gone[#gone + 1] = topic
+      end
+    end
+    sliced('ZADD', KEY.topics, kept)
+    sliced('ZREM', KEY.topics, gone)
+    local members = {}
+    for i, topic in ipairs(gone) do members[i], gone[i] = topic .. ' ', topics.field(topic) end
+    sliced('ZREM', KEY.index, members)
+    sliced('HDEL', KEY.shard, gone)
+  end
+
+  -- What is told of a topic once an hour.
+  local function note(noted, members)
+    if #noted == 0 then return end
+    if sliced('ZADD', KEY.topics, noted) > 0 then
+      for i = 2, #noted, 2 do
+        members[#members + 1], members[#members + 2] = 0, noted[i] .. ' '
+      end
+      trim()
     end
   end
-  topics_add(topics)
+
+  -- Lanes that jobs are submitted to, with their words.
+  function topics.arrive(lanes)
+    local names, noted, members = {}, {}, {}
+    for lane, words in pairs(lanes) do
+      names[#names + 1], names[#names + 2] = lane, topics.field(topic_in(words))
+    end
+    rows_load(names)
+    for lane, words in pairs(lanes) do
+      local topic, is_new = topic_in(words), not rows[lane]
+      local field = topics.field(topic)
+      local n, at, paused = topics.row(field)
+      if is_new then
+        rows[lane] = NO_JOBS .. words
+        members[#members + 1], members[#members + 2] = 0, topic .. ' ' .. lane
+        count('lanes', 1)
+        if n == 0 and paused == 0 then count('topics', 1) end
+      end
+      if at ~= hour() then noted[#noted + 1], noted[#noted + 2] = hour(), topic end
+      if is_new or at ~= hour() then put_row(field, is_new and n + 1 or n, hour(), paused) end
+    end
+    note(noted, members)
+    sliced('ZADD', KEY.index, members)
+  end
+
+  -- Lanes that have no job left.
+  function topics.forget_lanes(lanes)
+    local fields, members = {}, {}
+    for i, lane in ipairs(lanes) do
+      fields[i], members[i] = topics.field(topic_in(lane_words(lane))), member(lane)
+    end
+    rows_load(fields)
+    for _, field in ipairs(fields) do
+      local n, at, paused = topics.row(field)
+      if n > 0 then put_row(field, n - 1, at, paused) end
+      if n == 1 and paused == 0 then count('topics', -1) end
+    end
+    count('lanes', -#lanes)
+    sliced('ZREM', KEY.index, members)
+    sliced('HDEL', KEY.shard, lanes)
+  end
+
+  -- Sets whether a topic is paused; one that was not known is from here on. Its row must have been
+  -- read, and `paused` and `topics` of the shard.
+  function topics.set_paused(topic, paused)
+    local field = topics.field(topic)
+    local is_new, n, at, before = not rows[field], topics.row(field)
+    put_row(field, n, is_new and hour() or at, paused)
+    if is_new then
+      local members = {}
+      note({hour(), topic}, members)
+      sliced('ZADD', KEY.index, members)
+    end
+    local change = (paused > 0 and 1 or 0) - (before > 0 and 1 or 0)
+    count('paused', change)
+    if n == 0 then count('topics', change) end
+  end
+
+  -- Splits lanes, whose rows must have been read: those of topics that are not paused, and those that
+  -- are to be parked. `paused` of the shard must have been read.
+  function topics.split(lanes)
+    if shard.paused == 0 then return lanes, {} end
+    local fields, open, held = {}, {}, {}
+    for i, lane in ipairs(lanes) do fields[i] = topics.field(topic_in(lane_words(lane) or '')) end
+    rows_load(fields)
+    for i, lane in ipairs(lanes) do
+      local _, _, paused = topics.row(fields[i])
+      local list = paused == PAUSED and held or open
+      list[#list + 1] = lane
+    end
+    return open, held
+  end
+
+  -- Takes lanes out of their turns.
+  function topics.park(lanes, turns)
+    local members = {}
+    for _, lane in ipairs(lanes) do members[#members + 1], members[#members + 2] = 0, member(lane) end
+    sliced('ZADD', KEY.parked, members)
+    sliced('ZREM', turns, lanes)
+  end
+
+  -- Gives up to `most` parked lanes of a topic their turns again. True when there are more.
+  function topics.unpark(topic, most)
+    local members = call('ZRANGE', KEY.parked, '[' .. topic .. ' ', '(' .. topic .. '!', 'BYLEX', 'LIMIT', 0, most)
+    local lanes, pulls = {}, {}
+    for i, name in ipairs(members) do
+      local lane = sub(name, #topic + 2)
+      local list = is_pull(lane) and pulls or lanes
+      list[#list + 1], list[#list + 2] = NOW_US + i, lane
+    end
+    sliced('ZADD', KEY.lanes, lanes)
+    sliced('ZADD', KEY.pulls, pulls)
+    if #lanes > 0 then tell('ready ' .. KEY.tag) end
+    for i = 2, #pulls, 2 do wake_consumers(pulls[i]) end
+    sliced('ZREM', KEY.parked, members)
+    return #members == most
+  end
 end

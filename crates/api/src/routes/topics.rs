@@ -1,0 +1,108 @@
+//! Topics: what is known of them, one by its name or all page by page; pause and resume.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use ringback_core::job::Topic;
+use ringback_core::store::TopicCounts;
+use ringback_core::wire::{TopicAnswer, TopicsAnswer};
+
+use crate::deadline::Deadline;
+use crate::error::ApiError;
+use crate::extract::{NoBody, TopicPath, TopicsQuery};
+use crate::openapi::{PauseProblems, ResumeProblems, TopicProblems, TopicsProblems};
+use crate::state::Api;
+
+/// List topics
+///
+/// The topics that have jobs, had some lately or are paused, in the order of their names. `next` is null on the
+/// last page.
+#[utoipa::path(
+    get, path = "/v1/topics", tag = "topics", operation_id = "list_topics",
+    params(
+        ("cursor" = Option<String>, Query, description = "The next of the page before; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most topics of the page; 100 by default", minimum = 1, maximum = 1000),
+    ),
+    responses((status = 200, description = "A page", body = TopicsAnswer), TopicsProblems),
+)]
+pub(crate) async fn list_topics(
+    State(api): State<Arc<Api>>,
+    TopicsQuery { behind, limit }: TopicsQuery,
+) -> Result<Json<TopicsAnswer>, ApiError> {
+    let page = Deadline::from_now().bound(api.store.topics(behind.as_ref(), limit)).await;
+    let page = page.map_err(ApiError::too_late)??;
+    let items = page.items.into_iter().map(|(topic, counts)| answer(topic, counts)).collect();
+    Ok(Json(TopicsAnswer { items, next: page.next.map(|topic| topic.to_string()) }))
+}
+
+/// Look at a topic
+///
+/// How many of its jobs are in which state, and how late they are.
+#[utoipa::path(
+    get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
+    params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),
+    responses((status = 200, description = "The topic", body = TopicAnswer), TopicProblems),
+)]
+pub(crate) async fn get_topic(
+    State(api): State<Arc<Api>>,
+    TopicPath(topic): TopicPath,
+) -> Result<Json<TopicAnswer>, ApiError> {
+    known(&api, topic, Deadline::from_now()).await.map(Json)
+}
+
+/// Pause a topic
+///
+/// From the answer on nothing of it is handed over, to its callbacks or to consumers. Submitting,
+/// cancelling and all else go on; what is being handed over is settled. A topic that has had no job yet
+/// can be paused too. To pause one that is paused changes nothing.
+#[utoipa::path(
+    post, path = "/v1/topics/{topic}/pause", tag = "topics", operation_id = "pause",
+    params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),
+    responses((status = 200, description = "The topic, paused", body = TopicAnswer), PauseProblems),
+)]
+pub(crate) async fn pause(
+    State(api): State<Arc<Api>>,
+    TopicPath(topic): TopicPath,
+    NoBody(deadline): NoBody,
+) -> Result<Json<TopicAnswer>, ApiError> {
+    deadline.bound(api.store.pause(&topic)).await.map_err(ApiError::too_late)??;
+    known(&api, topic, deadline).await.map(Json)
+}
+
+/// Resume a topic
+///
+/// What waits is handed over again. To resume one that is not paused changes nothing.
+#[utoipa::path(
+    post, path = "/v1/topics/{topic}/resume", tag = "topics", operation_id = "resume",
+    params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),
+    responses((status = 200, description = "The topic, not paused", body = TopicAnswer), ResumeProblems),
+)]
+pub(crate) async fn resume(
+    State(api): State<Arc<Api>>,
+    TopicPath(topic): TopicPath,
+    NoBody(deadline): NoBody,
+) -> Result<Json<TopicAnswer>, ApiError> {
+    let is_known = deadline.bound(api.store.resume(&topic)).await.map_err(ApiError::too_late)??;
+    if !is_known {
+        return Err(unknown(&topic));
+    }
+    known(&api, topic, deadline).await.map(Json)
+}
+
+async fn known(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswer, ApiError> {
+    let found = deadline.bound(api.store.topic(&topic)).await.map_err(ApiError::too_late)??;
+    let counts = found.ok_or_else(|| unknown(&topic))?;
+    Ok(answer(topic, counts))
+}
+
+/// What is told of a topic.
+fn answer(topic: Topic, counts: TopicCounts) -> TopicAnswer {
+    (topic, counts).into()
+}
+
+fn unknown(topic: &Topic) -> ApiError {
+    let detail = format!("no topic {topic} is known: it has no jobs, and had none lately");
+    ApiError::new(StatusCode::NOT_FOUND, detail)
+}

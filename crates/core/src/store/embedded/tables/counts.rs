@@ -1,0 +1,350 @@
+//! How many jobs of each lane are in each state, and how many lanes each topic has. Rows are
+//! kept in memory as long as the transaction is open, and those that changed are written once
+//! per group. The row of the empty topic has the sums of a shard.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use serde::{Deserialize, Serialize};
+
+use super::due::LAST;
+use super::records::Records;
+use super::rows::{Journal, Name, Rows};
+use crate::state::State;
+use crate::store::StoreError;
+
+const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
+const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
+
+/// Where the sums of a shard stand: no topic has this name.
+const ALL: &str = "";
+
+/// How many jobs are delayed, ready, reserved and dead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store::embedded) struct Jobs(pub(in crate::store::embedded) [i64; 4]);
+
+impl Jobs {
+    pub(in crate::store::embedded) fn of(self, state: State) -> i64 {
+        slot(state).map_or(0, |slot| self.0[slot])
+    }
+
+    fn add(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
+    }
+
+    fn is_none(self) -> bool {
+        self.0.iter().sum::<i64>() <= 0
+    }
+}
+
+/// The place of a state's count, which is written down: never changes. None where jobs have ended.
+const fn slot(state: State) -> Option<usize> {
+    match state {
+        State::Delayed => Some(0),
+        State::Ready => Some(1),
+        State::Reserved => Some(2),
+        State::Dead => Some(3),
+        State::Done | State::Cancelled => None,
+    }
+}
+
+/// Whether a topic is paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store::embedded) enum Hold {
+    #[default]
+    None,
+    Paused,
+    /// Some of its lanes are parked still.
+    Resuming,
+}
+
+/// What is known of a topic. In the row of a shard: how many of its topics have jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::store::embedded) struct Known {
+    /// Lanes that have jobs.
+    pub(in crate::store::embedded) lanes: u64,
+    pub(in crate::store::embedded) hold: Hold,
+    /// In the row of a shard alone: topics that have jobs or are paused.
+    pub(in crate::store::embedded) topics: u64,
+    /// In the row of a shard alone: topics that are paused.
+    pub(in crate::store::embedded) paused: u64,
+}
+
+impl Known {
+    fn is_paused(self) -> bool {
+        self.hold != Hold::None
+    }
+
+    fn counts(self) -> bool {
+        self.lanes > 0 || self.is_paused()
+    }
+}
+
+/// Rows by shard and name, as they stand or will stand once they are written.
+struct Cache<V> {
+    rows: HashMap<u16, HashMap<Box<str>, V>>,
+    changed: BTreeMap<u16, BTreeSet<Box<str>>>,
+}
+
+impl<V: Copy + Default> Cache<V> {
+    fn new() -> Self {
+        Self { rows: HashMap::new(), changed: BTreeMap::new() }
+    }
+
+    fn get(&self, shard: u16, name: &str) -> Option<V> {
+        self.rows.get(&shard)?.get(name).copied()
+    }
+
+    fn keep(&mut self, shard: u16, name: &str, value: V) {
+        self.rows.entry(shard).or_default().insert(name.into(), value);
+    }
+
+    /// What has changed since this was asked last.
+    fn take(&mut self) -> impl Iterator<Item = (u16, Box<str>)> + use<V> {
+        let changed = std::mem::take(&mut self.changed).into_iter();
+        changed.flat_map(|(shard, names)| names.into_iter().map(move |name| (shard, name)))
+    }
+
+    /// What was read before is changed.
+    fn change(&mut self, shard: u16, name: &str, change: impl FnOnce(&mut V)) -> V {
+        let rows = self.rows.entry(shard).or_default();
+        let row = match rows.get_mut(name) {
+            Some(row) => row,
+            None => rows.entry(name.into()).or_default(),
+        };
+        change(row);
+        let now = *row;
+        let changed = self.changed.entry(shard).or_default();
+        if !changed.contains(name) {
+            changed.insert(name.into());
+        }
+        now
+    }
+}
+
+pub(in crate::store::embedded) struct Counts<'t> {
+    pub(super) counts: Rows<'t, (u16, &'static str), &'static [u8]>,
+    pub(super) known: Rows<'t, (u16, &'static str), &'static [u8]>,
+    lanes: Cache<Jobs>,
+    topics: Cache<Known>,
+    /// What the edge under way moves.
+    moved: BTreeMap<Box<str>, Jobs>,
+}
+
+impl<'t> Counts<'t> {
+    pub(super) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+        Ok(Self {
+            counts: Rows::open(txn, journal, Name::Counts, COUNTS)?,
+            known: Rows::open(txn, journal, Name::Known, KNOWN)?,
+            lanes: Cache::new(),
+            topics: Cache::new(),
+            moved: BTreeMap::new(),
+        })
+    }
+
+    /// An edge begins: what one that has failed would have moved is forgotten.
+    pub(in crate::store::embedded) fn begin(&mut self) {
+        self.moved.clear();
+    }
+
+    /// One job of a lane more, or fewer, in a state.
+    pub(in crate::store::embedded) fn note(
+        &mut self,
+        shard: u16,
+        lane: &str,
+        state: State,
+        n: i64,
+    ) -> Result<(), StoreError> {
+        let Some(slot) = slot(state) else { return Ok(()) };
+        if let Some(jobs) = self.moved.get_mut(lane) {
+            jobs.0[slot] += n;
+            return Ok(());
+        }
+        // Whatever counting it needs is read here, where that may fail.
+        (self.jobs(shard, lane)?, self.known(shard, topic_in(lane))?, self.known(shard, ALL)?);
+        let mut jobs = Jobs::default();
+        jobs.0[slot] += n;
+        self.moved.insert(lane.into(), jobs);
+        Ok(())
+    }
+
+    /// The edge has succeeded.
+    pub(in crate::store::embedded) fn end(&mut self, shard: u16) {
+        for (lane, moved) in std::mem::take(&mut self.moved) {
+            if moved == Jobs::default() {
+                continue;
+            }
+            let before = self.lanes.get(shard, &lane).unwrap_or_default();
+            let after = self.lanes.change(shard, &lane, |jobs| jobs.add(moved));
+            match (before.is_none(), after.is_none()) {
+                (true, false) => self.count_lane(shard, &lane, 1),
+                (false, true) => self.count_lane(shard, &lane, -1),
+                (true, true) | (false, false) => {}
+            }
+        }
+    }
+
+    fn count_lane(&mut self, shard: u16, lane: &str, n: i64) {
+        self.change(shard, topic_in(lane), |topic| topic.lanes = topic.lanes.saturating_add_signed(n));
+    }
+
+    /// Changes what is known of a topic, which was read before, and with it the sums of the shard.
+    fn change(&mut self, shard: u16, topic: &str, change: impl FnOnce(&mut Known)) {
+        let before = self.topics.get(shard, topic).unwrap_or_default();
+        let after = self.topics.change(shard, topic, change);
+        self.topics.change(shard, ALL, |sums| {
+            sums.lanes = (sums.lanes + after.lanes).saturating_sub(before.lanes);
+            sums.topics = (sums.topics + u64::from(after.counts())).saturating_sub(before.counts().into());
+            sums.paused = (sums.paused + u64::from(after.is_paused())).saturating_sub(before.is_paused().into());
+        });
+    }
+
+    /// Sets whether a topic is paused.
+    pub(in crate::store::embedded) fn set_hold(
+        &mut self,
+        shard: u16,
+        topic: &str,
+        hold: Hold,
+    ) -> Result<(), StoreError> {
+        (self.known(shard, topic)?, self.known(shard, ALL)?);
+        self.change(shard, topic, |known| known.hold = hold);
+        Ok(())
+    }
+
+    /// Whether a lane is to be parked, since its topic is paused.
+    pub(in crate::store::embedded) fn is_held(&mut self, shard: u16, lane: &str) -> Result<bool, StoreError> {
+        // Nearly always nothing is paused.
+        let is_any = self.known(shard, ALL)?.paused > 0;
+        Ok(is_any && self.known(shard, topic_in(lane))?.hold == Hold::Paused)
+    }
+
+    /// The jobs of a lane, but for what the edge under way moves.
+    fn jobs(&mut self, shard: u16, lane: &str) -> Result<Jobs, StoreError> {
+        if let Some(jobs) = self.lanes.get(shard, lane) {
+            return Ok(jobs);
+        }
+        let jobs = self.counts.get((shard, lane))?.map_or(Ok(Jobs::default()), |raw| unpack(raw.value()))?;
+        self.lanes.keep(shard, lane, jobs);
+        Ok(jobs)
+    }
+
+    /// What is known of a topic, but for what the edge under way moves.
+    pub(in crate::store::embedded) fn known(
+        &mut self,
+        shard: u16,
+        topic: &str,
+    ) -> Result<Known, StoreError> {
+        if let Some(known) = self.topics.get(shard, topic) {
+            return Ok(known);
+        }
+        let known = self.known.get((shard, topic))?.map_or(Ok(Known::default()), |raw| unpack(raw.value()))?;
+        self.topics.keep(shard, topic, known);
+        Ok(known)
+    }
+
+    /// Writes the rows that have changed.
+    pub(in crate::store::embedded) fn save(&mut self) -> Result<(), StoreError> {
+        for (shard, lane) in self.lanes.take() {
+            let jobs = self.lanes.get(shard, &lane).unwrap_or_default();
+            if jobs.is_none() {
+                self.counts.remove((shard, &*lane))?;
+                self.lanes.rows.entry(shard).or_default().remove(&*lane);
+            } else {
+                self.counts.insert((shard, &*lane), pack(&jobs).as_slice())?;
+            }
+        }
+        for (shard, topic) in self.topics.take() {
+            let known = self.topics.get(shard, &topic).unwrap_or_default();
+            if known == Known::default() {
+                self.known.remove((shard, &*topic))?;
+                self.topics.rows.entry(shard).or_default().remove(&*topic);
+            } else {
+                self.known.insert((shard, &*topic), pack(&known).as_slice())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The lanes of a topic that have jobs, in order, from behind one on.
+    pub(in crate::store::embedded) fn lanes(
+        &mut self,
+        shard: u16,
+        topic: &str,
+    ) -> Result<Vec<(String, Jobs)>, StoreError> {
+        self.save()?;
+        let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
+        let rows = self.counts.range((shard, &*first)..=(shard, &*last))?;
+        rows.map(|row| {
+            let (key, raw) = row?;
+            Ok((key.value().1.to_owned(), unpack(raw.value())?))
+        })
+        .collect()
+    }
+
+    /// Counts anew, from the records.
+    pub(super) fn recount(&mut self, records: &Records<'_>) -> Result<(), StoreError> {
+        for (shard, name) in keys(&self.counts)? {
+            self.counts.remove((shard, &*name))?;
+        }
+        for (shard, name) in keys(&self.known)? {
+            (self.known(shard, &name)?, self.known(shard, ALL)?);
+            if name != ALL {
+                self.change(shard, &name, |known| known.lanes = 0);
+            }
+        }
+        let mut found: BTreeMap<(u16, String), Jobs> = BTreeMap::new();
+        records.each(|record| {
+            if let Some(slot) = slot(record.state()) {
+                found.entry((record.shard, record.lane())).or_default().0[slot] += 1;
+            }
+        })?;
+        for ((shard, lane), jobs) in found {
+            self.lanes.keep(shard, &lane, Jobs::default());
+            self.moved.insert(lane.into(), jobs);
+            self.end(shard);
+        }
+        self.save()
+    }
+}
+
+fn keys(
+    rows: &Rows<'_, (u16, &'static str), &'static [u8]>,
+) -> Result<Vec<(u16, String)>, StoreError> {
+    let rows = rows.iter()?.map(|row| {
+        let key = row?.0;
+        let (shard, name) = key.value();
+        Ok((shard, name.to_owned()))
+    });
+    rows.collect()
+}
+
+fn topic_in(lane: &str) -> &str {
+    lane.split(' ').next().unwrap_or_default()
+}
+
+fn pack(row: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(row).expect("plain data always serialises")
+}
+
+fn unpack<V: for<'a> Deserialize<'a>>(raw: &[u8]) -> Result<V, StoreError> {
+    postcard::from_bytes(raw).map_err(|_| StoreError::Unreadable("a row of counts"))
+}
+
+/// All rows: jobs by shard and lane, and what is known by shard and topic.
+pub(super) type All = (BTreeMap<(u16, String), Jobs>, BTreeMap<(u16, String), Known>);
+
+pub(super) fn all(txn: &ReadTransaction) -> Result<All, StoreError> {
+    let (counts, known) = (txn.open_table(COUNTS)?, txn.open_table(KNOWN)?);
+    let (mut jobs, mut topics) = (BTreeMap::new(), BTreeMap::new());
+    for row in counts.iter()? {
+        let (key, raw) = row?;
+        let (shard, lane) = key.value();
+        jobs.insert((shard, lane.to_owned()), unpack(raw.value())?);
+    }
+    for row in known.iter()? {
+        let (key, raw) = row?;
+        let (shard, topic) = key.value();
+        topics.insert((shard, topic.to_owned()), unpack(raw.value())?);
+    }
+    Ok((jobs, topics))
+}

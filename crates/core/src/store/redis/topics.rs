@@ -1,0 +1,95 @@
+//! What a shard knows of topics, read a part at a time from the index of their names and lanes. In
+//! that a topic stands as its name and a space, and a lane with its id behind that.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use redis::Value;
+
+use super::RedisStore;
+use super::script::{self, reply};
+use crate::clock::Timestamp;
+use crate::job::Topic;
+use crate::store::topics::{MOST_UNPARKED, Span, Stretch, TopicCounts};
+use crate::store::{Shard, StoreError};
+
+/// How many topics and lanes one call looks at, so that it is short.
+const PART: usize = 128;
+
+const UNREADABLE: StoreError = StoreError::Unreadable("what is known of topics");
+
+impl RedisStore {
+    pub(in crate::store) async fn pause(&self, shard: Shard, topic: &Topic) -> Result<(), StoreError> {
+        let answer = self.run(&script::PAUSE, shard, |cmd| {
+            cmd.arg(topic.as_str());
+        });
+        answer.await.map(drop)
+    }
+
+    /// Whether the topic is known in this shard.
+    pub(in crate::store) async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
+        loop {
+            let answer = self.run(&script::RESUME, shard, |cmd| {
+                cmd.arg(topic.as_str()).arg(MOST_UNPARKED);
+            });
+            match reply::int(&answer.await?)? {
+                0 => return Ok(false),
+                1 => return Ok(true),
+                _ => {}
+            }
+        }
+    }
+
+    pub(in crate::store) async fn topics(&self, shard: Shard, span: &Span) -> Result<Stretch, StoreError> {
+        // What follows the space in the order of the index: behind all of a topic.
+        let end = |topic: &Topic| format!("({topic}!").into_bytes();
+        let (mut from, till, limit) = match span {
+            Span::One(topic) => (format!("[{topic} ").into_bytes(), end(topic), 1),
+            Span::Behind(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
+            Span::Behind(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
+        };
+        let mut found: Vec<(Topic, TopicCounts)> = Vec::new();
+        loop {
+            let answer = self.run(&script::TOPICS, shard, |cmd| {
+                cmd.arg(&from).arg(&till).arg(PART);
+            });
+            let mut parts = reply::list(answer.await?)?.into_iter();
+            let last = reply::bytes(parts.next().ok_or(UNREADABLE)?)?;
+            for part in parts {
+                let (topic, counts) = known(part)?;
+                match found.last_mut().filter(|(known, _)| *known == topic) {
+                    Some((_, sum)) => sum.add(&counts),
+                    None => found.push((topic, counts)),
+                }
+            }
+            // The one that it ended with may have more lanes.
+            if last.is_empty() || found.len() > limit {
+                let is_more = found.len() > limit;
+                found.truncate(limit);
+                return Ok((found, is_more));
+            }
+            from = [b"(", last.as_ref()].concat();
+        }
+    }
+}
+
+fn known(part: Value) -> Result<(Topic, TopicCounts), StoreError> {
+    let parts: Result<[Value; 8], _> = reply::list(part)?.try_into();
+    let Ok([topic, paused, delayed, ready, reserved, dead, due, late]) = parts else {
+        return Err(UNREADABLE);
+    };
+    let topic: Bytes = reply::bytes(topic)?;
+    let topic = std::str::from_utf8(&topic).ok().and_then(|topic| topic.parse().ok()).ok_or(UNREADABLE)?;
+    // A count below nothing would be a bug of a script; it shows as nothing.
+    let count = |value: &Value| Ok::<_, StoreError>(u64::try_from(reply::int(value)?).unwrap_or(0));
+    let counts = TopicCounts {
+        paused: count(&paused)? > 0,
+        delayed: count(&delayed)?,
+        ready: count(&ready)?,
+        reserved: count(&reserved)?,
+        dead: count(&dead)?,
+        oldest_due: Some(count(&due)?).filter(|at| *at > 0).map(Timestamp::from_millis),
+        late: Duration::from_millis(count(&late)?),
+    };
+    Ok((topic, counts))
+}

@@ -1,0 +1,57 @@
+//! Topics on the command line, against a real server.
+
+use serde_json::{Value, json};
+
+use super::{api_alone, ringback};
+
+#[tokio::test]
+async fn topics_are_shown_as_tables_and_as_json() {
+    let stack = api_alone().await;
+    for topic in ["b", "a"] {
+        let far = json!({"topic": topic, "id": "far", "delay": "1h", "url": "http://127.0.0.1:9/"});
+        stack.accept(&far).await;
+        stack.accept(&json!({"topic": topic, "id": "due", "url": "http://127.0.0.1:9/"})).await;
+    }
+    let server = stack.url("");
+    let run = ringback(&server, &["topics"]).await;
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
+    let lines: Vec<Vec<_>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["TOPIC", "DELAYED", "READY", "RESERVED", "DEAD", "LATE", "FIRST", "DUE"]);
+    assert_eq!(lines[1][..5], ["a", "1", "1", "0", "0"]);
+    assert_eq!((lines.len(), lines[2][0]), (3, "b"));
+
+    let run = ringback(&server, &["topics", "--limit", "1", "--output", "json"]).await;
+    assert!(run.code == Some(0) && run.err.contains("the first 1 topics; more with --limit or --all"), "{run:?}");
+    assert_eq!(run.json()["topic"], "a");
+    let run = ringback(&server, &["topics", "--all", "--output", "json"]).await;
+    let names: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(names.iter().map(|topic| &topic["topic"]).collect::<Vec<_>>(), ["a", "b"]);
+
+    let run = ringback(&server, &["topic", "b"]).await;
+    assert!(run.code == Some(0) && run.out.lines().count() == 2 && run.out.contains("FIRST DUE"), "{run:?}");
+    let run = ringback(&server, &["topic", "b", "--output", "json"]).await;
+    assert_eq!(run.json()["states"], json!({"delayed": 1, "ready": 1, "reserved": 0, "dead": 0}));
+    let run = ringback(&server, &["topic", "c"]).await;
+    assert!(run.code == Some(1) && run.err.contains("no topic c is known"), "{run:?}");
+}
+
+#[tokio::test]
+async fn a_topic_is_paused_and_resumed() {
+    let stack = api_alone().await;
+    let server = stack.url("");
+    let run = ringback(&server, &["resume", "a"]).await;
+    assert!(run.code == Some(1) && run.err.contains("no topic a is known"), "{run:?}");
+    let run = ringback(&server, &["pause", "a"]).await;
+    assert!(run.code == Some(0) && run.out.lines().any(|line| line.starts_with("a") && line.contains("paused")), "{run:?}");
+    let run = ringback(&server, &["topic", "a", "--output", "json"]).await;
+    assert_eq!(run.json()["paused"], true);
+    let run = ringback(&server, &["resume", "a", "--output", "json"]).await;
+    assert_eq!((run.code, &run.json()["paused"]), (Some(0), &json!(false)), "{run:?}");
+}
+
+#[tokio::test]
+async fn no_topics_are_told_so() {
+    let stack = api_alone().await;
+    let run = ringback(&stack.url(""), &["topics"]).await;
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no topics\n"));
+}
