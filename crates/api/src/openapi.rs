@@ -13,8 +13,8 @@ use http::header;
 use utoipa::OpenApi;
 
 pub(crate) use self::problems::{
-    BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
-    ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
+    BatchProblems, CancelProblems, DeadProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
+    ListProblems, MoveProblems, PurgeOneProblems, PurgeProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
     SubmitProblems,
 };
 pub(crate) use self::pull::{
@@ -50,12 +50,17 @@ use crate::routes;
         routes::export,
         routes::import,
         routes::stats,
+        routes::list_dead,
+        routes::purge_all,
+        routes::purge,
+        routes::purge_named_revive,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
+        (name = "dead", description = "Dead jobs of a topic: list, purge and revive them"),
         (name = "stats", description = "Counts and lateness"),
     ),
 )]
@@ -146,6 +151,10 @@ mod tests {
             ("/v1/receipts/{receipt}/renew", "post", "400 404 408 409 413 415 422 503"),
             ("/v1/receipts/finish", "post", "400 408 413 415 422 503"),
             ("/v1/stats", "get", "503"),
+            ("/v1/topics/{topic}/dead", "get", "400 422 503"),
+            ("/v1/topics/{topic}/dead", "delete", "400 422 503"),
+            ("/v1/topics/{topic}/dead/{id}", "delete", "400 404 409 422 503"),
+            ("/v1/topics/{topic}/dead/revive", "delete", "400 404 409 422 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {

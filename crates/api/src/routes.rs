@@ -1,6 +1,7 @@
 //! The table of routes, and what every answer passes on its way.
 
 mod batch;
+pub(crate) mod dead;
 mod export;
 mod import;
 mod jobs;
@@ -15,13 +16,16 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::state::Api;
 use crate::{error, observe, openapi};
 
 pub(crate) use batch::__path_submit_batch;
+pub(crate) use dead::{
+    __path_list as __path_list_dead, __path_purge, __path_purge_all, __path_purge_named_revive,
+};
 pub(crate) use export::__path_export;
 pub(crate) use import::__path_import;
 pub(crate) use jobs::{__path_cancel, __path_get_job, __path_submit};
@@ -34,7 +38,7 @@ pub(crate) use reserve::__path_reserve;
 pub(crate) use stats::__path_stats;
 
 /// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 16] = [
+pub(crate) const PATHS: [&str; 19] = [
     "/v1/jobs",
     "/v1/jobs/batch",
     "/v1/jobs/{topic}/{id}",
@@ -51,10 +55,13 @@ pub(crate) const PATHS: [&str; 16] = [
     "/v1/import",
     "/v1/stats",
     "/openapi.json",
+    "/v1/topics/{topic}/dead",
+    "/v1/topics/{topic}/dead/{id}",
+    "/v1/topics/{topic}/dead/revive",
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document] = PATHS;
+    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, dead, dead_job, dead_revive] = PATHS;
     let [finish, retry, bury, release, renew, finish_all] = words;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))
@@ -73,6 +80,9 @@ pub(crate) fn table(api: Arc<Api>) -> Router {
         .route(import, post(import::import))
         .route(stats, get(stats::stats))
         .route(document, get(openapi::serve))
+        .route(dead, get(dead::list).delete(dead::purge_all))
+        .route(dead_job, delete(dead::purge))
+        .route(dead_revive, delete(dead::purge_named_revive))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(CatchPanicLayer::custom(error::panicked))

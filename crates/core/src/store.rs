@@ -6,6 +6,7 @@
 //! reschedule, run or revive by its token.
 
 mod answers;
+mod dead;
 mod embedded;
 mod error;
 mod lateness;
@@ -29,6 +30,7 @@ pub use self::answers::{
     Answer, Audit, Cancelled, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
     Submitted, Unsettled,
 };
+pub use self::dead::{DeadFilter, DeadJob, DeadPage, DeadPlace, MAX_DEAD};
 use self::embedded::EmbeddedStore;
 pub use self::embedded::Memory;
 pub use self::error::StoreError;

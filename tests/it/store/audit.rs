@@ -119,6 +119,8 @@ async fn shard_ledger(
         let kept = states.get(state).copied().unwrap_or(0);
         assert_eq!(kept, counter(state), "{state} records of {base}, against {counters:?}");
     }
+    let dead: i64 = ask(redis, cmd("ZCARD").arg(format!("{base}:dead"))).await;
+    assert_eq!(dead, counter("dead"), "entries of dead jobs in {base}");
     let mut lanes: BTreeMap<&[u8], u64> = BTreeMap::new();
     records.iter().for_each(|(_, record)| *lanes.entry(&record.lane).or_default() += 1);
     let told: BTreeMap<&[u8], u64> = shard
@@ -172,7 +174,7 @@ async fn indexed(
             at.is_some_and(|at| at <= *deadline)
                 && batch.is_some_and(|batch| batch.chunks(12).any(|l| l == locator))
         }
-        "dead" => score(redis, &key("dead", b""), locator).await.is_some(),
+        "dead" => score(redis, &key("dead", b""), &[locator, lane].concat()).await.is_some(),
         other => panic!("a record of a job that is {other}"),
     };
     assert!(found, "a {word} job in {base} has no index entry");

@@ -47,6 +47,12 @@ problems! {
     ReceiptProblems: 400 404 408 409 413 415 422 503;
     /// Of POST /v1/receipts/finish.
     FinishAllProblems: 400 408 413 415 422 503;
+    /// Of GET /v1/topics/{topic}/dead.
+    DeadProblems: 400 422 503;
+    /// Of DELETE /v1/topics/{topic}/dead.
+    PurgeProblems: 400 422 503;
+    /// Of DELETE /v1/topics/{topic}/dead/{id}.
+    PurgeOneProblems: 400 404 409 422 503;
     /// Of GET /v1/stats.
     StatsProblems: 503;
 }

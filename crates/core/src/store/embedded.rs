@@ -4,6 +4,7 @@
 
 mod audit;
 mod base;
+mod dead;
 mod edges;
 mod log;
 mod page;

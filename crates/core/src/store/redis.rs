@@ -5,6 +5,7 @@
 mod arrive;
 mod check;
 mod codec;
+mod dead;
 mod layout;
 mod moves;
 mod page;

@@ -2,6 +2,7 @@
 //! transaction. What they answer is the same as on every other backend.
 
 mod cancel;
+mod dead;
 mod expire;
 mod moves;
 mod promote;
@@ -12,6 +13,7 @@ mod settle;
 mod submit;
 
 pub(super) use self::cancel::{cancel, renew};
+pub(super) use self::dead::purge_many;
 pub(super) use self::expire::expire;
 pub(super) use self::moves::move_job;
 pub(super) use self::promote::promote;

@@ -2,6 +2,7 @@
 //! type that reads and writes it. Nothing outside this module names a table or packs a row.
 
 mod callers;
+mod dead;
 mod due;
 mod format;
 mod lateness;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 use redb::{ReadTransaction, WriteTransaction};
 
 pub(super) use self::callers::{Callers, Given};
+pub(super) use self::dead::read_dead;
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, format};
 pub(super) use self::lateness::Minutes;

@@ -141,6 +141,8 @@ scripts! {
     RUN: "run", Drains;
     REVIVE: "revive", Fills;
     PURGE: "purge", Drains;
+    DEAD: "dead", Reads;
+    PURGE_MANY: "purge_many", Drains;
     PROMOTE: "promote", Drains;
     RESERVE: "reserve", Drains;
     PULL: "pull", Drains;
@@ -203,7 +205,7 @@ mod tests {
         for script in ALL {
             let expected = match script.name() {
                 "submit" | "import" | "reschedule" | "revive" => Kind::Fills,
-                "get" | "page" | "stats" | "pulls" | "held" => Kind::Reads,
+                "get" | "page" | "stats" | "pulls" | "held" | "dead" => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());

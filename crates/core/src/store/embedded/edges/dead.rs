@@ -1,0 +1,29 @@
+//! purge, many at a time: dead → gone.
+
+use crate::store::StoreError;
+use crate::store::embedded::tables::{Record, Stage};
+use crate::store::embedded::txn::Txn;
+
+/// How many were purged. Jobs are named by time of death and number.
+pub(in crate::store::embedded) fn purge_many(
+    txn: &mut Txn<'_>,
+    jobs: &[(u64, u64)],
+) -> Result<u64, StoreError> {
+    let mut purged = 0;
+    for (died, number) in jobs {
+        if let Some(job) = still_dead(txn, *died, *number)? {
+            txn.purge(&job)?;
+            purged += 1;
+        }
+    }
+    Ok(purged)
+}
+
+/// A job of this shard that is dead since then still.
+pub(super) fn still_dead(txn: &Txn<'_>, died: u64, number: u64) -> Result<Option<Record>, StoreError> {
+    let job = txn.tables.records.get(number)?;
+    let is_still = |job: &Record| {
+        job.shard == txn.shard() && matches!(job.stage, Stage::Dead { since, .. } if since == died)
+    };
+    Ok(job.filter(is_still))
+}
