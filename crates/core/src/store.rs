@@ -17,6 +17,7 @@ mod payload;
 mod pull;
 mod reading;
 mod redis;
+mod revivals;
 pub mod settings;
 mod shard;
 mod wake;
@@ -40,6 +41,9 @@ pub use self::moves::Token;
 pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 pub use self::pull::{Lapsed, Pull, PullLane, PullReceipt, Pulled, PulledJob, Recovered, Tries, Word};
 use self::redis::RedisStore;
+pub use self::revivals::{
+    Begun, Holder, MAX_RATE, MOST_REVIVALS, NoRevivalId, Revival, RevivalId, RevivalState, Revived, Taken,
+};
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 pub use self::wake::{Wake, Wakes};
 use crate::job::{ImportJob, JobKey, NewJob};

@@ -8,6 +8,7 @@ mod format;
 mod lateness;
 mod ready;
 mod records;
+mod revivals;
 mod rows;
 mod shards;
 mod times;
@@ -23,6 +24,7 @@ pub(super) use self::format::{Format, Mark, format};
 pub(super) use self::lateness::Minutes;
 pub(super) use self::ready::{PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
+pub(super) use self::revivals::{End as RevivalEnd, RevivalRow, Revivals};
 pub(super) use self::rows::Journal;
 use self::rows::Name;
 pub(super) use self::shards::{ShardRow, Shards};
@@ -44,6 +46,7 @@ pub(super) struct Tables<'t> {
     pub(super) shards: Shards<'t>,
     pub(super) callers: Callers<'t>,
     pub(super) minutes: Minutes<'t>,
+    pub(super) revivals: Revivals<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -59,6 +62,7 @@ impl<'t> Tables<'t> {
             shards: Shards::open(txn, journal)?,
             callers: Callers::open(txn, journal)?,
             minutes: Minutes::open(txn, journal)?,
+            revivals: Revivals::open(txn, journal)?,
         })
     }
 
@@ -81,6 +85,7 @@ impl<'t> Tables<'t> {
             Name::Shards => self.shards.0.redo(key, value),
             Name::Callers => self.callers.0.redo(key, value),
             Name::Minutes => self.minutes.0.redo(key, value),
+            Name::Revivals => self.revivals.0.redo(key, value),
         }
     }
 }

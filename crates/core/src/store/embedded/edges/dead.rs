@@ -27,3 +27,28 @@ pub(super) fn still_dead(txn: &Txn<'_>, died: u64, number: u64) -> Result<Option
     };
     Ok(job.filter(is_still))
 }
+
+/// How many were revived; none when the revival is over. One that it has revived before has its
+/// token.
+pub(in crate::store::embedded) fn revive_many(
+    txn: &mut Txn<'_>,
+    revival: [u8; 8],
+    jobs: &[(u64, u64)],
+) -> Result<Option<u64>, StoreError> {
+    let row = txn.tables.revivals.get(revival)?.filter(|row| row.end.is_none());
+    let Some(mut row) = row else { return Ok(None) };
+    let mut revived = 0;
+    for (died, number) in jobs {
+        let job = still_dead(txn, *died, *number)?.filter(|job| job.token != Some(revival));
+        if let Some(mut job) = job {
+            (job.token, job.failures, job.lost) = (Some(revival), 0, 0);
+            txn.make_ready(&mut job)?;
+            revived += 1;
+        }
+    }
+    if revived > 0 {
+        row.revived += revived;
+        txn.tables.revivals.put(revival, &row)?;
+    }
+    Ok(Some(revived))
+}
