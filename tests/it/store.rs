@@ -33,6 +33,7 @@ mod random;
 mod recover;
 mod renew;
 mod reserve;
+mod revivals;
 mod settle;
 mod stale;
 mod submit;
@@ -216,6 +217,17 @@ contract! {
         a_job_that_dies_again_has_the_time_of_its_last_death,
         what_was_dead_since_then_is_purged_and_nothing_else,
         large_jobs_are_purged_whole,
+    }
+    revivals {
+        many_dead_jobs_are_revived_as_each_would_be,
+        a_job_is_revived_once_by_one_revival_whatever_is_repeated,
+        only_what_was_dead_when_it_began_is_wanted,
+        a_revival_has_one_holder_at_a_time_and_goes_on_with_another,
+        a_stopped_revival_revives_nothing_more,
+        a_finished_revival_is_done_and_tells_what_it_has_done,
+        a_repeated_call_begins_no_second_revival,
+        no_more_than_so_many_revivals_go_on,
+        a_revived_job_can_be_moved_as_any_other,
     }
     carriers {
         each_claim_has_a_later_epoch_and_fences_the_one_before,

@@ -1,6 +1,7 @@
 //! The document of the API (`OpenAPI` 3.1): gathered from the handlers, the answers' own types, and the shapes
 //! of requests, which are written down here since requests are parsed field by field.
 
+mod dead;
 mod problems;
 mod pull;
 mod request;
@@ -13,13 +14,15 @@ use http::header;
 use utoipa::OpenApi;
 
 pub(crate) use self::problems::{
-    BatchProblems, CancelProblems, DeadProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
-    ListProblems, MoveProblems, PurgeOneProblems, PurgeProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
+    BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
+    ListProblems, MoveProblems, PurgeOneProblems, PurgeProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, RevivalProblems,
+    RevivalsProblems, StatsProblems,
     SubmitProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
 };
+pub(crate) use self::dead::ReviveRequest;
 pub(crate) use self::request::{ImportLine, JobRequest, Listed, RescheduleRequest};
 use crate::routes;
 
@@ -54,6 +57,10 @@ use crate::routes;
         routes::purge_all,
         routes::purge,
         routes::purge_named_revive,
+        routes::revive_dead,
+        routes::list_revivals,
+        routes::get_revival,
+        routes::stop_revival,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
@@ -102,7 +109,7 @@ mod tests {
 
     /// The methods that the router has for a path, by what it allows to one that it has not.
     async fn served(path: &str) -> BTreeSet<String> {
-        let path = path.replace("{topic}", "t").replace("{id}", "i").replace("{receipt}", "r");
+        let path = path.replace("{topic}", "t").replace("{id}", "i").replace("{receipt}", "r").replace("{revival}", "0");
         let request = Request::builder().method(Method::OPTIONS).uri(path).body(Body::empty()).unwrap();
         let response = crate::app(unprepared()).oneshot(request).await.unwrap();
         assert_eq!(response.status(), 405);
@@ -155,6 +162,10 @@ mod tests {
             ("/v1/topics/{topic}/dead", "delete", "400 422 503"),
             ("/v1/topics/{topic}/dead/{id}", "delete", "400 404 409 422 503"),
             ("/v1/topics/{topic}/dead/revive", "delete", "400 404 409 422 503"),
+            ("/v1/topics/{topic}/dead/revive", "post", "400 408 409 413 415 422 503"),
+            ("/v1/topics/{topic}/revivals", "get", "400 422 503"),
+            ("/v1/topics/{topic}/revivals/{revival}", "get", "404 503"),
+            ("/v1/topics/{topic}/revivals/{revival}", "delete", "404 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {

@@ -10,6 +10,7 @@ mod many;
 mod moves;
 pub(crate) mod receipts;
 mod reserve;
+pub(crate) mod revivals;
 pub(crate) mod stats;
 
 use std::sync::Arc;
@@ -35,10 +36,14 @@ pub(crate) use receipts::{
     __path_bury, __path_finish, __path_finish_all, __path_release, __path_renew, __path_retry,
 };
 pub(crate) use reserve::__path_reserve;
+pub(crate) use revivals::{
+    __path_begin as __path_revive_dead, __path_list as __path_list_revivals, __path_look as __path_get_revival,
+    __path_stop as __path_stop_revival,
+};
 pub(crate) use stats::__path_stats;
 
 /// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 19] = [
+pub(crate) const PATHS: [&str; 21] = [
     "/v1/jobs",
     "/v1/jobs/batch",
     "/v1/jobs/{topic}/{id}",
@@ -58,10 +63,13 @@ pub(crate) const PATHS: [&str; 19] = [
     "/v1/topics/{topic}/dead",
     "/v1/topics/{topic}/dead/{id}",
     "/v1/topics/{topic}/dead/revive",
+    "/v1/topics/{topic}/revivals",
+    "/v1/topics/{topic}/revivals/{revival}",
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, dead, dead_job, dead_revive] = PATHS;
+    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, dead, dead_job, dead_revive, revivals, revival] =
+        PATHS;
     let [finish, retry, bury, release, renew, finish_all] = words;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))
@@ -82,7 +90,9 @@ pub(crate) fn table(api: Arc<Api>) -> Router {
         .route(document, get(openapi::serve))
         .route(dead, get(dead::list).delete(dead::purge_all))
         .route(dead_job, delete(dead::purge))
-        .route(dead_revive, delete(dead::purge_named_revive))
+        .route(dead_revive, post(revivals::begin).delete(dead::purge_named_revive))
+        .route(revivals, get(revivals::list))
+        .route(revival, get(revivals::look).delete(revivals::stop))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(CatchPanicLayer::custom(error::panicked))

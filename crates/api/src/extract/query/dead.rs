@@ -5,14 +5,13 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use ringback_core::clock::Timestamp;
 use ringback_core::store::{DeadFilter, DeadPlace};
-use ringback_core::wire::{DEFAULT_PAGE, MAX_PAGE, is_reason, parse_time};
+use ringback_core::wire::{DEFAULT_PAGE, MAX_PAGE, REASON, is_reason, parse_time};
 
 use super::{Given, is_no};
 use crate::error::ApiError;
 use crate::extract::TopicPath;
 use crate::routes::dead::PurgePlace;
 
-const REASON: &str = "1 to 64 visible ASCII characters, such as exhausted, gone or lost";
 const TIME: &str = "a time by RFC 3339, such as 2026-11-20T09:30:00Z";
 const CURSOR: &str = "what next said before, of the same topic and filter; without it from the beginning";
 
