@@ -2,6 +2,7 @@
 //! against a real stack what becomes of the jobs.
 
 mod bulk;
+mod dead;
 mod list;
 mod moves;
 mod moving;

@@ -84,7 +84,7 @@ pub(crate) enum Command {
     /// List jobs
     List(ListArgs),
     /// List, purge or revive the dead jobs of a topic
-    #[command(subcommand)]
+    #[command(subcommand, after_help = DEAD_EXAMPLES)]
     Dead(DeadCommand),
     /// Reserve jobs that have no URL
     Reserve(ReserveArgs),
@@ -146,6 +146,14 @@ const CANCEL_EXAMPLES: &str = "\
 Examples:
   ringback cancel pay.notify/order-1
   ringback cancel pay.notify order-1 && echo it will not be handed over any more";
+
+const DEAD_EXAMPLES: &str = "\
+Examples:
+  ringback dead list pay.notify --reason exhausted
+  ringback dead purge pay.notify order-1
+  ringback dead revive pay.notify --rate 200
+
+`ringback help dead COMMAND` shows more of each.";
 
 const RESERVE_EXAMPLES: &str = "\
 Examples:

@@ -129,6 +129,6 @@ mod tests {
     #[test]
     fn calls_slower_than_the_rate_do_not_pile_up() {
         let (done, most) = run(100_000, Duration::from_secs(2), Duration::from_millis(2));
-        assert!((99_000..=101_000).contains(&done) && most <= 5000, "{done}, {most}");
+        assert!((98_000..=101_000).contains(&done) && most <= 5000, "{done}, {most}");
     }
 }
