@@ -73,7 +73,12 @@ impl Work {
                     away = false;
                 }
                 Ok(false) => return,
-                Err(error) => after(&error, &mut away, &mut backoff).await,
+                Err(error) => {
+                    tokio::select! {
+                        () = after(&error, &mut away, &mut backoff) => {}
+                        () = self.shutdown.stopping() => {}
+                    }
+                }
             }
         }
         // Where that does not arrive it is free after its time.
