@@ -13,7 +13,7 @@ use crate::store::dead::Stretch;
 use crate::store::{DeadFilter, DeadPage, DeadPlace, Shard, StoreError};
 
 /// How much a call looks at, counted in entries of the index: a few milliseconds of a script.
-const WORK: usize = 4000;
+const WORK: usize = 2000;
 /// Times are kept in six bytes.
 const FOREVER: u64 = (1 << 48) - 1;
 
