@@ -2,6 +2,7 @@
 //! against a real stack what becomes of the jobs.
 
 mod bulk;
+mod dead;
 mod list;
 mod moves;
 mod moving;
@@ -240,6 +241,9 @@ async fn api_alone() -> Stack {
     Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await
 }
 
+/// What `ringback dead` has below it.
+const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
+
 #[tokio::test]
 async fn the_document_names_every_command_and_flag() {
     let text = read(&root().join("docs/cli.md"));
@@ -264,6 +268,7 @@ async fn the_document_names_every_command_and_flag() {
         "renew",
         "bury",
         "release",
+        "dead",
         "stats",
         "list",
         "export",
@@ -274,9 +279,14 @@ async fn the_document_names_every_command_and_flag() {
         let section =
             sections.split("\n## ").find_map(|section| section.strip_prefix(&format!("{command}\n")));
         let told = names(section.unwrap_or_else(|| panic!("{command} has no section")));
-        let help = ringback("http://h", &["help", command]).await.out;
-        // What stands below the flags are examples.
-        let known = names(help.split("Examples:").next().unwrap_or_default());
+        let mut known = BTreeSet::new();
+        let parts: &[&str] = if command == "dead" { &DEAD } else { &[] };
+        for part in [""].iter().chain(parts) {
+            let words: Vec<_> = ["help", command, part].into_iter().filter(|word| !word.is_empty()).collect();
+            let help = ringback("http://h", &words).await.out;
+            // What stands below the flags are examples.
+            known.extend(names(help.split("Examples:").next().unwrap_or_default()));
+        }
         for flag in known.iter().filter(|flag| *flag != "--help" && !told_for_all.contains(*flag)) {
             assert!(told.contains(flag), "{command} {flag} is not told");
         }
@@ -287,5 +297,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 19, "the eighteen and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 20, "the nineteen and help: {commands}");
 }

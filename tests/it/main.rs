@@ -10,6 +10,7 @@ mod cancel;
 mod cli;
 mod cluster;
 mod crash;
+mod dead;
 mod demo;
 mod deploy;
 mod docs;

@@ -20,6 +20,7 @@ mod slots;
 
 mod cancel;
 mod carriers;
+mod dead;
 mod exchange;
 mod expire;
 mod import;
@@ -32,6 +33,7 @@ mod random;
 mod recover;
 mod renew;
 mod reserve;
+mod revivals;
 mod settle;
 mod stale;
 mod submit;
@@ -205,6 +207,28 @@ contract! {
         an_ended_job_is_remembered_for_its_time_and_then_its_id_is_free,
         a_pass_expires_no_more_than_its_limit,
         a_fenced_pass_expires_nothing,
+    }
+    dead {
+        the_pages_have_the_dead_jobs_of_a_topic_in_order_of_death,
+        those_of_one_millisecond_are_on_one_page_each,
+        the_pages_of_a_filter_have_what_died_so_and_then,
+        the_pages_of_all_shards_are_one_list_in_order_of_death,
+        many_dead_jobs_of_another_topic_are_passed_over_step_by_step,
+        what_stays_dead_is_met_once_while_others_die_are_revived_and_purged,
+        a_job_that_dies_again_has_the_time_of_its_last_death,
+        what_was_dead_since_then_is_purged_and_nothing_else,
+        large_jobs_are_purged_whole,
+    }
+    revivals {
+        many_dead_jobs_are_revived_as_each_would_be,
+        a_job_is_revived_once_by_one_revival_whatever_is_repeated,
+        only_what_was_dead_when_it_began_is_wanted,
+        a_revival_has_one_holder_at_a_time_and_goes_on_with_another,
+        a_stopped_revival_revives_nothing_more,
+        a_finished_revival_is_done_and_tells_what_it_has_done,
+        a_repeated_call_begins_no_second_revival,
+        no_more_than_so_many_revivals_go_on,
+        a_revived_job_can_be_moved_as_any_other,
     }
     carriers {
         each_claim_has_a_later_epoch_and_fences_the_one_before,

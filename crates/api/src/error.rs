@@ -50,6 +50,16 @@ impl ApiError {
         Self::unavailable(format!("{error}: {advice}"))
     }
 
+    /// Of a call that is to revive many jobs.
+    pub(crate) fn of_revival(error: &Unavailable) -> Self {
+        let advice = if error.outcome_is_unknown() {
+            "whether it began is not known; look at the revivals of the topic before asking again"
+        } else {
+            "nothing was changed; ask again later"
+        };
+        Self::unavailable(format!("{error}: {advice}"))
+    }
+
     /// For a submit that was not looked at for lack of room or of a turn.
     pub(crate) fn busy() -> Self {
         Self::unavailable("too many large requests at once: nothing was accepted; submit it again later")

@@ -14,17 +14,17 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use ringback_core::job::{JobId, JobKey, Topic, Trace};
-use ringback_core::store::PullReceipt;
+use ringback_core::store::{PullReceipt, RevivalId};
 use ringback_core::wire::{FieldError, Problem, parse_nothing};
 use ringback_service::TraceParent;
 
 pub(crate) use self::batch::{BatchBody, ImportBody, Pieces};
 pub(crate) use self::body::Upload;
 pub(crate) use self::idempotency::{IdempotencyKey, NoIdempotencyKey, beside_an_id};
-pub(crate) use self::query::{FilterQuery, PageQuery, TopicsQuery, outdated_cursor};
+pub(crate) use self::query::{DeadQuery, FilterQuery, PageQuery, PurgeQuery, TopicsQuery, outdated_cursor};
 use crate::deadline::Deadline;
 use crate::error::ApiError;
-use crate::routes::receipts;
+use crate::routes::{receipts, revivals};
 use crate::state::Api;
 
 /// The largest request for one job: a body of 256 KiB fits in base64, or with every byte of it
@@ -99,6 +99,19 @@ impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
             allowed: allowed.to_owned(),
         };
         topic.parse::<Topic>().map(Self).map_err(|e| Problem::fields(vec![wrong(e.0)]).into())
+    }
+}
+
+/// The revival that the path names, and its topic.
+pub(crate) struct RevivalPath(pub(crate) Topic, pub(crate) RevivalId);
+
+impl<S: Send + Sync> FromRequestParts<S> for RevivalPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let path = parts.extract::<Path<(String, String)>>().await;
+        let known = path.ok().and_then(|Path((topic, id))| Some((topic.parse().ok()?, id.parse().ok()?)));
+        known.map(|(topic, id)| Self(topic, id)).ok_or_else(revivals::unknown)
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) async fn observe(State(api): State<Arc<Api>>, request: Request, next:
 
 fn route(request: &Request) -> &'static str {
     let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    PATHS.into_iter().find(|path| Some(*path) == matched).unwrap_or(UNMATCHED)
+    PATHS.iter().copied().find(|path| Some(*path) == matched).unwrap_or(UNMATCHED)
 }
 
 fn span(request: &Request, route: &'static str) -> Span {

@@ -1,6 +1,7 @@
 //! The document of the API (`OpenAPI` 3.1): gathered from the handlers, the answers' own types, and the shapes
 //! of requests, which are written down here since requests are parsed field by field.
 
+mod dead;
 mod problems;
 mod pull;
 mod request;
@@ -12,10 +13,12 @@ use bytes::Bytes;
 use http::header;
 use utoipa::OpenApi;
 
+pub(crate) use self::dead::ReviveRequest;
 pub(crate) use self::problems::{
-    BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
-    ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
-    SubmitProblems, PauseProblems, ResumeProblems, TopicProblems, TopicsProblems,
+    BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, ExportProblems, FinishAllProblems,
+    GetProblems, ImportProblems, ListProblems, MoveProblems, PauseProblems, PurgeOneProblems, PurgeProblems,
+    ReceiptProblems, RescheduleProblems, ReserveProblems, ResumeProblems, RevivalProblems, RevivalsProblems,
+    StatsProblems, SubmitProblems, TopicProblems, TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
@@ -54,6 +57,14 @@ use crate::routes;
         routes::get_topic,
         routes::pause,
         routes::resume,
+        routes::list_dead,
+        routes::purge_all,
+        routes::purge,
+        routes::purge_named_revive,
+        routes::revive_dead,
+        routes::list_revivals,
+        routes::get_revival,
+        routes::stop_revival,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
@@ -61,6 +72,7 @@ use crate::routes;
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
         (name = "topics", description = "What is known of topics; pause and resume them"),
+        (name = "dead", description = "Dead jobs of a topic: list, purge and revive them"),
         (name = "stats", description = "Counts and lateness"),
     ),
 )]
@@ -102,7 +114,11 @@ mod tests {
 
     /// The methods that the router has for a path, by what it allows to one that it has not.
     async fn served(path: &str) -> BTreeSet<String> {
-        let path = path.replace("{topic}", "t").replace("{id}", "i").replace("{receipt}", "r");
+        let path = path
+            .replace("{topic}", "t")
+            .replace("{id}", "i")
+            .replace("{receipt}", "r")
+            .replace("{revival}", "0");
         let request = Request::builder().method(Method::OPTIONS).uri(path).body(Body::empty()).unwrap();
         let response = crate::app(unprepared()).oneshot(request).await.unwrap();
         assert_eq!(response.status(), 405);
@@ -115,7 +131,7 @@ mod tests {
         let document = document();
         let paths = document["paths"].as_object().unwrap();
         let (documented, table): (BTreeSet<_>, BTreeSet<_>) =
-            (paths.keys().map(String::as_str).collect(), routes::PATHS.into_iter().collect());
+            (paths.keys().map(String::as_str).collect(), routes::PATHS.iter().copied().collect());
         assert_eq!(documented, table);
         for (path, item) in paths {
             let methods: BTreeSet<_> = item
@@ -155,6 +171,14 @@ mod tests {
             ("/v1/topics/{topic}", "get", "400 404 422 503"),
             ("/v1/topics/{topic}/pause", "post", "400 408 413 422 503"),
             ("/v1/topics/{topic}/resume", "post", "400 404 408 413 422 503"),
+            ("/v1/topics/{topic}/dead", "get", "400 422 503"),
+            ("/v1/topics/{topic}/dead", "delete", "400 422 503"),
+            ("/v1/topics/{topic}/dead/{id}", "delete", "400 404 409 422 503"),
+            ("/v1/topics/{topic}/dead/revive", "delete", "400 404 409 422 503"),
+            ("/v1/topics/{topic}/dead/revive", "post", "400 408 409 413 415 422 503"),
+            ("/v1/topics/{topic}/revivals", "get", "400 422 503"),
+            ("/v1/topics/{topic}/revivals/{revival}", "get", "404 503"),
+            ("/v1/topics/{topic}/revivals/{revival}", "delete", "404 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {

@@ -1,6 +1,7 @@
 //! The table of routes, and what every answer passes on its way.
 
 mod batch;
+pub(crate) mod dead;
 mod export;
 mod import;
 mod jobs;
@@ -9,20 +10,24 @@ mod many;
 mod moves;
 pub(crate) mod receipts;
 mod reserve;
+pub(crate) mod revivals;
 pub(crate) mod stats;
 mod topics;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::state::Api;
 use crate::{error, observe, openapi};
 
 pub(crate) use batch::__path_submit_batch;
+pub(crate) use dead::{
+    __path_list as __path_list_dead, __path_purge, __path_purge_all, __path_purge_named_revive,
+};
 pub(crate) use export::__path_export;
 pub(crate) use import::__path_import;
 pub(crate) use jobs::{__path_cancel, __path_get_job, __path_submit};
@@ -32,57 +37,51 @@ pub(crate) use receipts::{
     __path_bury, __path_finish, __path_finish_all, __path_release, __path_renew, __path_retry,
 };
 pub(crate) use reserve::__path_reserve;
+pub(crate) use revivals::{
+    __path_begin as __path_revive_dead, __path_list as __path_list_revivals,
+    __path_look as __path_get_revival, __path_stop as __path_stop_revival,
+};
 pub(crate) use stats::__path_stats;
 pub(crate) use topics::{__path_get_topic, __path_list_topics, __path_pause, __path_resume};
 
-/// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 20] = [
-    "/v1/jobs",
-    "/v1/jobs/batch",
-    "/v1/jobs/{topic}/{id}",
-    "/v1/jobs/{topic}/{id}/run",
-    "/v1/jobs/{topic}/{id}/revive",
-    "/v1/topics/{topic}/reserve",
-    "/v1/receipts/{receipt}/finish",
-    "/v1/receipts/{receipt}/retry",
-    "/v1/receipts/{receipt}/bury",
-    "/v1/receipts/{receipt}/release",
-    "/v1/receipts/{receipt}/renew",
-    "/v1/receipts/finish",
-    "/v1/export",
-    "/v1/import",
-    "/v1/stats",
-    "/openapi.json",
-    "/v1/topics",
-    "/v1/topics/{topic}",
-    "/v1/topics/{topic}/pause",
-    "/v1/topics/{topic}/resume",
-];
+/// Every path, as it is matched, documented and counted, and what answers there.
+fn routes() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
+    vec![
+        ("/v1/jobs", post(jobs::submit).get(list::list)),
+        ("/v1/jobs/batch", post(batch::submit_batch)),
+        ("/v1/jobs/{topic}/{id}", get(jobs::get_job).delete(jobs::cancel).patch(moves::reschedule)),
+        ("/v1/jobs/{topic}/{id}/run", post(moves::run)),
+        ("/v1/jobs/{topic}/{id}/revive", post(moves::revive)),
+        ("/v1/topics/{topic}/reserve", post(reserve::reserve)),
+        ("/v1/receipts/{receipt}/finish", post(receipts::finish)),
+        ("/v1/receipts/{receipt}/retry", post(receipts::retry)),
+        ("/v1/receipts/{receipt}/bury", post(receipts::bury)),
+        ("/v1/receipts/{receipt}/release", post(receipts::release)),
+        ("/v1/receipts/{receipt}/renew", post(receipts::renew)),
+        ("/v1/receipts/finish", post(receipts::finish_all)),
+        ("/v1/topics", get(topics::list_topics)),
+        ("/v1/topics/{topic}", get(topics::get_topic)),
+        ("/v1/topics/{topic}/pause", post(topics::pause)),
+        ("/v1/topics/{topic}/resume", post(topics::resume)),
+        ("/v1/topics/{topic}/dead", get(dead::list).delete(dead::purge_all)),
+        ("/v1/topics/{topic}/dead/{id}", delete(dead::purge)),
+        ("/v1/topics/{topic}/dead/revive", post(revivals::begin).delete(dead::purge_named_revive)),
+        ("/v1/topics/{topic}/revivals", get(revivals::list)),
+        ("/v1/topics/{topic}/revivals/{revival}", get(revivals::look).delete(revivals::stop)),
+        ("/v1/export", get(export::export)),
+        ("/v1/import", post(import::import)),
+        ("/v1/stats", get(stats::stats)),
+        ("/openapi.json", get(openapi::serve)),
+    ]
+}
+
+/// The paths alone.
+pub(crate) static PATHS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| routes().into_iter().map(|(path, _)| path).collect());
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, all_topics, topic, pause, resume] = PATHS;
-    let [finish, retry, bury, release, renew, finish_all] = words;
-    Router::new()
-        .route(jobs, post(jobs::submit).get(list::list))
-        .route(batch, post(batch::submit_batch))
-        .route(job, get(jobs::get_job).delete(jobs::cancel).patch(moves::reschedule))
-        .route(run, post(moves::run))
-        .route(revive, post(moves::revive))
-        .route(wanted, post(reserve::reserve))
-        .route(finish, post(receipts::finish))
-        .route(retry, post(receipts::retry))
-        .route(bury, post(receipts::bury))
-        .route(release, post(receipts::release))
-        .route(renew, post(receipts::renew))
-        .route(finish_all, post(receipts::finish_all))
-        .route(export, get(export::export))
-        .route(import, post(import::import))
-        .route(stats, get(stats::stats))
-        .route(document, get(openapi::serve))
-        .route(all_topics, get(topics::list_topics))
-        .route(topic, get(topics::get_topic))
-        .route(pause, post(topics::pause))
-        .route(resume, post(topics::resume))
+    let table = routes().into_iter().fold(Router::new(), |table, (path, methods)| table.route(path, methods));
+    table
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(CatchPanicLayer::custom(error::panicked))

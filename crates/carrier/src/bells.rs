@@ -9,10 +9,11 @@ use ringback_service::Shutdown;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A bell per shard, and one for a change among the carriers.
+/// A bell per shard, one for a change among the carriers, and one for revivals.
 pub(crate) struct Bells {
     shards: Vec<Bell>,
     members: Notify,
+    revivals: Bell,
 }
 
 #[derive(Default)]
@@ -27,22 +28,39 @@ impl Bell {
         *earliest = Some(earliest.map_or(at, |known| known.min(at)));
         self.rung.notify_one();
     }
+
+    async fn rung(&self) -> Instant {
+        loop {
+            self.rung.notified().await;
+            if let Some(at) = self.earliest.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return at;
+            }
+        }
+    }
 }
 
 impl Bells {
     pub(crate) fn new(shards: impl Iterator<Item = Shard>) -> Self {
-        Self { shards: shards.map(|_| Bell::default()).collect(), members: Notify::new() }
+        Self {
+            shards: shards.map(|_| Bell::default()).collect(),
+            members: Notify::new(),
+            revivals: Bell::default(),
+        }
     }
 
     /// Waits for the shard's bell; returns the moment it was rung for.
     pub(crate) async fn rung(&self, shard: Shard) -> Instant {
-        let bell = &self.shards[usize::from(shard.number())];
-        loop {
-            bell.rung.notified().await;
-            if let Some(at) = bell.earliest.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                return at;
-            }
-        }
+        self.shards[usize::from(shard.number())].rung().await
+    }
+
+    /// Waits until a revival may be free; returns the moment from which on.
+    pub(crate) async fn revival(&self) -> Instant {
+        self.revivals.rung().await
+    }
+
+    /// A revival can be taken after so long.
+    pub(crate) fn ring_revival(&self, after: Duration) {
+        self.revivals.ring(Instant::now() + after);
     }
 
     /// Waits for a change among the carriers.
@@ -62,9 +80,11 @@ impl Bells {
                 Wake::Subscribed => {
                     self.shards.iter().for_each(|bell| bell.ring(Instant::now()));
                     self.members.notify_one();
+                    self.ring_revival(Duration::ZERO);
                 }
                 Wake::Due(shard, after) => self.ring(shard, after),
                 Wake::Members => self.members.notify_one(),
+                Wake::Revival => self.ring_revival(Duration::ZERO),
                 Wake::Ready(_) | Wake::Pull(..) => {}
             }
         }

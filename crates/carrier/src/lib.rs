@@ -1,14 +1,18 @@
 //! Time: a carrier moves due jobs to ready, brings back leases that ran out, and removes
 //! dead jobs that were kept long enough. Any number of carriers share the shards.
 //!
+//! Whoever of them takes a revival of many dead jobs works on it.
+//!
 //! `shards` decides which shards are held here, `holder` works on one of them,
-//! `pace` says how long it sleeps, `bells` wake it. Nothing here delivers anything.
+//! `pace` says how long it sleeps, `bells` wake it. `reviver` takes revivals, `revival` works on one. Nothing here delivers anything.
 
 mod bells;
 mod config;
 mod holder;
 mod metrics;
 mod pace;
+mod revival;
+mod reviver;
 mod shards;
 
 use std::error::Error;
@@ -21,6 +25,7 @@ use ringback_service::{Context, Tasks, random};
 use crate::bells::Bells;
 pub use crate::config::Config;
 use crate::metrics::Metrics;
+use crate::reviver::Reviver;
 use crate::shards::{Shards, Times};
 
 /// Runs a carrier until the shutdown.
@@ -49,6 +54,14 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
     tasks.spawn("carrier's wakes", Arc::clone(&bells).listen(wakes, context.shutdown.clone()));
     let metrics = Metrics::new(&context.meter);
     let times = Times { ttl: config.lock_ttl, patience: config.store.patience, retry: config.retry.clone() };
+    let reviver = Reviver {
+        store: store.clone(),
+        bells: Arc::clone(&bells),
+        metrics: metrics.clone(),
+        shutdown: context.shutdown.clone(),
+        ttl: config.lock_ttl,
+    };
+    tasks.spawn("reviver", reviver.run());
     let shards = Shards::new(store.clone(), bells, times, metrics, context.clone());
     tasks.spawn("shards", shards.run());
 }

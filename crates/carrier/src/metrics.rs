@@ -15,6 +15,8 @@ pub(crate) struct Metrics {
     pub(crate) lost: Counter<u64>,
     /// Dead jobs removed after their retention.
     pub(crate) expired: Counter<u64>,
+    /// Dead jobs revived by calls that are about many.
+    pub(crate) revived: Counter<u64>,
     /// Passes refused because another carrier had taken the shard.
     pub(crate) fenced: Counter<u64>,
     /// How long a pass took.
@@ -44,6 +46,10 @@ impl Metrics {
             expired: counter(
                 "ringback_carrier_expired_jobs_total",
                 "Dead jobs removed after their retention",
+            ),
+            revived: counter(
+                "ringback_carrier_revived_jobs_total",
+                "Dead jobs ready again by a call that revives many",
             ),
             fenced: counter(
                 "ringback_carrier_fenced_total",

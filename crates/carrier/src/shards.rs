@@ -101,6 +101,7 @@ impl Shards {
     /// Tells the others that this carrier lives, and holds its share.
     async fn heartbeat(&mut self) -> Result<Members, StoreError> {
         let members = self.store.members(&self.name, self.ttl).await?;
+        members.next_revival.iter().for_each(|after| self.bells.ring_revival(*after));
         let mine = share(&members.carriers, &self.name, self.store.shards());
         let extra: Vec<_> = self.held.keys().copied().filter(|shard| !mine.contains(shard)).collect();
         self.release(extra).await;

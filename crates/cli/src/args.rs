@@ -1,6 +1,7 @@
 //! What the command line is told: commands, flags and their help. Values are parsed here,
 //! so that a slip is found before anything is sent.
 
+mod dead;
 mod up;
 mod values;
 
@@ -12,6 +13,7 @@ use reqwest::Url;
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
 
+pub(crate) use self::dead::{DeadCommand, DeadListArgs, DeadPurgeArgs, DeadReviveArgs, RevivalArgs};
 pub(crate) use self::up::UpArgs;
 pub(crate) use self::values::{Pair, Retry, Wait};
 
@@ -81,6 +83,9 @@ pub(crate) enum Command {
     Cancel(JobArgs),
     /// List jobs
     List(ListArgs),
+    /// List, purge or revive the dead jobs of a topic
+    #[command(subcommand, after_help = DEAD_EXAMPLES)]
+    Dead(DeadCommand),
     /// Reserve jobs that have no URL
     Reserve(ReserveArgs),
     /// Say that a reserved job is done
@@ -152,6 +157,14 @@ const CANCEL_EXAMPLES: &str = "\
 Examples:
   ringback cancel pay.notify/order-1
   ringback cancel pay.notify order-1 && echo it will not be handed over any more";
+
+const DEAD_EXAMPLES: &str = "\
+Examples:
+  ringback dead list pay.notify --reason exhausted
+  ringback dead purge pay.notify order-1
+  ringback dead revive pay.notify --rate 200
+
+`ringback help dead COMMAND` shows more of each.";
 
 const RESERVE_EXAMPLES: &str = "\
 Examples:

@@ -2,6 +2,7 @@
 
 mod cancel;
 mod completions;
+mod dead;
 mod export;
 mod get;
 mod import;
@@ -74,6 +75,7 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Revive(args) => online(remote, async |session| moves::revive(session, &args).await),
         Command::Cancel(args) => online(remote, async |session| cancel::run(session, &args).await),
         Command::List(args) => online(remote, async |session| list::run(session, &args).await),
+        Command::Dead(command) => online(remote, async |session| dead::run(session, command).await),
         Command::Reserve(args) => online(remote, async |session| reserve::run(session, args).await),
         Command::Finish(args) => online(remote, async |session| receipts::finish(session, &args).await),
         Command::Retry(args) => online(remote, async |session| receipts::retry(session, args).await),

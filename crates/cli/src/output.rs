@@ -1,6 +1,7 @@
 //! What goes to standard output and standard error. A reader that goes away ends the run
 //! quietly; colours appear on a terminal only, and not with `NO_COLOR`.
 
+mod dead;
 mod job;
 mod table;
 mod time;
@@ -10,6 +11,7 @@ use std::io::{self, Write};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 
+pub(crate) use self::dead::{dead_row, revival_details, revival_row};
 pub(crate) use self::job::{job_details, job_row, state};
 pub(crate) use self::table::{Align, Cell, Table};
 pub(crate) use self::time::relative;

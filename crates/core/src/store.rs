@@ -6,6 +6,7 @@
 //! reschedule, run or revive by its token.
 
 mod answers;
+mod dead;
 mod embedded;
 mod error;
 mod lateness;
@@ -16,6 +17,7 @@ mod payload;
 mod pull;
 mod reading;
 mod redis;
+mod revivals;
 pub mod settings;
 mod shard;
 mod topics;
@@ -30,6 +32,7 @@ pub use self::answers::{
     Answer, Audit, Cancelled, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
     Submitted, Unsettled,
 };
+pub use self::dead::{DeadFilter, DeadJob, DeadPage, DeadPlace, MAX_DEAD};
 use self::embedded::EmbeddedStore;
 pub use self::embedded::Memory;
 pub use self::error::StoreError;
@@ -39,6 +42,9 @@ pub use self::moves::Token;
 pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 pub use self::pull::{Lapsed, Pull, PullLane, PullReceipt, Pulled, PulledJob, Recovered, Tries, Word};
 use self::redis::RedisStore;
+pub use self::revivals::{
+    Begun, Holder, MAX_RATE, MOST_REVIVALS, NoRevivalId, Revival, RevivalId, RevivalState, Revived, Taken,
+};
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 pub use self::topics::{MAX_TOPICS, TopicCounts, TopicPage};
 pub use self::wake::{Wake, Wakes};

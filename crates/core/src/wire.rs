@@ -5,6 +5,7 @@
 
 mod answer;
 mod bulk;
+mod dead;
 mod duration;
 mod export;
 mod fields;
@@ -21,6 +22,10 @@ pub use answer::{
 };
 pub use bulk::{
     DEFAULT_PAGE, ImportAnswer, ImportProblem, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, MAX_PAGE, PageAnswer,
+};
+pub use dead::{
+    DEFAULT_RATE, DeadJobAnswer, DeadPageAnswer, PurgeAnswer, REASON, RevivalAnswer, RevivalsAnswer,
+    ReviveAsk, is_reason, parse_time,
 };
 pub use duration::{format_duration, parse_duration};
 pub use export::ExportLine;

@@ -153,7 +153,7 @@ impl Wanted {
                     }
                 }
                 Wake::Subscribed => self.mark_all(),
-                Wake::Due(..) | Wake::Pull(..) | Wake::Members => {}
+                Wake::Due(..) | Wake::Pull(..) | Wake::Members | Wake::Revival => {}
             }
         }
     }

@@ -119,6 +119,8 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
         let kept: i64 = lanes.values().map(|counts| counts[place]).sum();
         assert_eq!(kept, counter(state), "{state} records of {base}, against {counters:?}");
     }
+    let dead: i64 = ask(redis, cmd("ZCARD").arg(format!("{base}:dead"))).await;
+    assert_eq!(dead, counter("dead"), "entries of dead jobs in {base}");
     let mut told = Lanes::new();
     let mut topics: BTreeMap<String, i64> = BTreeMap::new();
     for (lane, row) in shard.iter().filter(|(name, row)| name.len() == 8 && row.len() > 16) {
@@ -163,7 +165,8 @@ async fn known_topics(
     let by_hour: BTreeSet<&str> = by_hour.iter().map(String::as_str).collect();
     assert_eq!(by_hour, known.keys().copied().collect(), "known topics of {base}");
     let index: Vec<Vec<u8>> = ask(redis, cmd("ZRANGE").arg(format!("{base}:index")).arg(0).arg(-1)).await;
-    let (names, lanes): (Vec<_>, Vec<_>) = index.iter().partition(|m| m.iter().position(|b| *b == b' ') == Some(m.len() - 1));
+    let (names, lanes): (Vec<_>, Vec<_>) =
+        index.iter().partition(|m| m.iter().position(|b| *b == b' ') == Some(m.len() - 1));
     let names: BTreeSet<_> = names.iter().filter_map(|name| std::str::from_utf8(name).ok()).collect();
     assert_eq!(names.iter().map(|name| name.trim_end()).collect::<BTreeSet<_>>(), by_hour);
     assert_eq!(lanes.len() as i64, topics.values().sum::<i64>(), "lanes in the index of {base}");
@@ -213,7 +216,7 @@ async fn indexed(
             at.is_some_and(|at| at <= *deadline)
                 && batch.is_some_and(|batch| batch.chunks(12).any(|l| l == locator))
         }
-        "dead" => score(redis, &key("dead", b""), locator).await.is_some(),
+        "dead" => score(redis, &key("dead", b""), &[locator, lane].concat()).await.is_some(),
         other => panic!("a record of a job that is {other}"),
     };
     assert!(found, "a {word} job in {base} has no index entry");

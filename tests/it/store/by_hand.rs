@@ -4,7 +4,9 @@
 use redis::cmd;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Filter, Lateness, Options, Renewed, Settled, Store, StoreError};
+use ringback_core::store::{
+    Begun, DeadFilter, Filter, Holder, Lateness, Options, Renewed, Revived, Settled, Store, StoreError,
+};
 use ringback_testkit::{Persistence, RedisServer, eventually};
 
 use super::bench::{Bench, SOON, Server, now};
@@ -47,6 +49,53 @@ async fn index_entries_without_their_job_are_dropped_when_met() {
     assert!(bench.take(10).await.is_empty());
     let left: Vec<Vec<u8>> = cmd("KEYS").arg("*:[rd]*e*:*").query_async(&mut redis).await.expect("KEYS");
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_heartbeat_tells_when_a_revival_can_be_taken() {
+    let (bench, _redis) = bench().await;
+    let heartbeat = async || bench.store().members("a", LONG).await.expect("members").next_revival;
+    assert_eq!(heartbeat().await, None);
+    let filter =
+        DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
+    let begun = bench.store().begin_revival(bench.token(), &filter, 1).await.expect("begin");
+    assert_eq!(heartbeat().await, Some(ms(0)));
+    let holder = Holder([1; 8]);
+    bench.store().take_revival(holder, LONG).await.expect("take");
+    assert!(heartbeat().await.is_some_and(|wait| wait > LONG / 2 && wait <= LONG));
+    let Begun::Revival(revival) = begun else { panic!("{begun:?}") };
+    bench.store().finish_revival(revival.id, holder).await.expect("finish");
+    assert_eq!(heartbeat().await, None);
+}
+
+#[tokio::test]
+async fn entries_of_dead_jobs_that_are_not_dead_are_neither_listed_nor_revived_nor_purged() {
+    let (bench, mut redis) = bench().await;
+    let ready = bench.job_in(State::Ready, bench.job("ready")).await;
+    let dead = key(&mut redis, "dead").await;
+    let nobody = [b"nobody's job".as_slice(), &lane()].concat();
+    let entry = [&ready.key.locator().0[..], &lane()].concat();
+    for entry in [&nobody, &entry] {
+        run(&mut redis, &[b"ZADD", dead.as_bytes(), b"5", entry]).await;
+    }
+    let filter =
+        DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
+    let page = bench.store().dead(&filter, None, 10).await.expect("a page");
+    assert_eq!((page.items, page.next), (Vec::new(), None));
+    let places = bench.store().dead_places(bench.shard(), &filter, None, 10).await.expect("a page").items;
+    assert_eq!(places.len(), 2);
+    let Begun::Revival(revival) =
+        bench.store().begin_revival(bench.token(), &filter, 1).await.expect("begin")
+    else {
+        panic!("one is not too many")
+    };
+    let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
+    assert_eq!(revived, Revived::Jobs(0));
+    assert_eq!(bench.store().purge_many(bench.shard(), &places).await.expect("purge"), 0);
+    assert_eq!(bench.get(&ready.key).await, ready);
+    bench.expire(10).await;
+    run(&mut redis, &[b"DEL", dead.as_bytes()]).await;
+    bench.audit().await;
 }
 
 #[tokio::test]

@@ -17,8 +17,8 @@ use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_core::store::{
-    Cancelled, Epoch, Filter, Lateness, Lease, Memory, Moved, Options, Pass, Reserve, Reserved, Settled,
-    Shard, Stats, Store, Token, TopicCounts,
+    Begun, Cancelled, DeadFilter, Epoch, Filter, Lateness, Lease, Memory, Moved, Options, Pass, Reserve,
+    Reserved, Settled, Shard, Stats, Store, Token, TopicCounts,
 };
 use ringback_testkit::RedisServer;
 
@@ -162,6 +162,12 @@ enum Op {
         limit: u32,
     },
     Expire,
+    /// With all of a topic that are dead for a reason.
+    Dead {
+        topic: usize,
+        exhausted: bool,
+        purge: bool,
+    },
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -226,6 +232,9 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
         2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),
         1 => Just(Op::Expire),
+        2 => (0..2_usize, any::<bool>(), prop::bool::weighted(0.3)).prop_map(|(topic, exhausted, purge)| {
+            Op::Dead { topic, exhausted, purge }
+        }),
     ]
 }
 
@@ -361,6 +370,11 @@ impl Pair {
                     store.expire(shard, epoch, 3, FLOOR).await.expect("expire")
                 };
                 self.passes(call, next).await;
+            }
+            Op::Dead { topic, exhausted, purge } => {
+                let reason = Some(if *exhausted { "exhausted" } else { "lost" }.to_owned());
+                let topic = TOPICS[*topic].parse().expect("a topic");
+                self.dead(&DeadFilter { topic, reason, after: None, before: None }, *purge).await;
             }
         }
     }
@@ -595,6 +609,45 @@ impl Pair {
         }
     }
 
+    /// Lists, then purges or revives, all dead jobs of a filter.
+    async fn dead(&mut self, filter: &DeadFilter, purge: bool) {
+        self.sequence += 1;
+        let (token, mut told) = (Token(self.sequence.to_le_bytes()), Vec::new());
+        for store in &self.stores {
+            let mut listed = BTreeSet::new();
+            let mut from = None;
+            loop {
+                let page = store.dead(filter, from, 3).await.expect("a page");
+                assert!(page.items.is_sorted_by_key(|dead| dead.died), "{}", self.at);
+                listed
+                    .extend(page.items.into_iter().map(|dead| (dead.job.key.to_string(), dead.job.failures)));
+                from = page.next;
+                if from.is_none() {
+                    break;
+                }
+            }
+            let begun = store.begin_revival(token, filter, 1).await.expect("begin");
+            let Begun::Revival(revival) = begun else { panic!("{}: too many", self.at) };
+            let mut count = 0;
+            for shard in store.shards() {
+                let places = store.dead_places(shard, filter, None, 500).await.expect("places").items;
+                // Again, as after a lost answer.
+                for _ in 0..2 {
+                    if purge {
+                        count += store.purge_many(shard, &places).await.expect("purge");
+                    } else {
+                        store.revive_many(shard, revival.id, &places).await.expect("revive");
+                    }
+                }
+            }
+            let ended = store.stop_revival(revival.id).await.expect("stop").expect("it is known");
+            told.push((listed, count + ended.revived));
+        }
+        self.moment();
+        assert_eq!(told[0], told[1], "{}", self.at);
+        assert_eq!(told[0].0.len() as u64, told[0].1, "{}", self.at);
+    }
+
     async fn cancel(&mut self, key: &JobKey) {
         let mut answers = Vec::new();
         for store in &self.stores {
@@ -652,8 +705,9 @@ impl Pair {
         assert_eq!(told(&redis), told(&memory));
         let pages = [self.stores[0].topics(None, 10).await, self.stores[1].topics(None, 10).await];
         let pages = pages.map(|page| page.expect("topics").items);
-        let [redis_topics, memory_topics] = pages
-            .map(|items| items.into_iter().map(|(topic, counts)| (topic, counted(counts))).collect::<Vec<_>>());
+        let [redis_topics, memory_topics] = pages.map(|items| {
+            items.into_iter().map(|(topic, counts)| (topic, counted(counts))).collect::<Vec<_>>()
+        });
         assert_eq!(redis_topics, memory_topics);
         audit::ledger(&memory);
         audit::keys(&mut server.client().await, &self.options.prefix).await;

@@ -196,8 +196,7 @@ pub(super) async fn what_is_being_handed_over_goes_on_while_its_topic_is_paused(
     }
     let again = bench.ask(10);
     pause(bench, TOPIC).await;
-    for (lease, outcome) in
-        leases.into_iter().zip([Outcome::Complete, retry(ms(1)), bury(), release(ms(0))])
+    for (lease, outcome) in leases.into_iter().zip([Outcome::Complete, retry(ms(1)), bury(), release(ms(0))])
     {
         assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
     }

@@ -1,6 +1,8 @@
 //! What the query of a call about many jobs asks for. All that is wrong with it is told at
 //! once, parameter by parameter.
 
+mod dead;
+
 use std::fmt::Display;
 
 use axum::extract::{FromRequestParts, Query};
@@ -10,6 +12,7 @@ use ringback_core::state::State;
 use ringback_core::store::Filter;
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 
+pub(crate) use self::dead::{DeadQuery, PurgeQuery};
 use crate::error::ApiError;
 use crate::paging::Place;
 

@@ -47,6 +47,18 @@ problems! {
     ReceiptProblems: 400 404 408 409 413 415 422 503;
     /// Of POST /v1/receipts/finish.
     FinishAllProblems: 400 408 413 415 422 503;
+    /// Of GET /v1/topics/{topic}/dead.
+    DeadProblems: 400 422 503;
+    /// Of DELETE /v1/topics/{topic}/dead.
+    PurgeProblems: 400 422 503;
+    /// Of DELETE /v1/topics/{topic}/dead/{id}.
+    PurgeOneProblems: 400 404 409 422 503;
+    /// Of POST /v1/topics/{topic}/dead/revive.
+    BeginRevivalProblems: 400 408 409 413 415 422 503;
+    /// Of GET /v1/topics/{topic}/revivals.
+    RevivalsProblems: 400 422 503;
+    /// Of GET and DELETE /v1/topics/{topic}/revivals/{revival}.
+    RevivalProblems: 404 503;
     /// Of GET /v1/stats.
     StatsProblems: 503;
     /// Of GET /v1/topics.
@@ -74,10 +86,10 @@ fn response(status: u16) -> RefOr<Response> {
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Not readable: no JSON of the expected kind, or not UTF-8",
-        404 => "No such job or topic is known, or this is no receipt",
+        404 => "No such job, topic or revival is known, or this is no receipt",
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The job is not in a state for this, another job has this topic and id, or the receipt no longer holds its job"
+            "The job is not in a state for this, another job has this topic and id, or the receipt no longer holds its job, or too many revivals go on"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",

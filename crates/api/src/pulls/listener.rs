@@ -36,7 +36,7 @@ async fn hear(store: &Store, waiters: &Waiters) {
                 wake = wakes.next() => match wake {
                     Wake::Pull(shard, lane) => waiters.wake(lane, shard),
                     Wake::Subscribed => look_at = Instant::now(),
-                    Wake::Ready(_) | Wake::Due(..) | Wake::Members => {}
+                    Wake::Ready(_) | Wake::Due(..) | Wake::Members | Wake::Revival => {}
                 },
                 () = sleep_until(look_at) => {
                     look_at = Instant::now() + LOOK;

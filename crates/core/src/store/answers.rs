@@ -91,6 +91,8 @@ pub struct Members {
     pub carriers: Vec<String>,
     /// When the first of the others runs out, unless it is heard of before.
     pub next_change: Option<Duration>,
+    /// When a revival can be taken, unless that is told otherwise.
+    pub next_revival: Option<Duration>,
 }
 
 /// One bounded pass of a carrier.

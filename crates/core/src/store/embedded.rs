@@ -4,11 +4,13 @@
 
 mod audit;
 mod base;
+mod dead;
 mod edges;
 mod log;
 mod page;
 mod place;
 mod pull;
+mod revivals;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -169,7 +171,8 @@ impl EmbeddedStore {
         if changed {
             self.place.hub.tell(Wake::Members);
         }
-        Ok(Members { carriers, next_change })
+        // Who waits for a revival here is told of it, or knows when it is free.
+        Ok(Members { carriers, next_change, next_revival: None })
     }
 
     pub(super) async fn claim(&self, shard: Shard) -> Result<Epoch, StoreError> {

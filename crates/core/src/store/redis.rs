@@ -5,11 +5,13 @@
 mod arrive;
 mod check;
 mod codec;
+mod dead;
 mod layout;
 mod moves;
 mod page;
 mod pull;
 mod reserve;
+mod revivals;
 mod script;
 mod settle;
 mod topics;
@@ -184,11 +186,13 @@ impl RedisStore {
         let mut parts =
             reply::list(self.run_at(&script::MEMBERS, &self.keys.installation(), args).await?)?.into_iter();
         let first = parts.next().ok_or(StoreError::Unreadable("the carriers"))?;
+        let next_revival = parts.next().ok_or(StoreError::Unreadable("the carriers"))?;
         let mut carriers = parts.map(reply::text).collect::<Result<Vec<_>, _>>()?;
         // They come by when they run out, which changes with every heartbeat.
         carriers.sort_unstable();
         let next_change = u64::try_from(reply::int(&first)?).ok().map(Duration::from_millis);
-        Ok(Members { carriers, next_change })
+        let next_revival = u64::try_from(reply::int(&next_revival)?).ok().map(Duration::from_millis);
+        Ok(Members { carriers, next_change, next_revival })
     }
 
     pub(super) async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {

@@ -18,6 +18,8 @@ pub enum Wake {
     Pull(Shard, PullLane),
     /// A carrier came or left.
     Members,
+    /// There is a revival that nobody works on.
+    Revival,
 }
 
 /// The stream of wake-ups. It reconnects by itself and never ends.

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 pub(super) use self::body::DEFAULT_CONTENT_TYPE;
-pub(super) use self::due::{TIME, due, time};
+pub(super) use self::due::{TIME, due, millis_up, time};
 use super::fields::{Fields, Mistakes, read, shown, wrong_type};
 use super::{Problem, duration};
 use crate::clock::Timestamp;

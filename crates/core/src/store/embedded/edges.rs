@@ -2,6 +2,7 @@
 //! transaction. What they answer is the same as on every other backend.
 
 mod cancel;
+mod dead;
 mod expire;
 mod moves;
 mod pause;
@@ -9,10 +10,12 @@ mod promote;
 mod pull;
 mod recover;
 mod reserve;
+mod revivals;
 mod settle;
 mod submit;
 
 pub(super) use self::cancel::{cancel, renew};
+pub(super) use self::dead::{purge_many, revive_many};
 pub(super) use self::expire::expire;
 pub(super) use self::moves::move_job;
 pub(super) use self::pause::{pause, resume};
@@ -20,6 +23,7 @@ pub(super) use self::promote::promote;
 pub(super) use self::pull::{Grab, Said, held, pull, renew_receipt, settle_receipts};
 pub(super) use self::recover::recover;
 pub(super) use self::reserve::{Order, Taken, reserve};
+pub(super) use self::revivals::{Free, begin_revival, end_revival, keep_revival, take_revival};
 pub(super) use self::settle::{Word, settle};
 pub(super) use self::submit::{Wanted, submit};
 use super::txn::Txn;

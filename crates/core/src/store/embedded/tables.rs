@@ -3,11 +3,13 @@
 
 mod callers;
 mod counts;
+mod dead;
 mod due;
 mod format;
 mod lateness;
 mod ready;
 mod records;
+mod revivals;
 mod rows;
 mod shards;
 mod times;
@@ -19,11 +21,13 @@ use redb::{ReadTransaction, WriteTransaction};
 pub(super) use self::callers::{Callers, Given};
 use self::counts::Counts;
 pub(super) use self::counts::{Hold, Jobs, Known};
+pub(super) use self::dead::read_dead;
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, counted, format};
 pub(super) use self::lateness::Minutes;
 pub(super) use self::ready::{PARKED, PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
+pub(super) use self::revivals::{End as RevivalEnd, RevivalRow, Revivals};
 pub(super) use self::rows::Journal;
 use self::rows::Name;
 pub(super) use self::shards::{ShardRow, Shards};
@@ -46,6 +50,7 @@ pub(super) struct Tables<'t> {
     pub(super) callers: Callers<'t>,
     pub(super) minutes: Minutes<'t>,
     pub(super) counts: Counts<'t>,
+    pub(super) revivals: Revivals<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -62,6 +67,7 @@ impl<'t> Tables<'t> {
             callers: Callers::open(txn, journal)?,
             minutes: Minutes::open(txn, journal)?,
             counts: Counts::open(txn, journal)?,
+            revivals: Revivals::open(txn, journal)?,
         })
     }
 
@@ -91,6 +97,7 @@ impl<'t> Tables<'t> {
             Name::Minutes => self.minutes.0.redo(key, value),
             Name::Counts => self.counts.counts.redo(key, value),
             Name::Known => self.counts.known.redo(key, value),
+            Name::Revivals => self.revivals.0.redo(key, value),
         }
     }
 }

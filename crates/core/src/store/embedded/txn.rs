@@ -170,6 +170,11 @@ impl<'t> Txn<'t> {
         self.soonest = Some(self.soonest.map_or(at, |soonest| soonest.min(at)));
     }
 
+    /// Something that is of no shard.
+    pub(super) fn tell(&mut self, wake: Wake) {
+        self.wakes.push(wake);
+    }
+
     /// The shard's carrier will look again at a time.
     pub(super) fn plan(&mut self, at: u64) {
         self.plan.insert(self.shard, at);

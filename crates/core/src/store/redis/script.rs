@@ -120,7 +120,7 @@ macro_rules! pieces {
 
 pieces! {
     "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "tombs" "lateness"
-    "topics" "arrivals" "outcomes" "moves" "carrier" "call"
+    "topics" "arrivals" "outcomes" "moves" "revivals" "carrier" "call"
 }
 
 macro_rules! scripts {
@@ -141,6 +141,15 @@ scripts! {
     RUN: "run", Drains;
     REVIVE: "revive", Fills;
     PURGE: "purge", Drains;
+    DEAD: "dead", Reads;
+    PURGE_MANY: "purge_many", Drains;
+    REVIVE_MANY: "revive_many", Fills;
+    REVIVED: "revived", Drains;
+    BEGIN_REVIVAL: "begin_revival", Fills;
+    TAKE_REVIVAL: "take_revival", Drains;
+    KEEP_REVIVAL: "keep_revival", Drains;
+    END_REVIVAL: "end_revival", Drains;
+    REVIVALS: "revivals", Reads;
     PROMOTE: "promote", Drains;
     RESERVE: "reserve", Drains;
     PULL: "pull", Drains;
@@ -205,8 +214,10 @@ mod tests {
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         for script in ALL {
             let expected = match script.name() {
-                "submit" | "import" | "reschedule" | "revive" => Kind::Fills,
-                "get" | "page" | "stats" | "topics" | "pulls" | "held" => Kind::Reads,
+                "submit" | "import" | "reschedule" | "revive" | "revive_many" | "begin_revival" => {
+                    Kind::Fills
+                }
+                "get" | "page" | "stats" | "topics" | "pulls" | "held" | "dead" | "revivals" => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());

@@ -80,6 +80,7 @@ impl Wakes {
         let mut words = text.split(' ');
         match (words.next()?, words.next(), words.next()) {
             ("members", None, None) => Some(Wake::Members),
+            ("revival", None, None) => Some(Wake::Revival),
             ("ready", Some(tag), None) => Some(Wake::Ready(self.store.keys.by_tag(tag)?)),
             ("pull", Some(tag), Some(lane)) => {
                 Some(Wake::Pull(self.store.keys.by_tag(tag)?, PullLane(LaneId::parse(lane)?)))

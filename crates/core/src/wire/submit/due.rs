@@ -45,6 +45,6 @@ pub(in super::super) fn time(raw: &RawValue) -> Option<Timestamp> {
 }
 
 /// In ms, rounded up so that a job is never early; times before 1970 count as 1970.
-fn millis_up(t: jiff::Timestamp) -> u64 {
+pub(in super::super) fn millis_up(t: jiff::Timestamp) -> u64 {
     u64::try_from(t.as_nanosecond().max(0)).map_or(u64::MAX, |ns| ns.div_ceil(1_000_000))
 }

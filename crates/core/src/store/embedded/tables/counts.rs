@@ -195,7 +195,8 @@ impl<'t> Counts<'t> {
         self.topics.change(shard, ALL, |sums| {
             sums.lanes = (sums.lanes + after.lanes).saturating_sub(before.lanes);
             sums.topics = (sums.topics + u64::from(after.counts())).saturating_sub(before.counts().into());
-            sums.paused = (sums.paused + u64::from(after.is_paused())).saturating_sub(before.is_paused().into());
+            sums.paused =
+                (sums.paused + u64::from(after.is_paused())).saturating_sub(before.is_paused().into());
         });
     }
 
@@ -229,15 +230,12 @@ impl<'t> Counts<'t> {
     }
 
     /// What is known of a topic, but for what the edge under way moves.
-    pub(in crate::store::embedded) fn known(
-        &mut self,
-        shard: u16,
-        topic: &str,
-    ) -> Result<Known, StoreError> {
+    pub(in crate::store::embedded) fn known(&mut self, shard: u16, topic: &str) -> Result<Known, StoreError> {
         if let Some(known) = self.topics.get(shard, topic) {
             return Ok(known);
         }
-        let known = self.known.get((shard, topic))?.map_or(Ok(Known::default()), |raw| unpack(raw.value()))?;
+        let known =
+            self.known.get((shard, topic))?.map_or(Ok(Known::default()), |raw| unpack(raw.value()))?;
         self.topics.keep(shard, topic, known);
         Ok(known)
     }
@@ -307,9 +305,7 @@ impl<'t> Counts<'t> {
     }
 }
 
-fn keys(
-    rows: &Rows<'_, (u16, &'static str), &'static [u8]>,
-) -> Result<Vec<(u16, String)>, StoreError> {
+fn keys(rows: &Rows<'_, (u16, &'static str), &'static [u8]>) -> Result<Vec<(u16, String)>, StoreError> {
     let rows = rows.iter()?.map(|row| {
         let key = row?.0;
         let (shard, name) = key.value();

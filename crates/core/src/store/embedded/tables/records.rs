@@ -15,8 +15,8 @@ use crate::state::State;
 use crate::store::{MOST_ERROR, StoreError, start};
 
 const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
-const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
-const BODIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("bodies");
+pub(super) const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
+pub(super) const BODIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("bodies");
 
 /// The changing part of a job, and what its edges need to know. Packed with postcard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -121,6 +121,18 @@ impl Record {
         }
     }
 
+    /// Why it is dead, if it is.
+    pub(in crate::store::embedded) fn reason(&self) -> Option<&str> {
+        match &self.stage {
+            Stage::Dead { reason, .. } => Some(reason),
+            Stage::Delayed
+            | Stage::Ready { .. }
+            | Stage::Reserved { .. }
+            | Stage::Done { .. }
+            | Stage::Cancelled { .. } => None,
+        }
+    }
+
     /// An attempt's deadline, if the job names one.
     pub(in crate::store::embedded) fn timeout(&self) -> Option<Duration> {
         (self.timeout > 0).then(|| Duration::from_millis(self.timeout))
@@ -147,7 +159,7 @@ impl Record {
         packed
     }
 
-    fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
+    pub(super) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
         Some(Self { number, token: rest.try_into().ok(), ..record })
     }
@@ -166,7 +178,7 @@ impl Body {
         [&[length], id.as_bytes(), payload].concat()
     }
 
-    fn unpack(raw: &[u8]) -> Option<Self> {
+    pub(super) fn unpack(raw: &[u8]) -> Option<Self> {
         let (length, rest) = raw.split_first()?;
         let (id, payload) = rest.split_at_checked(usize::from(*length))?;
         let id = std::str::from_utf8(id).ok()?.to_owned();

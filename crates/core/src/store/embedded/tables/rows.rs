@@ -31,10 +31,11 @@ pub(super) enum Name {
     Minutes = 15,
     Counts = 16,
     Known = 17,
+    Revivals = 18,
 }
 
 impl Name {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Ids,
         Self::Jobs,
         Self::Bodies,
@@ -52,6 +53,7 @@ impl Name {
         Self::Minutes,
         Self::Counts,
         Self::Known,
+        Self::Revivals,
     ];
 
     /// The table with a number.
@@ -152,6 +154,6 @@ mod tests {
         for name in Name::ALL {
             assert_eq!(Name::of(name as u8), Some(name));
         }
-        assert_eq!((Name::of(0), Name::of(18)), (None, None));
+        assert_eq!((Name::of(0), Name::of(19)), (None, None));
     }
 }

@@ -8,7 +8,7 @@ local CANCEL = {'segment', 'segment_at', 'segment_was', 'segment_size', 'forgott
 -- Takes a job out of the index of its state, and says which that was.
 local function leave(loc, raw, r)
   if r and state(r) == DEAD then
-    dead_remove({loc})
+    deaths.remove({deaths.entry(loc, lane_of(raw))})
     return DEAD
   end
   return unschedule(loc, raw, r) and DELAYED or READY

@@ -7,10 +7,11 @@ local EXPIRE = {'epoch', 'next', 'dead', 'purged', 'slot', 'lease_at', 'dead_at'
 function edges.expire(args)
   begin(EXPIRE)
   if is_fenced(args[1]) then return {-1} end
-  local old = dead_first(tonumber(args[4]), tonumber(args[2]))
+  local old = deaths.first(tonumber(args[4]), tonumber(args[2]))
   local expired = 0
-  load(old)
-  for _, loc in ipairs(old) do
+  local locs = deaths.locs(old)
+  load(locs)
+  for _, loc in ipairs(locs) do
     local raw, r = records[loc], runs[loc]
     if raw and r and state(r) == DEAD then
       move(lane_of(raw), DEAD, nil, 1)
@@ -20,7 +21,7 @@ function edges.expire(args)
   end
   save_drops()
   count('purged', expired)
-  dead_remove(old)
+  deaths.remove(old)
   local waits = rest(tonumber(args[3]), tonumber(args[4]))
   close()
   return {expired, 0, unpack(waits)}

@@ -36,7 +36,7 @@ function edges.import(args)
       local group = arrivals_at(args[i + 2], due_of(args[i + 1], is_dead), is_dead and DEAD or nil)
       arrive(group, loc, rest, args[i + 4])
       arrived(group)
-      if is_dead then dead[#dead + 1] = loc end
+      if is_dead then dead[#dead + 1] = deaths.entry(loc, args[i + 2]) end
       answer = group.times
       if history ~= '' then
         put(loc, run_of(history, is_dead))
@@ -46,7 +46,7 @@ function edges.import(args)
     answers[j] = answer
   end
 
-  dead_add(dead)
+  deaths.add(dead)
   save_arrivals()
   save()
   close()

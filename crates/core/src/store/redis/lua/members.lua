@@ -1,7 +1,8 @@
 -- members: a carrier's heartbeat, or its farewell. Not an edge; knows no shard.
 -- KEYS  installation
 -- ARGV  carrier, time to live (ms; 0 to leave)
--- Returns {ms until the first of the others runs out or -1, carrier, carrier, ...}
+-- Returns {ms until the first of the others runs out or -1, ms until a revival can be taken or
+--   -1, carrier, carrier, ...}
 function edges.members(args)
   tick()
   local key, me, ttl = K .. ':carriers', args[1], tonumber(args[2])
@@ -14,7 +15,7 @@ function edges.members(args)
   end
   if changed then tell('members') end
 
-  local answer = {-1}
+  local answer = {-1, revivals.next_free()}
   local members = call('ZRANGE', key, 0, -1, 'WITHSCORES')
   for i = 1, #members, 2 do
     answer[#answer + 1] = members[i]

@@ -13,7 +13,7 @@ function edges.purge(args)
   if st ~= DEAD then return moves.left(loc, st, false) end
   drop(loc, is_external(raw))
   save_drops()
-  dead_remove({loc})
+  deaths.remove({deaths.entry(loc, lane_of(raw))})
   move(lane_of(raw), DEAD, nil, 1)
   count('purged', 1)
   close()

@@ -66,7 +66,7 @@ function edges.recover(args)
     elseif lost(r) + 1 >= most then
       move(lane_of(raw), RESERVED, DEAD, 1)
       put(loc, with_reason(with_loss(r, DEAD), 'lost'))
-      dead[#dead + 1] = loc
+      dead[#dead + 1] = deaths.entry(loc, lane_of(raw))
     else
       append(ready_for, lane_of(raw), entry_of(loc, due_six(raw, r)))
       move(lane_of(raw), RESERVED, READY, 1)
@@ -77,7 +77,7 @@ function edges.recover(args)
 
   save_ready('LPUSH')
   wake_takers()
-  dead_add(dead)
+  deaths.add(dead)
   save_tombs(tonumber(args[5]), tonumber(args[6]))
   save()
   save_drops()

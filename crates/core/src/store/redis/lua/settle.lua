@@ -74,12 +74,12 @@ function parts.settle(args, base, over, from)
   save_schedule()
   save_ready('LPUSH')
   wake_takers()
-  dead_add(dead)
+  deaths.add(dead)
   save_tombs(tonumber(args[base + 1]), tonumber(args[base + 2]))
   save()
   save_drops()
   if is_all then batches_drop(over) end
-  dead_remove(undead)
+  deaths.remove(undead)
   if counted then write_lateness(args[base + 3]) end
   return is_all and {} or answers
 end

@@ -31,6 +31,13 @@ function moves.start(loc, token)
   return raw, r, st, answer
 end
 
+-- The run of a dead job that begins again: no failure, no lost lease, no reason; the last failed
+-- attempt stays to be seen.
+function moves.revived(r)
+  return char(DELAYED, 0) .. sub(r, 3, 12) .. string.rep('\0', 5) .. sub(r, 18, 66) .. '\0'
+    .. sub(r, RUN + 1, RUN + byte(r, 66))
+end
+
 -- The run with another mark.
 function moves.marked(r, token, due)
   return sub(r, 1, RUN + byte(r, 66) + byte(r, 67)) .. token .. due
@@ -44,7 +51,7 @@ function moves.make_ready(loc, from, r, token)
   wake_takers()
   put(loc, moves.marked(with_due(r, NOW), token, due))
   save()
-  if from == DELAYED then unschedule(loc, raw, old) else dead_remove({loc}) end
+  if from == DELAYED then unschedule(loc, raw, old) else deaths.remove({deaths.entry(loc, lane_of(raw))}) end
   move(lane_of(raw), from, READY, 1)
   close()
   return described(200, READY, raw, runs[loc])

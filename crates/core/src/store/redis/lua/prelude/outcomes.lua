@@ -32,7 +32,7 @@ local function apply(loc, tomb, o, lane, lease, dead)
   elseif kind == RETRY then
     later(loc, with_failure(r, sub(o, 9)), o, lane, lease)
   elseif kind == BURY then
-    dead[#dead + 1] = loc
+    dead[#dead + 1] = deaths.entry(loc, lane)
     goes_on(loc, with_failure(r, sub(o, 9)), DEAD, lane, lease)
   elseif outcome_delay(o) > 0 then
     later(loc, r, o, lane, lease)
@@ -52,7 +52,7 @@ local function overdue(loc, is_complete, lease, undead)
   local st = state_of(loc, raw, r)
   local over = st == DEAD and reason(r) ~= 'lost'
   if not is_complete or over or read('>I8', lease) < read('>I6', raw, 7) * 1000 then return STALE end
-  if st == DEAD then undead[#undead + 1] = loc end
+  if st == DEAD then undead[#undead + 1] = deaths.entry(loc, lane_of(raw)) end
   if st == DELAYED then unschedule(loc, raw, r) end
   move(lane_of(raw), st, DONE, 1)
   bury(loc, tomb_of(raw, r, DONE, lease), is_external(raw))
