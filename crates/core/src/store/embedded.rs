@@ -8,6 +8,7 @@ mod edges;
 mod log;
 mod page;
 mod place;
+mod policies;
 mod pull;
 mod tables;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use tokio::time::{Instant, timeout};
 use self::edges::{Order, Passed, Round, Taken, Wanted, Word};
 pub use self::place::Memory;
 use self::place::{Place, lock};
+pub(super) use self::policies::PolicyChanges;
 use self::tables::{Body, Last, Record, Stage};
 use self::txn::{Keep, Txn};
 pub(super) use self::wake::Wakes;

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 pub(super) use self::body::DEFAULT_CONTENT_TYPE;
 pub(super) use self::due::{TIME, due, time};
+pub(super) use self::policy::retry;
 use super::fields::{Fields, Mistakes, read, shown, wrong_type};
 use super::{Problem, duration};
 use crate::clock::Timestamp;
@@ -85,7 +86,7 @@ pub(super) fn judge(
     let body = body::body(fields, mistakes)?;
     let headers = entries(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
     let context = entries(fields, "context", Context::parse, Context::ALLOWED, mistakes);
-    let retry = policy::retry(fields, mistakes);
+    let retry = retry(fields, mistakes);
     let timeout = timeout(fields, mistakes);
     let ttr = ttr(fields, mistakes);
     let timeout = if fields.get("url").is_some() { timeout } else { ttr };
@@ -129,7 +130,7 @@ fn callback(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Callback> {
 }
 
 /// A map of strings, in the order written; a name that stands twice is refused.
-fn entries<T: Default>(
+pub(super) fn entries<T: Default>(
     fields: &Fields<'_>,
     name: &str,
     parse: impl FnOnce(Vec<(String, String)>) -> Result<T, crate::job::Refused>,
@@ -158,6 +159,11 @@ fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
         mistakes.add("timeout", "given for a job without a url, which is for pull", "ttr");
         return None;
     }
+    timeout_of(raw, mistakes)
+}
+
+/// The deadline of an attempt.
+pub(super) fn timeout_of(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Duration> {
     match duration::from_json(raw) {
         Ok(timeout) if (MIN_TIMEOUT..=MAX_TIMEOUT).contains(&timeout) => Some(timeout),
         _ => {

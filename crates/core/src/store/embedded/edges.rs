@@ -4,6 +4,7 @@
 mod cancel;
 mod expire;
 mod moves;
+mod policies;
 mod promote;
 mod pull;
 mod recover;
@@ -14,6 +15,7 @@ mod submit;
 pub(super) use self::cancel::{cancel, renew};
 pub(super) use self::expire::expire;
 pub(super) use self::moves::move_job;
+pub(super) use self::policies::{delete_policy, put_policy};
 pub(super) use self::promote::promote;
 pub(super) use self::pull::{Grab, Said, held, pull, renew_receipt, settle_receipts};
 pub(super) use self::recover::recover;

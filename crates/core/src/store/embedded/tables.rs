@@ -5,6 +5,7 @@ mod callers;
 mod due;
 mod format;
 mod lateness;
+mod policies;
 mod ready;
 mod records;
 mod rows;
@@ -19,6 +20,7 @@ pub(super) use self::callers::{Callers, Given};
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, format};
 pub(super) use self::lateness::Minutes;
+pub(super) use self::policies::Policies;
 pub(super) use self::ready::{PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
 pub(super) use self::rows::Journal;
@@ -42,6 +44,7 @@ pub(super) struct Tables<'t> {
     pub(super) shards: Shards<'t>,
     pub(super) callers: Callers<'t>,
     pub(super) minutes: Minutes<'t>,
+    pub(super) policies: Policies<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -57,6 +60,7 @@ impl<'t> Tables<'t> {
             shards: Shards::open(txn, journal)?,
             callers: Callers::open(txn, journal)?,
             minutes: Minutes::open(txn, journal)?,
+            policies: Policies::open(txn, journal)?,
         })
     }
 
@@ -79,6 +83,7 @@ impl<'t> Tables<'t> {
             Name::Shards => self.shards.0.redo(key, value),
             Name::Callers => self.callers.0.redo(key, value),
             Name::Minutes => self.minutes.0.redo(key, value),
+            Name::Policies => self.policies.0.redo(key, value),
         }
     }
 }

@@ -157,6 +157,8 @@ scripts! {
     STATS: "stats", Reads;
     MEMBERS: "members", Drains;
     INSTALL: "install", Drains;
+    PUT_POLICY: "put_policy", Fills;
+    DELETE_POLICY: "delete_policy", Drains;
 }
 
 /// A reply taken apart; each step says what it expected.
@@ -202,7 +204,7 @@ mod tests {
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         for script in ALL {
             let expected = match script.name() {
-                "submit" | "import" | "reschedule" | "revive" => Kind::Fills,
+                "submit" | "import" | "reschedule" | "revive" | "put_policy" => Kind::Fills,
                 "get" | "page" | "stats" | "pulls" | "held" => Kind::Reads,
                 _ => Kind::Drains,
             };

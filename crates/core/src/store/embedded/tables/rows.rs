@@ -29,10 +29,11 @@ pub(super) enum Name {
     Shards = 13,
     Callers = 14,
     Minutes = 15,
+    Policies = 16,
 }
 
 impl Name {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Ids,
         Self::Jobs,
         Self::Bodies,
@@ -48,6 +49,7 @@ impl Name {
         Self::Shards,
         Self::Callers,
         Self::Minutes,
+        Self::Policies,
     ];
 
     /// The table with a number.
@@ -148,6 +150,6 @@ mod tests {
         for name in Name::ALL {
             assert_eq!(Name::of(name as u8), Some(name));
         }
-        assert_eq!((Name::of(0), Name::of(16)), (None, None));
+        assert_eq!((Name::of(0), Name::of(17)), (None, None));
     }
 }
