@@ -25,6 +25,7 @@ mod expire;
 mod import;
 mod moves;
 mod page;
+mod policies;
 mod prepare;
 mod promote;
 mod pull;
@@ -218,6 +219,15 @@ contract! {
         a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not,
         promoted_released_and_recovered_jobs_wake_the_notifiers,
         members_that_come_and_go_wake_the_carriers,
+    }
+    policies {
+        a_topic_has_the_policy_that_was_put_last,
+        a_deleted_policy_is_forgotten_once,
+        each_change_of_a_policy_has_a_later_version,
+        policies_of_the_largest_size_are_read_as_a_whole,
+        a_policy_beyond_the_most_is_refused_until_one_is_deleted,
+        a_book_is_told_of_each_change_within_a_second,
+        a_book_knows_nothing_before_the_store_was_found_fit,
     }
     random {
         thousands_of_random_operations_agree_with_a_simple_model,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rand::RngExt as _;
-use ringback_core::job::Topic;
+use ringback_core::job::{DEFAULT_TTR, Topic};
 use ringback_core::store::{Pull, PullReceipt, Pulled, PulledJob, Shard, Store, StoreError, Word};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
@@ -118,7 +118,7 @@ impl Lost {
     async fn ask(&self, store: &Store) -> Result<Pulled, StoreError> {
         let Self { caller, shard, topic, limit, ttr, bits } = self;
         let (caller, sequence) = (caller.name.as_str(), caller.sequence);
-        let ask = Pull { caller, sequence, topic, limit: *limit, ttr: *ttr, bits: *bits };
+        let ask = Pull { caller, sequence, topic, limit: *limit, ttr: *ttr, default_ttr: DEFAULT_TTR, bits: *bits };
         store.pull(*shard, &ask).await
     }
 }

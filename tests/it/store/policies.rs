@@ -1,0 +1,175 @@
+//! Policies of topics: put, looked at, deleted, read as a whole, and told to whoever keeps a book of them.
+
+use std::time::Duration;
+
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use ringback_core::job::Topic;
+use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, Policy};
+use ringback_core::store::{PoliciesUnknown, PolicyBook, PolicyPut, Store, StoreError};
+use ringback_core::wire::parse_policy;
+use ringback_testkit::eventually;
+use tokio::task::JoinSet;
+
+use super::bench::{Bench, SOON};
+
+fn topic(name: &str) -> Topic {
+    name.parse().expect("a topic")
+}
+
+fn policy(json: &str) -> Policy {
+    parse_policy(json.as_bytes()).expect("a policy")
+}
+
+async fn put(store: &Store, name: &str, json: &str) -> PolicyPut {
+    store.put_policy(&topic(name), &policy(json)).await.expect("put")
+}
+
+async fn written(store: &Store, name: &str) -> Option<String> {
+    let found = store.policy(&topic(name)).await.expect("policy");
+    found.map(|policy| policy.written().to_owned())
+}
+
+/// A book that is kept while `work` goes on.
+async fn keeping(book: PolicyBook, store: Store, work: impl Future<Output = ()>) {
+    let keep = book.keep(store, StdRng::seed_from_u64(1), std::future::pending());
+    tokio::select! {
+        () = keep => panic!("the book is kept for ever"),
+        () = work => {}
+    }
+}
+
+/// The timeout that the book has for a topic, in seconds.
+fn timeout(book: &PolicyBook, name: &str) -> Result<Option<u64>, PoliciesUnknown> {
+    Ok(book.get(&topic(name))?.and_then(|policy| policy.timeout).map(|timeout| timeout.as_secs()))
+}
+
+async fn knows(book: &PolicyBook, name: &str, seconds: Option<u64>, within: Duration) {
+    eventually(within, &format!("{name} is known with {seconds:?}"), async || {
+        let known = timeout(book, name);
+        if known == Ok(seconds) { Ok(()) } else { Err(format!("{known:?}")) }
+    })
+    .await;
+}
+
+pub(super) async fn a_topic_has_the_policy_that_was_put_last(bench: &Bench) {
+    let store = bench.store();
+    assert_eq!(written(store, "a").await, None);
+    assert_eq!(put(store, "a", r#"{"timeout":"1s","url":"http://h/"}"#).await, PolicyPut::Created);
+    assert_eq!(put(store, "b", "{}").await, PolicyPut::Created);
+    let second = r#"{"retry":{"delays":["1s"],"max":-1},"headers":{"X-A":"é\u0041"},"expect_body":"ok"}"#;
+    assert!(parse_policy(second.as_bytes()).is_err(), "a header in ASCII alone");
+    let second = r#"{"retry":{"delays":["1s"],"max":-1},"headers":{"X-A":"1"},"expect_body":"ö\"\\"}"#;
+    assert_eq!(put(store, "a", second).await, PolicyPut::Replaced);
+    assert_eq!(written(store, "a").await.as_deref(), Some(second), "nothing of the first is left");
+    assert_eq!(written(store, "b").await.as_deref(), Some("{}"));
+    let again = bench.another(bench.options());
+    again.prepare().await.expect("prepare");
+    assert_eq!(again.policy(&topic("a")).await.expect("policy"), Some(policy(second)));
+}
+
+pub(super) async fn a_deleted_policy_is_forgotten_once(bench: &Bench) {
+    let store = bench.store();
+    put(store, "a", "{}").await;
+    put(store, "b", "{}").await;
+    assert!(store.delete_policy(&topic("a")).await.expect("delete"));
+    assert!(!store.delete_policy(&topic("a")).await.expect("delete"), "it had none any more");
+    assert_eq!((written(store, "a").await, written(store, "b").await), (None, Some("{}".to_owned())));
+    assert!(store.delete_policy(&topic("b")).await.expect("delete"));
+    assert_eq!(put(store, "a", "{}").await, PolicyPut::Created);
+}
+
+pub(super) async fn each_change_of_a_policy_has_a_later_version(bench: &Bench) {
+    let store = bench.store();
+    let all = async |known| store.policies(known).await.expect("policies");
+    let (mut last, none) = all(None).await.expect("nothing is known");
+    assert!(none.is_empty());
+    assert!(all(Some(last)).await.is_none(), "nothing has changed");
+    for n in 0..6_usize {
+        match n {
+            3 => drop(store.delete_policy(&topic("t-1")).await.expect("delete")),
+            5 => drop(put(store, "t-0", r#"{"ttr":"1s"}"#).await),
+            _ => drop(put(store, &format!("t-{n}"), "{}").await),
+        }
+        let (version, _) = all(Some(last)).await.expect("a change");
+        assert!(version > last, "{version:?} after {last:?}");
+        last = version;
+    }
+    store.delete_policy(&topic("absent")).await.expect("delete");
+    assert!(all(Some(last)).await.is_none(), "what changes nothing is no change");
+    let (_, policies) = all(None).await.expect("nothing is known");
+    let mut names: Vec<_> = policies.keys().map(Topic::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["t-0", "t-2", "t-4"]);
+    assert_eq!(policies[&topic("t-0")].ttr, Some(Duration::from_secs(1)));
+}
+
+pub(super) async fn policies_of_the_largest_size_are_read_as_a_whole(bench: &Bench) {
+    let expected = "x".repeat(1024);
+    let json = format!(r#"{{"expect_body":"{expected}"}}"#);
+    let largest = format!("{json}{}", " ".repeat(MAX_POLICY - json.len()));
+    for n in 0..150 {
+        put(bench.store(), &format!("topic-{n}"), &largest).await;
+    }
+    let (_, policies) = bench.store().policies(None).await.expect("policies").expect("nothing is known");
+    assert_eq!(policies.len(), 150);
+    assert!(policies.values().all(|policy| policy.expect_body.as_deref() == Some(&expected)));
+}
+
+pub(super) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(bench: &Bench) {
+    let store = bench.store();
+    for from in (0..MAX_POLICIES).step_by(500) {
+        let mut puts = JoinSet::new();
+        for n in from..from + 500 {
+            let (store, name) = (store.clone(), topic(&format!("topic-{n}")));
+            puts.spawn(async move { store.put_policy(&name, &Policy::default()).await });
+        }
+        let answers = puts.join_all().await;
+        assert!(answers.into_iter().all(|answer| answer.expect("put") == PolicyPut::Created));
+    }
+    let (version, all) = store.policies(None).await.expect("policies").expect("nothing is known");
+    assert_eq!(all.len(), MAX_POLICIES);
+    assert_eq!(put(store, "one-more", "{}").await, PolicyPut::TooMany);
+    assert!(store.policies(Some(version)).await.expect("policies").is_none(), "nothing has changed");
+    assert_eq!(put(store, "topic-7", r#"{"ttr":"1s"}"#).await, PolicyPut::Replaced);
+    assert!(store.delete_policy(&topic("topic-7")).await.expect("delete"));
+    assert_eq!(put(store, "one-more", "{}").await, PolicyPut::Created);
+}
+
+pub(super) async fn a_book_is_told_of_each_change_within_a_second(bench: &Bench) {
+    let (book, another) = (PolicyBook::default(), bench.another(bench.options()));
+    another.prepare().await.expect("prepare");
+    put(bench.store(), "before", r#"{"timeout":1}"#).await;
+    assert!(book.get(&topic("before")).is_err() && book.all().is_err(), "nothing was read yet");
+    keeping(book.clone(), another, async {
+        book.known().await;
+        assert_eq!(timeout(&book, "before"), Ok(Some(1)));
+        // Once for the subscription that may have come after the first change.
+        put(bench.store(), "first", r#"{"timeout":1}"#).await;
+        knows(&book, "first", Some(1), SOON).await;
+        let second = Duration::from_secs(1);
+        for seconds in 2..8 {
+            put(bench.store(), "topic", &format!(r#"{{"timeout":{seconds}}}"#)).await;
+            knows(&book, "topic", Some(seconds), second).await;
+        }
+        bench.store().delete_policy(&topic("topic")).await.expect("delete");
+        knows(&book, "topic", None, second).await;
+        assert_eq!(timeout(&book, "before"), Ok(Some(1)));
+    })
+    .await;
+}
+
+pub(super) async fn a_book_knows_nothing_before_the_store_was_found_fit(bench: &Bench) {
+    let (book, another) = (PolicyBook::default(), bench.another(bench.options()));
+    put(bench.store(), "topic", r#"{"timeout":1}"#).await;
+    let error = another.policies(None).await.expect_err("not prepared");
+    assert!(matches!(error, StoreError::Unprepared), "{error}");
+    keeping(book.clone(), another.clone(), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(book.get(&topic("topic")).is_err());
+        another.prepare().await.expect("prepare");
+        book.known().await;
+        assert_eq!(timeout(&book, "topic"), Ok(Some(1)));
+    })
+    .await;
+}
