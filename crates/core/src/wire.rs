@@ -32,4 +32,4 @@ pub use pull::{
     BuryAsk, FinishAllAsk, MAX_PULL, MAX_RECEIPTS, MAX_WAIT, PulledAnswer, ReceiptAnswer, ReceiptResult,
     ReceiptsAnswer, ReleaseAsk, RenewAnswer, RenewAsk, ReserveAnswer, ReserveAsk, RetryAsk, parse_finish,
 };
-pub use submit::{Defaults, parse_job};
+pub use submit::{Defaults, parse_job, parse_job_by};

@@ -21,6 +21,10 @@ use crate::wire::parse_policy;
 const FLOOR: Duration = Duration::from_secs(5);
 /// Between two readings there is at least so much time, so that many changes are read at once.
 const PAUSE: Duration = Duration::from_millis(100);
+/// When to try again to read them for the first time.
+const EAGER: Duration = Duration::from_millis(25);
+/// When to try again later on.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Which state of the policies was read. Each change has a later one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,27 +181,36 @@ impl PolicyBook {
         self.0.subscribe().wait_for(Option::is_some).await.ok();
     }
 
-    /// Reads them when they have changed, until `stopping`; `rng` as of
-    /// [`Store::policy_changes`]. A store that is away is asked again soon at first, and then at
-    /// the floor.
-    pub async fn keep(self, store: Store, rng: StdRng, stopping: impl Future<Output = ()>) {
-        let reading = async {
-            let (mut changes, mut known) = (store.policy_changes(rng), None);
-            let mut look_at = Instant::now();
-            loop {
-                tokio::select! {
-                    () = changes.next() => {}
-                    () = sleep_until(look_at) => {}
-                }
-                // One reading is for all that was told by now.
-                while changes.next().now_or_never().is_some() {}
-                look_at = Instant::now() + self.read(&store, &mut known).await;
+    /// Reads them when they have changed, until `stopping`. `known` is told once they were read
+    /// for the first time; `rng` is as of [`Store::policy_changes`].
+    pub async fn keep(
+        self,
+        store: Store,
+        rng: StdRng,
+        known: impl FnOnce() + Send,
+        stopping: impl Future<Output = ()> + Send,
+    ) {
+        tokio::select! {
+            () = self.read_on(store, rng, known) => {}
+            () = stopping => {}
+        }
+    }
+
+    async fn read_on(&self, store: Store, rng: StdRng, known: impl FnOnce() + Send) {
+        let (mut changes, mut version, mut known) = (store.policy_changes(rng), None, Some(known));
+        let mut look_at = Instant::now();
+        loop {
+            tokio::select! {
+                () = changes.next() => {}
+                () = sleep_until(look_at) => {}
+            }
+            // One reading is for all that was told by now.
+            while changes.next().now_or_never().is_some() {}
+            look_at = Instant::now() + self.read(&store, &mut version).await;
+            if version.is_some() {
+                known.take().into_iter().for_each(|known| known());
                 sleep(PAUSE).await;
             }
-        };
-        tokio::select! {
-            never = reading => never,
-            () = stopping => {}
         }
     }
 
@@ -214,7 +227,7 @@ impl PolicyBook {
             Err(error) => {
                 tracing::debug!(%error, "the policies of the topics cannot be read; trying again");
                 // Nothing can be done before they were read; after that those that are known count.
-                if known.is_none() { PAUSE } else { FLOOR }
+                if known.is_none() { EAGER } else { AGAIN }
             }
         }
     }
