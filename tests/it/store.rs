@@ -228,6 +228,8 @@ contract! {
         a_policy_beyond_the_most_is_refused_until_one_is_deleted,
         a_book_is_told_of_each_change_within_a_second,
         a_book_knows_nothing_before_the_store_was_found_fit,
+        a_change_is_known_when_its_version_is_reached,
+        a_topic_has_jobs_until_the_last_one_has_ended,
     }
     random {
         thousands_of_random_operations_agree_with_a_simple_model,

@@ -19,7 +19,7 @@ use ringback_service::TraceParent;
 
 pub(crate) use self::batch::{BatchBody, ImportBody, Pieces};
 pub(crate) use self::body::Upload;
-pub(crate) use self::query::{FilterQuery, PageQuery, outdated_cursor};
+pub(crate) use self::query::{FilterQuery, ForceQuery, PageQuery, outdated_cursor};
 use crate::deadline::Deadline;
 use crate::error::ApiError;
 use crate::routes::receipts;

@@ -1,6 +1,7 @@
 //! The document of the API (`OpenAPI` 3.1): gathered from the handlers, the answers' own types, and the shapes
 //! of requests, which are written down here since requests are parsed field by field.
 
+mod policy;
 mod problems;
 mod pull;
 mod request;
@@ -12,10 +13,11 @@ use bytes::Bytes;
 use http::header;
 use utoipa::OpenApi;
 
+pub(crate) use self::policy::PolicyRequest;
 pub(crate) use self::problems::{
-    BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
-    ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
-    SubmitProblems,
+    BatchProblems, CancelProblems, DeleteTopicProblems, ExportProblems, FinishAllProblems, GetProblems,
+    ImportProblems, ListProblems, MoveProblems, PutPolicyProblems, ReceiptProblems, RescheduleProblems,
+    ReserveProblems, StatsProblems, SubmitProblems, TopicProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
@@ -40,6 +42,9 @@ use crate::routes;
         routes::reschedule,
         routes::run,
         routes::revive,
+        routes::put_policy,
+        routes::get_topic,
+        routes::delete_topic,
         routes::reserve,
         routes::finish,
         routes::retry,
@@ -55,6 +60,7 @@ use crate::routes;
     components(schemas(ringback_core::wire::Problem, Listed)),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
+        (name = "topics", description = "The policy of a topic, and the end of it"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
         (name = "stats", description = "Counts and lateness"),
     ),
@@ -82,7 +88,7 @@ mod tests {
     use ringback_core::clock::Timestamp;
     use ringback_core::job::NewJob;
     use ringback_core::state::State;
-    use ringback_core::wire::{Defaults, Problem, parse_job, parse_reschedule};
+    use ringback_core::wire::{Defaults, Problem, parse_job, parse_policy, parse_reschedule};
     use serde_json::Value;
     use tower::ServiceExt as _;
 
@@ -138,6 +144,9 @@ mod tests {
             ("/v1/jobs/{topic}/{id}", "patch", "400 404 408 409 413 415 422 503"),
             ("/v1/jobs/{topic}/{id}/run", "post", "400 404 408 409 413 422 503"),
             ("/v1/jobs/{topic}/{id}/revive", "post", "400 404 408 409 413 422 503"),
+            ("/v1/topics/{topic}", "put", "400 408 409 413 415 422 503"),
+            ("/v1/topics/{topic}", "get", "400 422 503"),
+            ("/v1/topics/{topic}", "delete", "400 409 422 503"),
             ("/v1/topics/{topic}/reserve", "post", "400 408 413 415 422 503"),
             ("/v1/receipts/{receipt}/finish", "post", "400 404 408 409 413 415 422 503"),
             ("/v1/receipts/{receipt}/retry", "post", "400 404 408 409 413 415 422 503"),
@@ -188,6 +197,17 @@ mod tests {
         let refusal = parse_reschedule(br#"{"delay":1,"colour":"red"}"#, Timestamp::default()).unwrap_err();
         let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
         assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+    }
+
+    #[test]
+    fn the_fields_of_a_policy_are_those_that_are_read() {
+        let document = document();
+        let schema = &document["components"]["schemas"]["PolicyRequest"];
+        let refusal = parse_policy(br#"{"colour":"red"}"#).unwrap_err();
+        let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
+        let fields = schema["properties"].as_object().unwrap();
+        assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+        parse_policy(schema["example"].to_string().as_bytes()).unwrap();
     }
 
     #[tokio::test]

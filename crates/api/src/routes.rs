@@ -7,6 +7,7 @@ mod jobs;
 mod list;
 mod many;
 mod moves;
+mod policies;
 pub(crate) mod receipts;
 mod reserve;
 pub(crate) mod stats;
@@ -27,6 +28,7 @@ pub(crate) use import::__path_import;
 pub(crate) use jobs::{__path_cancel, __path_get_job, __path_submit};
 pub(crate) use list::__path_list;
 pub(crate) use moves::{__path_reschedule, __path_revive, __path_run};
+pub(crate) use policies::{__path_delete_topic, __path_get_topic, __path_put_policy};
 pub(crate) use receipts::{
     __path_bury, __path_finish, __path_finish_all, __path_release, __path_renew, __path_retry,
 };
@@ -34,12 +36,13 @@ pub(crate) use reserve::__path_reserve;
 pub(crate) use stats::__path_stats;
 
 /// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 16] = [
+pub(crate) const PATHS: [&str; 17] = [
     "/v1/jobs",
     "/v1/jobs/batch",
     "/v1/jobs/{topic}/{id}",
     "/v1/jobs/{topic}/{id}/run",
     "/v1/jobs/{topic}/{id}/revive",
+    "/v1/topics/{topic}",
     "/v1/topics/{topic}/reserve",
     "/v1/receipts/{receipt}/finish",
     "/v1/receipts/{receipt}/retry",
@@ -54,7 +57,7 @@ pub(crate) const PATHS: [&str; 16] = [
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document] = PATHS;
+    let [jobs, batch, job, run, revive, topic, wanted, words @ .., export, import, stats, document] = PATHS;
     let [finish, retry, bury, release, renew, finish_all] = words;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))
@@ -62,6 +65,7 @@ pub(crate) fn table(api: Arc<Api>) -> Router {
         .route(job, get(jobs::get_job).delete(jobs::cancel).patch(moves::reschedule))
         .route(run, post(moves::run))
         .route(revive, post(moves::revive))
+        .route(topic, get(policies::get_topic).put(policies::put_policy).delete(policies::delete_topic))
         .route(wanted, post(reserve::reserve))
         .route(finish, post(receipts::finish))
         .route(retry, post(receipts::retry))

@@ -26,7 +26,7 @@ pub use duration::{format_duration, parse_duration};
 pub use export::ExportLine;
 pub use import::parse_import;
 pub use moves::{parse_nothing, parse_reschedule};
-pub use policy::{TopicAnswer, parse_policy};
+pub use policy::{TopicAnswer, TopicDeleteAnswer, parse_policy};
 pub use problem::{FieldError, Problem};
 pub use pull::{
     BuryAsk, FinishAllAsk, MAX_PULL, MAX_RECEIPTS, MAX_WAIT, PulledAnswer, ReceiptAnswer, ReceiptResult,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use ringback_core::job::Topic;
+use ringback_core::outcome::Outcome;
 use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, Policy};
 use ringback_core::store::{PoliciesUnknown, PolicyBook, PolicyPut, Store, StoreError};
 use ringback_core::wire::parse_policy;
@@ -12,6 +13,7 @@ use ringback_testkit::eventually;
 use tokio::task::JoinSet;
 
 use super::bench::{Bench, SOON};
+use super::jobs::{LONG, TOPIC, With as _, bury};
 
 fn topic(name: &str) -> Topic {
     name.parse().expect("a topic")
@@ -21,8 +23,17 @@ fn policy(json: &str) -> Policy {
     parse_policy(json.as_bytes()).expect("a policy")
 }
 
-async fn put(store: &Store, name: &str, json: &str) -> PolicyPut {
-    store.put_policy(&topic(name), &policy(json)).await.expect("put")
+/// What became of it; `None`: there are too many. Else whether it is new.
+async fn put(store: &Store, name: &str, json: &str) -> Option<bool> {
+    is_new(store.put_policy(&topic(name), &policy(json)).await)
+}
+
+fn is_new(put: Result<PolicyPut, StoreError>) -> Option<bool> {
+    match put.expect("put") {
+        PolicyPut::Created(_) => Some(true),
+        PolicyPut::Replaced(_) => Some(false),
+        PolicyPut::TooMany => None,
+    }
 }
 
 async fn written(store: &Store, name: &str) -> Option<String> {
@@ -55,12 +66,12 @@ async fn knows(book: &PolicyBook, name: &str, seconds: Option<u64>, within: Dura
 pub(super) async fn a_topic_has_the_policy_that_was_put_last(bench: &Bench) {
     let store = bench.store();
     assert_eq!(written(store, "a").await, None);
-    assert_eq!(put(store, "a", r#"{"timeout":"1s","url":"http://h/"}"#).await, PolicyPut::Created);
-    assert_eq!(put(store, "b", "{}").await, PolicyPut::Created);
+    assert_eq!(put(store, "a", r#"{"timeout":"1s","url":"http://h/"}"#).await, Some(true));
+    assert_eq!(put(store, "b", "{}").await, Some(true));
     let second = r#"{"retry":{"delays":["1s"],"max":-1},"headers":{"X-A":"é\u0041"},"expect_body":"ok"}"#;
     assert!(parse_policy(second.as_bytes()).is_err(), "a header in ASCII alone");
     let second = r#"{"retry":{"delays":["1s"],"max":-1},"headers":{"X-A":"1"},"expect_body":"ö\"\\"}"#;
-    assert_eq!(put(store, "a", second).await, PolicyPut::Replaced);
+    assert_eq!(put(store, "a", second).await, Some(false));
     assert_eq!(written(store, "a").await.as_deref(), Some(second), "nothing of the first is left");
     assert_eq!(written(store, "b").await.as_deref(), Some("{}"));
     let again = bench.another(bench.options());
@@ -72,11 +83,11 @@ pub(super) async fn a_deleted_policy_is_forgotten_once(bench: &Bench) {
     let store = bench.store();
     put(store, "a", "{}").await;
     put(store, "b", "{}").await;
-    assert!(store.delete_policy(&topic("a")).await.expect("delete"));
-    assert!(!store.delete_policy(&topic("a")).await.expect("delete"), "it had none any more");
+    assert!(store.delete_policy(&topic("a")).await.expect("delete").is_some());
+    assert_eq!(store.delete_policy(&topic("a")).await.expect("delete"), None, "it had none any more");
     assert_eq!((written(store, "a").await, written(store, "b").await), (None, Some("{}".to_owned())));
-    assert!(store.delete_policy(&topic("b")).await.expect("delete"));
-    assert_eq!(put(store, "a", "{}").await, PolicyPut::Created);
+    assert!(store.delete_policy(&topic("b")).await.expect("delete").is_some());
+    assert_eq!(put(store, "a", "{}").await, Some(true));
 }
 
 pub(super) async fn each_change_of_a_policy_has_a_later_version(bench: &Bench) {
@@ -125,15 +136,15 @@ pub(super) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(ben
             puts.spawn(async move { store.put_policy(&name, &Policy::default()).await });
         }
         let answers = puts.join_all().await;
-        assert!(answers.into_iter().all(|answer| answer.expect("put") == PolicyPut::Created));
+        assert!(answers.into_iter().all(|answer| is_new(answer) == Some(true)));
     }
     let (version, all) = store.policies(None).await.expect("policies").expect("nothing is known");
     assert_eq!(all.len(), MAX_POLICIES);
-    assert_eq!(put(store, "one-more", "{}").await, PolicyPut::TooMany);
+    assert_eq!(put(store, "one-more", "{}").await, None);
     assert!(store.policies(Some(version)).await.expect("policies").is_none(), "nothing has changed");
-    assert_eq!(put(store, "topic-7", r#"{"ttr":"1s"}"#).await, PolicyPut::Replaced);
-    assert!(store.delete_policy(&topic("topic-7")).await.expect("delete"));
-    assert_eq!(put(store, "one-more", "{}").await, PolicyPut::Created);
+    assert_eq!(put(store, "topic-7", r#"{"ttr":"1s"}"#).await, Some(false));
+    assert!(store.delete_policy(&topic("topic-7")).await.expect("delete").is_some());
+    assert_eq!(put(store, "one-more", "{}").await, Some(true));
 }
 
 pub(super) async fn a_book_is_told_of_each_change_within_a_second(bench: &Bench) {
@@ -157,6 +168,52 @@ pub(super) async fn a_book_is_told_of_each_change_within_a_second(bench: &Bench)
         assert_eq!(timeout(&book, "before"), Ok(Some(1)));
     })
     .await;
+}
+
+pub(super) async fn a_change_is_known_when_its_version_is_reached(bench: &Bench) {
+    let (book, store) = (PolicyBook::default(), bench.store().clone());
+    keeping(book.clone(), store.clone(), async {
+        for n in 1..50 {
+            let policy = policy(&format!(r#"{{"timeout":{n}}}"#));
+            let put = store.put_policy(&topic("t"), &policy).await.expect("put");
+            let (PolicyPut::Created(version) | PolicyPut::Replaced(version)) = put else { panic!("{put:?}") };
+            book.reached(version).await;
+            assert_eq!(timeout(&book, "t"), Ok(Some(n)));
+        }
+        let version = store.delete_policy(&topic("t")).await.expect("delete").expect("it had one");
+        book.reached(version).await;
+        assert_eq!(timeout(&book, "t"), Ok(None));
+    })
+    .await;
+}
+
+pub(super) async fn a_topic_has_jobs_until_the_last_one_has_ended(bench: &Bench) {
+    let has = async |name: &str| bench.store().has_jobs(&topic(name)).await.expect("has jobs");
+    assert!(!has("a").await);
+    for name in ["a", "a.b", "aa"] {
+        bench.accept(bench.job_of(name, "delayed").after(LONG)).await;
+    }
+    assert!(has("a").await && has("a.b").await && has("aa").await && !has("b").await && !has("a.").await);
+    bench.cancel(&bench.key("a", "delayed")).await;
+    assert!(!has("a").await && has("a.b").await && has("aa").await);
+    for name in ["ready", "reserved", "dead"] {
+        let job = bench.accept(bench.job_of("a", name)).await;
+        assert!(has("a").await, "it is ready");
+        if name != "ready" {
+            let lease = bench.take_one(&job.key).await;
+            assert!(has("a").await, "it is reserved");
+            let word = if name == "dead" { bury() } else { Outcome::Complete };
+            bench.settle(lease, word).await;
+        }
+        assert_eq!(has("a").await, name != "reserved", "{name}");
+        bench.cancel(&job.key).await;
+        assert!(!has("a").await);
+    }
+    bench.accept(bench.pull_job("pull")).await;
+    assert!(has(TOPIC).await);
+    let far = bench.job_of("far", "away").after(Duration::from_secs(86_400 * 300));
+    bench.accept(far).await;
+    assert!(has("far").await);
 }
 
 pub(super) async fn a_book_knows_nothing_before_the_store_was_found_fit(bench: &Bench) {

@@ -19,8 +19,11 @@ use crate::wire::parse_policy;
 
 /// How often the version of the policies is looked at.
 const FLOOR: Duration = Duration::from_secs(5);
-/// Between two readings there is at least so much time, so that many changes are read at once.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Between two readings there is at least this, and longer where they take long, so that many
+/// changes are read at once.
+const PAUSE: Duration = Duration::from_millis(5);
+/// And at most this.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// When to try again to read them for the first time.
 const EAGER: Duration = Duration::from_millis(25);
 /// When to try again later on.
@@ -34,9 +37,9 @@ pub struct PolicyVersion(pub(super) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyPut {
     /// The topic had none.
-    Created,
+    Created(PolicyVersion),
     /// It is in the place of another.
-    Replaced,
+    Replaced(PolicyVersion),
     /// There are as many as there may be; nothing changed.
     TooMany,
 }
@@ -66,11 +69,11 @@ impl Store {
         written.map(read).transpose()
     }
 
-    /// Forgets the policy of a topic; whether it had one.
+    /// Forgets the policy of a topic; `None` where it had none.
     ///
     /// # Errors
     /// Any [`StoreError`]; doing it again does no harm.
-    pub async fn delete_policy(&self, topic: &Topic) -> Result<bool, StoreError> {
+    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.delete_policy(topic).await,
             Backend::Embedded(store) => store.delete_policy(topic).await,
@@ -135,7 +138,13 @@ impl PolicyChanges {
 
 /// All policies as this process knows them. Cheap to clone; all clones know the same.
 #[derive(Clone, Debug)]
-pub struct PolicyBook(Arc<watch::Sender<Option<Arc<Policies>>>>);
+pub struct PolicyBook(Arc<watch::Sender<Option<Known>>>);
+
+#[derive(Clone, Debug)]
+struct Known {
+    version: PolicyVersion,
+    policies: Arc<Policies>,
+}
 
 impl Default for PolicyBook {
     /// Nothing is known yet.
@@ -152,7 +161,8 @@ pub struct PoliciesUnknown;
 impl PolicyBook {
     /// One that knows these, and is never told of others.
     pub fn of(policies: Policies) -> Self {
-        Self(Arc::new(watch::Sender::new(Some(Arc::new(policies)))))
+        let known = Known { version: PolicyVersion(0), policies: Arc::new(policies) };
+        Self(Arc::new(watch::Sender::new(Some(known))))
     }
 
     /// All of them.
@@ -160,7 +170,7 @@ impl PolicyBook {
     /// # Errors
     /// Before they were read once.
     pub fn all(&self) -> Result<Arc<Policies>, PoliciesUnknown> {
-        self.0.borrow().clone().ok_or(PoliciesUnknown)
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.policies)).ok_or(PoliciesUnknown)
     }
 
     /// The policy of a topic, as it is known now.
@@ -169,8 +179,9 @@ impl PolicyBook {
     /// Before they were read once.
     pub fn get(&self, topic: &Topic) -> Result<Option<Arc<Policy>>, PoliciesUnknown> {
         match &*self.0.borrow() {
-            Some(policies) if policies.is_empty() => Ok(None),
-            Some(policies) => Ok(policies.get(topic).cloned()),
+            // Most installations have none.
+            Some(known) if known.policies.is_empty() => Ok(None),
+            Some(known) => Ok(known.policies.get(topic).cloned()),
             None => Err(PoliciesUnknown),
         }
     }
@@ -179,6 +190,12 @@ impl PolicyBook {
     pub async fn known(&self) {
         // The sender is held here, so that it cannot close.
         self.0.subscribe().wait_for(Option::is_some).await.ok();
+    }
+
+    /// Waits until a change is known here.
+    pub async fn reached(&self, version: PolicyVersion) {
+        let reached = |known: &Option<Known>| known.as_ref().is_some_and(|known| known.version >= version);
+        self.0.subscribe().wait_for(reached).await.ok();
     }
 
     /// Reads them when they have changed, until `stopping`. `known` is told once they were read
@@ -206,10 +223,12 @@ impl PolicyBook {
             }
             // One reading is for all that was told by now.
             while changes.next().now_or_never().is_some() {}
-            look_at = Instant::now() + self.read(&store, &mut version).await;
+            let started = Instant::now();
+            let wait = self.read(&store, &mut version).await;
+            look_at = Instant::now() + wait;
             if version.is_some() {
                 known.take().into_iter().for_each(|known| known());
-                sleep(PAUSE).await;
+                sleep((4 * started.elapsed()).clamp(PAUSE, LONGEST_PAUSE)).await;
             }
         }
     }
@@ -221,7 +240,7 @@ impl PolicyBook {
             Ok(Some((version, policies))) => {
                 tracing::debug!(topics = policies.len(), "read the policies of the topics");
                 *known = Some(version);
-                self.0.send_replace(Some(Arc::new(policies)));
+                self.0.send_replace(Some(Known { version, policies: Arc::new(policies) }));
                 FLOOR
             }
             Err(error) => {

@@ -2,7 +2,7 @@
 //! books are right. Nothing here changes anything.
 
 use super::{Audit, Backend, Cursor, Filter, Kept, Page, Stats, Store, StoreError};
-use crate::job::{Job, JobKey};
+use crate::job::{Job, JobKey, Topic};
 
 impl Store {
     /// What is known of a job; of an ended one while it is remembered.
@@ -50,6 +50,25 @@ impl Store {
         match &self.backend {
             Backend::Redis(store) => store.page_kept(filter, from, look).await,
             Backend::Embedded(store) => store.page_kept(filter, from, look).await,
+        }
+    }
+
+    /// Whether a topic has jobs that have not ended. The shards are looked at one after the
+    /// other; what comes meanwhile may be met or not.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn has_jobs(&self, topic: &Topic) -> Result<bool, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => {
+                for shard in self.shards() {
+                    if store.has_jobs(topic, shard).await? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Backend::Embedded(store) => store.has_jobs(topic).await,
         }
     }
 

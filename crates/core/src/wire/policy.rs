@@ -81,6 +81,23 @@ impl TopicAnswer {
     }
 }
 
+/// What a deletion of a topic has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TopicDeleteAnswer {
+    /// The topic.
+    pub topic: String,
+    /// Its policy is forgotten, and no job was left.
+    pub deleted: bool,
+    /// How many jobs this call has cancelled.
+    pub cancelled: u64,
+    /// How many dead ones it has purged.
+    pub purged: u64,
+    /// How many are being handed over; the cancel is noted.
+    pub requested: u64,
+    /// Where the next call goes on; `null` where this one came to the end.
+    pub next: Option<String>,
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

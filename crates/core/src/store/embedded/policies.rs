@@ -2,9 +2,11 @@
 //! writer takes long.
 
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::EmbeddedStore;
 use super::edges;
+use super::tables;
 use crate::job::Topic;
 use crate::policy::MAX_POLICIES;
 use crate::store::policies::{PolicyPut, PolicyVersion, Rows};
@@ -24,11 +26,11 @@ impl EmbeddedStore {
         Ok(put)
     }
 
-    pub(in crate::store) async fn delete_policy(&self, topic: &Topic) -> Result<bool, StoreError> {
+    pub(in crate::store) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
         let topic = topic.to_string();
-        let had_one = self.call(ANY, 256, move |txn| edges::delete_policy(txn, &topic)).await?;
+        let version = self.call(ANY, 256, move |txn| edges::delete_policy(txn, &topic)).await?;
         self.place.policies.send_replace(());
-        Ok(had_one)
+        Ok(version.map(PolicyVersion))
     }
 
     pub(in crate::store) async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
@@ -55,6 +57,16 @@ impl EmbeddedStore {
                 return Ok(Some((version, rows)));
             }
         }
+    }
+
+    /// Whether a topic has jobs that have not ended.
+    pub(in crate::store) async fn has_jobs(&self, topic: &Topic) -> Result<bool, StoreError> {
+        let writer = self.writer.get().ok_or(StoreError::Unprepared)?;
+        let snapshot = timeout(self.options.patience, writer.snapshot()).await;
+        let snapshot = snapshot.map_err(|_elapsed| StoreError::Slow(self.options.patience))??;
+        let (topic, shards) = (topic.to_string(), self.options.shards);
+        let look = move || tables::has_jobs(&snapshot, shards, &topic);
+        tokio::task::spawn_blocking(look).await.map_err(|_| StoreError::Closed)?
     }
 
     pub(in crate::store) fn policy_changes(&self) -> PolicyChanges {

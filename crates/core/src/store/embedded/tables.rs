@@ -119,6 +119,22 @@ pub(super) fn entries(txn: &ReadTransaction) -> Result<BTreeSet<Entry>, StoreErr
     Ok(index)
 }
 
+/// Whether a topic has jobs that have not ended. Waiting ones are found by topic; each of those
+/// that are reserved or dead is looked at.
+pub(super) fn has_jobs(txn: &ReadTransaction, shards: u16, topic: &str) -> Result<bool, StoreError> {
+    for shard in 0..shards {
+        if due::has(txn, shard, topic)? || ready::has(txn, shard, topic)? {
+            return Ok(true);
+        }
+    }
+    for number in times::held(txn)? {
+        if records::topic(txn, number)?.is_some_and(|known| *known == *topic) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Looks at every record of a snapshot, without keeping them.
 pub(super) fn each_record(
     txn: &ReadTransaction,

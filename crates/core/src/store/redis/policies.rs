@@ -1,4 +1,4 @@
-//! The policies of topics, in keys of the installation's own: a hash of topic and policy, and
+//! The policies of topics, and whether a topic has jobs. Policies lie in keys of the installation's own: a hash of topic and policy, and
 //! the version of all of them, which a script of each change raises after it. So what is read
 //! after the version is of that version or a later one.
 
@@ -13,7 +13,7 @@ use super::wake::{Heard, Messages};
 use crate::job::Topic;
 use crate::policy::MAX_POLICIES;
 use crate::store::policies::{PolicyPut, PolicyVersion, Rows};
-use crate::store::StoreError;
+use crate::store::{Shard, StoreError};
 
 /// So many policies are read with one command: a MiB at most.
 const PAGE: usize = 64;
@@ -23,19 +23,24 @@ impl RedisStore {
         let answer = self.of_installation(&script::PUT_POLICY, |cmd| {
             cmd.arg(topic.as_str()).arg(written).arg(MAX_POLICIES);
         });
-        match reply::int(&answer.await?)? {
-            0 => Ok(PolicyPut::TooMany),
-            1 => Ok(PolicyPut::Created),
-            2 => Ok(PolicyPut::Replaced),
+        let parts = reply::list(answer.await?)?;
+        match parts.as_slice() {
+            [] => Ok(PolicyPut::TooMany),
+            [had, version] => {
+                let version = PolicyVersion(reply::number(version)?);
+                let is_new = reply::int(had)? == 0;
+                Ok(if is_new { PolicyPut::Created(version) } else { PolicyPut::Replaced(version) })
+            }
             _ => Err(StoreError::Unreadable("a put's answer")),
         }
     }
 
-    pub(in crate::store) async fn delete_policy(&self, topic: &Topic) -> Result<bool, StoreError> {
+    pub(in crate::store) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
         let answer = self.of_installation(&script::DELETE_POLICY, |cmd| {
             cmd.arg(topic.as_str());
         });
-        Ok(reply::int(&answer.await?)? == 1)
+        let version = reply::number(&answer.await?)?;
+        Ok((version > 0).then_some(PolicyVersion(version)))
     }
 
     async fn of_installation(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
@@ -71,6 +76,26 @@ impl RedisStore {
             }
         }
         Ok(Some((version, rows)))
+    }
+
+    /// Whether a topic has jobs that have not ended, by what each shard counts of its lanes.
+    /// A shard's lanes are looked at in one step, unless they are tens of thousands.
+    pub(in crate::store) async fn has_jobs(&self, topic: &Topic, shard: Shard) -> Result<bool, StoreError> {
+        let mut from = "0".to_owned();
+        loop {
+            let answer = self.run(&script::HAS_JOBS, shard, |cmd| {
+                cmd.arg(topic.as_str()).arg(&from);
+            });
+            let mut parts = reply::list(answer.await?)?.into_iter();
+            let (Some(next), Some(found)) = (parts.next(), parts.next()) else {
+                return Err(StoreError::Unreadable("a count of jobs"));
+            };
+            from = reply::text(next)?;
+            let found = reply::int(&found)? > 0;
+            if found || from == "0" {
+                return Ok(found);
+            }
+        }
     }
 
     pub(in crate::store) fn policy_changes(self: &Arc<Self>, rng: StdRng) -> PolicyChanges {

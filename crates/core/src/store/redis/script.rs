@@ -159,6 +159,7 @@ scripts! {
     INSTALL: "install", Drains;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
+    HAS_JOBS: "has_jobs", Reads;
 }
 
 /// A reply taken apart; each step says what it expected.
@@ -205,7 +206,7 @@ mod tests {
         for script in ALL {
             let expected = match script.name() {
                 "submit" | "import" | "reschedule" | "revive" | "put_policy" => Kind::Fills,
-                "get" | "page" | "stats" | "pulls" | "held" => Kind::Reads,
+                "get" | "page" | "stats" | "pulls" | "held" | "has_jobs" => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());

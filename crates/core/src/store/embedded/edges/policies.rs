@@ -2,7 +2,7 @@
 
 use crate::store::StoreError;
 use crate::store::embedded::txn::Txn;
-use crate::store::policies::PolicyPut;
+use crate::store::policies::{PolicyPut, PolicyVersion};
 
 pub(in crate::store::embedded) fn put_policy(
     txn: &mut Txn<'_>,
@@ -14,11 +14,15 @@ pub(in crate::store::embedded) fn put_policy(
     if !is_known && txn.tables.policies.count()? >= most as u64 {
         return Ok(PolicyPut::TooMany);
     }
-    txn.tables.policies.put(topic, written, now_us)?;
-    Ok(if is_known { PolicyPut::Replaced } else { PolicyPut::Created })
+    let version = PolicyVersion(txn.tables.policies.put(topic, written, now_us)?);
+    Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
 }
 
-pub(in crate::store::embedded) fn delete_policy(txn: &mut Txn<'_>, topic: &str) -> Result<bool, StoreError> {
+/// The version, where it had one.
+pub(in crate::store::embedded) fn delete_policy(
+    txn: &mut Txn<'_>,
+    topic: &str,
+) -> Result<Option<u64>, StoreError> {
     let now_us = txn.now_us();
     txn.tables.policies.remove(topic, now_us)
 }

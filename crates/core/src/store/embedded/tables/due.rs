@@ -165,6 +165,13 @@ impl<'t> Due<'t> {
     }
 }
 
+/// Whether a delayed job is of a topic.
+pub(super) fn has(txn: &ReadTransaction, shard: u16, topic: &str) -> Result<bool, StoreError> {
+    let due = txn.open_table(DUE)?;
+    let mut rows = due.range((shard, topic, 0, 0)..=(shard, topic, u64::MAX, u64::MAX))?;
+    Ok(rows.next().transpose()?.is_some())
+}
+
 pub(super) fn entries(
     txn: &ReadTransaction,
     index: &mut std::collections::BTreeSet<Entry>,

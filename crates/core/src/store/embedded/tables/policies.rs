@@ -52,23 +52,26 @@ impl<'t> Policies<'t> {
         topic: &str,
         written: &str,
         now_us: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         self.0.insert(topic, written)?;
         self.change(now_us)
     }
 
-    /// Whether there was one.
-    pub(in crate::store::embedded) fn remove(&mut self, topic: &str, now_us: u64) -> Result<bool, StoreError> {
+    /// The version, where there was one.
+    pub(in crate::store::embedded) fn remove(
+        &mut self,
+        topic: &str,
+        now_us: u64,
+    ) -> Result<Option<u64>, StoreError> {
         if self.0.remove(topic)?.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
-        self.change(now_us)?;
-        Ok(true)
+        self.change(now_us).map(Some)
     }
 
-    fn change(&mut self, now_us: u64) -> Result<(), StoreError> {
-        let version = now_us.max(self.version()? + 1).to_string();
-        self.0.insert(VERSION, version.as_str())?;
-        Ok(())
+    fn change(&mut self, now_us: u64) -> Result<u64, StoreError> {
+        let version = now_us.max(self.version()? + 1);
+        self.0.insert(VERSION, version.to_string().as_str())?;
+        Ok(version)
     }
 }

@@ -134,6 +134,14 @@ impl<'t> Ready<'t> {
     }
 }
 
+/// Whether a ready job is of a topic.
+pub(super) fn has(txn: &ReadTransaction, shard: u16, topic: &str) -> Result<bool, StoreError> {
+    let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
+    let ready = txn.open_table(READY)?;
+    let mut rows = ready.range((shard, first.as_str(), i64::MIN)..=(shard, last.as_str(), i64::MAX))?;
+    Ok(rows.next().transpose()?.is_some())
+}
+
 pub(super) fn entries(
     txn: &ReadTransaction,
     index: &mut std::collections::BTreeSet<Entry>,

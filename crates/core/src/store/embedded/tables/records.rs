@@ -289,6 +289,12 @@ pub(super) fn each(
     Ok(())
 }
 
+/// The topic of a job that has not ended.
+pub(super) fn topic(txn: &ReadTransaction, number: u64) -> Result<Option<Box<str>>, StoreError> {
+    let head = txn.open_table(JOBS)?.get(number)?;
+    Ok(head.and_then(|head| Record::unpack(number, head.value())).map(|record| record.topic))
+}
+
 pub(super) fn entries(
     txn: &ReadTransaction,
     index: &mut std::collections::BTreeSet<Entry>,

@@ -64,6 +64,17 @@ impl<'t> Times<'t> {
     }
 }
 
+/// The numbers of all jobs that are reserved or dead.
+pub(super) fn held(txn: &ReadTransaction) -> Result<Vec<u64>, StoreError> {
+    let mut numbers = Vec::new();
+    for (_, definition) in [LEASES, DEAD] {
+        for row in txn.open_table(definition)?.iter()? {
+            numbers.push(row?.0.value().2);
+        }
+    }
+    Ok(numbers)
+}
+
 pub(super) fn entries(
     txn: &ReadTransaction,
     index: &mut std::collections::BTreeSet<Entry>,
