@@ -373,7 +373,9 @@ async fn nothing_is_handed_over_before_the_policies_are_known() {
         if waits { Ok(()) } else { Err(text) }
     })
     .await;
-    assert_eq!((sink.seen(), stack.get(TOPIC, "waits").await.1["state"].clone()), (0, json!("ready")));
+    let arrived = sink.wait_for_job("waits", 1, SOON);
+    assert!(tokio::time::timeout(Duration::from_secs(2), arrived).await.is_err(), "it is handed over");
+    assert_eq!(stack.get(TOPIC, "waits").await.1["state"], "ready");
     run(&["RENAME", aside, key]).await;
     assert_eq!(sink.wait_for_job("waits", 1, SOON).await[0].header("x-tenant"), Some("a7"));
     stack.ready(SOON).await;
