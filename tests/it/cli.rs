@@ -5,6 +5,7 @@ mod bulk;
 mod list;
 mod moves;
 mod moving;
+mod policy;
 mod pull;
 mod scripted;
 

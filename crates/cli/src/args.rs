@@ -1,6 +1,7 @@
 //! What the command line is told: commands, flags and their help. Values are parsed here,
 //! so that a slip is found before anything is sent.
 
+mod policy;
 mod up;
 mod values;
 
@@ -12,6 +13,7 @@ use reqwest::Url;
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
 
+pub(crate) use self::policy::{DeleteArgs, PolicyCommand, SetArgs, TopicArgs};
 pub(crate) use self::up::UpArgs;
 pub(crate) use self::values::{Pair, Retry, Wait};
 
@@ -81,6 +83,9 @@ pub(crate) enum Command {
     Cancel(JobArgs),
     /// List jobs
     List(ListArgs),
+    /// Say what a topic's jobs do not say themselves
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// Reserve jobs that have no URL
     Reserve(ReserveArgs),
     /// Say that a reserved job is done
@@ -200,7 +205,8 @@ pub(crate) struct SubmitArgs {
     /// When it is due, by RFC 3339
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) at: Option<String>,
-    /// Where it is handed over: an http or https URL; without it consumers reserve it
+    /// Where it is handed over: an http or https URL; without it as its topic's policy says, else consumers
+    /// reserve it
     #[arg(long)]
     pub(crate) url: Option<String>,
     /// The body: JSON, or anything together with --content-type
