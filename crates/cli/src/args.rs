@@ -84,7 +84,7 @@ pub(crate) enum Command {
     /// List jobs
     List(ListArgs),
     /// Say what a topic's jobs do not say themselves
-    #[command(subcommand)]
+    #[command(subcommand, after_help = policy::EXAMPLES)]
     Policy(PolicyCommand),
     /// Reserve jobs that have no URL
     Reserve(ReserveArgs),

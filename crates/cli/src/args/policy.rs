@@ -4,6 +4,13 @@ use clap::{Args, Subcommand};
 
 use super::values::{self, Pair, Retry, Wait};
 
+/// Of all its commands.
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  ringback policy set pay.notify --expect-body success --retry '15s 3m 10m' --max -1
+  ringback policy get pay.notify
+  ringback policy delete pay.notify --force";
+
 const SET_EXAMPLES: &str = "\
 Examples:
   ringback policy set pay.notify --expect-body success --retry '15s 3m 10m' --max -1
@@ -11,6 +18,13 @@ Examples:
   ringback policy set remind --url http://127.0.0.1:8080/hook --header x-tenant:a7 --timeout 5s
 
 The whole policy is replaced: what is not given is not in it any more.";
+
+const GET_EXAMPLES: &str = "\
+Examples:
+  ringback policy get pay.notify
+  ringback policy get pay.notify --output json | jq .policy.retry
+
+A topic without a policy is answered with exit code 1.";
 
 const DELETE_EXAMPLES: &str = "\
 Examples:
@@ -28,6 +42,7 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = SET_EXAMPLES)]
     Set(Box<SetArgs>),
     /// Show the policy of a topic
+    #[command(after_help = GET_EXAMPLES)]
     Get(TopicArgs),
     /// Forget the policy of a topic that has no jobs, or remove those first
     #[command(after_help = DELETE_EXAMPLES)]
