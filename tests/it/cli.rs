@@ -6,6 +6,7 @@ mod dead;
 mod list;
 mod moves;
 mod moving;
+mod policy;
 mod pull;
 mod scripted;
 mod topics;

@@ -22,6 +22,7 @@ mod moves;
 mod moving;
 mod observe;
 mod outage;
+mod policies;
 mod pull;
 mod race;
 mod retry;

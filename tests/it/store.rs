@@ -26,6 +26,7 @@ mod expire;
 mod import;
 mod moves;
 mod page;
+mod policies;
 mod prepare;
 mod promote;
 mod pull;
@@ -260,6 +261,17 @@ contract! {
         a_lane_that_was_emptied_while_it_was_parked_is_found_again,
         a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another,
         another_process_finds_the_topic_paused,
+    }
+    policies {
+        a_topic_has_the_policy_that_was_put_last,
+        a_deleted_policy_is_forgotten_once,
+        each_change_of_a_policy_has_a_later_version,
+        policies_of_the_largest_size_are_read_as_a_whole,
+        a_policy_beyond_the_most_is_refused_until_one_is_deleted,
+        a_book_is_told_of_each_change_within_a_second,
+        a_book_knows_nothing_before_the_store_was_found_fit,
+        a_change_is_known_when_its_version_is_reached,
+        a_topic_has_jobs_until_the_last_one_has_ended,
     }
     random {
         thousands_of_random_operations_agree_with_a_simple_model,

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use ringback_core::store::StoreError;
+use ringback_core::store::{PoliciesUnknown, StoreError};
 use ringback_core::wire::Problem;
 use tokio::time::error::Elapsed;
 
@@ -78,6 +78,13 @@ impl ApiError {
     /// For what changes nothing, or does the same when asked again.
     pub(crate) fn too_late(_: Elapsed) -> Self {
         Self::unavailable("the store did not answer in time: ask again later")
+    }
+}
+
+/// Passes within moments of the start.
+impl From<PoliciesUnknown> for ApiError {
+    fn from(error: PoliciesUnknown) -> Self {
+        Self::unavailable(format!("{error}: ask again later"))
     }
 }
 

@@ -21,7 +21,9 @@ use ringback_service::TraceParent;
 pub(crate) use self::batch::{BatchBody, ImportBody, Pieces};
 pub(crate) use self::body::Upload;
 pub(crate) use self::idempotency::{IdempotencyKey, NoIdempotencyKey, beside_an_id};
-pub(crate) use self::query::{DeadQuery, FilterQuery, PageQuery, PurgeQuery, TopicsQuery, outdated_cursor};
+pub(crate) use self::query::{
+    DeadQuery, FilterQuery, ForceQuery, PageQuery, PurgeQuery, TopicsQuery, outdated_cursor,
+};
 use crate::deadline::Deadline;
 use crate::error::ApiError;
 use crate::routes::{receipts, revivals};

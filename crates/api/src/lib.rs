@@ -28,13 +28,16 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use axum::Router;
 use ringback_core::clock::SystemClock;
-use ringback_core::store::{Store, StoreError};
+use ringback_core::store::{PolicyBook, Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Shutdown, Tasks, random};
 use tokio::net::TcpListener;
 
 pub use crate::config::Config;
 pub use crate::state::Api;
+
+/// The task that knows the policies of the topics, and whether it does.
+const POLICIES: &str = "api's policies";
 
 /// The whole API as a service, without a listener.
 pub fn app(api: Arc<Api>) -> Router {
@@ -86,7 +89,16 @@ pub async fn start(
         .with_context(|| format!("cannot listen on the API address {}", config.listen))?;
     tracing::info!(api = %listener.local_addr()?, store = store.kind(), "listening");
     let (clock, rng) = (Arc::new(SystemClock), random::generator());
-    let api = Arc::new(Api::new(store.clone(), config.retry.clone(), clock, rng, meter, tasks, shutdown));
+    let policies = PolicyBook::default();
+    let (health, stopping) = (context.health.clone(), shutdown.clone());
+    health.set(POLICIES, false, "not read yet");
+    let known = move || health.set(POLICIES, true, "known");
+    let keep = policies.clone().keep(store.clone(), random::generator(), known, async move {
+        stopping.stopping().await;
+    });
+    tasks.spawn(POLICIES, keep);
+    let retry = config.retry.clone();
+    let api = Arc::new(Api::new(store.clone(), policies, retry, clock, rng, meter, tasks, shutdown));
     tasks.spawn("http", serve(listener, api, shutdown.clone()));
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! of requests, which are written down here since requests are parsed field by field.
 
 mod dead;
+mod policy;
 mod problems;
 mod pull;
 mod request;
@@ -14,11 +15,13 @@ use http::header;
 use utoipa::OpenApi;
 
 pub(crate) use self::dead::ReviveRequest;
+pub(crate) use self::policy::PolicyRequest;
 pub(crate) use self::problems::{
-    BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, ExportProblems, FinishAllProblems,
-    GetProblems, ImportProblems, ListProblems, MoveProblems, PauseProblems, PurgeOneProblems, PurgeProblems,
-    ReceiptProblems, RescheduleProblems, ReserveProblems, ResumeProblems, RevivalProblems, RevivalsProblems,
-    StatsProblems, SubmitProblems, TopicProblems, TopicsProblems,
+    BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, DeleteTopicProblems, ExportProblems,
+    FinishAllProblems, GetProblems, ImportProblems, ListProblems, MoveProblems, PauseProblems,
+    PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems, RescheduleProblems, ReserveProblems,
+    ResumeProblems, RevivalProblems, RevivalsProblems, StatsProblems, SubmitProblems, TopicProblems,
+    TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
@@ -43,6 +46,8 @@ use crate::routes;
         routes::reschedule,
         routes::run,
         routes::revive,
+        routes::put_policy,
+        routes::delete_topic,
         routes::reserve,
         routes::finish,
         routes::retry,
@@ -71,7 +76,7 @@ use crate::routes;
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
-        (name = "topics", description = "What is known of topics; pause and resume them"),
+        (name = "topics", description = "What is known of topics; their policies; pause, resume and delete them"),
         (name = "dead", description = "Dead jobs of a topic: list, purge and revive them"),
         (name = "stats", description = "Counts and lateness"),
     ),
@@ -99,7 +104,7 @@ mod tests {
     use ringback_core::clock::Timestamp;
     use ringback_core::job::NewJob;
     use ringback_core::state::State;
-    use ringback_core::wire::{Defaults, Problem, parse_job, parse_reschedule};
+    use ringback_core::wire::{Defaults, Problem, parse_job, parse_policy, parse_reschedule};
     use serde_json::Value;
     use tower::ServiceExt as _;
 
@@ -159,6 +164,8 @@ mod tests {
             ("/v1/jobs/{topic}/{id}", "patch", "400 404 408 409 413 415 422 503"),
             ("/v1/jobs/{topic}/{id}/run", "post", "400 404 408 409 413 422 503"),
             ("/v1/jobs/{topic}/{id}/revive", "post", "400 404 408 409 413 422 503"),
+            ("/v1/topics/{topic}", "put", "400 408 409 413 415 422 503"),
+            ("/v1/topics/{topic}", "delete", "400 409 422 503"),
             ("/v1/topics/{topic}/reserve", "post", "400 408 413 415 422 503"),
             ("/v1/receipts/{receipt}/finish", "post", "400 404 408 409 413 415 422 503"),
             ("/v1/receipts/{receipt}/retry", "post", "400 404 408 409 413 415 422 503"),
@@ -221,6 +228,17 @@ mod tests {
         let refusal = parse_reschedule(br#"{"delay":1,"colour":"red"}"#, Timestamp::default()).unwrap_err();
         let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
         assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+    }
+
+    #[test]
+    fn the_fields_of_a_policy_are_those_that_are_read() {
+        let document = document();
+        let schema = &document["components"]["schemas"]["PolicyRequest"];
+        let refusal = parse_policy(br#"{"colour":"red"}"#).unwrap_err();
+        let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
+        let fields = schema["properties"].as_object().unwrap();
+        assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+        parse_policy(schema["example"].to_string().as_bytes()).unwrap();
     }
 
     #[tokio::test]

@@ -10,8 +10,8 @@ mod waiters;
 use std::sync::Arc;
 
 use rand::RngExt as _;
-use ringback_core::job::Topic;
-use ringback_core::store::{PullLane, PulledJob, Shard, Store};
+use ringback_core::job::{DEFAULT_TTR, Topic};
+use ringback_core::store::{PolicyBook, PullLane, PulledJob, Shard, Store};
 use ringback_core::wire::ReserveAsk;
 use ringback_service::{Shutdown, Tasks, random};
 use tokio::sync::{mpsc, oneshot};
@@ -26,19 +26,20 @@ use crate::submit::Unavailable;
 pub(crate) struct Pulls {
     shards: Vec<Shard>,
     waiters: Arc<Waiters>,
+    policies: PolicyBook,
     work: mpsc::UnboundedSender<Work>,
     shutdown: Shutdown,
 }
 
 impl Pulls {
     /// Its tasks end with the shutdown, or when it is dropped.
-    pub(crate) fn start(store: &Store, tasks: &mut Tasks, shutdown: &Shutdown) -> Self {
+    pub(crate) fn start(store: &Store, policies: PolicyBook, tasks: &mut Tasks, shutdown: &Shutdown) -> Self {
         let (work, inbox) = mpsc::unbounded_channel();
         let waiters = Arc::new(Waiters::default());
         tasks.spawn("pulls", Carrier::new(store.clone(), inbox).run(shutdown.clone()));
         let listener = listener::listen(store.clone(), Arc::clone(&waiters), shutdown.clone());
         tasks.spawn("consumers' wakes", listener);
-        Self { shards: store.shards().collect(), waiters, work, shutdown: shutdown.clone() }
+        Self { shards: store.shards().collect(), waiters, policies, work, shutdown: shutdown.clone() }
     }
 
     /// Reserves jobs of a topic; waits for the first one as long as was asked for, or until
@@ -129,7 +130,10 @@ impl Pulls {
     ) -> Result<(Handed, bool), Unavailable> {
         let (reply, answer) = oneshot::channel();
         let ReserveAsk { max: limit, ttr, .. } = ask;
-        let ask = Ask { shard, topic: topic.clone(), limit, ttr, back: self.work.clone(), reply };
+        let policy = self.policies.get(topic)?;
+        let default_ttr = policy.and_then(|policy| policy.ttr).unwrap_or(DEFAULT_TTR);
+        let back = self.work.clone();
+        let ask = Ask { shard, topic: topic.clone(), limit, ttr, default_ttr, back, reply };
         self.work.send(Work::Ask(ask)).map_err(|_| Unavailable::GivenUp)?;
         let answer = deadline.bound(answer).await.map_err(|_elapsed| Unavailable::TooLate)?;
         answer.map_err(|_| Unavailable::GivenUp)?

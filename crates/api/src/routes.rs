@@ -8,6 +8,7 @@ mod jobs;
 mod list;
 mod many;
 mod moves;
+mod policies;
 pub(crate) mod receipts;
 mod reserve;
 pub(crate) mod revivals;
@@ -33,6 +34,7 @@ pub(crate) use import::__path_import;
 pub(crate) use jobs::{__path_cancel, __path_get_job, __path_submit};
 pub(crate) use list::__path_list;
 pub(crate) use moves::{__path_reschedule, __path_revive, __path_run};
+pub(crate) use policies::{__path_delete_topic, __path_put_policy};
 pub(crate) use receipts::{
     __path_bury, __path_finish, __path_finish_all, __path_release, __path_renew, __path_retry,
 };
@@ -60,7 +62,10 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/receipts/{receipt}/renew", post(receipts::renew)),
         ("/v1/receipts/finish", post(receipts::finish_all)),
         ("/v1/topics", get(topics::list_topics)),
-        ("/v1/topics/{topic}", get(topics::get_topic)),
+        (
+            "/v1/topics/{topic}",
+            get(topics::get_topic).put(policies::put_policy).delete(policies::delete_topic),
+        ),
         ("/v1/topics/{topic}/pause", post(topics::pause)),
         ("/v1/topics/{topic}/resume", post(topics::resume)),
         ("/v1/topics/{topic}/dead", get(dead::list).delete(dead::purge_all)),

@@ -10,8 +10,8 @@ use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
 use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{Store, Token, Tries, Word};
-use ringback_core::wire::{Defaults, Problem, parse_import, parse_job, parse_reschedule};
+use ringback_core::store::{PoliciesUnknown, PolicyBook, Store, Token, Tries, Word};
+use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
 use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
@@ -40,6 +40,8 @@ pub struct Api {
     pub(crate) room: Room,
     pub(crate) batches: Arc<Semaphore>,
     pub(crate) exports: Arc<Semaphore>,
+    /// Those of the topics.
+    pub(crate) policies: PolicyBook,
     retry: RetryPolicy,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
@@ -48,9 +50,10 @@ pub struct Api {
 impl Api {
     /// A state over an open store. The lines are among `tasks` and end when it is dropped,
     /// after what they have taken in; `rng` makes the ids of jobs that come without one. `retry`
-    /// is the policy of jobs for pull that bring none.
+    /// is the policy of jobs for pull that bring none, and whose topic has none.
     pub fn new(
         store: Store,
+        policies: PolicyBook,
         retry: RetryPolicy,
         clock: Arc<dyn Clock>,
         rng: StdRng,
@@ -62,13 +65,14 @@ impl Api {
         Self {
             submits: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
             imports: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
-            pulls: Pulls::start(&store, tasks, shutdown),
+            pulls: Pulls::start(&store, policies.clone(), tasks, shutdown),
             room: Room::default(),
             store,
             metrics,
             stats: Cache::default(),
             batches: Arc::new(Semaphore::new(BATCHES)),
             exports: Arc::new(Semaphore::new(EXPORTS)),
+            policies,
             retry,
             clock,
             rng: Mutex::new(rng),
@@ -83,8 +87,9 @@ impl Api {
         mut id: Option<JobId>,
     ) -> Result<NewJob, Problem> {
         let now = self.clock.now();
+        let policies = self.policies.all().ok();
         let make_id = &mut || id.take().unwrap_or_else(|| self.make_id(now));
-        let job = parse_job(json, Defaults { now, make_id, trace })?;
+        let job = parse_job_by(json, Defaults { now, make_id, trace }, policies.as_deref())?;
         if id.is_some() { Err(beside_an_id()) } else { Ok(job) }
     }
 
@@ -111,9 +116,14 @@ impl Api {
     }
 
     /// What becomes of a job whose consumer has failed.
-    pub(crate) fn failed(&self, tries: &Tries, error: Option<String>) -> Word {
+    ///
+    /// # Errors
+    /// While nobody can say what its topic's policy is.
+    pub(crate) fn failed(&self, tries: &Tries, error: Option<String>) -> Result<Word, PoliciesUnknown> {
+        let policy = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
+        let of_topic = policy.as_ref().and_then(|policy| policy.retry.as_ref());
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        Word::failed(tries, &self.retry, error, &mut *rng)
+        Ok(Word::failed(tries, of_topic.unwrap_or(&self.retry), error, &mut *rng))
     }
 
     fn make_id(&self, now: Timestamp) -> JobId {
@@ -150,7 +160,8 @@ pub(crate) mod tests {
         let store = Store::open(options).unwrap();
         let rng = StdRng::seed_from_u64(1);
         let (mut tasks, shutdown) = (Tasks::new(), Shutdown::new(Duration::from_secs(30)));
-        let api = Api::new(store, RetryPolicy::none(), Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
+        let (policies, retry) = (PolicyBook::default(), RetryPolicy::none());
+        let api = Api::new(store, policies, retry, Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
         // Dropped they would end at once; so they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use ringback_core::store::{MAX_BATCH, MAX_BATCH_BYTES, Shard, Store, StoreError, Submitted};
+use ringback_core::store::{
+    MAX_BATCH, MAX_BATCH_BYTES, PoliciesUnknown, Shard, Store, StoreError, Submitted,
+};
 use ringback_service::{Gather, GatherOptions, Shutdown, Tasks};
 use tokio::sync::mpsc;
 
@@ -51,6 +53,9 @@ pub(crate) enum Unavailable {
     /// The call died.
     #[error("the call to the store was given up")]
     GivenUp,
+    /// The policies of the topics were not read yet.
+    #[error(transparent)]
+    Policies(#[from] PoliciesUnknown),
     /// An earlier call of the same request failed.
     #[error("the store did not carry out the calls before")]
     NotTried,
@@ -61,7 +66,7 @@ impl Unavailable {
     pub(crate) fn outcome_is_unknown(&self) -> bool {
         match self {
             Self::TooLate | Self::GivenUp => true,
-            Self::NotTried | Self::NearlyFull => false,
+            Self::NotTried | Self::NearlyFull | Self::Policies(_) => false,
             Self::Store(error) => match **error {
                 StoreError::Away(_)
                 | StoreError::Slow(_)

@@ -1,11 +1,15 @@
 //! One held shard: promote, recover and expire as each is due, sleep in between, and stop
 //! at once when the shard has changed hands.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{Epoch, Pass, Recovered, Settled, Shard, Store, StoreError, Word};
+use ringback_core::store::{
+    Epoch, Lapsed, Pass, PoliciesUnknown, PolicyBook, Recovered, Settled, Shard, Store, StoreError, Tries,
+    Word,
+};
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -28,8 +32,24 @@ pub(crate) struct Holder {
     pub(crate) metrics: Metrics,
     pub(crate) shard: Shard,
     pub(crate) epoch: Epoch,
-    /// The policy of jobs for pull that bring none.
-    pub(crate) retry: RetryPolicy,
+    pub(crate) retries: Retries,
+}
+
+/// When jobs for pull are tried again that do not say it themselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Retries {
+    pub(crate) policies: PolicyBook,
+    /// Of jobs whose topic has none either.
+    pub(crate) default: RetryPolicy,
+}
+
+impl Retries {
+    /// The policy of a job that brings none.
+    fn of(&self, tries: &Tries) -> Result<Cow<'_, RetryPolicy>, PoliciesUnknown> {
+        let policy = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
+        let retry = policy.and_then(|policy| policy.retry.clone());
+        Ok(retry.map_or(Cow::Borrowed(&self.default), Cow::Owned))
+    }
 }
 
 impl Holder {
@@ -99,10 +119,11 @@ impl Holder {
         }
         let mut rng = random::generator();
         let error = || Some(RAN_OUT.to_owned());
-        let words: Vec<_> = lapsed
-            .iter()
-            .map(|job| (job.receipt, Word::failed(&job.tries, &self.retry, error(), &mut rng)))
-            .collect();
+        let words = lapsed.iter().map(|Lapsed { receipt, tries }| {
+            Ok((*receipt, Word::failed(tries, &*self.retries.of(tries)?, error(), &mut rng)))
+        });
+        // Before the policies are known nobody can say when; the jobs are answered again.
+        let Ok(words) = words.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };
         let settled = self.store.settle_lapsed(self.shard, &words).await?;
         let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count() as u64;
         self.metrics.lapsed.add(applied, &[]);

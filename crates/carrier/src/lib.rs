@@ -18,15 +18,19 @@ mod shards;
 use std::error::Error;
 use std::sync::Arc;
 
-use ringback_core::store::{Store, StoreError};
+use ringback_core::store::{PolicyBook, Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
 
 use crate::bells::Bells;
 pub use crate::config::Config;
+use crate::holder::Retries;
 use crate::metrics::Metrics;
 use crate::reviver::Reviver;
 use crate::shards::{Shards, Times};
+
+/// The task that knows the policies of the topics, and whether it does.
+const POLICIES: &str = "carrier's policies";
 
 /// Runs a carrier until the shutdown.
 ///
@@ -53,7 +57,15 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
     let wakes = store.wakes(random::generator());
     tasks.spawn("carrier's wakes", Arc::clone(&bells).listen(wakes, context.shutdown.clone()));
     let metrics = Metrics::new(&context.meter);
-    let times = Times { ttl: config.lock_ttl, patience: config.store.patience, retry: config.retry.clone() };
+    let policies = PolicyBook::default();
+    let (health, stopping) = (context.health.clone(), context.shutdown.clone());
+    health.set(POLICIES, false, "not read yet");
+    let known = move || health.set(POLICIES, true, "known");
+    let keep = policies.clone().keep(store.clone(), random::generator(), known, async move {
+        stopping.stopping().await;
+    });
+    tasks.spawn(POLICIES, keep);
+    let times = Times { ttl: config.lock_ttl, patience: config.store.patience };
     let reviver = Reviver {
         store: store.clone(),
         bells: Arc::clone(&bells),
@@ -62,7 +74,8 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
         ttl: config.lock_ttl,
     };
     tasks.spawn("reviver", reviver.run());
-    let shards = Shards::new(store.clone(), bells, times, metrics, context.clone());
+    let retries = Retries { policies, default: config.retry.clone() };
+    let shards = Shards::new(store.clone(), bells, times, retries, metrics, context.clone());
     tasks.spawn("shards", shards.run());
 }
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rand::RngExt as _;
-use ringback_core::retry::RetryPolicy;
 use ringback_core::store::{Epoch, Members, Shard, Store, StoreError};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Context, random};
@@ -18,21 +17,19 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::bells::Bells;
-use crate::holder::Holder;
+use crate::holder::{Holder, Retries};
 use crate::metrics::Metrics;
 
 /// A little after another carrier's time is over, so that the store agrees that it is.
 const AFTER: Duration = Duration::from_millis(2);
 
-/// The times that a carrier lives by, and what it gives to jobs for pull.
-#[derive(Clone, Debug)]
+/// The times that a carrier lives by.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// How long it keeps its shards while it is silent.
     pub(crate) ttl: Duration,
     /// How long one call to the store may take.
     pub(crate) patience: Duration,
-    /// The policy of jobs for pull that bring none.
-    pub(crate) retry: RetryPolicy,
 }
 
 /// The shards of this carrier.
@@ -41,7 +38,7 @@ pub(crate) struct Shards {
     bells: Arc<Bells>,
     metrics: Metrics,
     context: Context,
-    retry: RetryPolicy,
+    retries: Retries,
     name: String,
     ttl: Duration,
     /// How long one call to the store may take.
@@ -56,13 +53,14 @@ impl Shards {
         store: Store,
         bells: Arc<Bells>,
         times: Times,
+        retries: Retries,
         metrics: Metrics,
         context: Context,
     ) -> Self {
-        let Times { ttl, patience, retry } = times;
+        let Times { ttl, patience } = times;
         let name = format!("{:016x}", random::generator().random::<u64>());
         let (held, holders, ids) = (HashMap::new(), JoinSet::new(), HashMap::new());
-        Self { store, bells, metrics, context, retry, name, ttl, patience, held, holders, ids }
+        Self { store, bells, metrics, context, retries, name, ttl, patience, held, holders, ids }
     }
 
     /// Holds what is to be held until the shutdown, then hands everything over.
@@ -130,7 +128,7 @@ impl Shards {
             metrics: self.metrics.clone(),
             shard,
             epoch: epoch.clone(),
-            retry: self.retry.clone(),
+            retries: self.retries.clone(),
         };
         let handle = self.holders.spawn(async move {
             holder.run().await;

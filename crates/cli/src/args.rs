@@ -2,6 +2,7 @@
 //! so that a slip is found before anything is sent.
 
 mod dead;
+mod policy;
 mod up;
 mod values;
 
@@ -14,6 +15,7 @@ use ringback_core::job::JobKey;
 use ringback_core::state::State;
 
 pub(crate) use self::dead::{DeadCommand, DeadListArgs, DeadPurgeArgs, DeadReviveArgs, RevivalArgs};
+pub(crate) use self::policy::{DeleteArgs, PolicyCommand, SetArgs};
 pub(crate) use self::up::UpArgs;
 pub(crate) use self::values::{Pair, Retry, Wait};
 
@@ -86,6 +88,9 @@ pub(crate) enum Command {
     /// List, purge or revive the dead jobs of a topic
     #[command(subcommand, after_help = DEAD_EXAMPLES)]
     Dead(DeadCommand),
+    /// Say what a topic's jobs do not say themselves
+    #[command(subcommand, after_help = policy::EXAMPLES)]
+    Policy(PolicyCommand),
     /// Reserve jobs that have no URL
     Reserve(ReserveArgs),
     /// Say that a reserved job is done
@@ -224,7 +229,8 @@ pub(crate) struct SubmitArgs {
     /// When it is due, by RFC 3339
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) at: Option<String>,
-    /// Where it is handed over: an http or https URL; without it consumers reserve it
+    /// Where it is handed over: an http or https URL; without it as its topic's policy says, else consumers
+    /// reserve it
     #[arg(long)]
     pub(crate) url: Option<String>,
     /// The body: JSON, or anything together with --content-type

@@ -8,6 +8,7 @@ mod get;
 mod import;
 mod list;
 mod moves;
+mod policy;
 mod receipts;
 mod reserve;
 mod stats;
@@ -76,6 +77,7 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cancel(args) => online(remote, async |session| cancel::run(session, &args).await),
         Command::List(args) => online(remote, async |session| list::run(session, &args).await),
         Command::Dead(command) => online(remote, async |session| dead::run(session, command).await),
+        Command::Policy(args) => online(remote, async |session| policy::run(session, args).await),
         Command::Reserve(args) => online(remote, async |session| reserve::run(session, args).await),
         Command::Finish(args) => online(remote, async |session| receipts::finish(session, &args).await),
         Command::Retry(args) => online(remote, async |session| receipts::retry(session, args).await),

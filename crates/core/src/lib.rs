@@ -16,6 +16,7 @@
 pub mod clock;
 pub mod job;
 pub mod outcome;
+pub mod policy;
 pub mod retry;
 pub mod state;
 pub mod store;

@@ -11,6 +11,7 @@ mod export;
 mod fields;
 mod import;
 mod moves;
+mod policy;
 mod problem;
 mod pull;
 mod submit;
@@ -31,10 +32,11 @@ pub use duration::{format_duration, parse_duration};
 pub use export::ExportLine;
 pub use import::parse_import;
 pub use moves::{parse_nothing, parse_reschedule};
+pub use policy::{PolicyAnswer, TopicDeleteAnswer, parse_policy};
 pub use problem::{FieldError, Problem};
 pub use pull::{
     BuryAsk, FinishAllAsk, MAX_PULL, MAX_RECEIPTS, MAX_WAIT, PulledAnswer, ReceiptAnswer, ReceiptResult,
     ReceiptsAnswer, ReleaseAsk, RenewAnswer, RenewAsk, ReserveAnswer, ReserveAsk, RetryAsk, parse_finish,
 };
-pub use submit::{Defaults, parse_job};
+pub use submit::{Defaults, parse_job, parse_job_by};
 pub use topics::{TopicAnswer, TopicStates, TopicsAnswer};

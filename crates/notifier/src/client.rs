@@ -1,13 +1,15 @@
 //! The one HTTP client: no redirects, no proxies, no retries of its own, no decompression,
-//! no cookies. It reads an answer's head and at most 64 KiB of its body.
+//! no cookies. It reads an answer's head and at most 64 KiB of its body, and compares that with
+//! what the topic expects.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Request, Url, retry};
+use reqwest::{Client, Request, Url, redirect, retry};
+use ringback_core::policy::Policy;
 
 /// Of an answer's body, no more is read. What follows is cut off with the connection.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -22,6 +24,8 @@ const EADDRNOTAVAIL: i32 = 99;
 
 /// What is sent.
 pub(crate) struct Call {
+    /// What the topic says of it, the answer that it expects among that.
+    pub(crate) policy: Option<Arc<Policy>>,
     pub(crate) url: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
@@ -32,6 +36,15 @@ pub(crate) struct Call {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    /// Whether its body is what the topic expects, where it expects something.
+    pub(crate) is_expected: bool,
+}
+
+impl Answer {
+    /// The word used in the API and the log for a success that is none.
+    pub(crate) fn error(&self) -> Option<&'static str> {
+        (self.status.is_success() && !self.is_expected).then_some("unexpected body")
+    }
 }
 
 /// Why nothing, or no whole answer, came back.
@@ -69,7 +82,7 @@ impl CallError {
 /// Makes the client; at most `idle` connections per host are kept open.
 pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
     Client::builder()
-        .redirect(Policy::none())
+        .redirect(redirect::Policy::none())
         .no_proxy()
         .retry(retry::never())
         .referer(false)
@@ -86,16 +99,23 @@ pub(crate) async fn post(client: &Client, call: Call) -> Result<Answer, CallErro
     let mut request = Request::new(Method::POST, url);
     *request.headers_mut() = call.headers;
     *request.body_mut() = Some(call.body.into());
+    let expected = call.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());
     let mut response = client.execute(request).await.map_err(|e| classify(&e))?;
-    let mut read = 0;
+    let (mut read, mut kept) = (0, Vec::new());
     while read < MAX_ANSWER {
         match response.chunk().await {
-            Ok(Some(chunk)) => read += chunk.len(),
+            Ok(Some(chunk)) => {
+                if expected.is_some() {
+                    kept.extend_from_slice(&chunk[..chunk.len().min(MAX_ANSWER - read)]);
+                }
+                read += chunk.len();
+            }
             Ok(None) => break,
             Err(_) => return Err(CallError::Body),
         }
     }
-    Ok(Answer { status: response.status(), headers: std::mem::take(response.headers_mut()) })
+    let is_expected = expected.is_none_or(|expected| kept.trim_ascii() == expected.as_bytes());
+    Ok(Answer { status: response.status(), headers: std::mem::take(response.headers_mut()), is_expected })
 }
 
 fn classify(error: &reqwest::Error) -> CallError {

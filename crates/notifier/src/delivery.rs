@@ -11,7 +11,7 @@ use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{Lease, Renewed, Store};
+use ringback_core::store::{Lease, PolicyBook, Renewed, Store};
 use ringback_service::telemetry::tracing_active;
 use ringback_service::{Shutdown, TraceParent, random};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -30,6 +30,9 @@ const LONGEST_STRETCH: Duration = Duration::from_secs(15);
 pub(crate) struct Courier {
     pub(crate) client: Client,
     pub(crate) store: Store,
+    /// Known before the first job is reserved.
+    pub(crate) policies: PolicyBook,
+    /// Of jobs whose topic has none either.
     pub(crate) retry: RetryPolicy,
     pub(crate) margin: Duration,
     /// How long one call to the store may take.
@@ -80,10 +83,12 @@ impl Courier {
         async {
             let trace = TraceParent::current().unwrap_or_else(|| own_trace(&lease, &mut rng));
             let started = Instant::now();
-            let call = request::build(&lease, lease.clock().at(started), trace);
+            let policy = self.policies.get(&lease.key.topic).ok().flatten();
+            let deadline = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
+            let call = request::build(&lease, policy, lease.clock().at(started), trace);
             let late = lease.clock().since(lease.due, started);
             self.metrics.lateness.record(late.as_secs_f64(), &[]);
-            let ended = self.attempt(&mut lease, call).await;
+            let ended = self.attempt(&mut lease, call, deadline.unwrap_or(DEFAULT_TIMEOUT)).await;
             let took = started.elapsed();
             self.metrics.attempt.record(took.as_secs_f64(), &[]);
             let outcome = match &ended {
@@ -99,8 +104,7 @@ impl Courier {
         .await
     }
 
-    async fn attempt(&self, lease: &mut Lease, call: Call) -> Ended {
-        let deadline = lease.delivery.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    async fn attempt(&self, lease: &mut Lease, call: Call, deadline: Duration) -> Ended {
         tokio::select! {
             answer = client::post(&self.client, call) => Ended::Answered(answer),
             ended = self.bound(lease, deadline) => ended,
@@ -111,7 +115,7 @@ impl Courier {
     /// Ends an attempt that takes as long as `deadline`, or whose lease is lost before.
     async fn bound(&self, lease: &mut Lease, deadline: Duration) -> Ended {
         let over = Instant::now() + deadline;
-        if deadline <= LONGEST_STRETCH {
+        if deadline <= covered(lease) {
             // One timer for both: most attempts need neither.
             let lost = lease.deadline();
             sleep_until(over.min(lost)).await;
@@ -123,11 +127,11 @@ impl Courier {
         }
     }
 
-    /// Renews the lease for a long call; returns when it is lost.
+    /// Renews the lease for a long call each time half of it is over; returns when it is lost.
     async fn renew(&self, lease: &mut Lease) {
         let by = LONGEST_STRETCH + self.margin;
         loop {
-            sleep(by / 2).await;
+            sleep(lease.deadline().saturating_duration_since(Instant::now()) / 2).await;
             loop {
                 match self.store.renew(lease, by).await {
                     Ok(Renewed::Extended) => break,
@@ -161,10 +165,12 @@ impl Courier {
         let last = || LastAttempt {
             at: lease.clock().at(started),
             status: answer.as_ref().ok().map(|a| a.status.as_u16()),
-            error: answer.as_ref().err().map(|e| e.name().to_owned()),
+            error: error_of(answer).map(str::to_owned),
             duration: took,
         };
-        let policy = lease.delivery.retry.as_ref().unwrap_or(&self.retry);
+        let topic = self.policies.get(&lease.key.topic).ok().flatten();
+        let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
+        let policy = lease.delivery.retry.as_ref().or(of_topic).unwrap_or(&self.retry);
         Some(match verdict(answer, SystemClock.now()) {
             Verdict::Complete => Outcome::Complete,
             Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
@@ -194,8 +200,7 @@ impl Courier {
         };
         self.metrics.count(counted);
         let (status, error) = match ended {
-            Ended::Answered(Ok(answer)) => (Some(answer.status.as_u16()), None),
-            Ended::Answered(Err(error)) => (None, Some(error.name())),
+            Ended::Answered(answer) => (answer.as_ref().ok().map(|a| a.status.as_u16()), error_of(answer)),
             Ended::LeaseLost => (None, Some("lease lost")),
             Ended::CutOff => (None, Some("shutdown")),
         };
@@ -212,6 +217,17 @@ impl Courier {
             warn!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "the attempt failed");
         }
     }
+}
+
+/// How long a call can take under a lease as the store gave it. That is by what the job says:
+/// the store knows no topic's policy.
+fn covered(lease: &Lease) -> Duration {
+    lease.delivery.timeout.unwrap_or(DEFAULT_TIMEOUT).min(LONGEST_STRETCH)
+}
+
+/// What went wrong, in a word; none where the status tells.
+fn error_of(answer: &Result<Answer, CallError>) -> Option<&'static str> {
+    answer.as_ref().map_or_else(|error| Some(error.name()), Answer::error)
 }
 
 /// The attempt's span, in the job's trace; none where nobody records it.

@@ -107,6 +107,12 @@ impl Dispatcher {
 
     /// Works until the shutdown, then lets what is in flight end.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
+        let (shutdown, courier) = (self.shutdown.clone(), Arc::clone(&self.courier));
+        tokio::select! {
+            // Before that nobody can say by which policy a job is handed over.
+            () = courier.policies.known() => {}
+            () = shutdown.stopping() => {}
+        }
         while !self.shutdown.is_stopping() {
             self.ask_all();
             self.settle_all();

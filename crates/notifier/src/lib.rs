@@ -25,7 +25,7 @@ mod wanted;
 use std::error::Error;
 use std::sync::Arc;
 
-use ringback_core::store::{Store, StoreError};
+use ringback_core::store::{PolicyBook, Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
 
@@ -35,6 +35,9 @@ use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
 use crate::wanted::Wanted;
+
+/// The task that knows the policies of the topics, and whether it does.
+const POLICIES: &str = "notifier's policies";
 
 /// Runs a notifier until the shutdown.
 ///
@@ -62,12 +65,21 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
 pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks) -> anyhow::Result<()> {
     let Context { shutdown, meter, .. } = context;
     let metrics = Metrics::new(meter);
+    let policies = PolicyBook::default();
+    let (health, stopping) = (context.health.clone(), shutdown.clone());
+    health.set(POLICIES, false, "not read yet");
+    let known = move || health.set(POLICIES, true, "known");
+    let keep = policies.clone().keep(store.clone(), random::generator(), known, async move {
+        stopping.stopping().await;
+    });
+    tasks.spawn(POLICIES, keep);
     let wanted = Arc::new(Wanted::new(store.shards()));
     let wakes = store.wakes(random::generator());
     tasks.spawn("notifier's wakes", Arc::clone(&wanted).listen(wakes, shutdown.clone()));
     let courier = Courier {
         client: client::build(config.lane_concurrency)?,
         store: store.clone(),
+        policies,
         retry: config.retry,
         margin: config.lease_margin,
         patience: config.store.patience,

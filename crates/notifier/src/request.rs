@@ -1,10 +1,13 @@
 //! The headers of one attempt.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
+use ringback_core::policy::Policy;
 use ringback_core::store::Lease;
 use ringback_service::TraceParent;
 
@@ -12,12 +15,14 @@ use crate::client::Call;
 
 const AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
 
-/// Builds the call for a lease. `now` is the store's time; `trace` goes out as it is.
-pub(crate) fn build(lease: &Lease, now: Timestamp, trace: TraceParent) -> Call {
+/// Builds the call for a lease, by its topic's policy. `now` is the store's time; `trace` goes
+/// out as it is.
+pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, trace: TraceParent) -> Call {
     let delivery = &lease.delivery;
     let own = delivery.headers.entries();
+    let added = policy.as_ref().map_or(&[][..], |policy| policy.headers.entries());
     let context = delivery.context.entries();
-    let mut headers = HeaderMap::with_capacity(10 + own.len() + context.len());
+    let mut headers = HeaderMap::with_capacity(10 + added.len() + own.len() + context.len());
     let mut put =
         |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
     put(CONTENT_TYPE.as_str(), delivery.body.content_type());
@@ -36,10 +41,11 @@ pub(crate) fn build(lease: &Lease, now: Timestamp, trace: TraceParent) -> Call {
     for (key, value) in context {
         named(&mut headers, &format!("ringback-context-{key}"), value);
     }
-    for (name, value) in own {
+    // Those of the job come after and take the place of those that its topic adds.
+    for (name, value) in added.iter().chain(own) {
         named(&mut headers, name, value);
     }
-    Call { url: delivery.callback.to_string(), headers, body: delivery.body.bytes.clone() }
+    Call { policy, url: delivery.callback.to_string(), headers, body: delivery.body.bytes.clone() }
 }
 
 fn named(headers: &mut HeaderMap, name: &str, value: &str) {

@@ -28,7 +28,7 @@ pub(crate) enum Verdict {
 /// Judges an attempt. `now` is for a Retry-After that names a date.
 pub(crate) fn verdict(answer: &Result<Answer, CallError>, now: Timestamp) -> Verdict {
     match answer {
-        Ok(answer) if answer.status.is_success() => Verdict::Complete,
+        Ok(answer) if answer.status.is_success() && answer.is_expected => Verdict::Complete,
         Ok(answer) if answer.status == StatusCode::GONE => Verdict::Bury(Reason::Gone),
         Ok(answer) => Verdict::Failed { retry_after: retry_after(&answer.headers, now) },
         Err(CallError::Timeout | CallError::Connect | CallError::Body | CallError::Broken) => {
@@ -60,7 +60,11 @@ mod tests {
         if let Some(after) = after {
             headers.insert(RETRY_AFTER, after.parse().unwrap());
         }
-        verdict(&Ok(Answer { status: StatusCode::from_u16(status).unwrap(), headers }), NOW)
+        judged(status, headers, true)
+    }
+
+    fn judged(status: u16, headers: HeaderMap, is_expected: bool) -> Verdict {
+        verdict(&Ok(Answer { status: StatusCode::from_u16(status).unwrap(), headers, is_expected }), NOW)
     }
 
     fn failed(seconds: Option<u64>) -> Verdict {
@@ -76,6 +80,16 @@ mod tests {
             assert_eq!(answered(status, None), failed(None), "{status}");
         }
         assert_eq!(answered(410, Some("5")), Verdict::Bury(Reason::Gone));
+    }
+
+    #[test]
+    fn a_success_with_another_body_than_expected_is_a_failure() {
+        for status in 200..=299 {
+            assert_eq!(judged(status, HeaderMap::new(), false), failed(None), "{status}");
+        }
+        assert_eq!(judged(410, HeaderMap::new(), false), Verdict::Bury(Reason::Gone));
+        let later = HeaderMap::from_iter([(RETRY_AFTER, "9".parse().unwrap())]);
+        assert_eq!(judged(200, later, false), failed(Some(9)));
     }
 
     #[test]

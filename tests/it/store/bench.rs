@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
-use ringback_core::job::{Callback, Job, JobKey, NewJob};
+use ringback_core::job::{Callback, DEFAULT_TTR, Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
@@ -200,8 +200,18 @@ impl Bench {
     }
 
     pub(super) async fn pull_as(&self, sequence: u64, limit: usize, ttr: Option<Duration>) -> Pulled {
+        self.pull_by(sequence, limit, ttr, DEFAULT_TTR).await
+    }
+
+    pub(super) async fn pull_by(
+        &self,
+        sequence: u64,
+        limit: usize,
+        ttr: Option<Duration>,
+        default_ttr: Duration,
+    ) -> Pulled {
         let (topic, bits) = (TOPIC.parse().expect("a topic"), sequence.to_be_bytes());
-        let ask = Pull { caller: "consumer", sequence, topic: &topic, limit, ttr, bits };
+        let ask = Pull { caller: "consumer", sequence, topic: &topic, limit, ttr, default_ttr, bits };
         self.store.pull(self.shard, &ask).await.expect("pull")
     }
 

@@ -99,6 +99,14 @@ pub(super) async fn a_lease_for_pull_lasts_for_what_was_asked_else_for_what_the_
         assert!(is_late_enough(job.deadline, before, length), "{}", job.key);
         assert!(job.deadline <= now().plus(length + ms(1)), "{}", job.key);
     }
+    bench.accept(bench.pull_job("none-again")).await;
+    bench.accept(bench.pull_job("own-again").timeout(ms(300))).await;
+    for (sequence, length) in [(74, ms(900)), (75, ms(300))] {
+        let before = ringback_testkit::now();
+        let job = bench.pull_by(sequence, 1, None, ms(900)).await.jobs.remove(0);
+        assert!(is_late_enough(job.deadline, before, length), "{}", job.key);
+        assert!(job.deadline <= now().plus(length + ms(1)), "{}", job.key);
+    }
 }
 
 pub(super) async fn the_same_pull_again_gives_the_same_jobs(bench: &Bench) {
@@ -285,7 +293,10 @@ pub(super) async fn a_lease_that_ran_out_is_answered_until_it_is_settled_as_fail
         let lapsed = bench.lapsed_jobs(1).await;
         assert!(now() >= job.deadline);
         assert_eq!((lapsed.len(), lapsed[0].receipt), (1, job.receipt));
-        assert_eq!(lapsed[0].tries, Tries { failures: 0, retry: wanted.delivery.retry.clone() });
+        assert_eq!(
+            lapsed[0].tries,
+            Tries { failures: 0, retry: wanted.delivery.retry.clone(), topic: Some(key.topic.clone()) }
+        );
         assert_eq!(bench.get(&key).await.state, State::Reserved);
     }
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
@@ -338,7 +349,7 @@ pub(super) async fn what_chooses_the_tier_is_told_by_the_receipt(bench: &Bench) 
         wanted.delivery.retry = policy.clone();
         let key = bench.accept(wanted).await.key;
         let job = bench.pull_one(&key, LONG).await;
-        let tries = Tries { failures: 0, retry: policy.clone() };
+        let tries = Tries { failures: 0, retry: policy.clone(), topic: Some(key.topic.clone()) };
         assert_eq!(bench.store().held(&job.receipt).await.expect("held"), Some(tries));
         bench.say(job.receipt, retry(ms(0))).await;
         assert_eq!(bench.store().held(&job.receipt).await.expect("held"), None);

@@ -9,7 +9,7 @@ use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
 use ringback_core::job::Topic;
 use ringback_core::state::State;
-use ringback_core::store::Filter;
+use ringback_core::store::{Cursor, Filter};
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 
 pub(crate) use self::dead::{DeadQuery, PurgeQuery};
@@ -80,6 +80,30 @@ impl<S: Sync> FromRequestParts<S> for FilterQuery {
         let filter = given.filter();
         given.all_right()?;
         Ok(Self(filter))
+    }
+}
+
+/// Whether the jobs of a topic are removed with it, and from where on.
+#[derive(Debug)]
+pub(crate) enum ForceQuery {
+    No,
+    Yes(Option<Cursor>),
+}
+
+impl<S: Sync> FromRequestParts<S> for ForceQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let mut given = Given::new(parts, &["force", "cursor"])?;
+        let force =
+            given.read("force", "true or false", |text| text.parse().map_err(|_| is_no("force", text)));
+        let allowed = "what next said in the answer before; without it from the beginning";
+        let from = given.read("cursor", allowed, |text| text.parse().map_err(|_| is_no("cursor", text)));
+        if from.is_some() && force != Some(true) {
+            given.mistake("cursor", "given without force", "only together with force=true");
+        }
+        given.all_right()?;
+        Ok(if force == Some(true) { Self::Yes(from) } else { Self::No })
     }
 }
 

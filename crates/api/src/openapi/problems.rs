@@ -41,6 +41,10 @@ problems! {
     ExportProblems: 400 422 503;
     /// Of POST /v1/import.
     ImportProblems: 408 413 415 503;
+    /// Of PUT /v1/topics/{topic}.
+    PutPolicyProblems: 400 408 409 413 415 422 503;
+    /// Of DELETE /v1/topics/{topic}.
+    DeleteTopicProblems: 400 409 422 503;
     /// Of POST /v1/topics/{topic}/reserve.
     ReserveProblems: 400 408 413 415 422 503;
     /// Of POST /v1/receipts/{receipt}/….
@@ -89,7 +93,7 @@ fn meaning(status: u16) -> &'static str {
         404 => "No such job, topic or revival is known, or this is no receipt",
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The job is not in a state for this, another job has this topic and id, or the receipt no longer holds its job, or too many revivals go on"
+            "The job is not in a state for this, another job has this topic and id, the receipt no longer holds its job, the topic has jobs, too many topics have a policy, or too many revivals go on"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",

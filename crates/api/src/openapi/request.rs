@@ -80,7 +80,7 @@ pub(super) enum Duration {
 /// A retry policy: exactly one of `delays` and `preset`.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Retry {
+pub(super) struct Retry {
     /// The wait after each failure, each 10 ms to 30 days.
     #[schema(min_items = 1, max_items = 50)]
     delays: Option<Vec<Duration>>,

@@ -37,6 +37,8 @@ pub(super) struct Ask {
     pub(super) topic: Topic,
     pub(super) limit: usize,
     pub(super) ttr: Option<Duration>,
+    /// For jobs that do not say it, where the ask does not either.
+    pub(super) default_ttr: Duration,
     /// Where what is handed over goes back to.
     pub(super) back: mpsc::UnboundedSender<Work>,
     /// The jobs, and whether there are more.
@@ -111,14 +113,23 @@ struct Lost {
     topic: Topic,
     limit: usize,
     ttr: Option<Duration>,
+    default_ttr: Duration,
     bits: [u8; 8],
 }
 
 impl Lost {
     async fn ask(&self, store: &Store) -> Result<Pulled, StoreError> {
-        let Self { caller, shard, topic, limit, ttr, bits } = self;
+        let Self { caller, shard, topic, limit, ttr, default_ttr, bits } = self;
         let (caller, sequence) = (caller.name.as_str(), caller.sequence);
-        let ask = Pull { caller, sequence, topic, limit: *limit, ttr: *ttr, bits: *bits };
+        let ask = Pull {
+            caller,
+            sequence,
+            topic,
+            limit: *limit,
+            ttr: *ttr,
+            default_ttr: *default_ttr,
+            bits: *bits,
+        };
         store.pull(*shard, &ask).await
     }
 }
@@ -171,8 +182,9 @@ async fn carry(store: Store, callers: Arc<Callers>, work: Work) -> Option<Lost> 
     if ask.reply.is_closed() {
         return None;
     }
-    let Ask { shard, topic, limit, ttr, back, reply } = ask;
-    let call = Lost { caller: callers.take(), shard, topic, limit, ttr, bits: random::generator().random() };
+    let Ask { shard, topic, limit, ttr, default_ttr, back, reply } = ask;
+    let (caller, bits) = (callers.take(), random::generator().random());
+    let call = Lost { caller, shard, topic, limit, ttr, default_ttr, bits };
     match call.ask(&store).await {
         Ok(Pulled { jobs, more }) => {
             callers.give_back(call.caller);

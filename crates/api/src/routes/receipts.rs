@@ -60,7 +60,7 @@ pub(crate) async fn retry(
         None => {
             let tries = Deadline::from_now().bound(api.store.held(&receipt)).await;
             match tries.map_err(ApiError::too_late)?? {
-                Some(tries) => api.failed(&tries, error),
+                Some(tries) => api.failed(&tries, error)?,
                 // It is not current: the store says whether this is a repetition.
                 None => Word::Retry { after: Duration::ZERO, error },
             }

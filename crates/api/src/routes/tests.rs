@@ -196,6 +196,47 @@ async fn a_call_without_a_body_is_refused_one_that_says_something() {
 }
 
 #[tokio::test]
+async fn a_policy_is_judged_before_the_store_is_asked() {
+    let put = async |body: String| status(Method::PUT, "/v1/topics/t", Some("application/json"), body).await;
+    assert_eq!(put("{}".to_owned()).await, 503);
+    assert_eq!((put(String::new()).await, put("[]".to_owned()).await), (400, 400));
+    assert_eq!(put(r#"{"expect_body":" x"}"#.to_owned()).await, 422);
+    assert_eq!(put(format!("{{{}}}", " ".repeat(16 * 1024))).await, 413);
+    assert_eq!(put(" ".repeat(2 * 1024 * 1024)).await, 413);
+    assert_eq!(status(Method::PUT, "/v1/topics/t", None, "{}").await, 415);
+    for method in [Method::PUT, Method::GET, Method::DELETE] {
+        let answer = send(method, "/v1/topics/a%20b", Some("application/json"), "{}").await;
+        assert_eq!((answer.status.as_u16(), &answer.body["errors"][0]["field"]), (422, &"topic".into()));
+    }
+    assert_eq!(status(Method::GET, "/v1/topics/t", None, Body::empty()).await, 503);
+}
+
+#[tokio::test]
+async fn what_is_asked_of_a_deletion_is_judged_before_the_store_is_asked() {
+    let delete = async |query: &str| {
+        status(Method::DELETE, &format!("/v1/topics/t{query}"), None, Body::empty()).await
+    };
+    for good in ["", "?force=true", "?force=false", "?force=true&cursor=1-2-3"] {
+        assert_eq!(delete(good).await, 503, "{good}");
+    }
+    for bad in
+        ["?force", "?force=1", "?force=true&force=true", "?cursor=1-2-3", "?force=true&cursor=x", "?a=b"]
+    {
+        assert_eq!(delete(bad).await, 422, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_goes_out_or_in_by_policies_that_are_not_known() {
+    let answer = send(Method::POST, "/v1/jobs", Some("application/json"), r#"{"topic":"t"}"#).await;
+    let detail = answer.body["detail"].as_str().unwrap();
+    assert!(answer.status == 503 && detail.contains("policy"), "{}", answer.body);
+    assert_eq!(answer.headers[header::RETRY_AFTER], "1");
+    let answer = send(Method::POST, "/v1/topics/t/reserve", None, Body::empty()).await;
+    assert!(answer.status == 503 && answer.body["detail"].as_str().unwrap().contains("policies"));
+}
+
+#[tokio::test]
 async fn names_outside_their_alphabet_are_wrong_fields() {
     for method in [Method::GET, Method::DELETE] {
         let answer = send(method.clone(), "/v1/jobs/a%20b/x%2Fy", None, Body::empty()).await;

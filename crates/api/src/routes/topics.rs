@@ -1,12 +1,14 @@
 //! Topics: what is known of them, one by its name or all page by page; pause and resume.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::job::Topic;
-use ringback_core::store::TopicCounts;
+use ringback_core::policy::Policies;
+use ringback_core::store::TopicPage;
 use ringback_core::wire::{TopicAnswer, TopicsAnswer};
 
 use crate::deadline::Deadline;
@@ -17,7 +19,7 @@ use crate::state::Api;
 
 /// List topics
 ///
-/// The topics that have jobs, had some lately or are paused, in the order of their names. `next` is null on the
+/// The topics that have jobs, had some lately, are paused or have a policy, in the order of their names. `next` is null on the
 /// last page.
 #[utoipa::path(
     get, path = "/v1/topics", tag = "topics", operation_id = "list_topics",
@@ -32,14 +34,34 @@ pub(crate) async fn list_topics(
     TopicsQuery { behind, limit }: TopicsQuery,
 ) -> Result<Json<TopicsAnswer>, ApiError> {
     let page = Deadline::from_now().bound(api.store.topics(behind.as_ref(), limit)).await;
-    let page = page.map_err(ApiError::too_late)??;
-    let items = page.items.into_iter().map(|(topic, counts)| answer(topic, counts)).collect();
+    let mut page = page.map_err(ApiError::too_late)??;
+    let policies = api.policies.all().unwrap_or_default();
+    with_policies(&mut page, &policies, behind.as_ref(), limit);
+    let answer = |(topic, counts)| TopicAnswer::new(&topic, &counts, policies.get(&topic).map(AsRef::as_ref));
+    let items = page.items.into_iter().map(answer).collect();
     Ok(Json(TopicsAnswer { items, next: page.next.map(|topic| topic.to_string()) }))
+}
+
+/// Adds the topics that have a policy, and nothing else, where they belong.
+fn with_policies(page: &mut TopicPage, policies: &Policies, behind: Option<&Topic>, limit: usize) {
+    let last = page.next.as_ref();
+    let is_here = |topic: &&Topic| {
+        behind.is_none_or(|behind| *topic > behind) && last.is_none_or(|last| *topic <= last)
+    };
+    let mut items: BTreeMap<_, _> = std::mem::take(&mut page.items).into_iter().collect();
+    for topic in policies.keys().filter(is_here) {
+        items.entry(topic.clone()).or_default();
+    }
+    let is_more = items.len() > limit;
+    page.items = items.into_iter().take(limit).collect();
+    if is_more {
+        page.next = page.items.last().map(|(topic, _)| topic.clone());
+    }
 }
 
 /// Look at a topic
 ///
-/// How many of its jobs are in which state, and how late they are.
+/// How many of its jobs are in which state, how late they are, and its policy.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
     params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),
@@ -92,17 +114,15 @@ pub(crate) async fn resume(
 }
 
 async fn known(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswer, ApiError> {
-    let found = deadline.bound(api.store.topic(&topic)).await.map_err(ApiError::too_late)??;
-    let counts = found.ok_or_else(|| unknown(&topic))?;
-    Ok(answer(topic, counts))
-}
-
-/// What is told of a topic.
-fn answer(topic: Topic, counts: TopicCounts) -> TopicAnswer {
-    (topic, counts).into()
+    let both = async { tokio::try_join!(api.store.topic(&topic), api.store.policy(&topic)) };
+    let (counts, policy) = deadline.bound(both).await.map_err(ApiError::too_late)??;
+    if counts.is_none() && policy.is_none() {
+        return Err(unknown(&topic));
+    }
+    Ok(TopicAnswer::new(&topic, &counts.unwrap_or_default(), policy.as_ref()))
 }
 
 fn unknown(topic: &Topic) -> ApiError {
-    let detail = format!("no topic {topic} is known: it has no jobs, and had none lately");
+    let detail = format!("no topic {topic} is known: it has no jobs, had none lately, and has no policy");
     ApiError::new(StatusCode::NOT_FOUND, detail)
 }

@@ -96,9 +96,10 @@ pub struct Pull<'a> {
     pub topic: &'a Topic,
     /// At most so many.
     pub limit: usize,
-    /// For so long; `None`: for as long as each job says, else
-    /// [`DEFAULT_TTR`](crate::job::DEFAULT_TTR).
+    /// For so long; `None`: for as long as each job says.
     pub ttr: Option<Duration>,
+    /// For so long where neither says.
+    pub default_ttr: Duration,
     /// Random bits for the receipts.
     pub bits: [u8; 8],
 }
@@ -134,6 +135,8 @@ pub struct Tries {
     pub failures: u32,
     /// Its own policy, if it brought one.
     pub retry: Option<RetryPolicy>,
+    /// Its topic, whose policy counts then; `None` where that cannot be told.
+    pub topic: Option<Topic>,
 }
 
 /// A job whose lease for pull has run out, to be settled as failed.
@@ -335,7 +338,8 @@ mod tests {
     fn a_failure_goes_by_the_job_s_own_policy_then_by_the_default_and_ends_after_the_last_tier() {
         let mut rng = StdRng::seed_from_u64(1);
         let default = RetryPolicy::new(vec![Duration::from_secs(9)], crate::retry::Max::Tiers, 0.0).unwrap();
-        let mut failed = |failures, retry| Word::failed(&Tries { failures, retry }, &default, None, &mut rng);
+        let mut failed =
+            |failures, retry| Word::failed(&Tries { failures, retry, topic: None }, &default, None, &mut rng);
         assert_eq!(failed(0, None), Word::Retry { after: Duration::from_secs(9), error: None });
         let over = Word::Bury { reason: "exhausted".to_owned(), error: None };
         assert_eq!(failed(1, None), over);

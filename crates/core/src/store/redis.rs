@@ -9,6 +9,7 @@ mod dead;
 mod layout;
 mod moves;
 mod page;
+mod policies;
 mod pull;
 mod reserve;
 mod revivals;
@@ -27,6 +28,7 @@ use tokio::time::Instant;
 
 use self::layout::{Head, Keys};
 pub(super) use self::layout::{Imprint, LaneId, lane_words};
+pub(super) use self::policies::PolicyChanges;
 use self::script::{Script, reply};
 pub(super) use self::topology::Address;
 use self::topology::Topology;
@@ -102,10 +104,13 @@ impl RedisStore {
 
     /// Runs a script on a shard.
     async fn run(&self, script: &Script, shard: Shard, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
-        if self.profile().is_none() {
-            return Err(StoreError::Unprepared);
-        }
+        self.prepared_once()?;
         self.run_at(script, self.keys.shard(shard), args).await
+    }
+
+    /// Before that nothing is asked.
+    fn prepared_once(&self) -> Result<(), StoreError> {
+        self.profile().map(drop).ok_or(StoreError::Unprepared)
     }
 
     /// As a function; the library is loaded when the server does not have it, as it has not
@@ -177,9 +182,7 @@ impl RedisStore {
     }
 
     pub(super) async fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
-        if self.profile().is_none() {
-            return Err(StoreError::Unprepared);
-        }
+        self.prepared_once()?;
         let args = |cmd: &mut Cmd| {
             cmd.arg(carrier).arg(millis_up(ttl));
         };

@@ -39,6 +39,11 @@ pub struct TopicCounts {
 }
 
 impl TopicCounts {
+    /// How many jobs it has that have not ended.
+    pub const fn jobs(&self) -> u64 {
+        self.delayed + self.ready + self.reserved + self.dead
+    }
+
     /// Adds what another shard, or another lane, knows of the same topic.
     pub(super) fn add(&mut self, other: &Self) {
         self.paused |= other.paused;

@@ -34,7 +34,8 @@ pub struct JobAnswer {
     pub reason: Option<String>,
 }
 
-/// A failed attempt: `status` where there was an answer, `error` where there was none.
+/// A failed attempt: `status` where there was an answer, `error` where there was none or its body
+/// was not the one expected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LastAnswer {
     /// When it was sent.

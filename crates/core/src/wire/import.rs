@@ -10,6 +10,7 @@ use super::fields::{Fields, Mistakes, read, shown, wrong_type};
 use super::submit::{self, Defaults, TIME, time};
 use crate::job::{ContentHash, History, ImportJob, Trace};
 use crate::outcome::LastAttempt;
+use crate::policy::Policies;
 use crate::state::State;
 
 /// The fields that an import knows beside those of a submit.
@@ -25,7 +26,7 @@ const STATES: &str = "delayed, ready, reserved or dead; without it the job is pe
 const CONTENT: &str = "16 hexadecimal digits in lower case";
 const PARENT: &str = "a traceparent of version 00 (W3C Trace Context)";
 const COUNT: &str = "0 to 4294967295";
-const LAST: &str = "an object with at, and optionally status or error, and duration_ms";
+const LAST: &str = "an object with at, and optionally status, error and duration_ms";
 
 /// Parses one line. What its job has behind it is kept: a dead job stays dead and keeps its
 /// due time, any other is pending and due `at` the time given, at once where that has passed.
@@ -38,7 +39,7 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>) -> Result<ImportJob, Pr
     let mut mistakes = Mistakes::default();
     let known: Vec<&str> = submit::KNOWN.into_iter().chain(EXTRA).collect();
     fields.check_names("", &known, &mut mistakes);
-    let job = submit::judge(&fields, defaults, &mut mistakes)?;
+    let job = submit::judge(&fields, defaults, Some(&Policies::new()), &mut mistakes)?;
     let history = history(&fields, &mut mistakes);
     let content = parsed(&fields, "content", CONTENT, &mut mistakes, |raw| {
         read::<String>(raw)?.parse::<ContentHash>().ok()

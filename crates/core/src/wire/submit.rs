@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 pub(super) use self::body::DEFAULT_CONTENT_TYPE;
 pub(super) use self::due::{TIME, due, millis_up, time};
+pub(super) use self::policy::retry;
 use super::fields::{Fields, Mistakes, read, shown, wrong_type};
 use super::{Problem, duration};
 use crate::clock::Timestamp;
@@ -18,6 +19,7 @@ use crate::job::{
     Callback, ContentHash, Context, Delivery, Headers, JobId, JobKey, MAX_JOB, MAX_TIMEOUT, MIN_TIMEOUT,
     NewJob, Topic, Trace,
 };
+use crate::policy::Policies;
 
 /// The fields of a submit.
 pub(super) const KNOWN: [&str; 13] = [
@@ -36,6 +38,9 @@ pub(super) const KNOWN: [&str; 13] = [
     "ttr",
 ];
 
+/// What is told while the policies count and are not known.
+const UNKNOWN: &str = "where the job goes is not known yet, for want of its topic's policy: it was not accepted; submit it again later";
+
 /// What a submit needs beside its own fields.
 pub struct Defaults<'a> {
     /// The time, to judge `at` by.
@@ -46,16 +51,30 @@ pub struct Defaults<'a> {
     pub trace: Option<Trace>,
 }
 
-/// Parses one job.
+/// Parses one job; one without a URL is for pull.
+///
+/// # Errors
+/// Those of [`parse_job_by`].
+pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem> {
+    parse_job_by(json, defaults, Some(&Policies::new()))
+}
+
+/// Parses one job. One that brings neither a URL nor a time to run goes to the URL of its
+/// topic's policy, where that has one.
 ///
 /// # Errors
 /// A 400 problem for what is no JSON object in UTF-8, 413 for a body over
-/// [`MAX_BODY`](crate::job::MAX_BODY), 422 with all the fields that are wrong.
-pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem> {
+/// [`MAX_BODY`](crate::job::MAX_BODY), 422 with all the fields that are wrong, 503 where the
+/// policies count and are not known.
+pub fn parse_job_by(
+    json: &[u8],
+    defaults: Defaults<'_>,
+    policies: Option<&Policies>,
+) -> Result<NewJob, Problem> {
     let fields = open(json)?;
     let mut mistakes = Mistakes::default();
     fields.check_names("", &KNOWN, &mut mistakes);
-    match judge(&fields, defaults, &mut mistakes)? {
+    match judge(&fields, defaults, policies, &mut mistakes)? {
         Some(job) if mistakes.is_empty() => Ok(job),
         _ => Err(Problem::fields(mistakes.into_inner())),
     }
@@ -75,20 +94,27 @@ pub(super) fn open(json: &[u8]) -> Result<Fields<'_>, Problem> {
 pub(super) fn judge(
     fields: &Fields<'_>,
     defaults: Defaults<'_>,
+    policies: Option<&Policies>,
     mistakes: &mut Mistakes,
 ) -> Result<Option<NewJob>, Problem> {
     let Defaults { now, make_id, trace } = defaults;
     let topic = topic(fields, mistakes);
+    let says_where = fields.get("url").is_some() || fields.get("ttr").is_some();
+    let of_topic = topic.as_ref().filter(|_| !says_where).and_then(|topic| policies?.get(topic)?.url.clone());
+    let is_push = fields.get("url").is_some() || of_topic.is_some();
     let id = id(fields, make_id, mistakes);
     let due = due::due(fields, now, mistakes);
-    let callback = callback(fields, mistakes);
+    let callback = callback(fields, of_topic, mistakes);
     let body = body::body(fields, mistakes)?;
     let headers = entries(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
     let context = entries(fields, "context", Context::parse, Context::ALLOWED, mistakes);
-    let retry = policy::retry(fields, mistakes);
-    let timeout = timeout(fields, mistakes);
+    let retry = retry(fields, mistakes);
+    if !says_where && policies.is_none() && mistakes.is_empty() {
+        return Err(Problem::new(http::StatusCode::SERVICE_UNAVAILABLE, UNKNOWN));
+    }
+    let timeout = if is_push { timeout(fields, mistakes) } else { no_timeout(fields, mistakes) };
     let ttr = ttr(fields, mistakes);
-    let timeout = if fields.get("url").is_some() { timeout } else { ttr };
+    let timeout = if is_push { timeout } else { ttr };
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
     Ok(Some(NewJob {
         key: JobKey { topic, id },
@@ -119,8 +145,8 @@ fn id(fields: &Fields<'_>, make: &mut dyn FnMut() -> JobId, mistakes: &mut Mista
     id
 }
 
-fn callback(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Callback> {
-    let Some(raw) = fields.get("url") else { return Some(Callback::pull()) };
+fn callback(fields: &Fields<'_>, of_topic: Option<Callback>, mistakes: &mut Mistakes) -> Option<Callback> {
+    let Some(raw) = fields.get("url") else { return of_topic.or_else(|| Some(Callback::pull())) };
     let parsed = match read::<String>(raw) {
         Some(text) => Callback::parse(&text),
         None => return wrong_type(mistakes, "url", raw, Callback::ALLOWED),
@@ -129,7 +155,7 @@ fn callback(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Callback> {
 }
 
 /// A map of strings, in the order written; a name that stands twice is refused.
-fn entries<T: Default>(
+pub(super) fn entries<T: Default>(
     fields: &Fields<'_>,
     name: &str,
     parse: impl FnOnce(Vec<(String, String)>) -> Result<T, crate::job::Refused>,
@@ -153,11 +179,17 @@ fn entries<T: Default>(
 }
 
 fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    let raw = fields.get("timeout")?;
-    if fields.get("url").is_none() {
-        mistakes.add("timeout", "given for a job without a url, which is for pull", "ttr");
-        return None;
-    }
+    timeout_of(fields.get("timeout")?, mistakes)
+}
+
+fn no_timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    fields.get("timeout")?;
+    mistakes.add("timeout", "given for a job without a url, which is for pull", "ttr");
+    None
+}
+
+/// The deadline of an attempt.
+pub(super) fn timeout_of(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Duration> {
     match duration::from_json(raw) {
         Ok(timeout) if (MIN_TIMEOUT..=MAX_TIMEOUT).contains(&timeout) => Some(timeout),
         _ => {

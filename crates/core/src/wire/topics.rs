@@ -1,9 +1,11 @@
 //! The answers about topics.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::job::Topic;
+use crate::policy::Policy;
 use crate::store::TopicCounts;
 
 /// What is known of a topic.
@@ -23,6 +25,9 @@ pub struct TopicAnswer {
     /// For how long the ready job that waits longest has been due, of the first eight of each origin; 0
     /// where none is ready.
     pub late_ms: u64,
+    /// Its policy, each field as it was written; null where it has none.
+    #[schema(value_type = Option<Object>)]
+    pub policy: Option<Value>,
 }
 
 /// A topic's jobs per state.
@@ -47,15 +52,17 @@ pub struct TopicsAnswer {
     pub next: Option<String>,
 }
 
-impl From<(Topic, TopicCounts)> for TopicAnswer {
-    fn from((topic, counts): (Topic, TopicCounts)) -> Self {
-        let TopicCounts { paused, delayed, ready, reserved, dead, oldest_due, late } = counts;
+impl TopicAnswer {
+    /// What is told of a topic.
+    pub fn new(topic: &Topic, counts: &TopicCounts, policy: Option<&Policy>) -> Self {
+        let &TopicCounts { paused, delayed, ready, reserved, dead, oldest_due, late } = counts;
         Self {
             topic: topic.to_string(),
             paused,
             states: TopicStates { delayed, ready, reserved, dead },
             oldest_due_at: oldest_due.map(|at| at.to_string()),
             late_ms: u64::try_from(late.as_millis()).unwrap_or(u64::MAX),
+            policy: policy.and_then(|policy| serde_json::from_str(policy.written()).ok()),
         }
     }
 }

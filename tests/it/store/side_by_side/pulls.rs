@@ -56,7 +56,8 @@ impl Pair {
             Ttr::Long => Some(LONG),
         };
         let (sequence, bits) = (self.sequence, self.sequence.to_be_bytes());
-        let ask = Pull { caller: "consumer", sequence, topic: &topic, limit: 500, ttr, bits };
+        let ask =
+            Pull { caller: "consumer", sequence, topic: &topic, limit: 500, ttr, default_ttr: LONG, bits };
         let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
         for _ in 0..times {
             let redis = self.stores[0].pull(shard, &ask).await.expect("pull");

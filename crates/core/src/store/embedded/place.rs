@@ -12,6 +12,7 @@ use rand::TryRng as _;
 use rand::rngs::SysRng;
 use redb::backends::InMemoryBackend;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
+use tokio::sync::watch;
 
 use super::log::{self, Disk};
 use super::wake::Hub;
@@ -39,6 +40,8 @@ pub(super) struct Place {
     medium: Medium,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) hub: Hub,
+    /// Told when policies have changed.
+    pub(super) policies: watch::Sender<()>,
     /// The live carriers and when each runs out, in µs. They are of this process, and gone
     /// with it.
     pub(super) members: Mutex<BTreeMap<String, u64>>,
@@ -65,7 +68,8 @@ pub(super) enum Medium {
 
 impl Place {
     pub(super) fn new(medium: Medium, clock: Arc<dyn Clock>) -> Self {
-        Self { medium, clock, hub: Hub::default(), members: Mutex::default(), live: Mutex::default() }
+        let (members, live) = (Mutex::default(), Mutex::default());
+        Self { medium, clock, hub: Hub::default(), policies: watch::Sender::default(), members, live }
     }
 
     /// The place of a file; the same for all who name it while any of them lives.

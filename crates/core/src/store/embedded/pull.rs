@@ -92,5 +92,6 @@ fn receipt(shard: Shard, record: &Record) -> Option<PullReceipt> {
 }
 
 fn tries(record: &Record, body: &Body) -> Tries {
-    Tries { failures: record.failures, retry: payload::policy(&body.payload) }
+    let (retry, topic) = (payload::policy(&body.payload), record.topic.parse().ok());
+    Tries { failures: record.failures, retry, topic }
 }

@@ -7,6 +7,7 @@ mod dead;
 mod due;
 mod format;
 mod lateness;
+mod policies;
 mod ready;
 mod records;
 mod revivals;
@@ -25,6 +26,7 @@ pub(super) use self::dead::read_dead;
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, counted, format};
 pub(super) use self::lateness::Minutes;
+pub(super) use self::policies::Policies;
 pub(super) use self::ready::{PARKED, PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
 pub(super) use self::revivals::{End as RevivalEnd, RevivalRow, Revivals};
@@ -51,6 +53,7 @@ pub(super) struct Tables<'t> {
     pub(super) minutes: Minutes<'t>,
     pub(super) counts: Counts<'t>,
     pub(super) revivals: Revivals<'t>,
+    pub(super) policies: Policies<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -68,6 +71,7 @@ impl<'t> Tables<'t> {
             minutes: Minutes::open(txn, journal)?,
             counts: Counts::open(txn, journal)?,
             revivals: Revivals::open(txn, journal)?,
+            policies: Policies::open(txn, journal)?,
         })
     }
 
@@ -98,6 +102,7 @@ impl<'t> Tables<'t> {
             Name::Counts => self.counts.counts.redo(key, value),
             Name::Known => self.counts.known.redo(key, value),
             Name::Revivals => self.revivals.0.redo(key, value),
+            Name::Policies => self.policies.0.redo(key, value),
         }
     }
 }

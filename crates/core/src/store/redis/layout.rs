@@ -55,6 +55,19 @@ impl Keys {
         format!("{}:{{meta}}", self.prefix)
     }
 
+    /// Policies by topic.
+    pub(super) fn policies(&self) -> String {
+        format!("{}:policies", self.installation())
+    }
+
+    pub(super) fn policies_version(&self) -> String {
+        format!("{}:policies:version", self.installation())
+    }
+
+    pub(super) fn policies_channel(&self) -> String {
+        format!("{}:policies", self.prefix)
+    }
+
     pub(super) fn channel(&self) -> String {
         format!("{}:wake", self.prefix)
     }

@@ -12,7 +12,7 @@ use super::reserve::RESERVE_BYTES;
 use super::script::{self, reply};
 use super::{RedisStore, codec};
 use crate::clock::{Timestamp, millis_up};
-use crate::job::{DEFAULT_TTR, Locator};
+use crate::job::{Locator, Topic};
 use crate::state::State;
 use crate::store::lease::Receipt;
 use crate::store::pull::Counting;
@@ -29,7 +29,7 @@ impl RedisStore {
         let lane = LaneId::of(&lane_words(ask.topic, ""));
         let answer = self.run(&script::PULL, shard, |cmd| {
             cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&lane.0).arg(ask.limit).arg(&ask.bits);
-            cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(DEFAULT_TTR)).arg(RESERVE_BYTES);
+            cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
         });
         let mut parts = reply::list(answer.await?)?.into_iter();
         let (Some(_now), Some(more), Some(words)) = (parts.next(), parts.next(), parts.next()) else {
@@ -84,10 +84,13 @@ impl RedisStore {
             cmd.arg(&receipt.locator.0).arg(&packed(receipt));
         });
         let mut parts = reply::list(answer.await?)?.into_iter();
-        let (Some(run), Some(record)) = (parts.next(), parts.next()) else { return Ok(None) };
+        let (Some(run), Some(record), Some(words)) = (parts.next(), parts.next(), parts.next()) else {
+            return Ok(None);
+        };
         let (run, record) = (reply::bytes(run)?, reply::bytes(record)?);
         let head = Head::parse(State::Reserved, run, &record)?;
-        self.tries(receipt.shard, receipt.locator, &head, record).await.map(Some)
+        let tries = self.tries(receipt.shard, receipt.locator, &head, record).await?;
+        Ok(Some(Tries { topic: topic_in(words)?, ..tries }))
     }
 
     pub(in crate::store) async fn renew_receipt(
@@ -119,10 +122,13 @@ impl RedisStore {
 
     /// What recover has found of jobs for pull. One that cannot be read is tried by default.
     pub(super) async fn lapsed(&self, shard: Shard, answer: Value) -> Result<Vec<Lapsed>, StoreError> {
-        let found = triples(reply::list(answer)?.into_iter())?;
-        let read = found.into_iter().map(async |Found { locator, run, record }| {
+        let mut parts = reply::list(answer)?.into_iter();
+        let words = parts.next().map_or(Ok(Vec::new()), reply::list)?;
+        let found = triples(parts)?.into_iter().zip(words);
+        let read = found.map(async |(Found { locator, run, record }, words)| {
             let head = Head::parse(State::Reserved, run, &record)?;
             let tries = self.tries(shard, locator, &head, record).await?;
+            let tries = Tries { topic: topic_in(words)?, ..tries };
             Ok(Lapsed { receipt: receipt(shard, locator, &head), tries })
         });
         join_all(read).await.into_iter().collect()
@@ -144,7 +150,7 @@ impl RedisStore {
         } else {
             Tail::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
         };
-        Ok(Tries { failures: head.failures, retry: payload::policy(&packed) })
+        Ok(Tries { failures: head.failures, retry: payload::policy(&packed), topic: None })
     }
 }
 
@@ -164,6 +170,12 @@ fn triples(mut parts: impl Iterator<Item = Value>) -> Result<Vec<Found>, StoreEr
         found.push(Found { locator: Locator(locator), run, record });
     }
     Ok(found)
+}
+
+/// The topic of a lane in words; none where nothing is known of the lane.
+fn topic_in(words: Value) -> Result<Option<Topic>, StoreError> {
+    let words = reply::text(words)?;
+    Ok(words.split(' ').next().and_then(|topic| topic.parse().ok()))
 }
 
 fn receipt(shard: Shard, locator: Locator, head: &Head) -> PullReceipt {

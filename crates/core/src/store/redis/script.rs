@@ -169,6 +169,8 @@ scripts! {
     RESUME: "resume", Drains;
     MEMBERS: "members", Drains;
     INSTALL: "install", Drains;
+    PUT_POLICY: "put_policy", Fills;
+    DELETE_POLICY: "delete_policy", Drains;
 }
 
 /// A reply taken apart; each step says what it expected.
@@ -214,9 +216,8 @@ mod tests {
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         for script in ALL {
             let expected = match script.name() {
-                "submit" | "import" | "reschedule" | "revive" | "revive_many" | "begin_revival" => {
-                    Kind::Fills
-                }
+                "submit" | "import" | "reschedule" | "revive" | "revive_many" | "begin_revival"
+                | "put_policy" => Kind::Fills,
                 "get" | "page" | "stats" | "topics" | "pulls" | "held" | "dead" | "revivals" => Kind::Reads,
                 _ => Kind::Drains,
             };

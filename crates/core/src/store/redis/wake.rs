@@ -14,40 +14,82 @@ use super::layout::LaneId;
 use crate::store::{PullLane, Wake};
 
 /// The stream of wake-ups. It reconnects by itself and never ends.
-pub(in crate::store) struct Wakes {
+pub(in crate::store) struct Wakes(Messages);
+
+impl Wakes {
+    pub(super) fn new(store: Arc<RedisStore>, rng: StdRng) -> Self {
+        let channel = store.keys.channel();
+        Self(Messages::new(store, channel, rng))
+    }
+
+    /// The next wake-up. Safe to drop and call again.
+    pub(in crate::store) async fn next(&mut self) -> Wake {
+        loop {
+            match self.0.next().await {
+                Heard::Subscribed => return Wake::Subscribed,
+                Heard::Message(text) => {
+                    if let Some(wake) = self.parse(&text) {
+                        return wake;
+                    }
+                }
+            }
+        }
+    }
+
+    fn parse(&self, text: &str) -> Option<Wake> {
+        let keys = &self.0.store.keys;
+        let mut words = text.split(' ');
+        match (words.next()?, words.next(), words.next()) {
+            ("members", None, None) => Some(Wake::Members),
+            ("revival", None, None) => Some(Wake::Revival),
+            ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
+            ("pull", Some(tag), Some(lane)) => {
+                Some(Wake::Pull(keys.by_tag(tag)?, PullLane(LaneId::parse(lane)?)))
+            }
+            ("due", Some(tag), Some(us)) => {
+                Some(Wake::Due(keys.by_tag(tag)?, Duration::from_micros(us.parse().ok()?)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What came over a channel.
+pub(super) enum Heard {
+    /// The subscription is new: anything may have been said before.
+    Subscribed,
+    Message(String),
+}
+
+/// What is said on a channel. It reconnects by itself and never ends.
+pub(super) struct Messages {
     store: Arc<RedisStore>,
+    channel: String,
     messages: Option<PubSubStream>,
     failures: u32,
     /// Spreads the attempts of many processes that lost the same server.
     rng: StdRng,
 }
 
-impl Wakes {
-    pub(super) fn new(store: Arc<RedisStore>, rng: StdRng) -> Self {
-        Self { store, messages: None, failures: 0, rng }
+impl Messages {
+    pub(super) fn new(store: Arc<RedisStore>, channel: String, rng: StdRng) -> Self {
+        Self { store, channel, messages: None, failures: 0, rng }
     }
 
-    /// The next wake-up. Safe to drop and call again.
-    pub(in crate::store) async fn next(&mut self) -> Wake {
+    /// Safe to drop and call again.
+    pub(super) async fn next(&mut self) -> Heard {
         loop {
             let Some(messages) = &mut self.messages else {
                 if self.subscribe().await {
-                    return Wake::Subscribed;
+                    return Heard::Subscribed;
                 }
                 continue;
             };
-            match messages.next().await {
-                Some(message) => {
-                    let text = message.get_payload::<String>().unwrap_or_default();
-                    if let Some(wake) = self.parse(&text) {
-                        return wake;
-                    }
-                }
-                None => {
-                    self.messages = None;
-                    self.failures = 1;
-                }
+            if let Some(message) = messages.next().await {
+                return Heard::Message(message.get_payload::<String>().unwrap_or_default());
             }
+            self.messages = None;
+            self.failures = 1;
         }
     }
 
@@ -56,7 +98,7 @@ impl Wakes {
             let step = Duration::from_millis(25 << self.failures.min(5));
             tokio::time::sleep(step.mul_f64(self.rng.random_range(0.5..=1.0))).await;
         }
-        match self.store.topology.listen(&self.store.keys.channel()).await {
+        match self.store.topology.listen(&self.channel).await {
             Ok(pubsub) => {
                 self.messages = Some(pubsub.into_on_message());
                 self.failures = 0;
@@ -67,28 +109,13 @@ impl Wakes {
                 if self.failures <= 1 {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
+                        channel = self.channel,
                         "no wake-ups from the store; trying again"
                     );
                 }
                 self.failures = self.failures.max(1) + 1;
                 false
             }
-        }
-    }
-
-    fn parse(&self, text: &str) -> Option<Wake> {
-        let mut words = text.split(' ');
-        match (words.next()?, words.next(), words.next()) {
-            ("members", None, None) => Some(Wake::Members),
-            ("revival", None, None) => Some(Wake::Revival),
-            ("ready", Some(tag), None) => Some(Wake::Ready(self.store.keys.by_tag(tag)?)),
-            ("pull", Some(tag), Some(lane)) => {
-                Some(Wake::Pull(self.store.keys.by_tag(tag)?, PullLane(LaneId::parse(lane)?)))
-            }
-            ("due", Some(tag), Some(us)) => {
-                Some(Wake::Due(self.store.keys.by_tag(tag)?, Duration::from_micros(us.parse().ok()?)))
-            }
-            _ => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! When a submitted job is tried again: its own retry policy.
+//! When a job is tried again: the retry policy of a submit, or of a topic.
 
 use serde_json::value::RawValue;
 
@@ -6,7 +6,7 @@ use super::super::duration;
 use super::super::fields::{Fields, Mistakes, read, shown, wrong_type};
 use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
 
-pub(super) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<RetryPolicy> {
+pub(in crate::wire) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<RetryPolicy> {
     const ALLOWED: &str = "an object with delays (1 to 50, each 10 ms to 30 days) or preset (default, standard-webhooks, none), \
         and optionally max (failures, -1 for ever) and jitter (0 to 1)";
     let raw = fields.get("retry")?;

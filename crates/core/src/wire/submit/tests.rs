@@ -39,6 +39,49 @@ fn a_whole_job_is_read_and_its_body_kept_byte_for_byte() {
     assert_eq!(job.delivery.retry, Some(RetryPolicy::new(delays, Max::Unlimited, 0.0).unwrap()));
 }
 
+/// Submitted to a topic whose policy has a URL, and whose other fields stand elsewhere.
+fn by_policy(json: &str) -> Result<NewJob, Problem> {
+    let policy = crate::wire::parse_policy(br#"{"url":"http://topic/hook"}"#).unwrap();
+    let policies = Policies::from([("t".parse().unwrap(), policy.into())]);
+    parse_by(json, Some(&policies))
+}
+
+fn parse_by(json: &str, policies: Option<&Policies>) -> Result<NewJob, Problem> {
+    let (now, make_id) = (Timestamp::default(), &mut || "made".parse().unwrap());
+    parse_job_by(json.as_bytes(), Defaults { now, make_id, trace: None }, policies)
+}
+
+#[test]
+fn a_job_that_does_not_say_where_goes_to_the_url_of_its_topic() {
+    let plain = r#"{"topic":"t","id":"i","timeout":"5s"}"#;
+    let job = by_policy(plain).unwrap();
+    assert_eq!(job.delivery.callback.to_string(), "http://topic/hook");
+    assert_eq!(job.delivery.timeout, Some(Duration::from_secs(5)));
+    let own = by_policy(r#"{"topic":"t","url":"http://own/"}"#).unwrap();
+    assert_eq!(own.delivery.callback.to_string(), "http://own/");
+    assert!(by_policy(r#"{"topic":"t","ttr":"5s"}"#).unwrap().delivery.callback.is_pull());
+    assert!(by_policy(r#"{"topic":"other"}"#).unwrap().delivery.callback.is_pull());
+    let both = by_policy(r#"{"topic":"t","ttr":"5s","timeout":"5s"}"#).unwrap_err();
+    assert_eq!((both.errors.len(), both.errors[0].field.as_str()), (1, "timeout"));
+}
+
+#[test]
+fn a_default_does_not_change_what_a_job_is_known_by() {
+    let plain = r#"{"topic":"t","id":"i","body":1}"#;
+    assert_eq!(by_policy(plain).unwrap().content, parse(plain).unwrap().content);
+    let written = r#"{"topic":"t","id":"i","body":1,"url":"http://topic/hook"}"#;
+    assert_ne!(by_policy(written).unwrap().content, parse(plain).unwrap().content);
+}
+
+#[test]
+fn without_the_policies_only_what_needs_one_is_put_off() {
+    assert_eq!(parse_by(r#"{"topic":"t"}"#, None).unwrap_err().status, 503);
+    assert_eq!(parse_by(r#"{"topic":"t","timeout":"5s"}"#, None).unwrap_err().status, 503);
+    assert_eq!(parse_by(r#"{"topic":"t","colour":1}"#, None).unwrap_err().status, 422);
+    assert!(parse_by(r#"{"topic":"t","url":"http://h/"}"#, None).is_ok());
+    assert!(parse_by(r#"{"topic":"t","ttr":"5s"}"#, None).is_ok());
+}
+
 #[test]
 fn a_job_without_id_gets_one_and_null_is_absent() {
     let job = with(r#""id":null,"delay":null,"body":null"#).unwrap();

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::settle::later;
 use crate::clock::{Timestamp, millis_up};
-use crate::job::DEFAULT_TTR;
 use crate::outcome::LastAttempt;
 use crate::state::State;
 use crate::store::embedded::tables::{Body, Given, Last, PARKED, PULL, Queue, Record, Stage};
@@ -28,6 +27,8 @@ pub(in crate::store::embedded) struct Grab {
     limit: usize,
     /// In ms.
     ttr: Option<u64>,
+    /// In ms.
+    default_ttr: u64,
     bits: [u8; 8],
 }
 
@@ -39,6 +40,7 @@ impl From<&Pull<'_>> for Grab {
             lane: lane_words(ask.topic, ""),
             limit: ask.limit,
             ttr: ask.ttr.map(millis_up),
+            default_ttr: millis_up(ask.default_ttr),
             bits: ask.bits,
         }
     }
@@ -89,7 +91,7 @@ fn take(txn: &mut Txn<'_>, grab: &Grab, found: &mut [(Record, Body)]) -> Result<
     let mut next = txn.now_us().max(txn.row.lease + 1);
     let mut numbers = Vec::with_capacity(found.len());
     for (job, _) in found {
-        let own = if job.timeout == 0 { millis_up(DEFAULT_TTR) } else { job.timeout };
+        let own = if job.timeout == 0 { grab.default_ttr } else { job.timeout };
         let deadline = txn.now_up() + grab.ttr.unwrap_or(own);
         job.attempts += 1;
         txn.enter(job, To::Reserved { lease: next, bits: grab.bits, deadline })?;

@@ -32,10 +32,11 @@ pub(super) enum Name {
     Counts = 16,
     Known = 17,
     Revivals = 18,
+    Policies = 19,
 }
 
 impl Name {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Ids,
         Self::Jobs,
         Self::Bodies,
@@ -54,6 +55,7 @@ impl Name {
         Self::Counts,
         Self::Known,
         Self::Revivals,
+        Self::Policies,
     ];
 
     /// The table with a number.
@@ -154,6 +156,6 @@ mod tests {
         for name in Name::ALL {
             assert_eq!(Name::of(name as u8), Some(name));
         }
-        assert_eq!((Name::of(0), Name::of(19)), (None, None));
+        assert_eq!((Name::of(0), Name::of(20)), (None, None));
     }
 }

@@ -3,7 +3,8 @@
 --   settled as failed by their receipts, and looked at again soon in case nobody does.
 -- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most lost in a row
--- Returns {-1} fenced, or {recovered, lost, waits in us..., {locator, run, record, ...} for pull}
+-- Returns {-1} fenced, or {recovered, lost, waits in us..., {{lane in words or '', ...}, locator,
+--   run, record, ...} for pull}
 local RECOVER = {'epoch', 'next', 'segment', 'segment_at', 'segment_was', 'segment_size',
   'forgotten_early', 'ready', 'reserved', 'dead', 'cancelled', 'slot', 'lease_at', 'dead_at', 'lanes', 'topics'}
 -- So many batches, and about so many of their jobs, are looked at.
@@ -49,7 +50,13 @@ function edges.recover(args)
   end
 
   load(over)
-  local recovered, dead, pulled = 0, {}, {}
+  local pull_lanes = {}
+  for _, loc in ipairs(over) do
+    local lane = records[loc] and lane_of(records[loc])
+    if lane and is_pull(lane) then pull_lanes[#pull_lanes + 1] = lane end
+  end
+  lanes_load(pull_lanes)
+  local recovered, dead, pulled = 0, {}, {{}}
   for _, loc in ipairs(over) do
     local raw, r = records[loc], runs[loc]
     if not (raw and r) then
@@ -61,6 +68,7 @@ function edges.recover(args)
     elseif is_pull(lane_of(raw)) then
       local n, batch = #pulled, of_number[lease_number(r)]
       pulled[n + 1], pulled[n + 2], pulled[n + 3] = loc, r, raw
+      append(pulled, 1, lane_words(lane_of(raw)) or '')
       batch[2][#batch[2] + 1] = loc
       batch[3] = min(batch[3] or NOW + SOON, NOW + SOON)
     elseif lost(r) + 1 >= most then

@@ -1,0 +1,97 @@
+//! `ringback policy`: set, get, delete.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{api_alone, ringback};
+
+#[tokio::test]
+async fn a_policy_is_set_shown_and_deleted() {
+    let stack = api_alone().await;
+    let server = stack.url("");
+    let run = ringback(&server, &["policy", "get", "t"]).await;
+    assert!(run.code == Some(1) && run.out.is_empty() && run.err.contains("no topic t is known"), "{run:?}");
+    let run = ringback(
+        &server,
+        &[
+            "policy",
+            "set",
+            "t",
+            "--retry",
+            "15s 3m",
+            "--max",
+            "-1",
+            "--jitter",
+            "0.5",
+            "--timeout",
+            "5s",
+            "--ttr",
+            "90",
+            "--url",
+            "http://h/",
+            "--header",
+            "x-tenant:a7",
+            "--header",
+            "x-b: 2",
+            "--expect-body",
+            "success",
+        ],
+    )
+    .await;
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "the topic t has a policy now\n"), "{run:?}");
+    let policy = json!({"retry": {"delays": ["15s", "3m"], "max": -1, "jitter": 0.5}, "timeout": "5s", "ttr": 90,
+        "url": "http://h/", "headers": {"x-tenant": "a7", "x-b": "2"}, "expect_body": "success"});
+    let shown = stack.request(Method::GET, "/v1/topics/t", None).await.json();
+    assert_eq!((&shown["topic"], &shown["policy"]), (&json!("t"), &policy));
+    let run = ringback(&server, &["policy", "get", "t", "--output", "json"]).await;
+    assert_eq!((run.code, run.json()), (Some(0), shown));
+
+    let run = ringback(&server, &["policy", "set", "t", "--retry", "none"]).await;
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "the topic t has another policy now\n"));
+    let run = ringback(&server, &["policy", "get", "t"]).await;
+    assert_eq!((run.code, run.out.as_str()), (Some(0), "FIELD  VALUE\nretry  {\"preset\":\"none\"}\n"));
+
+    stack.accept(&json!({"topic": "t", "id": "i", "delay": "1h"})).await;
+    let run = ringback(&server, &["policy", "delete", "t"]).await;
+    assert!(run.code == Some(1) && run.err.contains("has jobs that have not ended"), "{run:?}");
+    let run = ringback(&server, &["policy", "delete", "t", "--force"]).await;
+    assert_eq!(
+        (run.code, run.out.as_str()),
+        (Some(0), "the topic t is deleted; 1 jobs were cancelled, 0 purged\n"),
+        "{run:?}"
+    );
+    let run = ringback(&server, &["policy", "delete", "t", "--output", "json"]).await;
+    assert_eq!((run.code, &run.json()["deleted"]), (Some(0), &json!(true)));
+}
+
+#[tokio::test]
+async fn a_topic_whose_job_is_being_handed_over_is_told_to_wait() {
+    let stack = api_alone().await;
+    let server = stack.url("");
+    stack.accept(&json!({"topic": "t", "id": "held"})).await;
+    let held = ringback(&server, &["reserve", "t", "--output", "json"]).await;
+    assert_eq!(held.json()["jobs"].as_array().map(Vec::len), Some(1));
+    let run = ringback(&server, &["policy", "delete", "t", "--force"]).await;
+    assert!(run.code == Some(1) && run.err.contains("1 are being handed over"), "{run:?}");
+}
+
+#[tokio::test]
+async fn what_can_be_no_policy_is_refused() {
+    let stack = api_alone().await;
+    let server = stack.url("");
+    for wrong in [
+        &["policy", "set", "a b"][..],
+        &["policy", "set", "t", "--max", "3"],
+        &["policy", "set", "t", "--retry", "soon"],
+        &["policy", "set", "t", "--timeout", "x"],
+        &["policy", "set"],
+        &["policy"],
+    ] {
+        assert_eq!(ringback(&server, wrong).await.code, Some(64), "{wrong:?}");
+    }
+    let run = ringback(&server, &["policy", "set", "t", "--timeout", "11m", "--expect-body", " x"]).await;
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert!(run.err.contains("  timeout: ") && run.err.contains("  expect_body: "), "{run:?}");
+    let shown = stack.request(Method::GET, "/v1/topics/t", None).await.json();
+    assert_eq!(shown["policy"], Value::Null);
+}
