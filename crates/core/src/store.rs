@@ -27,7 +27,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub use self::answers::{
-    Answer, Audit, Cancelled, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
+    Answer, Audit, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
     Submitted, Unsettled,
 };
 use self::embedded::EmbeddedStore;
@@ -40,7 +40,7 @@ pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 pub use self::pull::{Lapsed, Pull, PullLane, PullReceipt, Pulled, PulledJob, Recovered, Tries, Word};
 use self::redis::RedisStore;
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
-pub use self::topics::{MAX_TOPICS, TopicCounts, TopicPage};
+pub use self::topics::{MAX_TOPICS, MOST_LANES, MOST_TOPICS, TopicCounts, TopicPage};
 pub use self::wake::{Wake, Wakes};
 use crate::job::{ImportJob, JobKey, NewJob};
 use crate::outcome::Outcome;

@@ -11,7 +11,7 @@ use super::due::LAST;
 use super::records::Records;
 use super::rows::{Journal, Name, Rows};
 use crate::state::State;
-use crate::store::StoreError;
+use crate::store::{Limit, MOST_LANES, MOST_TOPICS, StoreError};
 
 const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
 const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
@@ -129,6 +129,8 @@ pub(in crate::store::embedded) struct Counts<'t> {
     topics: Cache<Known>,
     /// What the edge under way moves.
     moved: BTreeMap<Box<str>, Jobs>,
+    /// What is new by it: lanes and topics that had no jobs.
+    fresh: [BTreeSet<Box<str>>; 2],
 }
 
 impl<'t> Counts<'t> {
@@ -139,12 +141,14 @@ impl<'t> Counts<'t> {
             lanes: Cache::new(),
             topics: Cache::new(),
             moved: BTreeMap::new(),
+            fresh: Default::default(),
         })
     }
 
     /// An edge begins: what one that has failed would have moved is forgotten.
     pub(in crate::store::embedded) fn begin(&mut self) {
         self.moved.clear();
+        self.fresh.iter_mut().for_each(BTreeSet::clear);
     }
 
     /// One job of a lane more, or fewer, in a state.
@@ -166,6 +170,36 @@ impl<'t> Counts<'t> {
         jobs.0[slot] += n;
         self.moved.insert(lane.into(), jobs);
         Ok(())
+    }
+
+    /// Whether a new job's lane, or the topic of that, is one too many; if not there is room for it.
+    pub(in crate::store::embedded) fn refuse(
+        &mut self,
+        shard: u16,
+        lane: &str,
+    ) -> Result<Option<Limit>, StoreError> {
+        if !self.jobs(shard, lane)?.is_none() || self.fresh[0].contains(lane) {
+            return Ok(None);
+        }
+        let (topic, sums) = (topic_in(lane), self.known(shard, ALL)?);
+        let is_new = !self.known(shard, topic)?.counts() && !self.fresh[1].contains(topic);
+        let [lanes, topics] = self.fresh.each_ref().map(|fresh| fresh.len() as u64);
+        if is_new && sums.topics + topics >= MOST_TOPICS {
+            return Ok(Some(Limit::Topics));
+        }
+        if sums.lanes + lanes >= MOST_LANES {
+            return Ok(Some(Limit::Lanes));
+        }
+        self.fresh[0].insert(lane.into());
+        if is_new {
+            self.fresh[1].insert(topic.into());
+        }
+        Ok(None)
+    }
+
+    /// Whether there is no room for one more topic that is paused without jobs.
+    pub(in crate::store::embedded) fn are_full(&mut self, shard: u16, topic: &str) -> Result<bool, StoreError> {
+        Ok(!self.known(shard, topic)?.counts() && self.known(shard, ALL)?.topics >= MOST_TOPICS)
     }
 
     /// The edge has succeeded.
@@ -347,4 +381,35 @@ pub(super) fn all(txn: &ReadTransaction) -> Result<All, StoreError> {
         topics.insert((shard, topic.to_owned()), unpack(raw.value())?);
     }
     Ok((jobs, topics))
+}
+
+#[cfg(test)]
+mod tests {
+    use redb::Database;
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+
+    #[test]
+    fn a_lane_too_many_is_refused_and_those_that_are_there_go_on() {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        let (txn, journal) = (database.begin_write().unwrap(), Journal::new());
+        let mut counts = Counts::open(&txn, &journal).unwrap();
+        counts.note(0, "t http://a", State::Ready, 1).unwrap();
+        counts.end(0);
+        counts.topics.change(0, ALL, |sums| sums.lanes = MOST_LANES - 1);
+        counts.begin();
+        for (lane, answer) in [
+            ("t http://a", None),
+            ("t http://b", None),
+            ("t http://c", Some(Limit::Lanes)),
+            ("t http://b", None),
+            ("u http://a", Some(Limit::Lanes)),
+        ] {
+            assert_eq!(counts.refuse(0, lane).unwrap(), answer, "{lane}");
+        }
+        // An edge that has failed has taken no room.
+        counts.begin();
+        assert_eq!(counts.refuse(0, "u http://a").unwrap(), None);
+    }
 }
