@@ -8,7 +8,7 @@ use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransactio
 use serde::{Deserialize, Serialize};
 
 use super::due::LAST;
-use super::records::Records;
+use super::records::{Record, Records};
 use super::rows::{Journal, Name, Rows};
 use crate::state::State;
 use crate::store::{Limit, MOST_LANES, MOST_TOPICS, StoreError};
@@ -122,6 +122,22 @@ impl<V: Copy + Default> Cache<V> {
     }
 }
 
+/// A lane in words.
+#[derive(Clone, Debug, Default)]
+struct Last {
+    topic: Box<str>,
+    lane: Box<str>,
+}
+
+impl Last {
+    fn is_of(&self, record: &Record) -> bool {
+        let origin = self.lane.len().checked_sub(record.origin.len());
+        self.topic == record.topic
+            && origin == Some(self.topic.len() + 1)
+            && self.lane.as_bytes().ends_with(record.origin.as_bytes())
+    }
+}
+
 pub(in crate::store::embedded) struct Counts<'t> {
     pub(super) counts: Rows<'t, (u16, &'static str), &'static [u8]>,
     pub(super) known: Rows<'t, (u16, &'static str), &'static [u8]>,
@@ -129,6 +145,8 @@ pub(in crate::store::embedded) struct Counts<'t> {
     topics: Cache<Known>,
     /// What the edge under way moves.
     moved: BTreeMap<Box<str>, Jobs>,
+    /// The lane that was named last: nearly always it is the next too.
+    last: Last,
     /// What is new by it: lanes and topics that had no jobs.
     fresh: [BTreeSet<Box<str>>; 2],
 }
@@ -141,6 +159,7 @@ impl<'t> Counts<'t> {
             lanes: Cache::new(),
             topics: Cache::new(),
             moved: BTreeMap::new(),
+            last: Last::default(),
             fresh: Default::default(),
         })
     }
@@ -151,24 +170,28 @@ impl<'t> Counts<'t> {
         self.fresh.iter_mut().for_each(BTreeSet::clear);
     }
 
-    /// One job of a lane more, or fewer, in a state.
+    /// One more job like this, or one fewer, is in a state.
     pub(in crate::store::embedded) fn note(
         &mut self,
         shard: u16,
-        lane: &str,
+        record: &Record,
         state: State,
         n: i64,
     ) -> Result<(), StoreError> {
         let Some(slot) = slot(state) else { return Ok(()) };
-        if let Some(jobs) = self.moved.get_mut(lane) {
+        if !self.last.is_of(record) {
+            self.last = Last { topic: record.topic.clone(), lane: record.lane().into() };
+        }
+        if let Some(jobs) = self.moved.get_mut(&*self.last.lane) {
             jobs.0[slot] += n;
             return Ok(());
         }
+        let Last { topic, lane } = self.last.clone();
         // Whatever counting it needs is read here, where that may fail.
-        (self.jobs(shard, lane)?, self.known(shard, topic_in(lane))?, self.known(shard, ALL)?);
+        (self.jobs(shard, &lane)?, self.known(shard, &topic)?, self.known(shard, ALL)?);
         let mut jobs = Jobs::default();
         jobs.0[slot] += n;
-        self.moved.insert(lane.into(), jobs);
+        self.moved.insert(lane, jobs);
         Ok(())
     }
 
@@ -395,8 +418,7 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let (txn, journal) = (database.begin_write().unwrap(), Journal::new());
         let mut counts = Counts::open(&txn, &journal).unwrap();
-        counts.note(0, "t http://a", State::Ready, 1).unwrap();
-        counts.end(0);
+        counts.lanes.change(0, "t http://a", |jobs| jobs.0[1] = 1);
         counts.topics.change(0, ALL, |sums| sums.lanes = MOST_LANES - 1);
         counts.begin();
         for (lane, answer) in [
