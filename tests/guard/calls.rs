@@ -160,3 +160,36 @@ async fn a_stack_asks_no_more_of_redis_than_it_may() {
     table.row(bounds::STACK_COMMANDS, per_job(asked.inside));
     table.judge();
 }
+
+/// Processes with 500 jobs due in an hour, of so many topics; what clients call from here on is counted.
+async fn resting(topics: usize) -> (Stack, CallWatch) {
+    let stack = Stack::options().lock_ttl("5s").lease_margin("10s").start().await;
+    let job = |n: usize| {
+        format!(
+            r#"{{"topic":"topic-{}","id":"job-{n}","delay":"1h","url":"http://127.0.0.1:9/"}}"#,
+            n % topics
+        )
+    };
+    let jobs: Vec<_> = (0..500).map(job).collect();
+    let body = Some(("application/json", Bytes::from(format!("[{}]", jobs.join(",")))));
+    let reply = stack.request(Method::POST, "/v1/jobs/batch", body).await;
+    assert_eq!(reply.json()["accepted"], 500);
+    let listed = stack.request(Method::GET, "/v1/topics?limit=1000", None).await;
+    assert_eq!(listed.json()["items"].as_array().map(Vec::len), Some(topics));
+    let watch = stack.redis().watch_calls().await;
+    (stack, watch)
+}
+
+#[tokio::test]
+async fn hundreds_of_topics_cost_nothing_while_nothing_is_due() {
+    const REST: Duration = Duration::from_secs(12);
+    let _turn = turn().await;
+    let ((_one, of_one), (_many, of_many)) = tokio::join!(resting(1), resting(500));
+    let (one, many, over) = (of_one.total(), of_many.total(), SystemClock.now().plus(REST));
+    let clock = async || if SystemClock.now() <= over { Err("it is not") } else { Ok(()) };
+    eventually(SOON, "the time of rest is over", clock).await;
+    let (one, many) = (of_one.total() - one, of_many.total() - many);
+    // Heartbeats, and a look at each shard now and then: neither knows of topics.
+    assert!(one > 0 && many <= one + one / 4 + 4, "calls while idle: {many} with 500 topics, {one} with one");
+    println!("calls while idle, 12 s: {many} with 500 topics, {one} with one");
+}

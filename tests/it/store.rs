@@ -261,6 +261,7 @@ contract! {
         a_lane_that_was_emptied_while_it_was_parked_is_found_again,
         a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another,
         another_process_finds_the_topic_paused,
+        a_topic_too_many_is_refused_and_what_is_there_goes_on,
     }
     policies {
         a_topic_has_the_policy_that_was_put_last,

@@ -158,3 +158,31 @@ async fn parked(mut redis: redis::aio::MultiplexedConnection) -> u64 {
     let keys: Vec<String> = redis::cmd("KEYS").arg("*:parked").query_async(&mut redis).await.expect("KEYS");
     keys.len() as u64
 }
+
+#[tokio::test]
+async fn a_topic_or_an_origin_too_many_is_refused_with_the_limit_and_what_to_do() {
+    let stack = api_only().start().await;
+    accept_far(&stack, TOPIC, 60).await;
+    let mut redis = stack.redis().client().await;
+    let shards: Vec<String> = redis::cmd("KEYS").arg("*:shard").query_async(&mut redis).await.expect("KEYS");
+    assert_eq!(shards.len(), 4);
+    let job = |topic: &str, id: &str, url: &str| json!({"topic": topic, "id": id, "delay": "1h", "url": url});
+    let known = job(TOPIC, "known", "http://127.0.0.1:9/");
+    for (count, most, new, field) in [
+        ("topics", 10_000, job("new", "a", "http://127.0.0.1:9/"), "topic"),
+        ("lanes", 100_000, job(TOPIC, "b", "http://127.0.0.1:10/"), "url"),
+    ] {
+        for shard in &shards {
+            redis::cmd("HSET").arg(shard).arg(count).arg(most).exec_async(&mut redis).await.expect("HSET");
+        }
+        let (status, problem) = stack.submit(&new).await;
+        let error = &problem["errors"][0];
+        assert_eq!((status, &error["field"]), (422, &json!(field)), "{problem}");
+        assert!(error["detail"].as_str().is_some_and(|text| text.contains(&most.to_string())), "{problem}");
+        assert!(error["allowed"].as_str().is_some_and(|text| text.contains("use fewer")), "{problem}");
+        let (_, batch) = stack.batch(&[new, known.clone()]).await;
+        assert_eq!((&batch["accepted"], &batch["results"][0]["status"]), (&json!(1), &json!(422)), "{batch}");
+    }
+    let (status, problem) = ask(&stack, Method::POST, "/v1/topics/new/pause").await;
+    assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
+}

@@ -33,6 +33,7 @@ impl From<Answer> for Outcome {
             Answer::Created => Self::Created,
             Answer::Repeated => Self::Repeated,
             Answer::Conflict => Self::Conflict,
+            Answer::Full(_) => Self::Invalid,
         }
     }
 }

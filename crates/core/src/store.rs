@@ -30,8 +30,8 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub use self::answers::{
-    Answer, Audit, Cancelled, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
-    Submitted, Unsettled,
+    Answer, Audit, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled,
+    Stats, Submitted, Unsettled,
 };
 pub use self::dead::{DeadFilter, DeadJob, DeadPage, DeadPlace, MAX_DEAD};
 use self::embedded::EmbeddedStore;
@@ -48,7 +48,7 @@ pub use self::revivals::{
     Begun, Holder, MAX_RATE, MOST_REVIVALS, NoRevivalId, Revival, RevivalId, RevivalState, Revived, Taken,
 };
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
-pub use self::topics::{MAX_TOPICS, TopicCounts, TopicPage};
+pub use self::topics::{MAX_TOPICS, MOST_LANES, MOST_TOPICS, TopicCounts, TopicPage};
 pub use self::wake::{Wake, Wakes};
 use crate::job::{ImportJob, JobKey, NewJob};
 use crate::outcome::Outcome;

@@ -5,7 +5,8 @@ use redis::cmd;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
-    Begun, DeadFilter, Filter, Holder, Lateness, Options, Renewed, Revived, Settled, Store, StoreError,
+    Answer, Begun, DeadFilter, Filter, Holder, Lateness, Limit, Options, Renewed, Revived, Settled, Store,
+    StoreError,
 };
 use ringback_testkit::{Persistence, RedisServer, eventually};
 
@@ -440,4 +441,28 @@ async fn an_exchange_that_cannot_reserve_has_settled_and_counted_all_the_same() 
     assert_eq!(bench.settle(same, Outcome::Complete).await, Settled::Replayed);
     bench.accept(bench.job("b")).await;
     assert_eq!(bench.reserve(&ask).await.leases.len(), 1);
+}
+
+#[tokio::test]
+async fn a_lane_too_many_is_refused_and_those_that_are_there_go_on() {
+    let (bench, mut redis) = bench().await;
+    bench.accept(bench.job("a")).await;
+    let shard = key(&mut redis, "shard").await;
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lanes", b"99999"]).await;
+    let to = |name: &str, origin: &str| bench.job(name).to(origin);
+    let batch = [
+        to("b", "http://b.example"),
+        to("c", "http://c.example"),
+        bench.job("d"),
+        to("e", "http://b.example"),
+    ];
+    let answers: Vec<_> = bench.submit(&batch).await.into_iter().map(|answer| answer.answer).collect();
+    let full = Answer::Full(Limit::Lanes);
+    assert_eq!(answers, [Answer::Created, full, Answer::Created, Answer::Created]);
+    // A lane that has no job left makes room.
+    bench.cancel(&batch[0].key).await;
+    bench.cancel(&batch[3].key).await;
+    assert_eq!(bench.submit(&batch[1..2]).await[0].answer, Answer::Created);
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lanes", b"2"]).await;
+    bench.audit().await;
 }

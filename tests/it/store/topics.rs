@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ringback_core::job::{NewJob, Topic};
+use ringback_core::job::{History, ImportJob, NewJob, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Settled, TopicCounts, Wake};
+use ringback_core::store::{Answer, Limit, MOST_TOPICS, Settled, Submitted, TopicCounts, Wake};
 
 use super::bench::{Bench, next, now, until};
 use super::jobs::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
@@ -150,7 +150,7 @@ async fn given(bench: &Bench) -> Vec<String> {
 }
 
 async fn pause(bench: &Bench, name: &str) {
-    bench.store().pause(&topic(name)).await.expect("pause");
+    bench.store().pause(&topic(name)).await.expect("pause").expect("there is room");
 }
 
 async fn resume(bench: &Bench, name: &str) -> bool {
@@ -304,4 +304,32 @@ pub(super) async fn another_process_finds_the_topic_paused(bench: &Bench) {
     bench.accept(bench.job("a")).await;
     assert!(another.topic(&topic(TOPIC)).await.expect("topic").expect("known").paused);
     assert!(another.reserve(bench.shard(), &bench.ask(10)).await.expect("reserve").leases.is_empty());
+}
+
+pub(super) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench: &Bench) {
+    let most = usize::try_from(MOST_TOPICS).expect("a small number");
+    let jobs: Vec<_> = (0..most).map(|n| bench.job_of(&format!("topic-{n}"), "a").after(LONG)).collect();
+    for batch in jobs.chunks(500) {
+        let answers = bench.submit(batch).await;
+        assert!(answers.iter().all(|answer| answer.answer == Answer::Created));
+    }
+    let (new, other) = (bench.job_of("new", "a"), bench.job_of("topic-1", "b").to("http://other.example"));
+    let of_batch = |answers: Vec<Submitted>| answers.into_iter().map(|a| a.answer).collect::<Vec<_>>();
+    let batch = [new.clone(), other.clone(), jobs[0].clone(), bench.job_of("newer", "a")];
+    let full = Answer::Full(Limit::Topics);
+    assert_eq!(of_batch(bench.submit(&batch).await), [full, Answer::Created, Answer::Repeated, full]);
+    assert_eq!(bench.state(&new.key).await, None);
+    assert_eq!(counts(bench, "new").await, None);
+    let import = |job: &NewJob| ImportJob { job: job.clone(), history: Some(History::default()) };
+    let imported =
+        bench.store().import(bench.shard(), &[import(&new), import(&other)]).await.expect("import");
+    assert_eq!(of_batch(imported), [full, Answer::Repeated]);
+    assert_eq!(bench.store().pause(&topic("new")).await.expect("pause"), Err(Limit::Topics));
+    assert!(counts(bench, "new").await.is_none_or(|counts| !counts.paused));
+    pause(bench, "topic-1").await;
+    resume(bench, "topic-1").await;
+
+    bench.cancel(&jobs[2].key).await;
+    let batch = [new, bench.job_of("newer", "a")];
+    assert_eq!(of_batch(bench.submit(&batch).await), [Answer::Created, full]);
 }

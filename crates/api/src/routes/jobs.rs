@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_core::store::{Answer, Cancelled, Submitted};
-use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer, Problem};
+use ringback_core::store::{Answer, Cancelled, Limit, MOST_LANES, MOST_TOPICS, Submitted};
+use ringback_core::wire::{CancelAnswer, FieldError, InFlight, JobAnswer, Problem};
 
 use crate::deadline::Deadline;
 use crate::error::ApiError;
@@ -61,7 +61,30 @@ pub(crate) fn judge(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Pro
             StatusCode::CONFLICT,
             format!("another job has this topic and id, with other content; it is {}", submitted.job.state),
         )),
+        Answer::Full(limit) => Err(full(limit)),
     }
+}
+
+/// There is no room for a new job of this topic, or for this origin.
+pub(super) fn full(limit: Limit) -> Problem {
+    let (field, detail, allowed) = match limit {
+        Limit::Topics => (
+            "topic",
+            format!(
+                "the job's shard of the store has {MOST_TOPICS} topics with jobs, the most there can be, and this would be one more"
+            ),
+            "a topic that has jobs; use fewer topics, and tell jobs apart by their ids, headers or bodies",
+        ),
+        Limit::Lanes => (
+            "url",
+            format!(
+                "the job's shard of the store has jobs for {MOST_LANES} pairs of a topic and an origin, the most there can be, and this would be one more"
+            ),
+            "an origin that the topic has jobs for; use fewer origins or topics, or come again when jobs have ended",
+        ),
+    };
+    let allowed = allowed.to_owned();
+    Problem::fields(vec![FieldError { field: field.to_owned(), detail, allowed }])
 }
 
 fn location(key: &JobKey) -> HeaderValue {

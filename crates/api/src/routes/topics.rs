@@ -11,6 +11,7 @@ use ringback_core::policy::Policies;
 use ringback_core::store::TopicPage;
 use ringback_core::wire::{TopicAnswer, TopicsAnswer};
 
+use super::jobs::full;
 use crate::deadline::Deadline;
 use crate::error::ApiError;
 use crate::extract::{NoBody, TopicPath, TopicsQuery};
@@ -89,7 +90,8 @@ pub(crate) async fn pause(
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
 ) -> Result<Json<TopicAnswer>, ApiError> {
-    deadline.bound(api.store.pause(&topic)).await.map_err(ApiError::too_late)??;
+    let paused = deadline.bound(api.store.pause(&topic)).await.map_err(ApiError::too_late)??;
+    paused.map_err(full)?;
     known(&api, topic, deadline).await.map(Json)
 }
 

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{Lateness, Lease, StoreError};
-use crate::job::Job;
+use crate::clock::Timestamp;
+use crate::job::{Job, JobKey};
 use crate::outcome::Outcome;
+use crate::state::State;
 use crate::wire::StatesAnswer;
 
 /// How safely jobs are kept, the least safe first.
@@ -38,8 +40,25 @@ impl Profile {
 pub struct Submitted {
     /// New, repeated or refused.
     pub answer: Answer,
-    /// The job that has this name.
+    /// The job that has this name. Of one that was refused for lack of room only the name counts.
     pub job: Job,
+}
+
+impl Submitted {
+    /// There is no room for a job.
+    pub(super) fn refused(limit: Limit, key: &JobKey) -> Self {
+        let job = Job {
+            key: key.clone(),
+            state: State::Delayed,
+            due: Timestamp::default(),
+            created: Timestamp::default(),
+            attempts: 0,
+            failures: 0,
+            last: None,
+            reason: None,
+        };
+        Self { answer: Answer::Full(limit), job }
+    }
 }
 
 /// How a submit was answered.
@@ -51,6 +70,17 @@ pub enum Answer {
     Repeated,
     /// Another job has this name: nothing changed.
     Conflict,
+    /// There are too many of something in the job's shard: nothing changed.
+    Full(Limit),
+}
+
+/// Of what a shard has no more than so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// [`MOST_TOPICS`](super::MOST_TOPICS) that have jobs or are paused.
+    Topics,
+    /// [`MOST_LANES`](super::MOST_LANES) that have jobs.
+    Lanes,
 }
 
 /// What a cancel came to.

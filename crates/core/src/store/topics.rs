@@ -4,12 +4,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Backend, Shard, Store, StoreError};
+use super::{Backend, Limit, Shard, Store, StoreError};
 use crate::clock::Timestamp;
 use crate::job::Topic;
 
 /// The most topics of a page.
 pub const MAX_TOPICS: usize = 1000;
+/// So many topics of a shard may have jobs or be paused. Each shard counts for itself: a job's shard
+/// is all that is asked when it comes.
+pub const MOST_TOPICS: u64 = 10_000;
+/// So many lanes of a shard may have jobs: topics with the origins of their callbacks.
+pub const MOST_LANES: u64 = 100_000;
 /// Due times of delayed jobs further off than this are not looked for.
 pub(super) const NEAR: Duration = Duration::from_secs(600);
 /// So many of the first ready jobs of a lane are looked at, since they are only nearly in order.
@@ -62,6 +67,13 @@ pub(super) enum Span {
     One(Topic),
     /// Those behind one, or all; at most so many.
     Behind(Option<Topic>, usize),
+}
+
+/// Whether a topic that is paused needs room for one more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Needed,
+    Given,
 }
 
 /// Topics of a shard in the order of their names, and whether there are more behind them.
@@ -117,18 +129,25 @@ impl Store {
 
     /// pause: nothing of the topic is handed over any more, to its callbacks or to consumers, from the
     /// answer on. What is being handed over goes on and is settled. A topic that was not known is from
-    /// here on. Shard by shard: when it fails, it may be paused in some.
+    /// here on, unless there are too many: then it is not paused. Shard by shard: when it fails, it may be
+    /// paused in some.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
-    pub async fn pause(&self, topic: &Topic) -> Result<(), StoreError> {
+    pub async fn pause(&self, topic: &Topic) -> Result<Result<(), Limit>, StoreError> {
+        // One that has jobs in some shard can be paused in all of them.
+        let room = if self.topic(topic).await?.is_some() { Room::Given } else { Room::Needed };
         for shard in self.shards() {
-            match &self.backend {
-                Backend::Redis(store) => store.pause(shard, topic).await?,
-                Backend::Embedded(store) => store.pause(shard, topic).await?,
+            let is_paused = match &self.backend {
+                Backend::Redis(store) => store.pause(shard, topic, room).await?,
+                Backend::Embedded(store) => store.pause(shard, topic, room).await?,
+            };
+            if !is_paused {
+                self.resume(topic).await?;
+                return Ok(Err(Limit::Topics));
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// resume: the end of a pause. Whether the topic is known. Shard by shard, as [`Store::pause`]: as

@@ -9,13 +9,19 @@ use super::txn::Txn;
 use crate::clock::{Timestamp, millis_up};
 use crate::job::Topic;
 use crate::state::State;
-use crate::store::topics::{FIRST, MOST_UNPARKED, NEAR, Span, Stretch, TopicCounts};
+use crate::store::topics::{FIRST, MOST_UNPARKED, NEAR, Room, Span, Stretch, TopicCounts};
 use crate::store::{Shard, StoreError};
 
 impl EmbeddedStore {
-    pub(in crate::store) async fn pause(&self, shard: Shard, topic: &Topic) -> Result<(), StoreError> {
+    /// False when it would be one topic too many, and that matters.
+    pub(in crate::store) async fn pause(
+        &self,
+        shard: Shard,
+        topic: &Topic,
+        room: Room,
+    ) -> Result<bool, StoreError> {
         let topic = topic.clone();
-        self.call(shard, 256, move |txn| edges::pause(txn, topic.as_str())).await
+        self.call(shard, 256, move |txn| edges::pause(txn, topic.as_str(), room)).await
     }
 
     /// Whether the topic is known in this shard.

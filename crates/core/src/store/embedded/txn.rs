@@ -252,7 +252,7 @@ impl<'t> Txn<'t> {
             }
         };
         self.row.ledger.enter(record.state());
-        self.tables.counts.note(shard, &record.lane(), record.state(), 1)
+        self.tables.counts.note(shard, record, record.state(), 1)
     }
 
     /// A lane has its turn: whoever takes from it is told.
@@ -268,7 +268,7 @@ impl<'t> Txn<'t> {
     fn leave(&mut self, record: &Record) -> Result<(), StoreError> {
         let (shard, number) = (self.shard, record.number);
         self.row.ledger.leave(record.state());
-        self.tables.counts.note(shard, &record.lane(), record.state(), -1)?;
+        self.tables.counts.note(shard, record, record.state(), -1)?;
         match &record.stage {
             Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
             Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane(), *position),

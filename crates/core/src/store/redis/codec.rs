@@ -12,7 +12,9 @@ use crate::clock::{Timestamp, millis_up};
 use crate::job::{History, Job, JobKey};
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
-use crate::store::{Answer, Lease, MOST_COUNTED, MOST_ERROR, Moved, Settled, StoreError, Submitted, start};
+use crate::store::{
+    Answer, Lease, Limit, MOST_COUNTED, MOST_ERROR, Moved, Settled, StoreError, Submitted, start,
+};
 
 /// The most bytes of a reason that are kept.
 pub(super) const MOST_REASON: usize = 64;
@@ -29,7 +31,11 @@ pub(super) fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreE
     if let Value::BulkString(times) = answer {
         return Ok(Submitted { answer: Answer::Created, job: arrived(&times, key)? });
     }
-    let (code, job) = described(reply::list(answer)?, key)?;
+    let parts = reply::list(answer)?;
+    if let [Value::Int(422), what] = parts.as_slice() {
+        return Ok(Submitted::refused(limit(what)?, key));
+    }
+    let (code, job) = described(parts, key)?;
     let answer = match code {
         201 => Answer::Created,
         200 => Answer::Repeated,
@@ -40,6 +46,14 @@ pub(super) fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreE
 }
 
 const UNREADABLE: StoreError = StoreError::Unreadable("an answer about a job");
+
+fn limit(what: &Value) -> Result<Limit, StoreError> {
+    match what {
+        Value::BulkString(name) if name == b"topics" => Ok(Limit::Topics),
+        Value::BulkString(name) if name == b"lanes" => Ok(Limit::Lanes),
+        _ => Err(UNREADABLE),
+    }
+}
 
 /// A code, and a job: its state, run and record's start, or its tombstone.
 fn described(parts: Vec<Value>, key: &JobKey) -> Result<(i64, Job), StoreError> {

@@ -10,7 +10,7 @@ use super::RedisStore;
 use super::script::{self, reply};
 use crate::clock::Timestamp;
 use crate::job::Topic;
-use crate::store::topics::{MOST_UNPARKED, Span, Stretch, TopicCounts};
+use crate::store::topics::{MOST_UNPARKED, Room, Span, Stretch, TopicCounts};
 use crate::store::{Shard, StoreError};
 
 /// How many topics and lanes one call looks at, so that it is short.
@@ -19,11 +19,17 @@ const PART: usize = 128;
 const UNREADABLE: StoreError = StoreError::Unreadable("what is known of topics");
 
 impl RedisStore {
-    pub(in crate::store) async fn pause(&self, shard: Shard, topic: &Topic) -> Result<(), StoreError> {
+    /// False when it would be one topic too many, and that matters.
+    pub(in crate::store) async fn pause(
+        &self,
+        shard: Shard,
+        topic: &Topic,
+        room: Room,
+    ) -> Result<bool, StoreError> {
         let answer = self.run(&script::PAUSE, shard, |cmd| {
-            cmd.arg(topic.as_str());
+            cmd.arg(topic.as_str()).arg(u8::from(room == Room::Needed));
         });
-        answer.await.map(drop)
+        Ok(reply::int(&answer.await?)? == 1)
     }
 
     /// Whether the topic is known in this shard.

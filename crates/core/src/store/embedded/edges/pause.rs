@@ -4,11 +4,21 @@
 use crate::store::StoreError;
 use crate::store::embedded::tables::{Hold, PULL};
 use crate::store::embedded::txn::Txn;
+use crate::store::topics::Room;
 
-pub(in crate::store::embedded) fn pause(txn: &mut Txn<'_>, topic: &str) -> Result<(), StoreError> {
+/// False when it would be one topic too many, and that matters.
+pub(in crate::store::embedded) fn pause(
+    txn: &mut Txn<'_>,
+    topic: &str,
+    room: Room,
+) -> Result<bool, StoreError> {
     let shard = txn.shard();
+    if room == Room::Needed && txn.tables.counts.are_full(shard, topic)? {
+        return Ok(false);
+    }
     txn.tables.due.know(shard, topic)?;
-    txn.tables.counts.set_hold(shard, topic, Hold::Paused)
+    txn.tables.counts.set_hold(shard, topic, Hold::Paused)?;
+    Ok(true)
 }
 
 /// None for a topic that is not known, else whether there are more lanes to be given their turns.

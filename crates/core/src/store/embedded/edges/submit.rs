@@ -89,6 +89,9 @@ fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(Answer, Record), 
         None => {}
     }
     let (now, shard) = (txn.now(), txn.shard());
+    if let Some(limit) = txn.tables.counts.refuse(shard, &job.record.lane())? {
+        return Ok((Answer::Full(limit), job.record.clone()));
+    }
     txn.tables.due.know(shard, &job.record.topic)?;
     let created = job.created.map_or(now, |at| at.as_millis().min(now));
     let came = job.created.map(|_| now);

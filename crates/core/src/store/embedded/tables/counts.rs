@@ -8,10 +8,10 @@ use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransactio
 use serde::{Deserialize, Serialize};
 
 use super::due::LAST;
-use super::records::Records;
+use super::records::{Record, Records};
 use super::rows::{Journal, Name, Rows};
 use crate::state::State;
-use crate::store::StoreError;
+use crate::store::{Limit, MOST_LANES, MOST_TOPICS, StoreError};
 
 const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
 const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
@@ -122,6 +122,22 @@ impl<V: Copy + Default> Cache<V> {
     }
 }
 
+/// A lane in words.
+#[derive(Clone, Debug, Default)]
+struct Last {
+    topic: Box<str>,
+    lane: Box<str>,
+}
+
+impl Last {
+    fn is_of(&self, record: &Record) -> bool {
+        let origin = self.lane.len().checked_sub(record.origin.len());
+        self.topic == record.topic
+            && origin == Some(self.topic.len() + 1)
+            && self.lane.as_bytes().ends_with(record.origin.as_bytes())
+    }
+}
+
 pub(in crate::store::embedded) struct Counts<'t> {
     pub(super) counts: Rows<'t, (u16, &'static str), &'static [u8]>,
     pub(super) known: Rows<'t, (u16, &'static str), &'static [u8]>,
@@ -129,6 +145,10 @@ pub(in crate::store::embedded) struct Counts<'t> {
     topics: Cache<Known>,
     /// What the edge under way moves.
     moved: BTreeMap<Box<str>, Jobs>,
+    /// The lane that was named last: nearly always it is the next too.
+    last: Last,
+    /// What is new by it: lanes and topics that had no jobs.
+    fresh: [BTreeSet<Box<str>>; 2],
 }
 
 impl<'t> Counts<'t> {
@@ -139,33 +159,74 @@ impl<'t> Counts<'t> {
             lanes: Cache::new(),
             topics: Cache::new(),
             moved: BTreeMap::new(),
+            last: Last::default(),
+            fresh: Default::default(),
         })
     }
 
     /// An edge begins: what one that has failed would have moved is forgotten.
     pub(in crate::store::embedded) fn begin(&mut self) {
         self.moved.clear();
+        self.fresh.iter_mut().for_each(BTreeSet::clear);
     }
 
-    /// One job of a lane more, or fewer, in a state.
+    /// One more job like this, or one fewer, is in a state.
     pub(in crate::store::embedded) fn note(
         &mut self,
         shard: u16,
-        lane: &str,
+        record: &Record,
         state: State,
         n: i64,
     ) -> Result<(), StoreError> {
         let Some(slot) = slot(state) else { return Ok(()) };
-        if let Some(jobs) = self.moved.get_mut(lane) {
+        if !self.last.is_of(record) {
+            self.last = Last { topic: record.topic.clone(), lane: record.lane().into() };
+        }
+        if let Some(jobs) = self.moved.get_mut(&*self.last.lane) {
             jobs.0[slot] += n;
             return Ok(());
         }
+        let Last { topic, lane } = self.last.clone();
         // Whatever counting it needs is read here, where that may fail.
-        (self.jobs(shard, lane)?, self.known(shard, topic_in(lane))?, self.known(shard, ALL)?);
+        (self.jobs(shard, &lane)?, self.known(shard, &topic)?, self.known(shard, ALL)?);
         let mut jobs = Jobs::default();
         jobs.0[slot] += n;
-        self.moved.insert(lane.into(), jobs);
+        self.moved.insert(lane, jobs);
         Ok(())
+    }
+
+    /// Whether a new job's lane, or the topic of that, is one too many; if not there is room for it.
+    pub(in crate::store::embedded) fn refuse(
+        &mut self,
+        shard: u16,
+        lane: &str,
+    ) -> Result<Option<Limit>, StoreError> {
+        if !self.jobs(shard, lane)?.is_none() || self.fresh[0].contains(lane) {
+            return Ok(None);
+        }
+        let (topic, sums) = (topic_in(lane), self.known(shard, ALL)?);
+        let is_new = !self.known(shard, topic)?.counts() && !self.fresh[1].contains(topic);
+        let [lanes, topics] = self.fresh.each_ref().map(|fresh| fresh.len() as u64);
+        if is_new && sums.topics + topics >= MOST_TOPICS {
+            return Ok(Some(Limit::Topics));
+        }
+        if sums.lanes + lanes >= MOST_LANES {
+            return Ok(Some(Limit::Lanes));
+        }
+        self.fresh[0].insert(lane.into());
+        if is_new {
+            self.fresh[1].insert(topic.into());
+        }
+        Ok(None)
+    }
+
+    /// Whether there is no room for one more topic that is paused without jobs.
+    pub(in crate::store::embedded) fn are_full(
+        &mut self,
+        shard: u16,
+        topic: &str,
+    ) -> Result<bool, StoreError> {
+        Ok(!self.known(shard, topic)?.counts() && self.known(shard, ALL)?.topics >= MOST_TOPICS)
     }
 
     /// The edge has succeeded.
@@ -343,4 +404,34 @@ pub(super) fn all(txn: &ReadTransaction) -> Result<All, StoreError> {
         topics.insert((shard, topic.to_owned()), unpack(raw.value())?);
     }
     Ok((jobs, topics))
+}
+
+#[cfg(test)]
+mod tests {
+    use redb::Database;
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+
+    #[test]
+    fn a_lane_too_many_is_refused_and_those_that_are_there_go_on() {
+        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        let (txn, journal) = (database.begin_write().unwrap(), Journal::new());
+        let mut counts = Counts::open(&txn, &journal).unwrap();
+        counts.lanes.change(0, "t http://a", |jobs| jobs.0[1] = 1);
+        counts.topics.change(0, ALL, |sums| sums.lanes = MOST_LANES - 1);
+        counts.begin();
+        for (lane, answer) in [
+            ("t http://a", None),
+            ("t http://b", None),
+            ("t http://c", Some(Limit::Lanes)),
+            ("t http://b", None),
+            ("u http://a", Some(Limit::Lanes)),
+        ] {
+            assert_eq!(counts.refuse(0, lane).unwrap(), answer, "{lane}");
+        }
+        // An edge that has failed has taken no room.
+        counts.begin();
+        assert_eq!(counts.refuse(0, "u http://a").unwrap(), None);
+    }
 }

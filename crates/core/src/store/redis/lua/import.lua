@@ -30,7 +30,8 @@ function edges.import(args)
   for j, loc in ipairs(locs) do
     local i = from + 6 * (j - 1)
     local rest, history = args[i + 3], args[i + 5]
-    local answer = (records[loc] or graves[loc]) and taken(loc, sub(rest, 6, 13))
+    local is_known = records[loc] or graves[loc]
+    local answer = is_known and taken(loc, sub(rest, 6, 13)) or topics.refuse(args[i + 2], words_of[args[i + 2]])
     if not answer then
       local is_dead = byte(history) == 1
       local group = arrivals_at(args[i + 2], due_of(args[i + 1], is_dead), is_dead and DEAD or nil)

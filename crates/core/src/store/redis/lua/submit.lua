@@ -5,7 +5,7 @@
 --   the record from its flags on, external payload or ''
 -- Returns per job: due and created as 12 bytes, new; {200, state, run or '', record's start}
 --   the same content again; {409, ...} other content; {200 or 409, tombstone} once the job
---   has ended.
+--   has ended; {422, 'topics' or 'lanes'} where there are too many of them.
 local SUBMIT = {'next', 'accepted', 'delayed', 'ready', 'segment', 'slot', 'lanes', 'topics'}
 
 function edges.submit(args)
@@ -31,8 +31,11 @@ function edges.submit(args)
     for j = i + 3, stop, 3 do
       local loc = args[j]
       answered = answered + 1
+      local full = not (records[loc] or graves[loc]) and topics.refuse(lane, words_of[lane])
       if records[loc] or graves[loc] then
         answers[answered] = taken(loc, sub(args[j + 1], 6, 13))
+      elseif full then
+        answers[answered] = full
       else
         arrive(group, loc, args[j + 1], args[j + 2])
         answers[answered] = group.times

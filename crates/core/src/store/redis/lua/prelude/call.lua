@@ -5,6 +5,7 @@ local parts = {}
 local function start(base)
   K, KEY = base, known_keys[base] or keys_of(base)
   NOW_US = nil
+  topics.start()
   forget_loaded()
   due_for, slot_for = {}, {}
   ready_for, is_woken = {}, false

@@ -10,6 +10,12 @@ local PAUSED, RESUMING = 1, 2
 local hour
 do
   local TOPIC, MOST_KNOWN, A_FEW = '>I4I4B', 10000, 16
+  -- So many may have jobs. What is paused without jobs counts as a topic that has some.
+  local MOST_TOPICS, MOST_LANES = 10000, 100000
+  -- What was judged in this call: answers by lane, and how much of it is new.
+  local judged, fresh_lanes, fresh_topics, n_fresh
+
+  function topics.start() judged, fresh_lanes, fresh_topics, n_fresh = {}, 0, {}, 0 end
 
   function hour() return floor(NOW / 3600000) end
   function topics.field(topic) return 'topic:' .. topic end
@@ -61,6 +67,31 @@ do
       end
       trim()
     end
+  end
+
+  -- Whether there is no room for one more topic.
+  function topics.are_full() return shard.topics + n_fresh >= MOST_TOPICS end
+
+  -- The answer to a new job where its lane, or the topic of that, would be one too many; else false,
+  -- and there is room for the lane. `lanes` and `topics` of the shard must have been read.
+  function topics.refuse(lane, words)
+    if judged[lane] ~= nil then return judged[lane] end
+    local field, answer = topics.field(topic_in(words)), false
+    rows_load({lane, field})
+    if not rows[lane] then
+      local n, _, paused = topics.row(field)
+      local is_new = n == 0 and paused == 0 and not fresh_topics[field]
+      if is_new and topics.are_full() then
+        answer = {422, 'topics'}
+      elseif shard.lanes + fresh_lanes >= MOST_LANES then
+        answer = {422, 'lanes'}
+      else
+        fresh_lanes = fresh_lanes + 1
+        if is_new then fresh_topics[field], n_fresh = true, n_fresh + 1 end
+      end
+    end
+    judged[lane] = answer
+    return answer
   end
 
   -- Lanes that jobs are submitted to, with their words.
