@@ -23,7 +23,8 @@ async fn look(stack: &Stack, topic: &str) -> Value {
 }
 
 async fn accept_far(stack: &Stack, topic: &str, count: usize) {
-    let far = |n| json!({"topic": topic, "id": format!("far-{n}"), "delay": "1h", "url": "http://127.0.0.1:9/"});
+    let far =
+        |n| json!({"topic": topic, "id": format!("far-{n}"), "delay": "1h", "url": "http://127.0.0.1:9/"});
     let jobs: Vec<_> = (0..count).map(far).collect();
     assert_eq!(stack.batch(&jobs).await.1["accepted"], count);
 }

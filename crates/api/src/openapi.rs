@@ -14,8 +14,8 @@ use utoipa::OpenApi;
 
 pub(crate) use self::problems::{
     BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
-    ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
-    SubmitProblems, PauseProblems, ResumeProblems, TopicProblems, TopicsProblems,
+    ListProblems, MoveProblems, PauseProblems, ReceiptProblems, RescheduleProblems, ReserveProblems,
+    ResumeProblems, StatsProblems, SubmitProblems, TopicProblems, TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,

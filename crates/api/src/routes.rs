@@ -60,7 +60,23 @@ pub(crate) const PATHS: [&str; 20] = [
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, all_topics, topic, pause, resume] = PATHS;
+    let [
+        jobs,
+        batch,
+        job,
+        run,
+        revive,
+        wanted,
+        words @ ..,
+        export,
+        import,
+        stats,
+        document,
+        all_topics,
+        topic,
+        pause,
+        resume,
+    ] = PATHS;
     let [finish, retry, bury, release, renew, finish_all] = words;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))

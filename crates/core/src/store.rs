@@ -27,8 +27,8 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub use self::answers::{
-    Answer, Audit, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
-    Submitted, Unsettled,
+    Answer, Audit, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled,
+    Stats, Submitted, Unsettled,
 };
 use self::embedded::EmbeddedStore;
 pub use self::embedded::Memory;

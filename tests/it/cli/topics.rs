@@ -21,7 +21,10 @@ async fn topics_are_shown_as_tables_and_as_json() {
     assert_eq!((lines.len(), lines[2][0]), (3, "b"));
 
     let run = ringback(&server, &["topics", "--limit", "1", "--output", "json"]).await;
-    assert!(run.code == Some(0) && run.err.contains("the first 1 topics; more with --limit or --all"), "{run:?}");
+    assert!(
+        run.code == Some(0) && run.err.contains("the first 1 topics; more with --limit or --all"),
+        "{run:?}"
+    );
     assert_eq!(run.json()["topic"], "a");
     let run = ringback(&server, &["topics", "--all", "--output", "json"]).await;
     let names: Vec<Value> = run.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -42,7 +45,10 @@ async fn a_topic_is_paused_and_resumed() {
     let run = ringback(&server, &["resume", "a"]).await;
     assert!(run.code == Some(1) && run.err.contains("no topic a is known"), "{run:?}");
     let run = ringback(&server, &["pause", "a"]).await;
-    assert!(run.code == Some(0) && run.out.lines().any(|line| line.starts_with("a") && line.contains("paused")), "{run:?}");
+    assert!(
+        run.code == Some(0) && run.out.lines().any(|line| line.starts_with("a") && line.contains("paused")),
+        "{run:?}"
+    );
     let run = ringback(&server, &["topic", "a", "--output", "json"]).await;
     assert_eq!(run.json()["paused"], true);
     let run = ringback(&server, &["resume", "a", "--output", "json"]).await;

@@ -163,7 +163,8 @@ async fn known_topics(
     let by_hour: BTreeSet<&str> = by_hour.iter().map(String::as_str).collect();
     assert_eq!(by_hour, known.keys().copied().collect(), "known topics of {base}");
     let index: Vec<Vec<u8>> = ask(redis, cmd("ZRANGE").arg(format!("{base}:index")).arg(0).arg(-1)).await;
-    let (names, lanes): (Vec<_>, Vec<_>) = index.iter().partition(|m| m.iter().position(|b| *b == b' ') == Some(m.len() - 1));
+    let (names, lanes): (Vec<_>, Vec<_>) =
+        index.iter().partition(|m| m.iter().position(|b| *b == b' ') == Some(m.len() - 1));
     let names: BTreeSet<_> = names.iter().filter_map(|name| std::str::from_utf8(name).ok()).collect();
     assert_eq!(names.iter().map(|name| name.trim_end()).collect::<BTreeSet<_>>(), by_hour);
     assert_eq!(lanes.len() as i64, topics.values().sum::<i64>(), "lanes in the index of {base}");

@@ -248,7 +248,9 @@ async fn of_very_many_topics_without_jobs_the_latest_are_known() {
     let (topics, index) = (key(&mut redis, "topics").await, key(&mut redis, "index").await);
     let shard = key(&mut redis, "shard").await;
     let (mut by_hour, mut by_name, mut rows) = (cmd("ZADD"), cmd("ZADD"), cmd("HSET"));
-    (by_hour.arg(&topics), by_name.arg(&index), rows.arg(&shard));
+    by_hour.arg(&topics);
+    by_name.arg(&index);
+    rows.arg(&shard);
     for n in 0..9_999 {
         by_hour.arg(1).arg(format!("topic-{n:05}"));
         by_name.arg(0).arg(format!("topic-{n:05} "));
@@ -400,8 +402,12 @@ async fn a_lane_too_many_is_refused_and_those_that_are_there_go_on() {
     let shard = key(&mut redis, "shard").await;
     run(&mut redis, &[b"HSET", shard.as_bytes(), b"lanes", b"99999"]).await;
     let to = |name: &str, origin: &str| bench.job(name).to(origin);
-    let batch =
-        [to("b", "http://b.example"), to("c", "http://c.example"), bench.job("d"), to("e", "http://b.example")];
+    let batch = [
+        to("b", "http://b.example"),
+        to("c", "http://c.example"),
+        bench.job("d"),
+        to("e", "http://b.example"),
+    ];
     let answers: Vec<_> = bench.submit(&batch).await.into_iter().map(|answer| answer.answer).collect();
     let full = Answer::Full(Limit::Lanes);
     assert_eq!(answers, [Answer::Created, full, Answer::Created, Answer::Created]);

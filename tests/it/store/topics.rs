@@ -196,8 +196,7 @@ pub(super) async fn what_is_being_handed_over_goes_on_while_its_topic_is_paused(
     }
     let again = bench.ask(10);
     pause(bench, TOPIC).await;
-    for (lease, outcome) in
-        leases.into_iter().zip([Outcome::Complete, retry(ms(1)), bury(), release(ms(0))])
+    for (lease, outcome) in leases.into_iter().zip([Outcome::Complete, retry(ms(1)), bury(), release(ms(0))])
     {
         assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
     }
@@ -322,7 +321,8 @@ pub(super) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench:
     assert_eq!(bench.state(&new.key).await, None);
     assert_eq!(counts(bench, "new").await, None);
     let import = |job: &NewJob| ImportJob { job: job.clone(), history: Some(History::default()) };
-    let imported = bench.store().import(bench.shard(), &[import(&new), import(&other)]).await.expect("import");
+    let imported =
+        bench.store().import(bench.shard(), &[import(&new), import(&other)]).await.expect("import");
     assert_eq!(of_batch(imported), [full, Answer::Repeated]);
     assert_eq!(bench.store().pause(&topic("new")).await.expect("pause"), Err(Limit::Topics));
     assert!(counts(bench, "new").await.is_none_or(|counts| !counts.paused));

@@ -131,7 +131,9 @@ impl Books {
             let counted = known.remove(&(*shard, topic.clone())).unwrap_or_default();
             let with_jobs = if topic.is_empty() { of_shard(*shard) as u64 } else { 0 };
             if (counted.lanes, counted.topics) != (*lanes, with_jobs) {
-                self.find(format!("topic {topic:?} of shard {shard} has {lanes} lanes and counts {counted:?}"));
+                self.find(format!(
+                    "topic {topic:?} of shard {shard} has {lanes} lanes and counts {counted:?}"
+                ));
             }
         }
         for ((shard, topic), counted) in known {

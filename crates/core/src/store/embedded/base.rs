@@ -44,7 +44,8 @@ impl Base {
             place.check_pair(path)?;
         }
         let database = place.database()?;
-        let Format { shards, mark, is_counted } = tables::format(&database, shards).map_err(|error| place.name(error))?;
+        let Format { shards, mark, is_counted } =
+            tables::format(&database, shards).map_err(|error| place.name(error))?;
         let mut base = Self { database, log: None, path, sequence: mark.sequence, since: None };
         if let Some(path) = base.path.clone() {
             base.catch_up(&path, mark)?;

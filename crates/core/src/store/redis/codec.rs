@@ -12,7 +12,9 @@ use crate::clock::{Timestamp, millis_up};
 use crate::job::{History, Job, JobKey};
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
-use crate::store::{Answer, Lease, Limit, MOST_COUNTED, MOST_ERROR, Moved, Settled, StoreError, Submitted, start};
+use crate::store::{
+    Answer, Lease, Limit, MOST_COUNTED, MOST_ERROR, Moved, Settled, StoreError, Submitted, start,
+};
 
 /// The most bytes of a reason that are kept.
 pub(super) const MOST_REASON: usize = 64;

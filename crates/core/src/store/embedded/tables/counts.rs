@@ -188,7 +188,9 @@ impl<'t> Counts<'t> {
         }
         let Last { topic, lane } = self.last.clone();
         // Whatever counting it needs is read here, where that may fail.
-        (self.jobs(shard, &lane)?, self.known(shard, &topic)?, self.known(shard, ALL)?);
+        self.jobs(shard, &lane)?;
+        self.known(shard, &topic)?;
+        self.known(shard, ALL)?;
         let mut jobs = Jobs::default();
         jobs.0[slot] += n;
         self.moved.insert(lane, jobs);
@@ -221,7 +223,11 @@ impl<'t> Counts<'t> {
     }
 
     /// Whether there is no room for one more topic that is paused without jobs.
-    pub(in crate::store::embedded) fn are_full(&mut self, shard: u16, topic: &str) -> Result<bool, StoreError> {
+    pub(in crate::store::embedded) fn are_full(
+        &mut self,
+        shard: u16,
+        topic: &str,
+    ) -> Result<bool, StoreError> {
         Ok(!self.known(shard, topic)?.counts() && self.known(shard, ALL)?.topics >= MOST_TOPICS)
     }
 
@@ -252,7 +258,8 @@ impl<'t> Counts<'t> {
         self.topics.change(shard, ALL, |sums| {
             sums.lanes = (sums.lanes + after.lanes).saturating_sub(before.lanes);
             sums.topics = (sums.topics + u64::from(after.counts())).saturating_sub(before.counts().into());
-            sums.paused = (sums.paused + u64::from(after.is_paused())).saturating_sub(before.is_paused().into());
+            sums.paused =
+                (sums.paused + u64::from(after.is_paused())).saturating_sub(before.is_paused().into());
         });
     }
 
@@ -263,7 +270,8 @@ impl<'t> Counts<'t> {
         topic: &str,
         hold: Hold,
     ) -> Result<(), StoreError> {
-        (self.known(shard, topic)?, self.known(shard, ALL)?);
+        self.known(shard, topic)?;
+        self.known(shard, ALL)?;
         self.change(shard, topic, |known| known.hold = hold);
         Ok(())
     }
@@ -286,15 +294,12 @@ impl<'t> Counts<'t> {
     }
 
     /// What is known of a topic, but for what the edge under way moves.
-    pub(in crate::store::embedded) fn known(
-        &mut self,
-        shard: u16,
-        topic: &str,
-    ) -> Result<Known, StoreError> {
+    pub(in crate::store::embedded) fn known(&mut self, shard: u16, topic: &str) -> Result<Known, StoreError> {
         if let Some(known) = self.topics.get(shard, topic) {
             return Ok(known);
         }
-        let known = self.known.get((shard, topic))?.map_or(Ok(Known::default()), |raw| unpack(raw.value()))?;
+        let known =
+            self.known.get((shard, topic))?.map_or(Ok(Known::default()), |raw| unpack(raw.value()))?;
         self.topics.keep(shard, topic, known);
         Ok(known)
     }
@@ -344,7 +349,8 @@ impl<'t> Counts<'t> {
             self.counts.remove((shard, &*name))?;
         }
         for (shard, name) in keys(&self.known)? {
-            (self.known(shard, &name)?, self.known(shard, ALL)?);
+            self.known(shard, &name)?;
+            self.known(shard, ALL)?;
             if name != ALL {
                 self.change(shard, &name, |known| known.lanes = 0);
             }
@@ -364,9 +370,7 @@ impl<'t> Counts<'t> {
     }
 }
 
-fn keys(
-    rows: &Rows<'_, (u16, &'static str), &'static [u8]>,
-) -> Result<Vec<(u16, String)>, StoreError> {
+fn keys(rows: &Rows<'_, (u16, &'static str), &'static [u8]>) -> Result<Vec<(u16, String)>, StoreError> {
     let rows = rows.iter()?.map(|row| {
         let key = row?.0;
         let (shard, name) = key.value();
