@@ -97,7 +97,8 @@ async fn dead_jobs_are_listed_by_why_and_when_they_died() {
         let stack = options.start().await;
         let began = now();
         import(&stack, &many(30, "gone")).await;
-        import(&stack, &[dead("other", "x", "gone"), json!({"topic": TOPIC, "id": "y", "url": "http://h/"})]).await;
+        import(&stack, &[dead("other", "x", "gone"), json!({"topic": TOPIC, "id": "y", "url": "http://h/"})])
+            .await;
         eventually(SOON, "a millisecond passes", async || {
             let at = now();
             if at > began + Duration::from_millis(3) { Ok(()) } else { Err(at) }
@@ -214,6 +215,12 @@ async fn without_a_carrier_a_revival_stands_still_and_begins_once_there_is_one()
     stack.add(Role::Carrier).await;
     assert_eq!(wait_done(&stack, &location).await["revived"], 50);
     assert_eq!(stack.count_in("ready").await, 50);
+    let line = "ringback_carrier_revived_jobs_total 50";
+    eventually(SOON, line, async || {
+        let text = stack.carriers[0].metrics().await;
+        if text.lines().any(|have| have == line) { Ok(()) } else { Err(text) }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -221,7 +228,8 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
     let options = Stack::options().count(Role::Carrier, 2).lock_ttl("500ms");
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     sink.answer(Answer::status(410));
-    let jobs: Vec<_> = many(1500, "gone").into_iter().map(|job| with(job, "url", sink.url("/hook"))).collect();
+    let jobs: Vec<_> =
+        many(1500, "gone").into_iter().map(|job| with(job, "url", sink.url("/hook"))).collect();
     import(&stack, &jobs).await;
     let location = revive(&stack, json!({"rate": 300})).await;
     wait_begun(&stack, &location, 1500).await;
@@ -243,7 +251,11 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
 async fn a_revival_goes_on_after_its_process_was_killed_and_started_again() {
     let options = Stack::options().in_one_process().store("embedded:./data").lock_ttl("3s");
     let mut stack = options.start().await;
-    import(&stack, &many(900, "gone").into_iter().map(|job| with(job, "url", Value::Null)).collect::<Vec<_>>()).await;
+    import(
+        &stack,
+        &many(900, "gone").into_iter().map(|job| with(job, "url", Value::Null)).collect::<Vec<_>>(),
+    )
+    .await;
     let location = revive(&stack, json!({"rate": 300})).await;
     wait_begun(&stack, &location, 900).await;
     stack.ups[0].restart();
@@ -291,7 +303,9 @@ async fn too_many_revivals_and_what_is_none_are_refused() {
     assert_eq!(topic.status, 422);
     let id = call(&stack, Method::GET, "/revivals", None).await.json()["items"][0]["id"].clone();
     let id = id.as_str().expect("an id");
-    for path in ["/revivals/x", "/revivals/0123456789abcdef", &format!("/revivals/{}", id.to_uppercase() + "0")] {
+    for path in
+        ["/revivals/x", "/revivals/0123456789abcdef", &format!("/revivals/{}", id.to_uppercase() + "0")]
+    {
         for method in [Method::GET, Method::DELETE] {
             assert_eq!(call(&stack, method, path, None).await.status, 404, "{path}");
         }
@@ -320,6 +334,9 @@ async fn a_job_that_died_by_itself_is_listed_with_its_last_answer() {
     stack.accept(&job(&sink, "broken")).await;
     stack.wait_state(TOPIC, "broken", "dead", SOON).await;
     let all = listed(&stack, "").await;
-    assert_eq!((all.len(), &all[0]["last"]["status"], &all[0]["reason"]), (1, &json!(503), &json!("exhausted")));
+    assert_eq!(
+        (all.len(), &all[0]["last"]["status"], &all[0]["reason"]),
+        (1, &json!(503), &json!("exhausted"))
+    );
     assert!(time(&all[0]["died_at"]) >= time(&all[0]["last"]["at"]), "{all:?}");
 }

@@ -37,8 +37,8 @@ pub(crate) use receipts::{
 };
 pub(crate) use reserve::__path_reserve;
 pub(crate) use revivals::{
-    __path_begin as __path_revive_dead, __path_list as __path_list_revivals, __path_look as __path_get_revival,
-    __path_stop as __path_stop_revival,
+    __path_begin as __path_revive_dead, __path_list as __path_list_revivals,
+    __path_look as __path_get_revival, __path_stop as __path_stop_revival,
 };
 pub(crate) use stats::__path_stats;
 
@@ -68,8 +68,24 @@ pub(crate) const PATHS: [&str; 21] = [
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, dead, dead_job, dead_revive, revivals, revival] =
-        PATHS;
+    let [
+        jobs,
+        batch,
+        job,
+        run,
+        revive,
+        wanted,
+        words @ ..,
+        export,
+        import,
+        stats,
+        document,
+        dead,
+        dead_job,
+        dead_revive,
+        revivals,
+        revival,
+    ] = PATHS;
     let [finish, retry, bury, release, renew, finish_all] = words;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))

@@ -41,7 +41,11 @@ impl Bell {
 
 impl Bells {
     pub(crate) fn new(shards: impl Iterator<Item = Shard>) -> Self {
-        Self { shards: shards.map(|_| Bell::default()).collect(), members: Notify::new(), revivals: Bell::default() }
+        Self {
+            shards: shards.map(|_| Bell::default()).collect(),
+            members: Notify::new(),
+            revivals: Bell::default(),
+        }
     }
 
     /// Waits for the shard's bell; returns the moment it was rung for.

@@ -23,8 +23,8 @@ pub use bulk::{
     DEFAULT_PAGE, ImportAnswer, ImportProblem, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, MAX_PAGE, PageAnswer,
 };
 pub use dead::{
-    DEFAULT_RATE, DeadJobAnswer, DeadPageAnswer, PurgeAnswer, REASON, RevivalAnswer, RevivalsAnswer, ReviveAsk,
-    is_reason, parse_time,
+    DEFAULT_RATE, DeadJobAnswer, DeadPageAnswer, PurgeAnswer, REASON, RevivalAnswer, RevivalsAnswer,
+    ReviveAsk, is_reason, parse_time,
 };
 pub use duration::{format_duration, parse_duration};
 pub use export::ExportLine;

@@ -1,7 +1,5 @@
 //! `ringback dead`: list, purge, revive, watch and stop.
 
-use std::time::Duration;
-
 use ringback_testkit::{Role, Stack, eventually};
 use serde_json::{Value, json};
 
@@ -25,14 +23,22 @@ async fn dead_jobs_are_listed_and_purged() {
     let server = stack.url("");
     let run = ringback(&server, &["dead", "list", "t"]).await;
     assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no dead jobs\n"));
-    let jobs: Vec<_> = (0..250).map(|n| dead(&format!("job-{n}"), if n < 5 { "gone" } else { "lost" })).collect();
+    let jobs: Vec<_> =
+        (0..250).map(|n| dead(&format!("job-{n}"), if n < 5 { "gone" } else { "lost" })).collect();
     import(&stack, &jobs).await;
     let run = ringback(&server, &["dead", "list", "t", "--reason", "gone"]).await;
-    let text: Vec<_> = run.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    assert_eq!((run.code, text.len(), text[0].as_str()), (Some(0), 6, "ID DIED ATTEMPTS REASON LAST FAILURE"));
+    let text: Vec<_> =
+        run.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    assert_eq!(
+        (run.code, text.len(), text[0].as_str()),
+        (Some(0), 6, "ID DIED ATTEMPTS REASON LAST FAILURE")
+    );
     assert!(text[1].starts_with("job-") && text[1].ends_with(" 4 gone answered 503"), "{text:?}");
     let run = ringback(&server, &["dead", "list", "t"]).await;
-    assert_eq!((run.out.lines().count(), run.err.as_str()), (101, "the first 100 jobs; more with --limit or --all\n"));
+    assert_eq!(
+        (run.out.lines().count(), run.err.as_str()),
+        (101, "the first 100 jobs; more with --limit or --all\n")
+    );
     let run = ringback(&server, &["dead", "list", "t", "--all", "--output", "json"]).await;
     let all = lines(&run.out);
     assert!(all.len() == 250 && all.iter().all(|job| job["died_at"].is_string()), "{run:?}");
@@ -41,7 +47,12 @@ async fn dead_jobs_are_listed_and_purged() {
     assert_eq!((run.code, run.out.as_str()), (Some(0), "t/job-0 is purged\n"));
     let run = ringback(&server, &["dead", "purge", "t", "job-0"]).await;
     assert!(run.code == Some(1) && run.err.contains("no job t/job-0 is known"), "{run:?}");
-    for wrong in [&["dead", "purge", "t"][..], &["dead", "purge", "t", "a", "--all"], &["dead", "list", "a b"], &["dead"]] {
+    for wrong in [
+        &["dead", "purge", "t"][..],
+        &["dead", "purge", "t", "a", "--all"],
+        &["dead", "list", "a b"],
+        &["dead"],
+    ] {
         assert_eq!(ringback(&server, wrong).await.code, Some(64), "{wrong:?}");
     }
     let run = ringback(&server, &["dead", "purge", "t", "--reason", "gone", "--output", "json"]).await;
@@ -55,7 +66,8 @@ async fn dead_jobs_are_listed_and_purged() {
 async fn many_are_revived_and_the_progress_is_shown_watched_and_stopped() {
     let stack = Stack::options().count(Role::Notifier, 0).start().await;
     let server = stack.url("");
-    let jobs: Vec<_> = (0..300).map(|n| dead(&format!("job-{n}"), if n < 50 { "gone" } else { "lost" })).collect();
+    let jobs: Vec<_> =
+        (0..300).map(|n| dead(&format!("job-{n}"), if n < 50 { "gone" } else { "lost" })).collect();
     import(&stack, &jobs).await;
     let run = ringback(&server, &["dead", "revive", "t", "--reason", "gone", "--rate", "500"]).await;
     assert_eq!(run.code, Some(0), "{run:?}");
@@ -64,7 +76,8 @@ async fn many_are_revived_and_the_progress_is_shown_watched_and_stopped() {
     }
     assert!(run.err.contains("to stop it: ringback dead stop t "), "{}", run.err);
 
-    let run = ringback(&server, &["dead", "revive", "t", "--rate", "20", "--no-wait", "--output", "json"]).await;
+    let run =
+        ringback(&server, &["dead", "revive", "t", "--rate", "20", "--no-wait", "--output", "json"]).await;
     let begun = run.json();
     assert_eq!((run.code, &begun["state"]), (Some(0), &json!("running")));
     let id = begun["id"].as_str().expect("an id").to_owned();
@@ -73,13 +86,10 @@ async fn many_are_revived_and_the_progress_is_shown_watched_and_stopped() {
         n => Ok(n),
     })
     .await;
-    let watcher = tokio::spawn({
-        let (server, id) = (server.clone(), id.clone());
-        async move { ringback(&server, &["dead", "watch", "t", &id, "--output", "json"]).await }
-    });
-    let run = ringback(&server, &["dead", "stop", "t", &id]).await;
+    let words = ["dead", "watch", "t", &id, "--output", "json"];
+    let (watched, run) =
+        tokio::join!(ringback(&server, &words), ringback(&server, &["dead", "stop", "t", &id]));
     assert!(run.code == Some(0) && run.out.contains("state    stopped"), "{run:?}");
-    let watched = tokio::time::timeout(Duration::from_secs(20), watcher).await.expect("it ends").expect("it runs");
     assert_eq!((watched.code, &watched.json()["state"]), (Some(0), &json!("stopped")));
     let run = ringback(&server, &["dead", "revivals", "t"]).await;
     assert!(run.out.starts_with("REVIVAL") && run.out.lines().count() == 3, "{}", run.out);

@@ -56,7 +56,8 @@ async fn a_heartbeat_tells_when_a_revival_can_be_taken() {
     let (bench, _redis) = bench().await;
     let heartbeat = async || bench.store().members("a", LONG).await.expect("members").next_revival;
     assert_eq!(heartbeat().await, None);
-    let filter = DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
+    let filter =
+        DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
     let begun = bench.store().begin_revival(bench.token(), &filter, 1).await.expect("begin");
     assert_eq!(heartbeat().await, Some(ms(0)));
     let holder = Holder([1; 8]);
@@ -77,12 +78,14 @@ async fn entries_of_dead_jobs_that_are_not_dead_are_neither_listed_nor_revived_n
     for entry in [&nobody, &entry] {
         run(&mut redis, &[b"ZADD", dead.as_bytes(), b"5", entry]).await;
     }
-    let filter = DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
+    let filter =
+        DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
     let page = bench.store().dead(&filter, None, 10).await.expect("a page");
     assert_eq!((page.items, page.next), (Vec::new(), None));
     let places = bench.store().dead_places(bench.shard(), &filter, None, 10).await.expect("a page").items;
     assert_eq!(places.len(), 2);
-    let Begun::Revival(revival) = bench.store().begin_revival(bench.token(), &filter, 1).await.expect("begin")
+    let Begun::Revival(revival) =
+        bench.store().begin_revival(bench.token(), &filter, 1).await.expect("begin")
     else {
         panic!("one is not too many")
     };

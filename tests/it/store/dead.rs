@@ -63,7 +63,8 @@ async fn one_by_one(bench: &Bench, jobs: Vec<NewJob>) -> Vec<(Job, Timestamp, Ti
 
 /// Imports dead jobs, many at once.
 pub(super) async fn bring(bench: &Bench, jobs: &[NewJob], reason: &str) {
-    let history = History { dead: Some(reason.to_owned()), attempts: 2, last: Some(seen()), ..History::default() };
+    let history =
+        History { dead: Some(reason.to_owned()), attempts: 2, last: Some(seen()), ..History::default() };
     let jobs: Vec<_> =
         jobs.iter().map(|job| ImportJob { job: job.clone(), history: Some(history.clone()) }).collect();
     for jobs in jobs.chunks(500) {
@@ -130,7 +131,9 @@ pub(super) async fn the_pages_of_a_filter_have_what_died_so_and_then(bench: &Ben
     }
     let told = all(bench, &of_topic(TOPIC)).await;
     assert_eq!(names(told.iter().map(|dead| &dead.job.key)), names(dead.iter()));
-    for (after, before) in [(None, None), (Some(3), None), (None, Some(9)), (Some(3), Some(9)), (Some(9), Some(3))] {
+    for (after, before) in
+        [(None, None), (Some(3), None), (None, Some(9)), (Some(3), Some(9)), (Some(9), Some(3))]
+    {
         for reason in [None, Some("gone"), Some("exhausted"), Some("lost")] {
             let filter = DeadFilter {
                 reason: reason.map(str::to_owned),

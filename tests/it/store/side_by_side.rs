@@ -17,8 +17,8 @@ use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_core::store::{
-    Begun, Cancelled, DeadFilter, Epoch, Filter, Lateness, Lease, Memory, Moved, Options, Pass, Reserve, Reserved, Settled,
-    Shard, Stats, Store, Token,
+    Begun, Cancelled, DeadFilter, Epoch, Filter, Lateness, Lease, Memory, Moved, Options, Pass, Reserve,
+    Reserved, Settled, Shard, Stats, Store, Token,
 };
 use ringback_testkit::RedisServer;
 
@@ -580,7 +580,8 @@ impl Pair {
             loop {
                 let page = store.dead(filter, from, 3).await.expect("a page");
                 assert!(page.items.is_sorted_by_key(|dead| dead.died), "{}", self.at);
-                listed.extend(page.items.into_iter().map(|dead| (dead.job.key.to_string(), dead.job.failures)));
+                listed
+                    .extend(page.items.into_iter().map(|dead| (dead.job.key.to_string(), dead.job.failures)));
                 from = page.next;
                 if from.is_none() {
                     break;

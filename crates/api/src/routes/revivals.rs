@@ -14,7 +14,7 @@ use ringback_core::wire::{RevivalAnswer, RevivalsAnswer, ReviveAsk};
 use crate::deadline::Deadline;
 use crate::error::{ApiError, log};
 use crate::extract::{MaybeJson, RevivalPath, TopicPath};
-use crate::openapi::{BeginRevivalProblems, ReviveRequest, RevivalProblems, RevivalsProblems};
+use crate::openapi::{BeginRevivalProblems, RevivalProblems, RevivalsProblems, ReviveRequest};
 use crate::state::Api;
 use crate::submit::Unavailable;
 

@@ -51,8 +51,14 @@ struct Page<'a> {
 async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verdict> {
     let left = Align::Left;
     let right = Align::Right;
-    let columns =
-        [("ID", left), ("DIED", left), ("", left), ("ATTEMPTS", right), ("REASON", left), ("LAST FAILURE", left)];
+    let columns = [
+        ("ID", left),
+        ("DIED", left),
+        ("", left),
+        ("ATTEMPTS", right),
+        ("REASON", left),
+        ("LAST FAILURE", left),
+    ];
     let mut table = Table::new(columns, session.out.colour);
     let limit = if args.all { u64::MAX } else { args.limit };
     let (mut shown, mut cursor) = (0, None);

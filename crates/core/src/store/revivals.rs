@@ -330,6 +330,9 @@ mod tests {
             revived: 0,
         };
         let before = |given| revival(given).wanted().before.map(Timestamp::as_millis);
-        assert_eq!((before(None), before(Some(900)), before(Some(5000))), (Some(1001), Some(900), Some(1001)));
+        assert_eq!(
+            (before(None), before(Some(900)), before(Some(5000))),
+            (Some(1001), Some(900), Some(1001))
+        );
     }
 }

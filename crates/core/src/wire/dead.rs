@@ -182,7 +182,8 @@ mod tests {
         }
         let json = r#"{"reason":"gone","died_after":"1970-01-01T00:00:01Z","died_before":"1970-01-01T00:00:02.0001Z","rate":100000}"#;
         let ms = |ms| Some(Timestamp::from_millis(ms));
-        let asked = ReviveAsk { reason: Some("gone".into()), after: ms(1000), before: ms(2001), rate: 100_000 };
+        let asked =
+            ReviveAsk { reason: Some("gone".into()), after: ms(1000), before: ms(2001), rate: 100_000 };
         assert_eq!(ReviveAsk::parse(json.as_bytes()), Ok(asked));
     }
 
@@ -191,8 +192,10 @@ mod tests {
         for rate in ["0", "100001", "-1", "1.5", "\"5\"", "true", "99999999999"] {
             assert_eq!(fields(&format!(r#"{{"rate":{rate}}}"#)), ["rate"]);
         }
-        assert_eq!(fields(r#"{"colour":1,"reason":"a b","died_after":5,"died_before":"now","rate":0}"#),
-            ["colour", "reason", "died_after", "died_before", "rate"]);
+        assert_eq!(
+            fields(r#"{"colour":1,"reason":"a b","died_after":5,"died_before":"now","rate":0}"#),
+            ["colour", "reason", "died_after", "died_before", "rate"]
+        );
         assert_eq!(fields(&format!(r#"{{"reason":"{}"}}"#, "x".repeat(65))), ["reason"]);
         assert_eq!(fields(r#"{"reason":"a","reason":"b"}"#), ["reason"]);
         for bad in ["[]", "5", "{", "null", "\u{feff}{}"] {

@@ -69,7 +69,8 @@ pub(super) async fn run(setup: &Setup) {
 
 fn tell(receiver: &Receiver, shape: Shape, seconds: f64, calm: f64) {
     let with = json!({ "dead": shape.dead, "seconds": seconds });
-    let (value, yardstick) = ((shape.dead as f64 / seconds).into(), Some(("asked for", (shape.rate as f64).into())));
+    let (value, yardstick) =
+        ((shape.dead as f64 / seconds).into(), Some(("asked for", (shape.rate as f64).into())));
     Figure { scenario: NAME, name: "revived", unit: "jobs/s", value, yardstick, with }.report();
     let value = receiver.board().lateness(Channel::Beside).millis(0.99).into();
     let with = json!({ "dead": shape.dead, "topics": TOPICS, "rate": RATE, "jobs": shape.others() });
@@ -79,7 +80,8 @@ fn tell(receiver: &Receiver, shape: Shape, seconds: f64, calm: f64) {
 
 /// Puts dead jobs in, past the API.
 async fn bury(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
-    let history = Some(History { dead: Some("gone".to_owned()), attempts: 1, failures: 1, ..History::default() });
+    let history =
+        Some(History { dead: Some("gone".to_owned()), attempts: 1, failures: 1, ..History::default() });
     let url = receiver.url(Channel::Main);
     let mut shards: Vec<Vec<ImportJob>> = store.shards().map(|_| Vec::new()).collect();
     for number in numbers {
@@ -133,6 +135,7 @@ async fn revive(stack: &Stack, shape: Shape) -> Value {
 
 /// From its beginning to its end, by the store's clock.
 fn seconds(done: &Value) -> f64 {
-    let time = |name: &str| done[name].as_str().and_then(|text| text.parse::<Timestamp>().ok()).expect("a time");
+    let time =
+        |name: &str| done[name].as_str().and_then(|text| text.parse::<Timestamp>().ok()).expect("a time");
     time("ended_at").duration_since(time("started_at")).as_secs_f64()
 }

@@ -111,7 +111,10 @@ mod tests {
         let query = "t/dead?colour=1&reason=a%20b&died_after=yesterday&died_before=&cursor=x&limit=0&limit=1";
         let problem = told(query).await.unwrap_err();
         let names: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
-        assert_eq!((problem.status, names.join(" ")), (422, "colour limit reason died_after died_before cursor limit".to_owned()));
+        assert_eq!(
+            (problem.status, names.join(" ")),
+            (422, "colour limit reason died_after died_before cursor limit".to_owned())
+        );
         assert_eq!(told("a%20b/dead").await.unwrap_err().errors[0].field, "topic");
         assert_eq!(told("t/dead?reason=").await.unwrap_err().errors[0].field, "reason");
         assert_eq!(told("t/dead?cursor=%ff").await.unwrap_err().errors[0].field, "cursor");

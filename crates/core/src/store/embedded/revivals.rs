@@ -44,7 +44,9 @@ impl EmbeddedStore {
 
     pub(in crate::store) async fn revivals(&self, id: Option<RevivalId>) -> Result<Vec<Kept>, StoreError> {
         let rows = self.call(ANY, 0, move |txn| match id {
-            Some(RevivalId(id)) => Ok(txn.tables.revivals.get(id)?.map(|row| (id, row)).into_iter().collect()),
+            Some(RevivalId(id)) => {
+                Ok(txn.tables.revivals.get(id)?.map(|row| (id, row)).into_iter().collect())
+            }
             None => txn.tables.revivals.all(),
         });
         rows.await?.into_iter().map(|(id, row)| kept(RevivalId(id), row)).collect()

@@ -154,11 +154,7 @@ impl RedisStore {
     }
 
     /// Runs a script that knows no shard.
-    async fn ask_installation(
-        &self,
-        script: &Script,
-        args: impl Fn(&mut Cmd),
-    ) -> Result<Value, StoreError> {
+    async fn ask_installation(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
         if self.profile().is_none() {
             return Err(StoreError::Unprepared);
         }

@@ -62,7 +62,11 @@ impl<'t> Revivals<'t> {
         Ok(all)
     }
 
-    pub(in crate::store::embedded) fn put(&mut self, id: [u8; 8], row: &RevivalRow) -> Result<(), StoreError> {
+    pub(in crate::store::embedded) fn put(
+        &mut self,
+        id: [u8; 8],
+        row: &RevivalRow,
+    ) -> Result<(), StoreError> {
         let raw = postcard::to_stdvec(row).expect("plain data always serialises");
         self.0.insert(u64::from_be_bytes(id), raw.as_slice())?;
         Ok(())
