@@ -86,9 +86,9 @@ async fn many_are_revived_and_the_progress_is_shown_watched_and_stopped() {
         n => Ok(n),
     })
     .await;
-    let words = ["dead", "watch", "t", &id, "--output", "json"];
-    let (watched, run) =
-        tokio::join!(ringback(&server, &words), ringback(&server, &["dead", "stop", "t", &id]));
+    let watch = ["dead", "watch", "t", &id, "--output", "json"];
+    let stop = ["dead", "stop", "t", &id];
+    let (watched, run) = tokio::join!(ringback(&server, &watch), ringback(&server, &stop));
     assert!(run.code == Some(0) && run.out.contains("state    stopped"), "{run:?}");
     assert_eq!((watched.code, &watched.json()["state"]), (Some(0), &json!("stopped")));
     let run = ringback(&server, &["dead", "revivals", "t"]).await;
