@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use ringback_testkit::{Answer, Reply, Role, Script, Sink, Stack, StackOptions, eventually, http_client, now};
+use ringback_testkit::{
+    Answer, Reply, Role, Script, Sink, Stack, StackOptions, eventually, http_client, now,
+};
 use serde_json::{Value, json};
 
 use crate::sample::{SOON, TOPIC, between, job, time, with};
@@ -64,7 +66,8 @@ async fn a_policy_is_put_as_a_whole_and_shown_as_it_was_written() {
         put(&stack, json!({})).await;
         assert_eq!(shown().await["policy"], json!({}));
         let reply = send(&stack, Method::PUT, PATH, &json!({"colour": 1, "ttr": "13h"})).await;
-        let fields: Vec<_> = reply.json()["errors"].as_array().expect("errors").iter().map(|e| e["field"].clone()).collect();
+        let fields: Vec<_> =
+            reply.json()["errors"].as_array().expect("errors").iter().map(|e| e["field"].clone()).collect();
         assert_eq!((reply.status, fields), (422, vec![json!("colour"), json!("ttr")]));
         assert_eq!(shown().await["policy"], json!({}), "what is refused changes nothing");
     }
@@ -181,14 +184,15 @@ async fn only_the_answer_that_is_expected_is_a_success() {
         })
         .await;
         assert_eq!((&dead["reason"], &dead["failures"]), (&json!("exhausted"), &json!(2)), "{dead}");
-        assert_eq!((&dead["last"]["status"], &dead["last"]["error"]), (&json!(200), &json!("unexpected body")));
+        assert_eq!(
+            (&dead["last"]["status"], &dead["last"]["error"]),
+            (&json!(200), &json!("unexpected body"))
+        );
 
         let longest = [b" ".repeat(60_000), b"success".to_vec()].concat();
-        for (id, body) in [
-            ("same", b"success".to_vec()),
-            ("spaced", b" \t\r\nsuccess\n\n".to_vec()),
-            ("longest", longest),
-        ] {
+        for (id, body) in
+            [("same", b"success".to_vec()), ("spaced", b" \t\r\nsuccess\n\n".to_vec()), ("longest", longest)]
+        {
             sink.answer_job(id, Answer::status(201).body(body));
             stack.accept(&job(&sink, id)).await;
             let done = stack.wait_state(TOPIC, id, "done", SOON).await;
@@ -337,7 +341,8 @@ async fn what_one_api_is_told_all_others_know() {
     eventually(SECOND, "the other API goes by the policy", async || {
         n += 1;
         let id = format!("job-{n}");
-        let request = client.post(format!("http://{other}/v1/jobs")).header("content-type", "application/json");
+        let request =
+            client.post(format!("http://{other}/v1/jobs")).header("content-type", "application/json");
         let answer = request.body(bare(&id).to_string()).send().await.expect("an answer");
         assert_eq!(answer.status(), 201);
         let arrived = tokio::time::timeout(Duration::from_millis(300), sink.wait_for_job(&id, 1, SOON)).await;
@@ -385,7 +390,10 @@ async fn nothing_is_handed_over_before_the_policies_are_known() {
 async fn a_policy_that_the_receiver_meets_again_is_the_same_after_a_recovery() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     put(&stack, json!({"expect_body": "success", "headers": {"x-tenant": "a7"}})).await;
-    sink.answer_job("flips", Script::first(2, Answer::status(200).body("wait")).finally(Answer::status(200).body("success")));
+    sink.answer_job(
+        "flips",
+        Script::first(2, Answer::status(200).body("wait")).finally(Answer::status(200).body("success")),
+    );
     stack.accept(&with(job(&sink, "flips"), "delay", "1s")).await;
     let done = stack.wait_state(TOPIC, "flips", "done", SOON).await;
     assert_eq!(done["attempts"], 3, "{done}");

@@ -33,12 +33,7 @@ pub(crate) struct Pulls {
 
 impl Pulls {
     /// Its tasks end with the shutdown, or when it is dropped.
-    pub(crate) fn start(
-        store: &Store,
-        policies: PolicyBook,
-        tasks: &mut Tasks,
-        shutdown: &Shutdown,
-    ) -> Self {
+    pub(crate) fn start(store: &Store, policies: PolicyBook, tasks: &mut Tasks, shutdown: &Shutdown) -> Self {
         let (work, inbox) = mpsc::unbounded_channel();
         let waiters = Arc::new(Waiters::default());
         tasks.spawn("pulls", Carrier::new(store.clone(), inbox).run(shutdown.clone()));

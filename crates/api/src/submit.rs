@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use ringback_core::store::{MAX_BATCH, MAX_BATCH_BYTES, PoliciesUnknown, Shard, Store, StoreError, Submitted};
+use ringback_core::store::{
+    MAX_BATCH, MAX_BATCH_BYTES, PoliciesUnknown, Shard, Store, StoreError, Submitted,
+};
 use ringback_service::{Gather, GatherOptions, Shutdown, Tasks};
 use tokio::sync::mpsc;
 
@@ -290,7 +292,7 @@ mod tests {
     fn job(id: usize, body: usize) -> (usize, NewJob) {
         let body = "x".repeat(body);
         let json = format!(r#"{{"topic":"t","id":"{id}","url":"http://h/","body":"{body}"}}"#);
-        (id, unprepared().parse(json.as_bytes(), None).unwrap())
+        (id, unprepared().parse(json.as_bytes(), None, None).unwrap())
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,12 +17,7 @@ const AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
 
 /// Builds the call for a lease, by its topic's policy. `now` is the store's time; `trace` goes
 /// out as it is.
-pub(crate) fn build(
-    lease: &Lease,
-    policy: Option<Arc<Policy>>,
-    now: Timestamp,
-    trace: TraceParent,
-) -> Call {
+pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, trace: TraceParent) -> Call {
     let delivery = &lease.delivery;
     let own = delivery.headers.entries();
     let added = policy.as_ref().map_or(&[][..], |policy| policy.headers.entries());

@@ -56,7 +56,11 @@ async fn a_forced_deletion_removes_jobs_in_every_state_and_leaves_other_topics()
         }
         assert_eq!(stack.get(TOPIC, "dead").await.0, 404, "a purged job is gone");
         let (status, answer) = delete(&stack, "?force=true").await;
-        assert_eq!((status, &answer["cancelled"], &answer["requested"]), (202, &json!(0), &json!(1)), "{answer}");
+        assert_eq!(
+            (status, &answer["cancelled"], &answer["requested"]),
+            (202, &json!(0), &json!(1)),
+            "{answer}"
+        );
         assert_eq!(delete(&stack, "").await.0, 409, "one is being handed over");
         sink.release();
         let answer = eventually(SOON, "the last one has ended", async || {

@@ -293,7 +293,10 @@ pub(super) async fn a_lease_that_ran_out_is_answered_until_it_is_settled_as_fail
         let lapsed = bench.lapsed_jobs(1).await;
         assert!(now() >= job.deadline);
         assert_eq!((lapsed.len(), lapsed[0].receipt), (1, job.receipt));
-        assert_eq!(lapsed[0].tries, Tries { failures: 0, retry: wanted.delivery.retry.clone(), topic: Some(key.topic.clone()) });
+        assert_eq!(
+            lapsed[0].tries,
+            Tries { failures: 0, retry: wanted.delivery.retry.clone(), topic: Some(key.topic.clone()) }
+        );
         assert_eq!(bench.get(&key).await.state, State::Reserved);
     }
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);

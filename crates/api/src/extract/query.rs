@@ -74,7 +74,8 @@ impl<S: Sync> FromRequestParts<S> for ForceQuery {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let mut given = Given::new(parts, &["force", "cursor"])?;
-        let force = given.read("force", "true or false", |text| text.parse().map_err(|_| is_no("force", text)));
+        let force =
+            given.read("force", "true or false", |text| text.parse().map_err(|_| is_no("force", text)));
         let allowed = "what next said in the answer before; without it from the beginning";
         let from = given.read("cursor", allowed, |text| text.parse().map_err(|_| is_no("cursor", text)));
         if from.is_some() && force != Some(true) {

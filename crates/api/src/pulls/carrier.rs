@@ -121,7 +121,15 @@ impl Lost {
     async fn ask(&self, store: &Store) -> Result<Pulled, StoreError> {
         let Self { caller, shard, topic, limit, ttr, default_ttr, bits } = self;
         let (caller, sequence) = (caller.name.as_str(), caller.sequence);
-        let ask = Pull { caller, sequence, topic, limit: *limit, ttr: *ttr, default_ttr: *default_ttr, bits: *bits };
+        let ask = Pull {
+            caller,
+            sequence,
+            topic,
+            limit: *limit,
+            ttr: *ttr,
+            default_ttr: *default_ttr,
+            bits: *bits,
+        };
         store.pull(*shard, &ask).await
     }
 }

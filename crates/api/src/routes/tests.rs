@@ -213,12 +213,15 @@ async fn a_policy_is_judged_before_the_store_is_asked() {
 
 #[tokio::test]
 async fn what_is_asked_of_a_deletion_is_judged_before_the_store_is_asked() {
-    let delete =
-        async |query: &str| status(Method::DELETE, &format!("/v1/topics/t{query}"), None, Body::empty()).await;
+    let delete = async |query: &str| {
+        status(Method::DELETE, &format!("/v1/topics/t{query}"), None, Body::empty()).await
+    };
     for good in ["", "?force=true", "?force=false", "?force=true&cursor=1-2-3"] {
         assert_eq!(delete(good).await, 503, "{good}");
     }
-    for bad in ["?force", "?force=1", "?force=true&force=true", "?cursor=1-2-3", "?force=true&cursor=x", "?a=b"] {
+    for bad in
+        ["?force", "?force=1", "?force=true&force=true", "?cursor=1-2-3", "?force=true&cursor=x", "?a=b"]
+    {
         assert_eq!(delete(bad).await, 422, "{bad}");
     }
 }

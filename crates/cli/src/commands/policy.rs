@@ -61,8 +61,10 @@ async fn get(session: &mut Session, TopicArgs { topic }: &TopicArgs) -> anyhow::
         (Format::Json, _) => session.json(&body)?,
         (Format::Table, Some(policy)) => {
             let fields: Map<String, Value> = serde_json::from_str(policy.get())?;
-            let rows: Vec<_> =
-                fields.into_iter().map(|(name, value)| [Cell::from(name), Cell::from(value.to_string())]).collect();
+            let rows: Vec<_> = fields
+                .into_iter()
+                .map(|(name, value)| [Cell::from(name), Cell::from(value.to_string())])
+                .collect();
             let columns = [("FIELD", Align::Left), ("VALUE", Align::Left)];
             let text = Table::new(columns, session.out.colour).page(&rows);
             session.out.bytes(text.as_bytes())?;

@@ -25,8 +25,8 @@ use tokio::time::Instant;
 
 use self::layout::{Head, Keys};
 pub(super) use self::layout::{Imprint, LaneId, lane_words};
-use self::script::{Script, reply};
 pub(super) use self::policies::PolicyChanges;
+use self::script::{Script, reply};
 pub(super) use self::topology::Address;
 use self::topology::Topology;
 pub(super) use self::wake::Wakes;

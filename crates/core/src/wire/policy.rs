@@ -112,7 +112,8 @@ mod tests {
     #[test]
     fn an_empty_policy_says_nothing() {
         assert_eq!(parse("{}").unwrap().written(), "{}");
-        let nothing = parse(r#"{"retry":null,"timeout":null,"ttr":null,"url":null,"headers":null,"expect_body":null}"#);
+        let nothing =
+            parse(r#"{"retry":null,"timeout":null,"ttr":null,"url":null,"headers":null,"expect_body":null}"#);
         assert_eq!(nothing.unwrap().written(), "{}");
         assert_eq!(Policy::default().written(), "{}");
     }

@@ -39,8 +39,7 @@ pub(super) const KNOWN: [&str; 13] = [
 ];
 
 /// What is told while the policies count and are not known.
-const UNKNOWN: &str =
-    "where the job goes is not known yet, for want of its topic's policy: it was not accepted; submit it again later";
+const UNKNOWN: &str = "where the job goes is not known yet, for want of its topic's policy: it was not accepted; submit it again later";
 
 /// What a submit needs beside its own fields.
 pub struct Defaults<'a> {
@@ -146,11 +145,7 @@ fn id(fields: &Fields<'_>, make: &mut dyn FnMut() -> JobId, mistakes: &mut Mista
     id
 }
 
-fn callback(
-    fields: &Fields<'_>,
-    of_topic: Option<Callback>,
-    mistakes: &mut Mistakes,
-) -> Option<Callback> {
+fn callback(fields: &Fields<'_>, of_topic: Option<Callback>, mistakes: &mut Mistakes) -> Option<Callback> {
     let Some(raw) = fields.get("url") else { return of_topic.or_else(|| Some(Callback::pull())) };
     let parsed = match read::<String>(raw) {
         Some(text) => Callback::parse(&text),

@@ -18,15 +18,23 @@ const PAGE: usize = 64;
 const ANY: Shard = Shard(0);
 
 impl EmbeddedStore {
-    pub(in crate::store) async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+    pub(in crate::store) async fn put_policy(
+        &self,
+        topic: &Topic,
+        written: &str,
+    ) -> Result<PolicyPut, StoreError> {
         let (topic, written) = (topic.to_string(), written.to_owned());
         let bytes = topic.len() + written.len();
-        let put = self.call(ANY, bytes, move |txn| edges::put_policy(txn, &topic, &written, MAX_POLICIES)).await?;
+        let put =
+            self.call(ANY, bytes, move |txn| edges::put_policy(txn, &topic, &written, MAX_POLICIES)).await?;
         self.place.policies.send_replace(());
         Ok(put)
     }
 
-    pub(in crate::store) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+    pub(in crate::store) async fn delete_policy(
+        &self,
+        topic: &Topic,
+    ) -> Result<Option<PolicyVersion>, StoreError> {
         let topic = topic.to_string();
         let version = self.call(ANY, 256, move |txn| edges::delete_policy(txn, &topic)).await?;
         self.place.policies.send_replace(());
@@ -87,7 +95,7 @@ impl PolicyChanges {
         }
         if self.changed.changed().await.is_err() {
             // The place has gone, and the store with it.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

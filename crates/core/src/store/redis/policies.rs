@@ -19,7 +19,11 @@ use crate::store::{Shard, StoreError};
 const PAGE: usize = 64;
 
 impl RedisStore {
-    pub(in crate::store) async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+    pub(in crate::store) async fn put_policy(
+        &self,
+        topic: &Topic,
+        written: &str,
+    ) -> Result<PolicyPut, StoreError> {
         let answer = self.of_installation(&script::PUT_POLICY, |cmd| {
             cmd.arg(topic.as_str()).arg(written).arg(MAX_POLICIES);
         });
@@ -35,7 +39,10 @@ impl RedisStore {
         }
     }
 
-    pub(in crate::store) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+    pub(in crate::store) async fn delete_policy(
+        &self,
+        topic: &Topic,
+    ) -> Result<Option<PolicyVersion>, StoreError> {
         let answer = self.of_installation(&script::DELETE_POLICY, |cmd| {
             cmd.arg(topic.as_str());
         });
@@ -61,7 +68,8 @@ impl RedisStore {
         self.prepared_once()?;
         let version = self.topology.call(redis::cmd("GET").arg(self.keys.policies_version())).await?;
         let number = text(version)?.map_or(Ok(0), |text| text.parse());
-        let version = PolicyVersion(number.map_err(|_| StoreError::Unreadable("the version of the policies"))?);
+        let version =
+            PolicyVersion(number.map_err(|_| StoreError::Unreadable("the version of the policies"))?);
         if known == Some(version) {
             return Ok(None);
         }
