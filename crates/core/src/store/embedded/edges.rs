@@ -1,6 +1,7 @@
 //! The edges: each checks everything it needs, and then changes it, inside the writer's
 //! transaction. What they answer is the same as on every other backend.
 
+mod attempts;
 mod cancel;
 mod expire;
 mod moves;
@@ -11,6 +12,7 @@ mod reserve;
 mod settle;
 mod submit;
 
+pub(super) use self::attempts::{attempts, note};
 pub(super) use self::cancel::{cancel, renew};
 pub(super) use self::expire::expire;
 pub(super) use self::moves::move_job;

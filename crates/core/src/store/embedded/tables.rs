@@ -1,6 +1,7 @@
 //! The layout of the embedded store's file: which tables there are, each wrapped by the one
 //! type that reads and writes it. Nothing outside this module names a table or packs a row.
 
+mod attempts;
 mod callers;
 mod due;
 mod format;
@@ -15,6 +16,8 @@ use std::collections::BTreeSet;
 
 use redb::{ReadTransaction, WriteTransaction};
 
+use self::attempts::Attempts;
+pub(super) use self::attempts::{audit as audit_attempts, cost};
 pub(super) use self::callers::{Callers, Given};
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, format};
@@ -42,6 +45,8 @@ pub(super) struct Tables<'t> {
     pub(super) shards: Shards<'t>,
     pub(super) callers: Callers<'t>,
     pub(super) minutes: Minutes<'t>,
+    /// Logs of attempts.
+    pub(super) attempts: Attempts<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -57,6 +62,7 @@ impl<'t> Tables<'t> {
             shards: Shards::open(txn, journal)?,
             callers: Callers::open(txn, journal)?,
             minutes: Minutes::open(txn, journal)?,
+            attempts: Attempts::open(txn, journal)?,
         })
     }
 
@@ -79,6 +85,9 @@ impl<'t> Tables<'t> {
             Name::Shards => self.shards.0.redo(key, value),
             Name::Callers => self.callers.0.redo(key, value),
             Name::Minutes => self.minutes.0.redo(key, value),
+            Name::Attempts => self.attempts.logs.redo(key, value),
+            Name::AttemptsByTime => self.attempts.order.redo(key, value),
+            Name::AttemptsBytes => self.attempts.sizes.redo(key, value),
         }
     }
 }

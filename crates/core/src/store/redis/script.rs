@@ -120,7 +120,7 @@ macro_rules! pieces {
 
 pieces! {
     "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "tombs" "lateness"
-    "topics" "arrivals" "outcomes" "moves" "carrier" "call"
+    "topics" "arrivals" "outcomes" "moves" "attempts" "carrier" "call"
 }
 
 macro_rules! scripts {
@@ -155,6 +155,8 @@ scripts! {
     CLAIM: "claim", Drains;
     YIELD: "yield", Drains;
     STATS: "stats", Reads;
+    NOTE: "note", Fills;
+    ATTEMPTS: "attempts", Reads;
     MEMBERS: "members", Drains;
     INSTALL: "install", Drains;
 }
@@ -202,8 +204,8 @@ mod tests {
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         for script in ALL {
             let expected = match script.name() {
-                "submit" | "import" | "reschedule" | "revive" => Kind::Fills,
-                "get" | "page" | "stats" | "pulls" | "held" => Kind::Reads,
+                "submit" | "import" | "reschedule" | "revive" | "note" => Kind::Fills,
+                "get" | "page" | "stats" | "pulls" | "held" | "attempts" => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());

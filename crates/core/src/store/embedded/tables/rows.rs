@@ -29,10 +29,13 @@ pub(super) enum Name {
     Shards = 13,
     Callers = 14,
     Minutes = 15,
+    Attempts = 16,
+    AttemptsByTime = 17,
+    AttemptsBytes = 18,
 }
 
 impl Name {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 18] = [
         Self::Ids,
         Self::Jobs,
         Self::Bodies,
@@ -48,6 +51,9 @@ impl Name {
         Self::Shards,
         Self::Callers,
         Self::Minutes,
+        Self::Attempts,
+        Self::AttemptsByTime,
+        Self::AttemptsBytes,
     ];
 
     /// The table with a number.
@@ -148,6 +154,6 @@ mod tests {
         for name in Name::ALL {
             assert_eq!(Name::of(name as u8), Some(name));
         }
-        assert_eq!((Name::of(0), Name::of(16)), (None, None));
+        assert_eq!((Name::of(0), Name::of(19)), (None, None));
     }
 }
