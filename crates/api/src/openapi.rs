@@ -50,6 +50,7 @@ use crate::routes;
         routes::export,
         routes::import,
         routes::stats,
+        routes::attempts,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
@@ -146,6 +147,7 @@ mod tests {
             ("/v1/receipts/{receipt}/renew", "post", "400 404 408 409 413 415 422 503"),
             ("/v1/receipts/finish", "post", "400 408 413 415 422 503"),
             ("/v1/stats", "get", "503"),
+            ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {

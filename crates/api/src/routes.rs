@@ -1,5 +1,6 @@
 //! The table of routes, and what every answer passes on its way.
 
+mod attempts;
 mod batch;
 mod export;
 mod import;
@@ -21,6 +22,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::state::Api;
 use crate::{error, observe, openapi};
 
+pub(crate) use attempts::__path_attempts;
 pub(crate) use batch::__path_submit_batch;
 pub(crate) use export::__path_export;
 pub(crate) use import::__path_import;
@@ -34,7 +36,7 @@ pub(crate) use reserve::__path_reserve;
 pub(crate) use stats::__path_stats;
 
 /// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 16] = [
+pub(crate) const PATHS: [&str; 17] = [
     "/v1/jobs",
     "/v1/jobs/batch",
     "/v1/jobs/{topic}/{id}",
@@ -51,10 +53,11 @@ pub(crate) const PATHS: [&str; 16] = [
     "/v1/import",
     "/v1/stats",
     "/openapi.json",
+    "/v1/jobs/{topic}/{id}/attempts",
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document] = PATHS;
+    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document, tried] = PATHS;
     let [finish, retry, bury, release, renew, finish_all] = words;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))
@@ -73,6 +76,7 @@ pub(crate) fn table(api: Arc<Api>) -> Router {
         .route(import, post(import::import))
         .route(stats, get(stats::stats))
         .route(document, get(openapi::serve))
+        .route(tried, get(attempts::attempts))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(CatchPanicLayer::custom(error::panicked))

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Request, Url, retry};
+use ringback_core::store::MAX_ANSWER as MOST_KEPT;
 
 /// Of an answer's body, no more is read. What follows is cut off with the connection.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -32,6 +33,8 @@ pub(crate) struct Call {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    /// The start of the body, where it was asked for.
+    pub(crate) start: Bytes,
 }
 
 /// Why nothing, or no whole answer, came back.
@@ -79,23 +82,34 @@ pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
         .build()
 }
 
-/// One POST, from the name look-up to the last byte that is read. The caller bounds it.
-pub(crate) async fn post(client: &Client, call: Call) -> Result<Answer, CallError> {
+/// One POST, from the name look-up to the last byte that is read. The caller bounds it, and
+/// says by the status whether the start of the body is worth keeping.
+pub(crate) async fn post(
+    client: &Client,
+    call: Call,
+    is_kept: impl Fn(StatusCode) -> bool,
+) -> Result<Answer, CallError> {
     let url = Url::parse(&call.url).map_err(|_| CallError::Broken)?;
     // Made whole: the client's builder would move the headers one by one into a map that grows.
     let mut request = Request::new(Method::POST, url);
     *request.headers_mut() = call.headers;
     *request.body_mut() = Some(call.body.into());
     let mut response = client.execute(request).await.map_err(|e| classify(&e))?;
-    let mut read = 0;
+    let room = if is_kept(response.status()) { MOST_KEPT } else { 0 };
+    // Allocates nothing while nothing is put into it.
+    let (mut read, mut start) = (0, Vec::new());
     while read < MAX_ANSWER {
         match response.chunk().await {
-            Ok(Some(chunk)) => read += chunk.len(),
+            Ok(Some(chunk)) => {
+                read += chunk.len();
+                start.extend_from_slice(&chunk[..chunk.len().min(room - start.len())]);
+            }
             Ok(None) => break,
             Err(_) => return Err(CallError::Body),
         }
     }
-    Ok(Answer { status: response.status(), headers: std::mem::take(response.headers_mut()) })
+    let headers = std::mem::take(response.headers_mut());
+    Ok(Answer { status: response.status(), headers, start: start.into() })
 }
 
 fn classify(error: &reqwest::Error) -> CallError {

@@ -2,8 +2,11 @@
 //! is renewed for long calls.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::StatusCode;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::Client;
@@ -11,7 +14,7 @@ use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{Lease, Renewed, Store};
+use ringback_core::store::{Attempt, Lease, Note, Renewed, Store};
 use ringback_service::telemetry::tracing_active;
 use ringback_service::{Shutdown, TraceParent, random};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -36,6 +39,8 @@ pub(crate) struct Courier {
     pub(crate) patience: Duration,
     pub(crate) metrics: Metrics,
     pub(crate) shutdown: Shutdown,
+    /// Of this process, as attempts are noted under.
+    pub(crate) name: Arc<str>,
 }
 
 /// What came of an attempt.
@@ -92,7 +97,10 @@ impl Courier {
                 Ended::LeaseLost => None,
             };
             self.report(&lease, &ended, outcome.as_ref(), took, late);
-            let word = outcome.map(|outcome| Word { lease, outcome, late });
+            let word = outcome.map(|outcome| {
+                let note = self.note(&lease, &ended, &outcome, started, took);
+                Word { lease, outcome, late, note }
+            });
             Delivered { word, machine: ended.machine() }
         }
         .instrument(span)
@@ -101,8 +109,11 @@ impl Courier {
 
     async fn attempt(&self, lease: &mut Lease, call: Call) -> Ended {
         let deadline = lease.delivery.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let fails = self.store.notes_failure(&lease.key.topic);
+        let succeeds = self.store.notes_success(&lease.key.topic, lease.attempt);
+        let is_kept = move |status: StatusCode| if status.is_success() { succeeds } else { fails };
         tokio::select! {
-            answer = client::post(&self.client, call) => Ended::Answered(answer),
+            answer = client::post(&self.client, call, is_kept) => Ended::Answered(answer),
             ended = self.bound(lease, deadline) => ended,
             () = self.cut_off() => Ended::CutOff,
         }
@@ -173,6 +184,37 @@ impl Courier {
                 Some(after) => Outcome::Retry { after, last: last() },
                 None => Outcome::Bury { reason: Reason::Exhausted, last: last() },
             },
+        })
+    }
+
+    /// What the log is told of an attempt. What was not tried is none, and one that was cut off
+    /// by the shutdown is handed over again at once.
+    fn note(
+        &self,
+        lease: &Lease,
+        ended: &Ended,
+        outcome: &Outcome,
+        started: Instant,
+        took: Duration,
+    ) -> Option<Box<Note>> {
+        let topic = &lease.key.topic;
+        let is_noted = match outcome {
+            Outcome::Complete => self.store.notes_success(topic, lease.attempt),
+            Outcome::Retry { .. } | Outcome::Bury { .. } => self.store.notes_failure(topic),
+            Outcome::Release { .. } => false,
+        };
+        let Ended::Answered(answer) = ended else { return None };
+        is_noted.then(|| {
+            let attempt = Attempt {
+                number: lease.attempt,
+                at: lease.clock().at(started),
+                duration: took,
+                status: answer.as_ref().ok().map(|a| a.status.as_u16()),
+                error: answer.as_ref().err().map(|e| e.name().to_owned()),
+                answer: answer.as_ref().map_or_else(|_| Bytes::new(), |a| a.start.clone()),
+                by: self.name.as_ref().to_owned(),
+            };
+            Box::new(Note::of(lease, attempt))
         })
     }
 

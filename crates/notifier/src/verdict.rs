@@ -60,7 +60,8 @@ mod tests {
         if let Some(after) = after {
             headers.insert(RETRY_AFTER, after.parse().unwrap());
         }
-        verdict(&Ok(Answer { status: StatusCode::from_u16(status).unwrap(), headers }), NOW)
+        let status = StatusCode::from_u16(status).unwrap();
+        verdict(&Ok(Answer { status, headers, start: bytes::Bytes::new() }), NOW)
     }
 
     fn failed(seconds: Option<u64>) -> Verdict {

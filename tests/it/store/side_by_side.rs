@@ -267,7 +267,7 @@ impl Pair {
             keep_done: Duration::from_secs(3600),
             keep_done_mib: 16,
             keep_dead: Duration::ZERO,
-            patience: Duration::from_secs(10),
+            ..Options::default_with(Duration::from_secs(10))
         };
         let redis = Store::open(options.clone()).expect("the options are right");
         let stores = [redis, Store::in_memory(&Memory::new(SystemClock), options.clone())];

@@ -1,0 +1,35 @@
+//! What came of a job's last attempts.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use ringback_core::wire::AttemptsAnswer;
+
+use crate::deadline::Deadline;
+use crate::error::ApiError;
+use crate::extract::JobPath;
+use crate::openapi::GetProblems;
+use crate::state::Api;
+
+/// Look at a job's attempts
+///
+/// The last 20 that were logged, the newest last: by default those that failed, and the success
+/// of a job that needed more than one. They are kept for `RINGBACK_KEEP_ATTEMPTS`, after the
+/// job's end too. A job that has none has no items.
+#[utoipa::path(
+    get, path = "/v1/jobs/{topic}/{id}/attempts", tag = "jobs", operation_id = "attempts",
+    params(
+        ("topic" = String, Path, description = "The job's topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
+        ("id" = String, Path, description = "The job's id", pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$"),
+    ),
+    responses((status = 200, description = "Its attempts", body = AttemptsAnswer), GetProblems),
+)]
+pub(crate) async fn attempts(
+    State(api): State<Arc<Api>>,
+    JobPath(key): JobPath,
+) -> Result<Json<AttemptsAnswer>, ApiError> {
+    let attempts = Deadline::from_now().bound(api.store.attempts(&key)).await.map_err(ApiError::too_late)??;
+    let attempts = attempts.ok_or_else(|| super::jobs::unknown(&key))?;
+    Ok(Json(AttemptsAnswer { items: attempts.into_iter().map(Into::into).collect() }))
+}
