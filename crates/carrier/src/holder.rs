@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{Epoch, Pass, Recovered, Settled, Shard, Store, StoreError, Word};
+use ringback_core::store::{Epoch, Lapsed, Note, Pass, Recovered, Settled, Shard, Store, StoreError, Word};
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -20,6 +20,8 @@ const LIMIT: u32 = 500;
 
 /// What is kept of an attempt whose consumer was not heard of again.
 const RAN_OUT: &str = "lease ran out";
+/// Jobs for pull whose leases ran out wait no longer for their notes.
+const NOTE_WITHIN: Duration = Duration::from_millis(400);
 
 /// What a holder works with.
 pub(crate) struct Holder {
@@ -97,6 +99,7 @@ impl Holder {
         if lapsed.is_empty() {
             return Ok(pass);
         }
+        self.note(&lapsed).await;
         let mut rng = random::generator();
         let error = || Some(RAN_OUT.to_owned());
         let words: Vec<_> = lapsed
@@ -108,6 +111,14 @@ impl Holder {
         self.metrics.lapsed.add(applied, &[]);
         debug!(shard = self.shard.number(), applied, "consumers' leases ran out");
         Ok(pass.with_due(Duration::ZERO))
+    }
+
+    async fn note(&self, lapsed: &[Lapsed]) {
+        if self.store.notes_receipts() {
+            let notes: Vec<_> = lapsed.iter().map(|job| Note::lapsed(&job.receipt, RAN_OUT)).collect();
+            let unnoted = self.store.note_within(self.shard, &notes, NOTE_WITHIN).await;
+            self.metrics.unnoted.add(unnoted as u64, &[]);
+        }
     }
 
     fn count(&self, what: Next, moved: u32, other: u32) {

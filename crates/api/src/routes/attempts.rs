@@ -1,9 +1,11 @@
 //! What came of a job's last attempts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use ringback_core::store::{Note, PullReceipt, Word};
 use ringback_core::wire::AttemptsAnswer;
 
 use crate::deadline::Deadline;
@@ -11,6 +13,9 @@ use crate::error::ApiError;
 use crate::extract::JobPath;
 use crate::openapi::GetProblems;
 use crate::state::Api;
+
+/// A consumer's word waits no longer for its note.
+const NOTE_WITHIN: Duration = Duration::from_millis(400);
 
 /// Look at a job's attempts
 ///
@@ -32,4 +37,16 @@ pub(crate) async fn attempts(
     let attempts = Deadline::from_now().bound(api.store.attempts(&key)).await.map_err(ApiError::too_late)??;
     let attempts = attempts.ok_or_else(|| super::jobs::unknown(&key))?;
     Ok(Json(AttemptsAnswer { items: attempts.into_iter().map(Into::into).collect() }))
+}
+
+/// Notes a consumer's failure, before it is settled. Where that fails it is only counted.
+pub(super) async fn note(api: &Api, receipt: &PullReceipt, word: &Word) {
+    let error = match word {
+        Word::Retry { error, .. } | Word::Bury { error, .. } => error.clone(),
+        Word::Finish | Word::Release { .. } => return,
+    };
+    if api.store.notes_receipts() {
+        let notes = [Note::failed(receipt, error)];
+        api.metrics.unnoted(api.store.note_within(receipt.shard(), &notes, NOTE_WITHIN).await);
+    }
 }

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::timeout;
 
 pub(super) use self::log::{Log, pack, shown};
 use super::lease::Receipt;
@@ -170,6 +171,18 @@ impl Store {
             Backend::Redis(store) => store.note(shard, notes).await,
             Backend::Embedded(store) => store.note(shard, notes).await,
         }
+    }
+
+    /// [`Store::note`] before a settle that it must not hold up: waits for so long, and answers
+    /// how many attempts may not be in the log.
+    pub async fn note_within(&self, shard: Shard, notes: &[Note], within: Duration) -> usize {
+        match timeout(within, self.note(shard, notes)).await {
+            Ok(Ok(Noted::Kept)) => return 0,
+            Ok(Ok(Noted::Full)) => {}
+            Ok(Err(error)) => tracing::debug!(shard = shard.0, %error, "attempts not noted"),
+            Err(_elapsed) => tracing::debug!(shard = shard.0, "attempts not noted in time"),
+        }
+        notes.len()
     }
 
     /// The log of a job: at most [`MAX_ATTEMPTS`], the newest last, and none that began
