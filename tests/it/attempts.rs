@@ -8,7 +8,7 @@ use crate::sample::{SOON, TOPIC, job, time, with};
 
 /// Without a wait between two attempts.
 fn at_once(retries: usize) -> Value {
-    json!({"delays": vec!["1ms"; retries], "jitter": 0})
+    json!({"delays": vec!["10ms"; retries], "jitter": 0})
 }
 
 async fn attempts(stack: &Stack, id: &str) -> Vec<Value> {
@@ -71,7 +71,7 @@ async fn a_success_is_logged_only_after_something_else_and_of_nothing_nothing_is
 async fn a_time_out_is_logged_by_its_class_and_how_long_it_took() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer_job("slow", Answer::status(200).held());
-    let sent = with(with(job(&sink, "slow"), "retry", json!("none")), "timeout", "150ms");
+    let sent = with(with(job(&sink, "slow"), "retry", json!({"preset": "none"})), "timeout", "150ms");
     stack.accept(&sent).await;
     stack.wait_state(TOPIC, "slow", "dead", SOON).await;
     let items = attempts(&stack, "slow").await;
@@ -88,7 +88,7 @@ async fn all_attempts_are_logged_or_none_as_it_is_set() {
         stack.accept(&job(&sink, "done")).await;
         stack.wait_state(TOPIC, "done", "done", SOON).await;
         assert_eq!(each(&attempts(&stack, "done").await, "status"), logged.iter().collect::<Vec<&i32>>(), "{setting}");
-        stack.accept(&with(job(&sink, "fails"), "retry", json!("none"))).await;
+        stack.accept(&with(job(&sink, "fails"), "retry", json!({"preset": "none"}))).await;
         stack.wait_state(TOPIC, "fails", "dead", SOON).await;
         assert_eq!(attempts(&stack, "fails").await.len(), logged.len(), "{setting}");
     }
@@ -124,8 +124,8 @@ async fn what_consumers_say_and_leases_that_ran_out_are_logged() {
 async fn a_store_that_is_nearly_full_keeps_no_attempts_and_loses_no_outcome() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(500).body("no"));
-    stack.accept(&with(job(&sink, "before"), "retry", json!("none"))).await;
-    stack.accept(&with(with(job(&sink, "after"), "retry", json!("none")), "delay", "3s")).await;
+    stack.accept(&with(job(&sink, "before"), "retry", json!({"preset": "none"}))).await;
+    stack.accept(&with(with(job(&sink, "after"), "retry", json!({"preset": "none"})), "delay", "3s")).await;
     stack.wait_state(TOPIC, "before", "dead", SOON).await;
     let used = stack.redis().used_memory().await;
     let mut config = redis::cmd("CONFIG");

@@ -1,6 +1,7 @@
 //! The command line, as people and scripts run it: exit codes, what is printed where, and
 //! against a real stack what becomes of the jobs.
 
+mod attempts;
 mod bulk;
 mod list;
 mod moves;
