@@ -42,17 +42,26 @@ async fn the_log_of_a_dead_job_tells_each_attempt_and_what_was_answered() {
     assert_eq!((&items[0]["answer"], &items[1]["answer"]), (&json!("out of ink"), &json!("ä".repeat(512))));
     assert_eq!((&items[2]["answer"], &items[3]["answer"]), (&Value::Null, &Value::Null));
     assert_eq!(items[3]["answer_base64"], "/wD+");
-    assert_eq!((&items[3]["at"], &items[3]["duration_ms"]), (&dead["last"]["at"], &dead["last"]["duration_ms"]));
+    assert_eq!(
+        (&items[3]["at"], &items[3]["duration_ms"]),
+        (&dead["last"]["at"], &dead["last"]["duration_ms"])
+    );
     assert!(items.iter().all(|item| time(&item["at"]) >= time(&accepted["created_at"])), "{items:?}");
     let notifier = format!("/{}", stack.notifiers[0].pid());
-    assert!(items.iter().all(|item| item["by"].as_str().is_some_and(|by| by.ends_with(&notifier))), "{items:?}");
+    assert!(
+        items.iter().all(|item| item["by"].as_str().is_some_and(|by| by.ends_with(&notifier))),
+        "{items:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_success_is_logged_only_after_something_else_and_of_nothing_nothing_is_known() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(200).body("thanks"));
-    sink.answer_job("second", Script::first(1, Answer::status(500)).finally(Answer::status(201).body("at last")));
+    sink.answer_job(
+        "second",
+        Script::first(1, Answer::status(500)).finally(Answer::status(201).body("at last")),
+    );
     for id in ["first", "second"] {
         stack.accept(&with(job(&sink, id), "retry", at_once(3))).await;
         stack.wait_state(TOPIC, id, "done", SOON).await;
@@ -87,7 +96,11 @@ async fn all_attempts_are_logged_or_none_as_it_is_set() {
         sink.answer_job("fails", Answer::status(500));
         stack.accept(&job(&sink, "done")).await;
         stack.wait_state(TOPIC, "done", "done", SOON).await;
-        assert_eq!(each(&attempts(&stack, "done").await, "status"), logged.iter().collect::<Vec<&i32>>(), "{setting}");
+        assert_eq!(
+            each(&attempts(&stack, "done").await, "status"),
+            logged.iter().collect::<Vec<&i32>>(),
+            "{setting}"
+        );
         stack.accept(&with(job(&sink, "fails"), "retry", json!({"preset": "none"}))).await;
         stack.wait_state(TOPIC, "fails", "dead", SOON).await;
         assert_eq!(attempts(&stack, "fails").await.len(), logged.len(), "{setting}");
@@ -101,7 +114,8 @@ async fn what_consumers_say_and_leases_that_ran_out_are_logged() {
     let say = async |word: &str, ttr: &str, body: Option<Value>| {
         let path = format!("/v1/topics/{TOPIC}/reserve");
         let ask = json!({"ttr": ttr, "wait": "10s"}).to_string();
-        let reserved = stack.request(Method::POST, &path, Some(("application/json", ask.into()))).await.json();
+        let reserved =
+            stack.request(Method::POST, &path, Some(("application/json", ask.into()))).await.json();
         let receipt = reserved["jobs"][0]["receipt"].as_str().expect("a receipt").to_owned();
         if let Some(body) = body {
             let body = Some(("application/json", body.to_string().into()));

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::job::JobKey;
-use ringback_core::store::{Lateness, Note, Noted, Reserve, Reserved, Settled, Shard, Store, StoreError, Unsettled};
+use ringback_core::store::{
+    Lateness, Note, Noted, Reserve, Reserved, Settled, Shard, Store, StoreError, Unsettled,
+};
 
 use tokio::time::timeout;
 use tracing::debug;
@@ -98,7 +100,9 @@ impl Told {
                 told.unnoted = told.notes.len();
                 told.notes.clear();
             }
-            Ok(Err(error)) => debug!(shard = shard.number(), error = crate::cause(&error), "attempts not noted"),
+            Ok(Err(error)) => {
+                debug!(shard = shard.number(), error = crate::cause(&error), "attempts not noted")
+            }
             Err(_elapsed) => debug!(shard = shard.number(), "attempts not noted in time"),
         }
         told

@@ -7,7 +7,9 @@ use ringback_core::clock::Timestamp;
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Attempt, Lease, Logging, MAX_ANSWER, MAX_ATTEMPTS, MAX_BATCH, Note, Noted, Settled, Word};
+use ringback_core::store::{
+    Attempt, Lease, Logging, MAX_ANSWER, MAX_ATTEMPTS, MAX_BATCH, Note, Noted, Settled, Word,
+};
 use ringback_testkit::eventually;
 
 use super::bench::{Bench, SOON, now};
@@ -92,7 +94,9 @@ pub(super) async fn an_attempt_that_is_told_twice_is_shown_once_as_it_was_first(
     let notes = [note(&mut lease, 1, b"first"), note(&mut lease, 2, b"second")];
     bench.note(&notes).await;
     bench.note(&notes).await;
-    bench.note(&[note(&mut lease, 1, b"other"), note(&mut lease, 3, b"third"), note(&mut lease, 3, b"fourth")]).await;
+    bench
+        .note(&[note(&mut lease, 1, b"other"), note(&mut lease, 3, b"third"), note(&mut lease, 3, b"fourth")])
+        .await;
     let shown = bench.attempts(&key).await.expect("known");
     let answers: Vec<&[u8]> = shown.iter().map(|attempt| attempt.answer.as_ref()).collect();
     assert_eq!(answers, [&b"first"[..], b"second", b"third"]);
@@ -236,7 +240,10 @@ pub(super) async fn a_consumer_s_failure_is_noted_with_what_the_lease_tells(benc
     let shown = bench.attempts(&job.key).await.expect("known");
     assert_eq!(shown.len(), 1, "{shown:?}");
     let Attempt { number, at, error, by, status, .. } = &shown[0];
-    assert_eq!((*number, error.as_deref(), by.as_str(), *status), (1, Some("out of paper"), "consumer", None));
+    assert_eq!(
+        (*number, error.as_deref(), by.as_str(), *status),
+        (1, Some("out of paper"), "consumer", None)
+    );
     assert!(*at <= before && before.since(*at) < LONG, "{at:?}");
     let word = Word::Retry { after: LONG, error: None };
     assert_eq!(bench.say(job.receipt, word).await, Settled::Applied);

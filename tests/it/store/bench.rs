@@ -11,8 +11,8 @@ use ringback_core::job::{Callback, Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
-    Answer, Cancelled, Epoch, Lapsed, Lateness, Lease, Logging, Memory, Options, Pass, Pull, PullReceipt, Pulled,
-    PulledJob, Reserve, Reserved, Settled, Shard, Stats, Store, Submitted, Token, Wake, Wakes, Word,
+    Answer, Cancelled, Epoch, Lapsed, Lateness, Lease, Logging, Memory, Options, Pass, Pull, PullReceipt,
+    Pulled, PulledJob, Reserve, Reserved, Settled, Shard, Stats, Store, Submitted, Token, Wake, Wakes, Word,
 };
 use ringback_testkit::{RedisCluster, RedisServer, eventually};
 use tempfile::TempDir;

@@ -34,7 +34,8 @@ pub(crate) async fn attempts(
     State(api): State<Arc<Api>>,
     JobPath(key): JobPath,
 ) -> Result<Json<AttemptsAnswer>, ApiError> {
-    let attempts = Deadline::from_now().bound(api.store.attempts(&key)).await.map_err(ApiError::too_late)??;
+    let attempts =
+        Deadline::from_now().bound(api.store.attempts(&key)).await.map_err(ApiError::too_late)??;
     let attempts = attempts.ok_or_else(|| super::jobs::unknown(&key))?;
     Ok(Json(AttemptsAnswer { items: attempts.into_iter().map(Into::into).collect() }))
 }

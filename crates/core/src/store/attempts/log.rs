@@ -54,7 +54,8 @@ pub(in crate::store) fn shown(
     now: u64,
     keep: u64,
 ) -> Option<Vec<Attempt>> {
-    let log = raw.filter(|raw| created.is_none_or(|created| raw.get(..HEAD).is_some_and(|c| number(c) == created)));
+    let log =
+        raw.filter(|raw| created.is_none_or(|created| raw.get(..HEAD).is_some_and(|c| number(c) == created)));
     let mut attempts = log.map_or_else(Vec::new, |mut raw| {
         raw.advance(HEAD.min(raw.len()));
         unpack(raw)

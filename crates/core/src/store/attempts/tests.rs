@@ -30,7 +30,8 @@ fn numbers(log: &Log) -> Vec<u32> {
 
 #[test]
 fn an_attempt_is_read_as_it_was_packed() {
-    let failed = Attempt { status: None, error: Some("timeout".to_owned()), answer: Bytes::new(), ..attempt(2) };
+    let failed =
+        Attempt { status: None, error: Some("timeout".to_owned()), answer: Bytes::new(), ..attempt(2) };
     let mut log = log([1], 9_999);
     log.add(&pack(&failed), 9_999, |bytes| bytes as u64);
     assert_eq!(shown(Some(log.0.into()), Some(9), 0, 1), Some(vec![attempt(1), failed]));

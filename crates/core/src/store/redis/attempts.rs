@@ -19,6 +19,9 @@ const HIGH: f64 = 0.8;
 /// How long a look at the store counts. It is looked at only while there are notes.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// So many notes share a script: with full logs of long answers it takes a few milliseconds.
+const AT_ONCE: usize = 64;
+
 /// Whether there was room for notes when it was looked at last.
 #[derive(Default)]
 pub(super) struct Room {
@@ -32,13 +35,16 @@ impl RedisStore {
             return Ok(Noted::Full);
         }
         let keep = self.options.logs();
-        let answer = self.run(&script::NOTE, shard, |cmd| {
-            cmd.arg(keep.time).arg(keep.bytes);
-            for Note { locator, proof, attempt } in notes {
-                cmd.arg(&locator.0).arg(proven(proof)).arg(pack(attempt));
-            }
-        });
-        answer.await.map(|_| Noted::Kept)
+        for notes in notes.chunks(AT_ONCE) {
+            let answer = self.run(&script::NOTE, shard, |cmd| {
+                cmd.arg(keep.time).arg(keep.bytes);
+                for Note { locator, proof, attempt } in notes {
+                    cmd.arg(&locator.0).arg(proven(proof)).arg(pack(attempt));
+                }
+            });
+            answer.await?;
+        }
+        Ok(Noted::Kept)
     }
 
     pub(in crate::store) async fn attempts(

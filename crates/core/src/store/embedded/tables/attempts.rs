@@ -117,9 +117,15 @@ pub(in crate::store::embedded) fn audit(txn: &ReadTransaction) -> Result<Vec<Str
         let (shard, bytes) = row?;
         let own = counted.remove(&shard.value()).unwrap_or(0);
         if own != bytes.value() {
-            findings.push(format!("attempts of shard {} take {own}, and count {}", shard.value(), bytes.value()));
+            findings.push(format!(
+                "attempts of shard {} take {own}, and count {}",
+                shard.value(),
+                bytes.value()
+            ));
         }
     }
-    findings.extend(counted.iter().map(|(shard, bytes)| format!("{bytes} of attempts of shard {shard} are not counted")));
+    findings.extend(
+        counted.iter().map(|(shard, bytes)| format!("{bytes} of attempts of shard {shard} are not counted")),
+    );
     Ok(findings)
 }
