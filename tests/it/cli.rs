@@ -254,6 +254,7 @@ async fn the_document_names_every_command_and_flag() {
         "up",
         "submit",
         "get",
+        "attempts",
         "reschedule",
         "run",
         "revive",
@@ -287,5 +288,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 19, "the eighteen and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 20, "the nineteen and help: {commands}");
 }
