@@ -1,6 +1,7 @@
 //! The command line, as people and scripts run it: exit codes, what is printed where, and
 //! against a real stack what becomes of the jobs.
 
+mod attempts;
 mod bulk;
 mod dead;
 mod list;
@@ -259,6 +260,7 @@ async fn the_document_names_every_command_and_flag() {
         "up",
         "submit",
         "get",
+        "attempts",
         "reschedule",
         "run",
         "revive",

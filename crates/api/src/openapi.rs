@@ -70,6 +70,7 @@ use crate::routes;
         routes::list_revivals,
         routes::get_revival,
         routes::stop_revival,
+        routes::attempts,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
@@ -186,6 +187,7 @@ mod tests {
             ("/v1/topics/{topic}/revivals", "get", "400 422 503"),
             ("/v1/topics/{topic}/revivals/{revival}", "get", "404 503"),
             ("/v1/topics/{topic}/revivals/{revival}", "delete", "404 503"),
+            ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {

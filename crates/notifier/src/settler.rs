@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
-use ringback_core::store::{Lateness, Lease, MAX_BATCH, Settled, Shard, Unsettled};
+use ringback_core::store::{Lateness, Lease, MAX_BATCH, Note, Settled, Shard, Unsettled};
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::call::Told;
 use crate::metrics::Metrics;
 
 /// The shards take turns, since settling is in no hurry: the lanes are free by then, and fewer,
@@ -29,6 +30,8 @@ pub(crate) struct Word {
     pub(crate) outcome: Outcome,
     /// How late the attempt was sent.
     pub(crate) late: Duration,
+    /// What the log of attempts is told.
+    pub(crate) note: Option<Box<Note>>,
 }
 
 /// What one call settles.
@@ -36,6 +39,8 @@ pub(crate) struct Word {
 pub(crate) struct Batch {
     pub(crate) items: Vec<(Lease, Outcome)>,
     pub(crate) lateness: Lateness,
+    /// Told before.
+    pub(crate) notes: Vec<Note>,
 }
 
 /// The words of a shard.
@@ -145,13 +150,8 @@ impl Settler {
     }
 
     /// A call has failed. Returns how many of its words are not worth telling again.
-    pub(crate) fn failed(
-        &mut self,
-        shard: Shard,
-        unsettled: Unsettled,
-        lateness: Lateness,
-        now: Instant,
-    ) -> usize {
+    pub(crate) fn failed(&mut self, shard: Shard, unsettled: Unsettled, told: Told, now: Instant) -> usize {
+        let Told { lateness, notes, .. } = told;
         self.telling.remove(&shard);
         let (count, error) = (unsettled.items.len(), unsettled.error);
         let (items, over): (Vec<_>, Vec<_>) =
@@ -172,7 +172,9 @@ impl Settler {
         };
         if !items.is_empty() {
             let at = now + backoff.next();
-            line.trouble = Some(Trouble { batch: Some(Batch { items, lateness }), at, backoff });
+            line.trouble = Some(Trouble { batch: Some(Batch { items, lateness, notes }), at, backoff });
+        } else if !notes.is_empty() {
+            self.metrics.unnoted.add(notes.len() as u64, &[]);
         }
         over.len()
     }
@@ -206,6 +208,7 @@ impl Line {
         for word in self.waiting.drain(..self.waiting.len().min(MAX_BATCH)) {
             batch.lateness.record(word.late);
             batch.items.push((word.lease, word.outcome));
+            batch.notes.extend(word.note.map(|note| *note));
         }
         if self.waiting.is_empty() {
             self.since = None;
@@ -274,7 +277,7 @@ mod tests {
             };
             let leases = store.reserve(shard, &ask).await.unwrap().leases;
             assert_eq!(leases.len(), count);
-            let word = |lease| Word { lease, outcome: Outcome::Complete, late: Duration::ZERO };
+            let word = |lease| Word { lease, outcome: Outcome::Complete, late: Duration::ZERO, note: None };
             words.extend(leases.into_iter().map(word));
         }
         words
@@ -284,8 +287,9 @@ mod tests {
         batch.items.iter().map(|(lease, _)| lease.key.clone()).collect()
     }
 
-    fn lost(batch: Batch) -> (Unsettled, Lateness) {
-        (Unsettled { error: StoreError::Closed, items: batch.items }, batch.lateness)
+    fn lost(batch: Batch) -> (Unsettled, Told) {
+        let told = Told { jobs: names(&batch), lateness: batch.lateness, notes: batch.notes, unnoted: 0 };
+        (Unsettled { error: StoreError::Closed, items: batch.items }, told)
     }
 
     #[tokio::test]
@@ -329,8 +333,8 @@ mod tests {
         words.by_ref().take(2).for_each(|word| settler.add(word, now));
         let batch = settler.ride(shard).unwrap();
         let known = names(&batch);
-        let (unsettled, lateness) = lost(batch);
-        assert_eq!(settler.failed(shard, unsettled, lateness, now), 0);
+        let (unsettled, told) = lost(batch);
+        assert_eq!(settler.failed(shard, unsettled, told, now), 0);
         words.for_each(|word| settler.add(word, now));
         assert!(settler.ride(shard).is_none());
         let (_, at) = settler.next(|_| false).unwrap();
@@ -356,8 +360,8 @@ mod tests {
         let mut settler = settler();
         words.into_iter().for_each(|word| settler.add(word, ends));
         for (now, given_up) in [(ends - TURN, 0), (ends, 1), (ends + TURN, 0), (ends + LATE_SUCCESS, 1)] {
-            let (unsettled, lateness) = lost(settler.take(shard).unwrap());
-            assert_eq!(settler.failed(shard, unsettled, lateness, now), given_up, "at {now:?}");
+            let (unsettled, told) = lost(settler.take(shard).unwrap());
+            assert_eq!(settler.failed(shard, unsettled, told, now), given_up, "at {now:?}");
         }
         assert!(settler.is_empty() && settler.next(|_| false).is_none());
     }

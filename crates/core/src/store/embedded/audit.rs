@@ -23,6 +23,7 @@ pub(super) fn audit(snapshot: &ReadTransaction) -> Result<Audit, StoreError> {
             None => books.find(format!("record {number} cannot be read")),
         }
     })?;
+    tables::audit_attempts(snapshot)?.into_iter().for_each(|finding| books.find(finding));
     for (shard, row) in tables::rows(snapshot)? {
         books.times.insert(shard, row.time_us / 1000);
         if !row.ledger.adds_up() {
