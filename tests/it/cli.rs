@@ -265,6 +265,7 @@ async fn the_document_names_every_command_and_flag() {
         "run",
         "revive",
         "cancel",
+        "policy",
         "reserve",
         "finish",
         "retry",
@@ -287,7 +288,11 @@ async fn the_document_names_every_command_and_flag() {
             sections.split("\n## ").find_map(|section| section.strip_prefix(&format!("{command}\n")));
         let told = names(section.unwrap_or_else(|| panic!("{command} has no section")));
         let mut known = BTreeSet::new();
-        let parts: &[&str] = if command == "dead" { &DEAD } else { &[] };
+        let parts: &[&str] = match command {
+            "dead" => &DEAD,
+            "policy" => &["set", "get", "delete"],
+            _ => &[],
+        };
         for part in [""].iter().chain(parts) {
             let words: Vec<_> = ["help", command, part].into_iter().filter(|word| !word.is_empty()).collect();
             let help = ringback("http://h", &words).await.out;
