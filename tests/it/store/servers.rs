@@ -5,9 +5,7 @@ use std::sync::Arc;
 use ringback_core::job::{History, ImportJob, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{
-    Attempt, Cancelled, Filter, Note, Noted, Renewed, Settled, Store, StoreError,
-};
+use ringback_core::store::{Attempt, Cancelled, Filter, Note, Noted, Renewed, Settled, Store, StoreError};
 use ringback_testkit::{RedisServer, eventually};
 
 use super::bench::{Bench, SOON, Server, now};

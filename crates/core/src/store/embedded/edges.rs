@@ -12,7 +12,7 @@ mod reserve;
 mod settle;
 mod submit;
 
-pub(super) use self::attempts::{attempts, note};
+pub(super) use self::attempts::{Tried, attempts, note};
 pub(super) use self::cancel::{cancel, renew};
 pub(super) use self::expire::expire;
 pub(super) use self::moves::move_job;
