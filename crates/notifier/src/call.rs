@@ -101,7 +101,7 @@ impl Told {
                 told.notes.clear();
             }
             Ok(Err(error)) => {
-                debug!(shard = shard.number(), error = crate::cause(&error), "attempts not noted")
+                debug!(shard = shard.number(), error = crate::cause(&error), "attempts not noted");
             }
             Err(_elapsed) => debug!(shard = shard.number(), "attempts not noted in time"),
         }

@@ -234,7 +234,7 @@ mod tests {
     use ringback_core::clock::Timestamp;
     use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
     use ringback_core::outcome::LastAttempt;
-    use ringback_core::store::{Memory, Options, Reserve, Store, StoreError};
+    use ringback_core::store::{Attempt, Memory, Options, Reserve, Store, StoreError};
 
     use super::*;
 
@@ -329,7 +329,10 @@ mod tests {
         let [words, _] = words(3).await;
         let (shard, now) = (words[0].lease.shard(), Instant::now());
         let mut settler = settler();
-        let mut words = words.into_iter();
+        let mut words = words.into_iter().map(|word| {
+            let note = Some(Box::new(Note::of(&word.lease, Attempt::default())));
+            Word { note, ..word }
+        });
         words.by_ref().take(2).for_each(|word| settler.add(word, now));
         let batch = settler.ride(shard).unwrap();
         let known = names(&batch);
@@ -340,7 +343,7 @@ mod tests {
         let (_, at) = settler.next(|_| false).unwrap();
         assert!(at > now, "it backs off");
         let again = settler.take(shard).unwrap();
-        assert_eq!((names(&again), again.lateness.count()), (known.clone(), 2));
+        assert_eq!((names(&again), again.lateness.count(), again.notes.len()), (known.clone(), 2, 2));
         assert!(settler.next(|_| false).is_none());
         settler.answered(shard, &known, &[Settled::Applied, Settled::Replayed]);
         assert_eq!(settler.ride(shard).unwrap().items.len(), 1, "then the others go, with a reserve too");

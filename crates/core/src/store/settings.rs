@@ -163,11 +163,10 @@ mod tests {
             "PREFIX" => "a b".to_owned(),
             "SHARDS" => "0".to_owned(),
             "KEEP_DONE" => "10s".to_owned(),
-            "KEEP_DONE_MIB" => "-1".to_owned(),
+            "KEEP_DONE_MIB" | "KEEP_ATTEMPTS_MIB" => "-1".to_owned(),
             "KEEP_DEAD" => "x".to_owned(),
             "ATTEMPTS" => "some".to_owned(),
             "KEEP_ATTEMPTS" => "1s".to_owned(),
-            "KEEP_ATTEMPTS_MIB" => "-1".to_owned(),
             _ => String::new(),
         };
         let mistakes = Options::parse(wrong, MINUTE).unwrap_err();

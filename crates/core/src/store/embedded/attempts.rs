@@ -1,6 +1,7 @@
 //! The log of attempts: what the writer is told, and what it answers.
 
-use super::{EmbeddedStore, edges};
+use super::EmbeddedStore;
+use super::edges::{self, Tried};
 use crate::job::JobKey;
 use crate::store::attempts::shown;
 use crate::store::{Attempt, Note, Noted, Shard, StoreError};
@@ -23,7 +24,7 @@ impl EmbeddedStore {
     ) -> Result<Option<Vec<Attempt>>, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep());
         let found = self.call(shard, 0, move |txn| edges::attempts(txn, locator, keep)).await?;
-        let (created, log, now) = found;
+        let Tried { created, log, now } = found;
         Ok(shown(log.map(Into::into), created, now, self.options.logs().time))
     }
 }

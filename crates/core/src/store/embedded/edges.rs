@@ -16,7 +16,7 @@ mod revivals;
 mod settle;
 mod submit;
 
-pub(super) use self::attempts::{attempts, note};
+pub(super) use self::attempts::{Tried, attempts, note};
 pub(super) use self::cancel::{cancel, renew};
 pub(super) use self::dead::{purge_many, revive_many};
 pub(super) use self::expire::expire;

@@ -53,13 +53,20 @@ fn known(txn: &Txn<'_>, note: &Note) -> Result<Option<(u64, Attempt)>, StoreErro
     Ok(Some((job.created, attempt)))
 }
 
-/// What is known of a job's attempts: when it was created, if it is known, its log, and the
-/// time, in ms.
+/// What is known of a job's attempts.
+pub(in crate::store::embedded) struct Tried {
+    /// When the job was created, if it is known, in ms.
+    pub(in crate::store::embedded) created: Option<u64>,
+    pub(in crate::store::embedded) log: Option<Vec<u8>>,
+    /// In ms.
+    pub(in crate::store::embedded) now: u64,
+}
+
 pub(in crate::store::embedded) fn attempts(
     txn: &Txn<'_>,
     locator: [u8; 12],
     keep: Keep,
-) -> Result<(Option<u64>, Option<Vec<u8>>, u64), StoreError> {
+) -> Result<Tried, StoreError> {
     let created = txn.known(locator, keep)?.map(|job| job.created);
-    Ok((created, txn.tables.attempts.get(locator)?, txn.now()))
+    Ok(Tried { created, log: txn.tables.attempts.get(locator)?, now: txn.now() })
 }
