@@ -139,7 +139,7 @@ async fn a_store_that_is_nearly_full_keeps_no_attempts_and_loses_no_outcome() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(500).body("no"));
     stack.accept(&with(job(&sink, "before"), "retry", json!({"preset": "none"}))).await;
-    stack.accept(&with(with(job(&sink, "after"), "retry", json!({"preset": "none"})), "delay", "3s")).await;
+    stack.accept(&with(with(job(&sink, "after"), "retry", json!({"preset": "none"})), "delay", "6s")).await;
     stack.wait_state(TOPIC, "before", "dead", SOON).await;
     let used = stack.redis().used_memory().await;
     let mut config = redis::cmd("CONFIG");
