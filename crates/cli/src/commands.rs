@@ -9,6 +9,7 @@ mod get;
 mod import;
 mod list;
 mod moves;
+mod pages;
 mod policy;
 mod receipts;
 mod reserve;

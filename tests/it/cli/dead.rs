@@ -37,7 +37,7 @@ async fn dead_jobs_are_listed_and_purged() {
     let run = ringback(&server, &["dead", "list", "t"]).await;
     assert_eq!(
         (run.out.lines().count(), run.err.as_str()),
-        (101, "the first 100 jobs; more with --limit or --all\n")
+        (101, "the first 100 dead jobs; more with --limit or --all\n")
     );
     let run = ringback(&server, &["dead", "list", "t", "--all", "--output", "json"]).await;
     let all = lines(&run.out);

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use ringback_core::wire::{DeadJobAnswer, JobAnswer, MAX_PAGE, PurgeAnswer, RevivalAnswer, RevivalsAnswer};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use ringback_core::wire::{JobAnswer, PurgeAnswer, RevivalAnswer, RevivalsAnswer};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::pages::{self, List, following};
 use super::{Session, parse};
 use crate::args::{DeadCommand, DeadListArgs, DeadPurgeArgs, DeadReviveArgs, Format, RevivalArgs};
 use crate::client::{Call, ClientError, LONG, SHORT};
@@ -40,14 +39,6 @@ fn call(method: Method, topic: &str, rest: &[&str]) -> Call {
     Call::new(method, &[&["v1", "topics", topic], rest].concat())
 }
 
-/// A page whose jobs are shown as they came.
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(borrow)]
-    items: Vec<&'a RawValue>,
-    next: Option<String>,
-}
-
 async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verdict> {
     let left = Align::Left;
     let right = Align::Right;
@@ -59,42 +50,12 @@ async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verd
         ("REASON", left),
         ("LAST FAILURE", left),
     ];
-    let mut table = Table::new(columns, session.out.colour);
+    let table = Table::new(columns, session.out.colour);
     let limit = if args.all { u64::MAX } else { args.limit };
-    let (mut shown, mut cursor) = (0, None);
-    loop {
-        let mut call = call(Method::GET, &args.topic, &["dead"]);
-        call.query = args.filter.query();
-        call.query.extend(cursor.iter().map(|cursor: &String| ("cursor", cursor.clone())));
-        call.query.push(("limit", (limit - shown).min(MAX_PAGE as u64).to_string()));
-        let body = ask(session, call, LONG).await?;
-        let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
-        match session.out.format {
-            Format::Json => page.items.iter().try_for_each(|item| session.out.line(item.get()))?,
-            Format::Table => {
-                let jobs = page.items.iter().map(|item| serde_json::from_str::<DeadJobAnswer>(item.get()));
-                let jobs = jobs.collect::<Result<Vec<_>, _>>().map_err(|error| unreadable(&error))?;
-                let rows: Vec<_> = jobs.iter().map(|job| dead_row(job, session.now())).collect();
-                if !rows.is_empty() {
-                    session.out.bytes(table.page(&rows).as_bytes())?;
-                }
-            }
-        }
-        shown += page.items.len() as u64;
-        match page.next {
-            None => break,
-            Some(_) if shown >= limit => {
-                say(&format!("the first {shown} jobs; more with --limit or --all"));
-                return Ok(Verdict::Done);
-            }
-            Some(next) if cursor.as_ref() == Some(&next) => return Err(follows_itself()),
-            Some(next) => cursor = Some(next),
-        }
-    }
-    if shown == 0 && session.out.format == Format::Table {
-        say("no dead jobs");
-    }
-    Ok(Verdict::Done)
+    let path = ["v1", "topics", args.topic.as_str(), "dead"];
+    let lacking = "lists of dead jobs";
+    let list = List { path: &path, query: args.filter.query(), limit, of: "dead jobs", lacking };
+    pages::show(session, list, table, dead_row).await
 }
 
 async fn purge_one(session: &mut Session, topic: &str, id: &str) -> anyhow::Result<Verdict> {
@@ -130,8 +91,7 @@ async fn purge(session: &mut Session, args: &DeadPurgeArgs) -> anyhow::Result<Ve
         progress.advance(0, answer.purged);
         match answer.next {
             None => break,
-            Some(next) if cursor.as_ref() == Some(&next) => return Err(follows_itself()),
-            Some(next) => cursor = Some(next),
+            next => cursor = Some(following(cursor.as_ref(), next)?),
         }
     }
     progress.clear();
@@ -230,12 +190,4 @@ fn show(session: &mut Session, body: &Bytes) -> anyhow::Result<Verdict> {
 
 async fn ask(session: &Session, call: Call, within: Duration) -> Result<Bytes, ClientError> {
     session.client.ask(call, within).await.map(|answer| answer.body)
-}
-
-fn unreadable(error: &serde_json::Error) -> ClientError {
-    ClientError::Unreadable(error.to_string())
-}
-
-fn follows_itself() -> anyhow::Error {
-    ClientError::Unreadable("a page that follows itself".to_owned()).into()
 }

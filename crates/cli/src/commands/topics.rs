@@ -3,74 +3,23 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Method;
 use ringback_core::clock::Timestamp;
-use ringback_core::wire::{MAX_PAGE, TopicAnswer, format_duration};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use ringback_core::wire::{TopicAnswer, format_duration};
 
+use super::pages::{self, List};
 use super::{Session, parse};
 use crate::args::{Format, TopicArgs, TopicsArgs};
-use crate::client::{Call, ClientError, LONG, SHORT};
+use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Align, Cell, Colour, Table, relative, say};
-
-/// A page whose topics are shown as they came.
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(borrow)]
-    items: Vec<&'a RawValue>,
-    next: Option<String>,
-}
+use crate::output::{Align, Cell, Colour, Table, relative};
 
 pub(super) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<Verdict> {
-    let mut table = table(session.out.colour);
     let limit = if args.all { u64::MAX } else { args.limit };
-    let (mut shown, mut cursor) = (0, None);
-    loop {
-        let body = page(session, cursor.as_ref(), limit - shown).await?;
-        let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
-        match session.out.format {
-            Format::Json => page.items.iter().try_for_each(|item| session.out.line(item.get()))?,
-            Format::Table => {
-                let topics = page.items.iter().map(|item| serde_json::from_str::<TopicAnswer>(item.get()));
-                let topics = topics.collect::<Result<Vec<_>, _>>().map_err(|error| unreadable(&error))?;
-                let rows: Vec<_> = topics.iter().map(|topic| row(topic, session.now())).collect();
-                if !rows.is_empty() {
-                    session.out.bytes(table.page(&rows).as_bytes())?;
-                }
-            }
-        }
-        shown += page.items.len() as u64;
-        match page.next {
-            None => break,
-            Some(_) if shown >= limit => {
-                say(&format!("the first {shown} topics; more with --limit or --all"));
-                return Ok(Verdict::Done);
-            }
-            Some(next) if cursor.as_ref() == Some(&next) => {
-                return Err(ClientError::Unreadable("a page that follows itself".to_owned()).into());
-            }
-            Some(next) => cursor = Some(next),
-        }
-    }
-    if shown == 0 && session.out.format == Format::Table {
-        say("no topics");
-    }
-    Ok(Verdict::Done)
-}
-
-async fn page(session: &Session, cursor: Option<&String>, wanted: u64) -> Result<Bytes, ClientError> {
-    let mut call = Call::new(Method::GET, &["v1", "topics"]);
-    call.query.extend(cursor.map(|cursor| ("cursor", cursor.clone())));
-    call.query.push(("limit", wanted.min(MAX_PAGE as u64).to_string()));
-    let answer = session.client.ask(call, LONG).await;
-    answer.map(|answer| answer.body).map_err(|error| error.of_whole("lists of topics"))
-}
-
-fn unreadable(error: &serde_json::Error) -> ClientError {
-    ClientError::Unreadable(error.to_string())
+    let list =
+        List { path: &["v1", "topics"], query: Vec::new(), limit, of: "topics", lacking: "lists of topics" };
+    let table = table(session.out.colour);
+    pages::show(session, list, table, row).await
 }
 
 pub(super) async fn show(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {

@@ -1,0 +1,87 @@
+//! Lists that come page by page, shown as they come.
+
+use http::Method;
+use ringback_core::clock::Timestamp;
+use ringback_core::wire::MAX_PAGE;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::Session;
+use crate::args::Format;
+use crate::client::{Call, ClientError, LONG};
+use crate::failure::Verdict;
+use crate::output::{Cell, Table, say};
+
+/// A page whose items are shown as they came.
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+    next: Option<String>,
+}
+
+/// Which list is asked for, and how much of it.
+pub(super) struct List<'a> {
+    /// The parts of the path.
+    pub(super) path: &'a [&'a str],
+    /// What the items have to fit.
+    pub(super) query: Vec<(&'static str, String)>,
+    pub(super) limit: u64,
+    /// What it is a list of, in the plural.
+    pub(super) of: &'static str,
+    /// The feature that a server lacks which does not know the path.
+    pub(super) lacking: &'static str,
+}
+
+/// Asks for page after page; JSON as it is, or rows of a table.
+pub(super) async fn show<T: DeserializeOwned, const N: usize>(
+    session: &mut Session,
+    list: List<'_>,
+    mut table: Table<N>,
+    row: impl Fn(&T, Timestamp) -> [Cell; N],
+) -> anyhow::Result<Verdict> {
+    let List { path, query, limit, of, lacking } = list;
+    let (mut shown, mut cursor) = (0, None);
+    loop {
+        let mut call = Call { query: query.clone(), ..Call::new(Method::GET, path) };
+        call.query.extend(cursor.iter().map(|cursor: &String| ("cursor", cursor.clone())));
+        call.query.push(("limit", (limit - shown).min(MAX_PAGE as u64).to_string()));
+        let body = session.client.ask(call, LONG).await.map_err(|error| error.of_whole(lacking))?.body;
+        let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+        match session.out.format {
+            Format::Json => page.items.iter().try_for_each(|item| session.out.line(item.get()))?,
+            Format::Table => {
+                let items = page.items.iter().map(|item| serde_json::from_str::<T>(item.get()));
+                let items = items.collect::<Result<Vec<_>, _>>().map_err(|error| unreadable(&error))?;
+                let rows: Vec<_> = items.iter().map(|item| row(item, session.now())).collect();
+                if !rows.is_empty() {
+                    session.out.bytes(table.page(&rows).as_bytes())?;
+                }
+            }
+        }
+        shown += page.items.len() as u64;
+        match page.next {
+            None => break,
+            Some(_) if shown >= limit => {
+                say(&format!("the first {shown} {of}; more with --limit or --all"));
+                return Ok(Verdict::Done);
+            }
+            next => cursor = Some(following(cursor.as_ref(), next)?),
+        }
+    }
+    if shown == 0 && session.out.format == Format::Table {
+        say(&format!("no {of}"));
+    }
+    Ok(Verdict::Done)
+}
+
+/// Where the next page begins: elsewhere than this one.
+pub(super) fn following(cursor: Option<&String>, next: Option<String>) -> Result<String, ClientError> {
+    next.filter(|next| cursor != Some(next))
+        .ok_or_else(|| ClientError::Unreadable("a page that follows itself".to_owned()))
+}
+
+fn unreadable(error: &serde_json::Error) -> ClientError {
+    ClientError::Unreadable(error.to_string())
+}
