@@ -6,6 +6,7 @@
 //! reschedule, run or revive by its token.
 
 mod answers;
+mod audit;
 mod embedded;
 mod error;
 mod lateness;
@@ -26,9 +27,10 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub use self::answers::{
-    Answer, Audit, Cancelled, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
-    Submitted, Unsettled,
+    Answer, Cancelled, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats, Submitted,
+    Unsettled,
 };
+pub use self::audit::{Audit, Damage, Finding, MOST_FINDINGS, Repair};
 use self::embedded::EmbeddedStore;
 pub use self::embedded::Memory;
 pub use self::error::StoreError;

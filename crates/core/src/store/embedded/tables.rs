@@ -5,13 +5,12 @@ mod callers;
 mod due;
 mod format;
 mod lateness;
+mod look;
 mod ready;
 mod records;
 mod rows;
 mod shards;
 mod times;
-
-use std::collections::BTreeSet;
 
 use redb::{ReadTransaction, WriteTransaction};
 
@@ -19,6 +18,7 @@ pub(super) use self::callers::{Callers, Given};
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, format};
 pub(super) use self::lateness::Minutes;
+pub(super) use self::look::Look;
 pub(super) use self::ready::{PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
 pub(super) use self::rows::Journal;
@@ -104,20 +104,21 @@ pub(super) enum Entry {
     Lane(u16, String, u64),
 }
 
-/// Reads every entry of every index.
-pub(super) fn entries(txn: &ReadTransaction) -> Result<BTreeSet<Entry>, StoreError> {
-    let mut index = BTreeSet::new();
-    records::entries(txn, &mut index)?;
-    due::entries(txn, &mut index)?;
-    ready::entries(txn, &mut index)?;
-    times::entries(txn, &mut index)?;
-    Ok(index)
+/// Looks at every entry of every index, without keeping them: those of an index in its order.
+pub(super) fn each_entry(
+    txn: &ReadTransaction,
+    mut look: impl FnMut(Entry) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    records::entries(txn, &mut look)?;
+    due::entries(txn, &mut look)?;
+    ready::entries(txn, &mut look)?;
+    times::entries(txn, &mut look)
 }
 
 /// Looks at every record of a snapshot, without keeping them.
 pub(super) fn each_record(
     txn: &ReadTransaction,
-    look: impl FnMut(u64, Option<Record>),
+    look: impl FnMut(u64, Option<Record>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     records::each(txn, look)
 }

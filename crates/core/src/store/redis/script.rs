@@ -120,7 +120,7 @@ macro_rules! pieces {
 
 pieces! {
     "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "tombs" "lateness"
-    "topics" "arrivals" "outcomes" "moves" "carrier" "call"
+    "topics" "arrivals" "outcomes" "moves" "carrier" "audits" "call"
 }
 
 macro_rules! scripts {
@@ -157,6 +157,15 @@ scripts! {
     STATS: "stats", Reads;
     MEMBERS: "members", Drains;
     INSTALL: "install", Drains;
+    AUDIT_SHARD: "audit_shard", Reads;
+    AUDIT_JOBS: "audit_jobs", Reads;
+    AUDIT_RUNS: "audit_runs", Reads;
+    AUDIT_LANES: "audit_lanes", Reads;
+    AUDIT_ENTRIES: "audit_entries", Reads;
+    AUDIT_LISTS: "audit_lists", Reads;
+    AUDIT_CONFIRM: "audit_confirm", Reads;
+    AUDIT_MEND: "audit_mend", Drains;
+    AUDIT_COUNT: "audit_count", Drains;
 }
 
 /// A reply taken apart; each step says what it expected.
@@ -204,6 +213,8 @@ mod tests {
             let expected = match script.name() {
                 "submit" | "import" | "reschedule" | "revive" => Kind::Fills,
                 "get" | "page" | "stats" | "pulls" | "held" => Kind::Reads,
+                "audit_mend" | "audit_count" => Kind::Drains,
+                name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());

@@ -14,9 +14,9 @@ use crate::outcome::LastAttempt;
 use crate::state::State;
 use crate::store::{MOST_ERROR, StoreError, start};
 
-const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
-const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
-const BODIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("bodies");
+pub(super) const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
+pub(super) const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
+pub(super) const BODIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("bodies");
 
 /// The changing part of a job, and what its edges need to know. Packed with postcard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -147,7 +147,7 @@ impl Record {
         packed
     }
 
-    fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
+    pub(super) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
         Some(Self { number, token: rest.try_into().ok(), ..record })
     }
@@ -166,7 +166,7 @@ impl Body {
         [&[length], id.as_bytes(), payload].concat()
     }
 
-    fn unpack(raw: &[u8]) -> Option<Self> {
+    pub(super) fn unpack(raw: &[u8]) -> Option<Self> {
         let (length, rest) = raw.split_first()?;
         let (id, payload) = rest.split_at_checked(usize::from(*length))?;
         let id = std::str::from_utf8(id).ok()?.to_owned();
@@ -230,6 +230,15 @@ impl<'t> Records<'t> {
         Ok(())
     }
 
+    /// Leads from a job's name to it again; false where it did.
+    pub(in crate::store::embedded) fn name(&mut self, record: &Record) -> Result<bool, StoreError> {
+        let is_led = self.ids.get(record.locator)?.is_some();
+        if !is_led {
+            self.ids.insert(record.locator, record.number)?;
+        }
+        Ok(!is_led)
+    }
+
     pub(in crate::store::embedded) fn put(&mut self, record: &Record) -> Result<(), StoreError> {
         self.jobs.insert(record.number, record.pack().as_slice())?;
         Ok(())
@@ -280,25 +289,25 @@ pub(in crate::store::embedded) fn read_on(
 
 pub(super) fn each(
     txn: &ReadTransaction,
-    mut look: impl FnMut(u64, Option<Record>),
+    mut look: impl FnMut(u64, Option<Record>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     for row in txn.open_table(JOBS)?.iter()? {
         let (number, raw) = row?;
-        look(number.value(), Record::unpack(number.value(), raw.value()));
+        look(number.value(), Record::unpack(number.value(), raw.value()))?;
     }
     Ok(())
 }
 
 pub(super) fn entries(
     txn: &ReadTransaction,
-    index: &mut std::collections::BTreeSet<Entry>,
+    see: &mut impl FnMut(Entry) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     for row in txn.open_table(IDS)?.iter()? {
         let (locator, number) = row?;
-        index.insert(Entry::Id(locator.value(), number.value()));
+        see(Entry::Id(locator.value(), number.value()))?;
     }
     for row in txn.open_table(BODIES)?.iter()? {
-        index.insert(Entry::Body(row?.0.value()));
+        see(Entry::Body(row?.0.value()))?;
     }
     Ok(())
 }
