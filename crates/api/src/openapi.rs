@@ -13,9 +13,9 @@ use http::header;
 use utoipa::OpenApi;
 
 pub(crate) use self::problems::{
-    BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems,
-    ListProblems, MoveProblems, ReceiptProblems, RescheduleProblems, ReserveProblems, StatsProblems,
-    SubmitProblems,
+    AuditProblems, BatchProblems, CancelProblems, ExportProblems, FinishAllProblems, GetProblems,
+    ImportProblems, ListProblems, MoveProblems, ReceiptProblems, RepairProblems, RescheduleProblems,
+    ReserveProblems, StatsProblems, SubmitProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
@@ -50,13 +50,15 @@ use crate::routes;
         routes::export,
         routes::import,
         routes::stats,
+        routes::audit,
+        routes::repair,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
-        (name = "stats", description = "Counts and lateness"),
+        (name = "stats", description = "Counts and lateness; the audit"),
     ),
 )]
 pub struct Document;
@@ -146,6 +148,8 @@ mod tests {
             ("/v1/receipts/{receipt}/renew", "post", "400 404 408 409 413 415 422 503"),
             ("/v1/receipts/finish", "post", "400 408 413 415 422 503"),
             ("/v1/stats", "get", "503"),
+            ("/v1/audit", "get", "503"),
+            ("/v1/audit/repair", "post", "400 408 413 422 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {

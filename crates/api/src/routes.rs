@@ -1,5 +1,6 @@
 //! The table of routes, and what every answer passes on its way.
 
+mod audit;
 mod batch;
 mod export;
 mod import;
@@ -21,6 +22,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::state::Api;
 use crate::{error, observe, openapi};
 
+pub(crate) use audit::{__path_audit, __path_repair};
 pub(crate) use batch::__path_submit_batch;
 pub(crate) use export::__path_export;
 pub(crate) use import::__path_import;
@@ -34,7 +36,7 @@ pub(crate) use reserve::__path_reserve;
 pub(crate) use stats::__path_stats;
 
 /// Every path, as it is matched, documented and counted.
-pub(crate) const PATHS: [&str; 16] = [
+pub(crate) const PATHS: [&str; 18] = [
     "/v1/jobs",
     "/v1/jobs/batch",
     "/v1/jobs/{topic}/{id}",
@@ -50,11 +52,14 @@ pub(crate) const PATHS: [&str; 16] = [
     "/v1/export",
     "/v1/import",
     "/v1/stats",
+    "/v1/audit",
+    "/v1/audit/repair",
     "/openapi.json",
 ];
 
 pub(crate) fn table(api: Arc<Api>) -> Router {
-    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, document] = PATHS;
+    let [jobs, batch, job, run, revive, wanted, words @ .., export, import, stats, books, repair, document] =
+        PATHS;
     let [finish, retry, bury, release, renew, finish_all] = words;
     Router::new()
         .route(jobs, post(jobs::submit).get(list::list))
@@ -72,6 +77,8 @@ pub(crate) fn table(api: Arc<Api>) -> Router {
         .route(export, get(export::export))
         .route(import, post(import::import))
         .route(stats, get(stats::stats))
+        .route(books, get(audit::audit))
+        .route(repair, post(audit::repair))
         .route(document, get(openapi::serve))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)

@@ -27,6 +27,8 @@ use crate::submit::Lines;
 const BATCHES: usize = 16;
 /// So many exports go on at once; others are refused.
 pub(crate) const EXPORTS: usize = 4;
+/// So many audits.
+const AUDITS: usize = 1;
 
 /// The state of the API.
 pub struct Api {
@@ -39,6 +41,7 @@ pub struct Api {
     pub(crate) room: Room,
     pub(crate) batches: Arc<Semaphore>,
     pub(crate) exports: Arc<Semaphore>,
+    pub(crate) audits: Semaphore,
     retry: RetryPolicy,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
@@ -68,6 +71,7 @@ impl Api {
             stats: Cache::default(),
             batches: Arc::new(Semaphore::new(BATCHES)),
             exports: Arc::new(Semaphore::new(EXPORTS)),
+            audits: Semaphore::new(AUDITS),
             retry,
             clock,
             rng: Mutex::new(rng),

@@ -1,5 +1,6 @@
 //! The commands, a file each, and what they share: a client, an output, a clock.
 
+mod audit;
 mod cancel;
 mod completions;
 mod export;
@@ -79,6 +80,7 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Renew(args) => online(remote, async |session| receipts::renew(session, args).await),
         Command::Bury(args) => online(remote, async |session| receipts::bury(session, args).await),
         Command::Release(args) => online(remote, async |session| receipts::release(session, args).await),
+        Command::Audit(args) => online(remote, async |session| audit::run(session, &args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),
     }
 }
