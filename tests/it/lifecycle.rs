@@ -11,6 +11,51 @@ use crate::sample::{SOON, TOPIC, between, job, sentinel, time, with};
 const ODD_BODY: &str = "{ \"a\" : 1.0e5,\t\"b\":[1 ,2 ] , \"big\":12345678901234567890123,\n \"-0\":-0.0,\
                         \"text\":\"\\u00e9 é 😀 \\/\" , \"a\":2}";
 
+/// A submit with such headers.
+async fn post_with(stack: &Stack, path: &str, keys: &[&str], job: &Value) -> (u16, Value) {
+    let mut request = ringback_testkit::http_client().post(stack.url(path));
+    request = request.header("content-type", "application/json").body(job.to_string());
+    for key in keys {
+        request = request.header("Idempotency-Key", *key);
+    }
+    let answer = request.send().await.expect("an answer");
+    let status = answer.status().as_u16();
+    (status, serde_json::from_slice(&answer.bytes().await.expect("a body")).expect("JSON"))
+}
+
+async fn submit_with(stack: &Stack, keys: &[&str], job: &Value) -> (u16, Value) {
+    post_with(stack, "/v1/jobs", keys, job).await
+}
+
+#[tokio::test]
+async fn a_key_in_place_of_an_id_makes_a_submit_repeatable() {
+    let stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
+    let job = json!({"topic": TOPIC, "delay": "1h", "url": "http://127.0.0.1:9/"});
+    let (status, first) = submit_with(&stack, &["order-1-paid"], &job).await;
+    assert_eq!(status, 201, "{first}");
+    let (status, again) = submit_with(&stack, &["\"order-1-paid\""], &job).await;
+    assert_eq!((status, &again), (200, &first), "quoted, as the draft wants it");
+    let (status, _) = submit_with(&stack, &["order-1-paid"], &with(job.clone(), "delay", "2h")).await;
+    assert_eq!(status, 409);
+    let (status, other) = submit_with(&stack, &["order-2-paid"], &job).await;
+    assert_eq!(status, 201);
+    assert_ne!(first["id"], other["id"]);
+    let id = first["id"].as_str().expect("an id");
+    assert_eq!(stack.get(TOPIC, id).await.1, first, "it is an id as any other");
+    let other_topic = with(job.clone(), "topic", "other");
+    assert_eq!(submit_with(&stack, &["order-1-paid"], &other_topic).await.0, 201);
+
+    for (keys, job) in
+        [(&["two words"][..], job.clone()), (&["a", "a"], job.clone()), (&["a"], with(job, "id", "mine"))]
+    {
+        let (status, problem) = submit_with(&stack, keys, &job).await;
+        assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("idempotency-key")), "{problem}");
+    }
+    let (status, problem) = post_with(&stack, "/v1/jobs/batch", &["a"], &json!([])).await;
+    assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("idempotency-key")), "{problem}");
+    assert_eq!(stack.count_in("delayed").await, 3);
+}
+
 #[tokio::test]
 async fn a_delayed_job_arrives_once_unchanged_and_never_early() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);

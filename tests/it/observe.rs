@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
+use http::Method;
 use ringback_testkit::{Answer, Process, Role, Script, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
@@ -44,11 +46,13 @@ async fn the_metrics_of_each_role_are_those_that_are_documented() {
 async fn the_metrics_count_what_has_happened() {
     let (stack, _sink) = after_some_traffic(Stack::options()).await;
     let lines = [
-        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="created"} 4"#),
+        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="created"} 5"#),
+        (&stack.apis[0], "ringback_api_pulled_jobs_total 1"),
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="repeated"} 1"#),
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="conflict"} 1"#),
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="invalid"} 1"#),
         (&stack.carriers[0], "ringback_carrier_promoted_jobs_total 2"),
+        (&stack.carriers[0], "ringback_carrier_lapsed_jobs_total 1"),
         (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="complete"} 3"#),
         (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="retry"} 1"#),
         (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="bury"} 1"#),
@@ -104,7 +108,13 @@ async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
     assert_eq!(stack.submit(&later).await.0, 200);
     assert_eq!(stack.submit(&with(later, "body", "other")).await.0, 409);
     assert_eq!(stack.submit(&json!({})).await.0, 422);
-    for (id, state) in [("now", "done"), ("later", "done"), ("retried", "done"), ("gone", "dead")] {
+    // A consumer takes it, and is not heard of again.
+    stack.accept(&json!({"topic": TOPIC, "id": "left", "retry": {"preset": "none"}})).await;
+    let ask = Some(("application/json", Bytes::from_static(br#"{"ttr":"100ms"}"#)));
+    let path = format!("/v1/topics/{TOPIC}/reserve");
+    assert_eq!(stack.request(Method::POST, &path, ask).await.status, 200);
+    let ends = [("now", "done"), ("later", "done"), ("retried", "done"), ("gone", "dead"), ("left", "dead")];
+    for (id, state) in ends {
         stack.wait_state(TOPIC, id, state, SOON).await;
     }
     (stack, sink)

@@ -3,6 +3,7 @@
 
 mod batch;
 mod body;
+mod idempotency;
 mod query;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use ringback_service::TraceParent;
 
 pub(crate) use self::batch::{BatchBody, ImportBody, Pieces};
 pub(crate) use self::body::Upload;
+pub(crate) use self::idempotency::{IdempotencyKey, NoIdempotencyKey, beside_an_id};
 pub(crate) use self::query::{FilterQuery, PageQuery, outdated_cursor};
 use crate::deadline::Deadline;
 use crate::error::ApiError;

@@ -16,6 +16,7 @@ use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
 
+use crate::extract::beside_an_id;
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
 use crate::pulls::Pulls;
@@ -78,10 +79,17 @@ impl Api {
         }
     }
 
-    /// Parses one job of a request.
-    pub(crate) fn parse(&self, json: &[u8], trace: Option<Trace>) -> Result<NewJob, Problem> {
+    /// Parses one job of a request. `id` is for a job that brings none, and for no other.
+    pub(crate) fn parse(
+        &self,
+        json: &[u8],
+        trace: Option<Trace>,
+        mut id: Option<JobId>,
+    ) -> Result<NewJob, Problem> {
         let now = self.clock.now();
-        parse_job(json, Defaults { now, make_id: &mut || self.make_id(now), trace })
+        let make_id = &mut || id.take().unwrap_or_else(|| self.make_id(now));
+        let job = parse_job(json, Defaults { now, make_id, trace })?;
+        if id.is_some() { Err(beside_an_id()) } else { Ok(job) }
     }
 
     /// Parses one line of an import.

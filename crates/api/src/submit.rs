@@ -287,7 +287,7 @@ mod tests {
     fn job(id: usize, body: usize) -> (usize, NewJob) {
         let body = "x".repeat(body);
         let json = format!(r#"{{"topic":"t","id":"{id}","url":"http://h/","body":"{body}"}}"#);
-        (id, unprepared().parse(json.as_bytes(), None).unwrap())
+        (id, unprepared().parse(json.as_bytes(), None, None).unwrap())
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,6 +19,7 @@ mod latencies;
 mod lateness;
 mod memory;
 mod one_dead_receiver;
+mod pull;
 mod receiver;
 mod redis_cpu;
 mod setup;
@@ -49,7 +50,7 @@ use self::yardstick::noop;
 use crate::now;
 
 /// All scenarios: name and what it measures.
-pub const SCENARIOS: [(&str, &str); 12] = [
+pub const SCENARIOS: [(&str, &str); 13] = [
     ("submit-one", "single submits over HTTP, durable, beside a handler that does nothing"),
     ("submit-batch", "1,000 jobs per request, beside redis-benchmark"),
     ("drain", "a backlog of due jobs handed over, beside BullMQ and a bare HTTP client"),
@@ -60,6 +61,7 @@ pub const SCENARIOS: [(&str, &str); 12] = [
     ("growth", "rate, lateness and CPU of Redis with more and more pending jobs"),
     ("herd", "a million jobs of one topic due at once, and how other topics fare"),
     ("one-dead-receiver", "one of a hundred receivers hangs and gets half of the jobs"),
+    ("pull", "consumers that wait, reserve and finish jobs, and are not heard of again"),
     ("embedded", "the embedded store: durable submits beside bare redb; memory; opening after kill -9"),
     ("up", "one process on the embedded store: single submits over HTTP, and handing over"),
 ];
@@ -110,6 +112,7 @@ async fn scenario(name: &str, setup: &Setup) {
         "growth" => growth::run(setup).await,
         "herd" => herd::run(setup).await,
         "one-dead-receiver" => one_dead_receiver::run(setup).await,
+        "pull" => pull::run(setup).await,
         "embedded" => embedded::run(setup).await,
         "up" => up::run(setup).await,
         _ => unreachable!("names come from the list"),

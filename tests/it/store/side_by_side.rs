@@ -5,13 +5,15 @@
 //! Times are of two clocks, so they are compared with tolerance. Delays are none, a moment, or very long; what is
 //! due in a moment, or leased for one, is waited for before the passes that move it.
 
+mod pulls;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
-use ringback_core::job::{Due, History, ImportJob, Job, JobKey};
+use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_core::store::{
@@ -20,6 +22,7 @@ use ringback_core::store::{
 };
 use ringback_testkit::RedisServer;
 
+use self::pulls::{Held, Ttr, for_its_taker, is_pull};
 use super::audit;
 use super::bench::{FLOOR, now, until};
 use super::jobs::{BRIEF, LONG, With, bury, ms, new_job, release, retry};
@@ -117,6 +120,20 @@ enum Op {
     Renew {
         hand: usize,
     },
+    Pull {
+        shard: usize,
+        topic: usize,
+        ttr: Ttr,
+        times: Times,
+    },
+    /// A consumer's words.
+    Say {
+        hands: Vec<(usize, Word)>,
+    },
+    /// A consumer's renewal.
+    Keep {
+        hand: usize,
+    },
     Call {
         name: usize,
         call: Call,
@@ -172,12 +189,22 @@ fn op() -> impl Strategy<Value = Op> {
     let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
     let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), times())
         .prop_map(|(hands, late, shard, lanes, times)| Op::Exchange { hands, late, shard, lanes, times });
+    let ttr = prop_oneof![3 => Just(Ttr::Long), 1 => Just(Ttr::Brief), 1 => Just(Ttr::Own)];
+    let pull = (0..2_usize, 0..TOPICS.len(), ttr, times()).prop_map(|(shard, topic, ttr, times)| Op::Pull {
+        shard,
+        topic,
+        ttr,
+        times,
+    });
     prop_oneof![
         30 => submit,
         14 => reserve,
         14 => settle,
         18 => exchange,
         3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),
+        12 => pull,
+        14 => hands().prop_map(|hands| Op::Say { hands }),
+        3 => any::<usize>().prop_map(|hand| Op::Keep { hand }),
         20 => (0..WINDOW, call, times()).prop_map(|(name, call, times)| Op::Call { name, call, times }),
         4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
         6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
@@ -221,6 +248,8 @@ struct Pair {
     epochs: BTreeMap<Shard, [Epoch; 2]>,
     options: Options,
     hands: Vec<Hand>,
+    /// What consumers have, and had.
+    held: Vec<Held>,
     sequence: u64,
     began: Timestamp,
     /// By when all that is due in a moment is due, and all brief leases have run out.
@@ -256,6 +285,7 @@ impl Pair {
             epochs,
             options,
             hands: Vec::new(),
+            held: Vec::new(),
             sequence: 0,
             began: now(),
             soon,
@@ -273,7 +303,7 @@ impl Pair {
                     .map(|job| if *brief { job.timeout(BRIEF) } else { job })
                     .map(|job| {
                         let origin = ORIGINS[job.key.id.as_str().len() % 2];
-                        ImportJob { job: job.to(origin), history: history(*past) }
+                        ImportJob { job: for_its_taker(job.to(origin)), history: history(*past) }
                     })
                     .collect();
                 self.repeat(*times, async |pair: &mut Self| pair.submit(&jobs).await).await;
@@ -284,6 +314,12 @@ impl Pair {
                 self.exchange(hands, *late, *shard, *lanes, *times).await;
             }
             Op::Renew { hand } => self.renew(*hand).await,
+            Op::Pull { shard, topic, ttr, times } => {
+                let times = if matches!(times, Times::Twice) { 2 } else { 1 };
+                self.pull(*shard, *topic, *ttr, times).await;
+            }
+            Op::Say { hands } => self.say(hands).await,
+            Op::Keep { hand } => self.keep(*hand).await,
             Op::Call { name, call, times } => {
                 let key = key(step, *name);
                 self.sequence += 1;
@@ -298,14 +334,7 @@ impl Pair {
                 };
                 self.passes(call, next).await;
             }
-            Op::Recover { limit } => {
-                until(self.lapsed).await;
-                let next = |pass: Pass| matches!(pass, Pass::Held { next_lease: Some(d), .. } if d.is_zero());
-                let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store.recover(shard, epoch, *limit, FLOOR).await.expect("recover").pass
-                };
-                self.passes(call, next).await;
-            }
+            Op::Recover { limit } => self.recover(*limit).await,
             Op::Expire => {
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_dead: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
@@ -366,7 +395,10 @@ impl Pair {
         for (one, other) in [(redis.due, memory.due), (redis.created, memory.created)] {
             assert!(one.plus(APART) >= other && other.plus(APART) >= one, "{}: {one}, {other}", self.at);
         }
-        let aligned = Job { due: redis.due, created: redis.created, ..memory.clone() };
+        let mut aligned = Job { due: redis.due, created: redis.created, ..memory.clone() };
+        if let (Some(one), Some(other)) = (&redis.last, &mut aligned.last) {
+            pulls::align(one, other, APART);
+        }
         assert_eq!(*redis, aligned, "{}", self.at);
     }
 
@@ -618,6 +650,7 @@ async fn listed(store: &Store) -> BTreeSet<(String, String)> {
 /// The names in play move on, so that ended ones do not fill them.
 fn key(step: usize, name: usize) -> JobKey {
     let number = step / 10 + name;
-    let id = format!("job-{number}{}", "x".repeat(number / 2 % 2));
+    let taker = if is_pull(number) { "p" } else { "" };
+    let id = format!("job-{number}{}{taker}", "x".repeat(number / 2 % 2));
     JobKey { topic: TOPICS[number % 2].parse().expect("a topic"), id: id.parse().expect("an id") }
 }

@@ -11,7 +11,7 @@ use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem};
 use super::jobs::judge;
 use super::many::{Judged, judged};
 use crate::error::ApiError;
-use crate::extract::{BatchBody, Caller};
+use crate::extract::{BatchBody, Caller, NoIdempotencyKey};
 use crate::openapi::{BatchProblems, JobRequest};
 use crate::state::Api;
 use crate::submit::Unavailable;
@@ -32,10 +32,11 @@ use crate::submit::Unavailable;
 pub(crate) async fn submit_batch(
     State(api): State<Arc<Api>>,
     Caller(trace): Caller,
+    _: NoIdempotencyKey,
     BatchBody(pieces): BatchBody,
 ) -> Result<Json<BatchAnswer>, ApiError> {
     let Judged { wrong, answers } =
-        judged(&api.submits, &api.metrics, pieces, |item| api.parse(item, trace)).await?;
+        judged(&api.submits, &api.metrics, pieces, |item| api.parse(item, trace, None)).await?;
     let mut results: Vec<_> = wrong.into_iter().map(|(number, problem)| (number, refused(problem))).collect();
     results.extend(answers.into_iter().map(|(number, answer)| (number, result(answer))));
     results.sort_unstable_by_key(|(number, _)| *number);

@@ -13,7 +13,7 @@ use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer, Problem};
 
 use crate::deadline::Deadline;
 use crate::error::ApiError;
-use crate::extract::{Caller, JobPath, JsonBody, Upload};
+use crate::extract::{Caller, IdempotencyKey, JobPath, JsonBody, Upload};
 use crate::metrics::Outcome;
 use crate::openapi::{CancelProblems, GetProblems, JobRequest, SubmitProblems};
 use crate::state::Api;
@@ -21,9 +21,12 @@ use crate::state::Api;
 /// Submit a job
 ///
 /// The same topic and id with the same content again is answered with 200 and the job's
-/// current state; with other content with 409.
+/// current state; with other content with 409. A caller without an id can send an
+/// `Idempotency-Key`, of which the id is made.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", operation_id = "submit",
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "In place of an id: 1 to 255 visible ASCII characters, the same with each repetition")),
     request_body = JobRequest,
     responses(
         (status = 201, description = "Accepted", body = JobAnswer,
@@ -36,9 +39,10 @@ use crate::state::Api;
 pub(crate) async fn submit(
     State(api): State<Arc<Api>>,
     Caller(trace): Caller,
+    IdempotencyKey(id): IdempotencyKey,
     JsonBody(Upload { bytes, share, deadline }): JsonBody,
 ) -> Result<Response, ApiError> {
-    let job = api.parse(&bytes, trace).inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
+    let job = api.parse(&bytes, trace, id).inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
     drop(bytes);
     let submitted = api.submits.submit(job, share, deadline).await;
     let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1))?;

@@ -122,7 +122,7 @@ mod tests {
         tokio::time::advance(wait).await;
         let items = ["{}", r#"{"topic":"t","url":"http://h/"}"#, "5", r#"{"topic":"u","url":"http://h/"}"#];
         let items = items.map(|item| Bytes::from_static(item.as_bytes())).into_iter().enumerate().collect();
-        let judged = sort(items, |item| api.parse(item, None), inlet, deadline).await;
+        let judged = sort(items, |item| api.parse(item, None, None), inlet, deadline).await;
         let numbers = judged.wrong.iter().map(|(number, _)| *number).collect();
         (numbers, judged.answers.iter().map(|(number, _)| *number).collect())
     }

@@ -58,6 +58,12 @@ impl JobId {
         &self.0
     }
 
+    /// The id that stands for a caller's key, always the same one: 128 bits of the key's SHA-256.
+    pub fn of_key(key: &str) -> Self {
+        let digest = Sha256::digest(key);
+        Self(digest[..16].iter().fold("key-".to_owned(), |id, b| format!("{id}{b:02x}")).into())
+    }
+
     /// The part that chooses the shard: everything before the first `~`.
     fn group(&self) -> &str {
         self.0.split('~').next().unwrap_or(&self.0)

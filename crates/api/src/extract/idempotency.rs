@@ -1,0 +1,115 @@
+//! The Idempotency-Key header: an id for callers who have none, made of the key they send with
+//! the request and with each of its repetitions.
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use ringback_core::job::JobId;
+use ringback_core::wire::{FieldError, Problem};
+
+use crate::error::ApiError;
+
+/// The header.
+pub(crate) const NAME: &str = "idempotency-key";
+const MOST: usize = 255;
+const ALLOWED: &str = "1 to 255 visible ASCII characters, as they are or as one quoted string; once";
+
+/// The id that the caller's key stands for, if there is a key.
+#[derive(Debug)]
+pub(crate) struct IdempotencyKey(pub(crate) Option<JobId>);
+
+impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let mut values = parts.headers.get_all(NAME).iter();
+        let Some(value) = values.next() else { return Ok(Self(None)) };
+        let key = value.to_str().ok().and_then(unquoted).filter(|_| values.next().is_none());
+        let key = key.ok_or_else(|| wrong(format!("{value:?} is no key"), ALLOWED))?;
+        Ok(Self(Some(JobId::of_key(&key))))
+    }
+}
+
+/// A request that takes no key has none.
+#[derive(Debug)]
+pub(crate) struct NoIdempotencyKey;
+
+impl<S: Sync> FromRequestParts<S> for NoIdempotencyKey {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        match parts.headers.get(NAME) {
+            None => Ok(Self),
+            Some(_) => {
+                Err(wrong("a batch takes no key".to_owned(), "none here: give each item an id").into())
+            }
+        }
+    }
+}
+
+/// A job that has an id needs no key.
+pub(crate) fn beside_an_id() -> Problem {
+    wrong("the job has an id, which makes its submit repeatable".to_owned(), "either a key or an id")
+}
+
+fn wrong(detail: String, allowed: &str) -> Problem {
+    let field = NAME.to_owned();
+    Problem::fields(vec![FieldError { field, detail, allowed: allowed.to_owned() }])
+}
+
+/// The key in a string of a structured field (RFC 9651), or a bare one as many send it.
+fn unquoted(text: &str) -> Option<String> {
+    let text = text.trim();
+    let key = match text.strip_prefix('"') {
+        None => text.to_owned(),
+        Some(rest) => unescaped(rest.strip_suffix('"')?)?,
+    };
+    let is_visible = key.bytes().all(|b| b.is_ascii_graphic());
+    ((1..=MOST).contains(&key.len()) && is_visible).then_some(key)
+}
+
+/// A backslash stands before a quote or a backslash only.
+fn unescaped(text: &str) -> Option<String> {
+    let (mut key, mut characters) = (String::with_capacity(text.len()), text.chars());
+    while let Some(c) = characters.next() {
+        key.push(match c {
+            '"' => return None,
+            '\\' => characters.next().filter(|c| matches!(c, '"' | '\\'))?,
+            c => c,
+        });
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn extract(values: &[&str]) -> Result<Option<JobId>, u16> {
+        let mut request = http::Request::new(());
+        for value in values {
+            request.headers_mut().append(NAME, value.parse().unwrap());
+        }
+        let (mut parts, ()) = request.into_parts();
+        IdempotencyKey::from_request_parts(&mut parts, &()).await.map(|key| key.0).map_err(|e| e.0.status)
+    }
+
+    #[tokio::test]
+    async fn a_key_is_the_same_with_and_without_quotes() {
+        let bare = extract(&["8e03978e-40d5"]).await.unwrap().unwrap();
+        assert_eq!(bare.as_str(), "key-5c7776970d4aa80b75ff61b5a1924bdd");
+        assert_eq!(extract(&[r#""8e03978e-40d5""#]).await, Ok(Some(bare.clone())));
+        assert_ne!(extract(&["8e03978e-40d6"]).await, Ok(Some(bare)));
+        assert_eq!(extract(&[r#""a\"b\\c""#]).await, extract(&[r#"a"b\c"#]).await);
+        assert_eq!(extract(&[]).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_key_is_refused() {
+        let long = "k".repeat(MOST + 1);
+        for wrong in ["", " ", "\"\"", "\"a", "a b", r#""a"b""#, r#""a\b""#, long.as_str()] {
+            assert_eq!(extract(&[wrong]).await, Err(422), "{wrong}");
+        }
+        assert_eq!(extract(&["a", "a"]).await, Err(422), "twice");
+        assert!(extract(&[&long[1..]]).await.is_ok());
+    }
+}
