@@ -6,6 +6,7 @@ mod sample;
 
 mod bad_input;
 mod batch;
+mod books;
 mod cancel;
 mod cli;
 mod cluster;
@@ -20,6 +21,7 @@ mod load;
 mod moves;
 mod moving;
 mod observe;
+mod openapi;
 mod outage;
 mod pull;
 mod race;

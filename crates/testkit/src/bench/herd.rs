@@ -1,7 +1,7 @@
 //! Very many jobs of one topic due in the same millisecond, while other topics go on at a low, even rate: the
 //! longest that Redis is busy at a time, how late the others are, and how much memory the notifier takes.
 
-mod probe;
+pub(super) mod probe;
 
 use std::ops::Range;
 use std::time::Duration;

@@ -18,19 +18,19 @@ const SLOWER_THAN: u64 = 500;
 const ENTRIES: u64 = 100_000;
 
 /// A running probe.
-pub(super) struct Probe {
+pub(in crate::bench) struct Probe {
     stop: CancellationToken,
     pings: JoinSet<Latencies>,
 }
 
 /// What was seen.
-pub(super) struct Seen {
+pub(in crate::bench) struct Seen {
     /// Of the slow log; 0 when nothing took longer than half a millisecond.
-    pub(super) longest_ms: f64,
+    pub(in crate::bench) longest_ms: f64,
     /// The name of that command.
-    pub(super) command: String,
-    pub(super) pings: u64,
-    pub(super) ping_max_ms: f64,
+    pub(in crate::bench) command: String,
+    pub(in crate::bench) pings: u64,
+    pub(in crate::bench) ping_max_ms: f64,
 }
 
 impl Probe {
@@ -38,7 +38,7 @@ impl Probe {
     ///
     /// # Panics
     /// When the server does not answer.
-    pub(super) async fn start(server: &RedisServer) -> Self {
+    pub(in crate::bench) async fn start(server: &RedisServer) -> Self {
         let mut client = server.client().await;
         let mut set = redis::pipe();
         set.cmd("CONFIG").arg("SET").arg("slowlog-log-slower-than").arg(SLOWER_THAN);
@@ -54,7 +54,7 @@ impl Probe {
     ///
     /// # Panics
     /// When the server does not answer.
-    pub(super) async fn end(self, server: &RedisServer) -> Seen {
+    pub(in crate::bench) async fn end(self, server: &RedisServer) -> Seen {
         self.stop.cancel();
         let pings = self.pings.join_all().await.pop().expect("there is one probe");
         let mut client = server.client().await;
