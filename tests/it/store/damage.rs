@@ -399,7 +399,23 @@ async fn claimed(store: &Store) -> Vec<(Shard, Epoch)> {
     epochs
 }
 
+/// Long queues, which are read in several calls while jobs are taken from them.
+async fn backlog(store: &Store) {
+    for shard in store.shards() {
+        let of_shard = |n: &u32| {
+            let key =
+                JobKey { topic: TOPIC.parse().expect("a topic"), id: n.to_string().parse().expect("an id") };
+            Some(new_job(key)).filter(|job| store.shard_of(&job.key) == shard)
+        };
+        let jobs: Vec<NewJob> = (0..20_000).filter_map(|n| of_shard(&n)).take(5_000).collect();
+        for part in jobs.chunks(500) {
+            store.submit(shard, part).await.expect("submit");
+        }
+    }
+}
+
 async fn nothing_is_found_while_everything_moves(store: &Store, repair: Repair) {
+    backlog(store).await;
     let is_over = AtomicBool::new(false);
     let audits = async {
         let until = Instant::now() + Duration::from_secs(4);
