@@ -133,7 +133,7 @@ fn walk(
     let audit = Audit { shards, compared: shards, ..Audit::default() };
     let rows: BTreeMap<_, _> = tables::rows(snapshot)?.into_iter().collect();
     let look = Look::into(snapshot)?;
-    let mut books = Books { look, repair, rows, audit, mends: Vec::new(), counts: BTreeMap::new() };
+    let mut books = Books { look, repair, rows, audit, mends: Vec::new(), counts: BTreeMap::new(), met: 0 };
     let go_on = || if is_given_up.load(Ordering::Relaxed) { Err(StoreError::Closed) } else { Ok(()) };
     tables::each_record(snapshot, |number, record| {
         go_on()?;
@@ -146,10 +146,12 @@ fn walk(
         }
     })?;
     let mut before = None;
-    tables::each_entry(snapshot, |entry| {
+    tables::each_waiting(snapshot, |entry| {
         go_on()?;
-        books.entry(&entry, &mut before)
+        books.waiting(&entry, &mut before)
     })?;
+    // No two jobs have the same entry.
+    books.audit.stale += books.look.entries()?.saturating_sub(books.met);
     books.ledgers();
     Ok(Walked { audit: books.audit, mends: books.mends })
 }
@@ -162,6 +164,8 @@ struct Books {
     mends: Vec<Mend>,
     /// Jobs and tombstones by state.
     counts: BTreeMap<(u16, &'static str), i64>,
+    /// Entries and bodies that jobs were looked up by.
+    met: u64,
 }
 
 /// What stands together in an index: all of it is led to by one turn.
@@ -194,16 +198,19 @@ impl Books {
         let (state, is_over) = (record.state(), record.ended().is_some());
         *self.counts.entry((shard, state.name())).or_default() += 1;
         self.audit.checked += u64::from(!is_over);
+        let (is_named, is_placed) =
+            (self.look.has(&Entry::Id(record.locator, number))?, self.look.has(&place(record))?);
+        let has_body = self.look.has(&Entry::Body(number))?;
+        self.met += u64::from(is_named) + u64::from(is_placed) + u64::from(has_body && !is_over);
         let finding = |books: &Self, kind, detail: String| {
             let finding = Finding::new(kind, Shard(shard), detail).of_topic(&record.topic);
             Ok::<_, StoreError>(finding.of_job(books.look.id(number)?))
         };
-        if !is_over && !self.look.has(&Entry::Body(number))? {
+        if !is_over && !has_body {
             let finding = finding(self, Damage::Body, format!("the body of a {state} job is missing"))?;
             self.find(finding, None);
         }
-        let is_named = self.look.has(&Entry::Id(record.locator, number))?;
-        if !is_named || !self.look.has(&place(record))? {
+        if !is_named || !is_placed {
             let what = if is_over { "what is remembered of a" } else { "a" };
             let finding = finding(self, Damage::Unindexed, format!("nothing leads to {what} {state} job"))?;
             self.find(finding, Some(Action::Job(number)));
@@ -211,23 +218,9 @@ impl Books {
         Ok(())
     }
 
-    fn entry(&mut self, entry: &Entry, before: &mut Option<Group>) -> Result<(), StoreError> {
-        let expected = |number: &u64| -> Result<bool, StoreError> {
-            let Some(record) = self.look.record(*number)? else { return Ok(false) };
-            Ok(match entry {
-                Entry::Id(locator, _) => record.locator == *locator,
-                Entry::Body(_) => record.ended().is_none(),
-                _ => place(&record) == *entry,
-            })
-        };
-        let is_expected = match entry {
-            Entry::Id(_, number)
-            | Entry::Body(number)
-            | Entry::Due(.., number)
-            | Entry::Ready(.., number)
-            | Entry::Lease(.., number)
-            | Entry::Dead(.., number)
-            | Entry::Ended(.., number) => expected(number)?,
+    /// Turns that lead to nothing, and what waits in a topic or lane that has none.
+    fn waiting(&mut self, entry: &Entry, before: &mut Option<Group>) -> Result<(), StoreError> {
+        let leads = match entry {
             Entry::Topic(shard, topic, at) => {
                 self.look.first_due(*shard, topic)?.is_some()
                     && self.look.topic_turn(*shard, topic)? == Some(*at)
@@ -235,8 +228,9 @@ impl Books {
             Entry::Lane(shard, lane, turn) => {
                 self.look.is_waiting(*shard, lane)? && self.look.lane_turn(*shard, lane)? == Some(*turn)
             }
+            _ => true,
         };
-        self.audit.stale += u64::from(!is_expected);
+        self.audit.stale += u64::from(!leads);
         let group = match entry {
             Entry::Due(shard, topic, ..) => Group::Topic(*shard, topic.clone()),
             Entry::Ready(shard, lane, ..) => Group::Lane(*shard, lane.clone()),

@@ -104,15 +104,25 @@ pub(super) enum Entry {
     Lane(u16, String, u64),
 }
 
-/// Looks at every entry of every index, without keeping them: those of an index in its order.
+/// Looks at every entry of what waits, and at every turn, without keeping them: those of a topic or
+/// lane one after the other.
+pub(super) fn each_waiting(
+    txn: &ReadTransaction,
+    mut look: impl FnMut(Entry) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    due::entries(txn, &mut look)?;
+    ready::entries(txn, &mut look)
+}
+
+/// Looks at every entry of every index.
+#[cfg(test)]
 pub(super) fn each_entry(
     txn: &ReadTransaction,
     mut look: impl FnMut(Entry) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     records::entries(txn, &mut look)?;
-    due::entries(txn, &mut look)?;
-    ready::entries(txn, &mut look)?;
-    times::entries(txn, &mut look)
+    times::entries(txn, &mut look)?;
+    each_waiting(txn, look)
 }
 
 /// Looks at every record of a snapshot, without keeping them.

@@ -1,8 +1,8 @@
-//! Looking things up in a snapshot: which record has a number, and whether an index has an entry.
+//! Looking things up in a snapshot: whether an index has an entry, and which turns there are.
 
-use redb::{ReadOnlyTable, ReadTransaction};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata as _};
 
-use super::{Body, Entry, Record, due, ready, records, times};
+use super::{Body, Entry, due, ready, records, times};
 use crate::store::StoreError;
 
 type Times = ReadOnlyTable<(u16, u64, u64), ()>;
@@ -10,7 +10,6 @@ type Times = ReadOnlyTable<(u16, u64, u64), ()>;
 /// The tables of a snapshot.
 pub(in crate::store::embedded) struct Look {
     ids: ReadOnlyTable<[u8; 12], u64>,
-    jobs: ReadOnlyTable<u64, &'static [u8]>,
     bodies: ReadOnlyTable<u64, &'static [u8]>,
     due: ReadOnlyTable<(u16, &'static str, u64, u64), ()>,
     turns: ReadOnlyTable<(u16, u64, &'static str), ()>,
@@ -27,7 +26,6 @@ impl Look {
     pub(in crate::store::embedded) fn into(txn: &ReadTransaction) -> Result<Self, StoreError> {
         Ok(Self {
             ids: txn.open_table(records::IDS)?,
-            jobs: txn.open_table(records::JOBS)?,
             bodies: txn.open_table(records::BODIES)?,
             due: txn.open_table(due::DUE)?,
             turns: txn.open_table(due::TURNS)?,
@@ -61,8 +59,10 @@ impl Look {
         })
     }
 
-    pub(in crate::store::embedded) fn record(&self, number: u64) -> Result<Option<Record>, StoreError> {
-        Ok(self.jobs.get(number)?.and_then(|raw| Record::unpack(number, raw.value())))
+    /// How many entries all indexes of jobs have, and how many bodies there are.
+    pub(in crate::store::embedded) fn entries(&self) -> Result<u64, StoreError> {
+        let times = self.leases.len()? + self.dead.len()? + self.ended.len()?;
+        Ok(self.ids.len()? + self.bodies.len()? + self.due.len()? + self.ready.len()? + times)
     }
 
     /// The id of a job that has not ended.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
 use super::Entry;
 use super::rows::{Journal, Name, Rows};
 use crate::outcome::LastAttempt;
@@ -298,6 +299,7 @@ pub(super) fn each(
     Ok(())
 }
 
+#[cfg(test)]
 pub(super) fn entries(
     txn: &ReadTransaction,
     see: &mut impl FnMut(Entry) -> Result<(), StoreError>,

@@ -1,8 +1,11 @@
 //! Jobs of a shard by a time: reserved ones by deadline, dead ones by their death, ended
 //! ones by their end. Times are in ms.
 
-use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+#[cfg(test)]
+use redb::ReadTransaction;
+use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
 
+#[cfg(test)]
 use super::Entry;
 use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
@@ -74,6 +77,7 @@ impl<'t> Times<'t> {
     }
 }
 
+#[cfg(test)]
 pub(super) fn entries(
     txn: &ReadTransaction,
     see: &mut impl FnMut(Entry) -> Result<(), StoreError>,
