@@ -12,7 +12,7 @@ mod waiting;
 use std::collections::HashMap;
 
 use self::calls::{Bad, Overview, Scan};
-use self::waiting::Waiting;
+use self::waiting::{Waiting, Word};
 use super::RedisStore;
 use crate::state::State;
 use crate::store::audit::{Audit, Damage, Finding, Repair};
@@ -21,6 +21,9 @@ use crate::store::{Shard, StoreError};
 /// So many jobs that wait in lists are looked for at once; of more of them the lists are read again
 /// for each part. With 32 bytes each this bounds the memory that an audit takes.
 const WAITING: usize = 500_000;
+/// So often a job is looked for that is in another list each time. There are two, and the way leads
+/// from one to the other.
+const ROUNDS: usize = 3;
 /// In a shard with more lanes their counts are not compared.
 const LANES: usize = 100_000;
 
@@ -68,8 +71,9 @@ struct Told {
 impl Walk<'_> {
     async fn shard(&mut self) -> Result<(), StoreError> {
         self.moments().await?;
-        let lanes = self.lanes().await?;
+        // Whatever is compared is read between the two.
         let before = self.overview().await?;
+        let lanes = self.lanes().await?;
         let count = self.jobs(LookFor::All).await?;
         self.runs().await?;
         let entries = self.entries().await?;
@@ -84,7 +88,8 @@ impl Walk<'_> {
             }
             // Where jobs are led to again they count elsewhere.
             Repair::Yes => {
-                let (lanes, before) = (self.lanes().await?, self.overview().await?);
+                let before = self.overview().await?;
+                let lanes = self.lanes().await?;
                 let count = self.jobs(LookFor::Counts).await?;
                 let after = self.overview().await?;
                 self.counts(&before, &after, &count, &lanes).await?;
@@ -157,6 +162,9 @@ impl Walk<'_> {
 
     /// What was seen to be wrong in one call.
     async fn bad(&mut self, bad: Vec<Bad>, count: &mut Count) -> Result<(), StoreError> {
+        let lost = bad.iter().filter(|bad| bad.what == "unindexed");
+        let lost: Vec<_> = lost.map(|bad| (bad.locator.clone(), 0)).collect();
+        let mut mended = self.mend(&lost).await?.into_iter();
         for bad in bad {
             let (state, topic, id) = (bad.state_name(), topic_of(&bad.words), bad.id());
             let (kind, detail) = match bad.what.as_str() {
@@ -167,33 +175,69 @@ impl Walk<'_> {
                 }
                 _ => (Damage::Unreadable, format!("the record at {} cannot be read", hex(&bad.locator))),
             };
-            let mut finding = Finding::new(kind, self.shard, detail).of_topic(topic).of_job(id);
-            if kind == Damage::Unindexed {
+            let is_lost = kind == Damage::Unindexed;
+            if is_lost {
                 count.lost(bad.state);
-                if self.repair == Repair::Yes {
-                    let mended = self.mend_jobs(&[(bad.locator.to_vec(), 0)]).await?;
-                    finding = finding.repaired(mended == [true]);
-                }
             }
-            self.audit.find(finding);
+            let is_repaired = is_lost && mended.next() == Some(true);
+            let finding = Finding::new(kind, self.shard, detail).of_topic(topic).of_job(id);
+            self.audit.find(finding.repaired(is_repaired));
         }
         Ok(())
     }
 
+    /// Leads to lost jobs again where that is wanted: whether each is led to now.
+    async fn mend(&self, lost: &[(Vec<u8>, u8)]) -> Result<Vec<bool>, StoreError> {
+        match self.repair {
+            Repair::Yes if !lost.is_empty() => self.mend_jobs(lost).await,
+            Repair::Yes | Repair::No => Ok(vec![false; lost.len()]),
+        }
+    }
+
     /// Looks for the jobs that wait in the lists in which they have to be.
     async fn search(&mut self, waiting: &mut Waiting, count: &mut Count) -> Result<(), StoreError> {
-        for lost in waiting::lost(self, std::mem::take(waiting)).await? {
-            if self.repair == Repair::Yes {
-                let mended = self.mend_jobs(&[(lost.known.to_vec(), lost.state)]).await?;
-                if mended != [true] {
-                    // It has moved on.
-                    continue;
+        let mut waiting = std::mem::take(waiting);
+        for _ in 0..ROUNDS {
+            let (unmet, mut again) = (waiting::unmet(self, waiting).await?, Waiting::default());
+            for jobs in unmet.some() {
+                let words = self.confirm(&jobs).await?;
+                self.unmet(jobs.into_iter().zip(words), &mut again, count).await?;
+            }
+            waiting = again;
+            if waiting.len() == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is still known of jobs that were not met.
+    async fn unmet(
+        &mut self,
+        jobs: impl Iterator<Item = ((Vec<u8>, u8), Word)>,
+        again: &mut Waiting,
+        count: &mut Count,
+    ) -> Result<(), StoreError> {
+        let (mut lost, mut findings) = (Vec::new(), Vec::new());
+        for ((known, _), word) in jobs {
+            match word {
+                Word::MovedOn => {}
+                Word::Again(list) => again.again(&known, list),
+                Word::Lost { state, words, record } => {
+                    let detail = unindexed(calls::state_name(state));
+                    let finding = Finding::new(Damage::Unindexed, self.shard, detail);
+                    findings.push(finding.of_topic(topic_of(&words)).of_job(calls::id_of(&record)));
+                    lost.push((known, state));
                 }
             }
-            count.lost(lost.state);
-            let detail = unindexed(calls::state_name(lost.state));
-            let finding = Finding::new(Damage::Unindexed, self.shard, detail).of_topic(topic_of(&lost.words));
-            self.audit.find(finding.of_job(calls::id_of(&lost.record)).repaired(self.repair == Repair::Yes));
+        }
+        let mended = self.mend(&lost).await?;
+        for ((finding, (_, state)), is_repaired) in findings.into_iter().zip(lost).zip(mended) {
+            // What was not mended has moved on.
+            if is_repaired || self.repair == Repair::No {
+                count.lost(state);
+                self.audit.find(finding.repaired(is_repaired));
+            }
         }
         Ok(())
     }

@@ -237,15 +237,15 @@ impl Walk<'_> {
 
     pub(super) async fn mend_lanes(&self, lanes: &[(Vec<u8>, String)]) -> Result<Vec<bool>, StoreError> {
         let names: Vec<_> = lanes.iter().map(|(lane, _)| lane.as_slice()).collect();
-        self.mend("lanes", &names).await
+        self.mend_named("lanes", &names).await
     }
 
     pub(super) async fn mend_runs(&self, locators: &[Vec<u8>]) -> Result<Vec<bool>, StoreError> {
         let names: Vec<_> = locators.iter().map(Vec::as_slice).collect();
-        self.mend("runs", &names).await
+        self.mend_named("runs", &names).await
     }
 
-    async fn mend(&self, what: &str, names: &[&[u8]]) -> Result<Vec<bool>, StoreError> {
+    async fn mend_named(&self, what: &str, names: &[&[u8]]) -> Result<Vec<bool>, StoreError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }

@@ -17,9 +17,6 @@ use crate::store::StoreError;
 const KNOWN: usize = 30;
 /// The time of a slot, in ms.
 const SLOT: u64 = 600_000;
-/// So often a job is looked for that is in another list each time. There are two, and the way leads
-/// from one to the other.
-const ROUNDS: usize = 3;
 /// So many are asked about in one call.
 const AT_ONCE: usize = 100;
 
@@ -65,14 +62,6 @@ struct Job {
 #[derive(Default)]
 pub(super) struct Waiting(Vec<Job>);
 
-/// A job that was not found.
-pub(super) struct Lost {
-    pub(super) known: [u8; KNOWN],
-    pub(super) state: u8,
-    pub(super) words: String,
-    pub(super) record: Vec<u8>,
-}
-
 /// What is still known of a job that was not met.
 pub(super) enum Word {
     MovedOn,
@@ -83,6 +72,19 @@ pub(super) enum Word {
 impl Waiting {
     pub(super) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// The jobs, some at a time: what is known of each, and the state that it was to be found in.
+    pub(super) fn some(&self) -> impl Iterator<Item = Vec<(Vec<u8>, u8)>> {
+        let told = |job: &Job| (job.known.to_vec(), job.list.state());
+        self.0.chunks(AT_ONCE).map(move |jobs| jobs.iter().map(told).collect())
+    }
+
+    /// Takes in a job that another list has now.
+    pub(super) fn again(&mut self, known: &[u8], list: List) {
+        if let Ok(known) = known.try_into() {
+            self.0.push(Job { known, list, is_met: false });
+        }
     }
 
     /// Takes in what a page of records has told.
@@ -125,36 +127,16 @@ impl Waiting {
     }
 }
 
-/// The jobs that are in no list.
-pub(super) async fn lost(walk: &Walk<'_>, waiting: Waiting) -> Result<Vec<Lost>, StoreError> {
-    let (mut waiting, mut lost) = (waiting, Vec::new());
-    for _ in 0..ROUNDS {
-        // A scan can meet a job twice.
-        waiting.0.sort_unstable_by_key(|job| job.known);
-        waiting.0.dedup_by(|a, b| a.known[..12] == b.known[..12]);
-        for list in [List::Slot, List::Ready] {
-            read(walk, &mut waiting, list).await?;
-        }
-        waiting.0.retain(|job| !job.is_met);
-        let mut again = Vec::new();
-        for jobs in waiting.0.chunks(AT_ONCE) {
-            let asked: Vec<_> = jobs.iter().map(|job| (job.known.to_vec(), job.list.state())).collect();
-            for (job, word) in jobs.iter().zip(walk.confirm(&asked).await?) {
-                match word {
-                    Word::MovedOn => {}
-                    Word::Again(list) => again.push(Job { known: job.known, list, is_met: false }),
-                    Word::Lost { state, words, record } => {
-                        lost.push(Lost { known: job.known, state, words, record });
-                    }
-                }
-            }
-        }
-        waiting = Waiting(again);
-        if waiting.0.is_empty() {
-            break;
-        }
+/// Reads the lists that jobs have to be in, and leaves those that were not met.
+pub(super) async fn unmet(walk: &Walk<'_>, mut waiting: Waiting) -> Result<Waiting, StoreError> {
+    // A scan can meet a job twice.
+    waiting.0.sort_unstable_by_key(|job| job.known);
+    waiting.0.dedup_by(|a, b| a.known[..12] == b.known[..12]);
+    for list in [List::Slot, List::Ready] {
+        read(walk, &mut waiting, list).await?;
     }
-    Ok(lost)
+    waiting.0.retain(|job| !job.is_met);
+    Ok(waiting)
 }
 
 /// Reads all lists of a kind that a job has to be in.
