@@ -74,6 +74,36 @@ async fn the_embedded_store_is_audited_and_repaired_by_the_same_calls() {
 }
 
 #[tokio::test]
+async fn nothing_is_found_while_jobs_are_handed_over_and_fail() {
+    let options = Stack::options().count(Role::Carrier, 2).count(Role::Notifier, 2);
+    let (stack, sink) = (options.start().await, Sink::start().await);
+    let jobs: Vec<_> = (0..1500)
+        .map(|n| {
+            let id = format!("job-{n}");
+            if n % 5 == 0 {
+                sink.answer_job(&id, Answer::status(503));
+            }
+            with(job(&sink, &id), "delay", format!("{}ms", n * 2))
+        })
+        .collect();
+    for part in jobs.chunks(500) {
+        assert_eq!(stack.batch(part).await.1["accepted"], part.len());
+    }
+    let mut audits = 0;
+    eventually(3 * SOON, "all jobs have ended", async || {
+        let audit = audit(&stack).await;
+        assert!(audit.clean, "{audit:?}");
+        audits += 1;
+        let (done, dead) = (stack.count_in("done").await, stack.count_in("dead").await);
+        if (done, dead) == (1200, 300) { Ok(()) } else { Err(format!("{done} are done, {dead} dead")) }
+    })
+    .await;
+    assert!(audits > 5, "{audits} audits while jobs move are few");
+    let audit = audit(&stack).await;
+    assert_eq!((audit.clean, audit.checked, audit.compared), (true, 300, 4), "{audit:?}");
+}
+
+#[tokio::test]
 async fn the_command_line_tells_findings_and_ends_with_1_until_they_are_repaired() {
     let stack = api_only().start().await;
     let server = stack.url("");
