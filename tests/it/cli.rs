@@ -222,6 +222,7 @@ async fn a_server_that_is_away_is_told_at_once_with_2() {
 async fn a_store_that_is_away_is_2() {
     let mut stack = api_alone().await;
     stack.redis_mut().kill();
+    stack.forgo_audit();
     let run = ringback(&stack.url(""), &["get", "t/i"]).await;
     assert!(run.code == Some(2) && run.err.starts_with("error: 503 Service Unavailable"), "{run:?}");
 }
@@ -271,6 +272,7 @@ async fn the_document_names_every_command_and_flag() {
         "release",
         "dead",
         "stats",
+        "audit",
         "list",
         "export",
         "import",

@@ -6,6 +6,7 @@ mod sample;
 
 mod bad_input;
 mod batch;
+mod books;
 mod cancel;
 mod cli;
 mod cluster;
@@ -21,6 +22,7 @@ mod load;
 mod moves;
 mod moving;
 mod observe;
+mod openapi;
 mod outage;
 mod policies;
 mod pull;

@@ -10,6 +10,7 @@ mod contract;
 pub(crate) mod audit;
 mod bench;
 mod by_hand;
+mod damage;
 mod embedded;
 mod jobs;
 mod model;

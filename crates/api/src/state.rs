@@ -28,6 +28,8 @@ use crate::submit::Lines;
 const BATCHES: usize = 16;
 /// So many exports go on at once; others are refused.
 pub(crate) const EXPORTS: usize = 4;
+/// So many audits.
+const AUDITS: usize = 1;
 
 /// The state of the API.
 pub struct Api {
@@ -42,6 +44,7 @@ pub struct Api {
     pub(crate) exports: Arc<Semaphore>,
     /// Those of the topics.
     pub(crate) policies: PolicyBook,
+    pub(crate) audits: Semaphore,
     retry: RetryPolicy,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
@@ -73,6 +76,7 @@ impl Api {
             batches: Arc::new(Semaphore::new(BATCHES)),
             exports: Arc::new(Semaphore::new(EXPORTS)),
             policies,
+            audits: Semaphore::new(AUDITS),
             retry,
             clock,
             rng: Mutex::new(rng),

@@ -6,6 +6,7 @@
 //! reschedule, run or revive by its token.
 
 mod answers;
+mod audit;
 mod dead;
 mod embedded;
 mod error;
@@ -30,9 +31,10 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub use self::answers::{
-    Answer, Audit, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled,
+    Answer, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled,
     Stats, Submitted, Unsettled,
 };
+pub use self::audit::{Audit, Damage, Finding, MOST_FINDINGS, Repair};
 pub use self::dead::{DeadFilter, DeadJob, DeadPage, DeadPlace, MAX_DEAD};
 use self::embedded::EmbeddedStore;
 pub use self::embedded::Memory;

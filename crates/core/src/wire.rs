@@ -4,6 +4,7 @@
 //! line and the test kit; no I/O, no HTTP.
 
 mod answer;
+mod audit;
 mod bulk;
 mod dead;
 mod duration;
@@ -21,6 +22,7 @@ pub use answer::{
     BatchAnswer, BatchResult, CancelAnswer, InFlight, JobAnswer, LastAnswer, LatenessAnswer, StatesAnswer,
     StatsAnswer, StoreAnswer, TombstonesAnswer,
 };
+pub use audit::{AuditAnswer, FindingAnswer};
 pub use bulk::{
     DEFAULT_PAGE, ImportAnswer, ImportProblem, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, MAX_PAGE, PageAnswer,
 };

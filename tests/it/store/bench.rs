@@ -375,6 +375,7 @@ impl Bench {
     /// Checks the books: the ledger adds up, and where the keys can be read, agrees with them.
     pub(super) async fn audit(&self) {
         audit::ledger(&self.stats().await);
+        audit::own(&self.store).await;
         match &*self.server {
             Server::Redis(server) => audit::keys(&mut server.client().await, &self.options.prefix).await,
             Server::Cluster(cluster) => {

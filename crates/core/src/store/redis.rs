@@ -3,6 +3,7 @@
 //! prelude in lua/ where they lie, `topology` which server to ask.
 
 mod arrive;
+mod audit;
 mod check;
 mod codec;
 mod dead;
