@@ -28,7 +28,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use axum::Router;
 use ringback_core::clock::SystemClock;
-use ringback_core::store::{PolicyBook, Store, StoreError};
+use ringback_core::store::{PolicyBook, Retries, Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Shutdown, Tasks, random};
 use tokio::net::TcpListener;
@@ -97,8 +97,8 @@ pub async fn start(
         stopping.stopping().await;
     });
     tasks.spawn(POLICIES, keep);
-    let retry = config.retry.clone();
-    let api = Arc::new(Api::new(store.clone(), policies, retry, clock, rng, meter, tasks, shutdown));
+    let retries = Retries { policies, default: config.retry.clone() };
+    let api = Arc::new(Api::new(store.clone(), retries, clock, rng, meter, tasks, shutdown));
     tasks.spawn("http", serve(listener, api, shutdown.clone()));
     Ok(())
 }

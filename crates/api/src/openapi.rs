@@ -106,7 +106,7 @@ mod tests {
     use ringback_core::clock::Timestamp;
     use ringback_core::job::NewJob;
     use ringback_core::state::State;
-    use ringback_core::wire::{Defaults, Problem, parse_job, parse_policy, parse_reschedule};
+    use ringback_core::wire::{Defaults, Problem, ReviveAsk, parse_job, parse_policy, parse_reschedule};
     use serde_json::Value;
     use tower::ServiceExt as _;
 
@@ -275,6 +275,34 @@ mod tests {
         let states = document["components"]["schemas"]["Listed"]["enum"].as_array().unwrap();
         let listed = State::ALL.into_iter().filter(|state| !state.is_terminal());
         assert_eq!(*states, listed.map(|state| Value::from(state.name())).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_fields_of_a_revival_are_those_that_are_read() {
+        let document = document();
+        let schema = &document["components"]["schemas"]["ReviveRequest"];
+        let refusal = ReviveAsk::parse(br#"{"colour":"red"}"#).unwrap_err();
+        let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
+        let fields = schema["properties"].as_object().unwrap();
+        assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+        assert!(ReviveAsk::parse(schema["example"].to_string().as_bytes()).is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_parameters_about_dead_jobs_are_those_that_are_read() {
+        let document = document();
+        for (method, name) in [(Method::GET, "get"), (Method::DELETE, "delete")] {
+            let parameters =
+                document["paths"]["/v1/topics/{topic}/dead"][name]["parameters"].as_array().unwrap();
+            let of_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
+            let told: Vec<_> = of_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
+            let request = Request::builder().method(method).uri("/v1/topics/t/dead?colour=red");
+            let response =
+                crate::app(unprepared()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            let problem: Problem = serde_json::from_slice(&body).unwrap();
+            assert_eq!(problem.errors[0].allowed, told.join(", "), "{name}");
+        }
     }
 
     #[test]

@@ -9,8 +9,7 @@ use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
-use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{PoliciesUnknown, PolicyBook, Store, Token, Tries, Word};
+use ringback_core::store::{PoliciesUnknown, PolicyBook, Retries, Store, Token, Tries, Word};
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
 use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
@@ -45,19 +44,17 @@ pub struct Api {
     /// Those of the topics.
     pub(crate) policies: PolicyBook,
     pub(crate) audits: Semaphore,
-    retry: RetryPolicy,
+    retries: Retries,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
 }
 
 impl Api {
     /// A state over an open store. The lines are among `tasks` and end when it is dropped,
-    /// after what they have taken in; `rng` makes the ids of jobs that come without one. `retry`
-    /// is the policy of jobs for pull that bring none, and whose topic has none.
+    /// after what they have taken in; `rng` makes the ids of jobs that come without one.
     pub fn new(
         store: Store,
-        policies: PolicyBook,
-        retry: RetryPolicy,
+        retries: Retries,
         clock: Arc<dyn Clock>,
         rng: StdRng,
         meter: &Meter,
@@ -65,6 +62,7 @@ impl Api {
         shutdown: &Shutdown,
     ) -> Self {
         let (metrics, pressure) = (Arc::new(Metrics::new(meter)), Arc::new(Pressure::default()));
+        let policies = retries.policies.clone();
         Self {
             submits: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
             imports: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
@@ -77,7 +75,7 @@ impl Api {
             exports: Arc::new(Semaphore::new(EXPORTS)),
             policies,
             audits: Semaphore::new(AUDITS),
-            retry,
+            retries,
             clock,
             rng: Mutex::new(rng),
         }
@@ -124,10 +122,8 @@ impl Api {
     /// # Errors
     /// While nobody can say what its topic's policy is.
     pub(crate) fn failed(&self, tries: &Tries, error: Option<String>) -> Result<Word, PoliciesUnknown> {
-        let policy = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
-        let of_topic = policy.as_ref().and_then(|policy| policy.retry.as_ref());
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Word::failed(tries, of_topic.unwrap_or(&self.retry), error, &mut *rng))
+        self.retries.failed(tries, error, &mut *rng)
     }
 
     fn make_id(&self, now: Timestamp) -> JobId {
@@ -152,6 +148,7 @@ pub(crate) mod tests {
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use rand::SeedableRng as _;
     use ringback_core::clock::ManualClock;
+    use ringback_core::retry::RetryPolicy;
     use ringback_core::store::Options;
 
     use super::*;
@@ -164,8 +161,8 @@ pub(crate) mod tests {
         let store = Store::open(options).unwrap();
         let rng = StdRng::seed_from_u64(1);
         let (mut tasks, shutdown) = (Tasks::new(), Shutdown::new(Duration::from_secs(30)));
-        let (policies, retry) = (PolicyBook::default(), RetryPolicy::none());
-        let api = Api::new(store, policies, retry, Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
+        let retries = Retries { policies: PolicyBook::default(), default: RetryPolicy::none() };
+        let api = Api::new(store, retries, Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
         // Dropped they would end at once; so they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

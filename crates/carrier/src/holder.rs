@@ -1,14 +1,11 @@
 //! One held shard: promote, recover and expire as each is due, sleep in between, and stop
 //! at once when the shard has changed hands.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::retry::RetryPolicy;
 use ringback_core::store::{
-    Epoch, Lapsed, Pass, PoliciesUnknown, PolicyBook, Recovered, Settled, Shard, Store, StoreError, Tries,
-    Word,
+    Epoch, Lapsed, Pass, PoliciesUnknown, Recovered, Retries, Settled, Shard, Store, StoreError,
 };
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
@@ -33,23 +30,6 @@ pub(crate) struct Holder {
     pub(crate) shard: Shard,
     pub(crate) epoch: Epoch,
     pub(crate) retries: Retries,
-}
-
-/// When jobs for pull are tried again that do not say it themselves.
-#[derive(Clone, Debug)]
-pub(crate) struct Retries {
-    pub(crate) policies: PolicyBook,
-    /// Of jobs whose topic has none either.
-    pub(crate) default: RetryPolicy,
-}
-
-impl Retries {
-    /// The policy of a job that brings none.
-    fn of(&self, tries: &Tries) -> Result<Cow<'_, RetryPolicy>, PoliciesUnknown> {
-        let policy = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
-        let retry = policy.and_then(|policy| policy.retry.clone());
-        Ok(retry.map_or(Cow::Borrowed(&self.default), Cow::Owned))
-    }
 }
 
 impl Holder {
@@ -119,9 +99,9 @@ impl Holder {
         }
         let mut rng = random::generator();
         let error = || Some(RAN_OUT.to_owned());
-        let words = lapsed.iter().map(|Lapsed { receipt, tries }| {
-            Ok((*receipt, Word::failed(tries, &*self.retries.of(tries)?, error(), &mut rng)))
-        });
+        let words = lapsed
+            .iter()
+            .map(|Lapsed { receipt, tries }| Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?)));
         // Before the policies are known nobody can say when; the jobs are answered again.
         let Ok(words) = words.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };
         let settled = self.store.settle_lapsed(self.shard, &words).await?;

@@ -18,13 +18,12 @@ mod shards;
 use std::error::Error;
 use std::sync::Arc;
 
-use ringback_core::store::{PolicyBook, Store, StoreError};
+use ringback_core::store::{PolicyBook, Retries, Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
 
 use crate::bells::Bells;
 pub use crate::config::Config;
-use crate::holder::Retries;
 use crate::metrics::Metrics;
 use crate::reviver::Reviver;
 use crate::shards::{Shards, Times};

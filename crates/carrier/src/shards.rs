@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rand::RngExt as _;
-use ringback_core::store::{Epoch, Members, Shard, Store, StoreError};
+use ringback_core::store::{Epoch, Members, Retries, Shard, Store, StoreError};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Context, random};
 use tokio::task::{AbortHandle, Id, JoinSet};
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::bells::Bells;
-use crate::holder::{Holder, Retries};
+use crate::holder::Holder;
 use crate::metrics::Metrics;
 
 /// A little after another carrier's time is over, so that the store agrees that it is.

@@ -43,7 +43,7 @@ pub use self::lateness::Lateness;
 pub use self::lease::{Lease, StoreClock};
 pub use self::moves::Token;
 pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
-pub use self::policies::{PoliciesUnknown, PolicyBook, PolicyChanges, PolicyPut, PolicyVersion};
+pub use self::policies::{PoliciesUnknown, PolicyBook, PolicyChanges, PolicyPut, PolicyVersion, Retries};
 pub use self::pull::{Lapsed, Pull, PullLane, PullReceipt, Pulled, PulledJob, Recovered, Tries, Word};
 use self::redis::RedisStore;
 pub use self::revivals::{

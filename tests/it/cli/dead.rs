@@ -1,7 +1,5 @@
 //! `ringback dead`: list, purge, revive, watch and stop.
 
-use std::time::Duration;
-
 use ringback_testkit::{Role, Stack, eventually};
 use serde_json::{Value, json};
 
@@ -88,14 +86,10 @@ async fn many_are_revived_and_the_progress_is_shown_watched_and_stopped() {
         n => Ok(n),
     })
     .await;
-    let watcher = tokio::spawn({
-        let (server, id) = (server.clone(), id.clone());
-        async move { ringback(&server, &["dead", "watch", "t", &id, "--output", "json"]).await }
-    });
-    let run = ringback(&server, &["dead", "stop", "t", &id]).await;
+    let watch = ["dead", "watch", "t", &id, "--output", "json"];
+    let stop = ["dead", "stop", "t", &id];
+    let (watched, run) = tokio::join!(ringback(&server, &watch), ringback(&server, &stop));
     assert!(run.code == Some(0) && run.out.contains("state    stopped"), "{run:?}");
-    let watched =
-        tokio::time::timeout(Duration::from_secs(20), watcher).await.expect("it ends").expect("it runs");
     assert_eq!((watched.code, &watched.json()["state"]), (Some(0), &json!("stopped")));
     let run = ringback(&server, &["dead", "revivals", "t"]).await;
     assert!(run.out.starts_with("REVIVAL") && run.out.lines().count() == 3, "{}", run.out);

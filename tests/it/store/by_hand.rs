@@ -298,7 +298,9 @@ async fn of_very_many_topics_without_jobs_the_latest_are_known() {
     let (topics, index) = (key(&mut redis, "topics").await, key(&mut redis, "index").await);
     let shard = key(&mut redis, "shard").await;
     let (mut by_hour, mut by_name, mut rows) = (cmd("ZADD"), cmd("ZADD"), cmd("HSET"));
-    (by_hour.arg(&topics), by_name.arg(&index), rows.arg(&shard));
+    by_hour.arg(&topics);
+    by_name.arg(&index);
+    rows.arg(&shard);
     for n in 0..9_999 {
         by_hour.arg(1).arg(format!("topic-{n:05}"));
         by_name.arg(0).arg(format!("topic-{n:05} "));

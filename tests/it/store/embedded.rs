@@ -314,3 +314,21 @@ async fn a_store_that_is_dropped_frees_its_file() {
         .await;
     }
 }
+
+#[tokio::test]
+async fn a_topic_that_is_paused_stays_so_over_a_restart() {
+    let directory = tempdir().expect("a directory");
+    let store = open(directory.path()).await;
+    submit(&store, job("a")).await.expect("submit");
+    let (topic, shard) = (job("a").key.topic, store.shard_of(&job("a").key));
+    store.pause(&topic).await.expect("pause").expect("there is room");
+    assert!(reserve(&store, shard, 1).await.is_empty());
+    drop(store);
+    let store = open(directory.path()).await;
+    assert!(store.topic(&topic).await.expect("topic").expect("it is known").paused);
+    assert!(reserve(&store, shard, 2).await.is_empty());
+    audit::tables(&store).await;
+    assert!(store.resume(&topic).await.expect("resume"));
+    assert_eq!(reserve(&store, shard, 3).await.len(), 1);
+    audit::tables(&store).await;
+}

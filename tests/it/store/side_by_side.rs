@@ -567,8 +567,8 @@ impl Pair {
                 assert_eq!(known, memory.resume(topic).await.expect("resume"), "{}", self.at);
             }
             OnTopic::Look => {
-                let redis = redis.topic(topic).await.expect("topic").map(counted);
-                let memory = memory.topic(topic).await.expect("topic").map(counted);
+                let redis = redis.topic(topic).await.expect("topic").map(|counts| counted(&counts));
+                let memory = memory.topic(topic).await.expect("topic").map(|counts| counted(&counts));
                 assert_eq!(redis, memory, "{}", self.at);
             }
         }
@@ -706,7 +706,7 @@ impl Pair {
         let pages = [self.stores[0].topics(None, 10).await, self.stores[1].topics(None, 10).await];
         let pages = pages.map(|page| page.expect("topics").items);
         let [redis_topics, memory_topics] = pages.map(|items| {
-            items.into_iter().map(|(topic, counts)| (topic, counted(counts))).collect::<Vec<_>>()
+            items.into_iter().map(|(topic, counts)| (topic, counted(&counts))).collect::<Vec<_>>()
         });
         assert_eq!(redis_topics, memory_topics);
         audit::ledger(&memory);
@@ -734,8 +734,8 @@ fn history(past: Past) -> Option<History> {
 
 /// The same but for times: those are of two clocks, and of what stands first in queues that one store
 /// leaves entries in which no longer count.
-fn counted(counts: TopicCounts) -> TopicCounts {
-    TopicCounts { oldest_due: None, late: Duration::ZERO, ..counts }
+fn counted(counts: &TopicCounts) -> TopicCounts {
+    TopicCounts { oldest_due: None, late: Duration::ZERO, ..counts.clone() }
 }
 
 /// Every job that has not ended, from all pages.

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use rand::Rng;
 use rand::rngs::StdRng;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Backend, Store, StoreError, embedded, redis};
+use super::{Backend, Store, StoreError, Tries, Word, embedded, redis};
 use crate::job::Topic;
 use crate::policy::{Policies, Policy};
+use crate::retry::RetryPolicy;
 use crate::wire::parse_policy;
 
 /// How often the version of the policies is looked at.
@@ -250,6 +252,32 @@ impl PolicyBook {
                 if known.is_none() { EAGER } else { AGAIN }
             }
         }
+    }
+}
+
+/// When jobs for pull are tried again.
+#[derive(Clone, Debug)]
+pub struct Retries {
+    /// Of the topics.
+    pub policies: PolicyBook,
+    /// Of jobs that bring none and whose topic has none either.
+    pub default: RetryPolicy,
+}
+
+impl Retries {
+    /// The word on a job that has failed once more.
+    ///
+    /// # Errors
+    /// While nobody can say what its topic's policy is.
+    pub fn failed(
+        &self,
+        tries: &Tries,
+        error: Option<String>,
+        rng: &mut impl Rng,
+    ) -> Result<Word, PoliciesUnknown> {
+        let topic = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
+        let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
+        Ok(Word::failed(tries, of_topic.unwrap_or(&self.default), error, rng))
     }
 }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::job::Callback;
+use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::store::{Pass, Pull, PullReceipt, Pulled, PulledJob, Shard, Tries, Word as Said};
 
@@ -56,8 +56,15 @@ impl Pair {
             Ttr::Long => Some(LONG),
         };
         let (sequence, bits) = (self.sequence, self.sequence.to_be_bytes());
-        let ask =
-            Pull { caller: "consumer", sequence, topic: &topic, limit: 500, ttr, default_ttr: LONG, bits };
+        let ask = Pull {
+            caller: "consumer",
+            sequence,
+            topic: &topic,
+            limit: 500,
+            ttr,
+            default_ttr: DEFAULT_TTR,
+            bits,
+        };
         let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
         for _ in 0..times {
             let redis = self.stores[0].pull(shard, &ask).await.expect("pull");

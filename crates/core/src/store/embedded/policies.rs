@@ -83,7 +83,7 @@ impl PolicyChanges {
         }
         if self.changed.changed().await.is_err() {
             // The place has gone, and the store with it.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -91,7 +91,7 @@ impl RedisStore {
 /// As the scripts take them: time and locator.
 pub(super) fn push_places(cmd: &mut Cmd, places: &[DeadPlace]) {
     for place in places {
-        cmd.arg(&[&six(place.at)[..], &place.tie].concat());
+        cmd.arg([&six(place.at)[..], &place.tie].concat());
     }
 }
 

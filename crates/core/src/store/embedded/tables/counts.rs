@@ -243,7 +243,9 @@ impl<'t> Counts<'t> {
         }
         let Last { topic, lane } = self.last.clone();
         // Whatever counting it needs is read here, where that may fail.
-        (self.jobs(shard, &lane)?, self.known(shard, &topic)?, self.known(shard, ALL)?);
+        self.jobs(shard, &lane)?;
+        self.known(shard, &topic)?;
+        self.known(shard, ALL)?;
         let mut jobs = Jobs::default();
         jobs.0[slot] += n;
         self.moved.insert(lane, jobs);
@@ -323,7 +325,8 @@ impl<'t> Counts<'t> {
         topic: &str,
         hold: Hold,
     ) -> Result<(), StoreError> {
-        (self.known(shard, topic)?, self.known(shard, ALL)?);
+        self.known(shard, topic)?;
+        self.known(shard, ALL)?;
         self.change(shard, topic, |known| known.hold = hold);
         Ok(())
     }
@@ -437,7 +440,8 @@ impl<'t> Counts<'t> {
             self.counts.remove((shard, &*name))?;
         }
         for (shard, name) in keys(&self.known)? {
-            (self.known(shard, &name)?, self.known(shard, ALL)?);
+            self.known(shard, &name)?;
+            self.known(shard, ALL)?;
             if name != ALL {
                 self.change(shard, &name, |known| known.lanes = 0);
             }

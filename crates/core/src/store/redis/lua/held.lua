@@ -9,6 +9,6 @@ function edges.held(args)
   local r = runs[loc]
   if not (records[loc] and r and state(r) == RESERVED and receipt(r) == args[2]) then return {} end
   local lane = lane_of(records[loc])
-  lanes_load({lane})
+  rows_load({lane})
   return {r, records[loc], lane_words(lane) or ''}
 end

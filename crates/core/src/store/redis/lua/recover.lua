@@ -55,7 +55,7 @@ function edges.recover(args)
     local lane = records[loc] and lane_of(records[loc])
     if lane and is_pull(lane) then pull_lanes[#pull_lanes + 1] = lane end
   end
-  lanes_load(pull_lanes)
+  rows_load(pull_lanes)
   local recovered, dead, pulled = 0, {}, {{}}
   for _, loc in ipairs(over) do
     local raw, r = records[loc], runs[loc]
