@@ -1,6 +1,8 @@
 //! The audit, on damage that was done by hand: each kind is found, told, and put right where that can be done,
 //! after which the jobs go their way. And no damage is found where there is none, however much moves.
 
+mod topics;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -88,6 +90,16 @@ impl Ground {
         let left = self.audit(Repair::No).await;
         assert!(left.total() == 0 && left.compared == left.shards, "{damage}: {left:#?}");
         self.bench.audit().await;
+    }
+
+    async fn mended_nothing(&self) {
+        let audit = self.audit(Repair::Yes).await;
+        assert_eq!((audit.total(), audit.stale), (0, 0), "{audit:#?}");
+    }
+
+    /// A field of a hash.
+    async fn read(&mut self, hash: &[u8], field: &[u8]) -> Vec<u8> {
+        redis::cmd("HGET").arg(hash).arg(field).query_async(&mut self.redis).await.expect("HGET")
     }
 
     /// That something is found and cannot be put right.
@@ -388,7 +400,17 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     hand_over(store, shard, round).await;
     consume(store, shard, round).await;
     store.expire(shard, epoch, 100, LONG).await.expect("expire");
+    if round.is_multiple_of(3) {
+        pauses(store, round).await;
+    }
     jobs.len()
+}
+
+/// Pauses a topic, and resumes the one that was paused before; some of them have no jobs.
+async fn pauses(store: &Store, round: u64) {
+    let topic = |n: u64| format!("topic-{}", n % 7).parse().expect("a topic");
+    store.pause(&topic(round)).await.expect("pause").expect("there is room");
+    store.resume(&topic(round - 3)).await.expect("resume");
 }
 
 async fn moves(store: &Store, jobs: &[NewJob], round: u64) {
