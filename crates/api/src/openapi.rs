@@ -17,11 +17,11 @@ use utoipa::OpenApi;
 pub(crate) use self::dead::ReviveRequest;
 pub(crate) use self::policy::PolicyRequest;
 pub(crate) use self::problems::{
-    AuditProblems, BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, DeleteTopicProblems, ExportProblems,
-    FinishAllProblems, GetProblems, ImportProblems, ListProblems, MoveProblems, PauseProblems,
-    PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems, RepairProblems, RescheduleProblems, ReserveProblems,
-    ResumeProblems, RevivalProblems, RevivalsProblems, StatsProblems, SubmitProblems, TopicProblems,
-    TopicsProblems,
+    AuditProblems, BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, DeleteTopicProblems,
+    ExportProblems, FinishAllProblems, GetProblems, ImportProblems, ListProblems, MoveProblems,
+    PauseProblems, PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems, RepairProblems,
+    RescheduleProblems, ReserveProblems, ResumeProblems, RevivalProblems, RevivalsProblems, StatsProblems,
+    SubmitProblems, TopicProblems, TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,

@@ -31,8 +31,8 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub use self::answers::{
-    Answer, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled,
-    Stats, Submitted, Unsettled,
+    Answer, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
+    Submitted, Unsettled,
 };
 pub use self::audit::{Audit, Damage, Finding, MOST_FINDINGS, Repair};
 pub use self::dead::{DeadFilter, DeadJob, DeadPage, DeadPlace, MAX_DEAD};

@@ -88,7 +88,7 @@ async fn a_dead_letter_among_others_is_missed_and_so_is_one_of_another_lane() {
     ground.run(&[b"ZREM", &dead, &[&locator[..], &lane()].concat()]).await;
     let found = ground.audit(Repair::No).await;
     assert!(named(&found, &other) && found.total() == 1, "{found:#?}");
-    ground.run(&[b"ZADD", &dead, LATE, &[&locator[..], &pull_lane()].concat()]).await;
+    ground.run(&[b"ZADD", &dead, LATE, &[&locator[..], b"12345678"].concat()]).await;
     let found = ground.audit(Repair::No).await;
     assert!(named(&found, &other) && found.total() == 1, "{found:#?}");
     let repaired = ground.audit(Repair::Yes).await;

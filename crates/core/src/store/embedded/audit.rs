@@ -178,8 +178,8 @@ fn walk(
     // No two jobs have the same entry.
     books.audit.stale += books.look.entries()?.saturating_sub(books.met);
     books.ledgers();
-    books.lanes(jobs);
-    books.topics()?;
+    books.topics(&jobs)?;
+    books.lanes(&jobs);
     Ok(Walked { audit: books.audit, mends: books.mends })
 }
 

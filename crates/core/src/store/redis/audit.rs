@@ -326,7 +326,7 @@ impl Walk<'_> {
     /// That every job that was accepted is in one state, which one call tells.
     fn ledger(&mut self, overview: &Overview) {
         let Overview { ledger, .. } = overview;
-        let [accepted, rest @ .., _lease] = ledger;
+        let [accepted, rest @ .., _lease, _pauses] = ledger;
         let sum: i64 = rest.iter().sum();
         if *accepted != sum || ledger.iter().any(|n| *n < 0) {
             let detail = format!(

@@ -202,7 +202,10 @@ impl Walk<'_> {
         let topics = pairs(topics)?.into_iter().map(|(topic, row)| {
             let row = reply::bytes(row)?;
             let lanes = row.first_chunk().map(|lanes| u32::from_be_bytes(*lanes)).ok_or(UNREADABLE)?;
-            Ok((lossy(topic)?.into(), TopicRow { lanes, is_paused: row.last().is_some_and(|mark| *mark > 0) }))
+            Ok((
+                lossy(topic)?.into(),
+                TopicRow { lanes, is_paused: row.last().is_some_and(|mark| *mark > 0) },
+            ))
         });
         let lost =
             pairs(lost)?.into_iter().map(|(lane, words)| Ok((reply::bytes(lane)?.to_vec(), lossy(words)?)));
@@ -304,7 +307,9 @@ impl Walk<'_> {
         let topics = wrong.topics.chunks(COUNTS).map(|topics| Part { lanes: &[], topics });
         let parts: Vec<_> = lanes.chain(topics).collect();
         // The states last: as long as the ledger stays, it tells that nothing has moved.
-        for (part, counted) in parts.iter().map(|part| (part, as_of.states())).chain([(&NOTHING, count.states)]) {
+        for (part, counted) in
+            parts.iter().map(|part| (part, as_of.states())).chain([(&NOTHING, count.states)])
+        {
             let answer = self.call(&script::AUDIT_COUNT, |cmd| {
                 cmd.arg(&as_of.ledger).arg(&counted);
                 match wrong.sums {
