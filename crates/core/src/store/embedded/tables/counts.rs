@@ -338,7 +338,9 @@ impl<'t> Counts<'t> {
         lane: &str,
         by: Jobs,
     ) -> Result<(), StoreError> {
-        (self.jobs(shard, lane)?, self.known(shard, topic_in(lane))?, self.known(shard, ALL)?);
+        self.jobs(shard, lane)?;
+        self.known(shard, topic_in(lane))?;
+        self.known(shard, ALL)?;
         self.moved.entry(lane.into()).or_default().add(by);
         Ok(())
     }
@@ -350,7 +352,8 @@ impl<'t> Counts<'t> {
         topic: &str,
         by: i64,
     ) -> Result<(), StoreError> {
-        (self.known(shard, topic)?, self.known(shard, ALL)?);
+        self.known(shard, topic)?;
+        self.known(shard, ALL)?;
         self.change(shard, topic, |known| known.lanes = known.lanes.saturating_add_signed(by));
         Ok(())
     }
