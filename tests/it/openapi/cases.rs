@@ -23,11 +23,13 @@ impl Case {
     }
 }
 
-/// What stands in a path where it is not to be wrong: of a job that is there, and of one that is reserved.
+/// What stands in a path where it is not to be wrong: of a job that is there, of one that is reserved, and of
+/// a revival that is known.
 pub(super) struct Names {
     pub(super) topic: String,
     pub(super) id: String,
     pub(super) receipt: String,
+    pub(super) revival: String,
 }
 
 impl Names {
@@ -36,6 +38,7 @@ impl Names {
             "topic" => &self.topic,
             "id" => &self.id,
             "receipt" => &self.receipt,
+            "revival" => &self.revival,
             // One that this test does not know is named as nothing in particular.
             _ => "t",
         }

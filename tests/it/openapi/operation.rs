@@ -58,6 +58,11 @@ impl Operation {
         }
     }
 
+    /// Whether a parameter of its path has this name.
+    pub(super) fn is_of(&self, parameter: &str) -> bool {
+        self.path_parameters.iter().any(|name| name == parameter)
+    }
+
     pub(super) fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
