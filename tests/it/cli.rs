@@ -1,6 +1,7 @@
 //! The command line, as people and scripts run it: exit codes, what is printed where, and
 //! against a real stack what becomes of the jobs.
 
+mod attempts;
 mod bulk;
 mod dead;
 mod list;
@@ -260,10 +261,12 @@ async fn the_document_names_every_command_and_flag() {
         "up",
         "submit",
         "get",
+        "attempts",
         "reschedule",
         "run",
         "revive",
         "cancel",
+        "policy",
         "reserve",
         "finish",
         "retry",
@@ -271,6 +274,10 @@ async fn the_document_names_every_command_and_flag() {
         "bury",
         "release",
         "dead",
+        "topics",
+        "topic",
+        "pause",
+        "resume",
         "stats",
         "audit",
         "list",
@@ -283,7 +290,11 @@ async fn the_document_names_every_command_and_flag() {
             sections.split("\n## ").find_map(|section| section.strip_prefix(&format!("{command}\n")));
         let told = names(section.unwrap_or_else(|| panic!("{command} has no section")));
         let mut known = BTreeSet::new();
-        let parts: &[&str] = if command == "dead" { &DEAD } else { &[] };
+        let parts: &[&str] = match command {
+            "dead" => &DEAD,
+            "policy" => &["set", "get", "delete"],
+            _ => &[],
+        };
         for part in [""].iter().chain(parts) {
             let words: Vec<_> = ["help", command, part].into_iter().filter(|word| !word.is_empty()).collect();
             let help = ringback("http://h", &words).await.out;
@@ -300,5 +311,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 20, "the nineteen and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 27, "the twenty-six and help: {commands}");
 }

@@ -192,17 +192,24 @@ async fn many_dead_jobs_are_revived_at_their_rate_and_handed_over() {
 async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(410));
-    let jobs: Vec<_> = many(200, "gone").into_iter().map(|job| with(job, "url", sink.url("/hook"))).collect();
+    // All in one shard, and more than are read at a time.
+    let jobs: Vec<_> = many(800, "gone")
+        .into_iter()
+        .map(|job| {
+            let id = format!("one~{}", job["id"].as_str().expect("an id"));
+            with(with(job, "url", sink.url("/hook")), "id", id)
+        })
+        .collect();
     import(&stack, &jobs).await;
-    let location = revive(&stack, json!({"rate": 400})).await;
+    let location = revive(&stack, json!({"rate": 1000})).await;
     // Each dies again at once, under the eyes of the revival.
-    assert_eq!(wait_done(&stack, &location).await["revived"], 200);
+    assert_eq!(wait_done(&stack, &location).await["revived"], 800);
     eventually(SOON, "all are dead again", async || match stack.count_in("dead").await {
-        200 => Ok(()),
+        800 => Ok(()),
         n => Err(n),
     })
     .await;
-    assert_eq!(sink.seen(), 200);
+    assert_eq!(sink.seen(), 800);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 mod sample;
 
+mod attempts;
 mod bad_input;
 mod batch;
 mod books;

@@ -239,7 +239,7 @@ async fn what_is_answered_while_jobs_become_due_holds_on_the_embedded_store() {
         keep_done: Duration::from_secs(3600),
         keep_done_mib: 256,
         keep_dead: Duration::from_secs(3600),
-        patience: Duration::from_secs(10),
+        ..Options::default_with(Duration::from_secs(10))
     };
     let store = Store::open(options).expect("the options are right");
     store.prepare().await.expect("the store is fit");

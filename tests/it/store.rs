@@ -7,6 +7,7 @@
 #[macro_use]
 mod contract;
 
+mod attempts;
 pub(crate) mod audit;
 mod bench;
 mod by_hand;
@@ -306,5 +307,20 @@ contract! {
         a_late_success_completes_an_imported_job,
         an_import_wakes_as_a_submit_does,
         what_one_installation_has_another_takes_over_as_it_is,
+    }
+    attempts {
+        what_is_noted_is_shown_and_a_job_without_a_note_has_none,
+        attempts_stand_by_number_and_the_last_twenty_stay,
+        an_attempt_that_is_told_twice_is_shown_once_as_it_was_first,
+        answers_and_words_of_any_kind_are_kept_up_to_their_bounds,
+        many_notes_in_one_call_each_go_to_their_job,
+        the_log_of_a_job_outlives_its_end,
+        a_later_job_of_the_same_name_has_a_log_of_its_own,
+        logs_take_no_more_than_their_room_and_the_oldest_go,
+        a_log_that_is_added_to_stays_while_others_go,
+        what_is_older_than_it_is_kept_is_not_shown,
+        a_consumer_s_failure_is_noted_with_what_the_lease_tells,
+        a_lease_that_ran_out_is_noted_and_one_that_was_renewed_is_not,
+        nothing_is_kept_without_room_and_a_topic_says_what_is_noted,
     }
 }

@@ -12,6 +12,7 @@ const REQUESTS: &str = "ringback_api_requests_total";
 const REQUEST_SECONDS: &str = "ringback_api_request_seconds";
 const SUBMITTED: &str = "ringback_api_submitted_jobs_total";
 const PULLED: &str = "ringback_api_pulled_jobs_total";
+const UNNOTED: &str = "ringback_api_unnoted_attempts_total";
 const CALL_JOBS: &str = "ringback_api_submit_batch_jobs";
 
 const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -44,6 +45,7 @@ pub(crate) struct Metrics {
     seconds: Histogram<f64>,
     submitted: Counter<u64>,
     pulled: Counter<u64>,
+    unnoted: Counter<u64>,
     call_jobs: Histogram<u64>,
     /// One label set per [`Outcome`], in its order.
     outcomes: [[KeyValue; 1]; 5],
@@ -61,6 +63,10 @@ impl Metrics {
                 .build(),
             submitted: meter.u64_counter(SUBMITTED).with_description("Jobs submitted or imported").build(),
             pulled: meter.u64_counter(PULLED).with_description("Jobs that consumers have reserved").build(),
+            unnoted: meter
+                .u64_counter(UNNOTED)
+                .with_description("Consumers' failures that could not be noted in the log of attempts")
+                .build(),
             call_jobs: meter
                 .u64_histogram(CALL_JOBS)
                 .with_description("Jobs that shared one call of the store")
@@ -93,6 +99,13 @@ impl Metrics {
     pub(crate) fn pulled(&self, jobs: usize) {
         if jobs > 0 {
             self.pulled.add(jobs as u64, &[]);
+        }
+    }
+
+    /// So many failures of consumers are not in the log of attempts.
+    pub(crate) fn unnoted(&self, attempts: usize) {
+        if attempts > 0 {
+            self.unnoted.add(attempts as u64, &[]);
         }
     }
 

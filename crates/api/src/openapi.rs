@@ -72,6 +72,7 @@ use crate::routes;
         routes::stop_revival,
         routes::audit,
         routes::repair,
+        routes::attempts,
         serve,
     ),
     components(schemas(ringback_core::wire::Problem, Listed)),
@@ -190,6 +191,7 @@ mod tests {
             ("/v1/topics/{topic}/revivals/{revival}", "delete", "404 503"),
             ("/v1/audit", "get", "503"),
             ("/v1/audit/repair", "post", "400 408 413 422 503"),
+            ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {

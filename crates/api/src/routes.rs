@@ -1,5 +1,6 @@
 //! The table of routes, and what every answer passes on its way.
 
+mod attempts;
 mod audit;
 mod batch;
 pub(crate) mod dead;
@@ -26,6 +27,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::state::Api;
 use crate::{error, observe, openapi};
 
+pub(crate) use attempts::__path_attempts;
 pub(crate) use audit::{__path_audit, __path_repair};
 pub(crate) use batch::__path_submit_batch;
 pub(crate) use dead::{
@@ -54,6 +56,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/jobs", post(jobs::submit).get(list::list)),
         ("/v1/jobs/batch", post(batch::submit_batch)),
         ("/v1/jobs/{topic}/{id}", get(jobs::get_job).delete(jobs::cancel).patch(moves::reschedule)),
+        ("/v1/jobs/{topic}/{id}/attempts", get(attempts::attempts)),
         ("/v1/jobs/{topic}/{id}/run", post(moves::run)),
         ("/v1/jobs/{topic}/{id}/revive", post(moves::revive)),
         ("/v1/topics/{topic}/reserve", post(reserve::reserve)),

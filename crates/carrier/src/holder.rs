@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::store::{
-    Epoch, Lapsed, Pass, PoliciesUnknown, Recovered, Retries, Settled, Shard, Store, StoreError,
+    Epoch, Lapsed, Note, Pass, PoliciesUnknown, Recovered, Retries, Settled, Shard, Store, StoreError,
 };
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
@@ -21,6 +21,8 @@ const LIMIT: u32 = 500;
 
 /// What is kept of an attempt whose consumer was not heard of again.
 const RAN_OUT: &str = "lease ran out";
+/// Jobs for pull whose leases ran out wait no longer for their notes.
+const NOTE_WITHIN: Duration = Duration::from_millis(400);
 
 /// What a holder works with.
 pub(crate) struct Holder {
@@ -104,11 +106,25 @@ impl Holder {
             .map(|Lapsed { receipt, tries }| Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?)));
         // Before the policies are known nobody can say when; the jobs are answered again.
         let Ok(words) = words.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };
+        self.note(&lapsed).await;
         let settled = self.store.settle_lapsed(self.shard, &words).await?;
         let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count() as u64;
         self.metrics.lapsed.add(applied, &[]);
         debug!(shard = self.shard.number(), applied, "consumers' leases ran out");
         Ok(pass.with_due(Duration::ZERO))
+    }
+
+    async fn note(&self, lapsed: &[Lapsed]) {
+        let is_noted = |job: &&Lapsed| {
+            let policy = job.tries.topic.as_ref().and_then(|topic| self.retries.policies.get(topic).ok()?);
+            self.store.logging(policy.as_deref()).notes_failure()
+        };
+        let noted = lapsed.iter().filter(is_noted);
+        let notes: Vec<_> = noted.map(|job| Note::lapsed(&job.receipt, RAN_OUT)).collect();
+        if !notes.is_empty() {
+            let unnoted = self.store.note_within(self.shard, &notes, NOTE_WITHIN).await;
+            self.metrics.unnoted.add(unnoted as u64, &[]);
+        }
     }
 
     fn count(&self, what: Next, moved: u32, other: u32) {

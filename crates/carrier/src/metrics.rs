@@ -11,6 +11,8 @@ pub(crate) struct Metrics {
     pub(crate) recovered: Counter<u64>,
     /// Leases for pull that ran out and whose jobs were settled as failed.
     pub(crate) lapsed: Counter<u64>,
+    /// Of them, those that are not in the log of attempts.
+    pub(crate) unnoted: Counter<u64>,
     /// Jobs buried because too many leases in a row ran out.
     pub(crate) lost: Counter<u64>,
     /// Dead jobs removed after their retention.
@@ -38,6 +40,10 @@ impl Metrics {
             lapsed: counter(
                 "ringback_carrier_lapsed_jobs_total",
                 "Jobs for pull that failed because a consumer's lease ran out",
+            ),
+            unnoted: counter(
+                "ringback_carrier_unnoted_attempts_total",
+                "Leases for pull that ran out and could not be noted in the log of attempts",
             ),
             lost: counter(
                 "ringback_carrier_lost_jobs_total",

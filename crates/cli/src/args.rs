@@ -72,6 +72,9 @@ pub(crate) enum Command {
     /// Look at a job
     #[command(after_help = GET_EXAMPLES)]
     Get(JobArgs),
+    /// Look at a job's last attempts
+    #[command(after_help = ATTEMPTS_EXAMPLES)]
+    Attempts(JobArgs),
     /// Give a delayed job another due time
     Reschedule(RescheduleArgs),
     /// Make a delayed job due now
@@ -145,6 +148,14 @@ const GET_EXAMPLES: &str = "\
 Examples:
   ringback get pay.notify/order-1
   ringback get pay.notify order-1 --output json | jq -r .state";
+
+const ATTEMPTS_EXAMPLES: &str = "\
+Examples:
+  ringback attempts pay.notify/order-1
+  ringback attempts pay.notify order-1 --output json | jq -r '.items[-1].answer'
+
+By default those that failed, and the success of a job that needed more than one. The table shows the start \
+of an answer; --output json shows all that is kept.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:

@@ -1,5 +1,6 @@
 //! The commands, a file each, and what they share: a client, an output, a clock.
 
+mod attempts;
 mod audit;
 mod cancel;
 mod completions;
@@ -72,6 +73,7 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Import(args) => online(remote, async |session| import::run(session, args).await),
         Command::Export(args) => online(remote, async |session| export::run(session, args).await),
         Command::Get(args) => online(remote, async |session| get::run(session, &args).await),
+        Command::Attempts(args) => online(remote, async |session| attempts::run(session, &args).await),
         Command::Reschedule(args) => online(remote, async |session| moves::reschedule(session, &args).await),
         Command::Run(args) => online(remote, async |session| moves::run(session, &args).await),
         Command::Revive(args) => online(remote, async |session| moves::revive(session, &args).await),

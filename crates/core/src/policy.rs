@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::job::{Callback, Headers, Topic};
 use crate::retry::RetryPolicy;
+use crate::store::Logging;
 
 /// The most bytes of a policy, as it was written.
 pub const MAX_POLICY: usize = 16 * 1024;
@@ -30,6 +31,8 @@ pub struct Policy {
     pub headers: Headers,
     /// What a receiver's answer has to be, but for white space around it.
     pub expect_body: Option<String>,
+    /// Which attempts are logged.
+    pub attempts: Option<Logging>,
     /// All of it as JSON, each field as it was written.
     pub(crate) written: Box<str>,
 }

@@ -6,6 +6,7 @@
 //! reschedule, run or revive by its token.
 
 mod answers;
+mod attempts;
 mod audit;
 mod dead;
 mod embedded;
@@ -34,6 +35,7 @@ pub use self::answers::{
     Answer, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
     Submitted, Unsettled,
 };
+pub use self::attempts::{Attempt, Logging, MAX_ANSWER, MAX_ATTEMPTS, Note, Noted};
 pub use self::audit::{Audit, Damage, Finding, MOST_FINDINGS, Repair};
 pub use self::dead::{DeadFilter, DeadJob, DeadPage, DeadPlace, MAX_DEAD};
 use self::embedded::EmbeddedStore;
@@ -52,6 +54,7 @@ pub use self::revivals::{
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 pub use self::topics::{MAX_TOPICS, MOST_LANES, MOST_TOPICS, TopicCounts, TopicPage};
 pub use self::wake::{Wake, Wakes};
+use crate::clock::millis_up;
 use crate::job::{ImportJob, JobKey, NewJob};
 use crate::outcome::Outcome;
 
@@ -84,6 +87,12 @@ pub struct Options {
     pub keep_done_mib: u32,
     /// How long dead jobs are kept.
     pub keep_dead: Duration,
+    /// Which attempts are logged.
+    pub attempts: Logging,
+    /// How long the log of a job's attempts is kept; at least a minute.
+    pub keep_attempts: Duration,
+    /// How many MiB these logs may take; 0 keeps none.
+    pub keep_attempts_mib: u32,
     /// How long one call may take.
     pub patience: Duration,
 }
@@ -93,6 +102,17 @@ impl Options {
     fn tombstones(&self, bytes: u64) -> u64 {
         let room = u64::from(self.keep_done_mib) * 1024 * 1024 / bytes;
         (room / u64::from(self.shards)).max(1)
+    }
+
+    /// How long and how many bytes of attempts a shard keeps.
+    fn logs(&self) -> attempts::KeepAttempts {
+        let bytes = u64::from(self.keep_attempts_mib) * 1024 * 1024 / u64::from(self.shards);
+        attempts::KeepAttempts { time: millis_up(self.keep_attempts), bytes }
+    }
+
+    /// Which attempts are logged; `None` without room for any.
+    fn logging(&self) -> Option<Logging> {
+        (self.keep_attempts_mib > 0).then_some(self.attempts)
     }
 
     /// Why a store that was set up with another number of shards is not to be used.
@@ -109,6 +129,7 @@ impl Options {
 pub struct Store {
     backend: Backend,
     shards: u16,
+    logging: Option<Logging>,
 }
 
 #[derive(Clone)]
@@ -123,7 +144,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unfit`] when the URL cannot be used.
     pub fn open(options: Options) -> Result<Self, StoreError> {
-        let shards = options.shards;
+        let (shards, logging) = (options.shards, options.logging());
         let backend = match options.url.strip_prefix(embedded::SCHEME) {
             Some(directory) => {
                 let directory = directory.to_owned();
@@ -131,14 +152,15 @@ impl Store {
             }
             None => Backend::Redis(Arc::new(RedisStore::open(options)?)),
         };
-        Ok(Self { backend, shards })
+        Ok(Self { backend, shards, logging })
     }
 
     /// The embedded store without a file, for tests: what it keeps goes with `memory`. The
     /// URL and the prefix of the options do not count.
     pub fn in_memory(memory: &Memory, options: Options) -> Self {
-        let shards = options.shards;
-        Self { backend: Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options))), shards }
+        let (shards, logging) = (options.shards, options.logging());
+        let backend = Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options)));
+        Self { backend, shards, logging }
     }
 
     /// Reaches for the store and checks that it is fit to keep jobs. Until this has

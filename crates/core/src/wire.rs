@@ -4,6 +4,7 @@
 //! line and the test kit; no I/O, no HTTP.
 
 mod answer;
+mod attempts;
 mod audit;
 mod bulk;
 mod dead;
@@ -22,6 +23,7 @@ pub use answer::{
     BatchAnswer, BatchResult, CancelAnswer, InFlight, JobAnswer, LastAnswer, LatenessAnswer, StatesAnswer,
     StatsAnswer, StoreAnswer, TombstonesAnswer,
 };
+pub use attempts::{AttemptAnswer, AttemptsAnswer};
 pub use audit::{AuditAnswer, FindingAnswer};
 pub use bulk::{
     DEFAULT_PAGE, ImportAnswer, ImportProblem, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, MAX_PAGE, PageAnswer,

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Client, Request, Url, redirect, retry};
 use ringback_core::policy::Policy;
+use ringback_core::store::MAX_ANSWER as MOST_KEPT;
 
 /// Of an answer's body, no more is read. What follows is cut off with the connection.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -36,6 +37,8 @@ pub(crate) struct Call {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    /// The start of the body, where it was asked for.
+    pub(crate) start: Bytes,
     /// Whether its body is what the topic expects, where it expects something.
     pub(crate) is_expected: bool,
 }
@@ -92,8 +95,13 @@ pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
         .build()
 }
 
-/// One POST, from the name look-up to the last byte that is read. The caller bounds it.
-pub(crate) async fn post(client: &Client, call: Call) -> Result<Answer, CallError> {
+/// One POST, from the name look-up to the last byte that is read. The caller bounds it, and
+/// says by the status whether the start of the body is worth keeping.
+pub(crate) async fn post(
+    client: &Client,
+    call: Call,
+    is_kept: impl Fn(StatusCode) -> bool,
+) -> Result<Answer, CallError> {
     let url = Url::parse(&call.url).map_err(|_| CallError::Broken)?;
     // Made whole: the client's builder would move the headers one by one into a map that grows.
     let mut request = Request::new(Method::POST, url);
@@ -101,13 +109,17 @@ pub(crate) async fn post(client: &Client, call: Call) -> Result<Answer, CallErro
     *request.body_mut() = Some(call.body.into());
     let expected = call.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());
     let mut response = client.execute(request).await.map_err(|e| classify(&e))?;
+    let room = match expected {
+        Some(_) => MAX_ANSWER,
+        None if is_kept(response.status()) => MOST_KEPT,
+        None => 0,
+    };
+    // Allocates nothing while nothing is put into it.
     let (mut read, mut kept) = (0, Vec::new());
     while read < MAX_ANSWER {
         match response.chunk().await {
             Ok(Some(chunk)) => {
-                if expected.is_some() {
-                    kept.extend_from_slice(&chunk[..chunk.len().min(MAX_ANSWER - read)]);
-                }
+                kept.extend_from_slice(&chunk[..chunk.len().min(room - kept.len())]);
                 read += chunk.len();
             }
             Ok(None) => break,
@@ -115,7 +127,10 @@ pub(crate) async fn post(client: &Client, call: Call) -> Result<Answer, CallErro
         }
     }
     let is_expected = expected.is_none_or(|expected| kept.trim_ascii() == expected.as_bytes());
-    Ok(Answer { status: response.status(), headers: std::mem::take(response.headers_mut()), is_expected })
+    // What is not as expected has failed.
+    kept.truncate(if is_expected && !is_kept(response.status()) { 0 } else { MOST_KEPT });
+    let headers = std::mem::take(response.headers_mut());
+    Ok(Answer { status: response.status(), headers, start: kept.into(), is_expected })
 }
 
 fn classify(error: &reqwest::Error) -> CallError {

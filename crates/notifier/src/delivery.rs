@@ -2,8 +2,11 @@
 //! is renewed for long calls.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::StatusCode;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::Client;
@@ -11,7 +14,7 @@ use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{Lease, PolicyBook, Renewed, Store};
+use ringback_core::store::{Attempt, Lease, Logging, Note, PolicyBook, Renewed, Store};
 use ringback_service::telemetry::tracing_active;
 use ringback_service::{Shutdown, TraceParent, random};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -39,6 +42,8 @@ pub(crate) struct Courier {
     pub(crate) patience: Duration,
     pub(crate) metrics: Metrics,
     pub(crate) shutdown: Shutdown,
+    /// Of this process, as attempts are noted under.
+    pub(crate) name: Arc<str>,
 }
 
 /// What came of an attempt.
@@ -85,10 +90,11 @@ impl Courier {
             let started = Instant::now();
             let policy = self.policies.get(&lease.key.topic).ok().flatten();
             let deadline = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
+            let logging = self.store.logging(policy.as_deref());
             let call = request::build(&lease, policy, lease.clock().at(started), trace);
             let late = lease.clock().since(lease.due, started);
             self.metrics.lateness.record(late.as_secs_f64(), &[]);
-            let ended = self.attempt(&mut lease, call, deadline.unwrap_or(DEFAULT_TIMEOUT)).await;
+            let ended = self.attempt(&mut lease, call, deadline.unwrap_or(DEFAULT_TIMEOUT), logging).await;
             let took = started.elapsed();
             self.metrics.attempt.record(took.as_secs_f64(), &[]);
             let outcome = match &ended {
@@ -97,16 +103,21 @@ impl Courier {
                 Ended::LeaseLost => None,
             };
             self.report(&lease, &ended, outcome.as_ref(), took, late);
-            let word = outcome.map(|outcome| Word { lease, outcome, late });
+            let word = outcome.map(|outcome| {
+                let note = self.note(&lease, &ended, &outcome, started, took, logging);
+                Word { lease, outcome, late, note }
+            });
             Delivered { word, machine: ended.machine() }
         }
         .instrument(span)
         .await
     }
 
-    async fn attempt(&self, lease: &mut Lease, call: Call, deadline: Duration) -> Ended {
+    async fn attempt(&self, lease: &mut Lease, call: Call, deadline: Duration, logging: Logging) -> Ended {
+        let (fails, succeeds) = (logging.notes_failure(), logging.notes_success(lease.attempt));
+        let is_kept = move |status: StatusCode| if status.is_success() { succeeds } else { fails };
         tokio::select! {
-            answer = client::post(&self.client, call) => Ended::Answered(answer),
+            answer = client::post(&self.client, call, is_kept) => Ended::Answered(answer),
             ended = self.bound(lease, deadline) => ended,
             () = self.cut_off() => Ended::CutOff,
         }
@@ -179,6 +190,37 @@ impl Courier {
                 Some(after) => Outcome::Retry { after, last: last() },
                 None => Outcome::Bury { reason: Reason::Exhausted, last: last() },
             },
+        })
+    }
+
+    /// What the log is told of an attempt. What was not tried is none, and one that was cut off
+    /// by the shutdown is handed over again at once.
+    fn note(
+        &self,
+        lease: &Lease,
+        ended: &Ended,
+        outcome: &Outcome,
+        started: Instant,
+        took: Duration,
+        logging: Logging,
+    ) -> Option<Box<Note>> {
+        let is_noted = match outcome {
+            Outcome::Complete => logging.notes_success(lease.attempt),
+            Outcome::Retry { .. } | Outcome::Bury { .. } => logging.notes_failure(),
+            Outcome::Release { .. } => false,
+        };
+        let Ended::Answered(answer) = ended else { return None };
+        is_noted.then(|| {
+            let attempt = Attempt {
+                number: lease.attempt,
+                at: lease.clock().at(started),
+                duration: took,
+                status: answer.as_ref().ok().map(|a| a.status.as_u16()),
+                error: error_of(answer).map(str::to_owned),
+                answer: answer.as_ref().map_or_else(|_| Bytes::new(), |a| a.start.clone()),
+                by: self.name.as_ref().to_owned(),
+            };
+            Box::new(Note::of(lease, attempt))
         })
     }
 

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::blocked::Blocked;
-use crate::call::{Answered, Asking, Call, Told};
+use crate::call::{Answered, Asking, Call};
 use crate::delivery::{Courier, Delivered, Machine};
 use crate::lack::{Lack, Shown};
 use crate::lanes::{Ask, Lanes, Refill, lane_of};
@@ -35,6 +35,10 @@ const BATCH_PAUSE: Duration = Duration::from_millis(20);
 
 /// At the end of the grace calls under way are given so long to be answered.
 const LAST_CALLS: Duration = Duration::from_millis(500);
+
+/// So much of a call's time a note may take before the settle that it goes ahead of: a lease leaves
+/// time for a slow reserve and a slow settle, and not for a third slow call.
+const NOTE_PART: u32 = 4;
 
 /// Hands jobs to couriers.
 pub(crate) struct Dispatcher {
@@ -215,7 +219,8 @@ impl Dispatcher {
             None => self.settler.take(shard),
         };
         let asking = wanted.map(|(cause, ask)| self.asking(shard, cause, ask));
-        let call = Call { shard, asking, batch };
+        let note_within = self.courier.patience / NOTE_PART;
+        let call = Call { shard, asking, batch, note_within };
         self.calls.spawn(call.make(self.store.clone()));
     }
 
@@ -286,6 +291,8 @@ impl Dispatcher {
         match answer {
             Ok((settled, reserved)) => {
                 if let Some(told) = told {
+                    // The words are told, so nothing goes that the rest could go along with.
+                    self.unnoted(told.unnoted + told.notes.len());
                     self.settler.answered(shard, &told.jobs, &settled);
                     self.lanes.settled(told.jobs.len());
                 }
@@ -297,13 +304,21 @@ impl Dispatcher {
                 if asked.is_some() {
                     self.not_reserved(shard, &unsettled.error);
                 }
-                if let Some(Told { lateness, .. }) = told {
-                    let given_up = self.settler.failed(shard, unsettled, lateness, Instant::now());
+                if let Some(told) = told {
+                    self.unnoted(told.unnoted);
+                    let given_up = self.settler.failed(shard, unsettled, told, Instant::now());
                     self.lanes.settled(given_up);
                 }
             }
         }
         Ok(())
+    }
+
+    /// So many attempts are not in the log.
+    fn unnoted(&self, attempts: usize) {
+        if attempts > 0 {
+            self.metrics.unnoted.add(attempts as u64, &[]);
+        }
     }
 
     fn reserved(&mut self, shard: Shard, cause: Cause, reserved: Reserved) {

@@ -85,6 +85,7 @@ pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks
         patience: config.store.patience,
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
+        name: ringback_service::name::of_process().into(),
     };
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
     let margin = config.lease_margin;

@@ -48,6 +48,8 @@ pub(crate) struct Metrics {
     pub(crate) late_settles: Counter<u64>,
     /// Outcomes that could not be told to the store in time.
     pub(crate) unsettled: Counter<u64>,
+    /// Attempts that are not in the log.
+    pub(crate) unnoted: Counter<u64>,
 }
 
 impl Metrics {
@@ -81,6 +83,10 @@ impl Metrics {
                 "Successes that came late and counted",
             ),
             unsettled: counter("ringback_notifier_unsettled_total", "Outcomes that never reached the store"),
+            unnoted: counter(
+                "ringback_notifier_unnoted_attempts_total",
+                "Attempts that could not be noted in the log of attempts",
+            ),
         }
     }
 

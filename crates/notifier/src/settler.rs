@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
-use ringback_core::store::{Lateness, Lease, MAX_BATCH, Settled, Shard, Unsettled};
+use ringback_core::store::{Lateness, Lease, MAX_BATCH, Note, Settled, Shard, Unsettled};
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::call::Told;
 use crate::metrics::Metrics;
 
 /// The shards take turns, since settling is in no hurry: the lanes are free by then, and fewer,
@@ -29,6 +30,8 @@ pub(crate) struct Word {
     pub(crate) outcome: Outcome,
     /// How late the attempt was sent.
     pub(crate) late: Duration,
+    /// What the log of attempts is told.
+    pub(crate) note: Option<Box<Note>>,
 }
 
 /// What one call settles.
@@ -36,6 +39,8 @@ pub(crate) struct Word {
 pub(crate) struct Batch {
     pub(crate) items: Vec<(Lease, Outcome)>,
     pub(crate) lateness: Lateness,
+    /// Told before.
+    pub(crate) notes: Vec<Note>,
 }
 
 /// The words of a shard.
@@ -145,13 +150,8 @@ impl Settler {
     }
 
     /// A call has failed. Returns how many of its words are not worth telling again.
-    pub(crate) fn failed(
-        &mut self,
-        shard: Shard,
-        unsettled: Unsettled,
-        lateness: Lateness,
-        now: Instant,
-    ) -> usize {
+    pub(crate) fn failed(&mut self, shard: Shard, unsettled: Unsettled, told: Told, now: Instant) -> usize {
+        let Told { lateness, notes, .. } = told;
         self.telling.remove(&shard);
         let (count, error) = (unsettled.items.len(), unsettled.error);
         let (items, over): (Vec<_>, Vec<_>) =
@@ -172,7 +172,9 @@ impl Settler {
         };
         if !items.is_empty() {
             let at = now + backoff.next();
-            line.trouble = Some(Trouble { batch: Some(Batch { items, lateness }), at, backoff });
+            line.trouble = Some(Trouble { batch: Some(Batch { items, lateness, notes }), at, backoff });
+        } else if !notes.is_empty() {
+            self.metrics.unnoted.add(notes.len() as u64, &[]);
         }
         over.len()
     }
@@ -206,6 +208,7 @@ impl Line {
         for word in self.waiting.drain(..self.waiting.len().min(MAX_BATCH)) {
             batch.lateness.record(word.late);
             batch.items.push((word.lease, word.outcome));
+            batch.notes.extend(word.note.map(|note| *note));
         }
         if self.waiting.is_empty() {
             self.since = None;
@@ -231,7 +234,7 @@ mod tests {
     use ringback_core::clock::Timestamp;
     use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
     use ringback_core::outcome::LastAttempt;
-    use ringback_core::store::{Memory, Options, Reserve, Store, StoreError};
+    use ringback_core::store::{Attempt, Memory, Options, Reserve, Store, StoreError};
 
     use super::*;
 
@@ -274,7 +277,7 @@ mod tests {
             };
             let leases = store.reserve(shard, &ask).await.unwrap().leases;
             assert_eq!(leases.len(), count);
-            let word = |lease| Word { lease, outcome: Outcome::Complete, late: Duration::ZERO };
+            let word = |lease| Word { lease, outcome: Outcome::Complete, late: Duration::ZERO, note: None };
             words.extend(leases.into_iter().map(word));
         }
         words
@@ -284,8 +287,9 @@ mod tests {
         batch.items.iter().map(|(lease, _)| lease.key.clone()).collect()
     }
 
-    fn lost(batch: Batch) -> (Unsettled, Lateness) {
-        (Unsettled { error: StoreError::Closed, items: batch.items }, batch.lateness)
+    fn lost(batch: Batch) -> (Unsettled, Told) {
+        let told = Told { jobs: names(&batch), lateness: batch.lateness, notes: batch.notes, unnoted: 0 };
+        (Unsettled { error: StoreError::Closed, items: batch.items }, told)
     }
 
     #[tokio::test]
@@ -325,18 +329,21 @@ mod tests {
         let [words, _] = words(3).await;
         let (shard, now) = (words[0].lease.shard(), Instant::now());
         let mut settler = settler();
-        let mut words = words.into_iter();
+        let mut words = words.into_iter().map(|word| {
+            let note = Some(Box::new(Note::of(&word.lease, Attempt::default())));
+            Word { note, ..word }
+        });
         words.by_ref().take(2).for_each(|word| settler.add(word, now));
         let batch = settler.ride(shard).unwrap();
         let known = names(&batch);
-        let (unsettled, lateness) = lost(batch);
-        assert_eq!(settler.failed(shard, unsettled, lateness, now), 0);
+        let (unsettled, told) = lost(batch);
+        assert_eq!(settler.failed(shard, unsettled, told, now), 0);
         words.for_each(|word| settler.add(word, now));
         assert!(settler.ride(shard).is_none());
         let (_, at) = settler.next(|_| false).unwrap();
         assert!(at > now, "it backs off");
         let again = settler.take(shard).unwrap();
-        assert_eq!((names(&again), again.lateness.count()), (known.clone(), 2));
+        assert_eq!((names(&again), again.lateness.count(), again.notes.len()), (known.clone(), 2, 2));
         assert!(settler.next(|_| false).is_none());
         settler.answered(shard, &known, &[Settled::Applied, Settled::Replayed]);
         assert_eq!(settler.ride(shard).unwrap().items.len(), 1, "then the others go, with a reserve too");
@@ -356,8 +363,8 @@ mod tests {
         let mut settler = settler();
         words.into_iter().for_each(|word| settler.add(word, ends));
         for (now, given_up) in [(ends - TURN, 0), (ends, 1), (ends + TURN, 0), (ends + LATE_SUCCESS, 1)] {
-            let (unsettled, lateness) = lost(settler.take(shard).unwrap());
-            assert_eq!(settler.failed(shard, unsettled, lateness, now), given_up, "at {now:?}");
+            let (unsettled, told) = lost(settler.take(shard).unwrap());
+            assert_eq!(settler.failed(shard, unsettled, told, now), given_up, "at {now:?}");
         }
         assert!(settler.is_empty() && settler.next(|_| false).is_none());
     }

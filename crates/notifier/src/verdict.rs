@@ -64,7 +64,8 @@ mod tests {
     }
 
     fn judged(status: u16, headers: HeaderMap, is_expected: bool) -> Verdict {
-        verdict(&Ok(Answer { status: StatusCode::from_u16(status).unwrap(), headers, is_expected }), NOW)
+        let status = StatusCode::from_u16(status).unwrap();
+        verdict(&Ok(Answer { status, headers, start: bytes::Bytes::new(), is_expected }), NOW)
     }
 
     fn failed(seconds: Option<u64>) -> Verdict {

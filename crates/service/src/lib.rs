@@ -3,7 +3,7 @@
 //! A binary describes itself as a [`Service`] and hands over its work; nothing in here knows what
 //! that work is. In reading order: [`config`], [`settings`], [`flags`], [`shutdown`], [`tasks`], [`admin`],
 //! [`telemetry`], [`trace`], [`gather`], [`backoff`], [`dependency`],
-//! [`files`], [`random`].
+//! [`files`], [`random`], [`name`].
 
 pub mod admin;
 pub mod backoff;
@@ -12,6 +12,7 @@ pub mod dependency;
 pub mod files;
 pub mod flags;
 pub mod gather;
+pub mod name;
 mod process;
 pub mod random;
 pub mod settings;

@@ -110,6 +110,7 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
         }
         shard_ledger(redis, base, &lanes).await;
         empty_lists(redis, base).await;
+        attempts(redis, base).await;
     }
     assert!(pools.is_empty(), "records without a ledger: {:?}", pools.keys());
     assert!(bodies.is_empty(), "bodies without a record: {bodies:?}");
@@ -252,6 +253,29 @@ async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -
     let of_topic: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg([b"topic:", topic].concat())).await;
     let member = [topic, b" ", lane].concat();
     of_topic[8] > 0 && score(redis, format!("{base}:parked").as_bytes(), &member).await.is_some()
+}
+
+/// No more than the last three segments of attempts, and the size of the current one is right.
+async fn attempts(redis: &mut MultiplexedConnection, base: &str) {
+    let number = |name: &str| cmd("HGET").arg(format!("{base}:shard")).arg(name).to_owned();
+    let current: Option<u64> = ask(redis, &number("attempts_segment")).await;
+    let told: Option<u64> = ask(redis, &number("attempts_size")).await;
+    let Some(current) = current else { return };
+    let mut sizes = BTreeMap::new();
+    for key in scan(redis, &format!("{base}:attempts")).await {
+        let name = String::from_utf8_lossy(&key).into_owned();
+        let segment: u64 = name.rsplit(':').next().and_then(|n| n.parse().ok()).expect("a segment");
+        let logs: Hash = ask(redis, cmd("HGETALL").arg(&key)).await;
+        let lives: i64 = ask(redis, cmd("PTTL").arg(&key)).await;
+        assert!(lives > 0, "{name} stays for ever");
+        sizes.insert(segment, logs.values().map(|log| log.len() as u64 * 5 / 4 + 96).sum::<u64>());
+    }
+    assert!(sizes.keys().all(|segment| (current.saturating_sub(2)..=current).contains(segment)), "{sizes:?}");
+    let size = sizes.get(&current).copied();
+    // A segment that nothing was written to yet is not there.
+    assert_eq!(size.unwrap_or(0), told.unwrap_or(0), "the size of {base}'s attempts");
+    // What one third of the least room a test sets allows, in each.
+    assert!(sizes.values().all(|size| *size <= 64 * 1024 * 1024 / 9), "{sizes:?}");
 }
 
 async fn is_in(redis: &mut MultiplexedConnection, key: &[u8], item: &[u8]) -> bool {

@@ -11,8 +11,8 @@ use ringback_core::job::{Callback, DEFAULT_TTR, Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
-    Answer, Cancelled, Epoch, Lapsed, Lateness, Lease, Memory, Options, Pass, Pull, PullReceipt, Pulled,
-    PulledJob, Reserve, Reserved, Settled, Shard, Stats, Store, Submitted, Token, Wake, Wakes, Word,
+    Answer, Cancelled, Epoch, Lapsed, Lateness, Lease, Logging, Memory, Options, Pass, Pull, PullReceipt,
+    Pulled, PulledJob, Reserve, Reserved, Settled, Shard, Stats, Store, Submitted, Token, Wake, Wakes, Word,
 };
 use ringback_testkit::{RedisCluster, RedisServer, eventually};
 use tempfile::TempDir;
@@ -70,6 +70,9 @@ impl Bench {
             keep_done: Duration::from_secs(3600),
             keep_done_mib: 16,
             keep_dead: Duration::from_secs(3600),
+            attempts: Logging::Failed,
+            keep_attempts: Duration::from_secs(3600),
+            keep_attempts_mib: 64,
             patience: Duration::from_secs(10),
         };
         Self::open(server, options, sum as usize % usize::from(SHARDS)).await

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use ringback_core::job::{History, ImportJob, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Cancelled, Filter, Renewed, Settled, Store, StoreError};
+use ringback_core::store::{Attempt, Cancelled, Filter, Note, Noted, Renewed, Settled, Store, StoreError};
 use ringback_testkit::{RedisServer, eventually};
 
-use super::bench::{Bench, SOON, Server};
-use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use super::bench::{Bench, SOON, Server, now};
+use super::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 
 async fn bench() -> (Bench, Arc<Server>) {
     let server = Arc::new(Server::Redis(RedisServer::start().await));
@@ -128,6 +128,34 @@ async fn every_edge_but_submit_goes_on_while_memory_is_full() {
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Applied);
     assert_eq!(bench.expire(10).await.moved, 0);
     bench.store().members("carrier", LONG).await.expect("members");
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_full_store_takes_no_notes_and_shows_those_it_has() {
+    let (bench, server) = bench().await;
+    let mut lease = bench.reserved(bench.job("a").body(vec![b'x'; 400_000])).await;
+    let attempt = Attempt { at: now(), status: Some(500), answer: "no".into(), ..Attempt::default() };
+    let mut note = || {
+        let note = Note::of(&lease, attempt.clone());
+        lease.attempt += 1;
+        [note]
+    };
+    // Looks at how full it is, which counts for a second.
+    assert_eq!(bench.store().note(bench.shard(), &note()).await.expect("note"), Noted::Kept);
+    fill_up(&server).await;
+    let refused = bench.store().note(bench.shard(), &note()).await;
+    assert!(matches!(refused, Err(StoreError::Full) | Ok(Noted::Full)), "{refused:?}");
+    let restarted = restarted(&bench).await;
+    assert_eq!(restarted.store().note(restarted.shard(), &note()).await.expect("a look"), Noted::Full);
+    let key = bench.key(TOPIC, "a");
+    assert_eq!(bench.store().attempts(&key).await.expect("attempts").expect("known").len(), 1);
+    set(&server, "maxmemory", "0").await;
+    eventually(SOON, "attempts are noted again", async || {
+        let noted = restarted.store().note(restarted.shard(), &note()).await.expect("note");
+        if noted == Noted::Kept { Ok(()) } else { Err("there is no room") }
+    })
+    .await;
     bench.audit().await;
 }
 

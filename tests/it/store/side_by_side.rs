@@ -5,6 +5,7 @@
 //! Times are of two clocks, so they are compared with tolerance. Delays are none, a moment, or very long; what is
 //! due in a moment, or leased for one, is waited for before the passes that move it.
 
+mod notes;
 mod pulls;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,6 +153,11 @@ enum Op {
         call: Call,
         times: Times,
     },
+    /// The attempts of hands go into the log.
+    Note {
+        hands: Vec<usize>,
+        times: Times,
+    },
     Get {
         name: usize,
     },
@@ -228,6 +234,8 @@ fn op() -> impl Strategy<Value = Op> {
         14 => hands().prop_map(|hands| Op::Say { hands }),
         3 => any::<usize>().prop_map(|hand| Op::Keep { hand }),
         20 => (0..WINDOW, call, times()).prop_map(|(name, call, times)| Op::Call { name, call, times }),
+        8 => (prop::collection::vec(any::<usize>(), 1..4), times())
+            .prop_map(|(hands, times)| Op::Note { hands, times }),
         4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
         6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
         2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),
@@ -292,7 +300,7 @@ impl Pair {
             keep_done: Duration::from_secs(3600),
             keep_done_mib: 16,
             keep_dead: Duration::ZERO,
-            patience: Duration::from_secs(10),
+            ..Options::default_with(Duration::from_secs(10))
         };
         let redis = Store::open(options.clone()).expect("the options are right");
         let stores = [redis, Store::in_memory(&Memory::new(SystemClock), options.clone())];
@@ -354,6 +362,7 @@ impl Pair {
                 self.sequence += 1;
                 self.repeat(*times, async |pair: &mut Self| pair.call(&key, *call).await).await;
             }
+            Op::Note { hands, times } => self.note(hands, *times).await,
             Op::Get { name } => self.get(&key(step, *name)).await,
             Op::Promote { limit } => {
                 until(self.soon).await;
@@ -667,6 +676,7 @@ impl Pair {
             (Some(redis), Some(memory)) => self.same(&redis, &memory),
             (redis, memory) => assert_eq!(redis, memory, "{}: {key}", self.at),
         }
+        self.same_attempts(key).await;
     }
 
     /// Passes over each shard until there is nothing left to do at once.

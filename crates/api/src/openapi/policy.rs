@@ -31,4 +31,7 @@ pub(crate) struct PolicyRequest {
     /// other the attempt has failed. At most 1,024 bytes, without white space at its ends.
     #[schema(max_length = 1024)]
     expect_body: Option<String>,
+    /// Which attempts are logged: `failed`, `all` or `off`.
+    #[schema(pattern = "^(failed|all|off)$")]
+    attempts: Option<String>,
 }

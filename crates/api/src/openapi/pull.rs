@@ -13,7 +13,8 @@ pub(crate) struct ReserveRequest {
     /// At most so many jobs.
     #[schema(minimum = 1, maximum = 100, default = 1)]
     max: Option<u32>,
-    /// For so long, from 100 ms to 12 h; without it the job's own `ttr`, else 30 s.
+    /// For so long, from 100 ms to 12 h; without it the job's own `ttr`, else that
+    /// of the topic's policy, else 30 s.
     ttr: Option<Duration>,
     /// How long to wait where there are none, at most 60 s; without it not at all.
     wait: Option<Duration>,

@@ -30,8 +30,9 @@ pub(crate) struct JobRequest {
     /// together with `delay`.
     #[schema(format = DateTime, example = "2026-11-20T09:30:00Z")]
     at: Option<String>,
-    /// Where to: http or https, without credentials or fragment. Without it the job is for pull:
-    /// it waits for a consumer that reserves jobs of its topic.
+    /// Where to: http or https, without credentials or fragment. Without it and without `ttr` the
+    /// URL of the topic's policy is taken; where there is none the job is for pull: it waits for a
+    /// consumer that reserves jobs of its topic.
     #[schema(format = "uri", max_length = 2048, example = "https://merchant.example/notify")]
     url: Option<String>,
     /// Any JSON, at most 256 KiB and 64 levels deep; delivered byte for byte as it was sent.
@@ -47,12 +48,14 @@ pub(crate) struct JobRequest {
     headers: Option<BTreeMap<String, String>>,
     /// Delivered as headers `ringback-context-<key>`, at most 16 entries and 4 KiB together.
     context: Option<BTreeMap<String, String>>,
-    /// When to try again after a failure; without it the server's own tiers.
+    /// When to try again after a failure; without it as the topic's policy says, else the server's
+    /// own tiers.
     retry: Option<Retry>,
-    /// The total deadline of one attempt, from 100 ms to 10 min; without it 10 s.
+    /// The total deadline of one attempt, from 100 ms to 10 min; without it that of the topic's
+    /// policy, else 10 s.
     timeout: Option<Duration>,
     /// How long a consumer has the job where it does not say, from 100 ms to 12 h; without it
-    /// 30 s. Only for jobs without a `url`.
+    /// that of the topic's policy, else 30 s. Only for jobs without a `url`.
     ttr: Option<Duration>,
 }
 

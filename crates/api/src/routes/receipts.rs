@@ -14,6 +14,7 @@ use ringback_core::wire::{
     RenewAsk, RetryAsk, parse_finish,
 };
 
+use super::attempts;
 use crate::deadline::Deadline;
 use crate::error::ApiError;
 use crate::extract::{MaybeJson, ReceiptPath};
@@ -171,8 +172,10 @@ async fn finish_some(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize
 }
 
 async fn say(api: &Api, receipt: PullReceipt, word: Word) -> Result<Json<ReceiptAnswer>, ApiError> {
+    let deadline = Deadline::from_now();
+    attempts::note(api, &receipt, &word).await;
     let words = [(receipt, word)];
-    let settled = Deadline::from_now().bound(api.store.settle_receipts(receipt.shard(), &words)).await;
+    let settled = deadline.bound(api.store.settle_receipts(receipt.shard(), &words)).await;
     let settled = settled.map_err(ApiError::too_late)??;
     judge(settled.into_iter().next().unwrap_or(Settled::Stale))?;
     Ok(Json(ReceiptAnswer { receipt: receipt.to_string() }))

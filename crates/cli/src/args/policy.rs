@@ -79,6 +79,9 @@ pub(crate) struct SetArgs {
     /// What a receiver's answer must be, but for white space around it
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_body: Option<String>,
+    /// Which attempts are logged: failed, all or off
+    #[arg(long, value_name = "WHICH", value_parser = ["failed", "all", "off"])]
+    pub(crate) attempts: Option<String>,
 }
 
 /// A topic to be deleted.

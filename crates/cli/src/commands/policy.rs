@@ -49,6 +49,7 @@ fn policy(args: SetArgs) -> Value {
         ("url", args.url.map(Value::from)),
         ("headers", (!headers.is_empty()).then(|| headers.into())),
         ("expect_body", args.expect_body.map(Value::from)),
+        ("attempts", args.attempts.map(Value::from)),
     ];
     let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(given.collect())

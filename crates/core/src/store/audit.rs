@@ -33,6 +33,8 @@ pub enum Damage {
     LaneCount,
     /// What is counted of a topic, of the topics of a shard, or where lists of topics look for one.
     Topic,
+    /// How much the logs of attempts take, and in which order they go.
+    Attempts,
     /// What is left of a job whose record is gone.
     Run,
     /// A job whose body is missing.
@@ -53,6 +55,7 @@ impl Damage {
             Self::Ledger => "ledger",
             Self::LaneCount => "lane_count",
             Self::Topic => "topic",
+            Self::Attempts => "attempts",
             Self::Run => "run",
             Self::Body => "body",
             Self::Lane => "lane",

@@ -2,6 +2,7 @@
 //! makes groups safe. This file turns an edge's arguments into a call of the writer and its answer into values.
 //! `edges` has what each edge does, `tables` where everything lies.
 
+mod attempts;
 mod audit;
 mod base;
 mod dead;

@@ -162,12 +162,6 @@ impl Default for PolicyBook {
 pub struct PoliciesUnknown;
 
 impl PolicyBook {
-    /// One that knows these, and is never told of others.
-    pub fn of(policies: Policies) -> Self {
-        let known = Known { version: PolicyVersion(0), policies: Arc::new(policies) };
-        Self(Arc::new(watch::Sender::new(Some(known))))
-    }
-
     /// All of them.
     ///
     /// # Errors
@@ -283,3 +277,43 @@ impl Retries {
 
 /// Rows as a backend has them: topic and policy.
 pub(super) type Rows = HashMap<String, String>;
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng as _;
+
+    use super::*;
+
+    fn waits(seconds: u64) -> String {
+        format!(r#"{{"retry":{{"delays":[{seconds}],"jitter":0}}}}"#)
+    }
+
+    fn policy(seconds: u64) -> Policy {
+        parse_policy(waits(seconds).as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_failure_goes_by_the_job_then_by_its_topic_then_by_the_default() {
+        let retries = Retries { policies: PolicyBook::default(), default: policy(3).retry.unwrap() };
+        let mut rng = StdRng::seed_from_u64(1);
+        let mut after = |retry, topic: Option<&str>| {
+            let topic = topic.map(|topic| topic.parse().unwrap());
+            match retries.failed(&Tries { failures: 0, retry, topic }, None, &mut rng) {
+                Ok(Word::Retry { after, .. }) => Ok(after.as_secs()),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => Err(error),
+            }
+        };
+        assert_eq!(after(None, Some("t")), Err(PoliciesUnknown));
+        let policies = Policies::from([
+            ("t".parse().unwrap(), policy(2).into()),
+            ("u".parse().unwrap(), Arc::default()),
+        ]);
+        let known = Known { version: PolicyVersion(1), policies: policies.into() };
+        retries.policies.0.send_replace(Some(known));
+        assert_eq!(after(policy(1).retry, Some("t")), Ok(1));
+        assert_eq!(after(None, Some("t")), Ok(2));
+        assert_eq!(after(None, Some("u")), Ok(3), "a policy that does not say");
+        assert_eq!((after(None, Some("none")), after(None, None)), (Ok(3), Ok(3)));
+    }
+}

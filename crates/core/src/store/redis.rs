@@ -3,6 +3,7 @@
 //! prelude in lua/ where they lie, `topology` which server to ask.
 
 mod arrive;
+mod attempts;
 mod audit;
 mod check;
 mod codec;
@@ -51,13 +52,14 @@ pub(crate) struct RedisStore {
     options: Options,
     /// Known once the store was found fit.
     profile: RwLock<Option<Profile>>,
+    room: attempts::Room,
 }
 
 impl RedisStore {
     pub(super) fn open(options: Options) -> Result<Self, StoreError> {
         let topology = Topology::open(&options.url, options.patience)?;
         let keys = Keys::new(&options.prefix, options.shards);
-        Ok(Self { topology, keys, options, profile: RwLock::default() })
+        Ok(Self { topology, keys, options, profile: RwLock::default(), room: attempts::Room::default() })
     }
 
     pub(super) fn kind(&self) -> &'static str {

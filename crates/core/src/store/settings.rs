@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::embedded::SCHEME;
 use super::redis::Address;
-use super::{MAX_SHARDS, Options};
+use super::{Logging, MAX_SHARDS, Options};
 use crate::wire::parse_duration;
 
 /// Name, default and meaning of each setting.
-pub const NAMES: [(&str, &str, &str); 6] = [
+pub const NAMES: [(&str, &str, &str); 9] = [
     (
         "STORE",
         "redis://127.0.0.1:6379",
@@ -25,6 +25,13 @@ pub const NAMES: [(&str, &str, &str); 6] = [
     ("KEEP_DONE", "1h", "How long done and cancelled jobs are remembered, at least 1m"),
     ("KEEP_DONE_MIB", "256", "How many MiB these memories may take in all, at least 1"),
     ("KEEP_DEAD", "30d", "How long dead jobs are kept, at least 1m"),
+    (
+        "ATTEMPTS",
+        "failed",
+        "Which attempts are logged: failed (and the success of a job that needed more than one), all or off",
+    ),
+    ("KEEP_ATTEMPTS", "7d", "How long attempts are kept, at least 1m"),
+    ("KEEP_ATTEMPTS_MIB", "64", "How many MiB they may take in all; 0 keeps none"),
 ];
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -52,7 +59,11 @@ impl Options {
         let keep_done = read("KEEP_DONE", &at_least_a_minute);
         let keep_done_mib = read("KEEP_DONE_MIB", &|text| number(text, 1, 1024 * 1024));
         let keep_dead = read("KEEP_DEAD", &at_least_a_minute);
-        match (url, prefix, shards, keep_done, keep_done_mib, keep_dead) {
+        let attempts = read("ATTEMPTS", &|text| text.parse().map(Value::Logging));
+        let keep_attempts = read("KEEP_ATTEMPTS", &at_least_a_minute);
+        let keep_attempts_mib = read("KEEP_ATTEMPTS_MIB", &|text| number(text, 0, 1024 * 1024));
+        let logs = (attempts, keep_attempts, keep_attempts_mib);
+        match (url, prefix, shards, keep_done, keep_done_mib, keep_dead, logs) {
             (
                 Some(Value::Text(url)),
                 Some(Value::Text(prefix)),
@@ -60,6 +71,11 @@ impl Options {
                 Some(Value::Time(keep_done)),
                 Some(Value::Number(keep_done_mib)),
                 Some(Value::Time(keep_dead)),
+                (
+                    Some(Value::Logging(attempts)),
+                    Some(Value::Time(keep_attempts)),
+                    Some(Value::Number(keep_attempts_mib)),
+                ),
             ) => Ok(Self {
                 url,
                 prefix,
@@ -67,6 +83,9 @@ impl Options {
                 keep_done,
                 keep_done_mib,
                 keep_dead,
+                attempts,
+                keep_attempts,
+                keep_attempts_mib,
                 patience,
             }),
             _ => Err(mistakes),
@@ -85,6 +104,7 @@ enum Value {
     Text(String),
     Number(u32),
     Time(Duration),
+    Logging(Logging),
 }
 
 fn store(text: &str) -> Result<Value, String> {
@@ -143,12 +163,14 @@ mod tests {
             "PREFIX" => "a b".to_owned(),
             "SHARDS" => "0".to_owned(),
             "KEEP_DONE" => "10s".to_owned(),
-            "KEEP_DONE_MIB" => "-1".to_owned(),
+            "KEEP_DONE_MIB" | "KEEP_ATTEMPTS_MIB" => "-1".to_owned(),
             "KEEP_DEAD" => "x".to_owned(),
+            "ATTEMPTS" => "some".to_owned(),
+            "KEEP_ATTEMPTS" => "1s".to_owned(),
             _ => String::new(),
         };
         let mistakes = Options::parse(wrong, MINUTE).unwrap_err();
         let names: Vec<_> = mistakes.iter().map(|m| m.0).collect();
-        assert_eq!(names, ["STORE", "PREFIX", "SHARDS", "KEEP_DONE", "KEEP_DONE_MIB", "KEEP_DEAD"]);
+        assert_eq!(names, NAMES.map(|(name, ..)| name));
     }
 }

@@ -32,7 +32,7 @@ pub struct AuditAnswer {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FindingAnswer {
-    /// `unindexed`, `turn`, `moment`, `ledger`, `lane_count`, `topic`, `run`, `body`, `lane` or `unreadable`.
+    /// `unindexed`, `turn`, `moment`, `ledger`, `lane_count`, `topic`, `attempts`, `run`, `body`, `lane` or `unreadable`.
     pub kind: String,
     /// In which shard.
     pub shard: u16,

@@ -9,9 +9,10 @@ use super::fields::{Fields, Mistakes, read, shown, wrong_type};
 use super::submit::{entries, retry, timeout_of};
 use crate::job::{Callback, Headers};
 use crate::policy::{MAX_EXPECTED, MAX_POLICY, Policy};
+use crate::store::Logging;
 
 /// The fields of a policy.
-const KNOWN: [&str; 6] = ["retry", "timeout", "ttr", "url", "headers", "expect_body"];
+const KNOWN: [&str; 7] = ["retry", "timeout", "ttr", "url", "headers", "expect_body", "attempts"];
 
 /// Parses a policy.
 ///
@@ -33,6 +34,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         url: fields.get("url").and_then(|raw| url(raw, &mut mistakes)),
         headers: entries(&fields, "headers", Headers::parse, Headers::ALLOWED, &mut mistakes),
         expect_body: fields.get("expect_body").and_then(|raw| expected(raw, &mut mistakes)),
+        attempts: fields.get("attempts").and_then(|raw| logging(raw, &mut mistakes)),
         written: written(&fields),
     };
     if mistakes.is_empty() { Ok(policy) } else { Err(Problem::fields(mistakes.into_inner())) }
@@ -54,6 +56,14 @@ fn expected(raw: &RawValue, mistakes: &mut Mistakes) -> Option<String> {
         mistakes.add("expect_body", format!("{} cannot be it", shown(raw)), allowed);
     }
     text
+}
+
+fn logging(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Logging> {
+    let logging = read::<String>(raw).and_then(|text| text.parse().ok());
+    if logging.is_none() {
+        mistakes.add("attempts", format!("{} cannot be it", shown(raw)), "\"failed\", \"all\" or \"off\"");
+    }
+    logging
 }
 
 /// The fields that say something, without the white space between their parts.
@@ -112,8 +122,9 @@ mod tests {
     #[test]
     fn an_empty_policy_says_nothing() {
         assert_eq!(parse("{}").unwrap().written(), "{}");
-        let nothing =
-            parse(r#"{"retry":null,"timeout":null,"ttr":null,"url":null,"headers":null,"expect_body":null}"#);
+        let nothing = parse(
+            r#"{"retry":null,"timeout":null,"ttr":null,"url":null,"headers":null,"expect_body":null,"attempts":null}"#,
+        );
         assert_eq!(nothing.unwrap().written(), "{}");
         assert_eq!(Policy::default().written(), "{}");
     }
@@ -137,6 +148,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_expected_may_be_empty() {
+        assert_eq!(parse(r#"{"attempts":"all"}"#).unwrap().attempts, Some(Logging::All));
         assert_eq!(parse(r#"{"expect_body":""}"#).unwrap().expect_body.as_deref(), Some(""));
         let longest = format!(r#"{{"expect_body":"{}"}}"#, "x".repeat(1024));
         assert_eq!(parse(&longest).unwrap().expect_body.map(|text| text.len()), Some(1024));
@@ -161,6 +173,8 @@ mod tests {
             (r#"{"retry":{"delays":["1s"],"max":0}}"#, "retry.max"),
             (r#"{"retry":{"delays":["1s"],"max":-2}}"#, "retry.max"),
             (r#"{"retry":{"preset":"mine"}}"#, "retry.preset"),
+            (r#"{"attempts":"some"}"#, "attempts"),
+            (r#"{"attempts":true}"#, "attempts"),
             (r#"{"expect_body":5}"#, "expect_body"),
             (r#"{"expect_body":" success"}"#, "expect_body"),
             (r#"{"expect_body":"success\n"}"#, "expect_body"),

@@ -14,6 +14,8 @@ use tempfile::{TempDir, tempdir};
 
 use super::{Filler, audit, job, open, refused, submit};
 
+const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
+const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 const BLOCK: usize = 4096;
 
@@ -90,6 +92,15 @@ fn change(file: &Path, change: impl FnOnce(&mut redb::Table<'_, &'static str, u6
     let database = Database::open(file).expect("it opens");
     let write = database.begin_write().expect("a transaction");
     change(&mut write.open_table(FORMAT).expect("the table"));
+    write.commit().expect("it commits");
+}
+
+/// As in a file from before jobs were counted by lane.
+fn forget_counts(file: &Path) {
+    let rows = [COUNTS, KNOWN];
+    let database = Database::open(file).expect("it opens");
+    let write = database.begin_write().expect("a transaction");
+    assert!(rows.into_iter().all(|rows| write.delete_table(rows).expect("it goes")));
     write.commit().expect("it commits");
 }
 
@@ -257,6 +268,7 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
         format.insert("version", 1).expect("it takes it");
         format.retain(|name, _| ["version", "shards"].contains(&name)).expect("it drops the others");
     });
+    forget_counts(&file);
     assert_eq!(accepted(directory.path()).await, 1);
     assert_eq!((told(&file, "version"), told(&file, "log")), (Some(3), Some(0)));
 }

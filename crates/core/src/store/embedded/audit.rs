@@ -178,6 +178,9 @@ fn walk(
     // No two jobs have the same entry.
     books.audit.stale += books.look.entries()?.saturating_sub(books.met);
     books.ledgers();
+    for (shard, detail) in tables::audit_attempts(snapshot)? {
+        books.find(Finding::new(Damage::Attempts, Shard(shard), detail), None);
+    }
     books.topics(&jobs)?;
     books.lanes(&jobs);
     Ok(Walked { audit: books.audit, mends: books.mends })

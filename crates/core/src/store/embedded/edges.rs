@@ -1,6 +1,7 @@
 //! The edges: each checks everything it needs, and then changes it, inside the writer's
 //! transaction. What they answer is the same as on every other backend.
 
+mod attempts;
 mod cancel;
 mod dead;
 mod expire;
@@ -15,6 +16,7 @@ mod revivals;
 mod settle;
 mod submit;
 
+pub(super) use self::attempts::{Tried, attempts, note};
 pub(super) use self::cancel::{cancel, renew};
 pub(super) use self::dead::{purge_many, revive_many};
 pub(super) use self::expire::expire;

@@ -1,6 +1,7 @@
 //! The layout of the embedded store's file: which tables there are, each wrapped by the one
 //! type that reads and writes it. Nothing outside this module names a table or packs a row.
 
+mod attempts;
 mod callers;
 mod counts;
 mod dead;
@@ -18,6 +19,8 @@ mod times;
 
 use redb::{ReadTransaction, WriteTransaction};
 
+use self::attempts::Attempts;
+pub(super) use self::attempts::{audit as audit_attempts, cost};
 pub(super) use self::callers::{Callers, Given};
 use self::counts::Counts;
 pub(super) use self::counts::{Hold, Jobs, Known, Sums, topic_in};
@@ -54,6 +57,8 @@ pub(super) struct Tables<'t> {
     pub(super) counts: Counts<'t>,
     pub(super) revivals: Revivals<'t>,
     pub(super) policies: Policies<'t>,
+    /// Logs of attempts.
+    pub(super) attempts: Attempts<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -72,6 +77,7 @@ impl<'t> Tables<'t> {
             counts: Counts::open(txn, journal)?,
             revivals: Revivals::open(txn, journal)?,
             policies: Policies::open(txn, journal)?,
+            attempts: Attempts::open(txn, journal)?,
         })
     }
 
@@ -103,6 +109,9 @@ impl<'t> Tables<'t> {
             Name::Known => self.counts.known.redo(key, value),
             Name::Revivals => self.revivals.0.redo(key, value),
             Name::Policies => self.policies.0.redo(key, value),
+            Name::Attempts => self.attempts.logs.redo(key, value),
+            Name::AttemptsByTime => self.attempts.order.redo(key, value),
+            Name::AttemptsBytes => self.attempts.sizes.redo(key, value),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::clock::{Timestamp, millis_up};
 use crate::job::{History, Job, JobKey};
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
+use crate::store::lease::Receipt;
 use crate::store::{
     Answer, Lease, Limit, MOST_COUNTED, MOST_ERROR, Moved, Settled, StoreError, Submitted, start,
 };
@@ -146,9 +147,14 @@ fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) {
 
 /// A lease's number and random bits, as a run has them.
 pub(super) fn receipt(lease: &Lease) -> [u8; 16] {
+    held(lease.receipt)
+}
+
+/// The same of a receipt alone.
+pub(super) fn held(receipt: Receipt) -> [u8; 16] {
     let mut packed = [0; 16];
-    packed[..8].copy_from_slice(&lease.receipt.number.to_be_bytes());
-    packed[8..].copy_from_slice(&lease.receipt.bits);
+    packed[..8].copy_from_slice(&receipt.number.to_be_bytes());
+    packed[8..].copy_from_slice(&receipt.bits);
     packed
 }
 

@@ -184,10 +184,7 @@ fn receipt(shard: Shard, locator: Locator, head: &Head) -> PullReceipt {
 
 /// Number and bits, as a run has them.
 fn packed(receipt: &PullReceipt) -> [u8; 16] {
-    let mut packed = [0; 16];
-    packed[..8].copy_from_slice(&receipt.lease.number.to_be_bytes());
-    packed[8..].copy_from_slice(&receipt.lease.bits);
-    packed
+    codec::held(receipt.lease)
 }
 
 /// A word as `settle_receipts.lua` reads it.

@@ -120,7 +120,7 @@ macro_rules! pieces {
 
 pieces! {
     "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "tombs" "lateness"
-    "topics" "arrivals" "outcomes" "moves" "revivals" "carrier" "audits" "call"
+    "topics" "arrivals" "outcomes" "moves" "revivals" "attempts" "carrier" "audits" "call"
 }
 
 macro_rules! scripts {
@@ -167,6 +167,8 @@ scripts! {
     TOPICS: "topics", Reads;
     PAUSE: "pause", Drains;
     RESUME: "resume", Drains;
+    NOTE: "note", Fills;
+    ATTEMPTS: "attempts", Reads;
     MEMBERS: "members", Drains;
     INSTALL: "install", Drains;
     PUT_POLICY: "put_policy", Fills;
@@ -226,8 +228,10 @@ mod tests {
         for script in ALL {
             let expected = match script.name() {
                 "submit" | "import" | "reschedule" | "revive" | "revive_many" | "begin_revival"
-                | "put_policy" => Kind::Fills,
-                "get" | "page" | "stats" | "topics" | "pulls" | "held" | "dead" | "revivals" => Kind::Reads,
+                | "put_policy" | "note" => Kind::Fills,
+                "get" | "page" | "stats" | "topics" | "pulls" | "held" | "dead" | "revivals" | "attempts" => {
+                    Kind::Reads
+                }
                 "audit_mend" | "audit_count" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

@@ -33,10 +33,13 @@ pub(super) enum Name {
     Known = 17,
     Revivals = 18,
     Policies = 19,
+    Attempts = 20,
+    AttemptsByTime = 21,
+    AttemptsBytes = 22,
 }
 
 impl Name {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 22] = [
         Self::Ids,
         Self::Jobs,
         Self::Bodies,
@@ -56,6 +59,9 @@ impl Name {
         Self::Known,
         Self::Revivals,
         Self::Policies,
+        Self::Attempts,
+        Self::AttemptsByTime,
+        Self::AttemptsBytes,
     ];
 
     /// The table with a number.
@@ -156,6 +162,6 @@ mod tests {
         for name in Name::ALL {
             assert_eq!(Name::of(name as u8), Some(name));
         }
-        assert_eq!((Name::of(0), Name::of(20)), (None, None));
+        assert_eq!((Name::of(0), Name::of(23)), (None, None));
     }
 }

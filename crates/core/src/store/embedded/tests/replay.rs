@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::clock::{Clock, ManualClock, Timestamp};
 use crate::outcome::{LastAttempt, Outcome, Reason};
-use crate::store::{Epoch, Lateness, Lease, Pass, Reserve, Settled};
+use crate::store::{Attempt, Epoch, Lateness, Lease, Note, Noted, Pass, Reserve, Settled};
 
 const SHARD: Shard = Shard(0);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -46,6 +46,12 @@ async fn settle(store: &EmbeddedStore, lease: Lease, outcome: Outcome) {
     assert_eq!(store.settle(SHARD, &[(lease, outcome)], &late).await.unwrap(), [Settled::Applied]);
 }
 
+/// Notes an attempt that began now.
+async fn note(store: &EmbeddedStore, lease: &Lease, clock: &ManualClock) {
+    let attempt = Attempt { at: clock.now(), status: Some(500), answer: "no".into(), ..Attempt::default() };
+    assert_eq!(store.note(SHARD, &[Note::of(lease, attempt)]).await.unwrap(), Noted::Kept);
+}
+
 async fn submit(store: &EmbeddedStore, numbers: std::ops::Range<usize>, delay: Duration) {
     for n in numbers {
         let submitted = store.submit(SHARD, &[NewJob { due: Due::In(delay), ..job(n) }]).await.unwrap();
@@ -83,13 +89,20 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
         Outcome::Release { after: MINUTE },
     ];
     for (word, lease) in words.into_iter().zip(leases.by_ref()) {
+        note(store, &lease, clock).await;
         settle(store, lease, word).await;
     }
     let mut renewed = leases.next().unwrap();
     store.renew(&mut renewed, 10 * MINUTE).await.unwrap();
     clock.advance(MINUTE);
     assert!(moved(&store.recover(SHARD, &epoch, 100, MINUTE).await.unwrap().pass) > 0);
-    reserve(store, 2, 2).await;
+    for mut lease in reserve(store, 2, 2).await {
+        note(store, &lease, clock).await;
+        // Its place in the order changes.
+        clock.advance(Duration::from_secs(1));
+        lease.attempt += 1;
+        note(store, &lease, clock).await;
+    }
     epoch
 }
 
@@ -110,6 +123,13 @@ async fn told(store: &EmbeddedStore) -> (Vec<String>, String) {
     })
     .unwrap();
     told.extend(records.into_values());
+    let mut logs = 0;
+    for n in 0..16 {
+        let log = store.attempts(SHARD, &job(n).key).await.unwrap();
+        logs += log.iter().flatten().count();
+        told.push(format!("{log:?}"));
+    }
+    assert!(logs >= 9, "{logs} attempts were noted");
     told.extend(tables::rows(&snapshot).unwrap().iter().map(|row| format!("{row:?}")));
     (told, format!("{:?}", store.stats(SHARD).await.unwrap()))
 }

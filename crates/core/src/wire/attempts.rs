@@ -1,0 +1,109 @@
+//! The log of a job's attempts, as the API answers it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::store::{Attempt, MAX_ANSWER};
+
+/// The last attempts of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AttemptsAnswer {
+    /// At most 20, the newest last.
+    pub items: Vec<AttemptAnswer>,
+}
+
+/// One attempt: `status` where there was an answer, `error` where there was none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AttemptAnswer {
+    /// Which hand-over it was, from 1. A number that is missing was not logged.
+    pub attempt: u32,
+    /// When it was sent.
+    pub at: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The answer's status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The class of the error, or what a consumer said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The first 1,024 bytes of the answer, where they are text in UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// The same in base64, where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_base64: Option<String>,
+    /// Who made it: the machine and process of a notifier, or `consumer`.
+    pub by: String,
+}
+
+impl From<Attempt> for AttemptAnswer {
+    fn from(attempt: Attempt) -> Self {
+        let (answer, answer_base64) = match text(&attempt.answer) {
+            Some("") => (None, None),
+            Some(text) => (Some(text.to_owned()), None),
+            None => (None, Some(STANDARD.encode(&attempt.answer))),
+        };
+        Self {
+            attempt: attempt.number,
+            at: attempt.at.to_string(),
+            duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
+            status: attempt.status,
+            error: attempt.error,
+            answer,
+            answer_base64,
+            by: attempt.by,
+        }
+    }
+}
+
+/// The start of an answer as text. Where it was cut off, a character that is not whole is left
+/// out.
+fn text(start: &[u8]) -> Option<&str> {
+    match std::str::from_utf8(start) {
+        Ok(text) => Some(text),
+        Err(error) if error.error_len().is_none() && start.len() >= MAX_ANSWER => {
+            std::str::from_utf8(&start[..error.valid_up_to()]).ok()
+        }
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(bytes: &[u8]) -> AttemptAnswer {
+        Attempt { answer: bytes.to_vec().into(), ..Attempt::default() }.into()
+    }
+
+    #[test]
+    fn an_answer_is_text_where_it_is_utf_8_and_base64_elsewhere() {
+        let shown = |bytes: &[u8]| {
+            let answer = answered(bytes);
+            (answer.answer, answer.answer_base64)
+        };
+        assert_eq!(shown(b""), (None, None));
+        assert_eq!(shown("kaputt: ä".as_bytes()), (Some("kaputt: ä".to_owned()), None));
+        assert_eq!(shown(&[0xff, 0]), (None, Some("/wA=".to_owned())));
+        // It ended in the middle of a character, and was not cut off.
+        assert_eq!(shown(&"ä".as_bytes()[..1]), (None, Some("ww==".to_owned())));
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_off_ends_with_a_whole_character() {
+        let long = format!("x{}", "ä".repeat(600));
+        let answer = answered(&long.as_bytes()[..MAX_ANSWER]).answer.unwrap();
+        assert_eq!((answer.len(), answer.chars().last()), (MAX_ANSWER - 1, Some('ä')));
+        let answer = answered(&"𝄞".repeat(300).as_bytes()[..MAX_ANSWER]).answer.unwrap();
+        assert_eq!(answer.len(), MAX_ANSWER);
+    }
+
+    #[test]
+    fn what_there_is_not_is_left_out() {
+        let json = serde_json::to_string(&AttemptAnswer::from(Attempt::default())).unwrap();
+        assert_eq!(json, r#"{"attempt":0,"at":"1970-01-01T00:00:00.000Z","duration_ms":0,"by":""}"#);
+    }
+}
