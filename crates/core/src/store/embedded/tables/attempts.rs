@@ -103,7 +103,8 @@ pub(in crate::store::embedded) fn audit(txn: &ReadTransaction) -> Result<Vec<(u1
         match logs.get(locator)?.map(|row| (row.value().0, row.value().1.len())) {
             Some((since, length)) if since == at => *counted.entry(shard).or_default() += cost(length),
             other => {
-                findings.push((shard, format!("attempts of {locator:?} stand at {at}, and are {other:?}")))
+                let detail = format!("attempts of {locator:?} stand at {at}, and are {other:?}");
+                findings.push((shard, detail));
             }
         }
     }
