@@ -223,6 +223,7 @@ async fn a_server_that_is_away_is_told_at_once_with_2() {
 async fn a_store_that_is_away_is_2() {
     let mut stack = api_alone().await;
     stack.redis_mut().kill();
+    stack.forgo_audit();
     let run = ringback(&stack.url(""), &["get", "t/i"]).await;
     assert!(run.code == Some(2) && run.err.starts_with("error: 503 Service Unavailable"), "{run:?}");
 }
@@ -278,6 +279,7 @@ async fn the_document_names_every_command_and_flag() {
         "pause",
         "resume",
         "stats",
+        "audit",
         "list",
         "export",
         "import",
@@ -309,5 +311,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 26, "the twenty-five and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 27, "the twenty-six and help: {commands}");
 }

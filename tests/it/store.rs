@@ -11,6 +11,7 @@ mod attempts;
 pub(crate) mod audit;
 mod bench;
 mod by_hand;
+mod damage;
 mod embedded;
 mod jobs;
 mod model;

@@ -65,9 +65,9 @@ impl ApiError {
         Self::unavailable("too many large requests at once: nothing was accepted; submit it again later")
     }
 
-    /// For what so many others are at already.
+    /// For what so many others are at already, in words.
     pub(crate) fn too_many(others: impl Display) -> Self {
-        Self::unavailable(format!("{others} are under way: ask again later"))
+        Self::unavailable(format!("{others}: ask again later"))
     }
 
     /// Of a reserve. What it may have reserved is given back, or runs out.

@@ -17,11 +17,11 @@ use utoipa::OpenApi;
 pub(crate) use self::dead::ReviveRequest;
 pub(crate) use self::policy::PolicyRequest;
 pub(crate) use self::problems::{
-    BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, DeleteTopicProblems, ExportProblems,
-    FinishAllProblems, GetProblems, ImportProblems, ListProblems, MoveProblems, PauseProblems,
-    PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems, RescheduleProblems, ReserveProblems,
-    ResumeProblems, RevivalProblems, RevivalsProblems, StatsProblems, SubmitProblems, TopicProblems,
-    TopicsProblems,
+    AuditProblems, BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, DeleteTopicProblems,
+    ExportProblems, FinishAllProblems, GetProblems, ImportProblems, ListProblems, MoveProblems,
+    PauseProblems, PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems, RepairProblems,
+    RescheduleProblems, ReserveProblems, ResumeProblems, RevivalProblems, RevivalsProblems, StatsProblems,
+    SubmitProblems, TopicProblems, TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
@@ -70,6 +70,8 @@ use crate::routes;
         routes::list_revivals,
         routes::get_revival,
         routes::stop_revival,
+        routes::audit,
+        routes::repair,
         routes::attempts,
         serve,
     ),
@@ -79,7 +81,7 @@ use crate::routes;
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
         (name = "topics", description = "What is known of topics; their policies; pause, resume and delete them"),
         (name = "dead", description = "Dead jobs of a topic: list, purge and revive them"),
-        (name = "stats", description = "Counts and lateness"),
+        (name = "stats", description = "Counts and lateness; the audit"),
     ),
 )]
 pub struct Document;
@@ -187,6 +189,8 @@ mod tests {
             ("/v1/topics/{topic}/revivals", "get", "400 422 503"),
             ("/v1/topics/{topic}/revivals/{revival}", "get", "404 503"),
             ("/v1/topics/{topic}/revivals/{revival}", "delete", "404 503"),
+            ("/v1/audit", "get", "503"),
+            ("/v1/audit/repair", "post", "400 408 413 422 503"),
             ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
             ("/openapi.json", "get", ""),
         ];

@@ -1,6 +1,7 @@
 //! The table of routes, and what every answer passes on its way.
 
 mod attempts;
+mod audit;
 mod batch;
 pub(crate) mod dead;
 mod export;
@@ -27,6 +28,7 @@ use crate::state::Api;
 use crate::{error, observe, openapi};
 
 pub(crate) use attempts::__path_attempts;
+pub(crate) use audit::{__path_audit, __path_repair};
 pub(crate) use batch::__path_submit_batch;
 pub(crate) use dead::{
     __path_list as __path_list_dead, __path_purge, __path_purge_all, __path_purge_named_revive,
@@ -79,6 +81,8 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/export", get(export::export)),
         ("/v1/import", post(import::import)),
         ("/v1/stats", get(stats::stats)),
+        ("/v1/audit", get(audit::audit)),
+        ("/v1/audit/repair", post(audit::repair)),
         ("/openapi.json", get(openapi::serve)),
     ]
 }

@@ -27,6 +27,8 @@ use crate::submit::Lines;
 const BATCHES: usize = 16;
 /// So many exports go on at once; others are refused.
 pub(crate) const EXPORTS: usize = 4;
+/// So many audits.
+const AUDITS: usize = 1;
 
 /// The state of the API.
 pub struct Api {
@@ -41,6 +43,7 @@ pub struct Api {
     pub(crate) exports: Arc<Semaphore>,
     /// Those of the topics.
     pub(crate) policies: PolicyBook,
+    pub(crate) audits: Semaphore,
     retries: Retries,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
@@ -71,6 +74,7 @@ impl Api {
             batches: Arc::new(Semaphore::new(BATCHES)),
             exports: Arc::new(Semaphore::new(EXPORTS)),
             policies,
+            audits: Semaphore::new(AUDITS),
             retries,
             clock,
             rng: Mutex::new(rng),

@@ -21,7 +21,7 @@ pub(crate) use self::values::{Pair, Retry, Wait};
 
 /// What every exit code says, at the end of `--help`.
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 the answer is no (no such job, another job has the name, the job's state forbids it, some lines refused); \
+Exit codes: 0 done; 1 the answer is no (no such job, another job has the name, the job's state forbids it, some lines refused, an audit has found something); \
 2 it could not be done (server away, a fault of the server, a file); 64 wrong usage.
 
 `ringback help COMMAND` shows the examples of a command.";
@@ -125,6 +125,8 @@ pub(crate) enum Command {
     /// Count jobs by state, and show how late hand-overs were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
+    /// Look whether any job is lost or miscounted, and repair that
+    Audit(AuditArgs),
     /// Print completions for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -201,6 +203,27 @@ const STATS_EXAMPLES: &str = "\
 Examples:
   ringback stats
   ringback stats --output json | jq .states.dead";
+
+const AUDIT_EXAMPLES: &str = "\
+Examples:
+  ringback audit
+  ringback audit --repair
+  ringback audit --output json | jq '.findings[]'
+
+It may run beside anything, one at a time for each API process. Exit codes: 0 where nothing is wrong, or \
+everything was repaired; 1 where something is left.";
+
+/// Whether to repair.
+#[derive(Debug, Args)]
+#[command(after_help = AUDIT_EXAMPLES)]
+pub(crate) struct AuditArgs {
+    /// Lead to jobs again that nothing leads to, and put counts right; no job is removed
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// How long to wait for the answer, which comes when all has been looked at
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::patience)]
+    pub(crate) patience: Duration,
+}
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

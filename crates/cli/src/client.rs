@@ -12,6 +12,8 @@ use ringback_core::wire::Problem;
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 /// So long an answer may pause in the middle, or before it begins: a reserve waits for a minute.
 const PAUSE: Duration = Duration::from_secs(75);
+/// How often a server is asked for a sign of life while it says nothing.
+const PROBE_EVERY: Duration = Duration::from_secs(20);
 /// So long a call about one job may take; the server itself gives up after two seconds.
 pub(crate) const SHORT: Duration = Duration::from_secs(10);
 /// So long a call about many jobs may take.
@@ -122,16 +124,16 @@ impl Client {
     pub(crate) fn new(server: Url) -> anyhow::Result<Self> {
         // It fails only where there is a provider already.
         rustls::crypto::ring::default_provider().install_default().ok();
-        let http = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy()
-            .connect_timeout(CONNECT_WITHIN)
-            .read_timeout(PAUSE)
-            .tcp_nodelay(true)
-            .user_agent(concat!("ringback/", env!("CARGO_PKG_VERSION")))
-            .build()?;
-        Ok(Self { http, server })
+        Ok(Self { http: builder().read_timeout(PAUSE).build()?, server })
+    }
+
+    /// One that waits for as long as it is told to for an answer to begin.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub(crate) fn unhurried(&self) -> anyhow::Result<Self> {
+        let http = builder().tcp_keepalive(PROBE_EVERY).tcp_keepalive_interval(PROBE_EVERY).build()?;
+        Ok(Self { http, server: self.server.clone() })
     }
 
     /// The whole answer of a call, which must be a success.
@@ -200,6 +202,16 @@ impl Client {
             Err(_) => ClientError::Stranger { server: self.shown(), status, retry_after },
         }
     }
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .connect_timeout(CONNECT_WITHIN)
+        .tcp_nodelay(true)
+        .user_agent(concat!("ringback/", env!("CARGO_PKG_VERSION")))
 }
 
 /// Retry-After in seconds (RFC 9110, section 10.2.3); a date would need the server's clock.

@@ -1,6 +1,7 @@
 //! The commands, a file each, and what they share: a client, an output, a clock.
 
 mod attempts;
+mod audit;
 mod cancel;
 mod completions;
 mod dead;
@@ -91,6 +92,7 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Topic(args) => online(remote, async |session| topics::show(session, &args).await),
         Command::Pause(args) => online(remote, async |session| topics::pause(session, &args).await),
         Command::Resume(args) => online(remote, async |session| topics::resume(session, &args).await),
+        Command::Audit(args) => online(remote, async |session| audit::run(session, &args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),
     }
 }

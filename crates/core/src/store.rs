@@ -7,6 +7,7 @@
 
 mod answers;
 mod attempts;
+mod audit;
 mod dead;
 mod embedded;
 mod error;
@@ -31,10 +32,11 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 
 pub use self::answers::{
-    Answer, Audit, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled,
-    Stats, Submitted, Unsettled,
+    Answer, Cancelled, Limit, Members, Moved, Pass, Profile, Renewed, Reserve, Reserved, Settled, Stats,
+    Submitted, Unsettled,
 };
 pub use self::attempts::{Attempt, Logging, MAX_ANSWER, MAX_ATTEMPTS, Note, Noted};
+pub use self::audit::{Audit, Damage, Finding, MOST_FINDINGS, Repair};
 pub use self::dead::{DeadFilter, DeadJob, DeadPage, DeadPlace, MAX_DEAD};
 use self::embedded::EmbeddedStore;
 pub use self::embedded::Memory;

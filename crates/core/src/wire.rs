@@ -5,6 +5,7 @@
 
 mod answer;
 mod attempts;
+mod audit;
 mod bulk;
 mod dead;
 mod duration;
@@ -23,6 +24,7 @@ pub use answer::{
     StatsAnswer, StoreAnswer, TombstonesAnswer,
 };
 pub use attempts::{AttemptAnswer, AttemptsAnswer};
+pub use audit::{AuditAnswer, FindingAnswer};
 pub use bulk::{
     DEFAULT_PAGE, ImportAnswer, ImportProblem, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, MAX_PAGE, PageAnswer,
 };

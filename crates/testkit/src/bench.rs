@@ -5,6 +5,7 @@
 //! is lost, refused or early.
 
 mod args;
+mod audit;
 mod backlog;
 mod drain;
 mod embedded;
@@ -51,7 +52,7 @@ use self::yardstick::noop;
 use crate::now;
 
 /// All scenarios: name and what it measures.
-pub const SCENARIOS: [(&str, &str); 14] = [
+pub const SCENARIOS: [(&str, &str); 15] = [
     ("submit-one", "single submits over HTTP, durable, beside a handler that does nothing"),
     ("submit-batch", "1,000 jobs per request, beside redis-benchmark"),
     ("drain", "a backlog of due jobs handed over, beside BullMQ and a bare HTTP client"),
@@ -65,6 +66,7 @@ pub const SCENARIOS: [(&str, &str); 14] = [
     ("revive", "100,000 dead jobs revived at 2,000/s: how well the rate is kept, and how other topics fare"),
     ("pull", "consumers that wait, reserve and finish jobs, and are not heard of again"),
     ("embedded", "the embedded store: durable submits beside bare redb; memory; opening after kill -9"),
+    ("audit", "how long an audit of a million jobs takes, and how long Redis is busy at a time"),
     ("up", "one process on the embedded store: single submits over HTTP, and handing over"),
 ];
 
@@ -117,6 +119,7 @@ async fn scenario(name: &str, setup: &Setup) {
         "revive" => revive::run(setup).await,
         "pull" => pull::run(setup).await,
         "embedded" => embedded::run(setup).await,
+        "audit" => audit::run(setup).await,
         "up" => up::run(setup).await,
         _ => unreachable!("names come from the list"),
     }

@@ -176,6 +176,11 @@ impl Process {
         self.spec.env.iter().rfind(|(have, _)| have == name).map(|(_, value)| value.as_str())
     }
 
+    /// The directory that it runs in.
+    pub(crate) fn directory(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// All that it has printed, over all its restarts.
     #[must_use]
     pub fn log(&self) -> String {

@@ -1,5 +1,6 @@
 //! A whole Ringback: one store and any number of each role, or all in one, as real processes, with short times.
 
+mod audit;
 mod options;
 
 use std::time::Duration;
@@ -18,7 +19,8 @@ use crate::redis::{RedisCluster, RedisServer};
 /// Every process answers `/readyz` well within this, on a busy machine too.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A running stack; everything in it is killed when it is dropped, the processes before the store.
+/// A running stack; when it is dropped its store is audited, and everything in it is killed, the processes before
+/// the store.
 pub struct Stack {
     /// The api processes.
     pub apis: Vec<Process>,
@@ -31,6 +33,7 @@ pub struct Stack {
     store: Store,
     http: reqwest::Client,
     options: StackOptions,
+    is_audited: bool,
 }
 
 /// The store of a stack.
@@ -104,6 +107,7 @@ impl StackOptions {
             store,
             http: http_client(),
             options: self.clone(),
+            is_audited: self.is_audited,
         };
         stack.ready(READY_DEADLINE).await;
         stack

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use ringback_testkit::{RedisCluster, RedisServer};
 use tokio::task::{JoinSet, LocalSet};
 
+use super::audit;
 use super::bench::{Bench, Server};
 
 /// A case, ready to be run beside others.
@@ -41,20 +42,27 @@ pub(super) async fn on_cluster(cases: &[(&'static str, Case)]) {
         let handle = running.spawn_local_on(run(Arc::clone(&server), name, case), &here);
         names.insert(handle.id(), name);
     }
-    let mut failed = Vec::new();
+    let (mut failed, mut ended) = (Vec::new(), Vec::new());
     here.run_until(async {
-        while let Some(ended) = running.join_next_with_id().await {
-            failed.extend(ended.err().map(|error| names[&error.id()]));
+        while let Some(one) = running.join_next_with_id().await {
+            match one {
+                Ok((_, bench)) => ended.push(bench),
+                Err(error) => failed.push(names[&error.id()]),
+            }
         }
     })
     .await;
     assert!(failed.is_empty(), "on a cluster these cases fail: {}", failed.join(", "));
+    for bench in ended {
+        audit::own(bench.store()).await;
+    }
 }
 
-async fn run(server: Arc<Server>, name: &'static str, case: Case) {
+async fn run(server: Arc<Server>, name: &'static str, case: Case) -> Bench {
     let bench = Bench::new(server, name).await;
     case(&bench).await;
     bench.audit().await;
+    bench
 }
 
 /// The table: groups (modules) of cases (functions of theirs).

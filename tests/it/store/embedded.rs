@@ -1,6 +1,7 @@
 //! What only the embedded store can be asked: its files, who else has it open, what is left after kill -9 or a
 //! restart, its groups, and a clock that is set.
 
+mod damage;
 mod log;
 
 use std::io::{BufRead as _, BufReader};

@@ -73,6 +73,10 @@ problems! {
     PauseProblems: 400 408 413 422 503;
     /// Of POST /v1/topics/{topic}/resume.
     ResumeProblems: 400 404 408 413 422 503;
+    /// Of GET /v1/audit.
+    AuditProblems: 503;
+    /// Of POST /v1/audit/repair.
+    RepairProblems: 400 408 413 422 503;
 }
 
 fn response(status: u16) -> RefOr<Response> {
@@ -98,7 +102,9 @@ fn meaning(status: u16) -> &'static str {
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",
         422 => "Readable, but some fields or parameters are wrong; all of them are listed in errors",
-        503 => "The store cannot be reached or is full, or too many large requests are under way; come again",
+        503 => {
+            "The store cannot be reached or is full, or too many large requests or audits are under way; come again"
+        }
         _ => "A problem",
     }
 }

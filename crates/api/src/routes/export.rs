@@ -51,7 +51,7 @@ pub(crate) async fn export(
     FilterQuery(filter): FilterQuery,
 ) -> Result<Response, ApiError> {
     let Ok(turn) = Arc::clone(&api.exports).try_acquire_owned() else {
-        return Err(ApiError::too_many(format_args!("{EXPORTS} exports")));
+        return Err(ApiError::too_many(format_args!("{EXPORTS} exports are under way")));
     };
     let page = api.store.page_kept(&filter, None, LOOK);
     let page = Deadline::from_now().bound(page).await.map_err(ApiError::too_late)??;

@@ -240,15 +240,6 @@ impl Stats {
     }
 }
 
-/// What an audit came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Audit {
-    /// Records that were looked at.
-    pub checked: u64,
-    /// What does not fit, in words; the first hundred.
-    pub findings: Vec<String>,
-}
-
 /// What could not be settled, handed back for another try.
 #[derive(Debug)]
 pub struct Unsettled {

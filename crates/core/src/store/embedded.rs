@@ -40,9 +40,9 @@ use super::lease::Receipt;
 use super::moves::Move;
 use super::redis::Imprint;
 use super::{
-    Audit, Cancelled, Epoch, LONGEST_STRETCH, Lateness, Lease, MOST_LOST, Members, Moved, Options, Pass,
-    Profile, Recovered, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted,
-    Wake, payload,
+    Cancelled, Epoch, LONGEST_STRETCH, Lateness, Lease, MOST_LOST, Members, Moved, Options, Pass, Profile,
+    Recovered, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted, Wake,
+    payload,
 };
 use crate::clock::{Timestamp, millis_up};
 use crate::job::{Job, JobKey, Locator, NewJob};
@@ -272,13 +272,6 @@ impl EmbeddedStore {
         };
         let (settled, taken) = self.call(shard, bytes, exchange).await?;
         Ok((settled, reserved(shard, taken, asked)))
-    }
-
-    /// Compares everything that is kept with everything that is counted.
-    pub(super) async fn audit(&self) -> Result<Audit, StoreError> {
-        let snapshot = self.writer.get().ok_or(StoreError::Unprepared)?.snapshot().await?;
-        let audit = tokio::task::spawn_blocking(move || audit::audit(&snapshot)).await;
-        audit.map_err(|_| StoreError::Closed)?
     }
 
     pub(super) fn wakes(&self) -> Wakes {

@@ -1,7 +1,7 @@
 //! What can be read of a store: one job, many of them page by page, counts, and whether the
-//! books are right. Nothing here changes anything.
+//! books are right. Nothing here changes anything, but for an audit that repairs.
 
-use super::{Audit, Backend, Cursor, Filter, Kept, Page, Stats, Store, StoreError};
+use super::{Audit, Backend, Cursor, Filter, Kept, Page, Repair, Stats, Store, StoreError};
 use crate::job::{Job, JobKey, Topic};
 
 impl Store {
@@ -78,15 +78,18 @@ impl Store {
         Ok(sum)
     }
 
-    /// Compares everything that is kept with everything that is counted. `None` where that
-    /// is not built: on Redis. Reads the whole store, at the cost of memory in proportion.
+    /// Whether every job is where its state would be looked for, and every count is right, shard by
+    /// shard. With [`Repair::Yes`] what is lost is led to again; no job is removed. It takes a while,
+    /// and may go on beside anything: what moves meanwhile is no finding. Dropping the future ends
+    /// it. On Redis it takes 32 bytes of memory for each job that waits in a list, of at most half a
+    /// million at a time; in the embedded store next to none.
     ///
     /// # Errors
-    /// Any [`StoreError`].
-    pub async fn audit(&self) -> Result<Option<Audit>, StoreError> {
+    /// Any [`StoreError`]; [`StoreError::Outdated`] where a Redis was restarted meanwhile.
+    pub async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
         match &self.backend {
-            Backend::Redis(_) => Ok(None),
-            Backend::Embedded(store) => store.audit().await.map(Some),
+            Backend::Redis(store) => store.audit(repair).await,
+            Backend::Embedded(store) => store.audit(repair).await,
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod arrive;
 mod attempts;
+mod audit;
 mod check;
 mod codec;
 mod dead;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use futures_util::future::try_join_all;
 use ringback_core::job::NewJob;
 use ringback_core::store::{Store, StoreError};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::job::{URL, job, parse};
 
@@ -25,10 +25,23 @@ const SPREAD: f64 = 86_400.0;
 pub(super) async fn far(store: &Store, numbers: Range<usize>) {
     let (first, count) = (numbers.start, numbers.len() as f64);
     let delay = |n: usize| json!({ "delay": FAR + ((n - first) as f64 / count * SPREAD).floor() });
+    fill(store, numbers, delay).await;
+}
+
+/// Puts jobs in that are due now: ready, all of one lane.
+///
+/// # Panics
+/// When the store does not accept them all.
+pub(super) async fn ready(store: &Store, numbers: Range<usize>) {
+    fill(store, numbers, |_| json!({})).await;
+}
+
+/// `more` says when each is due.
+async fn fill(store: &Store, numbers: Range<usize>, more: impl Fn(usize) -> Value) {
     let mut left = numbers;
     while !left.is_empty() {
         let end = left.end.min(left.start + SIDE_BY_SIDE);
-        submit(store, (left.start..end).map(|n| parse(&job(n, URL, &delay(n))))).await;
+        submit(store, (left.start..end).map(|n| parse(&job(n, URL, &more(n))))).await;
         left.start = end;
     }
 }

@@ -48,6 +48,7 @@ pub struct StackOptions {
     pub(super) carriers: usize,
     pub(super) notifiers: usize,
     pub(super) ups: usize,
+    pub(super) is_audited: bool,
     env: Vec<(Option<Role>, String, String)>,
 }
 
@@ -67,6 +68,7 @@ impl Default for StackOptions {
             carriers: 1,
             notifiers: 1,
             ups: 0,
+            is_audited: true,
             env: Vec::new(),
         };
         options.lock_ttl("1s").lease_margin("1s").retry("100ms 200ms 400ms")
@@ -114,6 +116,12 @@ impl StackOptions {
         let none =
             [Role::Api, Role::Carrier, Role::Notifier].into_iter().fold(self, |o, role| o.count(role, 0));
         none.count(Role::Up, 1)
+    }
+
+    /// Without the audit at the end, for benchmarks, and where the store is damaged on purpose.
+    #[must_use]
+    pub fn unaudited(self) -> Self {
+        Self { is_audited: false, ..self }
     }
 
     /// How long a carrier's lock outlives its carrier.

@@ -8,6 +8,7 @@ mod dead;
 mod due;
 mod format;
 mod lateness;
+mod look;
 mod policies;
 mod ready;
 mod records;
@@ -16,19 +17,18 @@ mod rows;
 mod shards;
 mod times;
 
-use std::collections::BTreeSet;
-
 use redb::{ReadTransaction, WriteTransaction};
 
 use self::attempts::Attempts;
 pub(super) use self::attempts::{audit as audit_attempts, cost};
 pub(super) use self::callers::{Callers, Given};
 use self::counts::Counts;
-pub(super) use self::counts::{Hold, Jobs, Known};
+pub(super) use self::counts::{Hold, Jobs, Known, Sums, topic_in};
 pub(super) use self::dead::read_dead;
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, counted, format};
 pub(super) use self::lateness::Minutes;
+pub(super) use self::look::Look;
 pub(super) use self::policies::Policies;
 pub(super) use self::ready::{PARKED, PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
@@ -142,20 +142,31 @@ pub(super) enum Entry {
     Lane(u16, String, u64),
 }
 
-/// Reads every entry of every index.
-pub(super) fn entries(txn: &ReadTransaction) -> Result<BTreeSet<Entry>, StoreError> {
-    let mut index = BTreeSet::new();
-    records::entries(txn, &mut index)?;
-    due::entries(txn, &mut index)?;
-    ready::entries(txn, &mut index)?;
-    times::entries(txn, &mut index)?;
-    Ok(index)
+/// Looks at every entry of what waits, and at every turn, without keeping them: those of a topic or
+/// lane one after the other.
+pub(super) fn each_waiting(
+    txn: &ReadTransaction,
+    mut look: impl FnMut(Entry) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    due::entries(txn, &mut look)?;
+    ready::entries(txn, &mut look)
+}
+
+/// Looks at every entry of every index.
+#[cfg(test)]
+pub(super) fn each_entry(
+    txn: &ReadTransaction,
+    mut look: impl FnMut(Entry) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    records::entries(txn, &mut look)?;
+    times::entries(txn, &mut look)?;
+    each_waiting(txn, look)
 }
 
 /// Looks at every record of a snapshot, without keeping them.
 pub(super) fn each_record(
     txn: &ReadTransaction,
-    look: impl FnMut(u64, Option<Record>),
+    look: impl FnMut(u64, Option<Record>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     records::each(txn, look)
 }

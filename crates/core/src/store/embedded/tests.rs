@@ -17,7 +17,7 @@ use super::place::{Medium, Place};
 use super::{EmbeddedStore, tables};
 use crate::clock::SystemClock;
 use crate::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
-use crate::store::{Answer, Options, Shard, StoreError, Wake};
+use crate::store::{Answer, Options, Repair, Shard, StoreError, Wake};
 
 /// Memory with a limit, like a disk that fills up.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ async fn a_full_disk_is_told_to_all_and_the_store_goes_on_once_there_is_room() {
     for (n, _) in accepted {
         assert!(store.get(Shard(0), &job(n).key).await.unwrap().is_some(), "job-{n} was accepted");
     }
-    assert_eq!(store.audit().await.unwrap().findings, Vec::<String>::new());
+    assert_eq!(store.audit(Repair::No).await.unwrap().findings, []);
 }
 
 /// Job 1 fails half-way, beside job 2, which is accepted.
@@ -123,7 +123,7 @@ async fn a_call_that_fails_does_not_touch_the_others_of_its_group() {
     one_of_two_fails(&store).await;
     assert!(store.get(Shard(0), &job(1).key).await.unwrap().is_none(), "half of it is left");
     assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, 1);
-    let audit = store.audit().await.unwrap();
+    let audit = store.audit(Repair::No).await.unwrap();
     assert_eq!((audit.checked, audit.findings), (1, Vec::new()));
     let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
     assert_eq!(tables::rows(&snapshot).unwrap().len(), 1);
@@ -206,7 +206,7 @@ async fn is_known(store: &EmbeddedStore, n: usize) -> bool {
 }
 
 async fn no_findings(store: &EmbeddedStore) {
-    assert_eq!(store.audit().await.unwrap().findings, Vec::<String>::new());
+    assert_eq!(store.audit(Repair::No).await.unwrap().findings, []);
 }
 
 #[tokio::test]

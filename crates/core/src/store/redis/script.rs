@@ -120,7 +120,7 @@ macro_rules! pieces {
 
 pieces! {
     "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "tombs" "lateness"
-    "topics" "arrivals" "outcomes" "moves" "revivals" "attempts" "carrier" "call"
+    "topics" "arrivals" "outcomes" "moves" "revivals" "attempts" "carrier" "audits" "call"
 }
 
 macro_rules! scripts {
@@ -173,6 +173,15 @@ scripts! {
     INSTALL: "install", Drains;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
+    AUDIT_SHARD: "audit_shard", Reads;
+    AUDIT_JOBS: "audit_jobs", Reads;
+    AUDIT_RUNS: "audit_runs", Reads;
+    AUDIT_LANES: "audit_lanes", Reads;
+    AUDIT_ENTRIES: "audit_entries", Reads;
+    AUDIT_LISTS: "audit_lists", Reads;
+    AUDIT_CONFIRM: "audit_confirm", Reads;
+    AUDIT_MEND: "audit_mend", Drains;
+    AUDIT_COUNT: "audit_count", Drains;
 }
 
 /// A reply taken apart; each step says what it expected.
@@ -223,6 +232,8 @@ mod tests {
                 "get" | "page" | "stats" | "topics" | "pulls" | "held" | "dead" | "revivals" | "attempts" => {
                     Kind::Reads
                 }
+                "audit_mend" | "audit_count" => Kind::Drains,
+                name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());

@@ -88,8 +88,8 @@ impl<'t> Attempts<'t> {
     }
 }
 
-/// What does not fit: each log stands in the order once, and their bytes add up.
-pub(in crate::store::embedded) fn audit(txn: &ReadTransaction) -> Result<Vec<String>, StoreError> {
+/// What does not fit, and in which shard: each log stands in the order once, and their bytes add up.
+pub(in crate::store::embedded) fn audit(txn: &ReadTransaction) -> Result<Vec<(u16, String)>, StoreError> {
     let (logs, order, sizes) = match (txn.open_table(LOGS), txn.open_table(ORDER), txn.open_table(SIZES)) {
         // A file from before there were logs, that nothing was written to since.
         (Err(TableError::TableDoesNotExist(_)), ..) => return Ok(Vec::new()),
@@ -102,7 +102,10 @@ pub(in crate::store::embedded) fn audit(txn: &ReadTransaction) -> Result<Vec<Str
         ordered += 1;
         match logs.get(locator)?.map(|row| (row.value().0, row.value().1.len())) {
             Some((since, length)) if since == at => *counted.entry(shard).or_default() += cost(length),
-            other => findings.push(format!("attempts of {locator:?} stand at {at}, and are {other:?}")),
+            other => {
+                let detail = format!("attempts of {locator:?} stand at {at}, and are {other:?}");
+                findings.push((shard, detail));
+            }
         }
     }
     let mut kept = 0_u64;
@@ -111,21 +114,18 @@ pub(in crate::store::embedded) fn audit(txn: &ReadTransaction) -> Result<Vec<Str
         kept += 1;
     }
     if kept != ordered {
-        findings.push(format!("{kept} logs of attempts stand in {ordered} places"));
+        findings.push((0, format!("{kept} logs of attempts stand in {ordered} places, in all shards")));
     }
     for row in sizes.iter()? {
         let (shard, bytes) = row?;
         let own = counted.remove(&shard.value()).unwrap_or(0);
         if own != bytes.value() {
-            findings.push(format!(
-                "attempts of shard {} take {own}, and count {}",
-                shard.value(),
-                bytes.value()
-            ));
+            let detail = format!("attempts are said to take {} bytes, and take {own}", bytes.value());
+            findings.push((shard.value(), detail));
         }
     }
     findings.extend(
-        counted.iter().map(|(shard, bytes)| format!("{bytes} of attempts of shard {shard} are not counted")),
+        counted.iter().map(|(shard, bytes)| (*shard, format!("{bytes} bytes of attempts are not counted"))),
     );
     Ok(findings)
 }

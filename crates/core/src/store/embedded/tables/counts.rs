@@ -3,6 +3,7 @@
 //! per group. The row of the empty topic has the sums of a shard.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
@@ -28,12 +29,33 @@ impl Jobs {
         slot(state).map_or(0, |slot| self.0[slot])
     }
 
+    /// One more job is in a state.
+    pub(in crate::store::embedded) fn count(&mut self, state: State) {
+        if let Some(slot) = slot(state) {
+            self.0[slot] += 1;
+        }
+    }
+
+    /// By how many each is more than another.
+    pub(in crate::store::embedded) fn minus(self, other: Self) -> Self {
+        let mut by = self;
+        by.0.iter_mut().zip(other.0).for_each(|(n, less)| *n -= less);
+        by
+    }
+
     fn add(&mut self, other: Self) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
     }
 
-    fn is_none(self) -> bool {
+    pub(in crate::store::embedded) fn is_none(self) -> bool {
         self.0.iter().sum::<i64>() <= 0
+    }
+}
+
+impl fmt::Display for Jobs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [delayed, ready, reserved, dead] = self.0;
+        write!(f, "{delayed} delayed, {ready} ready, {reserved} reserved, {dead} dead")
     }
 }
 
@@ -77,6 +99,39 @@ impl Known {
 
     fn counts(self) -> bool {
         self.lanes > 0 || self.is_paused()
+    }
+}
+
+/// Sums over the topics of a shard: lanes, topics that have jobs or are paused, those that are paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::store::embedded) struct Sums([i64; 3]);
+
+impl Sums {
+    /// As the row of a shard has them.
+    pub(in crate::store::embedded) fn told(of_shard: Known) -> Self {
+        Self([of_shard.lanes, of_shard.topics, of_shard.paused].map(u64::cast_signed))
+    }
+
+    /// One more topic.
+    pub(in crate::store::embedded) fn add(&mut self, topic: Known) {
+        let [lanes, topics, paused] = &mut self.0;
+        *lanes += topic.lanes.cast_signed();
+        *topics += i64::from(topic.counts());
+        *paused += i64::from(topic.is_paused());
+    }
+
+    /// By how many each is more than another.
+    pub(in crate::store::embedded) fn minus(self, other: Self) -> Self {
+        let mut by = self;
+        by.0.iter_mut().zip(other.0).for_each(|(n, less)| *n -= less);
+        by
+    }
+}
+
+impl fmt::Display for Sums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [lanes, topics, paused] = self.0;
+        write!(f, "{lanes} lanes with jobs, {topics} topics with jobs or paused, {paused} paused")
     }
 }
 
@@ -276,6 +331,45 @@ impl<'t> Counts<'t> {
         Ok(())
     }
 
+    /// Puts the counts of a lane right that were found to be off by so many.
+    pub(in crate::store::embedded) fn shift(
+        &mut self,
+        shard: u16,
+        lane: &str,
+        by: Jobs,
+    ) -> Result<(), StoreError> {
+        self.jobs(shard, lane)?;
+        self.known(shard, topic_in(lane))?;
+        self.known(shard, ALL)?;
+        self.moved.entry(lane.into()).or_default().add(by);
+        Ok(())
+    }
+
+    /// The same of a topic's lanes.
+    pub(in crate::store::embedded) fn shift_lanes(
+        &mut self,
+        shard: u16,
+        topic: &str,
+        by: i64,
+    ) -> Result<(), StoreError> {
+        self.known(shard, topic)?;
+        self.known(shard, ALL)?;
+        self.change(shard, topic, |known| known.lanes = known.lanes.saturating_add_signed(by));
+        Ok(())
+    }
+
+    /// The same of the sums of the shard.
+    pub(in crate::store::embedded) fn shift_sums(&mut self, shard: u16, by: Sums) -> Result<(), StoreError> {
+        self.known(shard, ALL)?;
+        let Sums([lanes, topics, paused]) = by;
+        self.topics.change(shard, ALL, |sums| {
+            sums.lanes = sums.lanes.saturating_add_signed(lanes);
+            sums.topics = sums.topics.saturating_add_signed(topics);
+            sums.paused = sums.paused.saturating_add_signed(paused);
+        });
+        Ok(())
+    }
+
     /// Whether a lane is to be parked, since its topic is paused.
     pub(in crate::store::embedded) fn is_held(&mut self, shard: u16, lane: &str) -> Result<bool, StoreError> {
         // Nearly always nothing is paused.
@@ -379,7 +473,8 @@ fn keys(rows: &Rows<'_, (u16, &'static str), &'static [u8]>) -> Result<Vec<(u16,
     rows.collect()
 }
 
-fn topic_in(lane: &str) -> &str {
+/// The topic of a lane.
+pub(in crate::store::embedded) fn topic_in(lane: &str) -> &str {
     lane.split(' ').next().unwrap_or_default()
 }
 

@@ -9,10 +9,10 @@ use super::Entry;
 use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
 
-const DUE: TableDefinition<'static, (u16, &str, u64, u64), ()> = TableDefinition::new("due");
-const TURNS: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("turns");
+pub(super) const DUE: TableDefinition<'static, (u16, &str, u64, u64), ()> = TableDefinition::new("due");
+pub(super) const TURNS: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("turns");
 /// Every topic that ever had a job here, and when it has its turn.
-const TOPICS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::new("topics");
+pub(super) const TOPICS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::new("topics");
 
 /// A topic without a turn.
 const NEVER: u64 = u64::MAX;
@@ -70,6 +70,32 @@ impl<'t> Due<'t> {
         } else {
             Ok(())
         }
+    }
+
+    /// Whether an entry is there.
+    pub(in crate::store::embedded) fn has(
+        &self,
+        shard: u16,
+        topic: &str,
+        at: u64,
+        number: u64,
+    ) -> Result<bool, StoreError> {
+        Ok(self.due.get((shard, topic, at, number))?.is_some())
+    }
+
+    /// Gives a topic that has something left its turn again, at its first due time.
+    pub(in crate::store::embedded) fn lead_to(
+        &mut self,
+        shard: u16,
+        topic: &str,
+    ) -> Result<Option<u64>, StoreError> {
+        let first = self.of_topic(shard, topic, 0, 0)?.following;
+        if let Some(first) = first {
+            self.set_turn(shard, topic, None)?;
+            self.set_turn(shard, topic, Some(first))?;
+            self.turns.insert((shard, first, topic), ())?;
+        }
+        Ok(first)
     }
 
     /// Takes an entry away; the topic's turn stays.
@@ -182,17 +208,17 @@ impl<'t> Due<'t> {
 
 pub(super) fn entries(
     txn: &ReadTransaction,
-    index: &mut std::collections::BTreeSet<Entry>,
+    see: &mut impl FnMut(Entry) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     for row in txn.open_table(DUE)?.iter()? {
         let key = row?.0;
         let (shard, topic, at, number) = key.value();
-        index.insert(Entry::Due(shard, topic.to_owned(), at, number));
+        see(Entry::Due(shard, topic.to_owned(), at, number))?;
     }
     for row in txn.open_table(TURNS)?.iter()? {
         let key = row?.0;
         let (shard, at, topic) = key.value();
-        index.insert(Entry::Topic(shard, topic.to_owned(), at));
+        see(Entry::Topic(shard, topic.to_owned(), at))?;
     }
     Ok(())
 }

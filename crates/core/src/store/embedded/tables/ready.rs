@@ -9,9 +9,9 @@ use super::due::LAST;
 use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
 
-const READY: TableDefinition<'static, (u16, &str, i64), u64> = TableDefinition::new("ready");
-const LANES: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("lanes");
-const LANE_TURNS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::new("lane_turns");
+pub(super) const READY: TableDefinition<'static, (u16, &str, i64), u64> = TableDefinition::new("ready");
+pub(super) const LANES: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("lanes");
+pub(super) const LANE_TURNS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::new("lane_turns");
 
 /// The turn of every lane for pull that is not empty.
 pub(in crate::store::embedded) const PULL: u64 = u64::MAX;
@@ -66,6 +66,28 @@ impl<'t> Ready<'t> {
             self.set_turn(shard, lane, Some(turn))?;
         }
         Ok((position, was_empty))
+    }
+
+    /// The job in a place of a lane's queue.
+    pub(in crate::store::embedded) fn at(
+        &self,
+        shard: u16,
+        lane: &str,
+        position: i64,
+    ) -> Result<Option<u64>, StoreError> {
+        Ok(self.ready.get((shard, lane, position))?.map(|number| number.value()))
+    }
+
+    /// Puts a job into a place of its lane's queue that is free; the lane's turn stays.
+    pub(in crate::store::embedded) fn fill(
+        &mut self,
+        shard: u16,
+        lane: &str,
+        position: i64,
+        number: u64,
+    ) -> Result<(), StoreError> {
+        self.ready.insert((shard, lane, position), number)?;
+        Ok(())
     }
 
     /// Takes a job out of its lane's queue; the lane's turn stays.
@@ -151,17 +173,17 @@ impl<'t> Ready<'t> {
 
 pub(super) fn entries(
     txn: &ReadTransaction,
-    index: &mut std::collections::BTreeSet<Entry>,
+    see: &mut impl FnMut(Entry) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     for row in txn.open_table(READY)?.iter()? {
         let (key, number) = row?;
         let (shard, lane, position) = key.value();
-        index.insert(Entry::Ready(shard, lane.to_owned(), position, number.value()));
+        see(Entry::Ready(shard, lane.to_owned(), position, number.value()))?;
     }
     for row in txn.open_table(LANES)?.iter()? {
         let key = row?.0;
         let (shard, turn, lane) = key.value();
-        index.insert(Entry::Lane(shard, lane.to_owned(), turn));
+        see(Entry::Lane(shard, lane.to_owned(), turn))?;
     }
     Ok(())
 }

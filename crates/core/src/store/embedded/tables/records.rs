@@ -8,13 +8,14 @@ use std::time::Duration;
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
 use super::Entry;
 use super::rows::{Journal, Name, Rows};
 use crate::outcome::LastAttempt;
 use crate::state::State;
 use crate::store::{MOST_ERROR, StoreError, start};
 
-const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
+pub(super) const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
 pub(super) const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
 pub(super) const BODIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("bodies");
 
@@ -242,6 +243,15 @@ impl<'t> Records<'t> {
         Ok(())
     }
 
+    /// Leads from a job's name to it again; false where it did.
+    pub(in crate::store::embedded) fn name(&mut self, record: &Record) -> Result<bool, StoreError> {
+        let is_led = self.ids.get(record.locator)?.is_some();
+        if !is_led {
+            self.ids.insert(record.locator, record.number)?;
+        }
+        Ok(!is_led)
+    }
+
     pub(in crate::store::embedded) fn put(&mut self, record: &Record) -> Result<(), StoreError> {
         self.jobs.insert(record.number, record.pack().as_slice())?;
         Ok(())
@@ -301,25 +311,26 @@ pub(in crate::store::embedded) fn read_on(
 
 pub(super) fn each(
     txn: &ReadTransaction,
-    mut look: impl FnMut(u64, Option<Record>),
+    mut look: impl FnMut(u64, Option<Record>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     for row in txn.open_table(JOBS)?.iter()? {
         let (number, raw) = row?;
-        look(number.value(), Record::unpack(number.value(), raw.value()));
+        look(number.value(), Record::unpack(number.value(), raw.value()))?;
     }
     Ok(())
 }
 
+#[cfg(test)]
 pub(super) fn entries(
     txn: &ReadTransaction,
-    index: &mut std::collections::BTreeSet<Entry>,
+    see: &mut impl FnMut(Entry) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     for row in txn.open_table(IDS)?.iter()? {
         let (locator, number) = row?;
-        index.insert(Entry::Id(locator.value(), number.value()));
+        see(Entry::Id(locator.value(), number.value()))?;
     }
     for row in txn.open_table(BODIES)?.iter()? {
-        index.insert(Entry::Body(row?.0.value()));
+        see(Entry::Body(row?.0.value()))?;
     }
     Ok(())
 }

@@ -49,6 +49,12 @@ impl Ledger {
         *count = count.saturating_sub(1);
     }
 
+    /// Puts a count right that was found to be off by so many.
+    pub(in crate::store::embedded) fn shift(&mut self, state: State, by: i64) {
+        let count = &mut self.states[slot(state)];
+        *count = count.saturating_add_signed(by);
+    }
+
     /// Whether each job that was accepted is in one place.
     pub(in crate::store::embedded) fn adds_up(&self) -> bool {
         self.accepted == self.states.iter().sum::<u64>() + self.purged

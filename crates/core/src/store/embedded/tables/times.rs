@@ -1,8 +1,11 @@
 //! Jobs of a shard by a time: reserved ones by deadline, dead ones by their death, ended
 //! ones by their end. Times are in ms.
 
-use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+#[cfg(test)]
+use redb::ReadTransaction;
+use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
 
+#[cfg(test)]
 use super::Entry;
 use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
@@ -44,6 +47,16 @@ impl<'t> Times<'t> {
         Ok(())
     }
 
+    /// Whether a job stands at a time.
+    pub(in crate::store::embedded) fn has(
+        &self,
+        shard: u16,
+        at: u64,
+        number: u64,
+    ) -> Result<bool, StoreError> {
+        Ok(self.0.get((shard, at, number))?.is_some())
+    }
+
     /// The earliest time.
     pub(in crate::store::embedded) fn first(&self, shard: u16) -> Result<Option<u64>, StoreError> {
         let mut rows = self.0.range((shard, 0, 0)..=(shard, u64::MAX, u64::MAX))?;
@@ -64,16 +77,17 @@ impl<'t> Times<'t> {
     }
 }
 
+#[cfg(test)]
 pub(super) fn entries(
     txn: &ReadTransaction,
-    index: &mut std::collections::BTreeSet<Entry>,
+    see: &mut impl FnMut(Entry) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     for ((_, definition), entry) in
         [(LEASES, Entry::Lease as fn(u16, u64, u64) -> Entry), (DEAD, Entry::Dead), (ENDED, Entry::Ended)]
     {
         for row in txn.open_table(definition)?.iter()? {
             let (shard, at, number) = row?.0.value();
-            index.insert(entry(shard, at, number));
+            see(entry(shard, at, number))?;
         }
     }
     Ok(())

@@ -110,11 +110,16 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
 async fn told(store: &EmbeddedStore) -> (Vec<String>, String) {
     no_findings(store).await;
     let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
-    let mut told: Vec<_> =
-        tables::entries(&snapshot).unwrap().iter().map(|entry| format!("{entry:?}")).collect();
+    let mut told = Vec::new();
+    tables::each_entry(&snapshot, |entry| {
+        told.push(format!("{entry:?}"));
+        Ok(())
+    })
+    .unwrap();
     let mut records = BTreeMap::new();
     tables::each_record(&snapshot, |number, record| {
         records.insert(number, format!("{record:?}"));
+        Ok(())
     })
     .unwrap();
     told.extend(records.into_values());

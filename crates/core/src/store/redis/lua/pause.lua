@@ -4,7 +4,7 @@
 -- Returns 1, or 0 when it would be
 function edges.pause(args)
   local field = topics.field(args[1])
-  begin({'paused', 'topics', 'next'}, {field})
+  begin({'paused', 'pauses', 'topics', 'next'}, {field})
   local lanes, _, paused = topics.row(field)
   if args[2] == '1' and lanes == 0 and paused == 0 and topics.are_full() then return 0 end
   if paused ~= PAUSED then

@@ -5,7 +5,7 @@
 -- Returns 0 for a topic that is not known, 1 when it is done, 2 when there are more lanes
 function edges.resume(args)
   local field = topics.field(args[1])
-  begin({'paused', 'topics', 'next'}, {field})
+  begin({'paused', 'pauses', 'topics', 'next'}, {field})
   local _, _, paused = topics.row(field)
   if paused == 0 then return rows[field] and 1 or 0 end
   local is_more = topics.unpark(args[1], tonumber(args[2]))

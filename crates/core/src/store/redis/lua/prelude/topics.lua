@@ -135,17 +135,65 @@ do
     sliced('HDEL', KEY.shard, lanes)
   end
 
+  -- Takes away rows of lanes that are not counted. The rows must have been read.
+  function topics.drop_rows(lanes)
+    local members = {}
+    for i, lane in ipairs(lanes) do members[i] = member(lane) end
+    sliced('ZREM', KEY.index, members)
+    sliced('HDEL', KEY.shard, lanes)
+  end
+
+  local function learn(topic)
+    local members = {}
+    note({hour(), topic}, members)
+    sliced('ZADD', KEY.index, members)
+  end
+
+  -- Sets how many lanes a topic has, where that was counted wrong; one that was not known is from
+  -- here on. Its row must have been read.
+  function topics.set_lanes(topic, lanes)
+    local field = topics.field(topic)
+    local is_new, _, at, paused = not rows[field], topics.row(field)
+    put_row(field, lanes, is_new and hour() or at, paused)
+    if is_new then learn(topic) end
+  end
+
+  -- What of a row is missing in the lists: its name in `index`, or its topic in `topics`.
+  function topics.unlisted(name)
+    local topic = string.match(name, '^topic:(.+)$')
+    if topic and #rows[name] == 9 then
+      return not (call('ZSCORE', KEY.index, topic .. ' ') and call('ZSCORE', KEY.topics, topic)) and topic .. ' '
+    end
+    return not call('ZSCORE', KEY.index, member(name)) and member(name)
+  end
+
+  -- Lists a row again: the name that `unlisted` gave.
+  function topics.list(name)
+    local topic = topic_in(name)
+    call('ZADD', KEY.index, 0, name)
+    if #name == #topic + 1 then
+      local _, at = topics.row(topics.field(topic))
+      call('ZADD', KEY.topics, 'NX', at, topic)
+    end
+  end
+
+  -- Whether a lane waits for its topic to be resumed. Its row must have been read, and its topic's.
+  function topics.is_parked(lane)
+    local _, _, paused = topics.row(topics.field(topic_in(lane_words(lane))))
+    return paused > 0 and call('ZSCORE', KEY.parked, member(lane))
+  end
+
+  -- Takes a lane that is not to wait for that from those that do.
+  function topics.free(lane) call('ZREM', KEY.parked, member(lane)) end
+
   -- Sets whether a topic is paused; one that was not known is from here on. Its row must have been
   -- read, and `paused` and `topics` of the shard.
   function topics.set_paused(topic, paused)
     local field = topics.field(topic)
     local is_new, n, at, before = not rows[field], topics.row(field)
     put_row(field, n, is_new and hour() or at, paused)
-    if is_new then
-      local members = {}
-      note({hour(), topic}, members)
-      sliced('ZADD', KEY.index, members)
-    end
+    if is_new then learn(topic) end
+    count('pauses', 1)
     local change = (paused > 0 and 1 or 0) - (before > 0 and 1 or 0)
     count('paused', change)
     if n == 0 then count('topics', change) end

@@ -1,0 +1,115 @@
+//! What is served is what is documented: every operation of the document that a real API serves is sent whatever
+//! callers should not send, and each answer is one that the document knows. The operations come from the document,
+//! so one that is added is covered by itself.
+
+mod cases;
+mod operation;
+mod wire;
+
+use std::net::SocketAddr;
+
+use ringback_testkit::{Role, Stack, StackOptions, http_client};
+use serde_json::{Value, json};
+
+use self::cases::Names;
+use self::operation::Operation;
+use self::wire::{Answer, send};
+
+/// More are not told.
+const MOST_TOLD: usize = 30;
+
+#[tokio::test]
+async fn every_operation_answers_what_is_documented_to_whatever_is_sent_on_redis() {
+    every_operation(Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)).await;
+}
+
+#[tokio::test]
+async fn every_operation_answers_what_is_documented_to_whatever_is_sent_on_the_embedded_store() {
+    every_operation(Stack::options().in_one_process().store("embedded:data")).await;
+}
+
+async fn every_operation(options: StackOptions) {
+    let mut stack = options.start().await;
+    let address: SocketAddr = stack.url("").trim_start_matches("http://").parse().expect("an address");
+    let document = stack.request(http::Method::GET, "/openapi.json", None).await.json();
+    let operations = Operation::all(&document);
+    assert!(operations.len() >= 20, "{} operations", operations.len());
+    let (mut wrong, mut sent) = (Vec::new(), 0);
+    for (n, operation) in operations.iter().enumerate() {
+        let revival = if operation.is_of("revival") { revival(&stack).await } else { "r".to_owned() };
+        let (topic, receipt) = ("t".to_owned(), receipt(&stack).await);
+        let names = Names { topic, id: format!("job-{n}"), receipt, revival };
+        let job = json!({"topic": names.topic, "id": names.id, "delay": "1h", "url": "http://127.0.0.1:9/"});
+        stack.accept(&job).await;
+        for case in cases::of(operation, &names) {
+            let answer = send(address, &case).await;
+            sent += 1;
+            if let Err(why) = answer.and_then(|answer| judge(operation, &answer)) {
+                wrong.push(format!("{} {}: {why}", operation.name(), case.told()));
+            }
+        }
+        lives_on(&mut stack, operation).await;
+    }
+    assert!(sent > 100 * operations.len() / 2, "{sent} requests to {} operations", operations.len());
+    let told = wrong.iter().take(MOST_TOLD).cloned().collect::<Vec<_>>().join("\n");
+    assert!(wrong.is_empty(), "{} of {sent} answers are not as documented:\n{told}", wrong.len());
+    let job = json!({"topic": "t", "id": "afterwards", "delay": "1h", "url": "http://127.0.0.1:9/"});
+    stack.accept(&job).await;
+}
+
+/// A revival that is known: one that has begun now, or where too many go on one of these.
+async fn revival(stack: &Stack) -> String {
+    stack.request(http::Method::POST, "/v1/topics/t/dead/revive", None).await;
+    let known = stack.request(http::Method::GET, "/v1/topics/t/revivals", None).await.json();
+    known["items"][0]["id"].as_str().unwrap_or_else(|| panic!("no revival in {known}")).to_owned()
+}
+
+/// The receipt of a job that is reserved now, so that what says something of one has one.
+async fn receipt(stack: &Stack) -> String {
+    let job = json!({"topic": "reserved", "body": 1, "ttr": "1h"});
+    let (status, answer) = stack.submit(&job).await;
+    assert_eq!(status, 201, "{answer}");
+    let reply = stack.request(http::Method::POST, "/v1/topics/reserved/reserve", None).await;
+    let answer = reply.json();
+    answer["jobs"][0]["receipt"].as_str().unwrap_or_else(|| panic!("no receipt in {answer}")).to_owned()
+}
+
+/// Whether an answer is one of those that the document has for the operation.
+fn judge(operation: &Operation, answer: &Answer) -> Result<(), String> {
+    let Answer { status, content_type, body } = answer;
+    let shown = String::from_utf8_lossy(&body[..body.len().min(200)]);
+    let Some(documented) = operation.responses.get(status) else {
+        return Err(format!("{status} is not documented: {shown}"));
+    };
+    // One request at a time, and a store that is well.
+    if *status >= 500 {
+        return Err(format!("{status}: {shown}"));
+    }
+    if !documented.is_empty() && !documented.contains(content_type) {
+        return Err(format!("{status} with {content_type:?} in place of {documented:?}: {shown}"));
+    }
+    if *status < 400 {
+        // Answers of many parts have a status for each.
+        let is_fault = String::from_utf8_lossy(body).contains("\"status\":500");
+        return if is_fault { Err(format!("a part of it is a 500: {shown}")) } else { Ok(()) };
+    }
+    let problem: Value =
+        serde_json::from_slice(body).map_err(|error| format!("{status}: {error}: {shown}"))?;
+    let is_told = |field: &str| problem[field].as_str().is_some_and(|text| !text.is_empty());
+    if content_type != "application/problem+json" || problem["status"] != *status || !is_told("detail") {
+        return Err(format!("{status} is no problem that helps: {content_type:?} {shown}"));
+    }
+    if *status == 422 && problem["errors"].as_array().is_none_or(Vec::is_empty) {
+        return Err(format!("422 names no field: {shown}"));
+    }
+    Ok(())
+}
+
+async fn lives_on(stack: &mut Stack, after: &Operation) {
+    let process = stack.apis.first_mut().or(stack.ups.first_mut()).expect("an api");
+    let ended = process.exit_status();
+    assert!(ended.is_none(), "it ended with {ended:?} after {}", after.name());
+    let url = format!("http://{}/healthz", process.admin());
+    let answer = http_client().get(&url).send().await.expect("the admin port answers");
+    assert_eq!(answer.status(), 200, "after {}", after.name());
+}
