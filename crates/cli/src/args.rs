@@ -3,6 +3,9 @@
 
 mod dead;
 mod policy;
+mod pull;
+mod submit;
+mod topics;
 mod up;
 mod values;
 
@@ -16,6 +19,9 @@ use ringback_core::state::State;
 
 pub(crate) use self::dead::{DeadCommand, DeadListArgs, DeadPurgeArgs, DeadReviveArgs, RevivalArgs};
 pub(crate) use self::policy::{DeleteArgs, PolicyCommand, SetArgs};
+pub(crate) use self::pull::{BuryArgs, ReceiptArgs, ReleaseArgs, RenewArgs, ReserveArgs, RetryArgs};
+pub(crate) use self::submit::SubmitArgs;
+pub(crate) use self::topics::{TopicArgs, TopicsArgs};
 pub(crate) use self::up::UpArgs;
 pub(crate) use self::values::{Pair, Retry, Wait};
 
@@ -97,30 +103,30 @@ pub(crate) enum Command {
     /// Reserve jobs that have no URL
     Reserve(ReserveArgs),
     /// Say that a reserved job is done
-    #[command(after_help = RECEIPT_EXAMPLES)]
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Finish(ReceiptArgs),
     /// Say that a reserved job failed: again later, dead after the last tier
-    #[command(after_help = RECEIPT_EXAMPLES)]
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Retry(RetryArgs),
     /// Keep a reserved job for longer
-    #[command(after_help = RECEIPT_EXAMPLES)]
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Renew(RenewArgs),
     /// Give a reserved job up: it is dead
-    #[command(after_help = RECEIPT_EXAMPLES)]
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Bury(BuryArgs),
     /// Give a reserved job back, without a failure
-    #[command(after_help = RECEIPT_EXAMPLES)]
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Release(ReleaseArgs),
     /// List topics with their jobs by state
     Topics(TopicsArgs),
     /// Look at a topic
-    #[command(after_help = TOPIC_EXAMPLES)]
+    #[command(after_help = topics::TOPIC_EXAMPLES)]
     Topic(TopicArgs),
     /// Hand nothing of a topic over any more
-    #[command(after_help = PAUSE_EXAMPLES)]
+    #[command(after_help = topics::PAUSE_EXAMPLES)]
     Pause(TopicArgs),
     /// Hand a paused topic over again
-    #[command(after_help = RESUME_EXAMPLES)]
+    #[command(after_help = topics::RESUME_EXAMPLES)]
     Resume(TopicArgs),
     /// Count jobs by state, and show how late hand-overs were
     #[command(after_help = STATS_EXAMPLES)]
@@ -184,21 +190,6 @@ Examples:
 
 `ringback help dead COMMAND` shows more of each.";
 
-const RESERVE_EXAMPLES: &str = "\
-Examples:
-  ringback reserve thumbnails
-  ringback reserve thumbnails --max 10 --ttr 2m --wait 20s --output json | jq -r '.jobs[].receipt'
-
-Exit codes: 0 also where there was nothing.";
-
-const RECEIPT_EXAMPLES: &str = "\
-Examples:
-  ringback finish \"$receipt\"
-  ringback retry \"$receipt\" --delay 5m --error 'the printer is out of paper'
-  ringback renew \"$receipt\" --ttr 10m
-  ringback bury \"$receipt\" --reason unwanted
-  ringback release \"$receipt\"";
-
 const STATS_EXAMPLES: &str = "\
 Examples:
   ringback stats
@@ -230,139 +221,6 @@ Examples:
   ringback completions bash > ~/.local/share/bash-completion/completions/ringback
   ringback completions zsh > ~/.zfunc/_ringback
   ringback completions fish > ~/.config/fish/completions/ringback.fish";
-
-const SUBMIT_EXAMPLES: &str = "\
-Examples:
-  ringback submit --topic pay.notify --id order-1 --delay 10m \\
-      --url https://merchant.example/notify --body '{\"status\":\"PAID\"}'
-  ringback submit --topic remind --at 2026-11-20T09:30:00Z --url http://127.0.0.1:8080/hook \\
-      --header x-tenant:a7 --context key=value --retry '15s 3m 10m' --timeout 5s
-  ringback submit --topic files --url http://127.0.0.1:8080/hook --content-type image/png --body-file a.png
-  ringback submit job.json
-  echo '{\"topic\":\"t\",\"url\":\"http://127.0.0.1:8080/hook\"}' | ringback submit -
-
-The same topic and id with the same content again changes nothing and is no error.";
-
-/// A job, by flags or as JSON.
-#[derive(Debug, Args)]
-#[command(after_help = SUBMIT_EXAMPLES)]
-pub(crate) struct SubmitArgs {
-    /// A file with one JSON job, as the API takes it; - is standard input
-    #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
-        "content_type", "header", "context", "retry", "timeout", "ttr"])]
-    pub(crate) file: Option<PathBuf>,
-    /// What kind of job it is
-    #[arg(long, required_unless_present = "file", value_parser = values::topic)]
-    pub(crate) topic: Option<String>,
-    /// Which job of the topic; without it the server makes one
-    #[arg(long, value_parser = values::id)]
-    pub(crate) id: Option<String>,
-    /// How long to wait: 10m, "1h 30m", 250ms, or seconds as a number
-    #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
-    pub(crate) delay: Option<Wait>,
-    /// When it is due, by RFC 3339
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    pub(crate) at: Option<String>,
-    /// Where it is handed over: an http or https URL; without it as its topic's policy says, else consumers
-    /// reserve it
-    #[arg(long)]
-    pub(crate) url: Option<String>,
-    /// The body: JSON, or anything together with --content-type
-    #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]
-    pub(crate) body: Option<String>,
-    /// The body from a file; - is standard input
-    #[arg(long, value_name = "FILE")]
-    pub(crate) body_file: Option<PathBuf>,
-    /// The body's media type, where it is not JSON
-    #[arg(long, value_name = "TYPE")]
-    pub(crate) content_type: Option<String>,
-    /// A header to deliver with; may be repeated
-    #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
-    pub(crate) header: Vec<Pair>,
-    /// An entry of the context, delivered as a header ringback-context-KEY; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = values::context)]
-    pub(crate) context: Vec<Pair>,
-    /// The waits after each failure, such as "15s 3m 10m", or default, standard-webhooks or none
-    #[arg(long, value_name = "WAITS")]
-    pub(crate) retry: Option<Retry>,
-    /// The deadline of one attempt
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) timeout: Option<Wait>,
-    /// How long a consumer has the job; only without --url
-    #[arg(long, value_name = "DURATION", conflicts_with = "url")]
-    pub(crate) ttr: Option<Wait>,
-}
-
-/// What to reserve.
-#[derive(Debug, Args)]
-#[command(after_help = RESERVE_EXAMPLES)]
-pub(crate) struct ReserveArgs {
-    /// Jobs of this topic
-    #[arg(value_parser = values::topic)]
-    pub(crate) topic: String,
-    /// At most so many, 1 to 100
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(crate) max: u32,
-    /// For how long; without it as long as each job says, else 30 s
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) ttr: Option<Wait>,
-    /// How long to wait where there are none, at most 60s
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) wait: Option<Wait>,
-}
-
-/// A reserved job, by its receipt.
-#[derive(Debug, Args)]
-pub(crate) struct ReceiptArgs {
-    /// The receipt that the reserve gave
-    pub(crate) receipt: String,
-}
-
-/// A failure.
-#[derive(Debug, Args)]
-pub(crate) struct RetryArgs {
-    #[command(flatten)]
-    pub(crate) of: ReceiptArgs,
-    /// How long to wait; without it as the job's retry policy says
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
-    pub(crate) delay: Option<Wait>,
-    /// What went wrong
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) error: Option<String>,
-}
-
-/// A renewal.
-#[derive(Debug, Args)]
-pub(crate) struct RenewArgs {
-    #[command(flatten)]
-    pub(crate) of: ReceiptArgs,
-    /// For how long from now on; without it 30 s
-    #[arg(long, value_name = "DURATION")]
-    pub(crate) ttr: Option<Wait>,
-}
-
-/// An end.
-#[derive(Debug, Args)]
-pub(crate) struct BuryArgs {
-    #[command(flatten)]
-    pub(crate) of: ReceiptArgs,
-    /// Why, as one word; without it buried
-    #[arg(long, value_name = "WORD")]
-    pub(crate) reason: Option<String>,
-    /// What went wrong
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) error: Option<String>,
-}
-
-/// A job given back.
-#[derive(Debug, Args)]
-pub(crate) struct ReleaseArgs {
-    #[command(flatten)]
-    pub(crate) of: ReceiptArgs,
-    /// How long it is to wait; without it it is ready at once
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
-    pub(crate) delay: Option<Wait>,
-}
 
 const RESCHEDULE_EXAMPLES: &str = "\
 Examples:
@@ -438,47 +296,6 @@ Examples:
   ringback list
   ringback list --topic pay.notify --state dead --all
   ringback list --all --output json | jq -r 'select(.failures > 3) | .id'";
-
-const TOPICS_EXAMPLES: &str = "\
-Examples:
-  ringback topics
-  ringback topics --all --output json | jq -r 'select(.states.dead > 0) | .topic'";
-
-const TOPIC_EXAMPLES: &str = "\
-Examples:
-  ringback topic pay.notify
-  ringback topic pay.notify --output json | jq .late_ms";
-
-const PAUSE_EXAMPLES: &str = "\
-Examples:
-  ringback pause pay.notify
-
-Its jobs are submitted, cancelled and become due as before. What is being handed over goes on.";
-
-const RESUME_EXAMPLES: &str = "\
-Examples:
-  ringback resume pay.notify
-  ringback topics --all --output json | jq -r 'select(.paused) | .topic' | xargs -n 1 ringback resume";
-
-/// How many topics.
-#[derive(Debug, Args)]
-#[command(after_help = TOPICS_EXAMPLES)]
-pub(crate) struct TopicsArgs {
-    /// At most so many topics
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) limit: u64,
-    /// All topics, however many
-    #[arg(long, conflicts_with = "limit")]
-    pub(crate) all: bool,
-}
-
-/// A topic, by its name.
-#[derive(Debug, Args)]
-pub(crate) struct TopicArgs {
-    /// The topic
-    #[arg(value_name = "TOPIC", value_parser = values::topic)]
-    pub(crate) topic: String,
-}
 
 /// What to list.
 #[derive(Debug, Args)]

@@ -14,6 +14,7 @@ mod error;
 mod lateness;
 mod lease;
 mod moves;
+mod options;
 mod page;
 mod payload;
 mod policies;
@@ -44,6 +45,7 @@ pub use self::error::StoreError;
 pub use self::lateness::Lateness;
 pub use self::lease::{Lease, StoreClock};
 pub use self::moves::Token;
+pub use self::options::Options;
 pub use self::page::{Cursor, Filter, Kept, MAX_PAGE, NoCursor, Page};
 pub use self::policies::{PoliciesUnknown, PolicyBook, PolicyChanges, PolicyPut, PolicyVersion, Retries};
 pub use self::pull::{Lapsed, Pull, PullLane, PullReceipt, Pulled, PulledJob, Recovered, Tries, Word};
@@ -54,7 +56,6 @@ pub use self::revivals::{
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 pub use self::topics::{MAX_TOPICS, MOST_LANES, MOST_TOPICS, TopicCounts, TopicPage};
 pub use self::wake::{Wake, Wakes};
-use crate::clock::millis_up;
 use crate::job::{ImportJob, JobKey, NewJob};
 use crate::outcome::Outcome;
 
@@ -71,58 +72,6 @@ const MOST_LOST: u32 = 5;
 const MOST_ERROR: usize = 128;
 /// The most attempts and failures a job can come with, so that they can be counted on.
 const MOST_COUNTED: u32 = u32::MAX / 2;
-
-/// How to reach a store, and what is fixed for the installation.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// `redis://`, `rediss://`, `redis-cluster://`, or `embedded:` and a directory.
-    pub url: String,
-    /// Before every key, or the name of the file: `[A-Za-z0-9._-]{1,32}`.
-    pub prefix: String,
-    /// How many shards; fixed at the first start.
-    pub shards: u16,
-    /// How long done and cancelled jobs are remembered; at least a minute.
-    pub keep_done: Duration,
-    /// How many MiB these memories may take.
-    pub keep_done_mib: u32,
-    /// How long dead jobs are kept.
-    pub keep_dead: Duration,
-    /// Which attempts are logged.
-    pub attempts: Logging,
-    /// How long the log of a job's attempts is kept; at least a minute.
-    pub keep_attempts: Duration,
-    /// How many MiB these logs may take; 0 keeps none.
-    pub keep_attempts_mib: u32,
-    /// How long one call may take.
-    pub patience: Duration,
-}
-
-impl Options {
-    /// How many tombstones a shard may keep when each takes so many bytes; at least one.
-    fn tombstones(&self, bytes: u64) -> u64 {
-        let room = u64::from(self.keep_done_mib) * 1024 * 1024 / bytes;
-        (room / u64::from(self.shards)).max(1)
-    }
-
-    /// How long and how many bytes of attempts a shard keeps.
-    fn logs(&self) -> attempts::KeepAttempts {
-        let bytes = u64::from(self.keep_attempts_mib) * 1024 * 1024 / u64::from(self.shards);
-        attempts::KeepAttempts { time: millis_up(self.keep_attempts), bytes }
-    }
-
-    /// Which attempts are logged; `None` without room for any.
-    fn logging(&self) -> Option<Logging> {
-        (self.keep_attempts_mib > 0).then_some(self.attempts)
-    }
-
-    /// Why a store that was set up with another number of shards is not to be used.
-    fn other_shards(&self, stored: impl std::fmt::Display) -> StoreError {
-        StoreError::Unfit(format!(
-            "the store was set up with {stored} shards, not {}; set RINGBACK_SHARDS={stored}, or another RINGBACK_PREFIX",
-            self.shards
-        ))
-    }
-}
 
 /// A store. Cheap to clone.
 #[derive(Clone)]

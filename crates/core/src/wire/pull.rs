@@ -1,19 +1,19 @@
 //! What consumers ask and are answered: a reserve, and the word on what was reserved.
 
+mod answer;
+
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
+pub use self::answer::{
+    PulledAnswer, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, RenewAnswer, ReserveAnswer,
+};
 use super::fields::{Fields, Mistakes, read, shown};
 use super::import::{MAX_ERROR, MAX_REASON, is_line, is_word};
 use super::submit::open;
 use super::{Problem, duration};
 use crate::job::{MAX_AHEAD, MAX_TTR, MIN_TTR};
-use crate::store::PulledJob;
 
 /// The most jobs of one reserve.
 pub const MAX_PULL: usize = 100;
@@ -243,122 +243,6 @@ fn error(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
         mistakes.add("error", format!("{} cannot be it", shown(raw)), allowed);
     }
     error
-}
-
-/// The answer to a reserve.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReserveAnswer {
-    /// The jobs; none where nothing was ready in time.
-    pub jobs: Vec<PulledAnswer>,
-}
-
-/// A job in a consumer's hands.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PulledAnswer {
-    /// What it is settled by. Opaque.
-    pub receipt: String,
-    /// Its topic.
-    pub topic: String,
-    /// Its id.
-    pub id: String,
-    /// Which hand-over this is, from 1.
-    pub attempt: u32,
-    /// Until when it has to be settled or renewed.
-    pub deadline: String,
-    /// A JSON body, as it was sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<serde_json::Value>)]
-    pub body: Option<Box<RawValue>>,
-    /// Any other body.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub body_base64: Option<String>,
-    /// The body's content type.
-    pub content_type: String,
-    /// Its context.
-    pub context: std::collections::BTreeMap<String, String>,
-    /// Its own headers.
-    pub headers: std::collections::BTreeMap<String, String>,
-}
-
-impl PartialEq for PulledAnswer {
-    fn eq(&self, other: &Self) -> bool {
-        // Of one lease there is one job.
-        self.receipt == other.receipt
-    }
-}
-
-impl Eq for PulledAnswer {}
-
-impl From<PulledJob> for PulledAnswer {
-    fn from(job: PulledJob) -> Self {
-        let delivery = job.delivery;
-        let content_type = delivery.body.content_type().to_owned();
-        let json = std::str::from_utf8(&delivery.body.bytes)
-            .ok()
-            .filter(|_| content_type == "application/json")
-            .and_then(|text| serde_json::from_str::<&RawValue>(text).ok())
-            // White space around it would be lost.
-            .filter(|json| json.get().len() == delivery.body.bytes.len())
-            .map(ToOwned::to_owned);
-        let base64 = if json.is_some() { None } else { Some(STANDARD.encode(&delivery.body.bytes)) };
-        let map = |entries: &[(String, String)]| entries.iter().cloned().collect();
-        Self {
-            receipt: job.receipt.to_string(),
-            topic: job.key.topic.to_string(),
-            id: job.key.id.to_string(),
-            attempt: job.attempt,
-            deadline: job.deadline.to_string(),
-            body: json,
-            body_base64: base64,
-            content_type,
-            context: map(delivery.context.entries()),
-            headers: map(delivery.headers.entries()),
-        }
-    }
-}
-
-/// The answer to a word on a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReceiptAnswer {
-    /// The receipt.
-    pub receipt: String,
-}
-
-/// The answer to a renewal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RenewAnswer {
-    /// The receipt.
-    pub receipt: String,
-    /// Until when the job has to be settled or renewed.
-    pub deadline: String,
-}
-
-/// The answer to many words: one result per receipt, in order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReceiptsAnswer {
-    /// The results.
-    pub results: Vec<ReceiptResult>,
-}
-
-/// What became of one receipt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ReceiptResult {
-    /// As if it had been settled alone: 200, 404, 409 or 503.
-    pub status: u16,
-    /// What was wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<Problem>,
-}
-
-impl ReceiptResult {
-    /// It took effect, now or before.
-    pub const DONE: Self = Self { status: 200, problem: None };
-}
-
-impl From<Problem> for ReceiptResult {
-    fn from(problem: Problem) -> Self {
-        Self { status: problem.status, problem: Some(problem) }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The open write transaction, as the edges see it: the tables, the time of the edge, its shard's
 //! row, and the moves that every edge is made of. An edge looks first and changes after.
 
+mod repair;
+
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -276,74 +278,6 @@ impl<'t> Txn<'t> {
             Stage::Dead { since, .. } => self.tables.dead.remove(shard, *since, number),
             Stage::Done { at } | Stage::Cancelled { at, .. } => self.tables.ended.remove(shard, *at, number),
         }
-    }
-
-    /// Puts the entries of a job that are missing back; whether any was.
-    pub(super) fn lead_to(&mut self, number: u64) -> Result<bool, StoreError> {
-        let Some(mut record) = self.tables.records.get(number)? else { return Ok(false) };
-        let (shard, mut is_led) = (self.shard, self.tables.records.name(&record)?);
-        match record.stage.clone() {
-            Stage::Delayed => {
-                if !self.tables.due.has(shard, &record.topic, record.due, number)? {
-                    self.tables.due.add(shard, &record.topic, record.due, number)?;
-                    self.moment(record.due);
-                    is_led = true;
-                }
-            }
-            Stage::Ready { position } => {
-                let lane = record.lane();
-                match self.tables.ready.at(shard, &lane, position)? {
-                    Some(found) if found == number => return Ok(is_led),
-                    None => self.tables.ready.fill(shard, &lane, position, number)?,
-                    Some(_) => {
-                        self.row.ledger.leave(State::Ready);
-                        self.tables.counts.note(shard, &record, State::Ready, -1)?;
-                        self.place(&mut record, To::Ready(Queue::Back))?;
-                        self.tables.records.put(&record)?;
-                    }
-                }
-                self.lead_to_lane(&lane)?;
-                is_led = true;
-            }
-            Stage::Reserved { deadline: at, .. }
-            | Stage::Dead { since: at, .. }
-            | Stage::Done { at }
-            | Stage::Cancelled { at, .. } => {
-                let index = match record.state() {
-                    State::Reserved => &mut self.tables.leases,
-                    State::Dead => &mut self.tables.dead,
-                    State::Delayed | State::Ready | State::Done | State::Cancelled => &mut self.tables.ended,
-                };
-                if !index.has(shard, at, number)? {
-                    index.add(shard, at, number)?;
-                    self.moment(at);
-                    is_led = true;
-                }
-            }
-        }
-        Ok(is_led)
-    }
-
-    /// Gives a topic with delayed jobs its turn again.
-    pub(super) fn lead_to_topic(&mut self, topic: &str) -> Result<bool, StoreError> {
-        let first = self.tables.due.lead_to(self.shard, topic)?;
-        first.into_iter().for_each(|first| self.moment(first));
-        Ok(first.is_some())
-    }
-
-    /// Gives a lane that is not empty its turn again.
-    pub(super) fn lead_to_lane(&mut self, lane: &str) -> Result<bool, StoreError> {
-        if self.tables.ready.first(self.shard, lane, 1)?.is_empty() {
-            return Ok(false);
-        }
-        let is_pull = lane.ends_with(' ');
-        let turn = if is_pull { PULL } else { self.turn() };
-        self.tables.ready.set_turn(self.shard, lane, Some(turn))?;
-        if is_pull {
-            self.pulls.insert(PullLane(LaneId::of(lane)));
-        }
-        self.woken |= !is_pull;
-        Ok(true)
     }
 
     /// Ends a job: its body goes, its record stays as a tombstone. `settled` is the last

@@ -2,12 +2,19 @@
 //! kept in memory as long as the transaction is open, and those that changed are written once
 //! per group. The row of the empty topic has the sums of a shard.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
+mod cache;
+mod jobs;
+mod known;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
+use self::cache::Cache;
+pub(in crate::store::embedded) use self::jobs::Jobs;
+use self::jobs::slot;
+pub(in crate::store::embedded) use self::known::{Hold, Known, Sums};
 use super::due::LAST;
 use super::records::{Record, Records};
 use super::rows::{Journal, Name, Rows};
@@ -19,163 +26,6 @@ const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new
 
 /// Where the sums of a shard stand: no topic has this name.
 const ALL: &str = "";
-
-/// How many jobs are delayed, ready, reserved and dead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store::embedded) struct Jobs(pub(in crate::store::embedded) [i64; 4]);
-
-impl Jobs {
-    pub(in crate::store::embedded) fn of(self, state: State) -> i64 {
-        slot(state).map_or(0, |slot| self.0[slot])
-    }
-
-    /// One more job is in a state.
-    pub(in crate::store::embedded) fn count(&mut self, state: State) {
-        if let Some(slot) = slot(state) {
-            self.0[slot] += 1;
-        }
-    }
-
-    /// By how many each is more than another.
-    pub(in crate::store::embedded) fn minus(self, other: Self) -> Self {
-        let mut by = self;
-        by.0.iter_mut().zip(other.0).for_each(|(n, less)| *n -= less);
-        by
-    }
-
-    fn add(&mut self, other: Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
-    }
-
-    pub(in crate::store::embedded) fn is_none(self) -> bool {
-        self.0.iter().sum::<i64>() <= 0
-    }
-}
-
-impl fmt::Display for Jobs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [delayed, ready, reserved, dead] = self.0;
-        write!(f, "{delayed} delayed, {ready} ready, {reserved} reserved, {dead} dead")
-    }
-}
-
-/// The place of a state's count, which is written down: never changes. None where jobs have ended.
-const fn slot(state: State) -> Option<usize> {
-    match state {
-        State::Delayed => Some(0),
-        State::Ready => Some(1),
-        State::Reserved => Some(2),
-        State::Dead => Some(3),
-        State::Done | State::Cancelled => None,
-    }
-}
-
-/// Whether a topic is paused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store::embedded) enum Hold {
-    #[default]
-    None,
-    Paused,
-    /// Some of its lanes are parked still.
-    Resuming,
-}
-
-/// What is known of a topic. In the row of a shard: how many of its topics have jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store::embedded) struct Known {
-    /// Lanes that have jobs.
-    pub(in crate::store::embedded) lanes: u64,
-    pub(in crate::store::embedded) hold: Hold,
-    /// In the row of a shard alone: topics that have jobs or are paused.
-    pub(in crate::store::embedded) topics: u64,
-    /// In the row of a shard alone: topics that are paused.
-    pub(in crate::store::embedded) paused: u64,
-}
-
-impl Known {
-    fn is_paused(self) -> bool {
-        self.hold != Hold::None
-    }
-
-    fn counts(self) -> bool {
-        self.lanes > 0 || self.is_paused()
-    }
-}
-
-/// Sums over the topics of a shard: lanes, topics that have jobs or are paused, those that are paused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::store::embedded) struct Sums([i64; 3]);
-
-impl Sums {
-    /// As the row of a shard has them.
-    pub(in crate::store::embedded) fn told(of_shard: Known) -> Self {
-        Self([of_shard.lanes, of_shard.topics, of_shard.paused].map(u64::cast_signed))
-    }
-
-    /// One more topic.
-    pub(in crate::store::embedded) fn add(&mut self, topic: Known) {
-        let [lanes, topics, paused] = &mut self.0;
-        *lanes += topic.lanes.cast_signed();
-        *topics += i64::from(topic.counts());
-        *paused += i64::from(topic.is_paused());
-    }
-
-    /// By how many each is more than another.
-    pub(in crate::store::embedded) fn minus(self, other: Self) -> Self {
-        let mut by = self;
-        by.0.iter_mut().zip(other.0).for_each(|(n, less)| *n -= less);
-        by
-    }
-}
-
-impl fmt::Display for Sums {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [lanes, topics, paused] = self.0;
-        write!(f, "{lanes} lanes with jobs, {topics} topics with jobs or paused, {paused} paused")
-    }
-}
-
-/// Rows by shard and name, as they stand or will stand once they are written.
-struct Cache<V> {
-    rows: HashMap<u16, HashMap<Box<str>, V>>,
-    changed: BTreeMap<u16, BTreeSet<Box<str>>>,
-}
-
-impl<V: Copy + Default> Cache<V> {
-    fn new() -> Self {
-        Self { rows: HashMap::new(), changed: BTreeMap::new() }
-    }
-
-    fn get(&self, shard: u16, name: &str) -> Option<V> {
-        self.rows.get(&shard)?.get(name).copied()
-    }
-
-    fn keep(&mut self, shard: u16, name: &str, value: V) {
-        self.rows.entry(shard).or_default().insert(name.into(), value);
-    }
-
-    /// What has changed since this was asked last.
-    fn take(&mut self) -> impl Iterator<Item = (u16, Box<str>)> + use<V> {
-        let changed = std::mem::take(&mut self.changed).into_iter();
-        changed.flat_map(|(shard, names)| names.into_iter().map(move |name| (shard, name)))
-    }
-
-    /// What was read before is changed.
-    fn change(&mut self, shard: u16, name: &str, change: impl FnOnce(&mut V)) -> V {
-        let rows = self.rows.entry(shard).or_default();
-        let row = match rows.get_mut(name) {
-            Some(row) => row,
-            None => rows.entry(name.into()).or_default(),
-        };
-        change(row);
-        let now = *row;
-        let changed = self.changed.entry(shard).or_default();
-        if !changed.contains(name) {
-            changed.insert(name.into());
-        }
-        now
-    }
-}
 
 /// A lane in words.
 #[derive(Clone, Debug, Default)]
@@ -404,7 +254,7 @@ impl<'t> Counts<'t> {
             let jobs = self.lanes.get(shard, &lane).unwrap_or_default();
             if jobs.is_none() {
                 self.counts.remove((shard, &*lane))?;
-                self.lanes.rows.entry(shard).or_default().remove(&*lane);
+                self.lanes.forget(shard, &lane);
             } else {
                 self.counts.insert((shard, &*lane), pack(&jobs).as_slice())?;
             }
@@ -413,7 +263,7 @@ impl<'t> Counts<'t> {
             let known = self.topics.get(shard, &topic).unwrap_or_default();
             if known == Known::default() {
                 self.known.remove((shard, &*topic))?;
-                self.topics.rows.entry(shard).or_default().remove(&*topic);
+                self.topics.forget(shard, &topic);
             } else {
                 self.known.insert((shard, &*topic), pack(&known).as_slice())?;
             }

@@ -1,17 +1,21 @@
 //! The calls of an audit: each script's arguments, and its answer as values. Between two calls
 //! there is as long a pause as the one before took, so that Redis has half of its time for others.
 
+mod answers;
+
 use std::time::Duration;
 
 use redis::{Cmd, Value};
 use tokio::time::{Instant, sleep};
 
+pub(super) use self::answers::{Bad, Overview, id_of, state_name};
+use self::answers::{
+    Lanes, ROW, Read, Records, UNREADABLE, bad, counts, lane_of, lossy, mended, pairs, word,
+};
 use super::told::{LaneRow, TopicRow, Wrong, WrongLane, WrongTopic};
 use super::waiting::{List, Word};
-use super::{Count, Jobs, Lane, Walk};
-use crate::state::State;
+use super::{Count, Walk};
 use crate::store::StoreError;
-use crate::store::redis::layout::RECORD;
 use crate::store::redis::script::{self, Script, reply};
 
 /// The longest pause.
@@ -26,32 +30,6 @@ const ENTRIES: usize = 1000;
 const LISTS: usize = 200;
 /// Of so many lanes or topics the count is put right in one call.
 const COUNTS: usize = 500;
-/// The bytes of a lane's counts, before its words.
-const ROW: usize = 16;
-
-/// What a shard says of itself, as of one moment.
-pub(super) struct Overview {
-    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged, the last lease, and how often
-    /// a topic was paused or resumed. Nothing can move and leave all of them as they were: the only way
-    /// round leads a job through a lease.
-    pub(super) ledger: [i64; 10],
-    /// How many lanes have jobs, how many topics have jobs or are paused, how many are paused.
-    pub(super) sums: [i64; 3],
-    /// Records.
-    pub(super) jobs: u64,
-    pub(super) dead_entries: u64,
-    /// Of the lists of topics: those by name, and by hour.
-    pub(super) index_entries: u64,
-    pub(super) topic_entries: u64,
-    pub(super) wrong_moments: Vec<String>,
-}
-
-impl Overview {
-    pub(super) fn states(&self) -> Jobs {
-        let [_, delayed, ready, reserved, dead, ..] = self.ledger;
-        [delayed, ready, reserved, dead]
-    }
-}
 
 /// A place in a scan of a hash or set.
 pub(super) struct Scan {
@@ -81,67 +59,6 @@ impl Scan {
         self.is_over = self.at == "0";
         Ok(parts)
     }
-}
-
-const UNREADABLE: StoreError = StoreError::Unreadable("an audit's answer");
-
-/// A page of records.
-pub(super) struct Records {
-    pub(super) states: Jobs,
-    pub(super) ready: Vec<u8>,
-    pub(super) slots: Vec<u8>,
-    pub(super) lanes: Vec<(Lane, Jobs)>,
-    pub(super) bad: Vec<Bad>,
-}
-
-/// Something that is wrong with a record.
-pub(super) struct Bad {
-    pub(super) what: String,
-    pub(super) locator: Vec<u8>,
-    pub(super) state: u8,
-    pub(super) words: String,
-    record: Vec<u8>,
-}
-
-impl Bad {
-    pub(super) fn id(&self) -> Option<String> {
-        id_of(&self.record)
-    }
-
-    pub(super) fn state_name(&self) -> &'static str {
-        state_name(self.state)
-    }
-}
-
-/// The id that a record begins with.
-pub(super) fn id_of(record: &[u8]) -> Option<String> {
-    let length = usize::from(*record.get(RECORD - 1)?);
-    let id = record.get(RECORD..RECORD + length)?;
-    Some(String::from_utf8_lossy(id).into_owned())
-}
-
-/// A state by its number in records.
-pub(super) fn state_name(code: u8) -> &'static str {
-    State::ALL.get(usize::from(code).wrapping_sub(1)).map_or("unknown", |state| state.name())
-}
-
-/// A page of lanes and topics.
-pub(super) struct Lanes {
-    pub(super) lanes: Vec<(Lane, LaneRow)>,
-    pub(super) topics: Vec<(Box<str>, TopicRow)>,
-    /// What lists do not show, as they would name it.
-    pub(super) unlisted: Vec<Vec<u8>>,
-    /// Those that nothing leads to, with their words.
-    pub(super) lost: Vec<(Vec<u8>, String)>,
-}
-
-/// What was read of some lists.
-pub(super) struct Read {
-    /// How many were read to their beginning.
-    pub(super) lists: usize,
-    /// How many entries of the next one were read.
-    pub(super) skip: usize,
-    pub(super) entries: Vec<Vec<u8>>,
 }
 
 impl Walk<'_> {
@@ -352,60 +269,4 @@ fn push(cmd: &mut Cmd, jobs: &[(Vec<u8>, u8)]) {
     for (known, state) in jobs {
         cmd.arg(known).arg(state);
     }
-}
-
-fn mended(answer: Value) -> Result<Vec<bool>, StoreError> {
-    reply::list(answer)?.iter().map(|n| Ok(reply::int(n)? == 1)).collect()
-}
-
-fn bad(answer: Value) -> Result<Bad, StoreError> {
-    let parts: Result<[Value; 5], _> = reply::list(answer)?.try_into();
-    let Ok([what, locator, state, words, record]) = parts else { return Err(UNREADABLE) };
-    Ok(Bad {
-        what: reply::text(what)?,
-        locator: reply::bytes(locator)?.to_vec(),
-        state: reply::number(&state)?,
-        words: lossy(words)?,
-        record: reply::bytes(record)?.to_vec(),
-    })
-}
-
-fn word(answer: Value) -> Result<Word, StoreError> {
-    let mut parts = reply::list(answer)?.into_iter();
-    let (Some(what), Some(state)) = (parts.next(), parts.next()) else { return Ok(Word::MovedOn) };
-    let (what, state) = (reply::text(what)?, reply::number::<u8>(&state)?);
-    match (what.as_str(), parts.next(), parts.next()) {
-        ("again", ..) if state == List::Ready.state() => Ok(Word::Again(List::Ready)),
-        ("again", ..) if state == List::Slot.state() => Ok(Word::Again(List::Slot)),
-        ("lost", Some(words), Some(record)) => {
-            Ok(Word::Lost { state, words: lossy(words)?, record: reply::bytes(record)?.to_vec() })
-        }
-        _ => Err(UNREADABLE),
-    }
-}
-
-fn pairs(answer: Value) -> Result<Vec<(Value, Value)>, StoreError> {
-    let mut flat = reply::list(answer)?.into_iter();
-    let mut pairs = Vec::with_capacity(flat.len() / 2);
-    while let (Some(one), Some(other)) = (flat.next(), flat.next()) {
-        pairs.push((one, other));
-    }
-    Ok(pairs)
-}
-
-/// The counts that a lane's row begins with.
-fn counts(row: &[u8]) -> Result<Jobs, StoreError> {
-    let mut jobs = [0; 4];
-    let (numbers, _) = row.get(..ROW).ok_or(UNREADABLE)?.as_chunks();
-    jobs.iter_mut().zip(numbers).for_each(|(jobs, raw)| *jobs = i32::from_be_bytes(*raw).into());
-    Ok(jobs)
-}
-
-fn lane_of(value: Value) -> Result<Lane, StoreError> {
-    reply::bytes(value)?.as_ref().try_into().map_err(|_| UNREADABLE)
-}
-
-/// What may be damaged is shown as well as it can be.
-fn lossy(value: Value) -> Result<String, StoreError> {
-    Ok(String::from_utf8_lossy(&reply::bytes(value)?).into_owned())
 }

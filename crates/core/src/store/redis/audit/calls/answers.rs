@@ -1,0 +1,155 @@
+//! What the calls of an audit answer, as values.
+
+use redis::Value;
+
+use crate::state::State;
+use crate::store::StoreError;
+use crate::store::redis::audit::told::{LaneRow, TopicRow};
+use crate::store::redis::audit::waiting::{List, Word};
+use crate::store::redis::audit::{Jobs, Lane};
+use crate::store::redis::layout::RECORD;
+use crate::store::redis::script::reply;
+
+/// The bytes of a lane's counts, before its words.
+pub(super) const ROW: usize = 16;
+
+/// What a shard says of itself, as of one moment.
+pub(in crate::store::redis::audit) struct Overview {
+    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged, the last lease, and how often
+    /// a topic was paused or resumed. Nothing can move and leave all of them as they were: the only way
+    /// round leads a job through a lease.
+    pub(in crate::store::redis::audit) ledger: [i64; 10],
+    /// How many lanes have jobs, how many topics have jobs or are paused, how many are paused.
+    pub(in crate::store::redis::audit) sums: [i64; 3],
+    /// Records.
+    pub(in crate::store::redis::audit) jobs: u64,
+    pub(in crate::store::redis::audit) dead_entries: u64,
+    /// Of the lists of topics: those by name, and by hour.
+    pub(in crate::store::redis::audit) index_entries: u64,
+    pub(in crate::store::redis::audit) topic_entries: u64,
+    pub(in crate::store::redis::audit) wrong_moments: Vec<String>,
+}
+
+impl Overview {
+    pub(in crate::store::redis::audit) fn states(&self) -> Jobs {
+        let [_, delayed, ready, reserved, dead, ..] = self.ledger;
+        [delayed, ready, reserved, dead]
+    }
+}
+
+pub(super) const UNREADABLE: StoreError = StoreError::Unreadable("an audit's answer");
+
+/// A page of records.
+pub(in crate::store::redis::audit) struct Records {
+    pub(in crate::store::redis::audit) states: Jobs,
+    pub(in crate::store::redis::audit) ready: Vec<u8>,
+    pub(in crate::store::redis::audit) slots: Vec<u8>,
+    pub(in crate::store::redis::audit) lanes: Vec<(Lane, Jobs)>,
+    pub(in crate::store::redis::audit) bad: Vec<Bad>,
+}
+
+/// Something that is wrong with a record.
+pub(in crate::store::redis::audit) struct Bad {
+    pub(in crate::store::redis::audit) what: String,
+    pub(in crate::store::redis::audit) locator: Vec<u8>,
+    pub(in crate::store::redis::audit) state: u8,
+    pub(in crate::store::redis::audit) words: String,
+    record: Vec<u8>,
+}
+
+impl Bad {
+    pub(in crate::store::redis::audit) fn id(&self) -> Option<String> {
+        id_of(&self.record)
+    }
+
+    pub(in crate::store::redis::audit) fn state_name(&self) -> &'static str {
+        state_name(self.state)
+    }
+}
+
+/// The id that a record begins with.
+pub(in crate::store::redis::audit) fn id_of(record: &[u8]) -> Option<String> {
+    let length = usize::from(*record.get(RECORD - 1)?);
+    let id = record.get(RECORD..RECORD + length)?;
+    Some(String::from_utf8_lossy(id).into_owned())
+}
+
+/// A state by its number in records.
+pub(in crate::store::redis::audit) fn state_name(code: u8) -> &'static str {
+    State::ALL.get(usize::from(code).wrapping_sub(1)).map_or("unknown", |state| state.name())
+}
+
+/// A page of lanes and topics.
+pub(in crate::store::redis::audit) struct Lanes {
+    pub(in crate::store::redis::audit) lanes: Vec<(Lane, LaneRow)>,
+    pub(in crate::store::redis::audit) topics: Vec<(Box<str>, TopicRow)>,
+    /// What lists do not show, as they would name it.
+    pub(in crate::store::redis::audit) unlisted: Vec<Vec<u8>>,
+    /// Those that nothing leads to, with their words.
+    pub(in crate::store::redis::audit) lost: Vec<(Vec<u8>, String)>,
+}
+
+/// What was read of some lists.
+pub(in crate::store::redis::audit) struct Read {
+    /// How many were read to their beginning.
+    pub(in crate::store::redis::audit) lists: usize,
+    /// How many entries of the next one were read.
+    pub(in crate::store::redis::audit) skip: usize,
+    pub(in crate::store::redis::audit) entries: Vec<Vec<u8>>,
+}
+
+pub(super) fn mended(answer: Value) -> Result<Vec<bool>, StoreError> {
+    reply::list(answer)?.iter().map(|n| Ok(reply::int(n)? == 1)).collect()
+}
+
+pub(super) fn bad(answer: Value) -> Result<Bad, StoreError> {
+    let parts: Result<[Value; 5], _> = reply::list(answer)?.try_into();
+    let Ok([what, locator, state, words, record]) = parts else { return Err(UNREADABLE) };
+    Ok(Bad {
+        what: reply::text(what)?,
+        locator: reply::bytes(locator)?.to_vec(),
+        state: reply::number(&state)?,
+        words: lossy(words)?,
+        record: reply::bytes(record)?.to_vec(),
+    })
+}
+
+pub(super) fn word(answer: Value) -> Result<Word, StoreError> {
+    let mut parts = reply::list(answer)?.into_iter();
+    let (Some(what), Some(state)) = (parts.next(), parts.next()) else { return Ok(Word::MovedOn) };
+    let (what, state) = (reply::text(what)?, reply::number::<u8>(&state)?);
+    match (what.as_str(), parts.next(), parts.next()) {
+        ("again", ..) if state == List::Ready.state() => Ok(Word::Again(List::Ready)),
+        ("again", ..) if state == List::Slot.state() => Ok(Word::Again(List::Slot)),
+        ("lost", Some(words), Some(record)) => {
+            Ok(Word::Lost { state, words: lossy(words)?, record: reply::bytes(record)?.to_vec() })
+        }
+        _ => Err(UNREADABLE),
+    }
+}
+
+pub(super) fn pairs(answer: Value) -> Result<Vec<(Value, Value)>, StoreError> {
+    let mut flat = reply::list(answer)?.into_iter();
+    let mut pairs = Vec::with_capacity(flat.len() / 2);
+    while let (Some(one), Some(other)) = (flat.next(), flat.next()) {
+        pairs.push((one, other));
+    }
+    Ok(pairs)
+}
+
+/// The counts that a lane's row begins with.
+pub(super) fn counts(row: &[u8]) -> Result<Jobs, StoreError> {
+    let mut jobs = [0; 4];
+    let (numbers, _) = row.get(..ROW).ok_or(UNREADABLE)?.as_chunks();
+    jobs.iter_mut().zip(numbers).for_each(|(jobs, raw)| *jobs = i32::from_be_bytes(*raw).into());
+    Ok(jobs)
+}
+
+pub(super) fn lane_of(value: Value) -> Result<Lane, StoreError> {
+    reply::bytes(value)?.as_ref().try_into().map_err(|_| UNREADABLE)
+}
+
+/// What may be damaged is shown as well as it can be.
+pub(super) fn lossy(value: Value) -> Result<String, StoreError> {
+    Ok(String::from_utf8_lossy(&reply::bytes(value)?).into_owned())
+}
