@@ -90,13 +90,8 @@ pub async fn start(
     tracing::info!(api = %listener.local_addr()?, store = store.kind(), "listening");
     let (clock, rng) = (Arc::new(SystemClock), random::generator());
     let policies = PolicyBook::default();
-    let (health, stopping) = (context.health.clone(), shutdown.clone());
-    health.set(POLICIES, false, "not read yet");
-    let known = move || health.set(POLICIES, true, "known");
-    let keep = policies.clone().keep(store.clone(), random::generator(), known, async move {
-        stopping.stopping().await;
-    });
-    tasks.spawn(POLICIES, keep);
+    let (book, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
     let retries = Retries { policies, default: config.retry.clone() };
     let api = Arc::new(Api::new(store.clone(), retries, clock, rng, meter, tasks, shutdown));
     tasks.spawn("http", serve(listener, api, shutdown.clone()));

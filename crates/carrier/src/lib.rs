@@ -57,13 +57,8 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
     tasks.spawn("carrier's wakes", Arc::clone(&bells).listen(wakes, context.shutdown.clone()));
     let metrics = Metrics::new(&context.meter);
     let policies = PolicyBook::default();
-    let (health, stopping) = (context.health.clone(), context.shutdown.clone());
-    health.set(POLICIES, false, "not read yet");
-    let known = move || health.set(POLICIES, true, "known");
-    let keep = policies.clone().keep(store.clone(), random::generator(), known, async move {
-        stopping.stopping().await;
-    });
-    tasks.spawn(POLICIES, keep);
+    let (book, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
     let times = Times { ttl: config.lock_ttl, patience: config.store.patience };
     let reviver = Reviver {
         store: store.clone(),

@@ -66,13 +66,8 @@ pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks
     let Context { shutdown, meter, .. } = context;
     let metrics = Metrics::new(meter);
     let policies = PolicyBook::default();
-    let (health, stopping) = (context.health.clone(), shutdown.clone());
-    health.set(POLICIES, false, "not read yet");
-    let known = move || health.set(POLICIES, true, "known");
-    let keep = policies.clone().keep(store.clone(), random::generator(), known, async move {
-        stopping.stopping().await;
-    });
-    tasks.spawn(POLICIES, keep);
+    let (book, of) = (policies.clone(), store.clone());
+    context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
     let wanted = Arc::new(Wanted::new(store.shards()));
     let wakes = store.wakes(random::generator());
     tasks.spawn("notifier's wakes", Arc::clone(&wanted).listen(wakes, shutdown.clone()));

@@ -67,6 +67,29 @@ pub struct Context {
     pub meter: Meter,
 }
 
+impl Context {
+    /// Spawns a task that has something to find out first: the process is not ready until the
+    /// task calls what it is given. It ends when the shutdown begins.
+    pub fn spawn_reader<F>(
+        &self,
+        name: &'static str,
+        tasks: &mut Tasks,
+        task: impl FnOnce(Box<dyn FnOnce() + Send>) -> F,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (health, shutdown) = (self.health.clone(), self.shutdown.clone());
+        health.set(name, false, "not read yet");
+        let task = task(Box::new(move || health.set(name, true, "known")));
+        tasks.spawn(name, async move {
+            tokio::select! {
+                () = task => {}
+                () = shutdown.stopping() => {}
+            }
+        });
+    }
+}
+
 impl<C> Service<C> {
     /// Lives from the command line to the exit status: 0 after a clean shutdown, 1 when `run`
     /// fails, panics, outlasts its grace or ends unasked, 64 for a wrong command line or

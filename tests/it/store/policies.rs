@@ -48,7 +48,7 @@ async fn written(store: &Store, name: &str) -> Option<String> {
 
 /// A book that is kept while `work` goes on.
 async fn keeping(book: PolicyBook, store: Store, work: impl Future<Output = ()>) {
-    let keep = book.keep(store, StdRng::seed_from_u64(1), || {}, std::future::pending());
+    let keep = book.keep(store, StdRng::seed_from_u64(1), || {});
     tokio::select! {
         () = keep => panic!("the book is kept for ever"),
         () = work => {}

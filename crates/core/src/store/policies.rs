@@ -3,7 +3,6 @@
 //! in case it was not.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -195,22 +194,9 @@ impl PolicyBook {
         self.0.subscribe().wait_for(reached).await.ok();
     }
 
-    /// Reads them when they have changed, until `stopping`. `known` is told once they were read
-    /// for the first time; `rng` is as of [`Store::policy_changes`].
-    pub async fn keep(
-        self,
-        store: Store,
-        rng: StdRng,
-        known: impl FnOnce() + Send,
-        stopping: impl Future<Output = ()> + Send,
-    ) {
-        tokio::select! {
-            () = self.read_on(store, rng, known) => {}
-            () = stopping => {}
-        }
-    }
-
-    async fn read_on(&self, store: Store, rng: StdRng, known: impl FnOnce() + Send) {
+    /// Reads them when they have changed, for ever. `known` is told once they were read for the
+    /// first time; `rng` is as of [`Store::policy_changes`].
+    pub async fn keep(self, store: Store, rng: StdRng, known: impl FnOnce() + Send) {
         let (mut changes, mut version, mut known) = (store.policy_changes(rng), None, Some(known));
         let mut look_at = Instant::now();
         loop {

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
+use serde::{Deserialize, Serialize};
 
 use super::{Backend, DeadFilter, DeadPlace, Shard, Store, StoreError, Token};
 use crate::clock::Timestamp;
@@ -99,6 +100,37 @@ impl Revival {
         let ends = self.started.plus(Duration::from_millis(1));
         let before = self.filter.before.map_or(ends, |before| before.min(ends));
         DeadFilter { before: Some(before), ..self.filter.clone() }
+    }
+}
+
+/// What a revival is to do, as it is kept; times are in ms. Packed with postcard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Work {
+    topic: String,
+    reason: Option<String>,
+    after: Option<u64>,
+    before: Option<u64>,
+    pub(super) rate: u32,
+}
+
+impl Work {
+    pub(super) fn new(filter: &DeadFilter, rate: u32) -> Self {
+        Self {
+            topic: filter.topic.to_string(),
+            reason: filter.reason.clone(),
+            after: filter.after.map(Timestamp::as_millis),
+            before: filter.before.map(Timestamp::as_millis),
+            rate,
+        }
+    }
+
+    pub(super) fn filter(self) -> Result<DeadFilter, StoreError> {
+        Ok(DeadFilter {
+            topic: self.topic.parse().map_err(|_| StoreError::Unreadable("a revival"))?,
+            reason: self.reason,
+            after: self.after.map(Timestamp::from_millis),
+            before: self.before.map(Timestamp::from_millis),
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use super::edges::{self, Free};
 use super::tables::{RevivalEnd, RevivalRow};
 use super::{EmbeddedStore, dead};
 use crate::clock::{Timestamp, millis_up};
-use crate::store::revivals::Kept;
+use crate::store::revivals::{Kept, Work};
 use crate::store::{
     DeadFilter, DeadPlace, Holder, Revival, RevivalId, RevivalState, Revived, Shard, StoreError, Taken,
 };
@@ -17,8 +17,6 @@ const ANY: Shard = Shard(0);
 /// About what a call writes.
 const BYTES: usize = 512;
 
-const UNREADABLE: StoreError = StoreError::Unreadable("a revival");
-
 impl EmbeddedStore {
     pub(in crate::store) async fn begin_revival(
         &self,
@@ -26,18 +24,8 @@ impl EmbeddedStore {
         filter: &DeadFilter,
         rate: u32,
     ) -> Result<Option<Kept>, StoreError> {
-        let row = RevivalRow {
-            topic: filter.topic.to_string(),
-            reason: filter.reason.clone(),
-            after: filter.after.map(Timestamp::as_millis),
-            before: filter.before.map(Timestamp::as_millis),
-            rate,
-            started: 0,
-            end: None,
-            revived: 0,
-            holder: [0; 8],
-            until: 0,
-        };
+        let work = Work::new(filter, rate);
+        let row = RevivalRow { work, started: 0, end: None, revived: 0, holder: [0; 8], until: 0 };
         let begun = self.call(ANY, BYTES, move |txn| edges::begin_revival(txn, id.0, row.clone())).await?;
         begun.map(|row| kept(id, row)).transpose()
     }
@@ -102,12 +90,6 @@ impl EmbeddedStore {
 }
 
 fn kept(id: RevivalId, row: RevivalRow) -> Result<Kept, StoreError> {
-    let filter = DeadFilter {
-        topic: row.topic.parse().map_err(|_| UNREADABLE)?,
-        reason: row.reason,
-        after: row.after.map(Timestamp::from_millis),
-        before: row.before.map(Timestamp::from_millis),
-    };
     let state = match row.end {
         None => RevivalState::Running,
         Some(RevivalEnd::Done(_)) => RevivalState::Done,
@@ -115,8 +97,8 @@ fn kept(id: RevivalId, row: RevivalRow) -> Result<Kept, StoreError> {
     };
     let revival = Revival {
         id,
-        filter,
-        rate: row.rate,
+        rate: row.work.rate,
+        filter: row.work.filter()?,
         started: Timestamp::from_millis(row.started),
         ended: row.end.map(|end| Timestamp::from_millis(end.at())),
         state,

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use redis::{Cmd, Value};
-use serde::{Deserialize, Serialize};
 
 use super::RedisStore;
 use super::dead::push_places;
 use super::script::{self, Script, reply};
 use crate::clock::{Timestamp, millis_up};
-use crate::store::revivals::{KEEP_ENDED, Kept, MOST_ENDED, MOST_REVIVALS};
+use crate::store::revivals::{KEEP_ENDED, Kept, MOST_ENDED, MOST_REVIVALS, Work};
 use crate::store::{
     DeadFilter, DeadPlace, Holder, Revival, RevivalId, RevivalState, Revived, Shard, StoreError, Taken,
 };
@@ -24,17 +23,6 @@ const HEAD: usize = 27;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a revival");
 
-/// What a revival is to do, as it is kept. Packed with postcard.
-#[derive(Serialize, Deserialize)]
-struct Work {
-    topic: String,
-    reason: Option<String>,
-    /// In ms.
-    after: Option<u64>,
-    before: Option<u64>,
-    rate: u32,
-}
-
 impl RedisStore {
     pub(in crate::store) async fn begin_revival(
         &self,
@@ -42,14 +30,7 @@ impl RedisStore {
         filter: &DeadFilter,
         rate: u32,
     ) -> Result<Option<Kept>, StoreError> {
-        let work = Work {
-            topic: filter.topic.to_string(),
-            reason: filter.reason.clone(),
-            after: filter.after.map(Timestamp::as_millis),
-            before: filter.before.map(Timestamp::as_millis),
-            rate,
-        };
-        let work = postcard::to_stdvec(&work).expect("plain data always serialises");
+        let work = postcard::to_stdvec(&Work::new(filter, rate)).expect("plain data always serialises");
         let answer = self.ask_installation(&script::BEGIN_REVIVAL, |cmd| {
             cmd.arg(&id.0).arg(&work).arg(MOST_REVIVALS).arg(millis_up(KEEP_ENDED)).arg(MOST_ENDED);
         });
@@ -191,17 +172,11 @@ fn kept(id: RevivalId, mut raw: Bytes) -> Result<Option<Kept>, StoreError> {
     let (started, ended, revived) = (raw.get_uint(6), raw.get_uint(6), raw.get_uint(6));
     raw.advance(8);
     let work: Work = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
-    let filter = DeadFilter {
-        topic: work.topic.parse().map_err(|_| UNREADABLE)?,
-        reason: work.reason,
-        after: work.after.map(Timestamp::from_millis),
-        before: work.before.map(Timestamp::from_millis),
-    };
     let total = Some(revived).filter(|revived| *revived != NOT_KNOWN);
     let revival = Revival {
         id,
-        filter,
         rate: work.rate,
+        filter: work.filter()?,
         started: Timestamp::from_millis(started),
         ended: Some(ended).filter(|ended| *ended > 0).map(Timestamp::from_millis),
         state,

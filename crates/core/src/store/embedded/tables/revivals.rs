@@ -5,17 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::{Journal, Name, Rows};
 use crate::store::StoreError;
+use crate::store::revivals::Work;
 
 const REVIVALS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("revivals");
 
 /// A revival; times are in ms. Packed with postcard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store::embedded) struct RevivalRow {
-    pub(in crate::store::embedded) topic: String,
-    pub(in crate::store::embedded) reason: Option<String>,
-    pub(in crate::store::embedded) after: Option<u64>,
-    pub(in crate::store::embedded) before: Option<u64>,
-    pub(in crate::store::embedded) rate: u32,
+    pub(in crate::store::embedded) work: Work,
     pub(in crate::store::embedded) started: u64,
     pub(in crate::store::embedded) end: Option<End>,
     pub(in crate::store::embedded) revived: u64,
