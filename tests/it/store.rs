@@ -27,6 +27,7 @@ mod exchange;
 mod expire;
 mod import;
 mod moves;
+mod outbox;
 mod page;
 mod policies;
 mod prepare;
@@ -307,6 +308,22 @@ contract! {
         a_late_success_completes_an_imported_job,
         an_import_wakes_as_a_submit_does,
         what_one_installation_has_another_takes_over_as_it_is,
+    }
+    outbox {
+        a_death_is_to_be_told_with_what_its_notice_needs,
+        each_way_to_die_is_to_be_told,
+        what_ends_otherwise_or_comes_dead_is_not_told,
+        what_becomes_of_the_job_does_not_change_what_is_told,
+        a_large_job_is_told_of_without_its_body,
+        a_death_that_is_told_twice_has_one_notice,
+        a_job_that_dies_again_is_told_of_again,
+        a_repeated_settle_leaves_one_entry,
+        deaths_are_read_in_their_order_and_no_more_than_the_limit,
+        many_deaths_of_one_call_are_all_told,
+        what_is_put_off_stands_before_nothing_and_comes_again,
+        a_fenced_tell_changes_nothing,
+        a_death_wakes_the_carrier_and_its_pass_says_when_to_tell,
+        a_job_done_after_all_was_told_of_as_it_died,
     }
     attempts {
         what_is_noted_is_shown_and_a_job_without_a_note_has_none,

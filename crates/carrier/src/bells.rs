@@ -16,20 +16,27 @@ pub(crate) struct Bells {
     revivals: Bell,
 }
 
-#[derive(Default)]
-struct Bell {
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
     earliest: Mutex<Option<Instant>>,
     rung: Notify,
 }
 
 impl Bell {
-    fn ring(&self, at: Instant) {
+    /// Rings for a moment; of several rings the earliest counts.
+    pub(crate) fn ring(&self, at: Instant) {
         let mut earliest = self.earliest.lock().unwrap_or_else(PoisonError::into_inner);
         *earliest = Some(earliest.map_or(at, |known| known.min(at)));
         self.rung.notify_one();
     }
 
-    async fn rung(&self) -> Instant {
+    /// Forgets what it was rung for.
+    pub(crate) fn quiet(&self) {
+        *self.earliest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Waits for it; returns the moment it was rung for.
+    pub(crate) async fn rung(&self) -> Instant {
         loop {
             self.rung.notified().await;
             if let Some(at) = self.earliest.lock().unwrap_or_else(PoisonError::into_inner).take() {

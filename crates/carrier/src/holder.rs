@@ -1,5 +1,5 @@
 //! One held shard: promote, recover and expire as each is due, sleep in between, and stop
-//! at once when the shard has changed hands.
+//! at once when the shard has changed hands. Deaths are told beside that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,10 @@ use ringback_service::random;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
-use crate::bells::Bells;
+use crate::bells::{Bell, Bells};
 use crate::metrics::Metrics;
 use crate::pace::{self, BREATH, Next, Waits};
+use crate::teller::Teller;
 
 /// At most so many jobs a pass: a script of this size takes a few milliseconds.
 const LIMIT: u32 = 500;
@@ -37,6 +38,26 @@ pub(crate) struct Holder {
 impl Holder {
     /// Works until the shard has changed hands. Dropping it in between is safe.
     pub(crate) async fn run(&self) {
+        let deaths = Bell::default();
+        let teller = Teller {
+            store: &self.store,
+            metrics: &self.metrics,
+            policies: &self.retries.policies,
+            shard: self.shard,
+            epoch: &self.epoch,
+            deaths: &deaths,
+        };
+        // Both are of one task, so they end together.
+        tokio::select! {
+            () = self.passes(&deaths) => {}
+            () = teller.run() => {}
+        }
+        self.metrics.fenced.add(1, &[]);
+        info!(shard = self.shard.number(), "another carrier has taken the shard");
+    }
+
+    /// One pass after the other, until one is refused.
+    async fn passes(&self, deaths: &Bell) {
         let mut backoff = Backoff::new(random::generator());
         let mut away = false;
         // Whatever happened before is found by a full look.
@@ -44,14 +65,11 @@ impl Holder {
         loop {
             let started = Instant::now();
             match self.pass(next).await {
-                Ok(Pass::Fenced) => {
-                    self.metrics.fenced.add(1, &[]);
-                    info!(shard = self.shard.number(), "another carrier has taken the shard");
-                    return;
-                }
-                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead }) => {
+                Ok(Pass::Fenced) => return,
+                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_tell }) => {
                     self.metrics.pass.record(started.elapsed().as_secs_f64(), &[]);
                     self.count(next, moved, other);
+                    next_tell.iter().for_each(|wait| deaths.ring(started + *wait));
                     if std::mem::take(&mut away) {
                         info!(shard = self.shard.number(), "the store answers again");
                     }

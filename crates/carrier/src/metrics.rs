@@ -19,6 +19,12 @@ pub(crate) struct Metrics {
     pub(crate) expired: Counter<u64>,
     /// Dead jobs revived by calls that are about many.
     pub(crate) revived: Counter<u64>,
+    /// Deaths of which a notice was submitted.
+    pub(crate) told: Counter<u64>,
+    /// Notices that were not taken.
+    pub(crate) untold: Counter<u64>,
+    /// Deaths that could not be read.
+    pub(crate) unreadable: Counter<u64>,
     /// Passes refused because another carrier had taken the shard.
     pub(crate) fenced: Counter<u64>,
     /// How long a pass took.
@@ -56,6 +62,15 @@ impl Metrics {
             revived: counter(
                 "ringback_carrier_revived_jobs_total",
                 "Dead jobs ready again by a call that revives many",
+            ),
+            told: counter("ringback_carrier_told_deaths_total", "Deaths of which a notice was submitted"),
+            untold: counter(
+                "ringback_carrier_untold_deaths_total",
+                "Notices that the store did not take, each time; they are submitted again later",
+            ),
+            unreadable: counter(
+                "ringback_carrier_unreadable_deaths_total",
+                "Deaths that were not told because they could not be read",
             ),
             fenced: counter(
                 "ringback_carrier_fenced_total",

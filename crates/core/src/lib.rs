@@ -15,6 +15,7 @@
 
 pub mod clock;
 pub mod job;
+pub mod notice;
 pub mod outcome;
 pub mod policy;
 pub mod retry;

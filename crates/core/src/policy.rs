@@ -33,6 +33,8 @@ pub struct Policy {
     pub expect_body: Option<String>,
     /// Which attempts are logged.
     pub attempts: Option<Logging>,
+    /// Where the deaths of jobs are told that do not say so themselves.
+    pub on_dead: Option<Callback>,
     /// All of it as JSON, each field as it was written.
     pub(crate) written: Box<str>,
 }

@@ -13,6 +13,7 @@ mod export;
 mod fields;
 mod import;
 mod moves;
+mod notice;
 mod policy;
 mod problem;
 mod pull;
@@ -36,6 +37,7 @@ pub use duration::{format_duration, parse_duration};
 pub use export::ExportLine;
 pub use import::parse_import;
 pub use moves::{parse_nothing, parse_reschedule};
+pub use notice::{NoticeBody, NoticeData, on_dead_of_notices};
 pub use policy::{PolicyAnswer, TopicDeleteAnswer, parse_policy};
 pub use problem::{FieldError, Problem};
 pub use pull::{

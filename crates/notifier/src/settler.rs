@@ -251,6 +251,7 @@ mod tests {
             retry: None,
             timeout: None,
             trace: None,
+            on_dead: None,
         };
         let key = JobKey { topic: "t".parse().unwrap(), id: id.parse().unwrap() };
         NewJob { key, due: Due::In(Duration::ZERO), delivery, content: ContentHash([1; 8]) }

@@ -111,9 +111,20 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
         shard_ledger(redis, base, &lanes).await;
         empty_lists(redis, base).await;
         attempts(redis, base).await;
+        outbox(redis, base).await;
     }
     assert!(pools.is_empty(), "records without a ledger: {:?}", pools.keys());
     assert!(bodies.is_empty(), "bodies without a record: {bodies:?}");
+}
+
+/// The first death is looked for no later than it is to be told.
+async fn outbox(redis: &mut MultiplexedConnection, base: &str) {
+    let first: Vec<(Vec<u8>, f64)> =
+        ask(redis, cmd("ZRANGE").arg(format!("{base}:outbox")).arg(&[0, 0]).arg("WITHSCORES")).await;
+    let told: Option<f64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("tell_at")).await;
+    let told = told.unwrap_or(0.0);
+    let is_right = first.first().map_or(told == 0.0, |(_, at)| told > 0.0 && told <= *at);
+    assert!(is_right, "{base} is to tell at {told}, and {first:?} is the first death");
 }
 
 async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lanes) {

@@ -57,6 +57,7 @@ pub(super) struct Held {
     pub(super) next_due: Option<Duration>,
     pub(super) next_lease: Option<Duration>,
     pub(super) next_dead: Option<Duration>,
+    pub(super) next_tell: Option<Duration>,
 }
 
 impl Bench {
@@ -426,8 +427,8 @@ impl Server {
 fn held(pass: Pass) -> Held {
     match pass {
         Pass::Fenced => panic!("the bench's own carrier was fenced"),
-        Pass::Held { moved, other, next_due, next_lease, next_dead } => {
-            Held { moved, other, next_due, next_lease, next_dead }
+        Pass::Held { moved, other, next_due, next_lease, next_dead, next_tell } => {
+            Held { moved, other, next_due, next_lease, next_dead, next_tell }
         }
     }
 }

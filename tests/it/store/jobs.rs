@@ -35,6 +35,7 @@ pub(super) fn new_job(key: JobKey) -> NewJob {
         retry: None,
         timeout: None,
         trace: None,
+        on_dead: None,
     };
     NewJob { key, due: Due::In(Duration::ZERO), delivery, content: ContentHash([1; 8]) }
 }

@@ -12,6 +12,7 @@ use super::request::{Duration, Retry};
 #[schema(example = json!({
     "retry": {"delays": ["15s", "3m", "10m"], "max": -1}, "timeout": "5s",
     "headers": {"x-tenant": "a7"}, "expect_body": "success",
+    "on_dead": "https://shop.example/dead",
 }))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyRequest {
@@ -34,4 +35,8 @@ pub(crate) struct PolicyRequest {
     /// Which attempts are logged: `failed`, `all` or `off`.
     #[schema(pattern = "^(failed|all|off)$")]
     attempts: Option<String>,
+    /// Where the deaths of jobs are told that do not say so themselves, as those that die from then
+    /// on. Not for the topic `ringback.on-dead`.
+    #[schema(format = "uri", max_length = 2048)]
+    on_dead: Option<String>,
 }

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
     "url": "https://merchant.example/notify", "body": {"status": "PAID"},
     "headers": {"x-merchant": "88231"}, "context": {"key": "value"},
     "retry": {"delays": ["15s", "3m", "10m"], "jitter": 0.1}, "timeout": "10s",
+    "on_dead": "https://shop.example/dead",
 }))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobRequest {
@@ -57,6 +58,11 @@ pub(crate) struct JobRequest {
     /// How long a consumer has the job where it does not say, from 100 ms to 12 h; without it
     /// that of the topic's policy, else 30 s. Only for jobs without a `url`.
     ttr: Option<Duration>,
+    /// Where the job's death is told: a URL as `url`. If the job dies a job of the topic
+    /// `ringback.on-dead`, the notice, is posted there, with a `NoticeBody`. Without it as the
+    /// topic's policy says. Not for jobs of the topic `ringback.on-dead` itself.
+    #[schema(format = "uri", max_length = 2048, example = "https://shop.example/dead")]
+    on_dead: Option<String>,
 }
 
 /// When a delayed job is to be due instead: exactly one of `delay` and `at`.

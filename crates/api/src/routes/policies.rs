@@ -9,12 +9,13 @@ use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use http::StatusCode;
 use ringback_core::job::{Job, Topic};
+use ringback_core::notice::is_of_notices;
 use ringback_core::policy::MAX_POLICIES;
 use ringback_core::state::State as JobState;
 use ringback_core::store::{
     Cancelled, Cursor, Filter, MAX_PAGE, Moved, PolicyPut, PolicyVersion, Store, StoreError,
 };
-use ringback_core::wire::{PolicyAnswer, TopicDeleteAnswer, parse_policy};
+use ringback_core::wire::{PolicyAnswer, TopicDeleteAnswer, on_dead_of_notices, parse_policy};
 use tokio::time::{Instant, timeout};
 
 use crate::deadline::Deadline;
@@ -51,6 +52,9 @@ pub(crate) async fn put_policy(
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
 ) -> Result<Response, ApiError> {
     let policy = parse_policy(&bytes)?;
+    if policy.on_dead.is_some() && is_of_notices(&topic) {
+        return Err(on_dead_of_notices().into());
+    }
     let put = deadline.bound(api.store.put_policy(&topic, &policy)).await.map_err(ApiError::too_late)??;
     let (status, version) = match put {
         PolicyPut::Created(version) => (StatusCode::CREATED, version),

@@ -17,6 +17,7 @@ Examples:
   ringback policy set pay.notify --expect-body success --retry '15s 3m 10m' --max -1
   ringback policy set thumbnails --ttr 5m --retry none
   ringback policy set remind --url http://127.0.0.1:8080/hook --header x-tenant:a7 --timeout 5s
+  ringback policy set pay.notify --on-dead https://shop.example/dead
 
 The whole policy is replaced: what is not given is not in it any more.";
 
@@ -82,6 +83,9 @@ pub(crate) struct SetArgs {
     /// Which attempts are logged: failed, all or off
     #[arg(long, value_name = "WHICH", value_parser = ["failed", "all", "off"])]
     pub(crate) attempts: Option<String>,
+    /// Where the deaths of jobs are told that do not say so themselves: an http or https URL
+    #[arg(long, value_name = "URL")]
+    pub(crate) on_dead: Option<String>,
 }
 
 /// A topic to be deleted.

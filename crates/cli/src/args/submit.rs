@@ -24,7 +24,7 @@ The same topic and id with the same content again changes nothing and is no erro
 pub(crate) struct SubmitArgs {
     /// A file with one JSON job, as the API takes it; - is standard input
     #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
-        "content_type", "header", "context", "retry", "timeout", "ttr"])]
+        "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead"])]
     pub(crate) file: Option<PathBuf>,
     /// What kind of job it is
     #[arg(long, required_unless_present = "file", value_parser = values::topic)]
@@ -66,4 +66,7 @@ pub(crate) struct SubmitArgs {
     /// How long a consumer has the job; only without --url
     #[arg(long, value_name = "DURATION", conflicts_with = "url")]
     pub(crate) ttr: Option<Wait>,
+    /// Where it is told if the job dies: an http or https URL
+    #[arg(long, value_name = "URL")]
+    pub(crate) on_dead: Option<String>,
 }

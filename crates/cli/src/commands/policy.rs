@@ -50,6 +50,7 @@ fn policy(args: SetArgs) -> Value {
         ("headers", (!headers.is_empty()).then(|| headers.into())),
         ("expect_body", args.expect_body.map(Value::from)),
         ("attempts", args.attempts.map(Value::from)),
+        ("on_dead", args.on_dead.map(Value::from)),
     ];
     let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(given.collect())

@@ -72,6 +72,8 @@ struct Job {
     timeout: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ttr: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_dead: Option<String>,
 }
 
 fn pairs<S: Serializer>(pairs: &[Pair], serializer: S) -> Result<S::Ok, S::Error> {
@@ -107,6 +109,7 @@ fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
         retry: args.retry.map(|Retry(value)| value),
         timeout: args.timeout.map(|Wait(value)| value),
         ttr: args.ttr.map(|Wait(value)| value),
+        on_dead: args.on_dead,
     };
     Ok(serde_json::to_vec(&job)?.into())
 }
@@ -179,8 +182,10 @@ mod tests {
             "15s, 3m",
             "--timeout",
             "0.5",
+            "--on-dead",
+            "http://h/dead",
         ]);
-        let expected = r#"{"topic":"t","id":"i","delay":"10m","url":"http://h/","body":{"b": 1.0e5},"headers":{"x-a":"1:2","x-b":""},"context":{"k":"v=w"},"retry":{"delays":["15s","3m"]},"timeout":0.5}"#;
+        let expected = r#"{"topic":"t","id":"i","delay":"10m","url":"http://h/","body":{"b": 1.0e5},"headers":{"x-a":"1:2","x-b":""},"context":{"k":"v=w"},"retry":{"delays":["15s","3m"]},"timeout":0.5,"on_dead":"http://h/dead"}"#;
         assert_eq!(all.unwrap(), expected);
         let preset = job(&["--retry", "none", "--at", "2026-11-20T09:30:00Z"]).unwrap();
         let expected =

@@ -142,6 +142,8 @@ pub enum Pass {
         next_lease: Option<Duration>,
         /// Until the next dead job has been kept long enough.
         next_dead: Option<Duration>,
+        /// Until the next death is to be told.
+        next_tell: Option<Duration>,
     },
 }
 
@@ -221,6 +223,8 @@ pub struct Stats {
     pub lateness: Lateness,
     /// Memories of ended jobs dropped before their time, for lack of room.
     pub forgotten_early: u64,
+    /// Deaths that are still to be told.
+    pub untold: u64,
 }
 
 impl Stats {
@@ -235,6 +239,7 @@ impl Stats {
         mine.purged += theirs.purged;
         self.accepted += other.accepted;
         self.forgotten_early += other.forgotten_early;
+        self.untold += other.untold;
         self.topics.extend(other.topics);
         self.lateness.merge(&other.lateness);
     }

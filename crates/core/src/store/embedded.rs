@@ -8,6 +8,7 @@ mod base;
 mod dead;
 mod edges;
 mod log;
+mod outbox;
 mod page;
 mod place;
 mod policies;
@@ -301,6 +302,7 @@ fn stats(txn: &Txn<'_>) -> Result<Stats, StoreError> {
         topics: txn.tables.due.known(shard)?.into_iter().collect(),
         lateness: txn.tables.minutes.recent(shard, txn.now())?,
         forgotten_early: ledger.forgotten_early,
+        untold: txn.tables.outbox.count(shard)?,
         ..Stats::default()
     };
     stats.states.purged = ledger.purged;
@@ -312,12 +314,13 @@ fn stats(txn: &Txn<'_>) -> Result<Stats, StoreError> {
 
 fn pass(passed: Option<Passed>) -> Pass {
     let wait = |us: Option<u64>| us.map(Duration::from_micros);
-    passed.map_or(Pass::Fenced, |Passed { moved, other, due, lease, dead }| Pass::Held {
+    passed.map_or(Pass::Fenced, |Passed { moved, other, due, lease, dead, tell }| Pass::Held {
         moved,
         other,
         next_due: wait(due),
         next_lease: wait(lease),
         next_dead: wait(dead),
+        next_tell: wait(tell),
     })
 }
 

@@ -2,7 +2,9 @@
 //! policy, trace and body, packed behind what the scripts read.
 //!
 //! The meta part is postcard (its wire format is specified and stable), preceded by its
-//! length; the body follows as it is.
+//! length; the body follows as it is. Behind the packed fields, and within that length, stands
+//! the URL that the job's death is told to, of a job that brought one: the others take nothing
+//! for it.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -30,9 +32,10 @@ pub(crate) fn pack(delivery: &Delivery) -> Vec<u8> {
         retry: delivery.retry.clone(),
         trace: delivery.trace,
     };
-    let meta = postcard::to_stdvec(&meta).expect("plain data always serialises");
+    let mut meta = postcard::to_stdvec(&meta).expect("plain data always serialises");
+    meta.extend(delivery.on_dead.iter().flat_map(|url| url.to_string().into_bytes()));
     let length =
-        u16::try_from(meta.len()).expect("headers, context, policy and path have limits below 64 KiB");
+        u16::try_from(meta.len()).expect("headers, context, policy and URLs have limits below 64 KiB");
     let mut packed = Vec::with_capacity(2 + meta.len() + delivery.body.bytes.len());
     packed.extend_from_slice(&length.to_be_bytes());
     packed.extend_from_slice(&meta);
@@ -46,24 +49,51 @@ pub(crate) fn unpack(
     origin: String,
     timeout: Option<std::time::Duration>,
 ) -> Option<Delivery> {
-    let length = usize::from(u16::from_be_bytes([*packed.first()?, *packed.get(1)?]));
-    let meta: Meta = postcard::from_bytes(packed.get(2..2 + length)?).ok()?;
+    let (meta, on_dead) = meta(packed)?;
     Some(Delivery {
         // Both are empty where the job is for pull.
         callback: Callback::from_parts(origin, meta.path),
-        body: Body { bytes: packed.slice(2 + length..), content_type: meta.content_type },
+        body: Body { bytes: packed.slice(told(packed)?.len()..), content_type: meta.content_type },
         headers: Headers::from_entries(meta.headers),
         context: Context::from_entries(meta.context),
         retry: meta.retry,
         timeout,
         trace: meta.trace,
+        on_dead,
     })
 }
 
 /// The policy in what [`pack`] made, or in the first 64 KiB of it.
 pub(crate) fn policy(packed: &[u8]) -> Option<RetryPolicy> {
+    meta(packed)?.0.retry
+}
+
+/// What [`pack`] made without the body, which a death is told without.
+pub(crate) fn told(packed: &[u8]) -> Option<&[u8]> {
     let length = usize::from(u16::from_be_bytes([*packed.first()?, *packed.get(1)?]));
-    postcard::from_bytes::<Meta>(packed.get(2..2 + length)?).ok()?.retry
+    packed.get(..2 + length)
+}
+
+/// What the notice of a death needs of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) on_dead: Option<Callback>,
+    pub(crate) context: Context,
+    pub(crate) trace: Option<Trace>,
+}
+
+impl Told {
+    /// Out of what [`told`] gave.
+    pub(crate) fn unpack(packed: &[u8]) -> Option<Self> {
+        let (meta, on_dead) = meta(packed)?;
+        Some(Self { on_dead, context: Context::from_entries(meta.context), trace: meta.trace })
+    }
+}
+
+fn meta(packed: &[u8]) -> Option<(Meta, Option<Callback>)> {
+    let (meta, rest) = postcard::take_from_bytes::<Meta>(told(packed)?.get(2..)?).ok()?;
+    let url = std::str::from_utf8(rest).ok()?;
+    Some((meta, if url.is_empty() { None } else { Some(Callback::parse(url).ok()?) }))
 }
 
 #[cfg(test)]
@@ -85,10 +115,31 @@ mod tests {
             retry: RetryPolicy::preset("default"),
             timeout: Some(Duration::from_secs(3)),
             trace: Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 }),
+            on_dead: Some(Callback::parse("https://m.example/dead").unwrap()),
         };
         let packed = Bytes::from(pack(&delivery));
+        let notes = Told::unpack(told(&packed).unwrap()).unwrap();
+        assert_eq!((&notes.on_dead, &notes.context), (&delivery.on_dead, &delivery.context));
         let back = unpack(&packed, "https://m.example".to_owned(), Some(Duration::from_secs(3)));
         assert_eq!(back, Some(delivery));
         assert_eq!(unpack(&packed.slice(..9), String::new(), None), None);
+    }
+
+    #[test]
+    fn a_job_that_tells_nobody_takes_nothing_for_it() {
+        let mut delivery = Delivery {
+            callback: Callback::parse("https://m.example/").unwrap(),
+            body: Body { bytes: Bytes::new(), content_type: None },
+            headers: Headers::default(),
+            context: Context::default(),
+            retry: None,
+            timeout: None,
+            trace: None,
+            on_dead: None,
+        };
+        let without = pack(&delivery).len();
+        let url = "https://m.example/dead";
+        delivery.on_dead = Some(Callback::parse(url).unwrap());
+        assert_eq!(pack(&delivery).len(), without + url.len());
     }
 }

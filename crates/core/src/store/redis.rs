@@ -10,6 +10,7 @@ mod codec;
 mod dead;
 mod layout;
 mod moves;
+mod outbox;
 mod page;
 mod policies;
 mod pull;
@@ -285,8 +286,8 @@ impl RedisStore {
         if let [_] = parts.as_slice() {
             return Ok((Pass::Fenced, None));
         }
-        let beside = (parts.len() > 5).then(|| parts.remove(5));
-        let [moved, other, due, lease, dead] = parts.as_slice() else {
+        let beside = (parts.len() > 6).then(|| parts.remove(6));
+        let [moved, other, due, lease, dead, tell] = parts.as_slice() else {
             return Err(StoreError::Unreadable("a pass's answer"));
         };
         let wait =
@@ -297,6 +298,7 @@ impl RedisStore {
             next_due: wait(due)?,
             next_lease: wait(lease)?,
             next_dead: wait(dead)?,
+            next_tell: wait(tell)?,
         };
         Ok((pass, beside))
     }
@@ -318,7 +320,8 @@ impl RedisStore {
         let (Some(ledger), Some(topics), Some(minutes)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(StoreError::Unreadable("the statistics"));
         };
-        let mut stats = Stats::default();
+        let untold = parts.next().ok_or(StoreError::Unreadable("the statistics"))?;
+        let mut stats = Stats { untold: reply::number(&untold)?, ..Stats::default() };
         for (name, n) in codec::counters(ledger)? {
             match (name.as_str(), State::ALL.into_iter().find(|s| s.name() == name)) {
                 (_, Some(state)) => *stats.states.of(state) += n,

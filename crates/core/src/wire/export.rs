@@ -58,6 +58,9 @@ pub struct ExportLine {
     /// Its own time to run, where it is for pull, as a friendly duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     ttr: Option<String>,
+    /// Where its death is told, where it said so itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_dead: Option<String>,
     /// When it was accepted.
     created_at: String,
     /// How often it was handed to a notifier or consumer.
@@ -98,6 +101,7 @@ impl ExportLine {
             retry: delivery.retry.as_ref().map(Policy::of),
             timeout,
             ttr,
+            on_dead: delivery.on_dead.as_ref().map(ToString::to_string),
             created_at: job.created.to_string(),
             attempts: job.attempts,
             failures: job.failures,

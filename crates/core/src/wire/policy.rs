@@ -12,7 +12,7 @@ use crate::policy::{MAX_EXPECTED, MAX_POLICY, Policy};
 use crate::store::Logging;
 
 /// The fields of a policy.
-const KNOWN: [&str; 7] = ["retry", "timeout", "ttr", "url", "headers", "expect_body", "attempts"];
+const KNOWN: [&str; 8] = ["retry", "timeout", "ttr", "url", "headers", "expect_body", "attempts", "on_dead"];
 
 /// Parses a policy.
 ///
@@ -31,20 +31,22 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         retry: retry(&fields, &mut mistakes),
         timeout: fields.get("timeout").and_then(|raw| timeout_of(raw, &mut mistakes)),
         ttr: fields.get("ttr").and_then(|raw| super::pull::ttr(raw, &mut mistakes)),
-        url: fields.get("url").and_then(|raw| url(raw, &mut mistakes)),
+        url: fields.get("url").and_then(|raw| url("url", raw, &mut mistakes)),
         headers: entries(&fields, "headers", Headers::parse, Headers::ALLOWED, &mut mistakes),
         expect_body: fields.get("expect_body").and_then(|raw| expected(raw, &mut mistakes)),
         attempts: fields.get("attempts").and_then(|raw| logging(raw, &mut mistakes)),
+        on_dead: fields.get("on_dead").and_then(|raw| url("on_dead", raw, &mut mistakes)),
         written: written(&fields),
     };
     if mistakes.is_empty() { Ok(policy) } else { Err(Problem::fields(mistakes.into_inner())) }
 }
 
-fn url(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Callback> {
+/// The field of a name, as a URL.
+pub(super) fn url(name: &str, raw: &RawValue, mistakes: &mut Mistakes) -> Option<Callback> {
     let Some(text) = read::<String>(raw) else {
-        return wrong_type(mistakes, "url", raw, Callback::ALLOWED);
+        return wrong_type(mistakes, name, raw, Callback::ALLOWED);
     };
-    Callback::parse(&text).map_err(|e| mistakes.add("url", e.detail, e.allowed)).ok()
+    Callback::parse(&text).map_err(|e| mistakes.add(name, e.detail, e.allowed)).ok()
 }
 
 /// With white space at its ends no answer could ever be equal to it.
@@ -123,7 +125,7 @@ mod tests {
     fn an_empty_policy_says_nothing() {
         assert_eq!(parse("{}").unwrap().written(), "{}");
         let nothing = parse(
-            r#"{"retry":null,"timeout":null,"ttr":null,"url":null,"headers":null,"expect_body":null,"attempts":null}"#,
+            r#"{"retry":null,"timeout":null,"ttr":null,"url":null,"headers":null,"expect_body":null,"attempts":null,"on_dead":null}"#,
         );
         assert_eq!(nothing.unwrap().written(), "{}");
         assert_eq!(Policy::default().written(), "{}");
@@ -147,6 +149,13 @@ mod tests {
     }
 
     #[test]
+    fn where_deaths_are_told_is_kept_as_it_was_written() {
+        let policy = parse(r#"{"on_dead":"HTTP://H:80/dead"}"#).unwrap();
+        assert_eq!(policy.on_dead.as_ref().unwrap().to_string(), "http://h/dead");
+        assert_eq!(policy.written(), r#"{"on_dead":"HTTP://H:80/dead"}"#);
+    }
+
+    #[test]
     fn an_answer_that_is_expected_may_be_empty() {
         assert_eq!(parse(r#"{"attempts":"all"}"#).unwrap().attempts, Some(Logging::All));
         assert_eq!(parse(r#"{"expect_body":""}"#).unwrap().expect_body.as_deref(), Some(""));
@@ -167,6 +176,8 @@ mod tests {
             (r#"{"ttr":"13h"}"#, "ttr"),
             (r#"{"url":"ftp://h/"}"#, "url"),
             (r#"{"url":5}"#, "url"),
+            (r#"{"on_dead":"http://u:p@h/"}"#, "on_dead"),
+            (r#"{"on_dead":5}"#, "on_dead"),
             (r#"{"headers":{"host":"x"}}"#, "headers"),
             (r#"{"headers":["x"]}"#, "headers"),
             (r#"{"retry":{}}"#, "retry"),

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 pub(super) use self::body::DEFAULT_CONTENT_TYPE;
 pub(super) use self::due::{TIME, due, millis_up, time};
 pub(super) use self::policy::retry;
-use super::fields::{Fields, Mistakes, read, shown, wrong_type};
-use super::{Problem, duration};
+use super::fields::{Fields, Mistakes, read, shown};
+use super::{Problem, duration, notice};
 use crate::clock::Timestamp;
 use crate::job::{
     Callback, ContentHash, Context, Delivery, Headers, JobId, JobKey, MAX_JOB, MAX_TIMEOUT, MIN_TIMEOUT,
@@ -22,7 +22,7 @@ use crate::job::{
 use crate::policy::Policies;
 
 /// The fields of a submit.
-pub(super) const KNOWN: [&str; 13] = [
+pub(super) const KNOWN: [&str; 14] = [
     "topic",
     "id",
     "delay",
@@ -36,6 +36,7 @@ pub(super) const KNOWN: [&str; 13] = [
     "retry",
     "timeout",
     "ttr",
+    "on_dead",
 ];
 
 /// What is told while the policies count and are not known.
@@ -115,11 +116,12 @@ pub(super) fn judge(
     let timeout = if is_push { timeout(fields, mistakes) } else { no_timeout(fields, mistakes) };
     let ttr = ttr(fields, mistakes);
     let timeout = if is_push { timeout } else { ttr };
+    let on_dead = notice::on_dead(fields, topic.as_ref(), mistakes);
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
     Ok(Some(NewJob {
         key: JobKey { topic, id },
         due,
-        delivery: Delivery { callback, body, headers, context, retry, timeout, trace },
+        delivery: Delivery { callback, body, headers, context, retry, timeout, trace, on_dead },
         content: content_hash(fields),
     }))
 }
@@ -147,11 +149,7 @@ fn id(fields: &Fields<'_>, make: &mut dyn FnMut() -> JobId, mistakes: &mut Mista
 
 fn callback(fields: &Fields<'_>, of_topic: Option<Callback>, mistakes: &mut Mistakes) -> Option<Callback> {
     let Some(raw) = fields.get("url") else { return of_topic.or_else(|| Some(Callback::pull())) };
-    let parsed = match read::<String>(raw) {
-        Some(text) => Callback::parse(&text),
-        None => return wrong_type(mistakes, "url", raw, Callback::ALLOWED),
-    };
-    parsed.map_err(|e| mistakes.add("url", e.detail, e.allowed)).ok()
+    super::policy::url("url", raw, mistakes)
 }
 
 /// A map of strings, in the order written; a name that stands twice is refused.

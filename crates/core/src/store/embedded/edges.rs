@@ -6,6 +6,7 @@ mod cancel;
 mod dead;
 mod expire;
 mod moves;
+mod outbox;
 mod pause;
 mod policies;
 mod promote;
@@ -21,6 +22,7 @@ pub(super) use self::cancel::{cancel, renew};
 pub(super) use self::dead::{purge_many, revive_many};
 pub(super) use self::expire::expire;
 pub(super) use self::moves::move_job;
+pub(super) use self::outbox::{outbox, tell};
 pub(super) use self::pause::{pause, resume};
 pub(super) use self::policies::{delete_policy, put_policy};
 pub(super) use self::promote::promote;
@@ -52,6 +54,7 @@ pub(super) struct Passed {
     pub(super) due: Option<u64>,
     pub(super) lease: Option<u64>,
     pub(super) dead: Option<u64>,
+    pub(super) tell: Option<u64>,
 }
 
 /// A carrier takes the shard; whoever held it is fenced.
@@ -76,7 +79,9 @@ fn rest(txn: &mut Txn<'_>, round: &Round, moved: u32, other: u32) -> Result<Pass
     let due = wait(txn.tables.due.first(shard)?, 0);
     let lease = wait(txn.tables.leases.first(shard)?, 0);
     let dead = wait(txn.tables.dead.first(shard)?, round.retention);
+    // Deaths wait for no pass, so these do not count below.
+    let tell = wait(txn.tables.outbox.first(shard)?, 0);
     let till = [due, lease, dead].into_iter().flatten().fold(round.floor.saturating_mul(1000), u64::min);
     txn.plan(now_us.saturating_add(till) / 1000);
-    Ok(Passed { moved, other, due, lease, dead })
+    Ok(Passed { moved, other, due, lease, dead, tell })
 }

@@ -9,6 +9,7 @@ mod due;
 mod format;
 mod lateness;
 mod look;
+mod outbox;
 mod policies;
 mod ready;
 mod records;
@@ -29,6 +30,7 @@ pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, counted, format};
 pub(super) use self::lateness::Minutes;
 pub(super) use self::look::Look;
+pub(super) use self::outbox::{Entry as OutboxEntry, OutboxKey, OutboxRow, OutboxTable};
 pub(super) use self::policies::Policies;
 pub(super) use self::ready::{PARKED, PULL, Queue, Ready};
 pub(super) use self::records::{Body, Last, Record, Records, Stage, read_on};
@@ -59,6 +61,8 @@ pub(super) struct Tables<'t> {
     pub(super) policies: Policies<'t>,
     /// Logs of attempts.
     pub(super) attempts: Attempts<'t>,
+    /// Deaths that are still to be told.
+    pub(super) outbox: OutboxTable<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -78,6 +82,7 @@ impl<'t> Tables<'t> {
             revivals: Revivals::open(txn, journal)?,
             policies: Policies::open(txn, journal)?,
             attempts: Attempts::open(txn, journal)?,
+            outbox: OutboxTable::open(txn, journal)?,
         })
     }
 
@@ -112,6 +117,7 @@ impl<'t> Tables<'t> {
             Name::Attempts => self.attempts.logs.redo(key, value),
             Name::AttemptsByTime => self.attempts.order.redo(key, value),
             Name::AttemptsBytes => self.attempts.sizes.redo(key, value),
+            Name::Outbox => self.outbox.0.redo(key, value),
         }
     }
 }

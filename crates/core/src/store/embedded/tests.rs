@@ -61,6 +61,7 @@ fn job(n: usize) -> NewJob {
         retry: None,
         timeout: None,
         trace: None,
+        on_dead: None,
     };
     NewJob { key, due: Due::In(Duration::from_secs(60)), delivery, content: ContentHash([1; 8]) }
 }

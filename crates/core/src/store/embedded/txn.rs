@@ -207,6 +207,18 @@ impl<'t> Txn<'t> {
         self.tables.records.put(record)
     }
 
+    /// A job dies, and that is to be told.
+    pub(super) fn die(&mut self, job: &mut Record, reason: Box<str>) -> Result<(), StoreError> {
+        let body = self.tables.records.body(job.number)?;
+        self.enter(job, To::Dead(reason))?;
+        if let Some(body) = body {
+            let now = self.now();
+            self.tables.outbox.add(now, job, &body)?;
+            self.moment(now);
+        }
+        Ok(())
+    }
+
     /// Makes a job that waits or is dead due now, and ready.
     pub(super) fn make_ready(&mut self, record: &mut Record) -> Result<(), StoreError> {
         self.leave(record)?;

@@ -105,6 +105,7 @@ impl Walk<'_> {
         for name in wrong {
             let what = match name.as_str() {
                 "lease_at" => "leases run out before the time at which they are looked at next",
+                "tell_at" => "deaths are to be told before the time at which they are looked at next",
                 "dead_at" => "dead jobs are there before the time at which they are looked at next",
                 _ => "the first slot is another one than is told",
             };

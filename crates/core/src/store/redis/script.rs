@@ -119,7 +119,7 @@ macro_rules! pieces {
 }
 
 pieces! {
-    "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "tombs" "lateness"
+    "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "outbox" "tombs" "lateness"
     "topics" "arrivals" "outcomes" "moves" "revivals" "attempts" "carrier" "audits" "call"
 }
 
@@ -161,6 +161,8 @@ scripts! {
     SETTLE_RECEIPTS: "settle_receipts", Drains;
     RECOVER: "recover", Drains;
     EXPIRE: "expire", Drains;
+    OUTBOX: "outbox", Reads;
+    TELL: "tell", Drains;
     CLAIM: "claim", Drains;
     YIELD: "yield", Drains;
     STATS: "stats", Reads;
@@ -229,9 +231,8 @@ mod tests {
             let expected = match script.name() {
                 "submit" | "import" | "reschedule" | "revive" | "revive_many" | "begin_revival"
                 | "put_policy" | "note" => Kind::Fills,
-                "get" | "page" | "stats" | "topics" | "pulls" | "held" | "dead" | "revivals" | "attempts" => {
-                    Kind::Reads
-                }
+                "get" | "page" | "stats" | "topics" | "pulls" | "held" | "dead" | "revivals" | "attempts"
+                | "outbox" => Kind::Reads,
                 "audit_mend" | "audit_count" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

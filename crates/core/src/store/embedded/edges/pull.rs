@@ -193,7 +193,7 @@ fn apply(txn: &mut Txn<'_>, said: &Said, mut job: Record, cancel: bool) -> Resul
         }
         Word::Bury { reason, error } => {
             failed(txn, &mut job, number, error.as_ref());
-            txn.enter(&mut job, To::Dead(start(reason, MOST_REASON).into()))
+            txn.die(&mut job, start(reason, MOST_REASON).into())
         }
         Word::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(Queue::Front)),
         Word::Release { after } => later(txn, &mut job, *after),

@@ -40,7 +40,7 @@ pub(in crate::store::embedded) fn recover(
             let settled = job.settled;
             txn.finish(job, End::Cancelled, settled)?;
         } else if job.lost >= MOST_LOST {
-            txn.enter(&mut job, To::Dead(LOST.into()))?;
+            txn.die(&mut job, LOST.into())?;
             lost += 1;
         } else {
             txn.enter(&mut job, To::Ready(Queue::Front))?;

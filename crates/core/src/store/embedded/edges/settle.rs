@@ -72,7 +72,7 @@ fn apply(txn: &mut Txn<'_>, word: &Word, mut job: Record, cancel: bool) -> Resul
         }
         Outcome::Bury { reason, last } => {
             failed(&mut job, last);
-            txn.enter(&mut job, To::Dead(reason.name().into()))
+            txn.die(&mut job, reason.name().into())
         }
         Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(Queue::Front)),
         Outcome::Release { after } => later(txn, &mut job, *after),

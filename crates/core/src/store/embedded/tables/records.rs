@@ -154,7 +154,7 @@ impl Record {
         self.origin.is_empty()
     }
 
-    fn pack(&self) -> Vec<u8> {
+    pub(super) fn pack(&self) -> Vec<u8> {
         let mut packed = postcard::to_stdvec(self).expect("plain data always serialises");
         packed.extend(self.token.iter().flatten());
         packed

@@ -36,10 +36,11 @@ pub(super) enum Name {
     Attempts = 20,
     AttemptsByTime = 21,
     AttemptsBytes = 22,
+    Outbox = 23,
 }
 
 impl Name {
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 23] = [
         Self::Ids,
         Self::Jobs,
         Self::Bodies,
@@ -62,6 +63,7 @@ impl Name {
         Self::Attempts,
         Self::AttemptsByTime,
         Self::AttemptsBytes,
+        Self::Outbox,
     ];
 
     /// The table with a number.
@@ -162,6 +164,6 @@ mod tests {
         for name in Name::ALL {
             assert_eq!(Name::of(name as u8), Some(name));
         }
-        assert_eq!((Name::of(0), Name::of(23)), (None, None));
+        assert_eq!((Name::of(0), Name::of(24)), (None, None));
     }
 }

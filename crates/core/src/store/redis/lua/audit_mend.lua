@@ -5,7 +5,7 @@
 --   'runs', and locators of those without a record; 'moments'
 -- Returns per job, lane, member or run 1 where it is mended now, 0 where there is nothing (any more) to
 --   mend, or nobody could; for moments how many
-local FIELDS = {'next', 'slot', 'lease_at', 'dead_at'}
+local FIELDS = {'next', 'slot', 'lease_at', 'dead_at', 'tell_at'}
 
 -- A batch that a reserved job is of, looked at no later than it was to be.
 local function lease(loc, r)

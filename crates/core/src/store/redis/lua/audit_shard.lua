@@ -6,7 +6,7 @@
 --   look next is wrong, ...}}
 local LEDGER = {'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'lease', 'pauses'}
 local SUMS = {'lanes', 'topics', 'paused'}
-local FIELDS = {'lease_at', 'dead_at', 'slot', 'lanes', 'topics', 'paused', unpack(LEDGER)}
+local FIELDS = {'lease_at', 'dead_at', 'tell_at', 'slot', 'lanes', 'topics', 'paused', unpack(LEDGER)}
 
 function edges.audit_shard()
   audits.begin(FIELDS)

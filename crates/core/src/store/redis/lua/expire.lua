@@ -2,7 +2,7 @@
 -- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms)
 -- Returns {-1} fenced, or {expired, 0, waits in us...}
-local EXPIRE = {'epoch', 'next', 'dead', 'purged', 'slot', 'lease_at', 'dead_at', 'lanes', 'topics'}
+local EXPIRE = {'epoch', 'next', 'dead', 'purged', 'slot', 'lease_at', 'dead_at', 'tell_at', 'lanes', 'topics'}
 
 function edges.expire(args)
   begin(EXPIRE)

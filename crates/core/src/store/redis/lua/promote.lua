@@ -3,7 +3,7 @@
 -- KEYS  shard
 -- ARGV  epoch, limit (jobs), floor (ms), retention (ms)
 -- Returns {-1} fenced, or {promoted, 0, waits in us...}
-local PROMOTE = {'epoch', 'next', 'delayed', 'ready', 'slot', 'lease_at', 'dead_at'}
+local PROMOTE = {'epoch', 'next', 'delayed', 'ready', 'slot', 'lease_at', 'dead_at', 'tell_at'}
 local MOST_LANES, PACE = 64, 10000
 
 local function first_turns() return call('ZRANGE', KEY.turns, 0, MOST_LANES, 'WITHSCORES') end

@@ -6,7 +6,7 @@
 -- Returns {-1} fenced, or {recovered, lost, waits in us..., {{lane in words or '', ...}, locator,
 --   run, record, ...} for pull}
 local RECOVER = {'epoch', 'next', 'segment', 'segment_at', 'segment_was', 'segment_size',
-  'forgotten_early', 'ready', 'reserved', 'dead', 'cancelled', 'slot', 'lease_at', 'dead_at', 'lanes', 'topics'}
+  'forgotten_early', 'ready', 'reserved', 'dead', 'cancelled', 'slot', 'lease_at', 'dead_at', 'tell_at', 'lanes', 'topics'}
 -- So many batches, and about so many of their jobs, are looked at.
 local MOST_BATCHES, MOST_SEEN = 32, 2000
 -- When leases for pull that have run out are looked at again (ms).
@@ -83,9 +83,11 @@ function edges.recover(args)
     end
   end
 
+  local untold = outbox.entries(dead)
   save_ready('LPUSH')
   wake_takers()
   deaths.add(dead)
+  outbox.add(untold)
   save_tombs(tonumber(args[5]), tonumber(args[6]))
   save()
   save_drops()
@@ -103,5 +105,5 @@ function edges.recover(args)
   set('lease_at', first_score(KEY.leases))
   local waits = rest(tonumber(args[3]), tonumber(args[4]))
   close()
-  return {recovered, #dead, waits[1], waits[2], waits[3], pulled}
+  return {recovered, #dead, waits[1], waits[2], waits[3], waits[4], pulled}
 end

@@ -71,10 +71,12 @@ function parts.settle(args, base, over, from)
     at = at + 4 + step * n
   end
 
+  local untold = outbox.entries(dead)
   save_schedule()
   save_ready('LPUSH')
   wake_takers()
   deaths.add(dead)
+  outbox.add(untold)
   save_tombs(tonumber(args[base + 1]), tonumber(args[base + 2]))
   save()
   save_drops()

@@ -67,12 +67,13 @@ function edges.settle_receipts(args)
       numbers[#numbers + 1] = number
     end
   end
-  local empty = over(numbers)
+  local empty, untold = over(numbers), outbox.entries(dead)
 
   save_schedule()
   save_ready('LPUSH')
   wake_takers()
   deaths.add(dead)
+  outbox.add(untold)
   save_tombs(tonumber(args[1]), tonumber(args[2]))
   save()
   save_drops()

@@ -1,7 +1,7 @@
 -- stats: the ledger, the topics and the lateness of the last five minutes. No edge.
 -- KEYS  shard
 -- ARGV  none
--- Returns {{name, number, ...}, topics, {lateness of a minute, ...}}
+-- Returns {{name, number, ...}, topics, {lateness of a minute, ...}, deaths to be told}
 local STATS = {'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'forgotten_early'}
 
 function edges.stats()
@@ -9,5 +9,5 @@ function edges.stats()
   local ledger, minutes = {}, {}
   for i, name in ipairs(STATS) do ledger[2 * i - 1], ledger[2 * i] = name, tostring(shard[name]) end
   for m = minute() - 5, minute() do minutes[#minutes + 1] = call('HGETALL', lateness(m)) end
-  return {ledger, call('ZRANGE', KEY.topics, 0, -1), minutes}
+  return {ledger, call('ZRANGE', KEY.topics, 0, -1), minutes, call('ZCARD', KEY.outbox)}
 end

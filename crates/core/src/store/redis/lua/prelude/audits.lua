@@ -109,7 +109,7 @@ end
 -- What of the shard's words on when to look next is too late, and what it is to be.
 function audits.moments()
   local wrong = {}
-  for name, key in pairs({lease_at = KEY.leases, dead_at = KEY.dead}) do
+  for name, key in pairs({lease_at = KEY.leases, dead_at = KEY.dead, tell_at = KEY.outbox}) do
     local first = first_score(key)
     if first > 0 and (shard[name] == 0 or shard[name] > first) then wrong[name] = first end
   end

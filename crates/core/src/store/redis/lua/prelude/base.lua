@@ -30,7 +30,7 @@ local function keys_of(base)
     shard = base .. ':shard', pool = base .. ':pool', runs = base .. ':runs', turns = base .. ':turns',
     due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots', void = base .. ':void:',
     ready = base .. ':ready:', lanes = base .. ':lanes', pulls = base .. ':pulls', leases = base .. ':leases', parked = base .. ':parked',
-    batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:', body = base .. ':body:',
+    batches = base .. ':batches', outbox = base .. ':outbox', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:', body = base .. ':body:',
     topics = base .. ':topics', index = base .. ':index', late = base .. ':late:', attempts = base .. ':attempts:',
     wake = string.match(base, '^(.-):{') .. ':wake', policies = string.match(base, '^(.-):{') .. ':policies', tag = string.match(base, '{(.*)}'),
   }

@@ -8,8 +8,9 @@ end
 -- From now to a time in ms, in us, so that no part of a millisecond is slept too long.
 local function until_ms(at) return max(0, at * 1000 - NOW_US) end
 
--- {due, lease, dead} in us from now, -1 for none. It also sets `next`, so that earlier
--- moments are told. `due_in` is where the first is known already.
+-- {due, lease, dead, tell} in us from now, -1 for none. It also sets `next`, so that earlier
+-- moments are told; what is to be told of deaths waits for no pass, so that does not count there.
+-- `due_in` is where the first is known already.
 local function rest(floor_ms, retention, due_in)
   local function wait(at) return at > 0 and until_ms(at) or -1 end
   local due = due_in
@@ -23,5 +24,6 @@ local function rest(floor_ms, retention, due_in)
   local till = floor_ms * 1000
   for _, w in ipairs(waits) do if w >= 0 and w < till then till = w end end
   set('next', floor((NOW_US + till) / 1000))
+  waits[4] = wait(shard.tell_at)
   return waits
 end
