@@ -7,6 +7,7 @@
 
 mod notes;
 mod pulls;
+mod tellings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -168,6 +169,8 @@ enum Op {
         limit: u32,
     },
     Expire,
+    /// What is to be told of deaths is told, or put off.
+    Tell,
     /// With all of a topic that are dead for a reason.
     Dead {
         topic: usize,
@@ -240,6 +243,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
         2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),
         1 => Just(Op::Expire),
+        4 => Just(Op::Tell),
         2 => (0..2_usize, any::<bool>(), prop::bool::weighted(0.3)).prop_map(|(topic, exhausted, purge)| {
             Op::Dead { topic, exhausted, purge }
         }),
@@ -336,7 +340,8 @@ impl Pair {
                     .map(|job| if *brief { job.timeout(BRIEF) } else { job })
                     .map(|job| {
                         let origin = ORIGINS[job.key.id.as_str().len() % 2];
-                        ImportJob { job: for_its_taker(job.to(origin)), history: history(*past) }
+                        let job = tellings::telling(for_its_taker(job.to(origin)));
+                        ImportJob { job, history: history(*past) }
                     })
                     .collect();
                 self.repeat(*times, async |pair: &mut Self| pair.submit(&jobs).await).await;
@@ -380,6 +385,7 @@ impl Pair {
                 };
                 self.passes(call, next).await;
             }
+            Op::Tell => self.tell().await,
             Op::Dead { topic, exhausted, purge } => {
                 let reason = Some(if *exhausted { "exhausted" } else { "lost" }.to_owned());
                 let topic = TOPICS[*topic].parse().expect("a topic");
@@ -711,7 +717,9 @@ impl Pair {
         assert_eq!(listed(&self.stores[0]).await, listed(&self.stores[1]).await);
         let redis = self.stores[0].stats().await.expect("stats");
         let memory = self.stores[1].stats().await.expect("stats");
-        let told = |s: &Stats| (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone());
+        let told = |s: &Stats| {
+            (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone(), s.untold)
+        };
         assert_eq!(told(&redis), told(&memory));
         let pages = [self.stores[0].topics(None, 10).await, self.stores[1].topics(None, 10).await];
         let pages = pages.map(|page| page.expect("topics").items);

@@ -20,6 +20,8 @@ end
 function outbox.entries(dead)
   local untold, absent, lanes = {}, {}, {}
   if #dead == 0 then return untold end
+  -- Most calls have no deaths, so it is not among the fields that they read.
+  shard.tell_at = shard.tell_at or tonumber(call('HGET', KEY.shard, 'tell_at') or 0)
   for i, entry in ipairs(dead) do
     local loc = sub(entry, 1, 12)
     lanes[i] = sub(entry, 13)
@@ -43,7 +45,6 @@ function outbox.add(untold)
   local scored = {}
   for i, entry in ipairs(untold) do scored[2 * i - 1], scored[2 * i] = NOW, entry end
   sliced('ZADD', KEY.outbox, scored)
-  -- Whatever was to be told first, it is to be told now.
-  set('tell_at', NOW)
+  earliest('tell_at', NOW)
   moment(NOW)
 end
