@@ -23,6 +23,7 @@ mod load;
 mod moves;
 mod moving;
 mod observe;
+mod on_dead;
 mod openapi;
 mod outage;
 mod policies;

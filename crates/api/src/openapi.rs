@@ -75,7 +75,7 @@ use crate::routes;
         routes::attempts,
         serve,
     ),
-    components(schemas(ringback_core::wire::Problem, Listed)),
+    components(schemas(ringback_core::wire::Problem, ringback_core::wire::NoticeBody, Listed)),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),

@@ -21,8 +21,8 @@ mod submit;
 mod topics;
 
 pub use answer::{
-    BatchAnswer, BatchResult, CancelAnswer, InFlight, JobAnswer, LastAnswer, LatenessAnswer, StatesAnswer,
-    StatsAnswer, StoreAnswer, TombstonesAnswer,
+    BatchAnswer, BatchResult, CancelAnswer, InFlight, JobAnswer, LastAnswer, LatenessAnswer, OutboxAnswer,
+    StatesAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer,
 };
 pub use attempts::{AttemptAnswer, AttemptsAnswer};
 pub use audit::{AuditAnswer, FindingAnswer};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use ringback_core::store::{Stats, Store, StoreError};
-use ringback_core::wire::{LatenessAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
+use ringback_core::wire::{LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -69,6 +69,7 @@ fn shape(stats: &Stats, store: &Store) -> StatsAnswer {
             max: stats.lateness.max_ms(),
         },
         tombstones: TombstonesAnswer { forgotten_early: stats.forgotten_early },
+        outbox: OutboxAnswer { deaths: stats.untold },
         store: StoreAnswer { kind: store.kind().to_owned(), profile: store.profile().name().to_owned() },
     }
 }

@@ -43,6 +43,7 @@ fn tables(stats: &StatsAnswer, colour: Colour) -> String {
         [Cell::from("topics"), Cell::from(stats.topics)],
         [Cell::from("lateness, last 5 min"), Cell::from(late)],
         [Cell::from("forgotten early"), Cell::from(stats.tombstones.forgotten_early)],
+        [Cell::from("deaths to be told"), Cell::from(stats.outbox.deaths)],
         [Cell::from("store"), Cell::from(format!("{}, {}", stats.store.kind, stats.store.profile))],
     ];
     states + "\n" + &Table::new([("", Align::Left); 2], colour).page(&rows)

@@ -144,6 +144,9 @@ pub struct StatsAnswer {
     pub lateness_ms: LatenessAnswer,
     /// What is remembered of ended jobs.
     pub tombstones: TombstonesAnswer,
+    /// What is still to be told.
+    #[serde(default)]
+    pub outbox: OutboxAnswer,
     /// Where jobs are kept.
     pub store: StoreAnswer,
 }
@@ -153,6 +156,13 @@ pub struct StatsAnswer {
 pub struct TombstonesAnswer {
     /// How many were forgotten before their time, for lack of room.
     pub forgotten_early: u64,
+}
+
+/// What is still to be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OutboxAnswer {
+    /// Deaths of which no notice was submitted yet. It soon is, or nobody wants one.
+    pub deaths: u64,
 }
 
 /// Jobs per state.
