@@ -62,6 +62,8 @@ fn wrong_callbacks() -> Vec<Wrong> {
         ("url", texts(["http://", "http://user@host/", "http://user:word@host/", "http://host/#part"])),
         ("url", texts(["http://host:99999/", "http://ho st/", "http://[::1/", "http://%00/"])),
         ("url", vec![json!(format!("http://host/{}", long(2_048))), json!(1), json!({})]),
+        ("on_dead", texts(["", "nowhere", "ftp://host/", "http://user:word@host/", "http://host/#part"])),
+        ("on_dead", vec![json!(format!("http://host/{}", long(2_048))), json!(1), json!({})]),
         ("headers", vec![json!([]), json!("x: y"), json!({"a": 1}), json!({"a": null}), json!({"a": {}})]),
         ("headers", vec![json!({"": "x"}), json!({"a b": "x"}), json!({"ä": "x"}), json!({"a:": "x"})]),
         (

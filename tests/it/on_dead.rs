@@ -295,3 +295,43 @@ async fn a_full_store_keeps_what_is_to_be_told_until_there_is_room() {
     assert!(stack.carriers[0].log().contains("does not take notices"), "it is said once");
     stack.ready(Duration::from_secs(5)).await;
 }
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/dead", Answer::status(200));
+    stack.carriers[0].kill();
+    for id in ["a", "b"] {
+        stack.accept(&doomed(&sink, id)).await;
+        stack.wait_state(TOPIC, id, "dead", SOON).await;
+    }
+    to_be_told(&stack, 2).await;
+    let mut client = stack.redis().client().await;
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*:outbox").query_async(&mut client).await.expect("KEYS");
+    let mut torn = 0;
+    for key in &keys {
+        let entries: Vec<Vec<u8>> =
+            redis::cmd("ZRANGE").arg(key).arg(&[0, -1]).query_async(&mut client).await.expect("ZRANGE");
+        // Beginnings of an entry, of all lengths, and what was never one.
+        for end in (0..entries[0].len().min(130)).step_by(10) {
+            let torn_entry = [&entries[0][..end], b"?".as_slice()].concat();
+            redis::cmd("ZADD").arg(key).arg(1).arg(torn_entry).exec_async(&mut client).await.expect("ZADD");
+            torn += 1;
+        }
+    }
+    to_be_told(&stack, 2 + torn).await;
+    stack.add(Role::Carrier).await;
+    let told = notices(&sink, "/dead", 2).await;
+    let mut ids: Vec<_> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["\"a\"", "\"b\""]);
+    all_is_told(&stack).await;
+    let text = stack.carriers[1].metrics().await;
+    let line = text.lines().find(|line| line.starts_with("ringback_carrier_unreadable_deaths_total"));
+    assert_eq!(
+        line.and_then(|line| line.rsplit(' ').next()).map(str::to_owned),
+        Some(torn.to_string()),
+        "{line:?}"
+    );
+}

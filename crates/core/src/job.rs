@@ -93,8 +93,8 @@ pub struct Delivery {
     pub timeout: Option<Duration>,
     /// The trace it belongs to, if the submit was part of one.
     pub trace: Option<Trace>,
-    /// Where its death is told, if it said so.
-    pub on_dead: Option<Callback>,
+    /// Where its death is told, if it said so. Boxed, since few do and leases are many.
+    pub on_dead: Option<Box<Callback>>,
 }
 
 /// A job as submitted: valid, not yet accepted.

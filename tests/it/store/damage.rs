@@ -238,7 +238,7 @@ async fn lanes_and_slots_that_nothing_leads_to_are_found_and_led_to_again() {
 async fn words_on_when_to_look_next_that_are_wrong_are_found_and_put_right() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
-    for field in [b"lease_at".as_slice(), b"dead_at", b"slot"] {
+    for field in [b"lease_at".as_slice(), b"dead_at", b"tell_at", b"slot"] {
         for wrong in [LATE, b"0"] {
             ground.run(&[b"HSET", &shard, field, wrong]).await;
             ground.mended(&field.escape_ascii().to_string(), &[Damage::Moment]).await;

@@ -17,7 +17,7 @@ const ON_DEAD: &str = "https://up.example/dead?x=1";
 
 fn telling(job: NewJob) -> NewJob {
     let mut job = job;
-    job.delivery.on_dead = Some(Callback::parse(ON_DEAD).expect("a URL"));
+    job.delivery.on_dead = Some(Box::new(Callback::parse(ON_DEAD).expect("a URL")));
     job.delivery.context = Context::parse(vec![("tenant".to_owned(), "a7".to_owned())]).expect("a context");
     job
 }

@@ -59,7 +59,7 @@ pub(crate) fn unpack(
         retry: meta.retry,
         timeout,
         trace: meta.trace,
-        on_dead,
+        on_dead: on_dead.map(Box::new),
     })
 }
 
@@ -115,11 +115,14 @@ mod tests {
             retry: RetryPolicy::preset("default"),
             timeout: Some(Duration::from_secs(3)),
             trace: Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 }),
-            on_dead: Some(Callback::parse("https://m.example/dead").unwrap()),
+            on_dead: Some(Box::new(Callback::parse("https://m.example/dead").unwrap())),
         };
         let packed = Bytes::from(pack(&delivery));
         let notes = Told::unpack(told(&packed).unwrap()).unwrap();
-        assert_eq!((&notes.on_dead, &notes.context), (&delivery.on_dead, &delivery.context));
+        assert_eq!(
+            (notes.on_dead.map(Box::new), &notes.context),
+            (delivery.on_dead.clone(), &delivery.context)
+        );
         let back = unpack(&packed, "https://m.example".to_owned(), Some(Duration::from_secs(3)));
         assert_eq!(back, Some(delivery));
         assert_eq!(unpack(&packed.slice(..9), String::new(), None), None);
@@ -139,7 +142,7 @@ mod tests {
         };
         let without = pack(&delivery).len();
         let url = "https://m.example/dead";
-        delivery.on_dead = Some(Callback::parse(url).unwrap());
+        delivery.on_dead = Some(Box::new(Callback::parse(url).unwrap()));
         assert_eq!(pack(&delivery).len(), without + url.len());
     }
 }

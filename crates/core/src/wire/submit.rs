@@ -121,7 +121,16 @@ pub(super) fn judge(
     Ok(Some(NewJob {
         key: JobKey { topic, id },
         due,
-        delivery: Delivery { callback, body, headers, context, retry, timeout, trace, on_dead },
+        delivery: Delivery {
+            callback,
+            body,
+            headers,
+            context,
+            retry,
+            timeout,
+            trace,
+            on_dead: on_dead.map(Box::new),
+        },
         content: content_hash(fields),
     }))
 }

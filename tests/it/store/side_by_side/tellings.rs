@@ -12,7 +12,8 @@ use super::{NewJob, Pair};
 /// A job that says where its death is told, as some do by their names.
 pub(super) fn telling(mut job: NewJob) -> NewJob {
     let is_telling = job.key.id.as_str().contains('3');
-    job.delivery.on_dead = is_telling.then(|| Callback::parse("http://up.example/dead").expect("a URL"));
+    let url = || Box::new(Callback::parse("http://up.example/dead").expect("a URL"));
+    job.delivery.on_dead = is_telling.then(url);
     job
 }
 

@@ -155,8 +155,8 @@ fn deliveries() -> impl Strategy<Value = Delivery> {
         .prop_filter("no id of zeros", |(trace, parent, _)| *trace != [0; 16] && *parent != [0; 8])
         .prop_map(|(trace_id, parent_id, flags)| Trace { trace_id, parent_id, flags });
     let timeout = (100_000_000..=600_000_000_000_u64).prop_map(Duration::from_nanos);
-    let on_dead =
-        "[a-z]{1,9}".prop_map(|path| Callback::parse(&format!("https://m.example/{path}")).unwrap());
+    let on_dead = "[a-z]{1,9}"
+        .prop_map(|path| Box::new(Callback::parse(&format!("https://m.example/{path}")).unwrap()));
     let ways = (option::of(policies()), option::of(timeout), option::of(trace), option::of(on_dead));
     let parts = (bodies(), entries(32), entries(16), ways);
     parts.prop_map(|(body, headers, context, (retry, timeout, trace, on_dead))| Delivery {
