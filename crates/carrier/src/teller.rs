@@ -36,11 +36,14 @@ pub(crate) struct Teller<'a> {
     pub(crate) deaths: &'a Bell,
 }
 
-/// What is known of a notice once it was submitted.
+/// What became of a death.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Word {
-    /// The store has it, now or before; or nobody wants it.
+    /// Nobody wants to know of it, or can.
+    Unwanted,
+    /// The store has its notice, now or before.
     Told,
-    /// It was not taken.
+    /// The store did not take its notice.
     Refused,
 }
 
@@ -95,12 +98,10 @@ impl Teller<'_> {
     async fn round(&self, is_refused: &mut bool) -> Result<Round, StoreError> {
         // Before that nobody can say whether a topic's deaths are wanted, or where.
         self.policies.known().await;
+        // Where there is none, what follows puts right when the next one is.
         let outbox = self.store.outbox(self.shard, MAX_DEATHS).await?;
-        if outbox.deaths.is_empty() {
-            return Ok(Round::Empty);
-        }
         let words = self.submit(&outbox.deaths).await;
-        let telling = self.telling(outbox, words, is_refused);
+        let telling = self.telling(outbox, &words, is_refused);
         // What was rung before this call is in its answer.
         self.deaths.quiet();
         let asked = Instant::now();
@@ -116,7 +117,7 @@ impl Teller<'_> {
 
     /// Submits the notices, those of each shard together. A word for each death.
     async fn submit(&self, deaths: &[Untold]) -> Vec<Word> {
-        let mut words: Vec<Word> = deaths.iter().map(|_| Word::Told).collect();
+        let mut words = vec![Word::Unwanted; deaths.len()];
         let mut of_shards: BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
         for (number, death) in deaths.iter().enumerate() {
             let Some(death) = &death.death else {
@@ -132,7 +133,8 @@ impl Teller<'_> {
             .iter()
             .map(|(shard, (numbers, jobs))| async move { (numbers, self.store.submit(*shard, jobs).await) });
         for (numbers, answer) in join_all(calls).await {
-            self.hear(numbers, answer, &mut words);
+            let heard = self.heard(numbers.len(), answer);
+            numbers.iter().zip(heard).for_each(|(number, word)| words[*number] = word);
         }
         words
     }
@@ -142,53 +144,57 @@ impl Teller<'_> {
         death.notice(policy.as_deref())
     }
 
-    /// Notes what was answered to the notices of deaths of these numbers.
-    fn hear(&self, numbers: &[usize], answer: Result<Vec<Submitted>, StoreError>, words: &mut [Word]) {
+    /// What was answered to so many notices.
+    fn heard(&self, notices: usize, answer: Result<Vec<Submitted>, StoreError>) -> Vec<Word> {
         match answer {
-            Ok(answers) => {
-                let refused = answers.iter().zip(numbers).filter(|(one, _)| !is_there(one.answer));
-                let refused: Vec<usize> = refused.map(|(_, number)| *number).collect();
-                self.metrics.told.add((answers.len() - refused.len()) as u64, &[]);
-                refused.into_iter().for_each(|number| words[number] = Word::Refused);
-            }
+            Ok(answers) => answers.into_iter().map(|one| word(one.answer)).collect(),
             Err(error) => {
                 debug!(shard = self.shard.number(), error = crate::cause(&error), "notices were not taken");
-                numbers.iter().for_each(|number| words[*number] = Word::Refused);
+                vec![Word::Refused; notices]
             }
         }
     }
 
-    /// What is over and what is to be tried again; that is said once, until all are taken again.
-    fn telling(&self, outbox: Outbox, words: Vec<Word>, is_refused: &mut bool) -> Telling {
+    /// What is over, and what is to be tried again.
+    fn telling(&self, outbox: Outbox, words: &[Word], is_refused: &mut bool) -> Telling {
+        self.count(words, is_refused);
         let Outbox { deaths, now } = outbox;
-        let (shard, mut telling) = (self.shard.number(), Telling::default());
+        let mut telling = Telling::default();
         for (Untold { place, death }, word) in deaths.into_iter().zip(words) {
             match word {
-                Word::Told => telling.told.push(place),
+                Word::Told | Word::Unwanted => telling.told.push(place),
                 Word::Refused => {
                     let age = death.map_or(SOONEST, |death| now.since(death.died));
                     telling.later.push((place, age.clamp(SOONEST, LATEST)));
                 }
             }
         }
-        let refused = telling.later.len();
-        self.metrics.untold.add(refused as u64, &[]);
-        match (refused > 0, std::mem::replace(is_refused, refused > 0)) {
-            (true, false) => {
-                error!(shard, refused, "the store does not take notices of deaths; they are submitted again");
-            }
-            (false, true) => info!(shard, "the store takes notices of deaths again"),
-            (true, true) | (false, false) => {}
-        }
         telling
+    }
+
+    /// That notices are refused is said once, until all of a round are taken again.
+    fn count(&self, words: &[Word], is_refused: &mut bool) {
+        let count = |wanted: Word| words.iter().filter(|word| **word == wanted).count() as u64;
+        let (shard, told, refused) = (self.shard.number(), count(Word::Told), count(Word::Refused));
+        if told > 0 {
+            self.metrics.told.add(told, &[]);
+        }
+        if refused > 0 {
+            self.metrics.untold.add(refused, &[]);
+        }
+        if refused > 0 && !std::mem::replace(is_refused, true) {
+            error!(shard, refused, "the store does not take notices of deaths; they are submitted again");
+        } else if refused == 0 && told > 0 && std::mem::take(is_refused) {
+            info!(shard, "the store takes notices of deaths again");
+        }
     }
 }
 
-/// Whether the store has a notice. Another job of the name is one too: of the same death, told
-/// somewhere else before its topic's policy was changed.
-fn is_there(answer: Answer) -> bool {
+/// Another job of the name counts as the notice: it is of the same death, told somewhere else before
+/// its topic's policy was changed.
+const fn word(answer: Answer) -> Word {
     match answer {
-        Answer::Created | Answer::Repeated | Answer::Conflict => true,
-        Answer::Full(_) => false,
+        Answer::Created | Answer::Repeated | Answer::Conflict => Word::Told,
+        Answer::Full(_) => Word::Refused,
     }
 }

@@ -103,7 +103,8 @@ mod tests {
         };
         let context = Context::parse(vec![("tenant".to_owned(), "a7".to_owned())]).unwrap();
         let on_dead = on_dead.map(|url| Callback::parse(url).unwrap());
-        Death { job, died: Timestamp::from_millis(1_020), on_dead, context, trace: None }
+        let trace = Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 });
+        Death { job, died: Timestamp::from_millis(1_020), on_dead, context, trace }
     }
 
     #[test]
@@ -112,6 +113,10 @@ mod tests {
         assert_eq!(notice.key.topic.as_str(), "ringback.on-dead");
         assert_eq!(notice.delivery.callback.to_string(), "https://up.example/dead");
         assert_eq!(notice.delivery.context.entries(), [("tenant".to_owned(), "a7".to_owned())]);
+        assert_eq!(
+            (notice.delivery.trace.map(|trace| trace.trace_id), notice.delivery.on_dead),
+            (Some([1; 16]), None)
+        );
         let body = std::str::from_utf8(&notice.delivery.body.bytes).unwrap();
         assert_eq!(
             body,

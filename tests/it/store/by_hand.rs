@@ -1,12 +1,14 @@
 //! What a Redis may hold that no edge has written: keys of another version, index entries without a job,
 //! counters that a fail-over has rolled back, functions that are gone.
 
+use std::time::Duration;
+
 use redis::cmd;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
     Answer, Begun, DeadFilter, Filter, Holder, Lateness, Limit, Options, Renewed, Revived, Settled, Store,
-    StoreError,
+    StoreError, Telling, Told,
 };
 use ringback_testkit::{Persistence, RedisServer, eventually};
 
@@ -50,6 +52,21 @@ async fn index_entries_without_their_job_are_dropped_when_met() {
     assert!(bench.take(10).await.is_empty());
     let left: Vec<Vec<u8>> = cmd("KEYS").arg("*:[rd]*e*:*").query_async(&mut redis).await.expect("KEYS");
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_word_on_when_to_tell_that_is_too_early_is_put_right_by_who_looks() {
+    let (bench, mut redis) = bench().await;
+    let key = bench.accept(bench.job("a")).await.key;
+    let shard = key_of(&mut redis, "shard", b"").await;
+    run(&mut redis, &[b"HSET", &shard, b"tell_at", b"1"]).await;
+    assert_eq!(bench.promote(10).await.next_tell, Some(Duration::ZERO));
+    let outbox = bench.store().outbox(bench.shard(), 10).await.expect("outbox");
+    assert!(outbox.deaths.is_empty(), "{outbox:?}");
+    let told = bench.store().tell(bench.shard(), bench.epoch(), &Telling::default()).await;
+    assert_eq!(told.expect("tell"), Told::Held(None));
+    assert_eq!(bench.promote(10).await.next_tell, None);
+    bench.cancel(&key).await;
 }
 
 #[tokio::test]

@@ -20,8 +20,8 @@ end
 function outbox.entries(dead)
   local untold, absent, lanes = {}, {}, {}
   if #dead == 0 then return untold end
-  -- Most calls have no deaths, so it is not among the fields that they read.
-  shard.tell_at = shard.tell_at or tonumber(call('HGET', KEY.shard, 'tell_at') or 0)
+  -- Most calls have no deaths, so `tell_at` is not among the fields that they read.
+  shard.tell_at = first_score(KEY.outbox)
   for i, entry in ipairs(dead) do
     local loc = sub(entry, 1, 12)
     lanes[i] = sub(entry, 13)
