@@ -1,6 +1,7 @@
 //! `on_dead` on running processes: whoever asked for it is told which job died and why, once, whatever dies in
 //! between.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::Method;
@@ -258,12 +259,11 @@ async fn carriers_killed_while_they_tell_leave_out_no_death() {
         victim.ready(SOON).await;
     }
     let told = notices(&sink, "/dead", 600).await;
-    let ids: std::collections::BTreeSet<String> =
-        told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+    let ids: BTreeSet<String> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
     assert_eq!(ids.len(), 600);
     all_is_told(&stack).await;
     // A notifier may hand over twice; a carrier that died makes no second notice.
-    let names: std::collections::BTreeSet<_> =
+    let names: BTreeSet<_> =
         told.iter().map(|notice| notice.header("webhook-id").expect("a name").to_owned()).collect();
     assert_eq!(names.len(), 600);
 }
@@ -334,4 +334,65 @@ async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
         Some(torn.to_string()),
         "{line:?}"
     );
+}
+
+#[tokio::test]
+async fn one_process_killed_while_it_tells_leaves_out_no_death() {
+    let options = Stack::options().in_one_process().store("embedded:./data");
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/dead", Answer::status(200));
+    // What was in flight when it was killed comes again soon.
+    put(&stack, NOTICES, json!({"timeout": "500ms"})).await;
+    let jobs: Vec<Value> = (0..300)
+        .map(|n| {
+            let due = with(doomed(&sink, &format!("job-{n}")), "delay", format!("{}ms", n * 8));
+            with(due, "timeout", "500ms")
+        })
+        .collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], 300);
+    for round in 1..4 {
+        notices(&sink, "/dead", 60 * round).await;
+        stack.ups[0].restart();
+        stack.ups[0].ready(SOON).await;
+    }
+    let ids = eventually(SOON, "every death is told", async || {
+        let told = notices(&sink, "/dead", 300).await;
+        let ids: BTreeSet<String> =
+            told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+        if ids.len() == 300 { Ok(told) } else { Err(ids.len()) }
+    })
+    .await;
+    let names: BTreeSet<_> =
+        ids.iter().map(|notice| notice.header("webhook-id").map(str::to_owned)).collect();
+    assert_eq!(names.len(), 300, "a process that died makes no second notice");
+    all_is_told(&stack).await;
+}
+
+#[tokio::test]
+async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/dead", Answer::status(200));
+    stack.carriers[0].kill();
+    stack.accept(&doomed(&sink, "a")).await;
+    let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
+    let mut client = stack.redis().client().await;
+    let shards: Vec<String> = redis::cmd("KEYS").arg("*:shard").query_async(&mut client).await.expect("KEYS");
+    let mut more_topics = async |by: i64| {
+        for shard in &shards {
+            let mut count = redis::cmd("HINCRBY");
+            count.arg(shard).arg("topics").arg(by).exec_async(&mut client).await.expect("HINCRBY");
+        }
+    };
+    more_topics(10_000).await;
+    let carrier = stack.add(Role::Carrier).await;
+    eventually(SOON, "the notice was refused", async || {
+        let text = carrier.metrics().await;
+        if text.contains("ringback_carrier_untold_deaths_total") { Ok(()) } else { Err("it was not") }
+    })
+    .await;
+    more_topics(-10_000).await;
+    tells(&notices(&sink, "/dead", 1).await[0], &dead);
+    all_is_told(&stack).await;
 }
