@@ -17,6 +17,7 @@ mod revivals;
 mod rows;
 mod shards;
 mod times;
+mod told;
 
 use redb::{ReadTransaction, WriteTransaction};
 
@@ -24,7 +25,7 @@ use self::attempts::Attempts;
 pub(super) use self::attempts::{audit as audit_attempts, cost};
 pub(super) use self::callers::{Callers, Given};
 use self::counts::Counts;
-pub(super) use self::counts::{Hold, Jobs, Known, Sums, topic_in};
+pub(super) use self::counts::{Ended, Hold, Jobs, Known, Sums, topic_in};
 pub(super) use self::dead::read_dead;
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, counted, format};
@@ -39,6 +40,7 @@ pub(super) use self::rows::Journal;
 use self::rows::Name;
 pub(super) use self::shards::{ShardRow, Shards};
 pub(super) use self::times::Times;
+pub(super) use self::told::Told;
 use super::log;
 use crate::store::StoreError;
 
