@@ -93,6 +93,9 @@ async fn a_job_that_is_given_up_is_told_of_as_it_is_shown() {
         }
         all_is_told(&stack).await;
         assert_eq!(notices(&sink, "/dead", 2).await.len(), 2, "each is told once");
+        let teller = stack.carriers.first().or(stack.ups.first()).expect("somebody tells");
+        let text = teller.metrics().await;
+        assert!(text.lines().any(|line| line == "ringback_carrier_told_deaths_total 2"), "{text}");
         assert_eq!(stack.count_in("dead").await, 2);
     }
 }
@@ -374,11 +377,16 @@ async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(410));
     sink.answer_path("/dead", Answer::status(200));
+    let mut client = stack.redis().client().await;
+    let shards = eventually(SOON, "every shard is held", async || {
+        let keys: Vec<String> =
+            redis::cmd("KEYS").arg("*:shard").query_async(&mut client.clone()).await.expect("KEYS");
+        if keys.len() == 4 { Ok(keys) } else { Err(keys.len()) }
+    })
+    .await;
     stack.carriers[0].kill();
     stack.accept(&doomed(&sink, "a")).await;
     let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
-    let mut client = stack.redis().client().await;
-    let shards: Vec<String> = redis::cmd("KEYS").arg("*:shard").query_async(&mut client).await.expect("KEYS");
     let mut more_topics = async |by: i64| {
         for shard in &shards {
             let mut count = redis::cmd("HINCRBY");

@@ -358,7 +358,7 @@ pub(super) async fn a_move_wakes_whom_it_concerns(bench: &Bench) {
     // Before the lease of the dead one is looked at.
     let soon = ms(5000);
     reschedule(bench, &job.key, Due::In(soon)).await;
-    let about = |wake: &Wake| matches!(wake, Wake::Due(shard, wait) if *shard == bench.shard() && *wait <= soon + ms(2));
+    let about = |wake: &Wake| matches!(wake, Wake::Due(shard, wait) if *shard == bench.shard() && *wait <= soon + ms(2) && *wait > soon / 2);
     // In a cluster older words may still be on their way.
     let mut wake = next(&mut wakes).await;
     while !about(&wake) {

@@ -7,7 +7,7 @@
 local outbox = {}
 
 -- What comes before the body in a payload: as its first two bytes say.
-local function untold_payload(loc, raw)
+function outbox.payload(loc, raw)
   local key = is_external(raw) and KEY.body .. loc
   local payload = key and call('GETRANGE', key, 0, 1) or sub(raw, RECORD + 1 + byte(raw, RECORD))
   if #payload < 2 then return '' end
@@ -30,11 +30,12 @@ function outbox.entries(dead)
   rows_load(lanes)
   for i, raw in ipairs(fetch(KEY.pool, absent)) do records[absent[i]] = record(raw) end
   for i, entry in ipairs(dead) do
-    local loc, words = sub(entry, 1, 12), lane_words(lanes[i])
+    -- Without the words it cannot be told, but that can be seen.
+    local loc, words = sub(entry, 1, 12), lane_words(lanes[i]) or ''
     local raw, r = records[loc], runs[loc]
-    if raw and words then
+    if raw then
       local start = sub(raw, 1, RECORD + byte(raw, RECORD))
-      untold[#untold + 1] = concat({six(NOW), pack('>I2', #words), words, pack('>I2', #r), r, start, untold_payload(loc, raw)})
+      untold[#untold + 1] = concat({six(NOW), pack('>I2', #words), words, pack('>I2', #r), r, start, outbox.payload(loc, raw)})
     end
   end
   return untold
