@@ -7,6 +7,7 @@ mod audit;
 mod base;
 mod dead;
 mod edges;
+mod events;
 mod log;
 mod page;
 mod place;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use self::edges::{Order, Passed, Round, Taken, Wanted, Word};
+pub(super) use self::events::Events;
 pub use self::place::Memory;
 use self::place::{Place, lock};
 pub(super) use self::policies::PolicyChanges;

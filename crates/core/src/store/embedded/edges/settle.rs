@@ -8,6 +8,7 @@ use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
 use crate::store::embedded::tables::{Last, Queue, Record, Stage};
 use crate::store::embedded::txn::{End, Keep, To, Txn};
+use crate::store::events::AttemptOutcome;
 use crate::store::lease::Receipt;
 use crate::store::{Lateness, Lease, Settled, StoreError};
 
@@ -63,6 +64,7 @@ fn one(txn: &mut Txn<'_>, word: &Word, keep: Keep) -> Result<Settled, StoreError
 fn apply(txn: &mut Txn<'_>, word: &Word, mut job: Record, cancel: bool) -> Result<(), StoreError> {
     let number = word.receipt.number;
     job.settled = number;
+    tell(txn, &job, &word.outcome, cancel)?;
     match &word.outcome {
         Outcome::Complete => txn.finish(job, End::Done, number),
         _ if cancel => txn.finish(job, End::Cancelled, number),
@@ -76,6 +78,28 @@ fn apply(txn: &mut Txn<'_>, word: &Word, mut job: Record, cancel: bool) -> Resul
         }
         Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(Queue::Front)),
         Outcome::Release { after } => later(txn, &mut job, *after),
+    }
+}
+
+/// What came of the attempt. A job that is to be cancelled waits for no other.
+pub(super) fn tell(
+    txn: &mut Txn<'_>,
+    job: &Record,
+    outcome: &Outcome,
+    cancel: bool,
+) -> Result<(), StoreError> {
+    let due = |after: &Duration| (!cancel).then(|| txn.now_up().saturating_add(millis_up(*after)));
+    match outcome {
+        Outcome::Complete => txn.tell_attempt(job, AttemptOutcome::Complete, None),
+        Outcome::Retry { after, last } => {
+            let due = due(after);
+            txn.tell_failure(job, AttemptOutcome::Retry, due, last)
+        }
+        Outcome::Bury { last, .. } => txn.tell_failure(job, AttemptOutcome::Bury, None, last),
+        Outcome::Release { after } => {
+            let due = due(after).filter(|_| !after.is_zero());
+            txn.tell_attempt(job, AttemptOutcome::Release, due)
+        }
     }
 }
 
