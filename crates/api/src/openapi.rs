@@ -16,7 +16,7 @@ use http::header;
 use utoipa::OpenApi;
 
 pub(crate) use self::dead::ReviveRequest;
-pub(crate) use self::events::EventKinds;
+pub(crate) use self::events::{EventKind, EventKinds};
 pub(crate) use self::policy::PolicyRequest;
 pub(crate) use self::problems::{
     AuditProblems, BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, DeleteTopicProblems,
@@ -78,7 +78,7 @@ use crate::routes;
         routes::events,
         serve,
     ),
-    components(schemas(ringback_core::wire::Problem, Listed)),
+    components(schemas(ringback_core::wire::Problem, Listed, EventKinds, EventKind)),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),

@@ -6,13 +6,13 @@ use utoipa::ToSchema;
 #[derive(ToSchema)]
 #[schema(example = json!(["done", "dead"]))]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(crate) struct EventKinds(Vec<Kind>);
+pub(crate) struct EventKinds(Vec<EventKind>);
 
 /// A kind of events.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[expect(dead_code, reason = "only its shape is used")]
-pub(crate) enum Kind {
+pub(crate) enum EventKind {
     Submitted,
     Promoted,
     Attempt,
