@@ -8,6 +8,7 @@ mod submit;
 mod topics;
 mod up;
 mod values;
+mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,7 @@ pub(crate) use self::submit::SubmitArgs;
 pub(crate) use self::topics::{TopicArgs, TopicsArgs};
 pub(crate) use self::up::UpArgs;
 pub(crate) use self::values::{Pair, Retry, Wait};
+pub(crate) use self::watch::{WatchArgs, Watched};
 
 /// What every exit code says, at the end of `--help`.
 const EXIT_CODES: &str = "\
@@ -131,6 +133,8 @@ pub(crate) enum Command {
     /// Count jobs by state, and show how late hand-overs were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
+    /// Show what happens to jobs while it happens
+    Watch(WatchArgs),
     /// Look whether any job is lost or miscounted, and repair that
     Audit(AuditArgs),
     /// Print completions for a shell
