@@ -11,6 +11,7 @@ mod policy;
 mod pull;
 mod scripted;
 mod topics;
+mod watch;
 
 use std::collections::BTreeSet;
 use std::io::Write;
