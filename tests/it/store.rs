@@ -253,6 +253,7 @@ contract! {
         failures_are_told_with_what_was_seen_and_when_it_goes_on,
         releases_are_told_and_wait_or_do_not,
         cancels_are_told_when_the_job_ends,
+        a_success_is_told_with_its_answer_where_the_job_was_reserved_under_watch,
         lost_leases_are_told_as_attempts,
         what_consumers_say_is_told,
         imports_are_told_as_submits_and_deaths,

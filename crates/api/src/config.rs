@@ -71,8 +71,13 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_told_at_once() {
-        let (_, mistakes) =
-            load(&[("API_LISTEN", "7411"), ("SHARDS", "0"), ("PREFIX", "a b"), ("KEEP_DONE", "1s"), ("EVENT_LISTENERS", "0")]);
+        let (_, mistakes) = load(&[
+            ("API_LISTEN", "7411"),
+            ("SHARDS", "0"),
+            ("PREFIX", "a b"),
+            ("KEEP_DONE", "1s"),
+            ("EVENT_LISTENERS", "0"),
+        ]);
         assert_eq!(mistakes, ["API_LISTEN", "PREFIX", "SHARDS", "KEEP_DONE", "EVENT_LISTENERS"]);
     }
 }

@@ -20,10 +20,10 @@ pub(crate) use self::events::{EventKind, EventKinds};
 pub(crate) use self::policy::PolicyRequest;
 pub(crate) use self::problems::{
     AuditProblems, BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, DeleteTopicProblems,
-    EventsProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems, ListProblems, MoveProblems,
-    PauseProblems, PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems, RepairProblems,
-    RescheduleProblems, ReserveProblems, ResumeProblems, RevivalProblems, RevivalsProblems, StatsProblems,
-    SubmitProblems, TopicProblems, TopicsProblems,
+    EventsProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems, ListProblems,
+    MoveProblems, PauseProblems, PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems,
+    RepairProblems, RescheduleProblems, ReserveProblems, ResumeProblems, RevivalProblems, RevivalsProblems,
+    StatsProblems, SubmitProblems, TopicProblems, TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,

@@ -24,7 +24,8 @@ async fn shows(watch: &Process, what: &str) {
 /// The lines of a run for scripts, each with the name of its event.
 fn lines(watch: &Process) -> Vec<(String, Value)> {
     let log = watch.log();
-    let json = |line: &str| serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let json =
+        |line: &str| serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     log.lines().map(|line| (json(line)["event"].as_str().expect("a name").to_owned(), json(line))).collect()
 }
 
@@ -103,8 +104,12 @@ async fn a_topic_is_watched_for_scripts_and_after_a_restart_of_the_api_again() {
 async fn a_reader_that_goes_away_ends_it_quietly() {
     let stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
     let mut command = spec(&stack.url(""), &["watch"]).command();
-    let mut child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
     let out = child.stdout.take().expect("it is piped");
     let first = tokio::task::spawn_blocking(move || {
         let mut line = String::new();

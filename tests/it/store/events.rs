@@ -162,6 +162,37 @@ pub(super) async fn cancels_are_told_when_the_job_ends(bench: &Bench) {
     watching.nothing(bench, "after").await;
 }
 
+pub(super) async fn a_success_is_told_with_its_answer_where_the_job_was_reserved_under_watch(bench: &Bench) {
+    let mut watching = Watching::silent(bench).await;
+    let mut before = bench.reserved(bench.job("before")).await;
+    bench.store().watch(bench.shard(), LONG).await.expect("watch");
+    for name in ["plain", "large"] {
+        let mut job = bench.job(name);
+        if name == "large" {
+            job = job.body(vec![b'x'; 10_000]);
+        }
+        let key = ready(bench, &mut watching, job).await;
+        let mut lease = bench.take_one(&key).await;
+        lease.saw(204, ms(17));
+        bench.settle(lease, Outcome::Complete).await;
+        let Happened::Attempt(told) = ended(1, AttemptOutcome::Complete) else { unreachable!("it is one") };
+        let seen = Ended { status: Some(204), duration: Some(ms(17)), ..told };
+        watching.expect(&key, [Happened::Attempt(seen), Happened::Done]).await;
+        assert_eq!(bench.state(&key).await, Some(State::Done));
+    }
+    before.saw(204, ms(17));
+    let key = before.key.clone();
+    bench.settle(before, Outcome::Complete).await;
+    watching.expect(&key, complete(1)).await;
+    // What was seen is of a success: other words have their own.
+    let key = ready(bench, &mut watching, bench.job("fails")).await;
+    let mut lease = bench.take_one(&key).await;
+    lease.saw(500, ms(1));
+    bench.settle(lease, bury()).await;
+    watching.expect(&key, [failed(1, AttemptOutcome::Bury, None), dead("exhausted")]).await;
+    watching.nothing(bench, "mark").await;
+}
+
 pub(super) async fn lost_leases_are_told_as_attempts(bench: &Bench) {
     let mut watching = Watching::start(bench).await;
     let job = bench.job("a").timeout(BRIEF);
@@ -206,7 +237,18 @@ pub(super) async fn what_consumers_say_is_told(bench: &Bench) {
     let job = bench.pull_one(&key, LONG).await;
     assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
     bench.say(job.receipt, Word::Finish).await;
-    watching.expect(&key, complete(3)).await;
+    assert!(matches!(
+        watching.next().await.what,
+        Happened::Attempt(Ended {
+            number: 3,
+            outcome: AttemptOutcome::Complete,
+            status: None,
+            error: None,
+            duration: Some(took),
+            ..
+        }) if took < SOON
+    ));
+    watching.expect(&key, [Happened::Done]).await;
 
     let key = ready(bench, &mut watching, bench.pull_job("b")).await;
     let job = bench.pull_one(&key, LONG).await;
@@ -265,9 +307,7 @@ pub(super) async fn each_revived_job_of_many_is_told(bench: &Bench) {
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
     let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
     assert_eq!(revived, Revived::Jobs(3));
-    for place in all(bench, &of_topic(TOPIC)).await {
-        panic!("{} should be ready", place.job.key);
-    }
+    assert_eq!(all(bench, &of_topic(TOPIC)).await.len(), 0);
     let mut keys = Vec::new();
     for _ in 0..3 {
         let event = watching.next().await;
@@ -300,8 +340,7 @@ pub(super) async fn a_large_batch_is_told_whole_and_in_order(bench: &Bench) {
     const JOBS: usize = 500;
     let mut watching = Watching::start(bench).await;
     let topics = ["one", "two", "three"];
-    let jobs: Vec<_> =
-        (0..JOBS).map(|n| bench.job_of(topics[n % 3], &format!("job-{n}"))).collect();
+    let jobs: Vec<_> = (0..JOBS).map(|n| bench.job_of(topics[n % 3], &format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     for job in &jobs {
         let event = watching.next().await;

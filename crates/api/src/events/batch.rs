@@ -24,7 +24,8 @@ pub(super) struct Part {
 
 impl<'a> Batch<'a> {
     pub(super) fn of(events: &'a [Event]) -> Self {
-        let (mut bytes, mut ends) = (Vec::with_capacity(events.len() * 160), Vec::with_capacity(events.len()));
+        let (mut bytes, mut ends) =
+            (Vec::with_capacity(events.len() * 160), Vec::with_capacity(events.len()));
         for event in events {
             bytes.extend_from_slice(b"event: ");
             bytes.extend_from_slice(event.what.kind().name().as_bytes());

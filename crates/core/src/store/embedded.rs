@@ -282,7 +282,7 @@ impl EmbeddedStore {
 }
 
 fn reserved(shard: Shard, taken: Taken, asked: Instant) -> Reserved {
-    let Taken { now_us, jobs, more, passed } = taken;
+    let Taken { now_us, jobs, more, passed, is_watched } = taken;
     let clock = StoreClock { shown_us: now_us, asked };
     let leases = jobs.into_iter().filter_map(|(record, body)| {
         let number = record.number;
@@ -291,7 +291,7 @@ fn reserved(shard: Shard, taken: Taken, asked: Instant) -> Reserved {
         if lease.is_none() {
             tracing::error!(shard = shard.0, job.number = number, "a reserved job cannot be read");
         }
-        lease
+        lease.map(|lease| Lease { is_watched, ..lease })
     });
     Reserved { leases: leases.collect(), more, passed }
 }
@@ -357,6 +357,8 @@ fn lease(shard: Shard, record: Record, body: &Body, clock: StoreClock) -> Option
         deadline: clock.asked + Duration::from_micros(left),
         clock,
         imprint: Imprint::default(),
+        is_watched: false,
+        seen: None,
         key: JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? },
         delivery,
         due: Timestamp::from_millis(record.due),

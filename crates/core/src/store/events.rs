@@ -54,11 +54,12 @@ pub struct Ended {
     pub outcome: AttemptOutcome,
     /// When the job is due again, where it is to wait.
     pub due: Option<Timestamp>,
-    /// The answer's status, of a failure that had an answer.
+    /// The answer's status, where there was an answer and it is known.
     pub status: Option<u16>,
     /// The class of the error, or a consumer's words.
     pub error: Option<Box<str>>,
-    /// How long it took; only of a failure.
+    /// How long it took, where that is known: of a success only where somebody watched when the job
+    /// was reserved, or a consumer had it.
     pub duration: Option<Duration>,
 }
 

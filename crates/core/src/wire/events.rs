@@ -55,8 +55,7 @@ impl From<&Event> for EventAnswer {
 
 impl EventAnswer {
     fn with(self, ended: &Ended) -> Self {
-        let duration_ms =
-            ended.duration.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+        let duration_ms = ended.duration.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         Self {
             attempt: Some(ended.number),
             outcome: Some(ended.outcome.name().to_owned()),

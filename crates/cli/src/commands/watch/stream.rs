@@ -118,7 +118,8 @@ impl Events {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "retry: 1000\nevent: ready\ndata: {}\n\n:\n\nevent: done\r\ndata:{\"id\":\"ä\"}\r\n\r\n";
+    const TEXT: &str =
+        "retry: 1000\nevent: ready\ndata: {}\n\n:\n\nevent: done\r\ndata:{\"id\":\"ä\"}\r\n\r\n";
 
     fn events() -> Vec<(String, String)> {
         [("ready", "{}"), ("done", "{\"id\":\"ä\"}")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec()

@@ -114,6 +114,11 @@ impl Gathered {
         self.fresh.clear();
     }
 
+    /// Whether somebody watches.
+    pub(super) const fn is_watched(&self) -> bool {
+        self.is_watched
+    }
+
     /// The edge has succeeded.
     pub(super) fn end(&mut self) {
         self.events.append(&mut self.fresh);
@@ -154,15 +159,15 @@ impl Txn<'_> {
         self.tell_event(job, || Happened::Attempt(ended(job, outcome, due)))
     }
 
-    /// An attempt of a job has failed, as was seen.
-    pub(super) fn tell_failure(
+    /// An attempt of a job is over, as was seen.
+    pub(super) fn tell_seen(
         &mut self,
         job: &Record,
         outcome: AttemptOutcome,
         due: Option<u64>,
         seen: &LastAttempt,
     ) -> Result<(), StoreError> {
-        self.tell_event(job, || Happened::Attempt(failure(job, outcome, due, seen)))
+        self.tell_event(job, || Happened::Attempt(with(ended(job, outcome, due), seen)))
     }
 }
 
@@ -171,8 +176,7 @@ fn ended(job: &Record, outcome: AttemptOutcome, due: Option<u64>) -> Ended {
     Ended { number: job.attempts, outcome, due, status: None, error: None, duration: None }
 }
 
-fn failure(job: &Record, outcome: AttemptOutcome, due: Option<u64>, seen: &LastAttempt) -> Ended {
+fn with(ended: Ended, seen: &LastAttempt) -> Ended {
     let Last { status, error, ms, .. } = Last::from(seen);
-    let duration = Some(Duration::from_millis(ms));
-    Ended { status, error, duration, ..ended(job, outcome, due) }
+    Ended { status, error, duration: Some(Duration::from_millis(ms)), ..ended }
 }

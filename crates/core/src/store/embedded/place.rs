@@ -72,7 +72,15 @@ pub(super) enum Medium {
 impl Place {
     pub(super) fn new(medium: Medium, clock: Arc<dyn Clock>) -> Self {
         let (members, live) = (Mutex::default(), Mutex::default());
-        Self { medium, clock, hub: Hub::default(), tower: Tower::default(), policies: watch::Sender::default(), members, live }
+        Self {
+            medium,
+            clock,
+            hub: Hub::default(),
+            tower: Tower::default(),
+            policies: watch::Sender::default(),
+            members,
+            live,
+        }
     }
 
     /// The place of a file; the same for all who name it while any of them lives.

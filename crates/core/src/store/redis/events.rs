@@ -90,10 +90,10 @@ fn ended(raw: &mut Bytes) -> Option<Ended> {
     let number = raw.try_get_u32().ok()?;
     let due = Some(time(raw)?).filter(|due| due.as_millis() > 0);
     let status = Some(raw.try_get_u16().ok()?).filter(|status| *status > 0);
-    let took = Duration::from_millis(raw.try_get_u32().ok()?.into());
+    let took = Some(raw.try_get_u32().ok()?).filter(|ms| *ms < u32::MAX);
+    let duration = took.map(|ms| Duration::from_millis(ms.into()));
     let error = Some(text(raw)?).filter(|error| !error.is_empty()).map(Into::into);
-    let has_failed = matches!(outcome, AttemptOutcome::Retry | AttemptOutcome::Bury);
-    Some(Ended { number, outcome, due, status, error, duration: has_failed.then_some(took) })
+    Some(Ended { number, outcome, due, status, error, duration })
 }
 
 fn time(raw: &mut Bytes) -> Option<Timestamp> {

@@ -207,14 +207,17 @@ fn tell(txn: &mut Txn<'_>, job: &Record, said: &Said, cancel: bool) -> Result<()
     let (number, now_up) = (said.receipt.number, txn.now_up());
     let due = |after: &Duration| (!cancel).then(|| now_up.saturating_add(millis_up(*after)));
     match &said.word {
-        Word::Finish => txn.tell_attempt(job, AttemptOutcome::Complete, None),
+        Word::Finish => {
+            let last = seen(txn, number, None);
+            txn.tell_seen(job, AttemptOutcome::Complete, None, &last)
+        }
         Word::Retry { after, error } => {
             let last = seen(txn, number, error.as_ref());
-            txn.tell_failure(job, AttemptOutcome::Retry, due(after), &last)
+            txn.tell_seen(job, AttemptOutcome::Retry, due(after), &last)
         }
         Word::Bury { error, .. } => {
             let last = seen(txn, number, error.as_ref());
-            txn.tell_failure(job, AttemptOutcome::Bury, None, &last)
+            txn.tell_seen(job, AttemptOutcome::Bury, None, &last)
         }
         Word::Release { after } => {
             txn.tell_attempt(job, AttemptOutcome::Release, due(after).filter(|_| !after.is_zero()))

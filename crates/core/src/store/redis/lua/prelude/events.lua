@@ -4,14 +4,15 @@
 -- A message is FORMAT, the time (6), how many names there are (2), these, each behind its length,
 -- and the events: which of the names is the topic (2, from 0), the id behind its length, the kind,
 -- and what belongs to it. Of a submitted job its due time (6). Of an attempt its outcome, number
--- (4), when the job is due again, or 0 (6), status or 0 (2), duration in ms (4), and the error
--- behind its length. Of a dead job the reason behind its length.
+-- (4), when the job is due again, or 0 (6), status or 0 (2), duration in ms, or the largest number
+-- where that is not known (4), and the error behind its length. Of a dead job the reason behind its length.
 do
   local FORMAT, MOST, LOST = 1, 500, 5
   local IS_SUBMITTED, IS_PROMOTED, IS_ATTEMPT = char(1), char(2), char(3)
   local IS_DONE, IS_DEAD, IS_CANCELLED = char(4), char(5), char(6)
-  -- An attempt of which only outcome and number are known.
-  local NO_MORE = string.rep('\0', 13)
+  -- What was seen of an attempt, where nothing is known of that; and of one that is not tried again.
+  local UNSEEN = '\0\0\255\255\255\255\0'
+  local NO_MORE = NO_TIME .. UNSEEN
   -- Jobs, lanes and what happened, in order; ids by job, each behind its length.
   local locs, lanes, told, ids
 
@@ -65,13 +66,15 @@ do
   function events.settled(loc, lane, r, o)
     if not events.on then return end
     local kind, ends = byte(o), is_cancel_requested(r)
-    if kind == COMPLETE then return events.completed(loc, lane, r) end
-    local is_later = not ends and (kind == RETRY or kind ~= BURY and outcome_delay(o) > 0)
-    local seen, last = string.rep('\0', 7), sub(o, 9)
-    if kind == RETRY or kind == BURY then seen = sub(last, 7, 13) .. sub(last, 15, 14 + byte(last, 13)) end
-    local due = is_later and six(NOW_UP + outcome_delay(o)) or NO_TIME
+    local seen, due, last = UNSEEN, NO_TIME, sub(o, 9)
+    -- What is released was not tried.
+    if kind <= BURY and last ~= '' then seen = sub(last, 7, 13) .. sub(last, 15, 14 + byte(last, 13)) end
+    local is_later = kind == RETRY or kind > BURY and outcome_delay(o) > 0
+    if is_later and not ends then due = six(NOW_UP + outcome_delay(o)) end
     add(loc, lane, IS_ATTEMPT .. char(kind) .. sub(r, 9, 12) .. due .. seen)
-    if ends then
+    if kind == COMPLETE then
+      add(loc, lane, IS_DONE)
+    elseif ends then
       add(loc, lane, IS_CANCELLED)
     elseif kind == BURY then
       died(loc, lane, reason_in(last))
