@@ -17,7 +17,7 @@ stack: ## Start the local stack in the background: redis, api, two carriers, two
 down: ## End the local stack and keep its data
 	@deploy/local/stack.sh stop
 
-demo: ## Jobs of each kind against what is up, and whether all arrived as they should
+demo: ## Jobs that end in different ways, against what is up, and whether each arrived as it should
 	@# Named with ringback, so that what `make up` has compiled is of use here.
 	cargo build --release --locked --package ringback --package ringback-testkit --bin demo
 	@target/release/demo

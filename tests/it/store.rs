@@ -267,6 +267,7 @@ contract! {
     topics {
         each_job_counts_in_the_state_that_it_is_in,
         every_edge_moves_its_job_in_the_counts,
+        what_has_ended_is_counted_by_topic_whether_or_not_it_has_jobs,
         a_topic_is_known_from_its_first_job_on,
         topics_come_page_by_page_in_the_order_of_their_names,
         the_lanes_of_a_topic_add_up,

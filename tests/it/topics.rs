@@ -43,7 +43,7 @@ async fn a_topic_tells_how_many_of_its_jobs_are_in_which_state() {
     stack.wait_state(TOPIC, "dead", "dead", SOON).await;
     stack.wait_state(TOPIC, "held", "reserved", SOON).await;
     let expected = json!({"topic": TOPIC, "paused": false, "late_ms": 0, "policy": null,
-        "states": {"delayed": 20, "ready": 0, "reserved": 1, "dead": 1}});
+        "states": {"delayed": 20, "ready": 0, "reserved": 1, "done": 1, "dead": 1, "cancelled": 0}});
     eventually(SOON, "the counts are right", async || {
         let answer = look(&stack, TOPIC).await;
         if answer == expected { Ok(()) } else { Err(answer) }

@@ -12,7 +12,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     let service = Service {
         name: "ringback-carrier",
-        about: "Moves due jobs to ready and brings back expired leases",
+        about: "Moves due jobs to ready, brings back jobs whose lease ran out, removes old dead ones",
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,
         load: Config::load,

@@ -29,12 +29,12 @@ pub(crate) use self::watch::{WatchArgs, Watched};
 
 /// What every exit code says, at the end of `--help`.
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 the answer is no (no such job, another job has the name, the job's state forbids it, some lines refused, an audit has found something); \
+Exit codes: 0 done; 1 the answer is no (no such job or topic, another job has the name, the job's state forbids it, some lines refused, an audit has found something that is not repaired); \
 2 it could not be done (server away, a fault of the server, a file); 64 wrong usage.
 
 `ringback help COMMAND` shows the examples of a command.";
 
-/// Run Ringback; submit, look at, reschedule, run, revive, cancel, list, reserve, export and import its jobs
+/// Run Ringback, or do from a shell what its HTTP API does
 #[derive(Debug, Parser)]
 #[command(name = "ringback", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -315,6 +315,9 @@ pub(crate) struct ListArgs {
     pub(crate) all: bool,
 }
 
+/// The states of what is listed and exported.
+const PENDING_AND_DEAD: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
+
 /// Which jobs.
 #[derive(Debug, Args)]
 pub(crate) struct Filter {
@@ -322,7 +325,7 @@ pub(crate) struct Filter {
     #[arg(long, value_parser = values::topic)]
     pub(crate) topic: Option<String>,
     /// Only those in this state
-    #[arg(long, value_parser = State::ALL.map(State::name))]
+    #[arg(long, value_parser = PENDING_AND_DEAD.map(State::name))]
     pub(crate) state: Option<String>,
 }
 

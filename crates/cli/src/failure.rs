@@ -115,7 +115,6 @@ fn next(error: &anyhow::Error) -> Option<String> {
         ClientError::Lacking { .. } => "check that the server is of the same version as `ringback --version`",
         ClientError::Unreadable(_) => return None,
         ClientError::Problem { problem, .. } => match problem.status {
-            409 => "look at the job with `ringback get`, or name another job with another id",
             422 | 400 => "correct it and run the command again",
             503 => "wait a moment and run the same command again",
             _ => return None,

@@ -23,7 +23,7 @@ pub const DEFAULT_TIERS: &str = "15s 3m 10m 30m 30m 1h 2h 6h 15h";
 pub const SETTING: [(&str, &str, &str); 1] = [(
     "RETRY",
     DEFAULT_TIERS,
-    "Waits before each retry of jobs that bring no policy: 1 to 50, each 10ms to 30d",
+    "Waits before each retry where neither the job nor its topic's policy says: 1 to 50, each 10ms to 30d",
 )];
 /// The schedule that the Standard Webhooks specification gives as an example.
 pub const STANDARD_WEBHOOKS_TIERS: &str = "5s 5m 30m 2h 5h 10h 14h 20h 24h";

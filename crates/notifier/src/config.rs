@@ -25,7 +25,7 @@ const OWN: &[Setting] = &[
     Setting::new(
         "LANE_CONCURRENCY",
         "64",
-        "Of them, at most so many per lane (topic and destination); less while few are free",
+        "Of them, at most so many per lane (topic and origin); less while few are free",
     ),
     Setting::new(
         "LEASE_MARGIN",

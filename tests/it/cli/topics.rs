@@ -16,8 +16,11 @@ async fn topics_are_shown_as_tables_and_as_json() {
     let run = ringback(&server, &["topics"]).await;
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
     let lines: Vec<Vec<_>> = run.out.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines[0], ["TOPIC", "DELAYED", "READY", "RESERVED", "DEAD", "LATE", "FIRST", "DUE"]);
-    assert_eq!(lines[1][..5], ["a", "1", "1", "0", "0"]);
+    assert_eq!(
+        lines[0],
+        ["TOPIC", "DELAYED", "READY", "RESERVED", "DEAD", "DONE", "CANCELLED", "LATE", "FIRST", "DUE"]
+    );
+    assert_eq!(lines[1][..7], ["a", "1", "1", "0", "0", "0", "0"]);
     assert_eq!((lines.len(), lines[2][0]), (3, "b"));
 
     let run = ringback(&server, &["topics", "--limit", "1", "--output", "json"]).await;
@@ -33,7 +36,8 @@ async fn topics_are_shown_as_tables_and_as_json() {
     let run = ringback(&server, &["topic", "b"]).await;
     assert!(run.code == Some(0) && run.out.lines().count() == 2 && run.out.contains("FIRST DUE"), "{run:?}");
     let run = ringback(&server, &["topic", "b", "--output", "json"]).await;
-    assert_eq!(run.json()["states"], json!({"delayed": 1, "ready": 1, "reserved": 0, "dead": 0}));
+    let states = json!({"delayed": 1, "ready": 1, "reserved": 0, "done": 0, "dead": 0, "cancelled": 0});
+    assert_eq!(run.json()["states"], states);
     let run = ringback(&server, &["topic", "c"]).await;
     assert!(run.code == Some(1) && run.err.contains("no topic c is known"), "{run:?}");
 }

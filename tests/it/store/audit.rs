@@ -44,6 +44,8 @@ struct Record {
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
 /// Those of jobs that have not ended, in the order in which a lane counts them.
 const OPEN: [&str; 4] = ["delayed", "ready", "reserved", "dead"];
+/// The bytes of a lane's row before its words: four counts of four, and two of six.
+const LANE_ROW: usize = 28;
 const EXTERNAL: u8 = 2;
 /// The time of a slot, in ms.
 const WIDTH: u64 = 600_000;
@@ -133,8 +135,11 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
     assert_eq!(dead, counter("dead"), "entries of dead jobs in {base}");
     let mut told = Lanes::new();
     let mut topics: BTreeMap<String, i64> = BTreeMap::new();
-    for (lane, row) in shard.iter().filter(|(name, row)| name.len() == 8 && row.len() > 16) {
-        let (counts, words) = row.split_at(16);
+    let mut ended = [0; 2];
+    for (lane, row) in shard.iter().filter(|(name, row)| name.len() == 8 && row.len() > LANE_ROW) {
+        let (counts, words) = row.split_at(LANE_ROW);
+        add(&mut ended, &counts[16..]);
+        let counts = &counts[..16];
         let counts: Vec<i64> = counts.chunks(4).map(|n| number(n) as i64).collect();
         told.insert(lane.clone(), counts.try_into().expect("four counts"));
         let (topic, _) = words.split_at(words.iter().position(|b| *b == b' ').expect("a topic"));
@@ -147,12 +152,23 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
     assert_eq!(counter("lanes"), lanes.len() as i64, "lanes of {base}");
     let held: BTreeSet<String> = shard
         .iter()
-        .filter(|(_, row)| row.len() == 9 && row[8] > 0)
-        .filter_map(|(name, _)| Some(std::str::from_utf8(name).ok()?.strip_prefix("topic:")?.to_owned()))
+        .filter_map(|(name, row)| Some((std::str::from_utf8(name).ok()?.strip_prefix("topic:")?, row)))
+        .inspect(|(_, row)| add(&mut ended, &row[9..]))
+        .filter(|(_, row)| row[8] > 0)
+        .map(|(topic, _)| topic.to_owned())
         .collect();
+    // Topics that are forgotten take theirs with them.
+    assert!(ended[0] <= counter("done"), "{ended:?} were done, in topics of {base}: {counters:?}");
+    assert!(ended[1] <= counter("cancelled"), "{ended:?} were cancelled, in topics of {base}: {counters:?}");
     assert_eq!(counter("paused"), held.len() as i64, "paused topics of {base}");
     let counted = topics.keys().filter(|topic| !held.contains(*topic)).count() + held.len();
     assert_eq!(counter("topics"), counted as i64, "topics of {base} that have jobs or are paused");
+}
+
+/// Adds what a row says of jobs that were done and cancelled.
+fn add(ended: &mut [i64; 2], row: &[u8]) {
+    assert_eq!(row.len(), 12);
+    ended.iter_mut().zip(row.chunks(6)).for_each(|(sum, n)| *sum += number(n) as i64);
 }
 
 /// Each topic that is known has a row that counts its lanes, and each lane's topic is known; all of
@@ -249,7 +265,8 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
 async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
     let shard = format!("{base}:shard");
     let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;
-    let topic = &row[16..16 + row[16..].iter().position(|b| *b == b' ').expect("a topic")];
+    let words = &row[LANE_ROW..];
+    let topic = &words[..words.iter().position(|b| *b == b' ').expect("a topic")];
     let of_topic: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg([b"topic:", topic].concat())).await;
     let member = [topic, b" ", lane].concat();
     of_topic[8] > 0 && score(redis, format!("{base}:parked").as_bytes(), &member).await.is_some()

@@ -304,7 +304,7 @@ async fn of_very_many_topics_without_jobs_the_latest_are_known() {
     for n in 0..9_999 {
         by_hour.arg(1).arg(format!("topic-{n:05}"));
         by_name.arg(0).arg(format!("topic-{n:05} "));
-        rows.arg(format!("topic:topic-{n:05}")).arg(b"\0\0\0\0\0\0\0\x01\0");
+        rows.arg(format!("topic:topic-{n:05}")).arg([&b"\0\0\0\0\0\0\0\x01"[..], &[0; 13]].concat());
     }
     // A topic that has jobs stays, however long ago the last came.
     by_hour.arg(0).arg("store");

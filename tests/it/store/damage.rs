@@ -128,7 +128,7 @@ fn pull_lane() -> Vec<u8> {
 
 /// A lane's row in the hash of its shard.
 fn row(counts: [u32; 4], words: &str) -> Vec<u8> {
-    [&counts.map(u32::to_be_bytes).concat(), words.as_bytes()].concat()
+    [&counts.map(u32::to_be_bytes).concat(), &[0; 12][..], words.as_bytes()].concat()
 }
 
 fn slot_of(job: &Job) -> String {

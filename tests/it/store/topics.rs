@@ -64,11 +64,43 @@ pub(super) async fn every_edge_moves_its_job_in_the_counts(bench: &Bench) {
     assert_eq!(states(bench, TOPIC).await, [0; 4], "complete");
 }
 
+pub(super) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_jobs(bench: &Bench) {
+    let ended = async || {
+        let counts = counts(bench, TOPIC).await.expect("it is known");
+        (counts.done, counts.cancelled)
+    };
+    for round in 1..3 {
+        let other = bench.job(&format!("other-{round}")).to("http://other.example");
+        bench.accept(other.clone().after(LONG)).await;
+        for (n, state) in [State::Done, State::Cancelled, State::Done].into_iter().enumerate() {
+            bench.job_in(state, bench.job(&format!("job-{round}-{n}"))).await;
+        }
+        assert_eq!(ended().await, (2 * round, 2 * round - 1), "beside a job of another lane");
+        bench.cancel(&other.key).await;
+        assert_eq!(ended().await, (2 * round, 2 * round), "without jobs");
+    }
+    // A hand-over that ended well after all.
+    let job = bench.accept(bench.job("late").timeout(BRIEF)).await;
+    let lease = bench.take_one(&job.key).await;
+    bench.recover_until(&job.key, State::Ready).await;
+    bench.settle(lease, Outcome::Complete).await;
+    // And one that was to be cancelled.
+    let job = bench.accept(bench.job("asked")).await;
+    let lease = bench.take_one(&job.key).await;
+    bench.cancel(&job.key).await;
+    bench.settle(lease, retry(ms(1))).await;
+    assert_eq!(ended().await, (5, 5));
+    // What is purged has ended before.
+    bench.job_in(State::Dead, bench.job("dead")).await;
+    bench.store().purge(&bench.job("dead").key).await.expect("purge");
+    assert_eq!(ended().await, (5, 5));
+}
+
 pub(super) async fn a_topic_is_known_from_its_first_job_on(bench: &Bench) {
     assert_eq!(counts(bench, TOPIC).await, None);
     bench.accept(bench.job("a")).await;
     bench.cancel(&bench.job("a").key).await;
-    assert_eq!(counts(bench, TOPIC).await, Some(TopicCounts::default()));
+    assert_eq!(counts(bench, TOPIC).await, Some(TopicCounts { cancelled: 1, ..TopicCounts::default() }));
     assert_eq!(counts(bench, "stor").await, None);
     assert_eq!(counts(bench, "store-").await, None);
 }
@@ -249,7 +281,8 @@ pub(super) async fn pausing_and_resuming_again_changes_nothing(bench: &Bench) {
     pause(bench, TOPIC).await;
     let gone = bench.job("a").key;
     bench.cancel(&gone).await;
-    assert_eq!(counts(bench, TOPIC).await, Some(TopicCounts { paused: true, ..TopicCounts::default() }));
+    let expected = TopicCounts { paused: true, cancelled: 1, ..TopicCounts::default() };
+    assert_eq!(counts(bench, TOPIC).await, Some(expected));
 }
 
 pub(super) async fn a_lane_that_was_emptied_while_it_was_parked_is_found_again(bench: &Bench) {

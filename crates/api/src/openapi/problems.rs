@@ -26,7 +26,7 @@ problems! {
     /// Of POST /v1/jobs.
     SubmitProblems: 400 408 409 413 415 422 503;
     /// Of POST /v1/jobs/batch.
-    BatchProblems: 400 408 413 415 503;
+    BatchProblems: 400 408 413 415 422 503;
     /// Of GET /v1/jobs/{topic}/{id}.
     GetProblems: 400 404 422 503;
     /// Of DELETE /v1/jobs/{topic}/{id}.
@@ -105,7 +105,7 @@ fn meaning(status: u16) -> &'static str {
         415 => "The content type is not supported",
         422 => "Readable, but some fields or parameters are wrong; all of them are listed in errors",
         503 => {
-            "The store cannot be reached or is full, or too many large requests, audits or streams are under way; come again"
+            "The store cannot be reached or is full, or too many large requests, exports, audits or streams of events are under way; come again"
         }
         _ => "A problem",
     }

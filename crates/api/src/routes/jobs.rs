@@ -59,7 +59,10 @@ pub(crate) fn judge(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Pro
         Answer::Repeated => Ok((StatusCode::OK, submitted.job.into())),
         Answer::Conflict => Err(Problem::new(
             StatusCode::CONFLICT,
-            format!("another job has this topic and id, with other content; it is {}", submitted.job.state),
+            format!(
+                "another job has this topic and id, with other content; it is {}: look at it, or choose another id",
+                submitted.job.state
+            ),
         )),
         Answer::Full(limit) => Err(full(limit)),
     }

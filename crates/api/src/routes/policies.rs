@@ -34,7 +34,7 @@ const AT_ONCE: usize = 64;
 ///
 /// What its jobs do not say themselves. The whole policy is replaced. It takes effect within a
 /// second, also on jobs that are there already; but for `url`, which is for jobs submitted from
-/// then on. In this API process it has when the answer comes.
+/// then on. This API process nearly always works by it when the answer comes.
 #[utoipa::path(
     put, path = "/v1/topics/{topic}", tag = "topics", operation_id = "put_policy",
     params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),

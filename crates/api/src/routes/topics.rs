@@ -110,7 +110,8 @@ pub(crate) async fn resume(
 ) -> Result<Json<TopicAnswer>, ApiError> {
     let is_known = deadline.bound(api.store.resume(&topic)).await.map_err(ApiError::too_late)??;
     if !is_known {
-        return Err(unknown(&topic));
+        let why = "it has no jobs, had none lately, and is not paused";
+        return Err(ApiError::new(StatusCode::NOT_FOUND, format!("topic {topic} cannot be resumed: {why}")));
     }
     known(&api, topic, deadline).await.map(Json)
 }
@@ -125,6 +126,8 @@ async fn known(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswe
 }
 
 fn unknown(topic: &Topic) -> ApiError {
-    let detail = format!("no topic {topic} is known: it has no jobs, had none lately, and has no policy");
+    let detail = format!(
+        "no topic {topic} is known: it has no jobs, had none lately, is not paused, and has no policy"
+    );
     ApiError::new(StatusCode::NOT_FOUND, detail)
 }

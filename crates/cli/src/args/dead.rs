@@ -17,7 +17,7 @@ Examples:
   ringback dead purge pay.notify --reason gone --died-before 2026-11-01T00:00:00Z
   ringback dead purge pay.notify --all
 
-Nothing is remembered of a job that was purged.";
+A job that was purged is unknown, and its id is free; only its log of attempts is left.";
 
 const REVIVE_EXAMPLES: &str = "\
 Examples:

@@ -30,7 +30,7 @@ pub(crate) struct ReserveArgs {
     /// At most so many, 1 to 100
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) max: u32,
-    /// For how long; without it as long as each job says, else 30 s
+    /// For how long; without it as long as each job or its topic says, else 30 s
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
     /// How long to wait where there are none, at most 60s

@@ -48,7 +48,7 @@ async fn ask(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
     Ok(Verdict::Done)
 }
 
-fn table(colour: Colour) -> Table<8> {
+fn table(colour: Colour) -> Table<10> {
     let columns = [
         ("TOPIC", Align::Left),
         ("", Align::Left),
@@ -56,13 +56,15 @@ fn table(colour: Colour) -> Table<8> {
         ("READY", Align::Right),
         ("RESERVED", Align::Right),
         ("DEAD", Align::Right),
+        ("DONE", Align::Right),
+        ("CANCELLED", Align::Right),
         ("LATE", Align::Right),
         ("FIRST DUE", Align::Left),
     ];
     Table::new(columns, colour)
 }
 
-fn row(topic: &TopicAnswer, now: Timestamp) -> [Cell; 8] {
+fn row(topic: &TopicAnswer, now: Timestamp) -> [Cell; 10] {
     let states = &topic.states;
     let late = match topic.late_ms {
         0 => "-".to_owned(),
@@ -76,6 +78,8 @@ fn row(topic: &TopicAnswer, now: Timestamp) -> [Cell; 8] {
         Cell::from(states.ready),
         Cell::from(states.reserved),
         Cell::from(states.dead),
+        Cell::from(states.done),
+        Cell::from(states.cancelled),
         Cell::from(late),
         Cell::from(first_due),
     ]

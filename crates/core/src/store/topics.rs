@@ -36,6 +36,10 @@ pub struct TopicCounts {
     pub reserved: u64,
     /// Jobs that were given up and are kept.
     pub dead: u64,
+    /// Jobs that were done since the topic is known.
+    pub done: u64,
+    /// Jobs that were cancelled since the topic is known.
+    pub cancelled: u64,
     /// When the first of the delayed and ready jobs is due, or was: of those that are due within the
     /// next ten minutes, and of the ready ones the first eight of each lane.
     pub oldest_due: Option<Timestamp>,
@@ -56,6 +60,8 @@ impl TopicCounts {
         self.ready += other.ready;
         self.reserved += other.reserved;
         self.dead += other.dead;
+        self.done += other.done;
+        self.cancelled += other.cancelled;
         self.oldest_due = [self.oldest_due, other.oldest_due].into_iter().flatten().min();
         self.late = self.late.max(other.late);
     }

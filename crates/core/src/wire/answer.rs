@@ -138,7 +138,7 @@ pub enum InFlight {
 pub struct StatsAnswer {
     /// Jobs per state. The end states count all since the installation began.
     pub states: StatesAnswer,
-    /// How many topics had a job; on Redis at most the 10,000 latest of each shard count.
+    /// How many topics had a job or are paused; on Redis at most the 10,000 latest of each shard count.
     pub topics: u64,
     /// How late hand-overs were over the last five minutes.
     pub lateness_ms: LatenessAnswer,
@@ -202,8 +202,8 @@ pub struct LatenessAnswer {
 /// Where jobs are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreAnswer {
-    /// `redis`, `redis-cluster`, `redis-sentinel` or `embedded`.
+    /// `redis`, `redis-cluster` or `embedded`.
     pub kind: String,
-    /// How safely: `memory`, `everysec`, `disk`, `replicated` or `unknown`.
+    /// How safely: `disk`, `everysec`, `memory` or `unknown`.
     pub profile: String,
 }

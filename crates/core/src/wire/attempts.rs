@@ -14,12 +14,13 @@ pub struct AttemptsAnswer {
     pub items: Vec<AttemptAnswer>,
 }
 
-/// One attempt: `status` where there was an answer, `error` where there was none.
+/// One attempt: `status` where there was an answer, `error` where there was none or its body was not the
+/// one expected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptAnswer {
     /// Which hand-over it was, from 1. A number that is missing was not logged.
     pub attempt: u32,
-    /// When it was sent.
+    /// When it was sent; of a job for pull when it was reserved.
     pub at: String,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,

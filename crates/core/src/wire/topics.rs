@@ -15,7 +15,7 @@ pub struct TopicAnswer {
     pub topic: String,
     /// Nothing of it is handed over until it is resumed.
     pub paused: bool,
-    /// Its jobs that have not ended.
+    /// Its jobs.
     pub states: TopicStates,
     /// When the first of the delayed and ready jobs is due, or was. Missing where none is ready or due
     /// within ten minutes: what is due later is not looked for. Of the ready jobs the first eight of each
@@ -39,8 +39,13 @@ pub struct TopicStates {
     pub ready: u64,
     /// Being handed over.
     pub reserved: u64,
+    /// Done since the topic is known. A topic without jobs that is not paused stays known until more than
+    /// 10,000 others were used after it.
+    pub done: u64,
     /// Given up and kept.
     pub dead: u64,
+    /// Cancelled since the topic is known.
+    pub cancelled: u64,
 }
 
 /// A page of topics, in the order of their names.
@@ -55,11 +60,12 @@ pub struct TopicsAnswer {
 impl TopicAnswer {
     /// What is told of a topic.
     pub fn new(topic: &Topic, counts: &TopicCounts, policy: Option<&Policy>) -> Self {
-        let &TopicCounts { paused, delayed, ready, reserved, dead, oldest_due, late } = counts;
+        let &TopicCounts { paused, delayed, ready, reserved, dead, done, cancelled, oldest_due, late } =
+            counts;
         Self {
             topic: topic.to_string(),
             paused,
-            states: TopicStates { delayed, ready, reserved, dead },
+            states: TopicStates { delayed, ready, reserved, done, dead, cancelled },
             oldest_due_at: oldest_due.map(|at| at.to_string()),
             late_ms: u64::try_from(late.as_millis()).unwrap_or(u64::MAX),
             policy: policy.and_then(|policy| serde_json::from_str(policy.written()).ok()),

@@ -44,7 +44,7 @@ async fn what_is_counted_of_topics_is_found_wrong_and_put_right() {
     let shard = ground.key("shard").await;
     let field = format!("topic:{TOPIC}");
     for lanes in [0_u32, 1, 3] {
-        let row = [&lanes.to_be_bytes()[..], &[0, 0, 0, 1, 0]].concat();
+        let row = [&lanes.to_be_bytes()[..], &[0, 0, 0, 1], &[0; 13]].concat();
         ground.run(&[b"HSET", &shard, field.as_bytes(), &row]).await;
         ground.mended(&format!("a topic of {lanes} lanes"), &[Damage::Topic]).await;
     }
@@ -105,7 +105,7 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
     let mut ground = Ground::new().await;
     let (parked, lanes) = (ground.key("parked").await, ground.key("lanes").await);
     let (pulls, shard) = (ground.key("pulls").await, ground.key("shard").await);
-    let row: Vec<u8> = vec![0, 0, 0, 2, 0, 0, 0, 1, 0];
+    let row = [&[0, 0, 0, 2, 0, 0, 0, 1][..], &[0; 13]].concat();
     ground.bench.store().pause(&topic()).await.expect("pause").expect("there is room");
     let well = ground.audit(Repair::No).await;
     assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "met by nobody: {well:#?}");

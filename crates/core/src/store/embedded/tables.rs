@@ -23,7 +23,7 @@ use self::attempts::Attempts;
 pub(super) use self::attempts::{audit as audit_attempts, cost};
 pub(super) use self::callers::{Callers, Given};
 use self::counts::Counts;
-pub(super) use self::counts::{Hold, Jobs, Known, Sums, topic_in};
+pub(super) use self::counts::{Ended, Hold, Jobs, Known, Sums, topic_in};
 pub(super) use self::dead::read_dead;
 pub(super) use self::due::{Due, First};
 pub(super) use self::format::{Format, Mark, counted, format};

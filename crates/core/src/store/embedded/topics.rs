@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::EmbeddedStore;
 use super::edges;
-use super::tables::Hold;
+use super::tables::{Ended, Hold, Known};
 use super::txn::Txn;
 use crate::clock::{Timestamp, millis_up};
 use crate::job::Topic;
@@ -78,6 +78,8 @@ fn counts(txn: &mut Txn<'_>, topic: &str) -> Result<TopicCounts, StoreError> {
             ready: count(State::Ready),
             reserved: count(State::Reserved),
             dead: count(State::Dead),
+            done: 0,
+            cancelled: 0,
             oldest_due: since.map(Timestamp::from_millis),
             late: Duration::from_millis(since.map_or(0, |since| now.saturating_sub(since))),
         });
@@ -85,8 +87,9 @@ fn counts(txn: &mut Txn<'_>, topic: &str) -> Result<TopicCounts, StoreError> {
     let near = now.saturating_add(millis_up(NEAR));
     let first = txn.tables.due.of_topic(shard, topic, near, 1)?.found;
     let oldest_due = first.first().map(|(at, _)| Timestamp::from_millis(*at));
-    let paused = txn.tables.counts.known(shard, topic)?.hold != Hold::None;
-    sum.add(&TopicCounts { paused, oldest_due, ..TopicCounts::default() });
+    let Known { hold, ended: Ended { done, cancelled }, .. } = txn.tables.counts.known(shard, topic)?;
+    let paused = hold != Hold::None;
+    sum.add(&TopicCounts { paused, done, cancelled, oldest_due, ..TopicCounts::default() });
     Ok(sum)
 }
 

@@ -315,6 +315,7 @@ impl<'t> Txn<'t> {
             End::Done => Stage::Done { at },
             End::Cancelled => Stage::Cancelled { at, doubt },
         };
+        self.tables.counts.note_end(self.shard, &record.topic, record.state())?;
         (record.settled, record.last) = (settled, None);
         (record.topic, record.origin, record.token) = (Box::default(), Box::default(), None);
         self.row.ledger.enter(record.state());

@@ -18,7 +18,7 @@ use crate::state::State;
 use crate::store::{Lease, StoreError, payload};
 
 /// The layout of keys and records. A store with another one is refused.
-pub(super) const VERSION: u16 = 4;
+pub(super) const VERSION: u16 = 5;
 /// Payloads above this lie in a key of their own, so that what a script reads stays small.
 const INLINE: usize = 2048;
 const EXTERNAL: u8 = 2;
@@ -38,7 +38,7 @@ const PULL: u8 = 128;
 const DONE: u8 = 4;
 
 /// What a lane, a topic with an origin, is known by in records and keys: 64 bits of SHA-256
-/// over its words. Two lanes of a hundred thousand share one in a chance of 6 in 10¹⁰. The
+/// over its words. Two lanes of a hundred thousand share one in a chance of 5 in 10¹⁰. The
 /// first bit says whether the lane is for pull, so that the scripts need not read its words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::store) struct LaneId(pub(super) [u8; 8]);

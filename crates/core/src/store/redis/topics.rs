@@ -80,8 +80,8 @@ impl RedisStore {
 }
 
 fn known(part: Value) -> Result<(Topic, TopicCounts), StoreError> {
-    let parts: Result<[Value; 8], _> = reply::list(part)?.try_into();
-    let Ok([topic, paused, delayed, ready, reserved, dead, due, late]) = parts else {
+    let parts: Result<[Value; 10], _> = reply::list(part)?.try_into();
+    let Ok([topic, paused, delayed, ready, reserved, dead, done, cancelled, due, late]) = parts else {
         return Err(UNREADABLE);
     };
     let topic: Bytes = reply::bytes(topic)?;
@@ -94,6 +94,8 @@ fn known(part: Value) -> Result<(Topic, TopicCounts), StoreError> {
         ready: count(&ready)?,
         reserved: count(&reserved)?,
         dead: count(&dead)?,
+        done: count(&done)?,
+        cancelled: count(&cancelled)?,
         oldest_due: Some(count(&due)?).filter(|at| *at > 0).map(Timestamp::from_millis),
         late: Duration::from_millis(count(&late)?),
     };

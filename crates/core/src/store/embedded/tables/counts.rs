@@ -9,12 +9,11 @@ mod known;
 use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
-use serde::{Deserialize, Serialize};
 
 use self::cache::Cache;
 pub(in crate::store::embedded) use self::jobs::Jobs;
 use self::jobs::slot;
-pub(in crate::store::embedded) use self::known::{Hold, Known, Sums};
+pub(in crate::store::embedded) use self::known::{Ended, Hold, Known, Sums};
 use super::due::LAST;
 use super::records::{Record, Records};
 use super::rows::{Journal, Name, Rows};
@@ -50,6 +49,8 @@ pub(in crate::store::embedded) struct Counts<'t> {
     topics: Cache<Known>,
     /// What the edge under way moves.
     moved: BTreeMap<Box<str>, Jobs>,
+    /// How many jobs of each topic it ends.
+    ended: BTreeMap<Box<str>, Ended>,
     /// The lane that was named last: nearly always it is the next too.
     last: Last,
     /// What is new by it: lanes and topics that had no jobs.
@@ -64,6 +65,7 @@ impl<'t> Counts<'t> {
             lanes: Cache::new(),
             topics: Cache::new(),
             moved: BTreeMap::new(),
+            ended: BTreeMap::new(),
             last: Last::default(),
             fresh: Default::default(),
         })
@@ -72,6 +74,7 @@ impl<'t> Counts<'t> {
     /// An edge begins: what one that has failed would have moved is forgotten.
     pub(in crate::store::embedded) fn begin(&mut self) {
         self.moved.clear();
+        self.ended.clear();
         self.fresh.iter_mut().for_each(BTreeSet::clear);
     }
 
@@ -99,6 +102,21 @@ impl<'t> Counts<'t> {
         let mut jobs = Jobs::default();
         jobs.0[slot] += n;
         self.moved.insert(lane, jobs);
+        Ok(())
+    }
+
+    /// One more job of a topic has ended so.
+    pub(in crate::store::embedded) fn note_end(
+        &mut self,
+        shard: u16,
+        topic: &str,
+        state: State,
+    ) -> Result<(), StoreError> {
+        self.known(shard, topic)?;
+        match self.ended.get_mut(topic) {
+            Some(ended) => ended.count(state),
+            None => self.ended.entry(topic.into()).or_default().count(state),
+        }
         Ok(())
     }
 
@@ -138,6 +156,7 @@ impl<'t> Counts<'t> {
 
     /// The edge has succeeded.
     pub(in crate::store::embedded) fn end(&mut self, shard: u16) {
+        self.count_ended(shard);
         for (lane, moved) in std::mem::take(&mut self.moved) {
             if moved == Jobs::default() {
                 continue;
@@ -149,6 +168,13 @@ impl<'t> Counts<'t> {
                 (false, true) => self.count_lane(shard, &lane, -1),
                 (true, true) | (false, false) => {}
             }
+        }
+    }
+
+    /// Counts what has ended; no sum of the shard hangs on that.
+    fn count_ended(&mut self, shard: u16) {
+        for (topic, ended) in std::mem::take(&mut self.ended) {
+            self.topics.change(shard, &topic, |known| known.ended.add(ended));
         }
     }
 
@@ -232,7 +258,8 @@ impl<'t> Counts<'t> {
         if let Some(jobs) = self.lanes.get(shard, lane) {
             return Ok(jobs);
         }
-        let jobs = self.counts.get((shard, lane))?.map_or(Ok(Jobs::default()), |raw| unpack(raw.value()))?;
+        let jobs =
+            self.counts.get((shard, lane))?.map_or(Ok(Jobs::default()), |raw| unpack_jobs(raw.value()))?;
         self.lanes.keep(shard, lane, jobs);
         Ok(jobs)
     }
@@ -243,7 +270,7 @@ impl<'t> Counts<'t> {
             return Ok(known);
         }
         let known =
-            self.known.get((shard, topic))?.map_or(Ok(Known::default()), |raw| unpack(raw.value()))?;
+            self.known.get((shard, topic))?.map_or(Ok(Known::default()), |raw| unpack_known(raw.value()))?;
         self.topics.keep(shard, topic, known);
         Ok(known)
     }
@@ -256,7 +283,7 @@ impl<'t> Counts<'t> {
                 self.counts.remove((shard, &*lane))?;
                 self.lanes.forget(shard, &lane);
             } else {
-                self.counts.insert((shard, &*lane), pack(&jobs).as_slice())?;
+                self.counts.insert((shard, &*lane), jobs.pack().as_slice())?;
             }
         }
         for (shard, topic) in self.topics.take() {
@@ -265,7 +292,7 @@ impl<'t> Counts<'t> {
                 self.known.remove((shard, &*topic))?;
                 self.topics.forget(shard, &topic);
             } else {
-                self.known.insert((shard, &*topic), pack(&known).as_slice())?;
+                self.known.insert((shard, &*topic), known.pack().as_slice())?;
             }
         }
         Ok(())
@@ -282,7 +309,7 @@ impl<'t> Counts<'t> {
         let rows = self.counts.range((shard, &*first)..=(shard, &*last))?;
         rows.map(|row| {
             let (key, raw) = row?;
-            Ok((key.value().1.to_owned(), unpack(raw.value())?))
+            Ok((key.value().1.to_owned(), unpack_jobs(raw.value())?))
         })
         .collect()
     }
@@ -328,12 +355,14 @@ pub(in crate::store::embedded) fn topic_in(lane: &str) -> &str {
     lane.split(' ').next().unwrap_or_default()
 }
 
-fn pack(row: &impl Serialize) -> Vec<u8> {
-    postcard::to_stdvec(row).expect("plain data always serialises")
+const UNREADABLE: StoreError = StoreError::Unreadable("a row of counts");
+
+fn unpack_jobs(raw: &[u8]) -> Result<Jobs, StoreError> {
+    Jobs::unpack(raw).ok_or(UNREADABLE)
 }
 
-fn unpack<V: for<'a> Deserialize<'a>>(raw: &[u8]) -> Result<V, StoreError> {
-    postcard::from_bytes(raw).map_err(|_| StoreError::Unreadable("a row of counts"))
+fn unpack_known(raw: &[u8]) -> Result<Known, StoreError> {
+    Known::unpack(raw).ok_or(UNREADABLE)
 }
 
 /// All rows: jobs by shard and lane, and what is known by shard and topic.
@@ -345,12 +374,12 @@ pub(super) fn all(txn: &ReadTransaction) -> Result<All, StoreError> {
     for row in counts.iter()? {
         let (key, raw) = row?;
         let (shard, lane) = key.value();
-        jobs.insert((shard, lane.to_owned()), unpack(raw.value())?);
+        jobs.insert((shard, lane.to_owned()), unpack_jobs(raw.value())?);
     }
     for row in known.iter()? {
         let (key, raw) = row?;
         let (shard, topic) = key.value();
-        topics.insert((shard, topic.to_owned()), unpack(raw.value())?);
+        topics.insert((shard, topic.to_owned()), unpack_known(raw.value())?);
     }
     Ok((jobs, topics))
 }

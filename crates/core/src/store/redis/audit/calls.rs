@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 pub(super) use self::answers::{Bad, Overview, id_of, state_name};
 use self::answers::{
-    Lanes, ROW, Read, Records, UNREADABLE, bad, counts, lane_of, lossy, mended, pairs, word,
+    LANE_ROW, Lanes, PAUSED, Read, Records, UNREADABLE, bad, counts, lane_of, lossy, mended, pairs, word,
 };
 use super::told::{LaneRow, TopicRow, Wrong, WrongLane, WrongTopic};
 use super::waiting::{List, Word};
@@ -112,7 +112,7 @@ impl Walk<'_> {
         let (lanes, lost, topics, unlisted) = (next()?, next()?, next()?, next()?);
         let lanes = pairs(lanes)?.into_iter().map(|(lane, row)| {
             let row = reply::bytes(row)?;
-            let words = String::from_utf8_lossy(row.get(ROW..).ok_or(UNREADABLE)?);
+            let words = String::from_utf8_lossy(row.get(LANE_ROW..).ok_or(UNREADABLE)?);
             let topic = super::topic_of(&words).into();
             Ok((lane_of(lane)?, LaneRow { jobs: counts(&row)?, topic }))
         });
@@ -121,7 +121,7 @@ impl Walk<'_> {
             let lanes = row.first_chunk().map(|lanes| u32::from_be_bytes(*lanes)).ok_or(UNREADABLE)?;
             Ok((
                 lossy(topic)?.into(),
-                TopicRow { lanes, is_paused: row.last().is_some_and(|mark| *mark > 0) },
+                TopicRow { lanes, is_paused: row.get(PAUSED).is_some_and(|mark| *mark > 0) },
             ))
         });
         let lost =

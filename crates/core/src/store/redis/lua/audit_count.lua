@@ -17,14 +17,14 @@ local function put_lanes(args, most)
   rows_load(lanes)
   for i, lane in ipairs(lanes) do
     local counts, words = args[OF_LANES + 2 * i], lane_words(lane)
-    if words and counts ~= NO_JOBS then
-      set(lane, counts .. words)
+    if words and counts ~= sub(NO_COUNTS, 1, 16) then
+      set(lane, counts .. sub(rows[lane], 17))
     elseif words then
       gone[#gone + 1] = lane
     end
     mended = mended + (words and 1 or 0)
   end
-  topics.drop_rows(gone)
+  topics.drop_rows(gone, 0)
   return mended
 end
 

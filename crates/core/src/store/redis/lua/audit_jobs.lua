@@ -51,6 +51,6 @@ function edges.audit_jobs(args)
     end
   end
   local flat = {}
-  for lane, n in pairs(per_lane) do flat[#flat + 1], flat[#flat + 2] = lane, pack(COUNTS, unpack(n)) end
+  for lane, n in pairs(per_lane) do flat[#flat + 1], flat[#flat + 2] = lane, pack('>i4i4i4i4', unpack(n)) end
   return {life, scanned[1], counts, concat(ready), concat(slots), flat, bad}
 end

@@ -3,7 +3,7 @@
 -- KEYS  shard
 -- ARGV  from where in `index`, to where, how many members to look at
 -- Returns {the last member where there may be more, else '', {topic, 1 when it is paused, delayed,
---   ready, reserved, dead, when the first of those that are delayed and near or ready is due (ms, 0
+--   ready, reserved, dead, how many were done and cancelled, when the first of those that are delayed and near or ready is due (ms, 0
 --   for none), for how long the first that is ready has been due (ms)}, ...}. The first and the last
 --   of them may be known in part.
 
@@ -32,13 +32,13 @@ local function first_ready(lane)
 end
 
 local function add_lane(answer, lane, row)
-  local delayed, ready, reserved, dead = read(COUNTS, row)
-  for i, n in ipairs({delayed, ready, reserved, dead}) do answer[2 + i] = answer[2 + i] + n end
+  local delayed, ready, reserved, dead, done, cancelled = read(COUNTS, row)
+  for i, n in ipairs({delayed, ready, reserved, dead, done, cancelled}) do answer[2 + i] = answer[2 + i] + n end
   local due, since = delayed > 0 and first_due(lane), ready > 0 and first_ready(lane)
   for _, at in pairs({due or nil, since or nil}) do
-    if answer[7] == 0 or at < answer[7] then answer[7] = at end
+    if answer[9] == 0 or at < answer[9] then answer[9] = at end
   end
-  if since then answer[8] = max(answer[8], NOW - since) end
+  if since then answer[10] = max(answer[10], NOW - since) end
 end
 
 function edges.topics(args)
@@ -56,13 +56,14 @@ function edges.topics(args)
   for i, member in ipairs(members) do
     local topic = topic_in(member)
     if last[1] ~= topic then
-      last = {topic, 0, 0, 0, 0, 0, 0, 0}
+      last = {topic, 0, 0, 0, 0, 0, 0, 0, 0, 0}
       answer[#answer + 1] = last
     end
     local row = rows[names[i]]
     if lanes[i] == '' then
-      local _, _, paused = topics.row(names[i])
+      local _, _, paused, done, cancelled = topics.row(names[i])
       last[2] = paused > 0 and 1 or 0
+      last[7], last[8] = last[7] + done, last[8] + cancelled
     elseif row then
       add_lane(last, lanes[i], row)
     end

@@ -22,6 +22,15 @@ impl Jobs {
         }
     }
 
+    pub(super) fn pack(&self) -> Vec<u8> {
+        postcard::to_stdvec(self).expect("plain data always serialises")
+    }
+
+    /// None where it is something else.
+    pub(super) fn unpack(row: &[u8]) -> Option<Self> {
+        postcard::from_bytes(row).ok()
+    }
+
     /// By how many each is more than another.
     pub(in crate::store::embedded) fn minus(self, other: Self) -> Self {
         Self(less(self.0, other.0))

@@ -10,8 +10,12 @@ use crate::store::redis::audit::{Jobs, Lane};
 use crate::store::redis::layout::RECORD;
 use crate::store::redis::script::reply;
 
-/// The bytes of a lane's counts, before its words.
-pub(super) const ROW: usize = 16;
+/// The bytes of the counts of a lane's states.
+const COUNTS: usize = 16;
+/// All bytes of a lane's row before its words.
+pub(super) const LANE_ROW: usize = COUNTS + 12;
+/// Where a topic's row says whether it is paused.
+pub(super) const PAUSED: usize = 8;
 
 /// What a shard says of itself, as of one moment.
 pub(in crate::store::redis::audit) struct Overview {
@@ -140,7 +144,7 @@ pub(super) fn pairs(answer: Value) -> Result<Vec<(Value, Value)>, StoreError> {
 /// The counts that a lane's row begins with.
 pub(super) fn counts(row: &[u8]) -> Result<Jobs, StoreError> {
     let mut jobs = [0; 4];
-    let (numbers, _) = row.get(..ROW).ok_or(UNREADABLE)?.as_chunks();
+    let (numbers, _) = row.get(..COUNTS).ok_or(UNREADABLE)?.as_chunks();
     jobs.iter_mut().zip(numbers).for_each(|(jobs, raw)| *jobs = i32::from_be_bytes(*raw).into());
     Ok(jobs)
 }

@@ -92,9 +92,9 @@ end
 
 -- A lane's row in the shard's hash, and not one of its other fields; or that of a topic.
 function audits.is_lane(name, row)
-  return #name == 8 and #row > 17 and string.find(row, ' ', 18, true) ~= nil
+  return #name == 8 and #row > 29 and string.find(row, ' ', 30, true) ~= nil
 end
-function audits.topic_of(name, row) return #row == 9 and string.match(name, '^topic:(.+)$') end
+function audits.topic_of(name, row) return topics.is_row(row) and string.match(name, '^topic:(.+)$') end
 
 -- Rows of lanes, and those of their topics.
 function audits.load_lanes(lanes)

@@ -5,10 +5,10 @@
 -- fields it needs with one call, before all else, and writes those that changed with one, last.
 --
 -- The same hash has rows. One for each lane that has jobs, under its id: how many are delayed,
--- ready, reserved and dead (4 bytes each), and the lane in words, topic and origin. And those
--- of the topics, see there.
+-- ready, reserved and dead (4 bytes each), how many of it were done and cancelled (6 bytes each), and
+-- the lane in words, topic and origin. And those of the topics, see there.
 local STATE_NAMES = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-local COUNTS, NO_JOBS = '>i4i4i4i4', string.rep('\0', 16)
+local COUNTS, NO_COUNTS = '>i4i4i4i4I6I6', string.rep('\0', 28)
 local shard, changes, tally, soonest
 local rows, lane_counts
 local topics, events = {}, {}
@@ -69,7 +69,7 @@ local function rows_load(names)
 end
 local function lane_words(lane)
   local row = rows[lane]
-  if row then return sub(row, 17) end
+  if row then return sub(row, 29) end
 end
 local function topic_in(words) return string.match(words, '^[^ ]*') end
 
@@ -82,13 +82,16 @@ local function save_lanes()
   for lane, more in pairs(lane_counts) do
     local row = rows[lane]
     if row then
-      local a, b, c, d = read(COUNTS, row)
-      local delayed, ready = a + more[DELAYED], b + more[READY]
-      local reserved, dead = c + more[RESERVED], d + more[DEAD]
+      local delayed, ready, reserved, dead, done, cancelled = read(COUNTS, row)
+      delayed, ready = delayed + more[DELAYED], ready + more[READY]
+      reserved, dead = reserved + more[RESERVED], dead + more[DEAD]
+      local changed = pack(COUNTS, delayed, ready, reserved, dead, done + more[DONE], cancelled + more[CANCELLED])
+        .. sub(row, 29)
+      rows[lane] = changed
       if delayed + ready + reserved + dead <= 0 then
         gone[#gone + 1] = lane
-      elseif delayed ~= a or ready ~= b or reserved ~= c or dead ~= d then
-        set(lane, pack(COUNTS, delayed, ready, reserved, dead) .. sub(row, 17))
+      elseif changed ~= row then
+        set(lane, changed)
       end
     end
   end

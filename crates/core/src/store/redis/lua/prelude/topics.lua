@@ -1,6 +1,7 @@
 -- Topics. Each known one has a row in `shard`, under `topic:<name>`: how many lanes it has (4
--- bytes), the hour of its last submit (4 bytes), and whether it is paused: 0, or 1, or 2 while it is
--- being resumed. `topics` has them by that hour. `index` has them by name, and behind each its lanes:
+-- bytes), the hour of its last submit (4 bytes), whether it is paused: 0, or 1, or 2 while it is
+-- being resumed, and how many of its jobs were done and cancelled in lanes that were forgotten (6 bytes
+-- each). `topics` has them by that hour. `index` has them by name, and behind each its lanes:
 -- `<name> ` and `<name> <lane>`. One without lanes that is not paused stays known until there are too
 -- many.
 --
@@ -9,7 +10,7 @@
 local PAUSED, RESUMING = 1, 2
 local hour
 do
-  local TOPIC, MOST_KNOWN, A_FEW = '>I4I4B', 10000, 16
+  local TOPIC, MOST_KNOWN, A_FEW = '>I4I4BI6I6', 10000, 16
   -- So many may have jobs. What is paused without jobs counts as a topic that has some.
   local MOST_TOPICS, MOST_LANES = 10000, 100000
   -- What was judged in this call: answers by lane, and how much of it is new.
@@ -21,18 +22,22 @@ do
   function topics.field(topic) return 'topic:' .. topic end
   local function member(lane) return topic_in(lane_words(lane)) .. ' ' .. lane end
 
-  -- How many lanes a topic has, the hour of its last submit, and whether it is paused. Its row must
-  -- have been read.
+  -- How many lanes a topic has, the hour of its last submit, whether it is paused, and how many were
+  -- done and cancelled. Its row must have been read.
   function topics.row(field)
     local row = rows[field]
-    if not row then return 0, 0, 0 end
+    if not row then return 0, 0, 0, 0, 0 end
     return read(TOPIC, row)
   end
 
-  local function put_row(field, lanes, at, paused)
-    rows[field] = pack(TOPIC, lanes, at, paused)
+  local function put_row(field, lanes, at, paused, more_done, more_cancelled)
+    local _, _, _, done, cancelled = topics.row(field)
+    rows[field] = pack(TOPIC, lanes, at, paused, done + (more_done or 0), cancelled + (more_cancelled or 0))
     set(field, rows[field])
   end
+
+  -- A row that is one of a topic.
+  function topics.is_row(row) return #row == 21 end
 
   -- When there are too many, the longest known ones that have no lanes are forgotten. Those that
   -- have some, or are paused, go behind the others.
@@ -106,7 +111,7 @@ do
       local field = topics.field(topic)
       local n, at, paused = topics.row(field)
       if is_new then
-        rows[lane] = NO_JOBS .. words
+        rows[lane] = NO_COUNTS .. words
         members[#members + 1], members[#members + 2] = 0, topic .. ' ' .. lane
         count('lanes', 1)
         if n == 0 and paused == 0 then count('topics', 1) end
@@ -118,29 +123,28 @@ do
     sliced('ZADD', KEY.index, members)
   end
 
-  -- Lanes that have no job left.
-  function topics.forget_lanes(lanes)
+  -- Takes away rows of lanes, which must have been read. What has ended in them is counted by their
+  -- topics from here on; `fewer` is by how many lanes less each of these has.
+  function topics.drop_rows(lanes, fewer)
     local fields, members = {}, {}
     for i, lane in ipairs(lanes) do
       fields[i], members[i] = topics.field(topic_in(lane_words(lane))), member(lane)
     end
     rows_load(fields)
-    for _, field in ipairs(fields) do
+    for i, field in ipairs(fields) do
       local n, at, paused = topics.row(field)
-      if n > 0 then put_row(field, n - 1, at, paused) end
-      if n == 1 and paused == 0 then count('topics', -1) end
+      local _, _, _, _, done, cancelled = read(COUNTS, rows[lanes[i]])
+      if rows[field] then put_row(field, max(0, n - fewer), at, paused, done, cancelled) end
+      if fewer > 0 and n == fewer and paused == 0 then count('topics', -1) end
     end
-    count('lanes', -#lanes)
     sliced('ZREM', KEY.index, members)
     sliced('HDEL', KEY.shard, lanes)
   end
 
-  -- Takes away rows of lanes that are not counted. The rows must have been read.
-  function topics.drop_rows(lanes)
-    local members = {}
-    for i, lane in ipairs(lanes) do members[i] = member(lane) end
-    sliced('ZREM', KEY.index, members)
-    sliced('HDEL', KEY.shard, lanes)
+  -- Lanes that have no job left.
+  function topics.forget_lanes(lanes)
+    topics.drop_rows(lanes, 1)
+    count('lanes', -#lanes)
   end
 
   local function learn(topic)
@@ -161,7 +165,7 @@ do
   -- What of a row is missing in the lists: its name in `index`, or its topic in `topics`.
   function topics.unlisted(name)
     local topic = string.match(name, '^topic:(.+)$')
-    if topic and #rows[name] == 9 then
+    if topic and topics.is_row(rows[name]) then
       return not (call('ZSCORE', KEY.index, topic .. ' ') and call('ZSCORE', KEY.topics, topic)) and topic .. ' '
     end
     return not call('ZSCORE', KEY.index, member(name)) and member(name)
