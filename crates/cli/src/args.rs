@@ -29,7 +29,7 @@ pub(crate) use self::watch::{WatchArgs, Watched};
 
 /// What every exit code says, at the end of `--help`.
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 the answer is no (no such job or topic, another job has the name, the job's state forbids it, some lines refused, an audit has found something that is not repaired); \
+Exit codes: 0 done; 1 the answer is no (no such job or topic, another job has the name, the job's state forbids it, a watched job is dead or cancelled, some lines refused, an audit has found something that is not repaired); \
 2 it could not be done (server away, a fault of the server, a file); 64 wrong usage.
 
 `ringback help COMMAND` shows the examples of a command.";

@@ -111,7 +111,8 @@ do
       if id and of_lane[lane] then parts[#parts + 1] = of_lane[lane] .. id .. told[i] end
     end
     if #parts == 0 then return end
-    call('PUBLISH', KEY.events, pack('>BI6I2', FORMAT, NOW, #names) .. concat(names) .. concat(parts))
+    -- A user who may not publish there keeps no edge from its work.
+    redis.pcall('PUBLISH', KEY.events, pack('>BI6I2', FORMAT, NOW, #names) .. concat(names) .. concat(parts))
   end
 
   function events.close()
