@@ -13,14 +13,15 @@ do
   -- What was seen of an attempt, where nothing is known of that; and of one that is not tried again.
   local UNSEEN = '\0\0\255\255\255\255\0'
   local NO_MORE = NO_TIME .. UNSEEN
-  -- Jobs, lanes and what happened, in order; ids by job, each behind its length.
-  local locs, lanes, told, ids
+  -- Jobs, lanes and what happened, in order; ids by job, each behind its length; what is told of a
+  -- success by the number of its attempt, which most have in common.
+  local locs, lanes, told, ids, successes
 
   events.FIELD = 'watched'
 
   function events.begin(till)
     events.on = till > NOW
-    if events.on then locs, lanes, told, ids = {}, {}, {}, {} end
+    if events.on then locs, lanes, told, ids, successes = {}, {}, {}, {}, {} end
   end
 
   local function add(loc, lane, what)
@@ -58,8 +59,12 @@ do
 
   function events.completed(loc, lane, r)
     if not events.on then return end
-    add(loc, lane, IS_ATTEMPT .. char(COMPLETE) .. sub(r, 9, 12) .. NO_MORE)
-    add(loc, lane, IS_DONE)
+    local number = sub(r, 9, 12)
+    local success = successes[number] or IS_ATTEMPT .. char(COMPLETE) .. number .. NO_MORE
+    successes[number] = success
+    local n = #locs
+    locs[n + 1], lanes[n + 1], told[n + 1] = loc, lane, success
+    locs[n + 2], lanes[n + 2], told[n + 2] = loc, lane, IS_DONE
   end
 
   -- The word on a lease, and what it makes of the job: as `apply` does it.
@@ -98,7 +103,7 @@ do
   end
 
   local function publish(first, last)
-    local names, of_lane, parts = {}, {}, {}
+    local names, of_lane, parts, n = {}, {}, {}, 0
     for i = first, last do
       local id, lane = ids[locs[i]], lanes[i]
       if of_lane[lane] == nil then
@@ -108,9 +113,12 @@ do
         if topic then names[#names + 1] = char(#topic) .. topic end
       end
       -- One whose name nobody can tell any more is passed over.
-      if id and of_lane[lane] then parts[#parts + 1] = of_lane[lane] .. id .. told[i] end
+      if id and of_lane[lane] then
+        parts[n + 1], parts[n + 2], parts[n + 3] = of_lane[lane], id, told[i]
+        n = n + 3
+      end
     end
-    if #parts == 0 then return end
+    if n == 0 then return end
     -- A user who may not publish there keeps no edge from its work.
     redis.pcall('PUBLISH', KEY.events, pack('>BI6I2', FORMAT, NOW, #names) .. concat(names) .. concat(parts))
   end
