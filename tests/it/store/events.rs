@@ -404,5 +404,10 @@ pub(super) async fn nothing_is_told_before_and_after_a_shard_is_watched(bench: &
     assert!(!bench.store().watch(bench.shard(), LONG).await.expect("watch"), "it had run out");
     // A shorter watch does not end a longer one.
     bench.store().watch(bench.shard(), ms(1)).await.expect("watch");
+    let asked = now();
+    eventually(SOON, "it would have run out", async || {
+        if now().since(asked) > ms(10) { Ok(()) } else { Err("not yet") }
+    })
+    .await;
     watching.nothing(bench, "mark").await;
 }
