@@ -271,6 +271,7 @@ contract! {
         a_topic_is_known_from_its_first_job_on,
         topics_come_page_by_page_in_the_order_of_their_names,
         the_lanes_of_a_topic_add_up,
+        a_topic_of_very_many_lanes_is_counted_and_paused,
         the_first_due_time_is_that_of_what_is_near_or_ready,
         nothing_of_a_paused_topic_is_handed_over_until_it_is_resumed,
         an_exchange_gives_nothing_of_a_paused_topic,

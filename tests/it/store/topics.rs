@@ -132,6 +132,25 @@ pub(super) async fn topics_come_page_by_page_in_the_order_of_their_names(bench: 
     }
 }
 
+pub(super) async fn a_topic_of_very_many_lanes_is_counted_and_paused(bench: &Bench) {
+    const LANES: usize = 4_300;
+    let jobs: Vec<NewJob> = (0..LANES)
+        .map(|n| bench.job(&format!("job-{n}")).to(&format!("http://origin-{n}.example")).after(LONG))
+        .collect();
+    for jobs in jobs.chunks(500) {
+        bench.submit(jobs).await;
+    }
+    bench.accept(bench.job_of("stor", "a").after(LONG)).await;
+    assert_eq!(states(bench, TOPIC).await, [LANES as u64, 0, 0, 0]);
+    let page = bench.store().topics(None, 2).await.expect("topics");
+    let told: Vec<_> = page.items.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
+    assert_eq!(told, [("stor", 1), (TOPIC, LANES as u64)]);
+    pause(bench, TOPIC).await;
+    assert!(counts(bench, TOPIC).await.expect("known").paused);
+    assert!(bench.store().has_jobs(&topic(TOPIC)).await.expect("has_jobs"));
+    assert!(!bench.store().has_jobs(&topic("store.")).await.expect("has_jobs"));
+}
+
 pub(super) async fn the_lanes_of_a_topic_add_up(bench: &Bench) {
     let jobs: Vec<NewJob> = (0..300)
         .map(|n| bench.job(&format!("job-{n}")).to(&format!("http://origin-{n}.example")).after(LONG))

@@ -2,7 +2,7 @@
 //! books are right. Nothing here changes anything, but for an audit that repairs.
 
 use super::{Audit, Backend, Cursor, Filter, Kept, Page, Repair, Stats, Store, StoreError};
-use crate::job::{Job, JobKey, Topic};
+use crate::job::{Job, JobKey};
 
 impl Store {
     /// What is known of a job; of an ended one while it is remembered.
@@ -51,15 +51,6 @@ impl Store {
             Backend::Redis(store) => store.page_kept(filter, from, look).await,
             Backend::Embedded(store) => store.page_kept(filter, from, look).await,
         }
-    }
-
-    /// Whether a topic has jobs that have not ended. The shards are looked at one after the
-    /// other; what comes meanwhile may be met or not.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
-    pub async fn has_jobs(&self, topic: &Topic) -> Result<bool, StoreError> {
-        Ok(self.topic(topic).await?.is_some_and(|counts| counts.jobs() > 0))
     }
 
     /// Counts over all shards. The shards are read one after the other, so the sums can

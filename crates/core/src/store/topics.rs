@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Backend, Limit, Shard, Store, StoreError};
+use futures_util::future::try_join_all;
+
+use super::{Backend, Limit, Store, StoreError};
 use crate::clock::Timestamp;
 use crate::job::Topic;
 
@@ -19,6 +21,9 @@ pub const MOST_LANES: u64 = 100_000;
 pub(super) const NEAR: Duration = Duration::from_secs(600);
 /// So many of the first ready jobs of a lane are looked at, since they are only nearly in order.
 pub(super) const FIRST: usize = 8;
+
+/// Of so many lanes of each shard an answer tells when their first jobs are due; of more the counts alone.
+pub(super) const MOST_LOOKED: usize = 4096;
 
 /// So many lanes of a topic that is resumed get their turns again in one step.
 pub(super) const MOST_UNPARKED: usize = 1000;
@@ -41,9 +46,11 @@ pub struct TopicCounts {
     /// Jobs that were cancelled since the topic is known.
     pub cancelled: u64,
     /// When the first of the delayed and ready jobs is due, or was: of those that are due within the
-    /// next ten minutes, and of the ready ones the first eight of each lane.
+    /// next ten minutes, and of the ready ones the first eight of each lane; of each shard's first 4,096
+    /// lanes.
     pub oldest_due: Option<Timestamp>,
-    /// For how long the ready job that waits longest has been due: of the first eight of each lane.
+    /// For how long the ready job that waits longest has been due: of the first eight of each
+    /// of these lanes.
     pub late: Duration,
 }
 
@@ -75,6 +82,13 @@ pub(super) enum Span {
     Behind(Option<Topic>, usize),
 }
 
+/// What is seen of a topic that is known, without a look at all of its lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Glance {
+    Jobs,
+    NoJobs,
+}
+
 /// Whether a topic that is paused needs room for one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
@@ -96,15 +110,14 @@ pub struct TopicPage {
 
 impl Store {
     /// What is known of a topic, over all shards; none when nothing is: it has no jobs, and had none
-    /// lately. The shards are read one after the other, so the sums can be off by what moved
+    /// lately. Lanes and shards are not all read in one moment, so the sums can be off by what moved
     /// meanwhile.
     ///
     /// # Errors
     /// Any [`StoreError`].
     pub async fn topic(&self, topic: &Topic) -> Result<Option<TopicCounts>, StoreError> {
         let mut sum: Option<TopicCounts> = None;
-        for shard in self.shards() {
-            let (found, _) = self.stretch(shard, &Span::One(topic.clone())).await?;
+        for (found, _) in self.stretches(&Span::One(topic.clone())).await? {
             for (_, counts) in found {
                 sum.get_or_insert_default().add(&counts);
             }
@@ -119,8 +132,7 @@ impl Store {
     pub async fn topics(&self, behind: Option<&Topic>, limit: usize) -> Result<TopicPage, StoreError> {
         let limit = limit.clamp(1, MAX_TOPICS);
         let (mut sums, mut is_more) = (BTreeMap::<Topic, TopicCounts>::new(), false);
-        for shard in self.shards() {
-            let (found, more) = self.stretch(shard, &Span::Behind(behind.cloned(), limit)).await?;
+        for (found, more) in self.stretches(&Span::Behind(behind.cloned(), limit)).await? {
             is_more |= more;
             for (topic, counts) in found {
                 sums.entry(topic).or_default().add(&counts);
@@ -142,7 +154,8 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn pause(&self, topic: &Topic) -> Result<Result<(), Limit>, StoreError> {
         // One that has jobs in some shard can be paused in all of them.
-        let room = if self.topic(topic).await?.is_some() { Room::Given } else { Room::Needed };
+        let is_known = self.glances(topic).await?.iter().any(Option::is_some);
+        let room = if is_known { Room::Given } else { Room::Needed };
         for shard in self.shards() {
             let is_paused = match &self.backend {
                 Backend::Redis(store) => store.pause(shard, topic, room).await?,
@@ -172,10 +185,28 @@ impl Store {
         Ok(is_known)
     }
 
-    async fn stretch(&self, shard: Shard, span: &Span) -> Result<Stretch, StoreError> {
+    /// Whether a topic has jobs that have not ended. The shards are not all looked at in one moment;
+    /// what comes meanwhile may be met or not.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn has_jobs(&self, topic: &Topic) -> Result<bool, StoreError> {
+        Ok(self.glances(topic).await?.contains(&Some(Glance::Jobs)))
+    }
+
+    /// What each shard knows of a topic at a glance; none where nothing.
+    async fn glances(&self, topic: &Topic) -> Result<Vec<Option<Glance>>, StoreError> {
+        try_join_all(self.shards().map(async |shard| match &self.backend {
+            Backend::Redis(store) => store.glance(shard, topic).await,
+            Backend::Embedded(store) => store.glance(shard, topic).await,
+        }))
+        .await
+    }
+
+    async fn stretches(&self, span: &Span) -> Result<Vec<Stretch>, StoreError> {
         match &self.backend {
-            Backend::Redis(store) => store.topics(shard, span).await,
-            Backend::Embedded(store) => store.topics(shard, span).await,
+            Backend::Redis(store) => try_join_all(self.shards().map(|shard| store.topics(shard, span))).await,
+            Backend::Embedded(store) => store.topics(self.shards().collect(), span).await,
         }
     }
 }

@@ -20,10 +20,7 @@ const KNOWN: [&str; 7] = ["retry", "timeout", "ttr", "url", "headers", "expect_b
 /// A 400 problem for what is no JSON object in UTF-8, 413 for more than [`MAX_POLICY`] bytes,
 /// 422 with all the fields that are wrong.
 pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
-    if json.len() > MAX_POLICY {
-        let detail = format!("the policy has {} bytes; at most {MAX_POLICY} are allowed", json.len());
-        return Err(Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail));
-    }
+    bound(json.len())?;
     let fields = super::submit::open(json)?;
     let mut mistakes = Mistakes::default();
     fields.check_names("", &KNOWN, &mut mistakes);
@@ -37,7 +34,20 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         attempts: fields.get("attempts").and_then(|raw| logging(raw, &mut mistakes)),
         written: written(&fields),
     };
-    if mistakes.is_empty() { Ok(policy) } else { Err(Problem::fields(mistakes.into_inner())) }
+    if !mistakes.is_empty() {
+        return Err(Problem::fields(mistakes.into_inner()));
+    }
+    // A number can get longer: what is kept must be readable again.
+    bound(policy.written.len())?;
+    Ok(policy)
+}
+
+fn bound(bytes: usize) -> Result<(), Problem> {
+    if bytes <= MAX_POLICY {
+        return Ok(());
+    }
+    let detail = format!("the policy has {bytes} bytes; at most {MAX_POLICY} are allowed");
+    Err(Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail))
 }
 
 fn url(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Callback> {
@@ -193,5 +203,13 @@ mod tests {
         assert_eq!(parse_policy(b"{\"url\":\"\xff\"}").expect_err("not UTF-8").status, 400);
         assert_eq!(parse(&format!("{{{}}}", " ".repeat(MAX_POLICY))).expect_err("too large").status, 413);
         assert!(parse(&format!("{{{}}}", " ".repeat(MAX_POLICY - 2))).is_ok());
+        // What is kept of it is longer than what came: 2e6 is written 2000000.0.
+        let delays = ["2e6"; 50].join(",");
+        let grown =
+            |n| format!(r#"{{"headers":{{"x":"{}"}},"retry":{{"delays":[{delays}]}}}}"#, r"\\".repeat(n));
+        assert!(grown(8_040).len() <= MAX_POLICY);
+        assert_eq!(parse(&grown(8_040)).expect_err("too large once written").status, 413);
+        let policy = parse(&grown(7_900)).expect("it is small enough");
+        assert!(parse(policy.written()).is_ok());
     }
 }

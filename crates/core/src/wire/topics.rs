@@ -19,11 +19,11 @@ pub struct TopicAnswer {
     pub states: TopicStates,
     /// When the first of the delayed and ready jobs is due, or was. Missing where none is ready or due
     /// within ten minutes: what is due later is not looked for. Of the ready jobs the first eight of each
-    /// origin are looked at.
+    /// origin are looked at, in each shard for the first 4,096 pairs of topic and origin of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_due_at: Option<String>,
-    /// For how long the ready job that waits longest has been due, of the first eight of each origin; 0
-    /// where none is ready.
+    /// For how long the ready job that waits longest has been due, of the same jobs; 0 where none is
+    /// ready.
     pub late_ms: u64,
     /// Its policy, each field as it was written; null where it has none.
     #[schema(value_type = Option<Object>)]

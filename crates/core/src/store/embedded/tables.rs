@@ -16,6 +16,7 @@ mod revivals;
 mod rows;
 mod shards;
 mod times;
+mod told;
 
 use redb::{ReadTransaction, WriteTransaction};
 
@@ -37,6 +38,7 @@ pub(super) use self::rows::Journal;
 use self::rows::Name;
 pub(super) use self::shards::{ShardRow, Shards};
 pub(super) use self::times::Times;
+pub(super) use self::told::Told;
 use super::log;
 use crate::store::StoreError;
 

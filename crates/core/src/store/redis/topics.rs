@@ -10,11 +10,13 @@ use super::RedisStore;
 use super::script::{self, reply};
 use crate::clock::Timestamp;
 use crate::job::Topic;
-use crate::store::topics::{MOST_UNPARKED, Room, Span, Stretch, TopicCounts};
+use crate::store::topics::{Glance, MOST_LOOKED, MOST_UNPARKED, Room, Span, Stretch, TopicCounts};
 use crate::store::{Shard, StoreError};
 
-/// How many topics and lanes one call looks at, so that it is short.
+/// How many topics and lanes one call looks into, so that it is short.
 const PART: usize = 128;
+/// And how many where only the counts are read.
+const COUNTED: usize = 1000;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("what is known of topics");
 
@@ -47,22 +49,17 @@ impl RedisStore {
     }
 
     pub(in crate::store) async fn topics(&self, shard: Shard, span: &Span) -> Result<Stretch, StoreError> {
-        // What follows the space in the order of the index: behind all of a topic.
-        let end = |topic: &Topic| format!("({topic}!").into_bytes();
         let (mut from, till, limit) = match span {
-            Span::One(topic) => (format!("[{topic} ").into_bytes(), end(topic), 1),
+            Span::One(topic) => (begin(topic), end(topic), 1),
             Span::Behind(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
             Span::Behind(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
         };
-        let mut found: Vec<(Topic, TopicCounts)> = Vec::new();
+        let (mut found, mut looked): (Vec<(Topic, TopicCounts)>, usize) = (Vec::new(), 0);
         loop {
-            let answer = self.run(&script::TOPICS, shard, |cmd| {
-                cmd.arg(&from).arg(&till).arg(PART);
-            });
-            let mut parts = reply::list(answer.await?)?.into_iter();
-            let last = reply::bytes(parts.next().ok_or(UNREADABLE)?)?;
-            for part in parts {
-                let (topic, counts) = known(part)?;
+            let look = if looked < MOST_LOOKED { Look::Into(PART) } else { Look::At(COUNTED) };
+            let (last, parts) = self.part(shard, &from, &till, look).await?;
+            looked += PART;
+            for (topic, counts) in parts {
                 match found.last_mut().filter(|(known, _)| *known == topic) {
                     Some((_, sum)) => sum.add(&counts),
                     None => found.push((topic, counts)),
@@ -77,6 +74,57 @@ impl RedisStore {
             from = [b"(", last.as_ref()].concat();
         }
     }
+
+    pub(in crate::store) async fn glance(
+        &self,
+        shard: Shard,
+        topic: &Topic,
+    ) -> Result<Option<Glance>, StoreError> {
+        // The topic, and its first lane: one that has no jobs is forgotten.
+        let (_, found) = self.part(shard, &begin(topic), &end(topic), Look::At(2)).await?;
+        let seen = |(_, counts): &(Topic, TopicCounts)| match counts.jobs() {
+            0 => Glance::NoJobs,
+            _ => Glance::Jobs,
+        };
+        Ok(found.first().map(seen))
+    }
+
+    /// What stands in a part of the index, and the last of it where there may be more.
+    async fn part(
+        &self,
+        shard: Shard,
+        from: &[u8],
+        till: &[u8],
+        look: Look,
+    ) -> Result<(Bytes, Vec<(Topic, TopicCounts)>), StoreError> {
+        let answer = self.run(&script::TOPICS, shard, |cmd| {
+            let (most, into) = match look {
+                Look::Into(most) => (most, 1),
+                Look::At(most) => (most, 0),
+            };
+            cmd.arg(from).arg(till).arg(most).arg(into);
+        });
+        let mut parts = reply::list(answer.await?)?.into_iter();
+        let last = reply::bytes(parts.next().ok_or(UNREADABLE)?)?;
+        Ok((last, parts.map(known).collect::<Result<_, _>>()?))
+    }
+}
+
+/// So many lanes and topics: with their first jobs, or what is counted alone.
+#[derive(Clone, Copy)]
+enum Look {
+    Into(usize),
+    At(usize),
+}
+
+/// Where a topic begins in the order of the index.
+fn begin(topic: &Topic) -> Vec<u8> {
+    format!("[{topic} ").into_bytes()
+}
+
+/// What follows the space in that order: behind all of a topic.
+fn end(topic: &Topic) -> Vec<u8> {
+    format!("({topic}!").into_bytes()
 }
 
 fn known(part: Value) -> Result<(Topic, TopicCounts), StoreError> {

@@ -14,14 +14,13 @@ use self::cache::Cache;
 pub(in crate::store::embedded) use self::jobs::Jobs;
 use self::jobs::slot;
 pub(in crate::store::embedded) use self::known::{Ended, Hold, Known, Sums};
-use super::due::LAST;
 use super::records::{Record, Records};
 use super::rows::{Journal, Name, Rows};
 use crate::state::State;
 use crate::store::{Limit, MOST_LANES, MOST_TOPICS, StoreError};
 
-const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
-const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
+pub(super) const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
+pub(super) const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
 
 /// Where the sums of a shard stand: no topic has this name.
 const ALL: &str = "";
@@ -298,22 +297,6 @@ impl<'t> Counts<'t> {
         Ok(())
     }
 
-    /// The lanes of a topic that have jobs, in order, from behind one on.
-    pub(in crate::store::embedded) fn lanes(
-        &mut self,
-        shard: u16,
-        topic: &str,
-    ) -> Result<Vec<(String, Jobs)>, StoreError> {
-        self.save()?;
-        let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
-        let rows = self.counts.range((shard, &*first)..=(shard, &*last))?;
-        rows.map(|row| {
-            let (key, raw) = row?;
-            Ok((key.value().1.to_owned(), unpack_jobs(raw.value())?))
-        })
-        .collect()
-    }
-
     /// Counts anew, from the records.
     pub(super) fn recount(&mut self, records: &Records<'_>) -> Result<(), StoreError> {
         for (shard, name) in keys(&self.counts)? {
@@ -357,11 +340,11 @@ pub(in crate::store::embedded) fn topic_in(lane: &str) -> &str {
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a row of counts");
 
-fn unpack_jobs(raw: &[u8]) -> Result<Jobs, StoreError> {
+pub(super) fn unpack_jobs(raw: &[u8]) -> Result<Jobs, StoreError> {
     Jobs::unpack(raw).ok_or(UNREADABLE)
 }
 
-fn unpack_known(raw: &[u8]) -> Result<Known, StoreError> {
+pub(super) fn unpack_known(raw: &[u8]) -> Result<Known, StoreError> {
     Known::unpack(raw).ok_or(UNREADABLE)
 }
 

@@ -188,15 +188,9 @@ impl<'t> Due<'t> {
         Ok(First { found, following: None })
     }
 
-    /// The same in the order of their names, from one on.
-    pub(in crate::store::embedded) fn known_from(
-        &self,
-        shard: u16,
-        from: &str,
-        limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        let rows = self.topics.range((shard, from)..=(shard, LAST))?.take(limit);
-        rows.map(|row| Ok(row?.0.value().1.to_owned())).collect()
+    /// Whether a topic ever had a job in a shard, or was paused.
+    pub(in crate::store::embedded) fn is_known(&self, shard: u16, topic: &str) -> Result<bool, StoreError> {
+        Ok(self.topics.get((shard, topic))?.is_some())
     }
 
     /// Every topic that ever had a job in a shard.

@@ -103,9 +103,9 @@ function edges.recover(args)
       later[#later + 1], later[#later + 2] = number, batch_of(number, kept, ends)
     end
   end
+  set('lease_at', first_score(KEY.leases, over_now))
   batches_drop(over_now)
   batches_put(later)
-  set('lease_at', first_score(KEY.leases))
   local waits = rest(tonumber(args[3]), tonumber(args[4]))
   close()
   return {recovered, #dead, waits[1], waits[2], waits[3], pulled}

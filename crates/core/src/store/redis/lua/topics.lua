@@ -1,7 +1,8 @@
 -- topics: what is known of topics, in the order of their names, a part at a time. No edge; changes
 --   nothing.
 -- KEYS  shard
--- ARGV  from where in `index`, to where, how many members to look at
+-- ARGV  from where in `index`, to where, how many members to look at, 1 where the first jobs of the lanes
+--   are looked at too
 -- Returns {the last member where there may be more, else '', {topic, 1 when it is paused, delayed,
 --   ready, reserved, dead, how many were done and cancelled, when the first of those that are delayed and near or ready is due (ms, 0
 --   for none), for how long the first that is ready has been due (ms)}, ...}. The first and the last
@@ -31,9 +32,10 @@ local function first_ready(lane)
   return first
 end
 
-local function add_lane(answer, lane, row)
+local function add_lane(answer, lane, row, is_looked_into)
   local delayed, ready, reserved, dead, done, cancelled = read(COUNTS, row)
   for i, n in ipairs({delayed, ready, reserved, dead, done, cancelled}) do answer[2 + i] = answer[2 + i] + n end
+  if not is_looked_into then return end
   local due, since = delayed > 0 and first_due(lane), ready > 0 and first_ready(lane)
   for _, at in pairs({due or nil, since or nil}) do
     if answer[9] == 0 or at < answer[9] then answer[9] = at end
@@ -65,7 +67,7 @@ function edges.topics(args)
       last[2] = paused > 0 and 1 or 0
       last[7], last[8] = last[7] + done, last[8] + cancelled
     elseif row then
-      add_lane(last, lanes[i], row)
+      add_lane(last, lanes[i], row, args[4] == '1')
     end
   end
   if #members == most then answer[1] = members[most] end

@@ -77,10 +77,16 @@ end
 
 local function six(number) return pack('>I6', number) end
 
--- The lowest score of a sorted set; 0 for none.
-local function first_score(key)
-  local head = call('ZRANGE', key, 0, 0, 'WITHSCORES')
-  return tonumber(head[2] or 0)
+-- The lowest score of a sorted set, once these are gone; 0 for none. It is read before they are taken
+-- away: in a slot that moves to another server a set that was emptied cannot be read any more.
+local function first_score(key, leaving)
+  local is_leaving = {}
+  for _, member in ipairs(leaving or is_leaving) do is_leaving[member] = true end
+  local head = call('ZRANGE', key, 0, leaving and #leaving or 0, 'WITHSCORES')
+  for i = 1, #head, 2 do
+    if not is_leaving[head[i]] then return tonumber(head[i + 1]) end
+  end
+  return 0
 end
 
 -- Wake-ups are hints, told once per call.

@@ -18,8 +18,8 @@ function deaths.first(retention, limit)
 end
 function deaths.remove(entries)
   if #entries == 0 then return end
+  set('dead_at', first_score(KEY.dead, entries))
   sliced('ZREM', KEY.dead, entries)
-  set('dead_at', first_score(KEY.dead))
 end
 
 -- Whether a locator comes before another, or is it. Lua would compare them by the words of a
