@@ -79,10 +79,20 @@ enum Settling {
     WithTheNextReserve,
 }
 
+/// Whether somebody watches.
+#[derive(Clone, Copy)]
+enum Audience {
+    Nobody,
+    Somebody,
+}
+
 /// Per job: calls of clients, and commands inside scripts.
-async fn life(jobs: usize, batch: usize, settling: Settling) -> (f64, f64) {
+async fn life(jobs: usize, batch: usize, settling: Settling, audience: Audience) -> (f64, f64) {
     let server = RedisServer::start().await;
     let mut life = open(&server).await;
+    if let Audience::Somebody = audience {
+        life.store.watch(life.shard, 10 * SOON).await.expect("the store answers");
+    }
     // Each at a time of its own: in the same millisecond they might share commands.
     let delay = |n: usize| LEAD.as_secs_f64() + n as f64 / 1000.0;
     let new: Vec<_> = (0..jobs).map(|n| sample::parse(&sample::text(n, sample::URL, delay(n)))).collect();
@@ -119,9 +129,12 @@ async fn far(jobs: usize, batch: usize) -> f64 {
 #[tokio::test]
 async fn a_life_asks_no_more_of_redis_than_it_may() {
     let _turn = turn().await;
+    let alone = |jobs, batch, audience| life(jobs, batch, Settling::Alone, audience);
     let (one, fifty, far) =
-        tokio::join!(life(100, 1, Settling::Alone), life(1_000, 50, Settling::Alone), far(1_000, 50));
-    let together = life(1_000, 50, Settling::WithTheNextReserve).await;
+        tokio::join!(alone(100, 1, Audience::Nobody), alone(1_000, 50, Audience::Nobody), far(1_000, 50));
+    let together = life(1_000, 50, Settling::WithTheNextReserve, Audience::Nobody).await;
+    let (watched_one, watched_fifty) =
+        tokio::join!(alone(100, 1, Audience::Somebody), alone(1_000, 50, Audience::Somebody));
     let mut table = Table::default();
     table.row(bounds::CALLS_ONE, one.0);
     table.row(bounds::COMMANDS_ONE, one.1);
@@ -130,6 +143,8 @@ async fn a_life_asks_no_more_of_redis_than_it_may() {
     table.row(bounds::CALLS_TOGETHER, together.0);
     table.row(bounds::COMMANDS_TOGETHER, together.1);
     table.row(bounds::COMMANDS_FAR, far);
+    table.row(bounds::COMMANDS_WATCHED_ONE, watched_one.1);
+    table.row(bounds::COMMANDS_WATCHED_FIFTY, watched_fifty.1);
     table.judge();
 }
 

@@ -11,6 +11,7 @@ mod policy;
 mod pull;
 mod scripted;
 mod topics;
+mod watch;
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -279,6 +280,7 @@ async fn the_document_names_every_command_and_flag() {
         "pause",
         "resume",
         "stats",
+        "watch",
         "audit",
         "list",
         "export",
@@ -311,5 +313,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 27, "the twenty-six and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 28, "the twenty-seven and help: {commands}");
 }

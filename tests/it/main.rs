@@ -16,6 +16,7 @@ mod dead;
 mod demo;
 mod deploy;
 mod docs;
+mod events;
 mod installation;
 mod lifecycle;
 mod listing;

@@ -23,6 +23,7 @@ mod slots;
 mod cancel;
 mod carriers;
 mod dead;
+mod events;
 mod exchange;
 mod expire;
 mod import;
@@ -247,6 +248,22 @@ contract! {
         a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not,
         promoted_released_and_recovered_jobs_wake_the_notifiers,
         members_that_come_and_go_wake_the_carriers,
+    }
+    events {
+        a_job_is_told_of_from_its_submit_to_its_end,
+        failures_are_told_with_what_was_seen_and_when_it_goes_on,
+        releases_are_told_and_wait_or_do_not,
+        cancels_are_told_when_the_job_ends,
+        a_success_is_told_with_its_answer_where_the_job_was_reserved_under_watch,
+        lost_leases_are_told_as_attempts,
+        what_consumers_say_is_told,
+        imports_are_told_as_submits_and_deaths,
+        what_a_call_makes_ready_is_told_as_promoted,
+        each_revived_job_of_many_is_told,
+        what_is_purged_and_expired_is_not_told,
+        a_large_batch_is_told_whole_and_in_order,
+        an_exchange_tells_what_it_settles,
+        nothing_is_told_before_and_after_a_shard_is_watched,
     }
     topics {
         each_job_counts_in_the_state_that_it_is_in,

@@ -15,6 +15,7 @@ const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const RETRY: &[Setting] = &Setting::table(retry::SETTING);
 const OWN: &[Setting] = &[
     Setting::new("API_LISTEN", "127.0.0.1:7411", "Where the public API is served"),
+    Setting::new("EVENT_LISTENERS", "100", "How many callers may listen to events at once"),
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
 ];
 
@@ -27,6 +28,8 @@ pub struct Config {
     pub store: Options,
     /// The policy of jobs for pull that bring none, when a consumer has failed (`RETRY`).
     pub retry: RetryPolicy,
+    /// How many callers may listen to events at once (`EVENT_LISTENERS`, 100).
+    pub event_listeners: usize,
 }
 
 impl Config {
@@ -39,6 +42,7 @@ impl Config {
             listen: lookup.address("API_LISTEN"),
             store: lookup.group(|get| Options::parse(get, PATIENCE), || Options::default_with(PATIENCE)),
             retry: lookup.parse("RETRY"),
+            event_listeners: lookup.number_in("EVENT_LISTENERS", 1..=10_000),
         }
     }
 }
@@ -62,13 +66,18 @@ mod tests {
         assert_eq!(mistakes, [""; 0]);
         assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 7411)));
         assert_eq!((config.store.url.as_str(), config.store.shards), ("redis://127.0.0.1:6379", 4));
-        assert_eq!(config.store.patience, PATIENCE);
+        assert_eq!((config.store.patience, config.event_listeners), (PATIENCE, 100));
     }
 
     #[test]
     fn all_mistakes_are_told_at_once() {
-        let (_, mistakes) =
-            load(&[("API_LISTEN", "7411"), ("SHARDS", "0"), ("PREFIX", "a b"), ("KEEP_DONE", "1s")]);
-        assert_eq!(mistakes, ["API_LISTEN", "PREFIX", "SHARDS", "KEEP_DONE"]);
+        let (_, mistakes) = load(&[
+            ("API_LISTEN", "7411"),
+            ("SHARDS", "0"),
+            ("PREFIX", "a b"),
+            ("KEEP_DONE", "1s"),
+            ("EVENT_LISTENERS", "0"),
+        ]);
+        assert_eq!(mistakes, ["API_LISTEN", "PREFIX", "SHARDS", "KEEP_DONE", "EVENT_LISTENERS"]);
     }
 }

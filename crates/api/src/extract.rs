@@ -22,7 +22,7 @@ pub(crate) use self::batch::{BatchBody, ImportBody, Pieces};
 pub(crate) use self::body::Upload;
 pub(crate) use self::idempotency::{IdempotencyKey, NoIdempotencyKey, beside_an_id};
 pub(crate) use self::query::{
-    DeadQuery, FilterQuery, ForceQuery, PageQuery, PurgeQuery, TopicsQuery, outdated_cursor,
+    DeadQuery, EventsQuery, FilterQuery, ForceQuery, PageQuery, PurgeQuery, TopicsQuery, outdated_cursor,
 };
 use crate::deadline::Deadline;
 use crate::error::ApiError;

@@ -3,12 +3,13 @@
 //! A request passes `observe`, the table in `routes`, an extractor of `extract`, its
 //! handler, and for a submit or an import the lines of `submit`; what goes wrong becomes an
 //! `error::ApiError`. How much of them there may be is bounded in `room`, how long they wait in
-//! `deadline`. Reserves of consumers wait in `pulls`. Pages of the listing are put together in `paging`. The process keeps nothing
+//! `deadline`. Reserves of consumers wait in `pulls`; who listens to events does in `events`. Pages of the listing are put together in `paging`. The process keeps nothing
 //! that another one would miss.
 
 mod config;
 mod deadline;
 mod error;
+mod events;
 mod extract;
 mod metrics;
 mod observe;
@@ -93,7 +94,8 @@ pub async fn start(
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
     let retries = Retries { policies, default: config.retry.clone() };
-    let api = Arc::new(Api::new(store.clone(), retries, clock, rng, meter, tasks, shutdown));
+    let api = Api::new(store.clone(), retries, clock, rng, meter, tasks, shutdown);
+    let api = Arc::new(api.with_event_listeners(config.event_listeners));
     tasks.spawn("http", serve(listener, api, shutdown.clone()));
     Ok(())
 }

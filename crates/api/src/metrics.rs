@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use opentelemetry::metrics::{Counter, Histogram, Meter};
+use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 use opentelemetry::{KeyValue, Value};
 use ringback_core::store::Answer;
 
@@ -13,6 +13,9 @@ const REQUEST_SECONDS: &str = "ringback_api_request_seconds";
 const SUBMITTED: &str = "ringback_api_submitted_jobs_total";
 const PULLED: &str = "ringback_api_pulled_jobs_total";
 const UNNOTED: &str = "ringback_api_unnoted_attempts_total";
+const LISTENERS: &str = "ringback_api_event_listeners";
+const TOLD: &str = "ringback_api_events_sent_total";
+const DROPPED: &str = "ringback_api_event_listeners_dropped_total";
 const CALL_JOBS: &str = "ringback_api_submit_batch_jobs";
 
 const SECONDS: [f64; 13] = [0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -46,6 +49,9 @@ pub(crate) struct Metrics {
     submitted: Counter<u64>,
     pulled: Counter<u64>,
     unnoted: Counter<u64>,
+    listeners: UpDownCounter<i64>,
+    told: Counter<u64>,
+    dropped: Counter<u64>,
     call_jobs: Histogram<u64>,
     /// One label set per [`Outcome`], in its order.
     outcomes: [[KeyValue; 1]; 5],
@@ -66,6 +72,18 @@ impl Metrics {
             unnoted: meter
                 .u64_counter(UNNOTED)
                 .with_description("Consumers' failures that could not be noted in the log of attempts")
+                .build(),
+            listeners: meter
+                .i64_up_down_counter(LISTENERS)
+                .with_description("Streams of events that are open")
+                .build(),
+            told: meter
+                .u64_counter(TOLD)
+                .with_description("Events sent to listeners, each as often as it has some")
+                .build(),
+            dropped: meter
+                .u64_counter(DROPPED)
+                .with_description("Streams of events that were ended because they were read too slowly")
                 .build(),
             call_jobs: meter
                 .u64_histogram(CALL_JOBS)
@@ -106,6 +124,28 @@ impl Metrics {
     pub(crate) fn unnoted(&self, attempts: usize) {
         if attempts > 0 {
             self.unnoted.add(attempts as u64, &[]);
+        }
+    }
+
+    /// Somebody begins to listen to events.
+    pub(crate) fn listener_came(&self) {
+        self.listeners.add(1, &[]);
+    }
+
+    /// Somebody has stopped.
+    pub(crate) fn listener_left(&self) {
+        self.listeners.add(-1, &[]);
+    }
+
+    /// Somebody reads too slowly.
+    pub(crate) fn listener_dropped(&self) {
+        self.dropped.add(1, &[]);
+    }
+
+    /// So many events were put on their way.
+    pub(crate) fn events_told(&self, events: usize) {
+        if events > 0 {
+            self.told.add(events as u64, &[]);
         }
     }
 

@@ -2,6 +2,7 @@
 //! of requests, which are written down here since requests are parsed field by field.
 
 mod dead;
+mod events;
 mod policy;
 mod problems;
 mod pull;
@@ -15,13 +16,14 @@ use http::header;
 use utoipa::OpenApi;
 
 pub(crate) use self::dead::ReviveRequest;
+pub(crate) use self::events::{EventKind, EventKinds};
 pub(crate) use self::policy::PolicyRequest;
 pub(crate) use self::problems::{
     AuditProblems, BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, DeleteTopicProblems,
-    ExportProblems, FinishAllProblems, GetProblems, ImportProblems, ListProblems, MoveProblems,
-    PauseProblems, PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems, RepairProblems,
-    RescheduleProblems, ReserveProblems, ResumeProblems, RevivalProblems, RevivalsProblems, StatsProblems,
-    SubmitProblems, TopicProblems, TopicsProblems,
+    EventsProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems, ListProblems,
+    MoveProblems, PauseProblems, PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems,
+    RepairProblems, RescheduleProblems, ReserveProblems, ResumeProblems, RevivalProblems, RevivalsProblems,
+    StatsProblems, SubmitProblems, TopicProblems, TopicsProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
@@ -73,14 +75,18 @@ use crate::routes;
         routes::audit,
         routes::repair,
         routes::attempts,
+        routes::events,
         serve,
     ),
-    components(schemas(ringback_core::wire::Problem, ringback_core::wire::NoticeBody, Listed)),
+    components(schemas(
+        ringback_core::wire::Problem, ringback_core::wire::NoticeBody, Listed, EventKinds, EventKind
+    )),
     tags(
         (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
         (name = "topics", description = "What is known of topics; their policies; pause, resume and delete them"),
         (name = "dead", description = "Dead jobs of a topic: list, purge and revive them"),
+        (name = "events", description = "What happens to jobs, live"),
         (name = "stats", description = "Counts and lateness; the audit"),
     ),
 )]
@@ -192,6 +198,7 @@ mod tests {
             ("/v1/audit", "get", "503"),
             ("/v1/audit/repair", "post", "400 408 413 422 503"),
             ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
+            ("/v1/events", "get", "400 422 503"),
             ("/openapi.json", "get", ""),
         ];
         for (path, method, statuses) in expected {
@@ -263,7 +270,7 @@ mod tests {
     #[tokio::test]
     async fn the_parameters_of_a_query_are_those_that_are_read() {
         let document = document();
-        for path in ["/v1/jobs", "/v1/export", "/v1/topics"] {
+        for path in ["/v1/jobs", "/v1/export", "/v1/topics", "/v1/events"] {
             let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
             let told: Vec<_> =
                 parameters.iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();

@@ -4,6 +4,7 @@ mod attempts;
 mod audit;
 mod batch;
 pub(crate) mod dead;
+mod events;
 mod export;
 mod import;
 mod jobs;
@@ -33,6 +34,7 @@ pub(crate) use batch::__path_submit_batch;
 pub(crate) use dead::{
     __path_list as __path_list_dead, __path_purge, __path_purge_all, __path_purge_named_revive,
 };
+pub(crate) use events::__path_events;
 pub(crate) use export::__path_export;
 pub(crate) use import::__path_import;
 pub(crate) use jobs::{__path_cancel, __path_get_job, __path_submit};
@@ -78,6 +80,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/topics/{topic}/dead/revive", post(revivals::begin).delete(dead::purge_named_revive)),
         ("/v1/topics/{topic}/revivals", get(revivals::list)),
         ("/v1/topics/{topic}/revivals/{revival}", get(revivals::look).delete(revivals::stop)),
+        ("/v1/events", get(events::events)),
         ("/v1/export", get(export::export)),
         ("/v1/import", post(import::import)),
         ("/v1/stats", get(stats::stats)),

@@ -15,6 +15,7 @@ use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
 
+use crate::events::Events;
 use crate::extract::beside_an_id;
 use crate::metrics::Metrics;
 use crate::pressure::Pressure;
@@ -36,6 +37,7 @@ pub struct Api {
     pub(crate) submits: Lines<NewJob>,
     pub(crate) imports: Lines<ImportJob>,
     pub(crate) pulls: Pulls,
+    pub(crate) events: Events,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Cache,
     pub(crate) room: Room,
@@ -67,6 +69,7 @@ impl Api {
             submits: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
             imports: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
             pulls: Pulls::start(&store, policies.clone(), tasks, shutdown),
+            events: Events::start(&store, &metrics, tasks, shutdown),
             room: Room::default(),
             store,
             metrics,
@@ -79,6 +82,13 @@ impl Api {
             clock,
             rng: Mutex::new(rng),
         }
+    }
+
+    /// At most so many callers listen to events at once, in place of 100.
+    #[must_use]
+    pub fn with_event_listeners(mut self, most: usize) -> Self {
+        self.events.bound(most);
+        self
     }
 
     /// Parses one job of a request. `id` is for a job that brings none, and for no other.

@@ -8,6 +8,7 @@ mod submit;
 mod topics;
 mod up;
 mod values;
+mod watch;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,10 +25,11 @@ pub(crate) use self::submit::SubmitArgs;
 pub(crate) use self::topics::{TopicArgs, TopicsArgs};
 pub(crate) use self::up::UpArgs;
 pub(crate) use self::values::{Pair, Retry, Wait};
+pub(crate) use self::watch::{WatchArgs, Watched};
 
 /// What every exit code says, at the end of `--help`.
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 the answer is no (no such job or topic, another job has the name, the job's state forbids it, some lines refused, an audit has found something that is not repaired); \
+Exit codes: 0 done; 1 the answer is no (no such job or topic, another job has the name, the job's state forbids it, a watched job is dead or cancelled, some lines refused, an audit has found something that is not repaired); \
 2 it could not be done (server away, a fault of the server, a file); 64 wrong usage.
 
 `ringback help COMMAND` shows the examples of a command.";
@@ -131,6 +133,8 @@ pub(crate) enum Command {
     /// Count jobs by state, and show how late hand-overs were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
+    /// Show what happens to jobs while it happens
+    Watch(WatchArgs),
     /// Look whether any job is lost or miscounted, and repair that
     Audit(AuditArgs),
     /// Print completions for a shell

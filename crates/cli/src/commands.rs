@@ -17,6 +17,7 @@ mod reserve;
 mod stats;
 mod submit;
 mod topics;
+mod watch;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -92,6 +93,7 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Topic(args) => online(remote, async |session| topics::show(session, &args).await),
         Command::Pause(args) => online(remote, async |session| topics::pause(session, &args).await),
         Command::Resume(args) => online(remote, async |session| topics::resume(session, &args).await),
+        Command::Watch(args) => online(remote, async |session| watch::run(session, &args).await),
         Command::Audit(args) => online(remote, async |session| audit::run(session, &args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),
     }

@@ -11,6 +11,7 @@ mod audit;
 mod dead;
 mod embedded;
 mod error;
+pub mod events;
 mod lateness;
 mod lease;
 mod moves;

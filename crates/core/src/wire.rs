@@ -9,6 +9,7 @@ mod audit;
 mod bulk;
 mod dead;
 mod duration;
+mod events;
 mod export;
 mod fields;
 mod import;
@@ -34,6 +35,7 @@ pub use dead::{
     ReviveAsk, is_reason, parse_time,
 };
 pub use duration::{format_duration, parse_duration};
+pub use events::EventAnswer;
 pub use export::ExportLine;
 pub use import::parse_import;
 pub use moves::{parse_nothing, parse_reschedule};

@@ -102,6 +102,9 @@ impl Courier {
                 Ended::CutOff => Some(Outcome::Release { after: Duration::ZERO }),
                 Ended::LeaseLost => None,
             };
+            if let Ended::Answered(Ok(answer)) = &ended {
+                lease.saw(answer.status.as_u16(), took);
+            }
             self.report(&lease, &ended, outcome.as_ref(), took, late);
             let word = outcome.map(|outcome| {
                 let note = self.note(&lease, &ended, &outcome, started, took, logging);

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::timeout;
 
 use super::cases::Case;
 
 /// Whatever takes longer hangs: two seconds are promised, and a request takes its time to be written.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+
+/// In the head of a stream of events.
+const EVENTS: &[u8] = b"content-type: text/event-stream";
 
 /// What came back.
 #[derive(Debug)]
@@ -38,13 +42,24 @@ pub(super) async fn send(address: SocketAddr, case: &Case) -> Result<Answer, Str
             if sent.is_ok() { writing.write_all(&case.body).await } else { sent }
         };
         let mut answer = Vec::new();
-        let read = reading.read_to_end(&mut answer);
+        let read = read(&mut reading, &mut answer);
         let (_, read) = tokio::join!(write, read);
         parse(&answer).ok_or_else(|| format!("no answer: {read:?}, {} bytes", answer.len()))
     };
     timeout(ANSWER_WITHIN, exchange)
         .await
         .unwrap_or_else(|_| Err(format!("no answer within {ANSWER_WITHIN:?}")))
+}
+
+/// Reads an answer to its end; of a stream of events, which has none, the head and its first word.
+async fn read(reading: &mut OwnedReadHalf, answer: &mut Vec<u8>) -> std::io::Result<()> {
+    while reading.read_buf(answer).await? > 0 {
+        if answer.windows(EVENTS.len()).any(|part| part == EVENTS) && answer.ends_with(b"\n\n\r\n") {
+            answer.extend_from_slice(b"0\r\n\r\n");
+            return Ok(());
+        }
+    }
+    Ok(())
 }
 
 fn parse(raw: &[u8]) -> Option<Answer> {

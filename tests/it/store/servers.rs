@@ -53,6 +53,21 @@ async fn a_server_that_evicts_is_refused_whatever_it_evicts() {
 }
 
 #[tokio::test]
+async fn a_user_who_may_not_publish_events_does_all_else() {
+    let (bench, server) = bench().await;
+    bench.store().watch(bench.shard(), LONG).await.expect("watch");
+    let Server::Redis(redis) = &*server else { panic!("a single server") };
+    let mut rules = redis::cmd("ACL");
+    rules.arg(&["SETUSER", "default", "resetchannels", "&*:wake", "&*:policies"]);
+    rules.exec_async(&mut redis.client().await).await.expect("ACL SETUSER");
+    let lease = bench.reserved(bench.job("a")).await;
+    let key = lease.key.clone();
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.state(&key).await, Some(State::Done));
+    bench.audit().await;
+}
+
+#[tokio::test]
 async fn a_full_store_takes_no_job_and_drains_until_it_does_again() {
     let (bench, server) = bench().await;
     let jobs: Vec<NewJob> = (0..2000)

@@ -1,5 +1,5 @@
 //! The store in memory as the model of the one on Redis: random operations on both, side by side. Every answer
-//! is compared, and at the end every job, the ledgers and the books. Calls are repeated as a caller does that has
+//! is compared, and at the end every job, the ledgers, the books and what was told of each job. Calls are repeated as a caller does that has
 //! lost the answer. A failure shrinks to the fewest operations that show it.
 //!
 //! Times are of two clocks, so they are compared with tolerance. Delays are none, a moment, or very long; what is
@@ -8,6 +8,7 @@
 mod notes;
 mod pulls;
 mod tellings;
+mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,6 +26,7 @@ use ringback_core::store::{
 use ringback_testkit::RedisServer;
 
 use self::pulls::{Held, Ttr, for_its_taker, is_pull};
+use self::told::Told;
 use super::audit;
 use super::bench::{FLOOR, now, until};
 use super::jobs::{BRIEF, LONG, With, bury, ms, new_job, release, retry};
@@ -266,6 +268,7 @@ fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
             for (step, op) in ops.iter().enumerate() {
                 pair.at = format!("step {step}: {op:?}");
                 pair.step(step, op).await;
+                pair.told.drain().await;
             }
             pair.close(&server, ops.len()).await;
         });
@@ -292,6 +295,8 @@ struct Pair {
     /// By when all that is due in a moment is due, and all brief leases have run out.
     soon: Timestamp,
     lapsed: Timestamp,
+    /// What is told of jobs.
+    told: Told,
     at: String,
 }
 
@@ -317,7 +322,9 @@ impl Pair {
             epochs.insert(shard, [claim(&stores[0]).await, claim(&stores[1]).await]);
         }
         let (soon, lapsed) = (now(), now());
+        let told = Told::watch(&stores).await;
         Self {
+            told,
             stores,
             epochs,
             options,
@@ -731,6 +738,7 @@ impl Pair {
         audit::keys(&mut server.client().await, &self.options.prefix).await;
         audit::tables(&self.stores[1]).await;
         assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
+        self.told.compare(&self.stores).await;
     }
 }
 

@@ -2,6 +2,7 @@
 //! once, parameter by parameter.
 
 mod dead;
+mod events;
 
 use std::fmt::Display;
 
@@ -13,6 +14,7 @@ use ringback_core::store::{Cursor, Filter};
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 
 pub(crate) use self::dead::{DeadQuery, PurgeQuery};
+pub(crate) use self::events::EventsQuery;
 use crate::error::ApiError;
 use crate::paging::Place;
 
@@ -176,6 +178,10 @@ impl Given {
     ) -> Option<T> {
         let (_, text) = self.pairs.iter().find(|(known, _)| known == name)?;
         parse(text).map_err(|detail| self.mistake(name, detail, allowed)).ok()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.pairs.iter().any(|(known, _)| known == name)
     }
 
     fn mistake(&mut self, field: &str, detail: impl Display, allowed: impl Display) {

@@ -39,6 +39,8 @@ problems! {
     ListProblems: 400 422 503;
     /// Of GET /v1/export.
     ExportProblems: 400 422 503;
+    /// Of GET /v1/events.
+    EventsProblems: 400 422 503;
     /// Of POST /v1/import.
     ImportProblems: 408 413 415 503;
     /// Of PUT /v1/topics/{topic}.
@@ -103,7 +105,7 @@ fn meaning(status: u16) -> &'static str {
         415 => "The content type is not supported",
         422 => "Readable, but some fields or parameters are wrong; all of them are listed in errors",
         503 => {
-            "The store cannot be reached or is full, or too many large requests, exports or audits are under way; come again"
+            "The store cannot be reached or is full, or too many large requests, exports, audits or streams of events are under way; come again"
         }
         _ => "A problem",
     }

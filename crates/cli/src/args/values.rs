@@ -107,9 +107,13 @@ pub(super) fn server(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
+/// A usage error.
+pub(super) fn wrong(why: String) -> clap::Error {
+    super::Cli::command().error(ErrorKind::ValueValidation, why)
+}
+
 /// `["topic/id"]` or `["topic", "id"]`.
 pub(super) fn job_key(words: &[String]) -> Result<JobKey, clap::Error> {
-    let wrong = |why: String| super::Cli::command().error(ErrorKind::ValueValidation, why);
     let (topic, id) = match words {
         [topic, id] => (topic.as_str(), id.as_str()),
         _ => words.first().and_then(|word| word.split_once('/')).ok_or_else(|| {

@@ -7,6 +7,7 @@ mod audit;
 mod base;
 mod dead;
 mod edges;
+mod events;
 mod log;
 mod outbox;
 mod page;
@@ -30,6 +31,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use self::edges::{Order, Passed, Round, Taken, Wanted, Word};
+pub(super) use self::events::Events;
 pub use self::place::Memory;
 use self::place::{Place, lock};
 pub(super) use self::policies::PolicyChanges;
@@ -281,7 +283,7 @@ impl EmbeddedStore {
 }
 
 fn reserved(shard: Shard, taken: Taken, asked: Instant) -> Reserved {
-    let Taken { now_us, jobs, more, passed } = taken;
+    let Taken { now_us, jobs, more, passed, is_watched } = taken;
     let clock = StoreClock { shown_us: now_us, asked };
     let leases = jobs.into_iter().filter_map(|(record, body)| {
         let number = record.number;
@@ -290,7 +292,7 @@ fn reserved(shard: Shard, taken: Taken, asked: Instant) -> Reserved {
         if lease.is_none() {
             tracing::error!(shard = shard.0, job.number = number, "a reserved job cannot be read");
         }
-        lease
+        lease.map(|lease| Lease { is_watched, ..lease })
     });
     Reserved { leases: leases.collect(), more, passed }
 }
@@ -358,6 +360,8 @@ fn lease(shard: Shard, record: Record, body: &Body, clock: StoreClock) -> Option
         deadline: clock.asked + Duration::from_micros(left),
         clock,
         imprint: Imprint::default(),
+        is_watched: false,
+        seen: None,
         key: JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? },
         delivery,
         due: Timestamp::from_millis(record.due),

@@ -54,6 +54,10 @@ pub struct Lease {
     pub(crate) clock: StoreClock,
     /// What the store on Redis wants told again when it is settled.
     pub(super) imprint: Imprint,
+    /// Somebody watched the shard when the job was reserved.
+    pub(super) is_watched: bool,
+    /// What a success was answered, in the eyes of who watches: the status, and how long it took in ms.
+    pub(super) seen: Option<(u16, u32)>,
     /// The job's name.
     pub key: JobKey,
     /// What to hand over.
@@ -82,6 +86,14 @@ impl Lease {
     /// When the lease runs out, by the local clock and never later than for the store.
     pub const fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    /// What was answered, to be told where the job is complete. It is kept only where somebody
+    /// watched when the job was reserved.
+    pub fn saw(&mut self, status: u16, took: Duration) {
+        if self.is_watched {
+            self.seen = Some((status, u32::try_from(took.as_millis()).unwrap_or(u32::MAX)));
+        }
     }
 
     /// It was renewed for so long, counted from when that was asked. Never shortens it.

@@ -8,6 +8,7 @@ mod audit;
 mod check;
 mod codec;
 mod dead;
+mod events;
 mod layout;
 mod moves;
 mod outbox;
@@ -29,6 +30,7 @@ use rand::rngs::StdRng;
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
+pub(super) use self::events::Events;
 use self::layout::{Head, Keys};
 pub(super) use self::layout::{Imprint, LaneId, lane_words};
 pub(super) use self::policies::PolicyChanges;

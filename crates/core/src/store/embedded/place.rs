@@ -14,6 +14,7 @@ use redb::backends::InMemoryBackend;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 use tokio::sync::watch;
 
+use super::events::Tower;
 use super::log::{self, Disk};
 use super::wake::Hub;
 use super::writer::{self, Handle};
@@ -40,6 +41,8 @@ pub(super) struct Place {
     medium: Medium,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) hub: Hub,
+    /// Where events are told.
+    pub(super) tower: Tower,
     /// Told when policies have changed.
     pub(super) policies: watch::Sender<()>,
     /// The live carriers and when each runs out, in µs. They are of this process, and gone
@@ -69,7 +72,15 @@ pub(super) enum Medium {
 impl Place {
     pub(super) fn new(medium: Medium, clock: Arc<dyn Clock>) -> Self {
         let (members, live) = (Mutex::default(), Mutex::default());
-        Self { medium, clock, hub: Hub::default(), policies: watch::Sender::default(), members, live }
+        Self {
+            medium,
+            clock,
+            hub: Hub::default(),
+            tower: Tower::default(),
+            policies: watch::Sender::default(),
+            members,
+            live,
+        }
     }
 
     /// The place of a file; the same for all who name it while any of them lives.

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use redb::WriteTransaction;
 
+use super::events::Gathered;
 use super::tables::{Journal, PULL, Queue, Record, ShardRow, Stage, Tables};
 use super::wake::Plan;
+use crate::clock::Timestamp;
 use crate::state::State;
+use crate::store::events::{Event, Happened};
 use crate::store::redis::LaneId;
 use crate::store::{PullLane, Shard, StoreError, Wake};
 
@@ -47,6 +50,15 @@ pub(super) enum End {
     Cancelled,
 }
 
+impl End {
+    const fn event(self) -> Happened {
+        match self {
+            Self::Done => Happened::Done,
+            Self::Cancelled => Happened::Cancelled,
+        }
+    }
+}
+
 pub(super) struct Txn<'t> {
     pub(super) tables: Tables<'t>,
     journal: &'t Journal,
@@ -56,6 +68,7 @@ pub(super) struct Txn<'t> {
     changed: BTreeSet<u16>,
     plan: Plan,
     wakes: Vec<Wake>,
+    pub(super) events: Gathered,
     /// Of the edge under way.
     shard: u16,
     now_us: u64,
@@ -81,6 +94,7 @@ impl<'t> Txn<'t> {
             changed: BTreeSet::new(),
             plan,
             wakes: Vec::new(),
+            events: Gathered::default(),
             shard: 0,
             now_us: 0,
             before: ShardRow::default(),
@@ -92,10 +106,11 @@ impl<'t> Txn<'t> {
         })
     }
 
-    /// Begins an edge of a shard, at a time in µs.
-    pub(super) fn begin(&mut self, shard: Shard, now_us: u64) -> Result<(), StoreError> {
+    /// Begins an edge of a shard, at a time in µs. `watched`: until when the shard is, in ms.
+    pub(super) fn begin(&mut self, shard: Shard, now_us: u64, watched: u64) -> Result<(), StoreError> {
         (self.shard, self.now_us, self.soonest, self.woken, self.ended) = (shard.0, now_us, None, false, 0);
         self.pulls.clear();
+        self.events.begin(watched, now_us / 1000);
         self.tables.counts.begin();
         self.before = match self.rows.get(&shard.0) {
             Some(row) => row.clone(),
@@ -109,6 +124,7 @@ impl<'t> Txn<'t> {
     pub(super) fn end(&mut self) {
         let shard = Shard(self.shard);
         self.tables.counts.end(self.shard);
+        self.events.end();
         if self.woken {
             self.wakes.push(Wake::Ready(shard));
         }
@@ -134,14 +150,14 @@ impl<'t> Txn<'t> {
 
     /// Ends a group: writes the shards' rows and the counts, and hands over what is to be told once all of
     /// it is safe.
-    pub(super) fn seal(&mut self) -> Result<Vec<Wake>, StoreError> {
+    pub(super) fn seal(&mut self) -> Result<(Vec<Wake>, Vec<Event>), StoreError> {
         self.tables.counts.save()?;
         for shard in std::mem::take(&mut self.changed) {
             if let Some(row) = self.rows.get(&shard) {
                 self.tables.shards.put(shard, row)?;
             }
         }
-        Ok(std::mem::take(&mut self.wakes))
+        Ok((std::mem::take(&mut self.wakes), self.events.take()))
     }
 
     /// Lets go of the tables.
@@ -223,6 +239,7 @@ impl<'t> Txn<'t> {
     pub(super) fn make_ready(&mut self, record: &mut Record) -> Result<(), StoreError> {
         self.leave(record)?;
         record.due = self.now();
+        self.tell_event(record, || Happened::Promoted)?;
         self.place(record, To::Ready(Queue::Back))?;
         self.tables.records.put(record)
     }
@@ -231,6 +248,8 @@ impl<'t> Txn<'t> {
     pub(super) fn add(&mut self, mut record: Record, body: &[u8], to: To) -> Result<Record, StoreError> {
         self.tables.records.add(&mut record, body)?;
         self.row.ledger.accepted += 1;
+        let due = Timestamp::from_millis(record.due);
+        self.tell_event(&record, || Happened::Submitted { due })?;
         self.place(&mut record, to)?;
         self.tables.records.put(&record)?;
         Ok(record)
@@ -262,6 +281,7 @@ impl<'t> Txn<'t> {
             To::Dead(reason) => {
                 let since = self.now();
                 self.tables.dead.add(shard, since, number)?;
+                self.tell_event(record, || Happened::Dead { reason: reason.clone() })?;
                 Stage::Dead { since, reason }
             }
         };
@@ -295,6 +315,7 @@ impl<'t> Txn<'t> {
     /// Ends a job: its body goes, its record stays as a tombstone. `settled` is the last
     /// lease that counts.
     pub(super) fn finish(&mut self, mut record: Record, end: End, settled: u64) -> Result<(), StoreError> {
+        self.tell_event(&record, || end.event())?;
         self.leave(&record)?;
         match record.state() {
             State::Delayed => self.tables.due.tidy(self.shard, &record.topic)?,

@@ -22,6 +22,7 @@ use super::tables::{self, Journal};
 use super::time::Time;
 use super::txn::Txn;
 use super::wake::Plan;
+use crate::store::events::Event;
 use crate::store::{Shard, StoreError, Wake};
 
 /// Calls that may wait.
@@ -212,37 +213,37 @@ impl Writer {
         }
         let (journal, write) = (Journal::new(), base.begin()?);
         let mut txn = Txn::open(&write, &journal, std::mem::take(&mut self.plan))?;
-        let wakes = loop {
+        let told = loop {
             self.carry_out(&mut txn, group)?;
-            let wakes = txn.seal()?;
+            let told = txn.seal()?;
             if !base.keep(&journal)? {
-                break wakes;
+                break told;
             }
-            self.tell(group, wakes);
+            self.tell(group, told);
             let patience = base.patience();
             if patience == Some(Duration::ZERO) {
-                break Vec::new();
+                break <_>::default();
             }
             match self.queue.next(patience) {
                 Next::Group(next) => *group = next,
                 Next::Snapshot(reply) => {
                     self.asked = Some(reply);
-                    break Vec::new();
+                    break <_>::default();
                 }
-                Next::Quiet | Next::Ended => break Vec::new(),
+                Next::Quiet | Next::Ended => break <_>::default(),
             }
         };
         self.plan = txn.close();
         let ended = if self.asked.is_some() { base.show(write) } else { base.checkpoint(write) };
         ended?;
-        self.tell(group, wakes);
+        self.tell(group, told);
         Ok(())
     }
 
     fn carry_out(&mut self, txn: &mut Txn<'_>, group: &mut [Member]) -> Result<(), Failed> {
         for (index, member) in group.iter_mut().enumerate() {
             let before = txn.written();
-            txn.begin(member.shard, self.time.read())?;
+            txn.begin(member.shard, self.time.read(), self.place.tower.until(member.shard))?;
             member.failed = match member.call.run(txn) {
                 Ok(()) => {
                     txn.end();
@@ -257,7 +258,8 @@ impl Writer {
     }
 
     /// Answers a group that is safe.
-    fn tell(&self, group: &mut Vec<Member>, wakes: Vec<Wake>) {
+    fn tell(&self, group: &mut Vec<Member>, (wakes, events): (Vec<Wake>, Vec<Event>)) {
+        self.place.tower.tell(events);
         group.drain(..).for_each(|member| member.call.answer(member.failed));
         wakes.into_iter().for_each(|wake| self.place.hub.tell(wake));
     }

@@ -102,9 +102,13 @@ fn arrived(times: &[u8], key: &JobKey) -> Result<Job, StoreError> {
 /// Packed the way settle.lua reads it: kind, whether the payload is external, delay, and the
 /// last attempt as a run ends with it.
 pub(super) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
+    // A duration that is not known is the longest.
+    let (status, took) = lease.seen.unwrap_or((0, u32::MAX));
+    let duration = Duration::from_millis(took.into());
+    let seen = LastAttempt { status: Some(status), duration, ..LastAttempt::default() };
     let nothing = LastAttempt::default();
     let (kind, delay, last, reason) = match outcome {
-        Outcome::Complete => (1, Duration::ZERO, &nothing, ""),
+        Outcome::Complete => (1, Duration::ZERO, &seen, ""),
         Outcome::Retry { after, last } => (2, *after, last, ""),
         Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.name()),
         Outcome::Release { after } => (4, *after, &nothing, ""),

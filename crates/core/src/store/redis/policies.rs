@@ -104,8 +104,6 @@ pub(in crate::store) struct PolicyChanges(Messages);
 
 impl PolicyChanges {
     pub(in crate::store) async fn next(&mut self) {
-        match self.0.next().await {
-            Heard::Subscribed | Heard::Message(_) => {}
-        }
+        while matches!(self.0.next().await, Heard::Lost) {}
     }
 }

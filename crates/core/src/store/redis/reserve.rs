@@ -58,6 +58,10 @@ impl<'a> Order<'a> {
     }
 }
 
+/// What the script says in one number: that more can be taken, and that the shard is watched.
+const MORE: i64 = 1;
+const WATCHED: i64 = 2;
+
 impl RedisStore {
     pub(in crate::store) async fn reserve(
         &self,
@@ -109,11 +113,13 @@ impl RedisStore {
             })
         });
         let mut leases: Vec<Lease> = join_all(read).await.into_iter().flatten().collect();
+        let more = reply::int(&more)?;
         for lease in &mut leases {
+            lease.is_watched = more & WATCHED != 0;
             lease.imprint.unsettled = Arc::clone(batches.entry(lease.receipt.number).or_default());
         }
         let passed = reply::list(passed)?.into_iter().map(reply::text).collect::<Result<_, _>>()?;
-        Ok(Reserved { leases, more: reply::int(&more)? == 1, passed })
+        Ok(Reserved { leases, more: more & MORE != 0, passed })
     }
 
     /// A lease from its head and record. `None` when its large payload has gone meanwhile: then the
@@ -138,6 +144,8 @@ impl RedisStore {
             deadline: clock.asked + Duration::from_micros(left),
             clock,
             imprint: head.imprint(Arc::default()),
+            is_watched: false,
+            seen: None,
             key,
             delivery,
             due: head.due,

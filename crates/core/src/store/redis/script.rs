@@ -120,7 +120,7 @@ macro_rules! pieces {
 
 pieces! {
     "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "outbox" "tombs" "lateness"
-    "topics" "arrivals" "outcomes" "moves" "revivals" "attempts" "carrier" "audits" "call"
+    "topics" "arrivals" "outcomes" "events" "moves" "revivals" "attempts" "carrier" "audits" "call"
 }
 
 macro_rules! scripts {
@@ -172,6 +172,7 @@ scripts! {
     NOTE: "note", Fills;
     ATTEMPTS: "attempts", Reads;
     MEMBERS: "members", Drains;
+    WATCH: "watch", Drains;
     INSTALL: "install", Drains;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;

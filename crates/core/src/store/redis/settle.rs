@@ -25,7 +25,7 @@ struct Group {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Complete, and all of the job lies in its record.
+    /// Complete, and all of the job lies in its record; nothing more is to be told of it.
     Complete,
     /// Any outcome.
     Other,
@@ -186,7 +186,7 @@ fn over(items: &[(Lease, Outcome)], numbers: &[usize]) -> Vec<u64> {
 }
 
 fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
-    let plain = matches!(outcome, Outcome::Complete) && !lease.imprint.is_external;
+    let plain = matches!(outcome, Outcome::Complete) && !lease.imprint.is_external && lease.seen.is_none();
     let kind = if plain { Kind::Complete } else { Kind::Other };
     Group { kind, receipt: codec::receipt(lease), lane: lease.imprint.lane.0 }
 }

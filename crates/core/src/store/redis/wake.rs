@@ -27,8 +27,10 @@ impl Wakes {
         loop {
             match self.0.next().await {
                 Heard::Subscribed => return Wake::Subscribed,
-                Heard::Message(text) => {
-                    if let Some(wake) = self.parse(&text) {
+                // The next subscription tells to look at everything.
+                Heard::Lost => {}
+                Heard::Message(raw) => {
+                    if let Some(wake) = std::str::from_utf8(&raw).ok().and_then(|text| self.parse(text)) {
                         return wake;
                     }
                 }
@@ -58,7 +60,9 @@ impl Wakes {
 pub(super) enum Heard {
     /// The subscription is new: anything may have been said before.
     Subscribed,
-    Message(String),
+    /// The subscription broke: nothing is heard until the next one.
+    Lost,
+    Message(Vec<u8>),
 }
 
 /// What is said on a channel. It reconnects by itself and never ends.
@@ -86,10 +90,11 @@ impl Messages {
                 continue;
             };
             if let Some(message) = messages.next().await {
-                return Heard::Message(message.get_payload::<String>().unwrap_or_default());
+                return Heard::Message(message.get_payload_bytes().to_vec());
             }
             self.messages = None;
             self.failures = 1;
+            return Heard::Lost;
         }
     }
 
@@ -110,7 +115,7 @@ impl Messages {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         channel = self.channel,
-                        "no wake-ups from the store; trying again"
+                        "cannot listen to the store; trying again"
                     );
                 }
                 self.failures = self.failures.max(1) + 1;

@@ -5,6 +5,7 @@ use crate::state::State;
 use crate::store::StoreError;
 use crate::store::embedded::tables::{First, Queue};
 use crate::store::embedded::txn::{To, Txn};
+use crate::store::events::Happened;
 
 /// The most topics of a pass.
 const TOPICS: usize = 64;
@@ -31,6 +32,7 @@ pub(in crate::store::embedded) fn promote(
         for (due, number) in found {
             match txn.tables.records.get(number)? {
                 Some(mut job) if job.state() == State::Delayed && job.due == due => {
+                    txn.tell_event(&job, || Happened::Promoted)?;
                     txn.enter(&mut job, To::Ready(Queue::Back))?;
                     moved += 1;
                 }

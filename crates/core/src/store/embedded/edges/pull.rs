@@ -9,6 +9,7 @@ use crate::outcome::LastAttempt;
 use crate::state::State;
 use crate::store::embedded::tables::{Body, Given, Last, PARKED, PULL, Queue, Record, Stage};
 use crate::store::embedded::txn::{End, Keep, To, Txn};
+use crate::store::events::AttemptOutcome;
 use crate::store::lease::Receipt;
 use crate::store::pull::Counting;
 use crate::store::redis::lane_words;
@@ -184,15 +185,16 @@ fn one(txn: &mut Txn<'_>, said: &Said, counting: Counting, keep: Keep) -> Result
 fn apply(txn: &mut Txn<'_>, said: &Said, mut job: Record, cancel: bool) -> Result<(), StoreError> {
     let number = said.receipt.number;
     job.settled = number;
+    tell(txn, &job, said, cancel)?;
     match &said.word {
         Word::Finish => txn.finish(job, End::Done, number),
         _ if cancel => txn.finish(job, End::Cancelled, number),
         Word::Retry { after, error } => {
-            failed(txn, &mut job, number, error.as_ref());
+            failed(&mut job, &seen(txn, number, error.as_ref()));
             later(txn, &mut job, *after)
         }
         Word::Bury { reason, error } => {
-            failed(txn, &mut job, number, error.as_ref());
+            failed(&mut job, &seen(txn, number, error.as_ref()));
             txn.die(&mut job, start(reason, MOST_REASON).into())
         }
         Word::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(Queue::Front)),
@@ -200,15 +202,41 @@ fn apply(txn: &mut Txn<'_>, said: &Said, mut job: Record, cancel: bool) -> Resul
     }
 }
 
+/// What came of the attempt. A job that is to be cancelled waits for no other.
+fn tell(txn: &mut Txn<'_>, job: &Record, said: &Said, cancel: bool) -> Result<(), StoreError> {
+    let (number, now_up) = (said.receipt.number, txn.now_up());
+    let due = |after: &Duration| (!cancel).then(|| now_up.saturating_add(millis_up(*after)));
+    match &said.word {
+        Word::Finish => {
+            let last = seen(txn, number, None);
+            txn.tell_seen(job, AttemptOutcome::Complete, None, &last)
+        }
+        Word::Retry { after, error } => {
+            let last = seen(txn, number, error.as_ref());
+            txn.tell_seen(job, AttemptOutcome::Retry, due(after), &last)
+        }
+        Word::Bury { error, .. } => {
+            let last = seen(txn, number, error.as_ref());
+            txn.tell_seen(job, AttemptOutcome::Bury, None, &last)
+        }
+        Word::Release { after } => {
+            txn.tell_attempt(job, AttemptOutcome::Release, due(after).filter(|_| !after.is_zero()))
+        }
+    }
+}
+
 /// A lease's number tells when it began.
-fn failed(txn: &Txn<'_>, job: &mut Record, number: u64, error: Option<&String>) {
+fn seen(txn: &Txn<'_>, number: u64, error: Option<&String>) -> LastAttempt {
     let at = (number / 1000).min(txn.now());
-    let last = LastAttempt {
+    LastAttempt {
         at: Timestamp::from_millis(at),
         status: None,
         error: error.cloned(),
         duration: Duration::from_millis(txn.now() - at),
-    };
+    }
+}
+
+fn failed(job: &mut Record, last: &LastAttempt) {
     (job.failures, job.lost) = (job.failures + 1, 0);
-    job.last = Some(Last::from(&last));
+    job.last = Some(Last::from(last));
 }

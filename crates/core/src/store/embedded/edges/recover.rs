@@ -7,6 +7,7 @@ use crate::store::StoreError;
 use crate::store::embedded::MOST_LOST;
 use crate::store::embedded::tables::{Body, Queue, Record, Stage};
 use crate::store::embedded::txn::{End, Keep, To, Txn};
+use crate::store::events::AttemptOutcome;
 
 /// Jobs for pull whose leases have run out.
 pub(in crate::store::embedded) type Lapsed = Vec<(Record, Body)>;
@@ -36,6 +37,7 @@ pub(in crate::store::embedded) fn recover(
             continue;
         }
         job.lost += 1;
+        txn.tell_attempt(&job, AttemptOutcome::Lost, None)?;
         if cancel {
             let settled = job.settled;
             txn.finish(job, End::Cancelled, settled)?;

@@ -47,6 +47,8 @@ pub(in crate::store::embedded) struct Taken {
     pub(in crate::store::embedded) jobs: Vec<(Record, Body)>,
     pub(in crate::store::embedded) more: bool,
     pub(in crate::store::embedded) passed: Vec<String>,
+    /// Somebody watches.
+    pub(in crate::store::embedded) is_watched: bool,
 }
 
 impl Order {
@@ -68,10 +70,10 @@ struct Found {
 }
 
 pub(in crate::store::embedded) fn reserve(txn: &mut Txn<'_>, order: &Order) -> Result<Taken, StoreError> {
-    let (shard, now, now_us) = (txn.shard(), txn.now(), txn.now_us());
+    let (shard, now, now_us, is_watched) = (txn.shard(), txn.now(), txn.now_us(), txn.events.is_watched());
     if let Some(given) = txn.tables.callers.recall(shard, &order.caller, order.sequence, now)? {
         let jobs = again(txn, &given)?;
-        return Ok(Taken { now_us, jobs, more: true, passed: Vec::new() });
+        return Ok(Taken { now_us, jobs, more: true, passed: Vec::new(), is_watched });
     }
     let mut found = look(txn, order)?;
     take(txn, order, &mut found)?;
@@ -84,7 +86,7 @@ pub(in crate::store::embedded) fn reserve(txn: &mut Txn<'_>, order: &Order) -> R
         txn.tables.ready.set_turn(shard, lane, turn)?;
         txn.row.turn = txn.row.turn.max(turn.unwrap_or(0));
     }
-    Ok(Taken { now_us, jobs: found.jobs, more: found.more, passed: found.passed })
+    Ok(Taken { now_us, jobs: found.jobs, more: found.more, passed: found.passed, is_watched })
 }
 
 /// What a caller was given before, as far as it is still reserved by that.

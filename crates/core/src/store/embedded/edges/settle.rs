@@ -8,6 +8,7 @@ use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
 use crate::store::embedded::tables::{Last, Queue, Record, Stage};
 use crate::store::embedded::txn::{End, Keep, To, Txn};
+use crate::store::events::AttemptOutcome;
 use crate::store::lease::Receipt;
 use crate::store::{Lateness, Lease, Settled, StoreError};
 
@@ -19,11 +20,17 @@ pub(in crate::store::embedded) struct Word {
     locator: [u8; 12],
     receipt: Receipt,
     outcome: Outcome,
+    /// What a success was answered.
+    seen: Option<LastAttempt>,
 }
 
 impl Word {
     pub(in crate::store::embedded) fn new((lease, outcome): &(Lease, Outcome)) -> Self {
-        Self { locator: lease.locator.0, receipt: lease.receipt, outcome: outcome.clone() }
+        let seen = lease.seen.map(|(status, took)| {
+            let duration = Duration::from_millis(took.into());
+            LastAttempt { status: Some(status), duration, ..LastAttempt::default() }
+        });
+        Self { locator: lease.locator.0, receipt: lease.receipt, outcome: outcome.clone(), seen }
     }
 }
 
@@ -63,6 +70,7 @@ fn one(txn: &mut Txn<'_>, word: &Word, keep: Keep) -> Result<Settled, StoreError
 fn apply(txn: &mut Txn<'_>, word: &Word, mut job: Record, cancel: bool) -> Result<(), StoreError> {
     let number = word.receipt.number;
     job.settled = number;
+    tell(txn, &job, word, cancel)?;
     match &word.outcome {
         Outcome::Complete => txn.finish(job, End::Done, number),
         _ if cancel => txn.finish(job, End::Cancelled, number),
@@ -76,6 +84,21 @@ fn apply(txn: &mut Txn<'_>, word: &Word, mut job: Record, cancel: bool) -> Resul
         }
         Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(Queue::Front)),
         Outcome::Release { after } => later(txn, &mut job, *after),
+    }
+}
+
+/// What came of the attempt. A job that is to be cancelled waits for no other.
+fn tell(txn: &mut Txn<'_>, job: &Record, word: &Word, cancel: bool) -> Result<(), StoreError> {
+    let now_up = txn.now_up();
+    let due = |after: &Duration| (!cancel).then(|| now_up.saturating_add(millis_up(*after)));
+    match (&word.outcome, &word.seen) {
+        (Outcome::Complete, Some(seen)) => txn.tell_seen(job, AttemptOutcome::Complete, None, seen),
+        (Outcome::Complete, None) => txn.tell_attempt(job, AttemptOutcome::Complete, None),
+        (Outcome::Retry { after, last }, _) => txn.tell_seen(job, AttemptOutcome::Retry, due(after), last),
+        (Outcome::Bury { last, .. }, _) => txn.tell_seen(job, AttemptOutcome::Bury, None, last),
+        (Outcome::Release { after }, _) => {
+            txn.tell_attempt(job, AttemptOutcome::Release, due(after).filter(|_| !after.is_zero()))
+        }
     }
 }
 

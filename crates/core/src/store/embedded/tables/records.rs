@@ -180,10 +180,15 @@ impl Body {
     }
 
     pub(super) fn unpack(raw: &[u8]) -> Option<Self> {
+        let (id, payload) = Self::split(raw)?;
+        Some(Self { id: id.to_owned(), payload: bytes::Bytes::copy_from_slice(payload) })
+    }
+
+    /// Id and payload.
+    fn split(raw: &[u8]) -> Option<(&str, &[u8])> {
         let (length, rest) = raw.split_first()?;
         let (id, payload) = rest.split_at_checked(usize::from(*length))?;
-        let id = std::str::from_utf8(id).ok()?.to_owned();
-        Some(Self { id, payload: bytes::Bytes::copy_from_slice(payload) })
+        Some((std::str::from_utf8(id).ok()?, payload))
     }
 }
 
@@ -224,6 +229,11 @@ impl<'t> Records<'t> {
 
     pub(in crate::store::embedded) fn body(&self, number: u64) -> Result<Option<Body>, StoreError> {
         Ok(self.bodies.get(number)?.and_then(|raw| Body::unpack(raw.value())))
+    }
+
+    /// The id of a job that has not ended.
+    pub(in crate::store::embedded) fn id(&self, number: u64) -> Result<Option<String>, StoreError> {
+        Ok(self.bodies.get(number)?.and_then(|raw| Some(Body::split(raw.value())?.0.to_owned())))
     }
 
     /// Gives a new job its number; `put` is to follow. A number is used again only when

@@ -37,6 +37,10 @@ impl Keys {
         format!("{}:policies", self.prefix)
     }
 
+    pub(in crate::store::redis) fn events_channel(&self) -> String {
+        format!("{}:events", self.prefix)
+    }
+
     pub(in crate::store::redis) fn channel(&self) -> String {
         format!("{}:wake", self.prefix)
     }

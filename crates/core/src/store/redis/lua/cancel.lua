@@ -36,6 +36,7 @@ function edges.cancel(args)
 
   -- A push lease that ran out unsettled leaves a call that may still be on its way.
   local unknown, lane = lost(r) > 0 and 1 or 0, lane_of(raw)
+  events.cancelled(loc, lane)
   bury(loc, tomb_of(raw, r, CANCELLED, settled(r)), is_external(raw))
   save_tombs(tonumber(args[2]), tonumber(args[3]))
   save_drops()

@@ -37,7 +37,10 @@ function edges.import(args)
       local group = arrivals_at(args[i + 2], due_of(args[i + 1], is_dead), is_dead and DEAD or nil)
       arrive(group, loc, rest, args[i + 4])
       arrived(group)
-      if is_dead then dead[#dead + 1] = deaths.entry(loc, args[i + 2]) end
+      if is_dead then
+        dead[#dead + 1] = deaths.entry(loc, args[i + 2])
+        events.dead(loc, args[i + 2], sub(history, 16))
+      end
       answer = group.times
       if history ~= '' then
         put(loc, run_of(history, is_dead))

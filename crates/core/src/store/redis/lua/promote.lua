@@ -48,6 +48,7 @@ function edges.promote(args)
     if n > 0 then
       ready_push(lane, entries, 'RPUSH')
       move(lane, DELAYED, READY, n)
+      events.promoted_all(entries, lane)
     end
     due_pop(lane, n, following, bound)
     left, promoted = left - n, promoted + n

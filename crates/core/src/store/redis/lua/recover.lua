@@ -63,6 +63,8 @@ function edges.recover(args)
       -- A run without its record.
     elseif is_cancel_requested(r) then
       local lane = lane_of(raw)
+      events.lost(loc, lane, r)
+      events.cancelled(loc, lane)
       bury(loc, tomb_of(raw, with_loss(r, RESERVED), CANCELLED, settled(r)), is_external(raw))
       move(lane, RESERVED, CANCELLED, 1)
     elseif is_pull(lane_of(raw)) then
@@ -73,10 +75,13 @@ function edges.recover(args)
       batch[3] = min(batch[3] or NOW + SOON, NOW + SOON)
     elseif lost(r) + 1 >= most then
       move(lane_of(raw), RESERVED, DEAD, 1)
+      events.lost(loc, lane_of(raw), r)
+      events.dead_by_loss(loc, lane_of(raw), 'lost')
       put(loc, with_reason(with_loss(r, DEAD), 'lost'))
       dead[#dead + 1] = deaths.entry(loc, lane_of(raw))
     else
       append(ready_for, lane_of(raw), entry_of(loc, due_six(raw, r)))
+      events.lost(loc, lane_of(raw), r)
       move(lane_of(raw), RESERVED, READY, 1)
       put(loc, with_loss(r, DELAYED))
       recovered = recovered + 1

@@ -4,7 +4,7 @@
 -- ARGV  caller, sequence (8 bytes), limit (jobs), lane room, receipt bits (8 bytes), lease
 --   margin (ms), default timeout (ms), longest stretch (ms), byte budget, then id and room of
 --   lanes with less
--- Returns {now in us, 1 when more can be taken, {lanes in words that have more than their
+-- Returns {now in us, 1 when more can be taken and 2 more while the shard is watched, {lanes in words that have more than their
 --   room}, {lane in words, run, locator, record, locator, record, ...}, ...}
 parts.RESERVE = {'next', 'ready', 'reserved', 'lease', 'lease_at', 'paused'}
 
@@ -58,7 +58,7 @@ end
 function parts.reserve(args, n_args)
   local caller, left, others = args[1], tonumber(args[3]), tonumber(args[4])
   local bits, margin, default, stretch = args[5], tonumber(args[6]), tonumber(args[7]), tonumber(args[8])
-  local budget, answer = tonumber(args[9]), {NOW_US, 1, {}}
+  local budget, answer = tonumber(args[9]), {NOW_US, events.on and 3 or 1, {}}
   local numbers = replayed(caller, args[2])
   if numbers then return given(answer, numbers) end
 
@@ -161,7 +161,7 @@ function parts.reserve(args, n_args)
   save()
   topics.park(held, KEY.lanes)
   for i, v in ipairs(visits) do ready_pop(v[1], v[2], v[3], i) end
-  answer[2], answer[3] = more, passed
+  answer[2], answer[3] = more + (events.on and 2 or 0), passed
   return answer
 end
 

@@ -22,6 +22,7 @@ function edges.revive_many(args)
     append(ready_for, lane_of(records[loc]), entry_of(loc, due))
     put(loc, moves.marked(with_due(moves.revived(runs[loc]), NOW), id, due))
     move(lane_of(records[loc]), DEAD, READY, 1)
+    events.promoted(loc, lane_of(records[loc]))
   end
   save_ready('RPUSH')
   wake_takers()

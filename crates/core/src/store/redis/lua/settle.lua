@@ -30,7 +30,7 @@ function parts.settle(args, base, over, from)
   end
   load_runs(locs)
 
-  local answers, dead, undead, j, is_all, counted = {}, {}, {}, 0, true, false
+  local answers, dead, undead, j, is_all, counted, told = {}, {}, {}, 0, true, false, events.on
   at = from
   while at < #args do
     local is_complete, lane, held, n = args[at] == 'complete', args[at + 1], args[at + 2], tonumber(args[at + 3])
@@ -42,11 +42,13 @@ function parts.settle(args, base, over, from)
         -- The same run as the one before, of a first hand-over that simply is done.
         local b, g = #buried, #gone
         buried[b + 1], buried[b + 2], gone[g + 1] = loc, tomb, loc
+        if told then events.completed(loc, lane, r) end
         done = done + 1
       elseif r and state(r) == RESERVED and receipt(r) == held then
         if is_complete and lost(r) == 0 then
           plain = r
           bury(loc, tomb, false)
+          if told then events.completed(loc, lane, r) end
           done = done + 1
         else
           answer = apply(loc, tomb, o or char(COMPLETE, 0), lane, lease, dead)

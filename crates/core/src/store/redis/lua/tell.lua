@@ -15,8 +15,8 @@ function edges.tell(args)
     later[#later + 1], later[#later + 2] = NOW_UP + tonumber(args[i]), args[i + 1]
   end
   if #later > 0 then call('ZADD', KEY.outbox, 'XX', unpack(later)) end
+  local first = first_score(KEY.outbox, told)
   sliced('ZREM', KEY.outbox, told)
-  local first = first_score(KEY.outbox)
   if first ~= shard.tell_at then set('tell_at', first) end
   close()
   return {first > 0 and until_ms(first) or -1}

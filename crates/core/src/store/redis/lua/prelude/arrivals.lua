@@ -49,6 +49,7 @@ local function arrive(group, loc, rest, external)
   group.count = size
   group.entries[size] = loc .. group.due
   if external ~= '' then call('SET', KEY.body .. loc, external) end
+  events.submitted(loc, group.lane, group.due, rest)
 end
 
 -- All of a group have arrived.

@@ -32,7 +32,7 @@ local function keys_of(base)
     ready = base .. ':ready:', lanes = base .. ':lanes', pulls = base .. ':pulls', leases = base .. ':leases', parked = base .. ':parked',
     batches = base .. ':batches', outbox = base .. ':outbox', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:', body = base .. ':body:',
     topics = base .. ':topics', index = base .. ':index', late = base .. ':late:', attempts = base .. ':attempts:',
-    wake = string.match(base, '^(.-):{') .. ':wake', policies = string.match(base, '^(.-):{') .. ':policies', tag = string.match(base, '{(.*)}'),
+    wake = string.match(base, '^(.-):{') .. ':wake', events = string.match(base, '^(.-):{') .. ':events', policies = string.match(base, '^(.-):{') .. ':policies', tag = string.match(base, '{(.*)}'),
   }
   known_keys[base] = keys
   return keys

@@ -53,6 +53,7 @@ function moves.make_ready(loc, from, r, token)
   save()
   if from == DELAYED then unschedule(loc, raw, old) else deaths.remove({deaths.entry(loc, lane_of(raw))}) end
   move(lane_of(raw), from, READY, 1)
+  events.promoted(loc, lane_of(raw))
   close()
   return described(200, READY, raw, runs[loc])
 end

@@ -25,6 +25,7 @@ end
 -- A current outcome. The due time that the lease was given for is told by the tombstone.
 local function apply(loc, tomb, o, lane, lease, dead)
   local r, kind, external = runs[loc], byte(o), byte(o, 2) == 1
+  events.settled(loc, lane, r, o)
   if kind == COMPLETE then
     ends(loc, tomb, r, DONE, external, lane)
   elseif is_cancel_requested(r) then
@@ -55,6 +56,7 @@ local function overdue(loc, is_complete, lease, undead)
   if st == DEAD then undead[#undead + 1] = deaths.entry(loc, lane_of(raw)) end
   if st == DELAYED then unschedule(loc, raw, r) end
   move(lane_of(raw), st, DONE, 1)
+  events.done(loc, lane_of(raw))
   bury(loc, tomb_of(raw, r, DONE, lease), is_external(raw))
   return LATE
 end

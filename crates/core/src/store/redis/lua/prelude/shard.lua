@@ -11,7 +11,7 @@ local STATE_NAMES = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'
 local COUNTS, NO_COUNTS = '>i4i4i4i4I6I6', string.rep('\0', 28)
 local shard, changes, tally, soonest
 local rows, lane_counts
-local topics = {}
+local topics, events = {}, {}
 
 local function begin(fields, names)
   if not NOW_US then tick() end
@@ -22,9 +22,11 @@ local function begin(fields, names)
     wanted = {unpack(fields)}
     for i, name in ipairs(names) do wanted[n + i] = name end
   end
-  local values = call('HMGET', KEY.shard, unpack(wanted))
-  for i = 1, n do shard[fields[i]] = tonumber(values[i] or 0) end
-  for i = n + 1, #wanted do rows[wanted[i]] = values[i] end
+  local values = call('HMGET', KEY.shard, events.FIELD, unpack(wanted))
+  for i = 1, n do shard[fields[i]] = tonumber(values[i + 1] or 0) end
+  for i = n + 1, #wanted do rows[wanted[i]] = values[i + 1] end
+  shard.watched = tonumber(values[1] or 0)
+  events.begin(shard.watched)
 end
 
 local function set(name, value)
@@ -106,4 +108,5 @@ local function close()
     tell(string.format('due %s %.0f', KEY.tag, max(0, soonest * 1000 - NOW_US)))
   end
   sliced('HSET', KEY.shard, changes)
+  events.close()
 end

@@ -77,6 +77,7 @@ end
 
 -- Records that go: first what was submitted, then what tells where the job stands.
 local function save_drops()
+  events.know()
   sliced('HDEL', KEY.pool, gone)
   sliced('HDEL', KEY.runs, gone)
   for _, key in ipairs(unlinks) do call('UNLINK', key) end

@@ -1,0 +1,112 @@
+//! Events of one message, written out once as server-sent events (the HTML standard, section 9.2)
+//! for all who listen. Each gets the stretches of it that its filter takes.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use ringback_core::store::events::Event;
+use ringback_core::wire::EventAnswer;
+
+use super::Filter;
+
+pub(super) struct Batch<'a> {
+    events: &'a [Event],
+    /// Where each event ends.
+    ends: Vec<usize>,
+    bytes: Bytes,
+}
+
+/// What a listener gets of a batch.
+pub(super) struct Part {
+    pub(super) bytes: Bytes,
+    pub(super) events: usize,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn of(events: &'a [Event]) -> Self {
+        let (mut bytes, mut ends) =
+            (Vec::with_capacity(events.len() * 160), Vec::with_capacity(events.len()));
+        for event in events {
+            bytes.extend_from_slice(b"event: ");
+            bytes.extend_from_slice(event.what.kind().name().as_bytes());
+            bytes.extend_from_slice(b"\ndata: ");
+            // JSON has no line breaks outside of its strings, and escapes those within.
+            serde_json::to_writer(&mut bytes, &EventAnswer::from(event))
+                .expect("plain data always serialises");
+            bytes.extend_from_slice(b"\n\n");
+            ends.push(bytes.len());
+        }
+        Self { events, ends, bytes: bytes.into() }
+    }
+
+    /// What a filter takes; none where that is nothing. All of it is shared, a small part is
+    /// copied, so that it does not keep the whole in memory.
+    pub(super) fn part(&self, filter: &Filter) -> Option<Part> {
+        let taken: Vec<_> = (0..self.events.len()).filter(|n| filter.takes(&self.events[*n])).collect();
+        let events = taken.len();
+        if events == self.events.len() {
+            return (events > 0).then(|| Part { bytes: self.bytes.clone(), events });
+        }
+        let mut bytes = Vec::with_capacity(taken.iter().map(|n| self.range(*n).len()).sum());
+        taken.into_iter().for_each(|n| bytes.extend_from_slice(&self.bytes[self.range(n)]));
+        (events > 0).then(|| Part { bytes: bytes.into(), events })
+    }
+
+    fn range(&self, n: usize) -> Range<usize> {
+        let start = if n == 0 { 0 } else { self.ends[n - 1] };
+        start..self.ends[n]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::clock::Timestamp;
+    use ringback_core::job::JobKey;
+    use ringback_core::store::events::{EventKind, Happened};
+
+    use super::*;
+
+    fn event(topic: &str, id: &str, what: Happened) -> Event {
+        let key = JobKey { topic: topic.parse().unwrap(), id: id.parse().unwrap() };
+        Event { at: Timestamp::from_millis(0), key, what }
+    }
+
+    fn told(events: &[Event], filter: &Filter) -> Option<String> {
+        Batch::of(events).part(filter).map(|part| String::from_utf8(part.bytes.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn each_event_has_its_kind_and_one_line_of_data() {
+        let events = [event("a", "1", Happened::Dead { reason: "no\r\nway\u{2028}".into() })];
+        let data = r#"{"topic":"a","id":"1","at":"1970-01-01T00:00:00.000Z","reason":"no\r\nway"#;
+        let told = told(&events, &Filter::default()).unwrap();
+        assert_eq!(told, format!("event: dead\ndata: {data}\u{2028}\"}}\n\n"));
+    }
+
+    #[test]
+    fn a_filter_takes_a_topic_a_job_or_kinds() {
+        let events = [
+            event("a", "1", Happened::Promoted),
+            event("b", "1", Happened::Done),
+            event("a", "2", Happened::Done),
+            event("a", "1", Happened::Done),
+        ];
+        let count = |filter: &Filter| Batch::of(&events).part(filter).map_or(0, |part| part.events);
+        let topic = Filter { topic: Some("a".parse().unwrap()), ..Filter::default() };
+        let job = Filter { id: Some("1".parse().unwrap()), ..topic.clone() };
+        let kind = Filter { kinds: vec![EventKind::Done], ..topic.clone() };
+        let none = Filter { kinds: vec![EventKind::Dead], ..Filter::default() };
+        assert_eq!((count(&Filter::default()), count(&topic), count(&job)), (4, 3, 2));
+        assert_eq!((count(&kind), count(&none)), (2, 0));
+        let both = told(&events, &job).unwrap();
+        assert!(both.starts_with("event: promoted\n") && both.contains("\n\nevent: done\n"), "{both}");
+    }
+
+    #[test]
+    fn who_wants_all_shares_what_was_written_once() {
+        let events = [event("a", "1", Happened::Done)];
+        let batch = Batch::of(&events);
+        let [one, two] = [(), ()].map(|()| batch.part(&Filter::default()).unwrap().bytes);
+        assert_eq!(one.as_ptr(), two.as_ptr());
+    }
+}

@@ -1,0 +1,209 @@
+//! The one subscription of the process, and who listens to it. While anybody does, every shard is
+//! watched, again and again; a listener has its first word once both stand, and is told when
+//! something may be missing.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use ringback_core::store::events::{Event, News};
+use ringback_core::store::{Store, StoreError};
+use ringback_service::{Shutdown, random};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+use super::batch::Batch;
+use super::queue::{Pushed, Queue};
+use crate::error;
+use crate::metrics::Metrics;
+
+/// For how long a shard is watched, and how often again.
+const WATCH: Duration = Duration::from_secs(30);
+const WATCH_AGAIN: Duration = Duration::from_secs(10);
+/// After how long a watch that failed is tried again.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// The first word: from here on nothing is left out. It also says after how many ms to come again.
+const READY: &[u8] = b"retry: 1000\nevent: ready\ndata: {}\n\n";
+/// Something may have happened that was not told.
+const MISSED: &[u8] = b"event: missed\ndata: {}\n\n";
+
+/// Who listens, and whether there is something to be heard.
+pub(super) struct Hub {
+    state: Mutex<State>,
+    changed: Notify,
+    metrics: Arc<Metrics>,
+}
+
+#[derive(Default)]
+struct State {
+    listeners: Vec<Arc<Queue>>,
+    /// Which subscription it is, counted from 1; none where it is broken.
+    subscription: Option<u64>,
+    /// How many there were.
+    subscriptions: u64,
+    /// The subscription stands, and every shard is watched.
+    stands: bool,
+    is_over: bool,
+}
+
+impl Hub {
+    pub(super) fn new(metrics: Arc<Metrics>) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), metrics }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn join(&self, queue: Arc<Queue>) {
+        let mut state = self.lock();
+        if state.is_over {
+            queue.end();
+        } else if state.stands {
+            queue.stands(READY, None);
+        }
+        state.listeners.push(queue);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    pub(super) fn leave(&self, queue: &Arc<Queue>) {
+        self.lock().listeners.retain(|other| !Arc::ptr_eq(other, queue));
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until somebody listens, or nobody does.
+    async fn until(&self, is_it: impl Fn(&State) -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            if is_it(&self.lock()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// The subscription is new, or has a gap: every shard is to be watched anew.
+    fn subscribed(&self) {
+        let mut state = self.lock();
+        state.subscriptions += 1;
+        (state.subscription, state.stands) = (Some(state.subscriptions), false);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Nothing is told until the next subscription.
+    fn broken(&self) {
+        let mut state = self.lock();
+        (state.subscription, state.stands) = (None, false);
+    }
+
+    /// Every shard is watched under this subscription.
+    fn watched(&self, subscription: u64, held: Held) {
+        let mut state = self.lock();
+        if state.subscription != Some(subscription) || (state.stands && held == Held::AllAlong) {
+            return;
+        }
+        state.stands = true;
+        let missed = (held == Held::Anew).then_some(MISSED);
+        state.listeners.iter().for_each(|queue| queue.stands(READY, missed));
+    }
+
+    /// Nobody can say whether every shard is watched: who comes now has to wait.
+    fn unsure(&self) {
+        self.lock().stands = false;
+    }
+
+    fn tell(&self, events: &[Event]) {
+        let (batch, mut told) = (Batch::of(events), 0);
+        let mut state = self.lock();
+        state.listeners.retain(|queue| {
+            let Some(part) = batch.part(&queue.filter) else { return true };
+            match queue.push(part.bytes) {
+                Pushed::Taken => told += part.events,
+                Pushed::Passed => {}
+                Pushed::Full => self.metrics.listener_dropped(),
+            }
+            !queue.is_dropped()
+        });
+        drop(state);
+        self.metrics.events_told(told);
+    }
+
+    fn end(&self) {
+        let mut state = self.lock();
+        state.is_over = true;
+        state.listeners.iter().for_each(|queue| queue.end());
+    }
+}
+
+/// Whether the shards were watched without a pause.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    AllAlong,
+    Anew,
+}
+
+/// Until the shutdown; then every stream ends.
+pub(super) async fn run(hub: Arc<Hub>, store: Store, shutdown: Shutdown) {
+    let work = async {
+        loop {
+            hub.until(|state| !state.listeners.is_empty()).await;
+            tokio::select! {
+                () = hear(&hub, &store) => {}
+                () = watch(&hub, &store) => {}
+                () = hub.until(|state| state.listeners.is_empty()) => {}
+            }
+            hub.broken();
+        }
+    };
+    tokio::select! {
+        () = work => {}
+        () = shutdown.stopping() => {}
+    }
+    hub.end();
+}
+
+/// Hands on what the store tells.
+async fn hear(hub: &Hub, store: &Store) {
+    let mut events = store.events(random::generator());
+    loop {
+        match events.next().await {
+            News::Gap => hub.subscribed(),
+            News::Lost => hub.broken(),
+            News::Events(events) => hub.tell(&events),
+        }
+    }
+}
+
+/// Watches every shard while a subscription stands, at once with each new one.
+async fn watch(hub: &Hub, store: &Store) {
+    let mut last = None;
+    loop {
+        hub.until(|state| state.subscription.is_some()).await;
+        let Some(subscription) = hub.lock().subscription else { continue };
+        let begun = Instant::now();
+        let pause = match watch_all(store).await {
+            Ok(held) => {
+                // The first of a subscription finds what others have watched, or nothing.
+                let held = if last == Some(subscription) { held } else { Held::Anew };
+                last = Some(subscription);
+                hub.watched(subscription, held);
+                WATCH_AGAIN.saturating_sub(begun.elapsed())
+            }
+            Err(error) => {
+                error::log(&error);
+                hub.unsure();
+                PAUSE
+            }
+        };
+        let another = hub.until(|state| state.subscription.is_some_and(|now| now != subscription));
+        timeout(pause, another).await.ok();
+    }
+}
+
+async fn watch_all(store: &Store) -> Result<Held, StoreError> {
+    let watched = try_join_all(store.shards().map(|shard| store.watch(shard, WATCH))).await?;
+    Ok(if watched.into_iter().all(|was_watched| was_watched) { Held::AllAlong } else { Held::Anew })
+}

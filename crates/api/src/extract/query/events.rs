@@ -1,0 +1,80 @@
+//! Which events a caller wants to hear of.
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use ringback_core::job::{JobId, Topic};
+use ringback_core::store::events::EventKind;
+
+use super::{Given, is_no};
+use crate::error::ApiError;
+use crate::events::Filter;
+
+/// Of which topic or job, and of which kinds.
+#[derive(Debug)]
+pub(crate) struct EventsQuery(pub(crate) Filter);
+
+impl<S: Sync> FromRequestParts<S> for EventsQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let mut given = Given::new(parts, &["topic", "id", "kind"])?;
+        let topic =
+            given.read("topic", Topic::ALLOWED, |text| text.parse().map_err(|_| is_no("topic", text)));
+        let id = given.read("id", JobId::ALLOWED, |text| text.parse().map_err(|_| is_no("id", text)));
+        if id.is_some() && !given.has("topic") {
+            given.mistake("id", "given without topic", "only together with topic");
+        }
+        let allowed = EventKind::ALL.map(EventKind::name).join(", ");
+        let allowed = format!("some of {allowed}, with commas between; without it all of them");
+        let kinds = given.read("kind", allowed, kinds).unwrap_or_default();
+        given.all_right()?;
+        Ok(Self(Filter { topic, id, kinds }))
+    }
+}
+
+fn kinds(text: &str) -> Result<Vec<EventKind>, String> {
+    text.split(',').map(|word| word.parse().map_err(|_| is_no("kind", word))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use ringback_core::wire::Problem;
+
+    use super::*;
+
+    async fn asked(query: &str) -> Result<Filter, Problem> {
+        let request = Request::builder().uri(format!("/v1/events{query}")).body(()).unwrap();
+        let (mut parts, ()) = request.into_parts();
+        let query = EventsQuery::from_request_parts(&mut parts, &()).await;
+        query.map(|EventsQuery(filter)| filter).map_err(|error| error.0)
+    }
+
+    async fn wrong(query: &str) -> String {
+        let problem = asked(query).await.unwrap_err();
+        assert_eq!(problem.status, 422, "{query}: {problem:?}");
+        problem.errors.into_iter().map(|error| error.field).collect::<Vec<_>>().join(" ")
+    }
+
+    #[tokio::test]
+    async fn a_caller_may_want_all_a_topic_a_job_or_kinds() {
+        let all = asked("").await.unwrap();
+        assert!(all.topic.is_none() && all.id.is_none() && all.kinds.is_empty());
+        let some = asked("?topic=a&id=x~1&kind=done,dead").await.unwrap();
+        assert_eq!(some.topic, Some("a".parse().unwrap()));
+        assert_eq!(some.id, Some("x~1".parse().unwrap()));
+        assert_eq!(some.kinds, [EventKind::Done, EventKind::Dead]);
+    }
+
+    #[tokio::test]
+    async fn every_wrong_parameter_is_named() {
+        assert_eq!(wrong("?id=a").await, "id");
+        // A topic that is wrong was given all the same.
+        assert_eq!(wrong("?id=a&topic=b%20c").await, "topic");
+        assert_eq!(wrong("?colour=red&kind=done,&topic=.&id=%2F").await, "colour topic id kind");
+        for kinds in ["", ",", "Done", "done;dead", "done, dead", "reserved"] {
+            assert_eq!(wrong(&format!("?kind={kinds}").replace(' ', "%20")).await, "kind", "{kinds}");
+        }
+        assert_eq!(wrong("?kind=done&kind=dead").await, "kind");
+    }
+}

@@ -1,0 +1,169 @@
+//! What is shown of events: a line each, in columns for people, as JSON for scripts. What is about
+//! the connection goes to standard error, but for scripts that something may be missing.
+
+use anstyle::{AnsiColor, Style};
+use ringback_core::clock::Timestamp;
+use ringback_core::wire::{EventAnswer, JobAnswer};
+use serde::Serialize;
+
+use crate::args::Format;
+use crate::client::ClientError;
+use crate::output::{Colour, Output, job_details, relative, say};
+
+/// As wide as the longest kind.
+const KIND: usize = 9;
+
+pub(super) struct Show {
+    format: Format,
+    colour: Colour,
+    /// Empty: all.
+    kinds: Vec<String>,
+    /// The widest name of a job so far.
+    width: usize,
+    /// That it waits has been told.
+    is_waiting: bool,
+}
+
+/// A line for scripts.
+#[derive(Serialize)]
+struct Line<'a, T> {
+    event: &'a str,
+    #[serde(flatten)]
+    what: T,
+}
+
+impl Show {
+    pub(super) fn new(out: &Output, kinds: Vec<String>) -> Self {
+        Self { format: out.format, colour: out.colour, kinds, width: 0, is_waiting: false }
+    }
+
+    pub(super) fn event(&mut self, out: &mut Output, name: &str, event: &EventAnswer) -> anyhow::Result<()> {
+        if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| kind == name) {
+            return Ok(());
+        }
+        match self.format {
+            Format::Json => json(out, name, event),
+            Format::Table => out.line(self.row(name, event)),
+        }
+    }
+
+    fn row(&mut self, name: &str, event: &EventAnswer) -> String {
+        let job = format!("{}/{}", event.topic, event.id);
+        self.width = self.width.max(job.len());
+        let gap = " ".repeat(KIND.saturating_sub(name.len()));
+        let kind = self.colour.paint(name, style(name, event));
+        let line = format!("{}  {kind}{gap}  {job:width$}  {}", event.at, details(event), width = self.width);
+        line.trim_end().to_owned()
+    }
+
+    /// The present state of the job that is watched.
+    pub(super) fn job(&self, out: &mut Output, job: &JobAnswer, now: Timestamp) -> anyhow::Result<()> {
+        match self.format {
+            Format::Json => json(out, "state", job),
+            Format::Table => out.bytes(job_details(job, now, self.colour).as_bytes()),
+        }
+    }
+
+    /// Something may be missing.
+    pub(super) fn missed(&mut self, out: &mut Output) -> anyhow::Result<()> {
+        self.is_waiting = false;
+        match self.format {
+            Format::Json => out.line(r#"{"event":"missed"}"#),
+            Format::Table => {
+                out.flush()?;
+                say("listening again; what happened meanwhile is missing");
+                Ok(())
+            }
+        }
+    }
+
+    /// The stream has ended.
+    pub(super) fn broken(&mut self, why: &ClientError) {
+        say(&format!("the stream of events ended: {why}; connecting again"));
+        self.is_waiting = false;
+    }
+
+    /// It could not be opened again; told once.
+    pub(super) fn waiting(&mut self, error: &ClientError) {
+        if !std::mem::replace(&mut self.is_waiting, true) {
+            say(&format!("{error}; trying again"));
+        }
+    }
+}
+
+fn json(out: &mut Output, event: &str, what: impl Serialize) -> anyhow::Result<()> {
+    out.line(serde_json::to_string(&Line { event, what })?)
+}
+
+fn style(name: &str, event: &EventAnswer) -> Style {
+    match name {
+        "done" => AnsiColor::Green.on_default(),
+        "dead" => AnsiColor::Red.on_default(),
+        "cancelled" => Style::new().dimmed(),
+        "attempt" if event.outcome.as_deref() != Some("complete") => AnsiColor::Yellow.on_default(),
+        _ => Style::new(),
+    }
+}
+
+/// What matters, in words.
+fn details(event: &EventAnswer) -> String {
+    let mut parts = Vec::new();
+    if let (Some(number), Some(outcome)) = (event.attempt, &event.outcome) {
+        parts.push(format!("{number}: {outcome}"));
+    }
+    parts.extend(event.status.map(|status| format!("answered {status}")));
+    parts.extend(event.error.clone());
+    parts.extend(event.duration_ms.map(|took| format!("after {took} ms")));
+    parts.extend(event.reason.clone());
+    parts.extend(event.due_at.as_deref().map(|due| format!("due {due}{}", from(&event.at, due))));
+    parts.join(", ")
+}
+
+/// How long after an event a time is; nothing for what is at once.
+fn from(at: &str, due: &str) -> String {
+    let Ok(at) = at.parse::<jiff::Timestamp>() else { return String::new() };
+    let at = Timestamp::from_millis(u64::try_from(at.as_millisecond()).unwrap_or(0));
+    match relative(due, at) {
+        told if told.is_empty() || told == "now" => String::new(),
+        told => format!(" ({told})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(id: &str) -> EventAnswer {
+        let at = "2026-11-20T09:30:15.017Z".to_owned();
+        EventAnswer { topic: "pay".to_owned(), id: id.to_owned(), at, ..EventAnswer::default() }
+    }
+
+    fn show() -> Show {
+        Show { format: Format::Table, colour: Colour::No, kinds: Vec::new(), width: 0, is_waiting: false }
+    }
+
+    #[test]
+    fn a_line_has_what_matters_and_columns_that_only_grow() {
+        let mut show = show();
+        assert_eq!(show.row("done", &event("order-1")), "2026-11-20T09:30:15.017Z  done       pay/order-1");
+        let failed = EventAnswer {
+            attempt: Some(2),
+            outcome: Some("retry".to_owned()),
+            status: Some(503),
+            duration_ms: Some(17),
+            due_at: Some("2026-11-20T09:31:00.017Z".to_owned()),
+            ..event("1")
+        };
+        let expected = "2026-11-20T09:30:15.017Z  attempt    pay/1        2: retry, answered 503, after 17 ms, \
+                        due 2026-11-20T09:31:00.017Z (in 45s)";
+        assert_eq!(show.row("attempt", &failed), expected);
+        let dead = EventAnswer { reason: Some("exhausted".to_owned()), ..event("1") };
+        assert_eq!(show.row("dead", &dead), "2026-11-20T09:30:15.017Z  dead       pay/1        exhausted");
+    }
+
+    #[test]
+    fn a_line_for_scripts_names_the_event_and_has_the_data_as_it_came() {
+        let line = serde_json::to_string(&Line { event: "done", what: &event("1") }).unwrap();
+        assert_eq!(line, r#"{"event":"done","topic":"pay","id":"1","at":"2026-11-20T09:30:15.017Z"}"#);
+    }
+}
