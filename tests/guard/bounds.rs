@@ -101,7 +101,7 @@ pub(crate) const PARSE_INSTRUCTIONS: Bound = bound("instructions: parse one subm
 /// 1,472, the same in all runs. Raised for another rule of waiting.
 pub(crate) const DELAY_INSTRUCTIONS: Bound = bound("instructions: when to try again", 1_620.0);
 
-/// 5,908,000, redb's among them. It was 5,362,000 before jobs were counted by lane and state: two tables more
+/// 5,923,000, redb's among them. It was 5,362,000 before jobs were counted by lane and state: two tables more
 /// to open and a row more to write per group, which in memory is committed by itself. Raised for what an edge
 /// must do anew.
 pub(crate) const LIFE_INSTRUCTIONS: Bound =

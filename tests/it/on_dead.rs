@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::Method;
-use ringback_testkit::{Answer, Arrival, Role, Script, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{
+    Answer, Arrival, RedisServer, Role, Script, Sink, Stack, StackOptions, eventually, http_client,
+};
 use serde_json::{Value, json};
 
 use crate::sample::{SOON, TOPIC, job, sentinel, with};
@@ -402,5 +404,59 @@ async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
     .await;
     more_topics(-10_000).await;
     tells(&notices(&sink, "/dead", 1).await[0], &dead);
+    all_is_told(&stack).await;
+}
+
+#[tokio::test]
+async fn a_carrier_that_knows_no_policies_yet_leaves_deaths_untold() {
+    let options = Stack::options().count(Role::Carrier, 0);
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/topic", Answer::status(200));
+    put(&stack, TOPIC, json!({"on_dead": sink.url("/topic")})).await;
+    let mut redis = stack.redis().client().await;
+    let (key, aside) = ("ringback:{meta}:policies", "ringback:{meta}:aside");
+    let mut run = async |words: [&str; 3]| {
+        redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut redis).await.expect("redis answers");
+    };
+    let mut bare = doomed(&sink, "a");
+    bare.as_object_mut().expect("a job").remove("on_dead");
+    stack.accept(&bare).await;
+    let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
+    run(["RENAME", key, aside]).await;
+    run(["SET", key, "no hash"]).await;
+    stack.carriers.push(stack.spec(Role::Carrier).start());
+    let ready = format!("http://{}/readyz", stack.carriers[0].admin());
+    eventually(SOON, "the carrier holds the shards and has no policies", async || {
+        let answer = http_client().get(&ready).send().await.map_err(|error| error.to_string())?;
+        let text = answer.text().await.expect("a body");
+        let report: Value = serde_json::from_str(&text).map_err(|_| text.clone())?;
+        let checks = &report["checks"];
+        let waits = checks["shards"]["ready"] == true && checks["carrier's policies"]["ready"] == false;
+        if waits { Ok(()) } else { Err(text) }
+    })
+    .await;
+    // It has promoted since, so its passes go on.
+    stack.accept(&with(doomed(&sink, "later"), "delay", "500ms")).await;
+    stack.wait_state(TOPIC, "later", "dead", SOON).await;
+    to_be_told(&stack, 2).await;
+    run(["RENAME", aside, key]).await;
+    tells(&notices(&sink, "/topic", 1).await[0], &dead);
+    notices(&sink, "/dead", 1).await;
+    all_is_told(&stack).await;
+    stack.ready(SOON).await;
+}
+
+#[tokio::test]
+async fn deaths_are_told_on_a_cluster() {
+    let options = Stack::options().cluster(RedisServer::options()).count(Role::Carrier, 2);
+    let (stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/dead", Answer::status(200));
+    let jobs: Vec<Value> = (0..50).map(|n| doomed(&sink, &format!("job-{n}"))).collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], 50);
+    let told = notices(&sink, "/dead", 50).await;
+    let ids: BTreeSet<String> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+    assert_eq!((ids.len(), told.len()), (50, 50));
     all_is_told(&stack).await;
 }

@@ -115,6 +115,19 @@ mod tests {
     }
 
     #[test]
+    fn it_counts_as_content() {
+        let content = |on_dead: &str| {
+            let job = format!(r#"{{"topic":"t","id":"i","on_dead":{on_dead}}}"#);
+            let make_id = &mut || unreachable!("it has an id");
+            let defaults = Defaults { now: Timestamp::default(), make_id, trace: None };
+            parse_job(job.as_bytes(), defaults).unwrap().content
+        };
+        assert_eq!(content(r#""http://h/""#), content(r#""http://h/""#));
+        assert_ne!(content(r#""http://h/""#), content(r#""http://h/other""#));
+        assert_ne!(content(r#""http://h/""#), content("null"));
+    }
+
+    #[test]
     fn it_is_refused_by_the_rules_of_a_url_and_for_a_notice() {
         let long = format!("http://h/{}", "x".repeat(2040));
         for url in ["", "/dead", "ftp://h/", "http://u:p@h/", "http://h/#f", &long] {
