@@ -1,9 +1,10 @@
 //! Events for those who listen: one subscription for the whole process, and only while anybody
 //! listens. Each event is decoded and written out once; `queue` is what one listener has not
-//! fetched yet, and one whose queue is full is dropped, never waited for. `hub` keeps the
-//! subscription and the watch of the shards, and says what may be missing.
+//! fetched yet, and one whose queue is full is dropped, never waited for. `hear` hands on what the
+//! store tells, `hub` knows who listens, watches the shards, and says what may be missing.
 
 mod batch;
+mod hear;
 mod hub;
 mod queue;
 

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use ringback_core::store::events::{Event, News};
+use ringback_core::store::events::Event;
 use ringback_core::store::{Store, StoreError};
-use ringback_service::{Shutdown, random};
+use ringback_service::Shutdown;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::batch::Batch;
+use super::hear::hear;
 use super::queue::{Pushed, Queue};
 use crate::error;
 use crate::metrics::Metrics;
@@ -85,7 +86,7 @@ impl Hub {
     }
 
     /// The subscription is new, or has a gap: every shard is to be watched anew.
-    fn subscribed(&self) {
+    pub(super) fn subscribed(&self) {
         let mut state = self.lock();
         state.subscriptions += 1;
         (state.subscription, state.stands) = (Some(state.subscriptions), false);
@@ -94,7 +95,7 @@ impl Hub {
     }
 
     /// Nothing is told until the next subscription.
-    fn broken(&self) {
+    pub(super) fn broken(&self) {
         let mut state = self.lock();
         (state.subscription, state.stands) = (None, false);
     }
@@ -115,7 +116,7 @@ impl Hub {
         self.lock().stands = false;
     }
 
-    fn tell(&self, events: &[Event]) {
+    pub(super) fn tell(&self, events: &[Event]) {
         let (batch, mut told) = (Batch::of(events), 0);
         let mut state = self.lock();
         state.listeners.retain(|queue| {
@@ -163,18 +164,6 @@ pub(super) async fn run(hub: Arc<Hub>, store: Store, shutdown: Shutdown) {
         () = shutdown.stopping() => {}
     }
     hub.end();
-}
-
-/// Hands on what the store tells.
-async fn hear(hub: &Hub, store: &Store) {
-    let mut events = store.events(random::generator());
-    loop {
-        match events.next().await {
-            News::Gap => hub.subscribed(),
-            News::Lost => hub.broken(),
-            News::Events(events) => hub.tell(&events),
-        }
-    }
 }
 
 /// Watches every shard while a subscription stands, at once with each new one.

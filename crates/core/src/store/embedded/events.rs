@@ -167,7 +167,7 @@ impl Txn<'_> {
         due: Option<u64>,
         seen: &LastAttempt,
     ) -> Result<(), StoreError> {
-        self.tell_event(job, || Happened::Attempt(with(ended(job, outcome, due), seen)))
+        self.tell_event(job, || Happened::Attempt(ended_as(job, outcome, due, seen)))
     }
 }
 
@@ -176,7 +176,7 @@ fn ended(job: &Record, outcome: AttemptOutcome, due: Option<u64>) -> Ended {
     Ended { number: job.attempts, outcome, due, status: None, error: None, duration: None }
 }
 
-fn with(ended: Ended, seen: &LastAttempt) -> Ended {
+fn ended_as(job: &Record, outcome: AttemptOutcome, due: Option<u64>, seen: &LastAttempt) -> Ended {
     let Last { status, error, ms, .. } = Last::from(seen);
-    Ended { status, error, duration: Some(Duration::from_millis(ms)), ..ended }
+    Ended { status, error, duration: Some(Duration::from_millis(ms)), ..ended(job, outcome, due) }
 }
