@@ -120,6 +120,8 @@ contract! {
         a_cancelled_job_in_a_consumer_s_hands_is_done_when_finished_and_else_cancelled,
         a_cancelled_job_whose_lease_ran_out_is_cancelled,
         cancelled_jobs_do_not_stand_before_others,
+        many_cancelled_jobs_take_few_calls,
+        a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_job_wakes,
         a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_does_not,
         lanes_that_are_not_empty_are_told_page_by_page,
         a_job_of_another_life_is_not_settled_by_an_old_receipt,

@@ -396,6 +396,46 @@ pub(super) async fn cancelled_jobs_do_not_stand_before_others(bench: &Bench) {
     }
 }
 
+pub(super) async fn many_cancelled_jobs_take_few_calls(bench: &Bench) {
+    let jobs: Vec<_> = (0..91).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
+    bench.submit(&jobs).await;
+    for job in &jobs[1..90] {
+        bench.cancel(&job.key).await;
+    }
+    let (first, last) = (bench.pull(1, LONG).await, bench.pull(1, LONG).await);
+    let names = |jobs: &[PulledJob]| jobs.iter().map(|job| job.key.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&first.jobs), [jobs[0].key.clone()]);
+    assert_eq!((names(&last.jobs), last.more), (vec![jobs[90].key.clone()], false));
+    // No more than was asked for, though it looks at more.
+    bench.submit(&(0..5).map(|n| bench.pull_job(&format!("next-{n}"))).collect::<Vec<_>>()).await;
+    bench.cancel(&bench.pull_job("next-0").key).await;
+    let pulled = bench.pull(2, LONG).await;
+    assert_eq!((pulled.jobs.len(), pulled.more), (2, true));
+    let pulled = bench.pull(9, LONG).await;
+    assert_eq!((pulled.jobs.len(), pulled.more), (2, false));
+}
+
+pub(super) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_job_wakes(bench: &Bench) {
+    let mut wakes = bench.wakes().await;
+    for count in [1, 3] {
+        let jobs: Vec<_> = (0..count).map(|n| bench.pull_job(&format!("of-{count}-{n}"))).collect();
+        bench.submit(&jobs).await;
+        told(bench, &mut wakes).await;
+        for job in &jobs {
+            bench.cancel(&job.key).await;
+        }
+        let mut pulled = bench.pull(1, LONG).await;
+        while pulled.more {
+            pulled = bench.pull(1, LONG).await;
+        }
+        assert!(pulled.jobs.is_empty(), "{pulled:?}");
+        assert_eq!(bench.store().pulls(bench.shard(), 0, 10).await.expect("pulls"), []);
+    }
+    let next = bench.accept(bench.pull_job("next")).await.key;
+    told(bench, &mut wakes).await;
+    bench.pull_one(&next, LONG).await;
+}
+
 /// The consumers of the bench's topic are told.
 async fn told(bench: &Bench, wakes: &mut Wakes) {
     loop {
