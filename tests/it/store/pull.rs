@@ -302,12 +302,47 @@ pub(super) async fn a_lease_that_ran_out_is_answered_until_it_is_settled_as_fail
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
     let known = bench.get(&key).await;
     assert_eq!((known.state, known.failures), (State::Delayed, 1));
-    assert_eq!(fail(bench, job.receipt).await, Settled::Replayed);
+    assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     bench.promote_until(1).await;
     let again = bench.pull_one(&key, LONG).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
     assert!(recovered.lapsed.is_empty(), "{recovered:?}");
     assert_eq!((again.attempt, bench.get(&key).await.failures), (2, 1));
+}
+
+pub(super) async fn no_word_by_a_lease_that_ran_out_counts_as_a_repetition(bench: &Bench) {
+    let words = [retry(ms(0)), bury(), release(ms(0)), Word::Finish];
+    let stale = async |job: &PulledJob, state| {
+        for word in &words {
+            assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Stale, "{word:?}, {state}");
+        }
+        assert_eq!(bench.get(&job.key).await.state, state);
+    };
+    let delayed = over(bench, "delayed").await;
+    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
+    assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
+    stale(&delayed, State::Delayed).await;
+    bench.cancel(&delayed.key).await;
+    stale(&delayed, State::Cancelled).await;
+
+    let dead = over(bench, "dead").await;
+    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(dead.receipt, bury())]).await;
+    assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
+    stale(&dead, State::Dead).await;
+
+    let cancelled = over(bench, "cancelled").await;
+    bench.cancel(&cancelled.key).await;
+    assert_eq!(fail(bench, cancelled.receipt).await, Settled::Applied);
+    stale(&cancelled, State::Cancelled).await;
+
+    // What was said by an earlier lease has taken effect.
+    let earlier = bench.pulled("earlier").await;
+    bench.say(earlier.receipt, release(ms(0))).await;
+    let job = bench.pull_one(&earlier.key, ms(20)).await;
+    bench.lapsed_jobs(1).await;
+    assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
+    stale(&job, State::Delayed).await;
+    assert_eq!(bench.say(earlier.receipt, release(ms(0))).await, Settled::Replayed);
 }
 
 pub(super) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(bench: &Bench) {

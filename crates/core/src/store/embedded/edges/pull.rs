@@ -167,7 +167,9 @@ fn one(txn: &mut Txn<'_>, said: &Said, counting: Counting, keep: Keep) -> Result
             if counting == Counting::Lapsed && deadline > txn.now() {
                 return Ok(Settled::Stale);
             }
-            apply(txn, said, job, cancel)?;
+            // No word was said by a lease that ran out, so none by it is a repetition.
+            let settled = if counting == Counting::Lapsed { job.settled } else { number };
+            apply(txn, said, Record { settled, ..job }, cancel)?;
             Ok(Settled::Applied)
         }
         // Only a finish repeats what has ended as done.
@@ -182,11 +184,10 @@ fn one(txn: &mut Txn<'_>, said: &Said, counting: Counting, keep: Keep) -> Result
 }
 
 fn apply(txn: &mut Txn<'_>, said: &Said, mut job: Record, cancel: bool) -> Result<(), StoreError> {
-    let number = said.receipt.number;
-    job.settled = number;
+    let (number, settled) = (said.receipt.number, job.settled);
     match &said.word {
-        Word::Finish => txn.finish(job, End::Done, number),
-        _ if cancel => txn.finish(job, End::Cancelled, number),
+        Word::Finish => txn.finish(job, End::Done, settled),
+        _ if cancel => txn.finish(job, End::Cancelled, settled),
         Word::Retry { after, error } => {
             failed(txn, &mut job, number, error.as_ref());
             later(txn, &mut job, *after)
