@@ -114,6 +114,7 @@ contract! {
         a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewed,
         a_lease_that_ran_out_is_answered_until_it_is_settled_as_failed,
         no_word_by_a_lease_that_ran_out_counts_as_a_repetition,
+        leases_that_ran_out_and_are_not_settled_are_put_off,
         a_lease_renewed_after_it_ran_out_is_not_settled_as_failed,
         a_lease_finished_after_it_ran_out_is_not_settled_as_failed,
         a_pass_answers_no_more_lapsed_jobs_than_its_limit,

@@ -345,6 +345,31 @@ pub(super) async fn no_word_by_a_lease_that_ran_out_counts_as_a_repetition(bench
     assert_eq!(bench.say(earlier.receipt, release(ms(0))).await, Settled::Replayed);
 }
 
+pub(super) async fn leases_that_ran_out_and_are_not_settled_are_put_off(bench: &Bench) {
+    let job = over(bench, "a").await;
+    let held = bench.recover(10).await;
+    assert!(held.next_lease.is_some_and(|wait| wait > ms(0) && wait <= ms(1000)), "{held:?}");
+    assert!(held.moved == 0 && bench.promote(10).await.next_lease > Some(ms(0)), "{held:?}");
+    if bench.store().kind() == "embedded" {
+        super::audit::tables(bench.store()).await;
+    }
+    // A second lease beside it runs out in its time.
+    let other = bench.accept(bench.pull_job("b")).await;
+    let other = bench.pull_one(&other.key, ms(20)).await;
+    assert!(bench.lapsed_jobs(1).await.iter().any(|lapsed| lapsed.receipt == other.receipt));
+    for receipt in [job.receipt, other.receipt] {
+        assert_eq!(fail(bench, receipt).await, Settled::Applied);
+    }
+    assert_eq!(bench.recover(10).await.next_lease, None);
+    // A cancel and a renewal find what was put off.
+    let job = over(bench, "c").await;
+    let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    assert_eq!(renewed, Renewed::Extended);
+    let job = over(bench, "d").await;
+    bench.cancel(&job.key).await;
+    bench.recover_until(&job.key, State::Cancelled).await;
+}
+
 pub(super) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(bench: &Bench) {
     let job = over(bench, "a").await;
     let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");

@@ -163,7 +163,7 @@ fn one(txn: &mut Txn<'_>, said: &Said, counting: Counting, keep: Keep) -> Result
     let Some(job) = txn.known(said.locator, keep)? else { return Ok(Settled::Stale) };
     let (is_finish, Receipt { number, bits: given }) = (said.word == Word::Finish, said.receipt);
     match job.stage {
-        Stage::Reserved { lease, bits, cancel, deadline } if lease == number && bits == given => {
+        Stage::Reserved { lease, bits, cancel, deadline, .. } if lease == number && bits == given => {
             if counting == Counting::Lapsed && deadline > txn.now() {
                 return Ok(Settled::Stale);
             }
