@@ -4,7 +4,7 @@
 //! Whoever of them takes a revival of many dead jobs works on it.
 //!
 //! `shards` decides which shards are held here, `holder` works on one of them,
-//! `pace` says how long it sleeps, `bells` wake it. `reviver` takes revivals, `revival` works on one. Nothing here delivers anything.
+//! `pace` says how long it sleeps, `setbacks` what it leaves alone for a while, `bells` wake it. `reviver` takes revivals, `revival` works on one. Nothing here delivers anything.
 
 mod bells;
 mod config;
@@ -13,6 +13,7 @@ mod metrics;
 mod pace;
 mod revival;
 mod reviver;
+mod setbacks;
 mod shards;
 
 use std::error::Error;
