@@ -107,22 +107,24 @@ async fn all_attempts_are_logged_or_none_as_it_is_set() {
     }
 }
 
+/// Reserves the next job for pull and says a word on it, if any.
+async fn say(stack: &Stack, word: &str, ttr: &str, body: Option<Value>) {
+    let path = format!("/v1/topics/{TOPIC}/reserve");
+    let ask = json!({"ttr": ttr, "wait": "10s"}).to_string();
+    let reserved = stack.request(Method::POST, &path, Some(("application/json", ask.into()))).await.json();
+    let receipt = reserved["jobs"][0]["receipt"].as_str().expect("a receipt").to_owned();
+    if let Some(body) = body {
+        let body = Some(("application/json", body.to_string().into()));
+        let reply = stack.request(Method::POST, &format!("/v1/receipts/{receipt}/{word}"), body).await;
+        assert_eq!(reply.status, 200, "{}", reply.json());
+    }
+}
+
 #[tokio::test]
 async fn what_consumers_say_and_leases_that_ran_out_are_logged() {
     let stack = Stack::start().await;
     stack.accept(&json!({"topic": TOPIC, "id": "pull", "retry": at_once(3)})).await;
-    let say = async |word: &str, ttr: &str, body: Option<Value>| {
-        let path = format!("/v1/topics/{TOPIC}/reserve");
-        let ask = json!({"ttr": ttr, "wait": "10s"}).to_string();
-        let reserved =
-            stack.request(Method::POST, &path, Some(("application/json", ask.into()))).await.json();
-        let receipt = reserved["jobs"][0]["receipt"].as_str().expect("a receipt").to_owned();
-        if let Some(body) = body {
-            let body = Some(("application/json", body.to_string().into()));
-            let reply = stack.request(Method::POST, &format!("/v1/receipts/{receipt}/{word}"), body).await;
-            assert_eq!(reply.status, 200, "{}", reply.json());
-        }
-    };
+    let say = async |word: &str, ttr: &str, body| say(&stack, word, ttr, body).await;
     say("retry", "10s", Some(json!({"error": "out of paper"}))).await;
     say("", "1s", None).await;
     say("release", "10s", Some(json!({}))).await;
@@ -132,6 +134,23 @@ async fn what_consumers_say_and_leases_that_ran_out_are_logged() {
     assert_eq!(each(&items, "error"), ["out of paper", "lease ran out", "no printer"]);
     assert_eq!(each(&items, "by"), ["consumer"; 3]);
     assert!(items[1]["duration_ms"].as_u64().is_some_and(|ms| ms >= 1_000), "{items:?}");
+}
+
+#[tokio::test]
+async fn what_consumers_say_is_logged_as_the_policy_of_the_topic_says() {
+    let stack = Stack::options().env("RINGBACK_ATTEMPTS", "off").start().await;
+    for (logging, logged) in [("failed", vec![1, 2, 3]), ("off", Vec::new())] {
+        let policy = Some(("application/json", json!({"attempts": logging}).to_string().into()));
+        let put = stack.request(Method::PUT, &format!("/v1/topics/{TOPIC}"), policy).await;
+        assert!([200, 201].contains(&put.status), "{}", put.json());
+        stack.accept(&json!({"topic": TOPIC, "id": logging, "retry": at_once(3)})).await;
+        // By its tier and by a wait of its own.
+        say(&stack, "retry", "10s", Some(json!({}))).await;
+        say(&stack, "retry", "10s", Some(json!({"delay": "10ms"}))).await;
+        say(&stack, "bury", "10s", Some(json!({}))).await;
+        let items = attempts(&stack, logging).await;
+        assert_eq!(each(&items, "attempt"), logged, "{items:?}");
+    }
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use ringback_testkit::{Answer, RedisServer, Role, Script, Sink, Stack, eventually};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::sample::{SOON, TOPIC, job, with};
 
@@ -82,4 +84,73 @@ async fn on_a_cluster_kill_9_of_a_carrier_and_a_notifier_loses_no_job() {
         done => Err(format!("{done} are")),
     })
     .await;
+}
+
+/// A stack of which one node may hang while the others go on, with jobs for pull in all shards.
+async fn with_jobs_for_pull(count: usize) -> Stack {
+    let nodes = RedisServer::options().arg("--cluster-require-full-coverage", "no");
+    let options = Stack::options().cluster(nodes).env("RINGBACK_SHARDS", "24");
+    let stack = options.count(Role::Notifier, 0).start().await;
+    let jobs: Vec<Value> = (0..count).map(|n| json!({"topic": TOPIC, "id": format!("job-{n}")})).collect();
+    let (status, answer) = stack.batch(&jobs).await;
+    assert_eq!((status, &answer["accepted"]), (200, &json!(count)), "{answer}");
+    stack
+}
+
+/// Asks for jobs of a topic: how many came, or the status of a refusal.
+fn reserve(stack: &Stack, topic: &str, ask: &Value) -> impl Future<Output = Result<usize, u16>> + use<> {
+    let (url, body) = (stack.url(&format!("/v1/topics/{topic}/reserve")), ask.to_string());
+    async move {
+        let client = ringback_testkit::http_client();
+        let request = client.post(url).header("content-type", "application/json").body(body);
+        let answer = request.send().await.expect("an answer");
+        let status = answer.status().as_u16();
+        let answer: Value = serde_json::from_slice(&answer.bytes().await.expect("a body")).expect("JSON");
+        answer["jobs"].as_array().map(Vec::len).ok_or(status)
+    }
+}
+
+/// Submits a job until it is accepted by a shard of a node that answers, under other ids.
+async fn accept(stack: &Stack, topic: &str) {
+    for n in 0..20 {
+        if stack.submit(&json!({"topic": topic, "id": n.to_string()})).await.0 == 201 {
+            return;
+        }
+    }
+    panic!("no shard takes a job");
+}
+
+#[tokio::test]
+async fn a_node_that_hangs_keeps_no_consumer_from_the_jobs_of_the_others() {
+    let mut stack = with_jobs_for_pull(400).await;
+    stack.cluster_mut().node_mut(0).stop();
+    let mut consumers: JoinSet<_> = (0..80).map(|_| reserve(&stack, TOPIC, &json!({}))).collect();
+    let mut found = Vec::new();
+    while let Some(ended) = consumers.join_next().await {
+        found.push(ended.expect("an answer"));
+    }
+    assert_eq!(found, [Ok(1); 80]);
+    // What there is of the others comes with one answer.
+    let all = reserve(&stack, TOPIC, &json!({"max": 100})).await;
+    assert_eq!(all, Ok(100));
+    stack.cluster_mut().node_mut(0).cont();
+}
+
+/// The word that a topic is no longer empty comes over the first node.
+#[tokio::test]
+async fn who_waits_is_given_jobs_of_the_other_nodes_while_the_first_one_hangs() {
+    const WAITERS: usize = 8;
+    let mut stack = with_jobs_for_pull(0).await;
+    let topic = |n: usize| format!("waits-{n}");
+    let mut waiters: JoinSet<_> =
+        (0..WAITERS).map(|n| reserve(&stack, &topic(n), &json!({"wait": "60s"}))).collect();
+    assert!(timeout(Duration::from_millis(500), waiters.join_next()).await.is_err());
+    stack.cluster_mut().node_mut(0).stop();
+    for n in 0..WAITERS {
+        accept(&stack, &topic(n)).await;
+    }
+    while let Some(waiter) = timeout(SOON, waiters.join_next()).await.expect("in time") {
+        assert!(matches!(waiter.expect("an answer"), Ok(1..)));
+    }
+    stack.cluster_mut().node_mut(0).cont();
 }

@@ -211,6 +211,49 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     still_the_same_processes(&mut stack);
 }
 
+#[tokio::test]
+async fn leases_that_cannot_be_recovered_are_told_of_once_and_hold_up_no_due_job() {
+    let stack = Stack::options().env("RINGBACK_SHARDS", "1").count(Role::Notifier, 0).start().await;
+    stack.accept(&json!({"topic": "pull", "id": "lapses"})).await;
+    let ask = Bytes::from(json!({"ttr": "300ms"}).to_string());
+    let path = "/v1/topics/pull/reserve";
+    let reserved = stack.request(Method::POST, path, Some(("application/json", ask))).await.json();
+    assert_eq!(reserved["jobs"].as_array().map(Vec::len), Some(1), "{reserved}");
+    // What the leases are in is no longer what it should be.
+    let mut redis = stack.redis().client().await;
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*:batches").query_async(&mut redis).await.expect("KEYS");
+    let [batches] = keys.as_slice() else { panic!("{keys:?}") };
+    let kept = format!("{batches}-kept");
+    redis::cmd("RENAME").arg(batches).arg(&kept).query_async::<()>(&mut redis).await.expect("RENAME");
+    redis::cmd("SET").arg(batches).arg("x").query_async::<()>(&mut redis).await.expect("SET");
+    let told = |what: &str| stack.carriers[0].log().matches(what).count();
+    let is_told = async |what: &str| {
+        eventually(SOON, what, async || match told(what) {
+            0 => Err("nobody has said so"),
+            _ => Ok(()),
+        })
+        .await;
+    };
+    is_told("a pass failed").await;
+
+    for n in 0..20 {
+        stack.accept(&json!({"topic": "pull", "id": n.to_string(), "delay": format!("{}ms", n * 100)})).await;
+    }
+    let since = Instant::now();
+    eventually(SOON, "all are ready", async || match stack.count_in("ready").await {
+        20 => Ok(()),
+        n => Err(n),
+    })
+    .await;
+    assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
+    assert_eq!((told("a pass failed"), told("the store answers again")), (1, 0));
+
+    redis::cmd("RENAME").arg(&kept).arg(batches).query_async::<()>(&mut redis).await.expect("RENAME");
+    stack.wait_state("pull", "lapses", "delayed", SOON).await;
+    is_told("the store answers again").await;
+    assert_eq!(told("a pass failed"), 1);
+}
+
 /// A submit that is refused within that time.
 async fn is_refused(stack: &Stack, job: &Value, within: Duration) {
     let body = Some(("application/json", Bytes::from(job.to_string())));

@@ -27,6 +27,18 @@ impl Deadline {
         Instant::now() >= self.0
     }
 
+    /// When to stop waiting for one of `parts` that are waited for in turn: each has the same share
+    /// of what is left.
+    pub(crate) fn share(self, parts: usize) -> Self {
+        let (now, parts) = (Instant::now(), u32::try_from(parts).unwrap_or(u32::MAX));
+        Self(now + self.0.saturating_duration_since(now) / parts.max(1))
+    }
+
+    /// The earlier of this one and so long from now.
+    pub(crate) fn within(self, most: Duration) -> Self {
+        Self(self.0.min(Instant::now() + most))
+    }
+
     /// Waits for something, but not beyond it.
     pub(crate) async fn bound<F: Future>(self, wait: F) -> Result<F::Output, Elapsed> {
         timeout_at(self.0, wait).await

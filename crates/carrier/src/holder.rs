@@ -7,7 +7,6 @@ use std::time::Duration;
 use ringback_core::store::{
     Epoch, Lapsed, Note, Pass, PoliciesUnknown, Recovered, Retries, Settled, Shard, Store, StoreError,
 };
-use ringback_service::backoff::Backoff;
 use ringback_service::random;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
@@ -15,6 +14,7 @@ use tracing::{debug, info, warn};
 use crate::bells::{Bell, Bells};
 use crate::metrics::Metrics;
 use crate::pace::{self, BREATH, Next, Waits};
+use crate::setbacks::Setbacks;
 use crate::teller::Teller;
 
 /// At most so many jobs a pass: a script of this size takes a few milliseconds.
@@ -58,11 +58,16 @@ impl Holder {
 
     /// One pass after the other, until one is refused.
     async fn passes(&self, deaths: &Bell) {
-        let mut backoff = Backoff::new(random::generator());
-        let mut away = false;
+        let mut setbacks = Setbacks::new([(); 3].map(|()| random::generator()));
         // Whatever happened before is found by a full look.
         let mut next = Next::Promote;
         loop {
+            let (allowed, wait) = setbacks.allowed(next, Instant::now());
+            // Even the shortest sleep takes a millisecond.
+            if !wait.is_zero() {
+                sleep(wait).await;
+            }
+            next = allowed;
             let started = Instant::now();
             match self.pass(next).await {
                 Ok(Pass::Fenced) => return,
@@ -70,12 +75,11 @@ impl Holder {
                     self.metrics.pass.record(started.elapsed().as_secs_f64(), &[]);
                     self.count(next, moved, other);
                     next_tell.iter().for_each(|wait| deaths.ring(started + *wait));
-                    if std::mem::take(&mut away) {
+                    if setbacks.worked(next) {
                         info!(shard = self.shard.number(), "the store answers again");
                     }
-                    backoff.reset();
                     let waits = Waits { due: next_due, lease: next_lease, dead: next_dead };
-                    next = pace::next(waits, Some(next));
+                    next = pace::next(setbacks.hold(waits, started), Some(next));
                     if let Next::Sleep(wait) = next {
                         // From when it was asked: the answer may have waited for the disk.
                         let breath = if moved > 0 { BREATH } else { Duration::ZERO };
@@ -84,14 +88,13 @@ impl Holder {
                     }
                 }
                 Err(error) => {
-                    if !std::mem::replace(&mut away, true) {
+                    if setbacks.failed(next, Instant::now()) {
                         warn!(
                             shard = self.shard.number(),
                             error = crate::cause(&error),
                             "a pass failed; trying again"
                         );
                     }
-                    sleep(backoff.next()).await;
                     next = pace::after_failure(next);
                 }
             }

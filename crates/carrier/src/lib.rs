@@ -4,8 +4,9 @@
 //! Whoever of them takes a revival of many dead jobs works on it.
 //!
 //! `shards` decides which shards are held here, `holder` works on one of them,
-//! `pace` says how long it sleeps, `bells` wake it. Beside a holder a `teller` tells of the shard's
-//! deaths. `reviver` takes revivals, `revival` works on one. Nothing here delivers anything.
+//! `pace` says how long it sleeps, `setbacks` what it leaves alone for a while, `bells` wake it. Beside a
+//! holder a `teller` tells of the shard's deaths. `reviver` takes revivals, `revival` works on one. Nothing
+//! here delivers anything.
 
 mod bells;
 mod config;
@@ -14,6 +15,7 @@ mod metrics;
 mod pace;
 mod revival;
 mod reviver;
+mod setbacks;
 mod shards;
 mod teller;
 

@@ -302,12 +302,72 @@ pub(super) async fn a_lease_that_ran_out_is_answered_until_it_is_settled_as_fail
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
     let known = bench.get(&key).await;
     assert_eq!((known.state, known.failures), (State::Delayed, 1));
-    assert_eq!(fail(bench, job.receipt).await, Settled::Replayed);
+    assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     bench.promote_until(1).await;
     let again = bench.pull_one(&key, LONG).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
     assert!(recovered.lapsed.is_empty(), "{recovered:?}");
     assert_eq!((again.attempt, bench.get(&key).await.failures), (2, 1));
+}
+
+pub(super) async fn no_word_by_a_lease_that_ran_out_counts_as_a_repetition(bench: &Bench) {
+    let words = [retry(ms(0)), bury(), release(ms(0)), Word::Finish];
+    let stale = async |job: &PulledJob, state| {
+        for word in &words {
+            assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Stale, "{word:?}, {state}");
+        }
+        assert_eq!(bench.get(&job.key).await.state, state);
+    };
+    let delayed = over(bench, "delayed").await;
+    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
+    assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
+    stale(&delayed, State::Delayed).await;
+    bench.cancel(&delayed.key).await;
+    stale(&delayed, State::Cancelled).await;
+
+    let dead = over(bench, "dead").await;
+    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(dead.receipt, bury())]).await;
+    assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
+    stale(&dead, State::Dead).await;
+
+    let cancelled = over(bench, "cancelled").await;
+    bench.cancel(&cancelled.key).await;
+    assert_eq!(fail(bench, cancelled.receipt).await, Settled::Applied);
+    stale(&cancelled, State::Cancelled).await;
+
+    // What was said by an earlier lease has taken effect.
+    let earlier = bench.pulled("earlier").await;
+    bench.say(earlier.receipt, release(ms(0))).await;
+    let job = bench.pull_one(&earlier.key, ms(20)).await;
+    bench.lapsed_jobs(1).await;
+    assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
+    stale(&job, State::Delayed).await;
+    assert_eq!(bench.say(earlier.receipt, release(ms(0))).await, Settled::Replayed);
+}
+
+pub(super) async fn leases_that_ran_out_and_are_not_settled_are_put_off(bench: &Bench) {
+    let job = over(bench, "a").await;
+    let held = bench.recover(10).await;
+    assert!(held.next_lease.is_some_and(|wait| wait > ms(0) && wait <= ms(1000)), "{held:?}");
+    assert!(held.moved == 0 && bench.promote(10).await.next_lease > Some(ms(0)), "{held:?}");
+    if bench.store().kind() == "embedded" {
+        super::audit::tables(bench.store()).await;
+    }
+    // A second lease beside it runs out in its time.
+    let other = bench.accept(bench.pull_job("b")).await;
+    let other = bench.pull_one(&other.key, ms(20)).await;
+    assert!(bench.lapsed_jobs(1).await.iter().any(|lapsed| lapsed.receipt == other.receipt));
+    for receipt in [job.receipt, other.receipt] {
+        assert_eq!(fail(bench, receipt).await, Settled::Applied);
+    }
+    assert_eq!(bench.recover(10).await.next_lease, None);
+    // A cancel and a renewal find what was put off.
+    let job = over(bench, "c").await;
+    let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    assert_eq!(renewed, Renewed::Extended);
+    let job = over(bench, "d").await;
+    bench.cancel(&job.key).await;
+    bench.recover_until(&job.key, State::Cancelled).await;
 }
 
 pub(super) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(bench: &Bench) {
@@ -394,6 +454,46 @@ pub(super) async fn cancelled_jobs_do_not_stand_before_others(bench: &Bench) {
         }
         assert!(pulled.more, "{pulled:?}");
     }
+}
+
+pub(super) async fn many_cancelled_jobs_take_few_calls(bench: &Bench) {
+    let jobs: Vec<_> = (0..91).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
+    bench.submit(&jobs).await;
+    for job in &jobs[1..90] {
+        bench.cancel(&job.key).await;
+    }
+    let (first, last) = (bench.pull(1, LONG).await, bench.pull(1, LONG).await);
+    let names = |jobs: &[PulledJob]| jobs.iter().map(|job| job.key.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&first.jobs), [jobs[0].key.clone()]);
+    assert_eq!((names(&last.jobs), last.more), (vec![jobs[90].key.clone()], false));
+    // No more than was asked for, though it looks at more.
+    bench.submit(&(0..5).map(|n| bench.pull_job(&format!("next-{n}"))).collect::<Vec<_>>()).await;
+    bench.cancel(&bench.pull_job("next-0").key).await;
+    let pulled = bench.pull(2, LONG).await;
+    assert_eq!((pulled.jobs.len(), pulled.more), (2, true));
+    let pulled = bench.pull(9, LONG).await;
+    assert_eq!((pulled.jobs.len(), pulled.more), (2, false));
+}
+
+pub(super) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_job_wakes(bench: &Bench) {
+    let mut wakes = bench.wakes().await;
+    for count in [1, 3] {
+        let jobs: Vec<_> = (0..count).map(|n| bench.pull_job(&format!("of-{count}-{n}"))).collect();
+        bench.submit(&jobs).await;
+        told(bench, &mut wakes).await;
+        for job in &jobs {
+            bench.cancel(&job.key).await;
+        }
+        let mut pulled = bench.pull(1, LONG).await;
+        while pulled.more {
+            pulled = bench.pull(1, LONG).await;
+        }
+        assert!(pulled.jobs.is_empty(), "{pulled:?}");
+        assert_eq!(bench.store().pulls(bench.shard(), 0, 10).await.expect("pulls"), []);
+    }
+    let next = bench.accept(bench.pull_job("next")).await.key;
+    told(bench, &mut wakes).await;
+    bench.pull_one(&next, LONG).await;
 }
 
 /// The consumers of the bench's topic are told.

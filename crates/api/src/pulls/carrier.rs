@@ -16,12 +16,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::submit::Unavailable;
 
-/// So many calls at once.
+/// So many calls at once, shared by the shards: one that does not answer holds up no other's.
 const CALLS: usize = 64;
 /// What a lost answer may have given is asked for again for so long: the store remembers it
 /// for a minute.
 const AGAIN_FOR: Duration = Duration::from_secs(50);
-/// So many lost answers at once are asked for again; of others the leases run out.
+/// So many lost answers of all shards at once are asked for again; of others the leases run out.
 const LOST: usize = 1000;
 
 /// What is to be carried.
@@ -54,6 +54,12 @@ pub(super) struct Handed {
 impl Handed {
     pub(super) fn len(&self) -> usize {
         self.jobs.len()
+    }
+
+    /// Releases those beyond so many.
+    pub(super) fn keep(&mut self, most: usize) {
+        let jobs = self.jobs.split_off(most.min(self.jobs.len()));
+        drop(Self { jobs, back: self.back.clone() });
     }
 
     /// The consumer has them.
@@ -134,17 +140,21 @@ impl Lost {
     }
 }
 
-/// The task that carries.
+/// The task that carries the calls to one shard.
 pub(super) struct Carrier {
     store: Store,
+    calls: usize,
+    lost: usize,
     inbox: mpsc::UnboundedReceiver<Work>,
     callers: Arc<Callers>,
 }
 
 impl Carrier {
-    pub(super) fn new(store: Store, inbox: mpsc::UnboundedReceiver<Work>) -> Self {
+    /// One of so many.
+    pub(super) fn new(store: Store, inbox: mpsc::UnboundedReceiver<Work>, shards: usize) -> Self {
         let callers = Callers { process: random::generator().random(), free: Mutex::default() };
-        Self { store, inbox, callers: Arc::new(callers) }
+        let (calls, lost) = ((CALLS / shards).max(1), (LOST / shards).max(1));
+        Self { store, calls, lost, inbox, callers: Arc::new(callers) }
     }
 
     /// Carries until nobody is left who asks, or the grace is over.
@@ -154,11 +164,11 @@ impl Carrier {
         let mut is_open = true;
         while is_open || !calls.is_empty() {
             tokio::select! {
-                work = self.inbox.recv(), if is_open && calls.len() < CALLS => match work {
+                work = self.inbox.recv(), if is_open && calls.len() < self.calls => match work {
                     Some(work) => drop(calls.spawn(carry(self.store.clone(), Arc::clone(&self.callers), work))),
                     None => is_open = false,
                 },
-                Some(ended) = calls.join_next() => if let Some(call) = ended? && lost.len() < LOST {
+                Some(ended) = calls.join_next() => if let Some(call) = ended? && lost.len() < self.lost {
                     lost.spawn(again(self.store.clone(), Arc::clone(&self.callers), call));
                 },
                 Some(ended) = lost.join_next() => ended?,

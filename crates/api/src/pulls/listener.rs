@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use ringback_core::store::{Shard, Store, StoreError, Wake};
 use ringback_service::{Shutdown, random};
 use tokio::time::{Instant, sleep_until};
@@ -31,6 +33,7 @@ async fn hear(store: &Store, waiters: &Waiters) {
         waiters.some().await;
         let mut wakes = store.wakes(random::generator());
         let (mut look_at, mut waited) = (Instant::now() + LOOK, Instant::now());
+        let mut looks = FuturesUnordered::new();
         while waited.elapsed() < KEEP {
             tokio::select! {
                 wake = wakes.next() => match wake {
@@ -38,11 +41,12 @@ async fn hear(store: &Store, waiters: &Waiters) {
                     Wake::Subscribed => look_at = Instant::now(),
                     Wake::Ready(_) | Wake::Due(..) | Wake::Members | Wake::Revival => {}
                 },
-                () = sleep_until(look_at) => {
+                Some(()) = looks.next() => {}
+                () = sleep_until(look_at), if looks.is_empty() => {
                     look_at = Instant::now() + LOOK;
                     if !waiters.is_empty() {
                         waited = Instant::now();
-                        look(store, waiters).await;
+                        looks.extend(store.shards().map(|shard| look(store, waiters, shard)));
                     }
                 }
             }
@@ -50,14 +54,11 @@ async fn hear(store: &Store, waiters: &Waiters) {
     }
 }
 
-/// One look at each shard, whatever the number of waiters. A store that is away is told of by
-/// the readiness check.
-async fn look(store: &Store, waiters: &Waiters) {
-    for shard in store.shards() {
-        if let Err(error) = look_at(store, waiters, shard).await {
-            tracing::debug!(%error, shard = shard.number(), "the topics that are not empty cannot be read");
-            return;
-        }
+/// One look at a shard, whatever the number of waiters. A store that is away is told of by the
+/// readiness check.
+async fn look(store: &Store, waiters: &Waiters, shard: Shard) {
+    if let Err(error) = look_at(store, waiters, shard).await {
+        tracing::debug!(%error, shard = shard.number(), "the topics that are not empty cannot be read");
     }
 }
 

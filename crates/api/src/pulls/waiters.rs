@@ -48,7 +48,7 @@ impl Waiters {
         }
         lanes.entry(lane).or_default().present += 1;
         drop(lanes);
-        Waiter { all: Arc::clone(self), lane, waiting: None, asking: None, has_waited: Turn::Last }
+        Waiter { all: Arc::clone(self), lane, waiting: None, asking: BTreeSet::new(), has_waited: Turn::Last }
     }
 
     /// Something came to a lane; wakes one of those who wait there.
@@ -88,8 +88,8 @@ pub(super) struct Waiter {
     all: Arc<Waiters>,
     lane: PullLane,
     waiting: Option<(u64, oneshot::Receiver<Shard>)>,
-    /// The shard it asks, or has asked and left something in.
-    asking: Option<Shard>,
+    /// The shards it asks, or is to ask.
+    asking: BTreeSet<Shard>,
     has_waited: Turn,
 }
 
@@ -102,7 +102,7 @@ impl Waiter {
                 self.waiting = None;
                 self.has_waited = Turn::First;
                 if let Ok(shard) = shard {
-                    self.asking = Some(shard);
+                    self.asking.insert(shard);
                     return shard;
                 }
                 continue;
@@ -110,7 +110,7 @@ impl Waiter {
             let mut lanes = self.all.lock();
             let lane = lanes.entry(self.lane).or_default();
             if let Some(shard) = lane.pending.pop_first() {
-                self.asking = Some(shard);
+                self.asking.insert(shard);
                 return shard;
             }
             lane.last += 1;
@@ -125,22 +125,23 @@ impl Waiter {
 
     /// It asks a shard.
     pub(super) fn asks(&mut self, shard: Shard) {
-        if self.asking.is_some_and(|asking| asking != shard) {
-            self.found_more();
-        }
-        self.asking = Some(shard);
+        self.asking.insert(shard);
     }
 
-    /// Nothing is left in the shard that it has asked.
-    pub(super) fn found_all(&mut self) {
-        self.asking = None;
+    /// Nothing is left in a shard that it has asked.
+    pub(super) fn found_all(&mut self, shard: Shard) {
+        self.asking.remove(&shard);
     }
 
-    /// It leaves something to others.
-    fn found_more(&mut self) {
-        if let Some(shard) = self.asking.take() {
-            self.all.wake(self.lane, shard);
-        }
+    /// It waits for no shard any more, and sends nobody else there.
+    pub(super) fn gives_up(&mut self) {
+        self.asking.clear();
+    }
+
+    /// It leaves something in a shard to others.
+    pub(super) fn found_more(&mut self, shard: Shard) {
+        self.asking.remove(&shard);
+        self.all.wake(self.lane, shard);
     }
 }
 
@@ -157,7 +158,7 @@ impl Drop for Waiter {
             lane.idle.retain(|(other, _)| *other != number);
             woken.try_recv().ok()
         });
-        for shard in woken.into_iter().chain(self.asking) {
+        for shard in woken.into_iter().chain(std::mem::take(&mut self.asking)) {
             lane.wake(shard);
         }
     }
@@ -207,10 +208,22 @@ mod tests {
         // Gone while it asked.
         drop(two);
         assert_eq!(last.woken().now_or_never(), Some(shards[0]));
-        last.found_all();
+        last.found_all(shards[0]);
         assert!(last.woken().now_or_never().is_none());
         drop(last);
         assert!(all.is_empty());
+    }
+
+    #[tokio::test]
+    async fn whoever_asks_many_shards_passes_on_each_that_it_has_not_seen_through() {
+        let (all, shards) = (Arc::new(Waiters::default()), shards());
+        let (mut one, mut two) = (all.register(lane()), all.register(lane()));
+        shards[..3].iter().for_each(|shard| one.asks(*shard));
+        one.found_all(shards[1]);
+        drop(one);
+        assert_eq!(two.woken().now_or_never(), Some(shards[0]));
+        assert_eq!(two.woken().now_or_never(), Some(shards[2]));
+        assert!(two.woken().now_or_never().is_none());
     }
 
     #[tokio::test]
@@ -219,9 +232,9 @@ mod tests {
         let mut one = all.register(lane());
         one.asks(shards[0]);
         all.wake(lane(), shards[1]);
-        one.found_all();
+        one.found_all(shards[0]);
         assert_eq!(one.woken().now_or_never(), Some(shards[1]));
-        one.found_all();
+        one.found_all(shards[1]);
         assert!(one.woken().now_or_never().is_none());
     }
 
@@ -232,13 +245,13 @@ mod tests {
         assert!(one.woken().now_or_never().is_none() && two.woken().now_or_never().is_none());
         all.wake(lane(), shards[0]);
         assert_eq!(one.woken().now_or_never(), Some(shards[0]));
-        one.found_all();
+        one.found_all(shards[0]);
         assert!(one.woken().now_or_never().is_none());
         all.wake(lane(), shards[1]);
         assert_eq!(one.woken().now_or_never(), Some(shards[1]));
         assert!(two.woken().now_or_never().is_none());
         // It leaves something to the next.
-        one.asks(shards[2]);
+        one.found_more(shards[1]);
         assert_eq!(two.woken().now_or_never(), Some(shards[1]));
     }
 }

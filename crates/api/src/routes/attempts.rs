@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use ringback_core::job::Topic;
 use ringback_core::store::{Note, PullReceipt, Word};
 use ringback_core::wire::AttemptsAnswer;
 
@@ -42,19 +43,19 @@ pub(crate) async fn attempts(
     Ok(Json(AttemptsAnswer { items: attempts.into_iter().map(Into::into).collect() }))
 }
 
-/// Notes a consumer's failure, before it is settled. Where that fails it is only counted.
-pub(super) async fn note(api: &Api, receipt: &PullReceipt, word: &Word) {
+/// Notes a consumer's failure, before it is settled. Where that fails it is only counted. The
+/// topic is that of the job, where it is known already.
+pub(super) async fn note(api: &Api, receipt: &PullReceipt, word: &Word, topic: Option<Topic>) {
     let error = match word {
         Word::Retry { error, .. } | Word::Bury { error, .. } => error.clone(),
         Word::Finish | Word::Release { .. } => return,
     };
     // Whose receipt this is, is asked for only where topics may differ.
-    let topic = match api.policies.all() {
-        Ok(policies) if policies.values().any(|policy| policy.attempts.is_some()) => {
-            let held = timeout(NOTE_WITHIN, api.store.held(receipt)).await;
-            held.ok().and_then(Result::ok).flatten().and_then(|tries| tries.topic)
-        }
-        _ => None,
+    let topic = if topic.is_none() && api.policies.is_any_logging() {
+        let held = timeout(NOTE_WITHIN, api.store.held(receipt)).await;
+        held.ok().and_then(Result::ok).flatten().and_then(|tries| tries.topic)
+    } else {
+        topic
     };
     let policy = topic.and_then(|topic| api.policies.get(&topic).ok()?);
     if api.store.logging(policy.as_deref()).notes_failure() {

@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
+use ringback_core::job::Topic;
 use ringback_core::store::{MAX_BATCH, PullReceipt, Renewed, Settled, Word};
 use ringback_core::wire::{
     BuryAsk, FinishAllAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, ReleaseAsk, RenewAnswer,
@@ -38,7 +39,7 @@ pub(crate) async fn finish(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     parse_finish(&json)?;
-    say(&api, receipt, Word::Finish).await
+    say(&api, receipt, Word::Finish, None).await
 }
 
 /// Retry a job
@@ -56,18 +57,23 @@ pub(crate) async fn retry(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
+    let mut topic = None;
     let word = match delay {
         Some(after) => Word::Retry { after, error },
         None => {
             let tries = Deadline::from_now().bound(api.store.held(&receipt)).await;
             match tries.map_err(ApiError::too_late)?? {
-                Some(tries) => api.failed(&tries, error)?,
+                Some(tries) => {
+                    let word = api.failed(&tries, error)?;
+                    topic = tries.topic;
+                    word
+                }
                 // It is not current: the store says whether this is a repetition.
                 None => Word::Retry { after: Duration::ZERO, error },
             }
         }
     };
-    say(&api, receipt, word).await
+    say(&api, receipt, word, topic).await
 }
 
 /// Bury a job
@@ -85,7 +91,7 @@ pub(crate) async fn bury(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
-    say(&api, receipt, Word::Bury { reason, error }).await
+    say(&api, receipt, Word::Bury { reason, error }, None).await
 }
 
 /// Release a job
@@ -103,7 +109,7 @@ pub(crate) async fn release(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let ReleaseAsk { delay } = ReleaseAsk::parse(&json)?;
-    say(&api, receipt, Word::Release { after: delay }).await
+    say(&api, receipt, Word::Release { after: delay }, None).await
 }
 
 /// Renew a lease
@@ -171,9 +177,15 @@ async fn finish_some(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize
     }
 }
 
-async fn say(api: &Api, receipt: PullReceipt, word: Word) -> Result<Json<ReceiptAnswer>, ApiError> {
+/// The topic is that of the job, where it is known already.
+async fn say(
+    api: &Api,
+    receipt: PullReceipt,
+    word: Word,
+    topic: Option<Topic>,
+) -> Result<Json<ReceiptAnswer>, ApiError> {
     let deadline = Deadline::from_now();
-    attempts::note(api, &receipt, &word).await;
+    attempts::note(api, &receipt, &word, topic).await;
     let words = [(receipt, word)];
     let settled = deadline.bound(api.store.settle_receipts(receipt.shard(), &words)).await;
     let settled = settled.map_err(ApiError::too_late)??;

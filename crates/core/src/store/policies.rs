@@ -146,6 +146,15 @@ pub struct PolicyBook(Arc<watch::Sender<Option<Known>>>);
 struct Known {
     version: PolicyVersion,
     policies: Arc<Policies>,
+    /// Whether any of them says which attempts are logged.
+    is_any_logging: bool,
+}
+
+impl Known {
+    fn new(version: PolicyVersion, policies: Policies) -> Self {
+        let is_any_logging = policies.values().any(|policy| policy.attempts.is_some());
+        Self { version, policies: Arc::new(policies), is_any_logging }
+    }
 }
 
 impl Default for PolicyBook {
@@ -180,6 +189,11 @@ impl PolicyBook {
             Some(known) => Ok(known.policies.get(topic).cloned()),
             None => Err(PoliciesUnknown),
         }
+    }
+
+    /// Whether any topic's policy says which attempts are logged, as far as they are known.
+    pub fn is_any_logging(&self) -> bool {
+        self.0.borrow().as_ref().is_some_and(|known| known.is_any_logging)
     }
 
     /// Waits until they were read once.
@@ -223,7 +237,7 @@ impl PolicyBook {
             Ok(Some((version, policies))) => {
                 tracing::debug!(topics = policies.len(), "read the policies of the topics");
                 *known = Some(version);
-                self.0.send_replace(Some(Known { version, policies: Arc::new(policies) }));
+                self.0.send_replace(Some(Known::new(version, policies)));
                 FLOOR
             }
             Err(error) => {
@@ -295,11 +309,22 @@ mod tests {
             ("t".parse().unwrap(), policy(2).into()),
             ("u".parse().unwrap(), Arc::default()),
         ]);
-        let known = Known { version: PolicyVersion(1), policies: policies.into() };
+        let known = Known::new(PolicyVersion(1), policies);
         retries.policies.0.send_replace(Some(known));
         assert_eq!(after(policy(1).retry, Some("t")), Ok(1));
         assert_eq!(after(None, Some("t")), Ok(2));
         assert_eq!(after(None, Some("u")), Ok(3), "a policy that does not say");
         assert_eq!((after(None, Some("none")), after(None, None)), (Ok(3), Ok(3)));
+    }
+    #[test]
+    fn whether_any_topic_logs_in_its_own_way_is_known_with_the_policies() {
+        let book = PolicyBook::default();
+        assert!(!book.is_any_logging());
+        for (written, is_any) in [(r#"{"timeout":"5s"}"#, false), (r#"{"attempts":"off"}"#, true)] {
+            let policy = parse_policy(written.as_bytes()).unwrap();
+            let policies = Policies::from([("t".parse().unwrap(), policy.into())]);
+            book.0.send_replace(Some(Known::new(PolicyVersion(1), policies)));
+            assert_eq!(book.is_any_logging(), is_any, "{written}");
+        }
     }
 }

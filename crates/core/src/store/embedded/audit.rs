@@ -371,7 +371,7 @@ fn place(record: &Record) -> Entry {
     match &record.stage {
         Stage::Delayed => Entry::Due(shard, record.topic.to_string(), record.due, number),
         Stage::Ready { position } => Entry::Ready(shard, record.lane(), *position, number),
-        Stage::Reserved { deadline, .. } => Entry::Lease(shard, *deadline, number),
+        Stage::Reserved { deadline, put_off, .. } => Entry::Lease(shard, deadline + put_off, number),
         Stage::Dead { since, .. } => Entry::Dead(shard, *since, number),
         Stage::Done { at } | Stage::Cancelled { at, .. } => Entry::Ended(shard, *at, number),
     }

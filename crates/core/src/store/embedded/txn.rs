@@ -276,7 +276,7 @@ impl<'t> Txn<'t> {
             To::Reserved { lease, bits, deadline } => {
                 self.tables.leases.add(shard, deadline, number)?;
                 self.moment(deadline);
-                Stage::Reserved { lease, bits, deadline, cancel: false }
+                Stage::Reserved { lease, bits, deadline, cancel: false, put_off: 0 }
             }
             To::Dead(reason) => {
                 let since = self.now();
@@ -287,6 +287,17 @@ impl<'t> Txn<'t> {
         };
         self.row.ledger.enter(record.state());
         self.tables.counts.note(shard, record, record.state(), 1)
+    }
+
+    /// A lease that has run out is looked at again at a time, where nobody settles it before.
+    pub(super) fn put_off(&mut self, record: &mut Record, until: u64) -> Result<(), StoreError> {
+        let (shard, number) = (self.shard, record.number);
+        let Stage::Reserved { deadline, put_off, .. } = &mut record.stage else { return Ok(()) };
+        self.tables.leases.remove(shard, *deadline + *put_off, number)?;
+        *put_off = until.saturating_sub(*deadline);
+        self.tables.leases.add(shard, *deadline + *put_off, number)?;
+        self.moment(until);
+        self.tables.records.put(record)
     }
 
     /// A lane has its turn: whoever takes from it is told.
@@ -306,7 +317,9 @@ impl<'t> Txn<'t> {
         match &record.stage {
             Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
             Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane(), *position),
-            Stage::Reserved { deadline, .. } => self.tables.leases.remove(shard, *deadline, number),
+            Stage::Reserved { deadline, put_off, .. } => {
+                self.tables.leases.remove(shard, deadline + put_off, number)
+            }
             Stage::Dead { since, .. } => self.tables.dead.remove(shard, *since, number),
             Stage::Done { at } | Stage::Cancelled { at, .. } => self.tables.ended.remove(shard, *at, number),
         }

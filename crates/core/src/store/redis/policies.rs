@@ -1,6 +1,6 @@
-//! The policies of topics, and whether a topic has jobs. Policies lie in keys of the installation's own: a hash of topic and policy, and
-//! the version of all of them, which a script of each change raises after it. So what is read
-//! after the version is of that version or a later one.
+//! The policies of topics. They lie in keys of the installation's own: a hash of topic and
+//! policy, and the version of all of them, which a script of each change raises after it. So
+//! what is read after the version is of that version or a later one.
 
 use std::sync::Arc;
 

@@ -120,18 +120,29 @@ impl RedisStore {
         reply::list(answer.await?)?.iter().map(codec::settled).collect()
     }
 
-    /// What recover has found of jobs for pull. One that cannot be read is tried by default.
+    /// What recover has found of jobs for pull. One without a policy or topic that can be read is
+    /// tried by default; one of which nothing can be is passed over, and keeps no other.
     pub(super) async fn lapsed(&self, shard: Shard, answer: Value) -> Result<Vec<Lapsed>, StoreError> {
         let mut parts = reply::list(answer)?.into_iter();
         let words = parts.next().map_or(Ok(Vec::new()), reply::list)?;
         let found = triples(parts)?.into_iter().zip(words);
-        let read = found.map(async |(Found { locator, run, record }, words)| {
-            let head = Head::parse(State::Reserved, run, &record)?;
-            let tries = self.tries(shard, locator, &head, record).await?;
-            let tries = Tries { topic: topic_in(words)?, ..tries };
-            Ok(Lapsed { receipt: receipt(shard, locator, &head), tries })
+        let read = found.map(async |(found, words)| {
+            let locator = found.locator;
+            let job = self.lapsed_job(shard, found, words).await;
+            job.inspect_err(|error| {
+                let job = locator.0.escape_ascii();
+                tracing::error!(shard = shard.0, %job, %error, "a job whose lease ran out cannot be read");
+            })
         });
-        join_all(read).await.into_iter().collect()
+        Ok(join_all(read).await.into_iter().flatten().collect())
+    }
+
+    async fn lapsed_job(&self, shard: Shard, found: Found, words: Value) -> Result<Lapsed, StoreError> {
+        let Found { locator, run, record } = found;
+        let head = Head::parse(State::Reserved, run, &record)?;
+        let tries = self.tries(shard, locator, &head, record).await?;
+        let tries = Tries { topic: topic_in(words).unwrap_or_default(), ..tries };
+        Ok(Lapsed { receipt: receipt(shard, locator, &head), tries })
     }
 
     async fn tries(

@@ -40,7 +40,7 @@ pub(in crate::store::embedded) fn renew(
 ) -> Result<bool, StoreError> {
     let Some(mut job) = txn.tables.records.find(locator)? else { return Ok(false) };
     match job.stage {
-        Stage::Reserved { lease, bits, deadline, cancel }
+        Stage::Reserved { lease, bits, deadline, cancel, .. }
             if lease == receipt.number && bits == receipt.bits =>
         {
             let later = deadline.max(txn.now_up().saturating_add(by));

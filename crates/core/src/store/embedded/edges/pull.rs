@@ -164,11 +164,13 @@ fn one(txn: &mut Txn<'_>, said: &Said, counting: Counting, keep: Keep) -> Result
     let Some(job) = txn.known(said.locator, keep)? else { return Ok(Settled::Stale) };
     let (is_finish, Receipt { number, bits: given }) = (said.word == Word::Finish, said.receipt);
     match job.stage {
-        Stage::Reserved { lease, bits, cancel, deadline } if lease == number && bits == given => {
+        Stage::Reserved { lease, bits, cancel, deadline, .. } if lease == number && bits == given => {
             if counting == Counting::Lapsed && deadline > txn.now() {
                 return Ok(Settled::Stale);
             }
-            apply(txn, said, job, cancel)?;
+            // No word was said by a lease that ran out, so none by it is a repetition.
+            let settled = if counting == Counting::Lapsed { job.settled } else { number };
+            apply(txn, said, Record { settled, ..job }, cancel)?;
             Ok(Settled::Applied)
         }
         // Only a finish repeats what has ended as done.
@@ -183,12 +185,11 @@ fn one(txn: &mut Txn<'_>, said: &Said, counting: Counting, keep: Keep) -> Result
 }
 
 fn apply(txn: &mut Txn<'_>, said: &Said, mut job: Record, cancel: bool) -> Result<(), StoreError> {
-    let number = said.receipt.number;
-    job.settled = number;
+    let (number, settled) = (said.receipt.number, job.settled);
     tell(txn, &job, said, cancel)?;
     match &said.word {
-        Word::Finish => txn.finish(job, End::Done, number),
-        _ if cancel => txn.finish(job, End::Cancelled, number),
+        Word::Finish => txn.finish(job, End::Done, settled),
+        _ if cancel => txn.finish(job, End::Cancelled, settled),
         Word::Retry { after, error } => {
             failed(&mut job, &seen(txn, number, error.as_ref()));
             later(txn, &mut job, *after)

@@ -1,5 +1,6 @@
 //! recover: reserved and past its deadline → ready again at once; dead by `lost` after too
-//! many in a row; cancelled where that was asked for. Jobs for pull stay, and are answered.
+//! many in a row; cancelled where that was asked for. Jobs for pull stay, and are answered
+//! again a second later if nobody settles them.
 
 use super::settle::LOST;
 use super::{Passed, Round, is_fenced, rest};
@@ -8,6 +9,9 @@ use crate::store::embedded::MOST_LOST;
 use crate::store::embedded::tables::{Body, Queue, Record, Stage};
 use crate::store::embedded::txn::{End, Keep, To, Txn};
 use crate::store::events::AttemptOutcome;
+
+/// When leases for pull that have run out are looked at again, in case nobody settles them, in ms.
+const SOON: u64 = 1000;
 
 /// Jobs for pull whose leases have run out.
 pub(in crate::store::embedded) type Lapsed = Vec<(Record, Body)>;
@@ -33,6 +37,7 @@ pub(in crate::store::embedded) fn recover(
             continue;
         };
         if job.is_pull() && !cancel {
+            txn.put_off(&mut job, now + SOON)?;
             lapsed.extend(txn.tables.records.body(number)?.map(|body| (job, body)));
             continue;
         }

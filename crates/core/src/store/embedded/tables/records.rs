@@ -87,6 +87,9 @@ pub(in crate::store::embedded) enum Stage {
         deadline: u64,
         /// A cancel was asked for; the settle obeys it.
         cancel: bool,
+        /// So long after its deadline its entry stands, in ms: where it has run out, and waits to
+        /// be settled.
+        put_off: u64,
     },
     Dead {
         since: u64,

@@ -3,7 +3,7 @@
 use super::{To, Txn};
 use crate::state::State;
 use crate::store::StoreError;
-use crate::store::embedded::tables::{PULL, Queue, Stage};
+use crate::store::embedded::tables::{PULL, Queue, Record, Stage};
 
 impl Txn<'_> {
     /// Puts the entries of a job that are missing back; whether any was.
@@ -33,23 +33,30 @@ impl Txn<'_> {
                 self.lead_to_lane(&lane)?;
                 is_led = true;
             }
-            Stage::Reserved { deadline: at, .. }
-            | Stage::Dead { since: at, .. }
-            | Stage::Done { at }
-            | Stage::Cancelled { at, .. } => {
-                let index = match record.state() {
-                    State::Reserved => &mut self.tables.leases,
-                    State::Dead => &mut self.tables.dead,
-                    State::Delayed | State::Ready | State::Done | State::Cancelled => &mut self.tables.ended,
-                };
-                if !index.has(shard, at, number)? {
-                    index.add(shard, at, number)?;
-                    self.moment(at);
-                    is_led = true;
-                }
+            Stage::Reserved { deadline, put_off, .. } => {
+                is_led |= self.lead_to_time(&record, deadline + put_off)?;
+            }
+            Stage::Dead { since: at, .. } | Stage::Done { at } | Stage::Cancelled { at, .. } => {
+                is_led |= self.lead_to_time(&record, at)?;
             }
         }
         Ok(is_led)
+    }
+
+    /// Puts the entry of a job that stands by a time back, where it is missing.
+    fn lead_to_time(&mut self, record: &Record, at: u64) -> Result<bool, StoreError> {
+        let (shard, number) = (self.shard, record.number);
+        let index = match record.state() {
+            State::Reserved => &mut self.tables.leases,
+            State::Dead => &mut self.tables.dead,
+            State::Delayed | State::Ready | State::Done | State::Cancelled => &mut self.tables.ended,
+        };
+        if index.has(shard, at, number)? {
+            return Ok(false);
+        }
+        index.add(shard, at, number)?;
+        self.moment(at);
+        Ok(true)
     }
 
     /// Gives a topic with delayed jobs its turn again.

@@ -29,6 +29,8 @@ local function one(loc, held, word, only_over, dead)
     return not is_finish and settled(r) == lease and REPLAYED or STALE
   end
   if only_over and deadline(r) > NOW then return STALE end
+  -- No word was said by a lease that ran out, so none by it is a repetition.
+  if only_over then lease = settled(r) end
   return apply(loc, tomb_of(raw, r, DONE, lease), outcome(word, raw, held), lane_of(raw), lease, dead)
 end
 
