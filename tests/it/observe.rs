@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use http::Method;
-use ringback_testkit::{Answer, Process, Role, Script, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Answer, Process, Role, Script, Sink, Stack, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
 
 use crate::docs::{metrics_in, read, root};
@@ -12,7 +12,7 @@ use crate::sample::{SOON, TOPIC, job, with};
 
 /// What is counted only when something has gone wrong, for jobs that ask for it, or after more time than a test
 /// has.
-const RARE: [&str; 15] = [
+const RARE: [&str; 16] = [
     "ringback_carrier_recovered_jobs_total",
     "ringback_carrier_lost_jobs_total",
     "ringback_carrier_expired_jobs_total",
@@ -26,6 +26,7 @@ const RARE: [&str; 15] = [
     "ringback_notifier_stale_settles_total",
     "ringback_notifier_unsettled_total",
     "ringback_api_unnoted_attempts_total",
+    "ringback_api_event_listeners_dropped_total",
     "ringback_carrier_unnoted_attempts_total",
     "ringback_notifier_unnoted_attempts_total",
 ];
@@ -104,11 +105,12 @@ fn line(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A stack that has handed over, tried again, given up, and refused.
+/// A stack that has handed over, tried again, given up, and refused, while somebody listened.
 async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
     let (stack, sink) = (options.start().await, Sink::start().await);
     sink.answer_job("retried", Script::first(1, Answer::status(500)));
     sink.answer_job("gone", Answer::status(410));
+    let mut events = http_client().get(stack.url("/v1/events")).send().await.expect("the api answers");
     let later = with(job(&sink, "later"), "delay", "100ms");
     for job in [&job(&sink, "now"), &later, &job(&sink, "retried"), &job(&sink, "gone")] {
         stack.accept(job).await;
@@ -125,6 +127,7 @@ async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
     for (id, state) in ends {
         stack.wait_state(TOPIC, id, state, SOON).await;
     }
+    assert!(events.chunk().await.expect("the stream goes on").is_some());
     (stack, sink)
 }
 

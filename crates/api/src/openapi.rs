@@ -164,7 +164,7 @@ mod tests {
         let document = document();
         let expected = [
             ("/v1/jobs", "post", "400 408 409 413 415 422 503"),
-            ("/v1/jobs/batch", "post", "400 408 413 415 503"),
+            ("/v1/jobs/batch", "post", "400 408 413 415 422 503"),
             ("/v1/jobs", "get", "400 422 503"),
             ("/v1/export", "get", "400 422 503"),
             ("/v1/import", "post", "408 413 415 503"),
