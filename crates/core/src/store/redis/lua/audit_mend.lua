@@ -9,11 +9,10 @@ local FIELDS = {'next', 'slot', 'lease_at', 'dead_at'}
 
 -- A batch that a reserved job is of, looked at no later than it was to be.
 local function lease(loc, r)
-  local number = lease_number(r)
-  local batch = audits.batches[number]
+  local number, batch = lease_number(r), audits.batch(r)
   local at = min(deadline(r), batch.at or deadline(r))
   call('ZADD', KEY.leases, at, number)
-  batches_put({number, batch.locs .. loc})
+  if not audits.holds(batch, loc) then batches_put({number, batch.locs .. loc}) end
   earliest('lease_at', at)
   moment(at)
   audits.batches[number] = nil
