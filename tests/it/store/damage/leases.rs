@@ -1,10 +1,10 @@
 //! Damage to leases: batches that nobody would look at, and what a repair makes of them.
 
 use ringback_core::state::State;
-use ringback_core::store::Repair;
+use ringback_core::store::{Damage, Lease, Repair};
 use tokio::time::sleep_until;
 
-use super::Ground;
+use super::{Ground, named};
 use crate::store::jobs::{BRIEF, With, ms};
 
 #[tokio::test]
@@ -54,4 +54,42 @@ async fn a_job_that_stands_twice_in_its_batch_is_lost_and_given_once() {
     let pass = ground.bench.recover(10).await;
     assert_eq!((pass.moved, pass.other), (1, 0), "{pass:?}");
     ground.bench.audit().await;
+}
+
+#[tokio::test]
+async fn all_jobs_of_a_batch_that_nobody_would_look_at_are_led_to_again_at_once() {
+    let mut ground = Ground::new().await;
+    let (leases, batches) = (ground.key("leases").await, ground.key("batches").await);
+    let jobs: Vec<_> = (0..5).map(|n| ground.bench.job(&format!("brief-{n}")).timeout(BRIEF)).collect();
+    ground.bench.submit(&jobs).await;
+    let taken = ground.bench.take(6).await;
+    for (damage, words) in [
+        ("no batch", vec![b"DEL".as_slice(), &batches]),
+        ("no lease", vec![b"DEL", &leases]),
+        ("neither", vec![b"DEL", &leases, &batches]),
+    ] {
+        ground.run(&words).await;
+        let repaired = ground.audit(Repair::Yes).await;
+        // These, the one that was ready and the one that was reserved before.
+        assert_eq!(repaired.found.get(&Damage::Unindexed), Some(&7), "{damage}: {repaired:#?}");
+        assert!(repaired.is_clean(), "{damage}: {repaired:#?}");
+        ground.bench.audit().await;
+    }
+    let brief = taken.iter().filter(|lease| jobs.iter().any(|job| job.key == lease.key));
+    let last = brief.map(Lease::deadline).max().expect("they were taken");
+    sleep_until(last + ms(20)).await;
+    let pass = ground.bench.recover(10).await;
+    assert_eq!((pass.moved, pass.other), (5, 0), "{pass:?}");
+    ground.bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_job_in_a_state_that_nobody_knows_is_told_and_stays() {
+    let mut ground = Ground::new().await;
+    let (runs, locator) = (ground.key("runs").await, ground.retried.key.locator().0);
+    let mut strange = ground.read(&runs, &locator).await;
+    strange[0] = 9;
+    ground.run(&[b"HSET", &runs, &locator, &strange]).await;
+    let found = ground.kept("a state that nobody knows", Damage::Unindexed).await;
+    assert!(named(&found, &ground.retried), "{found:#?}");
 }

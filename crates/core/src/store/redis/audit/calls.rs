@@ -8,7 +8,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 use tokio::time::{Instant, sleep};
 
-pub(super) use self::answers::{Bad, Overview, id_of, state_name};
+pub(super) use self::answers::{Bad, Mend, Overview, id_of, state_name};
 use self::answers::{
     LANE_ROW, Lanes, PAUSED, Read, Records, UNREADABLE, bad, counts, lane_of, lossy, mended, pairs, word,
 };
@@ -169,8 +169,8 @@ impl Walk<'_> {
         reply::list(answer)?.into_iter().map(word).collect()
     }
 
-    /// Leads to jobs again; whether each was lost until now.
-    pub(super) async fn mend_jobs(&self, jobs: &[(Vec<u8>, u8)]) -> Result<Vec<bool>, StoreError> {
+    /// Leads to jobs again.
+    pub(super) async fn mend_jobs(&self, jobs: &[(Vec<u8>, u8)]) -> Result<Vec<Mend>, StoreError> {
         let args = |cmd: &mut Cmd| {
             cmd.arg("jobs");
             push(cmd, jobs);
@@ -178,22 +178,22 @@ impl Walk<'_> {
         mended(self.call(&script::AUDIT_MEND, args).await?)
     }
 
-    pub(super) async fn mend_lanes(&self, lanes: &[(Vec<u8>, String)]) -> Result<Vec<bool>, StoreError> {
+    pub(super) async fn mend_lanes(&self, lanes: &[(Vec<u8>, String)]) -> Result<Vec<Mend>, StoreError> {
         let names: Vec<_> = lanes.iter().map(|(lane, _)| lane.as_slice()).collect();
         self.mend_named("lanes", &names).await
     }
 
-    pub(super) async fn mend_index(&self, members: &[Vec<u8>]) -> Result<Vec<bool>, StoreError> {
+    pub(super) async fn mend_index(&self, members: &[Vec<u8>]) -> Result<Vec<Mend>, StoreError> {
         let names: Vec<_> = members.iter().map(Vec::as_slice).collect();
         self.mend_named("index", &names).await
     }
 
-    pub(super) async fn mend_runs(&self, locators: &[Vec<u8>]) -> Result<Vec<bool>, StoreError> {
+    pub(super) async fn mend_runs(&self, locators: &[Vec<u8>]) -> Result<Vec<Mend>, StoreError> {
         let names: Vec<_> = locators.iter().map(Vec::as_slice).collect();
         self.mend_named("runs", &names).await
     }
 
-    async fn mend_named(&self, what: &str, names: &[&[u8]]) -> Result<Vec<bool>, StoreError> {
+    async fn mend_named(&self, what: &str, names: &[&[u8]]) -> Result<Vec<Mend>, StoreError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
