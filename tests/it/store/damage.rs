@@ -1,6 +1,7 @@
 //! The audit, on damage that was done by hand: each kind is found, told, and put right where that can be done,
 //! after which the jobs go their way. And no damage is found where there is none, however much moves.
 
+mod counts;
 mod leases;
 mod topics;
 
