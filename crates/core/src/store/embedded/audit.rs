@@ -1,6 +1,7 @@
 //! The audit: walks a snapshot, looks each record up in the indexes and each entry in the records,
-//! and compares counts. A snapshot does not move, so all of it is exact, and little is kept in
-//! memory. What is put right is looked at again by the writer, in a transaction of its own.
+//! and compares counts. A snapshot does not move, so all of it is exact. Kept in memory are the
+//! counts of every lane and topic, and of a repair `MOST_MENDS` findings at most. What is put right
+//! is looked at again by the writer, in a transaction of its own.
 
 mod counts;
 
