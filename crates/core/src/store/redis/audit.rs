@@ -12,13 +12,14 @@ mod told;
 mod waiting;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 
 use self::calls::{Bad, Mend, Overview, Scan};
 use self::count::Count;
 use self::told::Told;
 use self::waiting::{Waiting, Word};
 use super::RedisStore;
-use crate::store::audit::{Audit, Damage, Finding, Repair};
+use crate::store::audit::{Audit, Damage, Finding, Repair, Underway};
 use crate::store::{Shard, StoreError};
 
 /// So many jobs that wait in lists are looked for at once; of more of them the lists are read again
@@ -37,11 +38,13 @@ type Jobs = [i64; 4];
 impl RedisStore {
     /// See [`Store::audit`](crate::store::Store::audit).
     pub(in crate::store) async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
-        let mut audit = Audit { shards: self.options.shards, ..Audit::default() };
-        for shard in (0..self.options.shards).map(Shard) {
-            Walk { store: self, shard, repair, audit: &mut audit }.shard().await?;
+        let shards = self.options.shards;
+        let (mut audit, has_answered) = (Underway::of(shards), AtomicBool::new(false));
+        for shard in (0..shards).map(Shard) {
+            let (audit, has_answered) = (&mut audit.0, &has_answered);
+            Walk { store: self, shard, repair, audit, has_answered }.shard().await?;
         }
-        Ok(audit)
+        Ok(audit.end())
     }
 }
 
@@ -51,6 +54,8 @@ struct Walk<'a> {
     shard: Shard,
     repair: Repair,
     audit: &'a mut Audit,
+    /// Whether the store has answered any call of this audit.
+    has_answered: &'a AtomicBool,
 }
 
 impl Walk<'_> {

@@ -3,6 +3,7 @@
 
 mod answers;
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
@@ -20,6 +21,10 @@ use crate::store::redis::script::{self, Script, reply};
 
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// How long a store that has gone away in the middle is asked again.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two tries.
+const AGAIN: Duration = Duration::from_millis(250);
 /// How many records, runs, lanes or sets a page looks at.
 const RECORDS: usize = 200;
 const RUNS: usize = 500;
@@ -62,11 +67,36 @@ impl Scan {
 }
 
 impl Walk<'_> {
-    async fn call(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
+    /// A call that changes something. It is made once: asked again it could not tell what was
+    /// changed before.
+    async fn change(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
         let asked = Instant::now();
         let answer = self.store.run(script, self.shard, args).await?;
         sleep(asked.elapsed().min(LONGEST_PAUSE)).await;
         Ok(answer)
+    }
+
+    /// A call that only reads. A store that has answered before is asked again for a while.
+    async fn call(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.change(script, &args).await {
+                Ok(answer) => {
+                    self.has_answered.store(true, Ordering::Relaxed);
+                    return Ok(answer);
+                }
+                Err(error) if error.is_transient() && self.is_patient() && Instant::now() < until => {
+                    tracing::debug!(shard = self.shard.0, %error, "an audit asks the store again");
+                    sleep(AGAIN).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whoever asks for an audit of a store that is away is told so at once.
+    fn is_patient(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
     }
 
     pub(super) async fn overview(&self) -> Result<Overview, StoreError> {
@@ -175,7 +205,7 @@ impl Walk<'_> {
             cmd.arg("jobs");
             push(cmd, jobs);
         };
-        mended(self.call(&script::AUDIT_MEND, args).await?)
+        mended(self.change(&script::AUDIT_MEND, args).await?)
     }
 
     pub(super) async fn mend_lanes(&self, lanes: &[(Vec<u8>, String)]) -> Result<Vec<Mend>, StoreError> {
@@ -200,11 +230,11 @@ impl Walk<'_> {
         let args = |cmd: &mut Cmd| {
             cmd.arg(what).arg(names);
         };
-        mended(self.call(&script::AUDIT_MEND, args).await?)
+        mended(self.change(&script::AUDIT_MEND, args).await?)
     }
 
     pub(super) async fn mend_moments(&self) -> Result<u32, StoreError> {
-        let answer = self.call(&script::AUDIT_MEND, |cmd| {
+        let answer = self.change(&script::AUDIT_MEND, |cmd| {
             cmd.arg("moments");
         });
         let answer = answer.await?;
@@ -227,7 +257,7 @@ impl Walk<'_> {
         for (part, counted) in
             parts.iter().map(|part| (part, as_of.states())).chain([(&NOTHING, count.states)])
         {
-            let answer = self.call(&script::AUDIT_COUNT, |cmd| {
+            let answer = self.change(&script::AUDIT_COUNT, |cmd| {
                 cmd.arg(&as_of.ledger).arg(&counted);
                 match wrong.sums {
                     Some(sums) => cmd.arg(&sums.counted),
