@@ -6,6 +6,7 @@ use http::Method;
 use ringback_core::wire::AuditAnswer;
 use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually, http_client};
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::cli::ringback;
 use crate::sample::{SOON, TOPIC, job, with};
@@ -166,6 +167,43 @@ async fn a_caller_that_hangs_up_ends_its_audit() {
     })
     .await;
     stack.redis_mut().cont();
+}
+
+#[tokio::test]
+async fn an_audit_rides_over_a_redis_that_is_silent_for_a_while() {
+    let mut stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let url = stack.url("/v1/audit");
+    let mut audit = std::pin::pin!(async { http_client().get(&url).send().await });
+    let begun = timeout(Duration::from_millis(300), audit.as_mut()).await;
+    assert!(begun.is_err(), "it takes seconds");
+    stack.redis_mut().stop();
+    // A call to the store takes two seconds at most.
+    let early = timeout(Duration::from_millis(3500), audit.as_mut()).await;
+    stack.redis_mut().cont();
+    assert!(early.is_err(), "{early:?}");
+    let answer = audit.await.expect("an answer");
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test]
+async fn what_a_repair_has_put_right_before_its_caller_hung_up_is_told_in_the_log() {
+    let stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let jobs: Vec<_> = (0..500)
+        .map(|n| json!({"topic": "t", "id": format!("job-{n}"), "delay": "8m", "url": "http://127.0.0.1:9/"}))
+        .collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], 500);
+    lose_due_times(&stack).await;
+    let url = stack.url("/v1/audit/repair");
+    let hung_up = http_client().post(&url).timeout(Duration::from_millis(500)).send().await;
+    assert!(hung_up.is_err_and(|error| error.is_timeout()), "it takes seconds");
+    eventually(SOON, "the log tells what is put right", async || {
+        let log = stack.apis[0].log();
+        let told = log.lines().find(|line| line.contains("a repair did not come to its end"));
+        told.filter(|line| line.contains("unindexed: ")).map(str::to_owned).ok_or(log)
+    })
+    .await;
+    let rest = repair(&stack).await;
+    assert!(rest.clean && rest.found > 0 && rest.found < 500, "{rest:?}");
 }
 
 #[tokio::test]

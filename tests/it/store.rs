@@ -356,6 +356,8 @@ contract! {
         many_notes_in_one_call_each_go_to_their_job,
         the_log_of_a_job_outlives_its_end,
         a_later_job_of_the_same_name_has_a_log_of_its_own,
+        a_late_note_of_an_earlier_job_leaves_the_log_of_a_later_one,
+        a_job_that_was_created_before_an_earlier_one_of_its_name_has_its_log,
         logs_take_no_more_than_their_room_and_the_oldest_go,
         a_log_that_is_added_to_stays_while_others_go,
         what_is_older_than_it_is_kept_is_not_shown,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
-use ringback_core::job::JobKey;
+use ringback_core::job::{History, ImportJob, JobKey};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
@@ -13,7 +13,7 @@ use ringback_core::store::{
 use ringback_core::wire::parse_policy;
 use ringback_testkit::eventually;
 
-use super::bench::{Bench, SOON, now};
+use super::bench::{Bench, SOON, now, until};
 use super::jobs::{LONG, With, bury, ms};
 
 /// A failed attempt of now.
@@ -155,6 +155,42 @@ pub(super) async fn a_later_job_of_the_same_name_has_a_log_of_its_own(bench: &Be
     bench.store().purge(&key).await.expect("purge");
     let mut second = bench.reserved(bench.job("a").content(2)).await;
     assert_eq!(bench.attempts(&key).await, Some(Vec::new()));
+    bench.note(&[note(&mut second, 1, b"of the second")]).await;
+    let shown = bench.attempts(&key).await.expect("known");
+    assert_eq!((shown.len(), shown[0].answer.as_ref()), (1, &b"of the second"[..]));
+}
+
+pub(super) async fn a_late_note_of_an_earlier_job_leaves_the_log_of_a_later_one(bench: &Bench) {
+    let [lease, mut same] = bench.take_twice(&bench.accept(bench.job("a")).await.key).await;
+    let key = lease.key.clone();
+    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    bench.store().purge(&key).await.expect("purge");
+    until(now().plus(ms(2))).await;
+    let mut second = bench.reserved(bench.job("a").content(2)).await;
+    let answers = async || {
+        let shown = bench.attempts(&key).await.expect("known");
+        shown.iter().map(|attempt| attempt.answer.clone()).collect::<Vec<_>>()
+    };
+    let of_second = [Bytes::from_static(b"of the second")];
+    bench.note(&[note(&mut second, 1, &of_second[0])]).await;
+    bench.note(&[note(&mut same, 1, b"of the first"), note(&mut same, 2, b"of the first")]).await;
+    assert_eq!(answers().await, of_second);
+    assert_eq!(bench.settle(second, Outcome::Complete).await, Settled::Applied);
+    bench.note(&[note(&mut same, 3, b"of the first")]).await;
+    assert_eq!(answers().await, of_second, "it has ended");
+}
+
+pub(super) async fn a_job_that_was_created_before_an_earlier_one_of_its_name_has_its_log(bench: &Bench) {
+    let mut lease = bench.reserved(bench.job("a")).await;
+    let key = lease.key.clone();
+    bench.note(&[note(&mut lease, 1, b"of the first")]).await;
+    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    bench.store().purge(&key).await.expect("purge");
+    let created = Some(Timestamp::from_millis(now().as_millis() - 3_600_000));
+    let history = History { dead: None, created, attempts: 0, failures: 0, last: None };
+    let job = ImportJob { job: bench.job("a"), history: Some(history) };
+    bench.store().import(bench.shard(), &[job]).await.expect("import");
+    let mut second = bench.take_one(&key).await;
     bench.note(&[note(&mut second, 1, b"of the second")]).await;
     let shown = bench.attempts(&key).await.expect("known");
     assert_eq!((shown.len(), shown[0].answer.as_ref()), (1, &b"of the second"[..]));

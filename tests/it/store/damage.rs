@@ -1,7 +1,9 @@
 //! The audit, on damage that was done by hand: each kind is found, told, and put right where that can be done,
 //! after which the jobs go their way. And no damage is found where there is none, however much moves.
 
+mod counts;
 mod lapsed;
+mod leases;
 mod topics;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,9 @@
 //! Times are of two clocks, so they are compared with tolerance. Delays are none, a moment, or very long; what is
 //! due in a moment, or leased for one, is waited for before the passes that move it.
 
+mod leases;
 mod notes;
+mod ops;
 mod pulls;
 mod tellings;
 mod told;
@@ -17,19 +19,20 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
 use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
-use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use ringback_core::store::{
-    Begun, Cancelled, DeadFilter, Epoch, Filter, Lateness, Lease, Memory, Moved, Options, Pass, Reserve,
-    Reserved, Settled, Shard, Stats, Store, Token, TopicCounts,
+    Begun, Cancelled, DeadFilter, Epoch, Filter, Lease, Memory, Moved, Options, Pass, Settled, Shard, Stats,
+    Store, Token, TopicCounts,
 };
 use ringback_testkit::RedisServer;
 
-use self::pulls::{Held, Ttr, for_its_taker, is_pull};
+use self::ops::{Call, OnTopic, Op, Past, Times, Wait, When, Word, op};
+use self::pulls::{Held, for_its_taker, is_pull};
 use self::told::Told;
 use super::audit;
 use super::bench::{FLOOR, now, until};
-use super::jobs::{BRIEF, LONG, With, bury, ms, new_job, release, retry};
+use super::jobs::{BRIEF, LONG, With, ms, new_job};
 
 /// How many operations a run has in all, unless `RINGBACK_TEST_OPERATIONS` says otherwise.
 const OPERATIONS: u32 = 10_000;
@@ -43,214 +46,6 @@ const APART: Duration = Duration::from_secs(30);
 const TIMES: [u32; 3] = [0, 12, 24];
 const TOPICS: [&str; 2] = ["a", "b"];
 const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
-
-#[derive(Clone, Copy, Debug)]
-enum Wait {
-    None,
-    Moment,
-    Long,
-    /// On Redis it waits in a slot.
-    Far,
-}
-
-/// When a job is rescheduled to.
-#[derive(Clone, Copy, Debug)]
-enum When {
-    In(Wait),
-    /// One of a few times, so that a job comes back to one that it had.
-    At(usize),
-}
-
-/// What is done with one job by its name.
-#[derive(Clone, Copy, Debug)]
-enum Call {
-    Cancel,
-    Reschedule(When),
-    Run,
-    Revive,
-    Purge,
-}
-
-/// What is done with a topic.
-#[derive(Clone, Copy, Debug)]
-enum OnTopic {
-    Pause,
-    Resume,
-    Look,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Word {
-    Complete,
-    Retry(Wait),
-    Bury,
-    Release(Wait),
-}
-
-/// What a submitted job has behind it; with a past it is imported.
-#[derive(Clone, Copy, Debug)]
-enum Past {
-    None,
-    Tried,
-    Dead,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Times {
-    Once,
-    /// As after a lost answer.
-    Twice,
-}
-
-#[derive(Clone, Debug)]
-enum Op {
-    Submit {
-        names: Vec<usize>,
-        content: u8,
-        wait: Wait,
-        brief: bool,
-        past: Past,
-        times: Times,
-    },
-    Reserve {
-        shard: usize,
-        lanes: [bool; 4],
-        times: Times,
-    },
-    Settle {
-        hands: Vec<(usize, Word)>,
-        late: u8,
-    },
-    /// With one shard's words, and a reserve of it.
-    Exchange {
-        hands: Vec<(usize, Word)>,
-        late: u8,
-        shard: usize,
-        lanes: [bool; 4],
-        times: Times,
-    },
-    Renew {
-        hand: usize,
-    },
-    Topic {
-        topic: usize,
-        what: OnTopic,
-        times: Times,
-    },
-    Pull {
-        shard: usize,
-        topic: usize,
-        ttr: Ttr,
-        times: Times,
-    },
-    /// A consumer's words.
-    Say {
-        hands: Vec<(usize, Word)>,
-    },
-    /// A consumer's renewal.
-    Keep {
-        hand: usize,
-    },
-    Call {
-        name: usize,
-        call: Call,
-        times: Times,
-    },
-    /// The attempts of hands go into the log.
-    Note {
-        hands: Vec<usize>,
-        times: Times,
-    },
-    Get {
-        name: usize,
-    },
-    Promote {
-        limit: u32,
-    },
-    Recover {
-        limit: u32,
-    },
-    Expire,
-    /// What is to be told of deaths is told, or put off.
-    Tell,
-    /// With all of a topic that are dead for a reason.
-    Dead {
-        topic: usize,
-        exhausted: bool,
-        purge: bool,
-    },
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let wait = || prop_oneof![2 => Just(Wait::None), 1 => Just(Wait::Moment), 1 => Just(Wait::Long), 1 => Just(Wait::Far)];
-    let times = || prop_oneof![3 => Just(Times::Once), 1 => Just(Times::Twice)];
-    let word = prop_oneof![
-        3 => Just(Word::Complete),
-        3 => wait().prop_map(Word::Retry),
-        1 => Just(Word::Bury),
-        3 => wait().prop_map(Word::Release),
-    ];
-    let past = prop_oneof![6 => Just(Past::None), 2 => Just(Past::Tried), 1 => Just(Past::Dead)];
-    let content = prop_oneof![9 => Just(1_u8), 1 => Just(2)];
-    let submit =
-        (prop::collection::vec(0..WINDOW, 1..4), content, wait(), prop::bool::weighted(0.4), past, times())
-            .prop_map(|(names, content, wait, brief, past, times)| Op::Submit {
-                names,
-                content,
-                wait,
-                brief,
-                past,
-                times,
-            });
-    let reserve = (0..2_usize, any::<[bool; 4]>(), times()).prop_map(|(shard, lanes, times)| Op::Reserve {
-        shard,
-        lanes,
-        times,
-    });
-    let hands = || prop::collection::vec((any::<usize>(), word.clone()), 1..4);
-    let when = prop_oneof![2 => wait().prop_map(When::In), 3 => (0..TIMES.len()).prop_map(When::At)];
-    let call = prop_oneof![
-        6 => Just(Call::Cancel),
-        8 => when.prop_map(Call::Reschedule),
-        3 => Just(Call::Run),
-        3 => Just(Call::Revive),
-        1 => Just(Call::Purge),
-    ];
-    let on_topic =
-        prop_oneof![1 => Just(OnTopic::Pause), 2 => Just(OnTopic::Resume), 2 => Just(OnTopic::Look)];
-    let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
-    let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), times())
-        .prop_map(|(hands, late, shard, lanes, times)| Op::Exchange { hands, late, shard, lanes, times });
-    let ttr = prop_oneof![3 => Just(Ttr::Long), 1 => Just(Ttr::Brief), 1 => Just(Ttr::Own)];
-    let pull = (0..2_usize, 0..TOPICS.len(), ttr, times()).prop_map(|(shard, topic, ttr, times)| Op::Pull {
-        shard,
-        topic,
-        ttr,
-        times,
-    });
-    prop_oneof![
-        30 => submit,
-        14 => reserve,
-        14 => settle,
-        18 => exchange,
-        3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),
-        12 => (0..TOPICS.len(), on_topic, times()).prop_map(|(topic, what, times)| Op::Topic { topic, what, times }),
-        12 => pull,
-        14 => hands().prop_map(|hands| Op::Say { hands }),
-        3 => any::<usize>().prop_map(|hand| Op::Keep { hand }),
-        20 => (0..WINDOW, call, times()).prop_map(|(name, call, times)| Op::Call { name, call, times }),
-        8 => (prop::collection::vec(any::<usize>(), 1..4), times())
-            .prop_map(|(hands, times)| Op::Note { hands, times }),
-        4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
-        6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
-        2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),
-        1 => Just(Op::Expire),
-        4 => Just(Op::Tell),
-        2 => (0..2_usize, any::<bool>(), prop::bool::weighted(0.3)).prop_map(|(topic, exhausted, purge)| {
-            Op::Dead { topic, exhausted, purge }
-        }),
-    ]
-}
 
 #[test]
 fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
@@ -279,8 +74,6 @@ fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
 
 /// A lease of each store for the same job.
 type Hand = [Lease; 2];
-/// The same words for each store.
-type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
 
 struct Pair {
     /// Redis, and the one in memory.
@@ -459,124 +252,6 @@ impl Pair {
     }
 
     /// What the next reserve asks for.
-    fn ask(&mut self, lanes: [bool; 4]) -> Reserve<'static> {
-        self.sequence += 1;
-        let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
-        let rooms: Vec<_> = names.zip(lanes).filter(|(_, open)| !open).map(|(lane, _)| (lane, 0)).collect();
-        Reserve {
-            caller: "notifier",
-            sequence: self.sequence,
-            // More than there can be, so that both take the same whatever their order.
-            limit: 500,
-            lane_room: 500,
-            rooms,
-            bits: self.sequence.to_be_bytes(),
-            margin: Duration::ZERO,
-        }
-    }
-
-    async fn reserve(&mut self, shard: usize, lanes: [bool; 4], times: Times) {
-        let ask = self.ask(lanes);
-        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
-        for _ in 0..if matches!(times, Times::Twice) { 2 } else { 1 } {
-            let redis = self.stores[0].reserve(shard, &ask).await.expect("reserve");
-            let memory = self.stores[1].reserve(shard, &ask).await.expect("reserve");
-            self.reserved(redis, memory);
-        }
-    }
-
-    fn reserved(&mut self, redis: Reserved, memory: Reserved) {
-        self.lapsed = now().plus(BRIEF + ms(4));
-        assert_eq!(redis.more, memory.more, "{}", self.at);
-        let passed: BTreeSet<_> = redis.passed.iter().collect();
-        // A lane of which only stale entries are left shows on Redis until it is asked.
-        assert!(memory.passed.iter().all(|lane| passed.contains(lane)), "{}: {memory:?}", self.at);
-        self.pair_up(redis.leases, memory.leases);
-    }
-
-    /// Words of one shard and a reserve of it together; repeated, the reserve alone.
-    async fn exchange(
-        &mut self,
-        words: &[(usize, Word)],
-        late: u8,
-        shard: usize,
-        lanes: [bool; 4],
-        times: Times,
-    ) {
-        let ask = self.ask(lanes);
-        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
-        let mut items = self.words(words);
-        let [redis, memory] = items.remove(&shard).unwrap_or_default();
-        let lateness = lateness(late);
-        let redis = self.stores[0].exchange(shard, redis, &lateness, &ask).await.expect("exchange");
-        let memory = self.stores[1].exchange(shard, memory, &lateness, &ask).await.expect("exchange");
-        self.moment();
-        assert_eq!(redis.0, memory.0, "{}", self.at);
-        self.reserved(redis.1, memory.1);
-        if matches!(times, Times::Twice) {
-            let [redis, memory] = [Vec::new(), Vec::new()];
-            let redis = self.stores[0].exchange(shard, redis, &lateness, &ask).await.expect("exchange");
-            let memory = self.stores[1].exchange(shard, memory, &lateness, &ask).await.expect("exchange");
-            self.reserved(redis.1, memory.1);
-        }
-        self.settle_words(items, &lateness).await;
-    }
-
-    fn pair_up(&mut self, redis: Vec<Lease>, memory: Vec<Lease>) {
-        let names = |leases: &[Lease]| leases.iter().map(|l| l.key.to_string()).collect::<BTreeSet<_>>();
-        assert_eq!(names(&redis), names(&memory), "{}", self.at);
-        let mut others: BTreeMap<_, _> =
-            memory.into_iter().map(|lease| (lease.key.to_string(), lease)).collect();
-        for one in redis {
-            let other = others.remove(&one.key.to_string()).expect("the names are the same");
-            assert_eq!(
-                (one.attempt, one.failures, &one.delivery, one.locator()),
-                (other.attempt, other.failures, &other.delivery, other.locator()),
-                "{}: {}",
-                self.at,
-                one.key
-            );
-            self.hands.push([one, other]);
-        }
-    }
-
-    /// Settles some of the leases ever given, stale ones and second copies among them.
-    async fn settle(&mut self, words: &[(usize, Word)], late: u8) {
-        let items = self.words(words);
-        self.settle_words(items, &lateness(late)).await;
-    }
-
-    /// Words on some of the leases ever given.
-    fn words(&mut self, words: &[(usize, Word)]) -> Items {
-        let mut items = Items::new();
-        for (hand, word) in words {
-            if self.hands.is_empty() {
-                break;
-            }
-            let [redis, memory] = self.hands.swap_remove(hand % self.hands.len());
-            let outcome = match word {
-                Word::Complete => Outcome::Complete,
-                Word::Retry(wait) => retry(self.delay(*wait)),
-                Word::Bury => bury(),
-                Word::Release(wait) => release(self.delay(*wait)),
-            };
-            let of_shard = items.entry(redis.shard()).or_default();
-            of_shard[0].push((redis, outcome.clone()));
-            of_shard[1].push((memory, outcome));
-        }
-        items
-    }
-
-    async fn settle_words(&mut self, items: Items, lateness: &Lateness) {
-        for (shard, [redis, memory]) in items {
-            let names: Vec<_> = redis.iter().map(|(l, o)| format!("{}: {o:?}", l.key)).collect();
-            let redis: Vec<Settled> = self.stores[0].settle(shard, redis, lateness).await.expect("settle");
-            let memory = self.stores[1].settle(shard, memory, lateness).await.expect("settle");
-            self.moment();
-            assert_eq!(redis, memory, "{}: {names:?}", self.at);
-        }
-    }
-
     async fn on_topic(&self, topic: &Topic, what: OnTopic) {
         let [redis, memory] = &self.stores;
         match what {
@@ -593,15 +268,6 @@ impl Pair {
                 let memory = memory.topic(topic).await.expect("topic").map(|counts| counted(&counts));
                 assert_eq!(redis, memory, "{}", self.at);
             }
-        }
-    }
-
-    async fn renew(&mut self, hand: usize) {
-        let hands = self.hands.len();
-        if let Some([redis, memory]) = self.hands.get_mut(hand.checked_rem(hands).unwrap_or(0)) {
-            let one = self.stores[0].renew(redis, LONG).await.expect("renew");
-            let other = self.stores[1].renew(memory, LONG).await.expect("renew");
-            assert_eq!(one, other, "{}: {}", self.at, redis.key);
         }
     }
 
@@ -740,12 +406,6 @@ impl Pair {
         assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
         self.told.compare(&self.stores).await;
     }
-}
-
-fn lateness(late: u8) -> Lateness {
-    let mut lateness = Lateness::default();
-    lateness.record(ms(u64::from(late)));
-    lateness
 }
 
 fn history(past: Past) -> Option<History> {

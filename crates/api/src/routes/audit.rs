@@ -1,6 +1,7 @@
 //! The books: whether every job is where it would be looked for, and every count is right. It
 //! takes as long as it takes; one at a time, so that nobody can load the store with it. A caller
-//! that hangs up ends it: its future is dropped.
+//! that hangs up ends it: its future is dropped, and the store tells the log what a repair has put
+//! right by then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,8 +64,7 @@ fn tell(audit: &Audit, took: Duration) {
     if found == 0 {
         tracing::info!(checked, took_ms = took.as_millis(), "an audit has found nothing");
     } else {
-        let kinds: Vec<_> = audit.found.iter().map(|(kind, n)| format!("{}: {n}", kind.name())).collect();
-        let kinds = kinds.join(", ");
+        let kinds = audit.kinds();
         tracing::warn!(checked, found, repaired, kinds, "an audit has found that the books are not right");
     }
 }

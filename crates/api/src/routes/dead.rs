@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
+use ringback_core::clock::Timestamp;
 use ringback_core::job::{Job, JobKey};
 use ringback_core::store::{
     DeadFilter, DeadJob, DeadPlace, MAX_DEAD, Moved, NoCursor, Shard, Store, StoreError,
@@ -92,21 +93,24 @@ pub(crate) async fn purge_all(
     State(api): State<Arc<Api>>,
     PurgeQuery { filter, from }: PurgeQuery,
 ) -> Result<Json<PurgeAnswer>, ApiError> {
-    let purged = Deadline::from_now().bound(purge_some(&api.store, filter, from)).await;
+    let until = Instant::now() + PURGE_FOR;
+    let purged = Deadline::from_now().bound(purge_some(&api.store, filter, from, until)).await;
     let (purged, next) = purged.map_err(ApiError::too_late)??;
     Ok(Json(PurgeAnswer { purged, next: next.map(|place| place.to_string()) }))
 }
 
-/// Where a purge goes on: the shards are gone through one after the other.
+/// Where a purge goes on: the shards are gone through one after the other. What died at `ends` or later,
+/// after the first call, is none of its.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PurgePlace {
     shard: u16,
+    ends: Timestamp,
     at: Option<DeadPlace>,
 }
 
 impl Display for PurgePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}", self.shard)?;
+        write!(f, "{:x}-{:x}", self.shard, self.ends.as_millis())?;
         self.at.iter().try_for_each(|at| write!(f, ".{at}"))
     }
 }
@@ -115,9 +119,16 @@ impl FromStr for PurgePlace {
     type Err = NoCursor;
 
     fn from_str(text: &str) -> Result<Self, NoCursor> {
-        let (shard, at) = text.split_once('.').map_or((text, None), |(shard, at)| (shard, Some(at)));
-        let shard = u16::from_str_radix(shard, 16).ok().filter(|_| !shard.starts_with('+'));
-        Ok(Self { shard: shard.ok_or(NoCursor)?, at: at.map(str::parse).transpose()? })
+        let (head, at) = text.split_once('.').map_or((text, None), |(head, at)| (head, Some(at)));
+        let (shard, ends) = head.split_once('-').ok_or(NoCursor)?;
+        let is_hex = |text: &str, most| text.len() <= most && text.bytes().all(|b| b.is_ascii_hexdigit());
+        // A time takes six bytes in every store.
+        if !is_hex(shard, 4) || !is_hex(ends, 12) {
+            return Err(NoCursor);
+        }
+        let shard = u16::from_str_radix(shard, 16).map_err(|_| NoCursor)?;
+        let ends = u64::from_str_radix(ends, 16).map_err(|_| NoCursor)?;
+        Ok(Self { shard, ends: Timestamp::from_millis(ends), at: at.map(str::parse).transpose()? })
     }
 }
 
@@ -125,20 +136,24 @@ async fn purge_some(
     store: &Store,
     mut filter: DeadFilter,
     from: Option<PurgePlace>,
+    until: Instant,
 ) -> Result<(u64, Option<PurgePlace>), StoreError> {
-    let (until, mut purged, mut is_bounded) = (Instant::now() + PURGE_FOR, 0, false);
-    let PurgePlace { shard: first, mut at } = from.unwrap_or(PurgePlace { shard: 0, at: None });
+    let (first, mut at) = from.map_or((0, None), |from| (from.shard, from.at));
+    let (mut purged, mut ends) = (0, from.map(|from| from.ends));
+    filter.before = filter.before.into_iter().chain(ends).min();
     let shards: Vec<Shard> = store.shards().filter(|shard| shard.number() >= first).collect();
     for shard in shards {
         loop {
-            if Instant::now() >= until {
-                return Ok((purged, Some(PurgePlace { shard: shard.number(), at })));
+            if let Some(ends) = ends
+                && Instant::now() >= until
+            {
+                return Ok((purged, Some(PurgePlace { shard: shard.number(), ends, at })));
             }
             let page = store.dead_places(shard, &filter, at, MAX_DEAD).await?;
-            if !std::mem::replace(&mut is_bounded, true) {
+            if ends.is_none() {
                 // What dies while it goes on is none of its.
-                let ends = page.now.plus(Duration::from_millis(1));
-                filter.before = Some(filter.before.map_or(ends, |before| before.min(ends)));
+                ends = Some(page.now.plus(Duration::from_millis(1)));
+                filter.before = filter.before.into_iter().chain(ends).min();
             }
             purged += store.purge_many(shard, &page.items).await?;
             at = page.next;
@@ -198,16 +213,72 @@ async fn purge_job(api: &Api, key: JobKey) -> Result<Json<JobAnswer>, ApiError> 
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::clock::{Clock as _, ManualClock};
+    use ringback_core::store::{Memory, Options};
+    use ringback_core::wire::{Defaults, parse_import};
+
     use super::*;
 
     #[test]
     fn a_place_of_a_purge_survives_being_written_down() {
         let place: DeadPlace = "5-00000000000000000000000a".parse().unwrap();
-        for place in [PurgePlace { shard: 3, at: None }, PurgePlace { shard: u16::MAX, at: Some(place) }] {
+        let ends = Timestamp::from_millis(1_763_600_000_000);
+        for (shard, at) in [(3, None), (u16::MAX, Some(place))] {
+            let place = PurgePlace { shard, ends, at };
             assert_eq!(place.to_string().parse(), Ok(place));
         }
-        for text in ["", "x", "+1", "10000", "1.", "1.x", "1.5-0a.7"] {
+        let (head, place) = ("1-19a8e4a1c3b", "5-00000000000000000000000a");
+        assert!(format!("{head}.{place}").parse::<PurgePlace>().is_ok());
+        for text in ["", "x", "1", "+1-5", "10000-5", "1-", "-5", "1-+5", "1-1234567890abc", "1-5-5"] {
             assert_eq!(text.parse::<PurgePlace>(), Err(NoCursor), "{text}");
         }
+        for rest in ["", "x", "5-0a.7"] {
+            assert_eq!(format!("{head}.{rest}").parse::<PurgePlace>(), Err(NoCursor), "{rest}");
+        }
+    }
+
+    /// A dead job more in each shard, at a time of their own.
+    async fn with_dead(clock: &ManualClock, id: &str, store: &Store) -> Vec<JobKey> {
+        clock.advance(Duration::from_millis(10));
+        let mut keys = Vec::new();
+        for shard in store.shards() {
+            let mut ids = (0..).map(|n| format!("{id}-{n}"));
+            let job = ids.find_map(|id| {
+                let line = format!(
+                    r#"{{"topic":"t","id":"{id}","url":"http://h/","state":"dead","reason":"lost","attempts":1,"failures":1}}"#
+                );
+                let mut make_id = || panic!("it has an id");
+                let defaults = Defaults { now: clock.now(), make_id: &mut make_id, trace: None };
+                let job = parse_import(line.as_bytes(), defaults).unwrap();
+                Some(job).filter(|job| store.shard_of(&job.job.key) == shard)
+            });
+            let job = job.unwrap();
+            store.import(shard, std::slice::from_ref(&job)).await.unwrap();
+            keys.push(job.job.key);
+        }
+        keys
+    }
+
+    #[tokio::test]
+    async fn what_dies_between_two_calls_of_a_purge_stays() {
+        let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
+        let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+        let store = Store::in_memory(&Memory::new(clock.clone()), options);
+        store.prepare().await.unwrap();
+        let before = with_dead(&clock, "before", &store).await;
+        let filter = DeadFilter { topic: "t".parse().unwrap(), reason: None, after: None, before: None };
+        let (purged, place) = purge_some(&store, filter.clone(), None, Instant::now()).await.unwrap();
+        let place = place.unwrap().to_string().parse().unwrap();
+        assert_eq!(purged, 1);
+
+        let after = with_dead(&clock, "after", &store).await;
+        let until = Instant::now() + Duration::from_secs(60);
+        assert_eq!(purge_some(&store, filter.clone(), Some(place), until).await.unwrap(), (1, None));
+        for (keys, is_there) in [(before, false), (after, true)] {
+            for key in keys {
+                assert_eq!(store.get(&key).await.unwrap().is_some(), is_there, "{key}");
+            }
+        }
+        assert_eq!(purge_some(&store, filter, None, until).await.unwrap(), (2, None));
     }
 }

@@ -30,7 +30,7 @@ pub(super) async fn run(session: &mut Session, command: DeadCommand) -> anyhow::
         },
         DeadCommand::Revive(args) => revive(session, &args).await,
         DeadCommand::Revivals { topic } => revivals(session, &topic).await,
-        DeadCommand::Watch(args) => watch(session, &args.topic, &args.revival).await,
+        DeadCommand::Watch(args) => follow(session, &args.topic, &args.revival, None).await,
         DeadCommand::Stop(args) => stop(session, &args).await,
     }
 }
@@ -113,18 +113,23 @@ async fn revive(session: &mut Session, args: &DeadReviveArgs) -> anyhow::Result<
     }
     let RevivalAnswer { id, topic, .. } = parse(&body)?;
     say(&format!("revival {id} of {topic}; to stop it: ringback dead stop {topic} {id}"));
-    watch(session, &topic, &id).await
+    follow(session, &topic, &id, Some(0)).await
 }
 
-/// Tells how far it is until it has ended.
-async fn watch(session: &mut Session, topic: &str, revival: &str) -> anyhow::Result<Verdict> {
-    let (progress, mut told, mut missed) = (Progress::new("revived", None), None, 0);
+/// Tells how far it is until it has ended. `told` is how many it had revived when somebody began to
+/// watch, where that is known.
+async fn follow(
+    session: &mut Session,
+    topic: &str,
+    revival: &str,
+    mut told: Option<u64>,
+) -> anyhow::Result<Verdict> {
+    let (progress, mut missed) = (Progress::new("revived", None), 0);
     loop {
         match ask(session, call(Method::GET, topic, &["revivals", revival]), SHORT).await {
             Ok(body) => {
                 let RevivalAnswer { revived, state, .. } = parse(&body)?;
-                // What was revived before somebody watched is no part of the rate that is shown.
-                progress.advance(0, revived.saturating_sub(told.unwrap_or(0)));
+                progress.advance(0, more(revived, told));
                 (told, missed) = (Some(revived), 0);
                 if state != "running" {
                     progress.clear();
@@ -142,6 +147,12 @@ async fn watch(session: &mut Session, topic: &str, revival: &str) -> anyhow::Res
         }
         sleep(LOOK).await;
     }
+}
+
+/// How many are revived since that was told last. What was revived before somebody watched is no part of
+/// the rate that is shown.
+fn more(revived: u64, told: Option<u64>) -> u64 {
+    revived.saturating_sub(told.unwrap_or(revived))
 }
 
 async fn stop(session: &mut Session, args: &RevivalArgs) -> anyhow::Result<Verdict> {
@@ -190,4 +201,14 @@ fn show(session: &mut Session, body: &Bytes) -> anyhow::Result<Verdict> {
 
 async fn ask(session: &Session, call: Call, within: Duration) -> Result<Bytes, ClientError> {
     session.client.ask(call, within).await.map(|answer| answer.body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_revived_before_somebody_watched_counts_for_nothing() {
+        assert_eq!([more(500, None), more(520, Some(500)), more(30, Some(0))], [0, 20, 30]);
+    }
 }

@@ -137,6 +137,12 @@ impl Audit {
         self.found.values().sum()
     }
 
+    /// How many things were not right of each kind, in words.
+    pub fn kinds(&self) -> String {
+        let kinds: Vec<_> = self.found.iter().map(|(kind, n)| format!("{}: {n}", kind.name())).collect();
+        kinds.join(", ")
+    }
+
     /// The same after what was put right before.
     #[must_use]
     pub(super) fn after(self, mended: Self) -> Self {
@@ -152,6 +158,38 @@ impl Audit {
         self.repaired += u64::from(finding.is_repaired);
         if self.findings.len() < MOST_FINDINGS {
             self.findings.push(finding);
+        }
+    }
+}
+
+/// An audit under way. Where it ends before its time, by an error or since nobody waits for it any more,
+/// the log tells what it has put right by then: there is no answer that does.
+#[derive(Default)]
+pub(super) struct Underway(pub(super) Audit);
+
+impl Underway {
+    /// One that has just begun.
+    pub(super) fn of(shards: u16) -> Self {
+        Self(Audit { shards, ..Audit::default() })
+    }
+
+    /// It has come to its end.
+    pub(super) fn end(mut self) -> Audit {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        let Self(audit) = self;
+        if audit.repaired > 0 {
+            let (found, repaired, kinds) = (audit.total(), audit.repaired, audit.kinds());
+            tracing::warn!(
+                found,
+                repaired,
+                kinds,
+                "a repair did not come to its end, and has put this right"
+            );
         }
     }
 }

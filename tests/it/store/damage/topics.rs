@@ -101,6 +101,18 @@ async fn a_dead_letter_among_others_is_missed_and_so_is_one_of_another_lane() {
 }
 
 #[tokio::test]
+async fn a_dead_letter_of_another_lane_of_its_topic_shows_its_job_no_second_time() {
+    let mut ground = Ground::new().await;
+    let (dead, locator) = (ground.key("dead").await, ground.dead.key.locator().0);
+    // Both lanes are known, and both are the topic's.
+    ground.run(&[b"ZADD", &dead, b"5", &[&locator[..], &pull_lane()].concat()]).await;
+    let filter = DeadFilter { topic: topic(), reason: None, after: None, before: None };
+    let page = ground.bench.store().dead(&filter, None, 10).await.expect("a page");
+    let died: Vec<_> = page.items.iter().map(|dead| dead.died.as_millis()).collect();
+    assert!(died.len() == 1 && died[0] > 5, "{died:?}");
+}
+
+#[tokio::test]
 async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead_on_again() {
     let mut ground = Ground::new().await;
     let (parked, lanes) = (ground.key("parked").await, ground.key("lanes").await);

@@ -105,6 +105,11 @@ impl Log {
         Self(kept.filter(|kept| kept.starts_with(&head)).unwrap_or_else(|| head.to_vec()))
     }
 
+    /// When the job was created that a kept log is of, in ms; none of what is too short.
+    pub(in crate::store) fn created(kept: &[u8]) -> Option<u64> {
+        Some(number(kept.get(..HEAD)?))
+    }
+
     /// Puts a packed attempt into its place. One whose number is there already is the same,
     /// told again. Afterwards the oldest go that are too many, or for which `room` bytes, as
     /// `cost` reckons them, are too few.

@@ -1,6 +1,7 @@
 //! The audit: walks a snapshot, looks each record up in the indexes and each entry in the records,
-//! and compares counts. A snapshot does not move, so all of it is exact, and little is kept in
-//! memory. What is put right is looked at again by the writer, in a transaction of its own.
+//! and compares counts. A snapshot does not move, so all of it is exact. Kept in memory are the
+//! counts of every lane and topic, and of a repair `MOST_MENDS` findings at most. What is put right
+//! is looked at again by the writer, in a transaction of its own.
 
 mod counts;
 
@@ -14,7 +15,7 @@ use super::EmbeddedStore;
 use super::tables::{self, Entry, Hold, Jobs, Known, Look, PARKED, Record, ShardRow, Stage, Sums, topic_in};
 use super::txn::Txn;
 use crate::state::State;
-use crate::store::audit::{Audit, Damage, Finding, Repair};
+use crate::store::audit::{Audit, Damage, Finding, Repair, Underway};
 use crate::store::{Shard, StoreError};
 
 /// So much is put right after one walk; where there is more, another one follows.
@@ -27,20 +28,20 @@ const AT_ONCE: usize = 100;
 impl EmbeddedStore {
     /// See [`Store::audit`](crate::store::Store::audit).
     pub(in crate::store) async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
-        let (mut mended, mut tries) = (Audit::default(), TRIES);
+        let (mut mended, mut tries) = (Underway::of(self.options.shards), TRIES);
         loop {
             let Walked { mut audit, mends } = self.walk(repair).await?;
-            let before = mended.repaired;
+            let before = mended.0.repaired;
             for mends in mends.chunk_by(|one, other| one.finding.shard == other.finding.shard) {
                 for mends in mends.chunks(AT_ONCE) {
-                    self.mend(mends, &mut mended).await?;
+                    self.mend(mends, &mut mended.0).await?;
                 }
             }
             // What has moved on meanwhile is found no more.
-            tries = if mended.repaired == before { tries - 1 } else { TRIES };
+            tries = if mended.0.repaired == before { tries - 1 } else { TRIES };
             if mends.is_empty() || tries == 0 {
                 mends.into_iter().for_each(|mend| audit.find(mend.finding));
-                return Ok(audit.after(mended));
+                return Ok(audit.after(mended.end()));
             }
         }
     }

@@ -7,17 +7,19 @@
 //! - Counts are compared with jobs where no job has moved while they were counted.
 
 mod calls;
+mod count;
 mod told;
 mod waiting;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 
-use self::calls::{Bad, Overview, Scan};
+use self::calls::{Bad, Mend, Overview, Scan};
+use self::count::Count;
 use self::told::Told;
 use self::waiting::{Waiting, Word};
 use super::RedisStore;
-use crate::state::State;
-use crate::store::audit::{Audit, Damage, Finding, Repair};
+use crate::store::audit::{Audit, Damage, Finding, Repair, Underway};
 use crate::store::{Shard, StoreError};
 
 /// So many jobs that wait in lists are looked for at once; of more of them the lists are read again
@@ -36,11 +38,13 @@ type Jobs = [i64; 4];
 impl RedisStore {
     /// See [`Store::audit`](crate::store::Store::audit).
     pub(in crate::store) async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
-        let mut audit = Audit { shards: self.options.shards, ..Audit::default() };
-        for shard in (0..self.options.shards).map(Shard) {
-            Walk { store: self, shard, repair, audit: &mut audit }.shard().await?;
+        let shards = self.options.shards;
+        let (mut audit, has_answered) = (Underway::of(shards), AtomicBool::new(false));
+        for shard in (0..shards).map(Shard) {
+            let (audit, has_answered) = (&mut audit.0, &has_answered);
+            Walk { store: self, shard, repair, audit, has_answered }.shard().await?;
         }
-        Ok(audit)
+        Ok(audit.end())
     }
 }
 
@@ -50,18 +54,8 @@ struct Walk<'a> {
     shard: Shard,
     repair: Repair,
     audit: &'a mut Audit,
-}
-
-/// What was counted in a pass over the records.
-#[derive(Default)]
-struct Count {
-    jobs: u64,
-    states: Jobs,
-    /// Jobs by lane; none of a shard that has too many.
-    lanes: Option<HashMap<Lane, Jobs>>,
-    /// Jobs that wait and were lost: whether they were delayed or ready nobody knows.
-    lost: u64,
-    unindexed: u64,
+    /// Whether the store has answered any call of this audit.
+    has_answered: &'a AtomicBool,
 }
 
 impl Walk<'_> {
@@ -101,7 +95,11 @@ impl Walk<'_> {
     /// The shard's words on when to look next.
     async fn moments(&mut self) -> Result<(), StoreError> {
         let wrong = self.overview().await?.wrong_moments;
-        let is_repaired = !wrong.is_empty() && self.repair == Repair::Yes && self.mend_moments().await? > 0;
+        let mend = match self.repair {
+            Repair::Yes if !wrong.is_empty() && self.mend_moments().await? > 0 => Mend::Mended,
+            Repair::Yes => Mend::MovedOn,
+            Repair::No => Mend::Left,
+        };
         for name in wrong {
             let what = match name.as_str() {
                 "lease_at" => "leases run out before the time at which they are looked at next",
@@ -109,9 +107,18 @@ impl Walk<'_> {
                 "dead_at" => "dead jobs are there before the time at which they are looked at next",
                 _ => "the first slot is another one than is told",
             };
-            self.audit.find(Finding::new(Damage::Moment, self.shard, what).repaired(is_repaired));
+            self.found(Finding::new(Damage::Moment, self.shard, what), mend);
         }
         Ok(())
+    }
+
+    /// Records what was wrong, unless that was no longer so when it was to be put right.
+    fn found(&mut self, finding: Finding, mend: Mend) {
+        match mend {
+            Mend::MovedOn => {}
+            Mend::Mended => self.audit.find(finding.repaired(true)),
+            Mend::Left => self.audit.find(finding),
+        }
     }
 
     /// Lanes and topics, what leads to them, and whether lists show them; what each is said to have,
@@ -122,12 +129,12 @@ impl Walk<'_> {
             let page = self.lanes_page(&mut scan).await?;
             let mended = match self.repair {
                 Repair::Yes => self.mend_lanes(&page.lost).await?,
-                Repair::No => vec![false; page.lost.len()],
+                Repair::No => vec![Mend::Left; page.lost.len()],
             };
-            for ((_, words), is_repaired) in page.lost.into_iter().zip(mended) {
+            for ((_, words), mend) in page.lost.into_iter().zip(mended) {
                 let finding =
                     Finding::new(Damage::Turn, self.shard, format!("nothing leads to the jobs of {words:?}"));
-                self.audit.find(finding.of_topic(topic_of(&words)).repaired(is_repaired));
+                self.found(finding.of_topic(topic_of(&words)), mend);
             }
             self.unlisted(&page.unlisted).await?;
             told = told.and_then(|told| told.with(page.lanes, page.topics, LANES));
@@ -139,15 +146,14 @@ impl Walk<'_> {
     async fn unlisted(&mut self, members: &[Vec<u8>]) -> Result<(), StoreError> {
         let mended = match self.repair {
             Repair::Yes => self.mend_index(members).await?,
-            Repair::No => vec![false; members.len()],
+            Repair::No => vec![Mend::Left; members.len()],
         };
-        for (member, is_repaired) in members.iter().zip(mended) {
+        for (member, mend) in members.iter().zip(mended) {
             let words = String::from_utf8_lossy(member);
             let topic = topic_of(&words);
             let what = if member.len() == topic.len() + 1 { "topic" } else { "a lane of topic" };
             let detail = format!("lists of topics do not show {what} {topic:?}");
-            let finding = Finding::new(Damage::Topic, self.shard, detail).of_topic(topic);
-            self.audit.find(finding.repaired(is_repaired));
+            self.found(Finding::new(Damage::Topic, self.shard, detail).of_topic(topic), mend);
         }
         Ok(())
     }
@@ -191,21 +197,20 @@ impl Walk<'_> {
                 _ => (Damage::Unreadable, format!("the record at {} cannot be read", hex(&bad.locator))),
             };
             let is_lost = kind == Damage::Unindexed;
-            if is_lost {
+            let mend = if is_lost { mended.next() } else { None }.unwrap_or(Mend::Left);
+            if is_lost && mend != Mend::MovedOn {
                 count.lost(bad.state);
             }
-            let is_repaired = is_lost && mended.next() == Some(true);
-            let finding = Finding::new(kind, self.shard, detail).of_topic(topic).of_job(id);
-            self.audit.find(finding.repaired(is_repaired));
+            self.found(Finding::new(kind, self.shard, detail).of_topic(topic).of_job(id), mend);
         }
         Ok(())
     }
 
-    /// Leads to lost jobs again where that is wanted: whether each is led to now.
-    async fn mend(&self, lost: &[(Vec<u8>, u8)]) -> Result<Vec<bool>, StoreError> {
+    /// Leads to lost jobs again where that is wanted.
+    async fn mend(&self, lost: &[(Vec<u8>, u8)]) -> Result<Vec<Mend>, StoreError> {
         match self.repair {
             Repair::Yes if !lost.is_empty() => self.mend_jobs(lost).await,
-            Repair::Yes | Repair::No => Ok(vec![false; lost.len()]),
+            Repair::Yes | Repair::No => Ok(vec![Mend::Left; lost.len()]),
         }
     }
 
@@ -247,11 +252,10 @@ impl Walk<'_> {
             }
         }
         let mended = self.mend(&lost).await?;
-        for ((finding, (_, state)), is_repaired) in findings.into_iter().zip(lost).zip(mended) {
-            // What was not mended has moved on.
-            if is_repaired || self.repair == Repair::No {
+        for ((finding, (_, state)), mend) in findings.into_iter().zip(lost).zip(mended) {
+            if mend != Mend::MovedOn {
                 count.lost(state);
-                self.audit.find(finding.repaired(is_repaired));
+                self.found(finding, mend);
             }
         }
         Ok(())
@@ -264,11 +268,11 @@ impl Walk<'_> {
             let alone = self.runs_page(&mut scan).await?;
             let mended = match self.repair {
                 Repair::Yes => self.mend_runs(&alone).await?,
-                Repair::No => vec![false; alone.len()],
+                Repair::No => vec![Mend::Left; alone.len()],
             };
-            for (locator, is_repaired) in alone.iter().zip(mended) {
+            for (locator, mend) in alone.iter().zip(mended) {
                 let detail = format!("what is left of a job whose record is gone, at {}", hex(locator));
-                self.audit.find(Finding::new(Damage::Run, self.shard, detail).repaired(is_repaired));
+                self.found(Finding::new(Damage::Run, self.shard, detail), mend);
             }
         }
         Ok(())
@@ -343,43 +347,6 @@ impl Walk<'_> {
 enum LookFor {
     All,
     Counts,
-}
-
-const STATES: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
-
-impl Count {
-    fn add(&mut self, states: Jobs, lanes: &[(Lane, Jobs)]) {
-        let add = |sum: &mut Jobs, more: Jobs| sum.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
-        add(&mut self.states, states);
-        if let Some(known) = &mut self.lanes {
-            lanes.iter().for_each(|(lane, jobs)| add(known.entry(*lane).or_default(), *jobs));
-        }
-        if self.lanes.as_ref().is_some_and(|known| known.len() > LANES) {
-            self.lanes = None;
-        }
-    }
-
-    fn lost(&mut self, state: u8) {
-        self.unindexed += 1;
-        self.lost += u64::from(state == 1 || state == 2);
-    }
-
-    /// What the ledger says otherwise, in words.
-    fn wrong_states(&self, told: Jobs) -> Vec<String> {
-        let say = |what: &str, told: i64, are: i64| {
-            (told != are).then(|| format!("the ledger counts {told} {what} jobs, and there are {are}"))
-        };
-        let [delayed, ready, ..] = self.states;
-        let mut wrong = Vec::new();
-        if self.lost > 0 {
-            wrong.extend(say("delayed and ready", told[0] + told[1], delayed + ready));
-        }
-        let from = if self.lost > 0 { 2 } else { 0 };
-        for index in from..STATES.len() {
-            wrong.extend(say(STATES[index].name(), told[index], self.states[index]));
-        }
-        wrong
-    }
 }
 
 fn topic_of(words: &str) -> &str {

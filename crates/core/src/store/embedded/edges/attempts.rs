@@ -22,6 +22,9 @@ pub(in crate::store::embedded) fn note(
         let locator = note.locator.0;
         let Some((created, attempt)) = known(txn, note)? else { continue };
         let kept = txn.tables.attempts.get(locator)?;
+        if !counts(txn, locator, created, kept.as_deref())? {
+            continue;
+        }
         let mut log = Log::of(created, kept.clone());
         // As on Redis, where a third of the room is the most that one place holds.
         log.add(&pack(&attempt), keep.bytes / 3, cost);
@@ -31,6 +34,14 @@ pub(in crate::store::embedded) fn note(
     }
     let before = now.saturating_sub(keep.time);
     txn.tables.attempts.trim(shard, before, keep.bytes, TRIMMED + 2 * notes.len())
+}
+
+/// Whether a note of a job counts where there is a log of another one of its name. The log is that of
+/// the job that has not ended, where there is one, else that of the later one: a note may be late.
+fn counts(txn: &Txn<'_>, locator: [u8; 12], created: u64, kept: Option<&[u8]>) -> Result<bool, StoreError> {
+    let Some(of) = kept.and_then(Log::created).filter(|of| *of != created) else { return Ok(true) };
+    let job = txn.tables.records.find(locator)?.filter(|job| !job.state().is_terminal());
+    Ok(job.map_or(created > of, |job| job.created == created))
 }
 
 /// When the job was created, and the attempt; none where its receipt is not current.

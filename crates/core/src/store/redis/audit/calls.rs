@@ -3,12 +3,13 @@
 
 mod answers;
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
 use tokio::time::{Instant, sleep};
 
-pub(super) use self::answers::{Bad, Overview, id_of, state_name};
+pub(super) use self::answers::{Bad, Mend, Overview, id_of, state_name};
 use self::answers::{
     LANE_ROW, Lanes, PAUSED, Read, Records, UNREADABLE, bad, counts, lane_of, lossy, mended, pairs, word,
 };
@@ -20,6 +21,10 @@ use crate::store::redis::script::{self, Script, reply};
 
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+/// How long a store that has gone away in the middle is asked again.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two tries.
+const AGAIN: Duration = Duration::from_millis(250);
 /// How many records, runs, lanes or sets a page looks at.
 const RECORDS: usize = 200;
 const RUNS: usize = 500;
@@ -62,11 +67,36 @@ impl Scan {
 }
 
 impl Walk<'_> {
-    async fn call(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
+    /// A call that changes something. It is made once: asked again it could not tell what was
+    /// changed before.
+    async fn change(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
         let asked = Instant::now();
         let answer = self.store.run(script, self.shard, args).await?;
         sleep(asked.elapsed().min(LONGEST_PAUSE)).await;
         Ok(answer)
+    }
+
+    /// A call that only reads. A store that has answered before is asked again for a while.
+    async fn call(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.change(script, &args).await {
+                Ok(answer) => {
+                    self.has_answered.store(true, Ordering::Relaxed);
+                    return Ok(answer);
+                }
+                Err(error) if error.is_transient() && self.is_patient() && Instant::now() < until => {
+                    tracing::debug!(shard = self.shard.0, %error, "an audit asks the store again");
+                    sleep(AGAIN).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Whoever asks for an audit of a store that is away is told so at once.
+    fn is_patient(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
     }
 
     pub(super) async fn overview(&self) -> Result<Overview, StoreError> {
@@ -169,42 +199,42 @@ impl Walk<'_> {
         reply::list(answer)?.into_iter().map(word).collect()
     }
 
-    /// Leads to jobs again; whether each was lost until now.
-    pub(super) async fn mend_jobs(&self, jobs: &[(Vec<u8>, u8)]) -> Result<Vec<bool>, StoreError> {
+    /// Leads to jobs again.
+    pub(super) async fn mend_jobs(&self, jobs: &[(Vec<u8>, u8)]) -> Result<Vec<Mend>, StoreError> {
         let args = |cmd: &mut Cmd| {
             cmd.arg("jobs");
             push(cmd, jobs);
         };
-        mended(self.call(&script::AUDIT_MEND, args).await?)
+        mended(self.change(&script::AUDIT_MEND, args).await?)
     }
 
-    pub(super) async fn mend_lanes(&self, lanes: &[(Vec<u8>, String)]) -> Result<Vec<bool>, StoreError> {
+    pub(super) async fn mend_lanes(&self, lanes: &[(Vec<u8>, String)]) -> Result<Vec<Mend>, StoreError> {
         let names: Vec<_> = lanes.iter().map(|(lane, _)| lane.as_slice()).collect();
         self.mend_named("lanes", &names).await
     }
 
-    pub(super) async fn mend_index(&self, members: &[Vec<u8>]) -> Result<Vec<bool>, StoreError> {
+    pub(super) async fn mend_index(&self, members: &[Vec<u8>]) -> Result<Vec<Mend>, StoreError> {
         let names: Vec<_> = members.iter().map(Vec::as_slice).collect();
         self.mend_named("index", &names).await
     }
 
-    pub(super) async fn mend_runs(&self, locators: &[Vec<u8>]) -> Result<Vec<bool>, StoreError> {
+    pub(super) async fn mend_runs(&self, locators: &[Vec<u8>]) -> Result<Vec<Mend>, StoreError> {
         let names: Vec<_> = locators.iter().map(Vec::as_slice).collect();
         self.mend_named("runs", &names).await
     }
 
-    async fn mend_named(&self, what: &str, names: &[&[u8]]) -> Result<Vec<bool>, StoreError> {
+    async fn mend_named(&self, what: &str, names: &[&[u8]]) -> Result<Vec<Mend>, StoreError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
         let args = |cmd: &mut Cmd| {
             cmd.arg(what).arg(names);
         };
-        mended(self.call(&script::AUDIT_MEND, args).await?)
+        mended(self.change(&script::AUDIT_MEND, args).await?)
     }
 
     pub(super) async fn mend_moments(&self) -> Result<u32, StoreError> {
-        let answer = self.call(&script::AUDIT_MEND, |cmd| {
+        let answer = self.change(&script::AUDIT_MEND, |cmd| {
             cmd.arg("moments");
         });
         let answer = answer.await?;
@@ -227,7 +257,7 @@ impl Walk<'_> {
         for (part, counted) in
             parts.iter().map(|part| (part, as_of.states())).chain([(&NOTHING, count.states)])
         {
-            let answer = self.call(&script::AUDIT_COUNT, |cmd| {
+            let answer = self.change(&script::AUDIT_COUNT, |cmd| {
                 cmd.arg(&as_of.ledger).arg(&counted);
                 match wrong.sums {
                     Some(sums) => cmd.arg(&sums.counted),

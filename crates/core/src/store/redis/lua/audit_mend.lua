@@ -4,19 +4,22 @@
 -- ARGV  'jobs', and then as for audit_confirm; 'lanes', and their ids; 'index', and members of it;
 --   'runs', and locators of those without a record; 'moments'
 -- Returns per job, lane, member or run 1 where it is mended now, 0 where there is nothing (any more) to
---   mend, or nobody could; for moments how many
+--   mend, 2 where nobody can; for moments how many
 local FIELDS = {'next', 'slot', 'lease_at', 'dead_at', 'tell_at'}
+local MOVED_ON, MENDED, NOBODY_CAN = 0, 1, 2
 
 -- A batch that a reserved job is of, looked at no later than it was to be.
 local function lease(loc, r)
-  local number = lease_number(r)
-  local batch = audits.batches[number]
+  local number, batch = lease_number(r), audits.batch(r)
   local at = min(deadline(r), batch.at or deadline(r))
   call('ZADD', KEY.leases, at, number)
-  batches_put({number, batch.locs .. loc})
+  if not audits.holds(batch, loc) then
+    batch.locs = batch.locs .. loc
+    batches_put({number, batch.locs})
+  end
+  batch.at = at
   earliest('lease_at', at)
   moment(at)
-  audits.batches[number] = nil
 end
 
 -- A job that waits, where its time says.
@@ -34,27 +37,32 @@ end
 
 local mend = {}
 
+-- Leads to a lost job again.
+local function lead_to(loc, st)
+  local raw, r = records[loc], runs[loc]
+  if st == RESERVED then
+    lease(loc, r)
+  elseif st == DEAD then
+    deaths.add({deaths.entry(loc, lane_of(raw))})
+  elseif st == DELAYED or st == READY then
+    wait(loc, raw, r)
+  else
+    return NOBODY_CAN
+  end
+  return MENDED
+end
+
 function mend.jobs(args)
   local locs, answers, lost = {}, {}, {}
   for i = 2, #args, 2 do locs[#locs + 1] = sub(args[i], 1, 12) end
   load(locs)
   audits.lists = {}
+  -- What one of them is led to by may lead to the others too: all are judged first.
   for i, loc in ipairs(locs) do
     local what, st = audits.judge(loc, args[2 * i], tonumber(args[2 * i + 1]))
-    local raw, r = records[loc], runs[loc]
-    answers[i] = what == 'lost' and 1 or 0
-    if what ~= 'lost' then
-      -- It has moved on.
-    elseif st == RESERVED then
-      lease(loc, r)
-    elseif st == DEAD then
-      deaths.add({deaths.entry(loc, lane_of(raw))})
-    elseif st == DELAYED or st == READY then
-      wait(loc, raw, r)
-    else
-      answers[i] = 0
-    end
+    lost[i] = what == 'lost' and st
   end
+  for i, loc in ipairs(locs) do answers[i] = lost[i] and lead_to(loc, lost[i]) or MOVED_ON end
   save_schedule()
   save_ready('RPUSH')
   wake_takers()

@@ -28,12 +28,12 @@ local function lanes_of(topic, entries, known)
   return LANE * #unknown
 end
 
--- The entries of the topic among the first `left` that are wanted, and whether there are more.
+-- The entries of the topic that are wanted, each behind its time, and what that took.
 local function wanted_of(entries, known, why)
   local names, locs = {}, {}
   for i = 1, #entries, 2 do
     if known[sub(entries[i], 13)] then
-      names[#names + 1] = six(tonumber(entries[i + 1])) .. sub(entries[i], 1, 12)
+      names[#names + 1] = six(tonumber(entries[i + 1])) .. entries[i]
       locs[#locs + 1] = sub(entries[i], 1, 12)
     end
   end
@@ -50,13 +50,13 @@ end
 -- The jobs themselves, but for those that are no longer what their entries say.
 local function described_dead(names)
   local jobs, locs = {}, {}
-  for i, name in ipairs(names) do locs[i] = sub(name, 7) end
+  for i, name in ipairs(names) do locs[i] = sub(name, 7, 18) end
   load(locs)
   for i, loc in ipairs(locs) do
     local raw, r = records[loc], runs[loc]
-    local words = raw and lane_words(lane_of(raw))
+    local words = raw and lane_of(raw) == sub(names[i], 19) and lane_words(lane_of(raw))
     if words and r and state(r) == DEAD then
-      jobs[#jobs + 1] = {names[i], r, words, sub(raw, 1, RECORD + byte(raw, RECORD))}
+      jobs[#jobs + 1] = {sub(names[i], 1, 18), r, words, sub(raw, 1, RECORD + byte(raw, RECORD))}
     end
   end
   return jobs
@@ -78,7 +78,7 @@ function edges.dead(args)
     for i = 1, min(#found, left) do names[#names + 1] = found[i] end
     if #found > left then
       -- The rest is for the next call.
-      reached = left > 0 and names[#names] or reached
+      reached = left > 0 and sub(names[#names], 1, 18) or reached
       break
     end
     left, work = left - #found, work - cost - (whole and ONE_JOB * #found or 0)
@@ -90,6 +90,8 @@ function edges.dead(args)
     if work <= 0 or left == 0 then break end
   end
   local answer = {NOW_US, reached}
-  for i, found in ipairs(whole and described_dead(names) or names) do answer[2 + i] = found end
+  for i, found in ipairs(whole and described_dead(names) or names) do
+    answer[2 + i] = whole and found or sub(found, 1, 18)
+  end
   return answer
 end

@@ -16,6 +16,15 @@ local function by_receipt(loc, proof, attempt)
   return created_six(raw, r), sub(attempt, 1, 2) .. sub(r, 9, 12) .. six(at) .. took .. sub(attempt, 17)
 end
 
+-- Whether a note of a job counts where there is a log of another one of its name. The log is that of
+-- the job that has not ended, where there is one, else that of the later one: a note may be late.
+local function counts(loc, created, old)
+  if not old or sub(old, 1, 6) == created then return true end
+  if records[loc] == nil then load({loc}) end
+  if records[loc] then return created_six(records[loc], runs[loc]) == created end
+  return read('>I6', created) > read('>I6', old)
+end
+
 function edges.note(args)
   begin(logs.FIELDS)
   local keep, room = tonumber(args[1]), tonumber(args[2]) / 3
@@ -33,7 +42,7 @@ function edges.note(args)
     local loc, created, attempt = args[i], args[i + 1], args[i + 2]
     if #created > 6 then created, attempt = by_receipt(loc, created, attempt) end
     local old, log = found[loc], nil
-    if created then
+    if created and counts(loc, created, old) then
       log = logs.with(old and sub(old, 1, 6) == created and old or created, attempt, room)
     end
     -- Nothing but when the job was created: the room is too small for one attempt.

@@ -102,8 +102,25 @@ pub(in crate::store::redis::audit) struct Read {
     pub(in crate::store::redis::audit) entries: Vec<Vec<u8>>,
 }
 
-pub(super) fn mended(answer: Value) -> Result<Vec<bool>, StoreError> {
-    reply::list(answer)?.iter().map(|n| Ok(reply::int(n)? == 1)).collect()
+/// What became of something that was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store::redis::audit) enum Mend {
+    /// Nothing was wrong any more when it was looked at again.
+    MovedOn,
+    /// It is put right.
+    Mended,
+    /// It is not put right: nobody can, or was to.
+    Left,
+}
+
+pub(super) fn mended(answer: Value) -> Result<Vec<Mend>, StoreError> {
+    let answers = reply::list(answer)?;
+    let mends = answers.iter().map(|n| match reply::int(n)? {
+        0 => Ok(Mend::MovedOn),
+        1 => Ok(Mend::Mended),
+        _ => Ok(Mend::Left),
+    });
+    mends.collect()
 }
 
 pub(super) fn bad(answer: Value) -> Result<Bad, StoreError> {

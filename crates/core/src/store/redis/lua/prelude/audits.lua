@@ -22,15 +22,19 @@ end
 
 function audits.attempts(r) return r and sub(r, 9, 12) or '\0\0\0\0' end
 
--- Whether a recover would come by a reserved job in time.
-function audits.is_leased(loc, r)
+-- The batch of a reserved job: what it holds, and when it is looked at.
+function audits.batch(r)
   local number = lease_number(r)
   local batch = audits.batches[number]
   if not batch then
     batch = {at = tonumber(call('ZSCORE', KEY.leases, number) or nil), locs = call('HGET', KEY.batches, number) or ''}
     audits.batches[number] = batch
   end
-  if not batch.at or batch.at > max(deadline(r), NOW + audits.SOON) then return false end
+  return batch
+end
+
+-- Whether a batch holds a job.
+function audits.holds(batch, loc)
   local from = 1
   while true do
     local found = string.find(batch.locs, loc, from, true)
@@ -38,6 +42,13 @@ function audits.is_leased(loc, r)
     if found % 12 == 1 then return true end
     from = found + 1
   end
+end
+
+-- Whether a recover would come by a reserved job in time.
+function audits.is_leased(loc, r)
+  local batch = audits.batch(r)
+  if not batch.at or batch.at > max(deadline(r), NOW + audits.SOON) then return false end
+  return audits.holds(batch, loc)
 end
 
 -- The state that a job has to be found in, and whether it is; nil where that is a list.

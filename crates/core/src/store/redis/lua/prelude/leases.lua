@@ -15,9 +15,16 @@ local function batch_of(number, locs, ends)
   moment(at)
   return concat(locs)
 end
+-- The jobs of a batch; one that stands in it twice is told once.
 local function batch_locs(batch)
-  local locs = {}
-  for i = 1, #batch, 12 do locs[#locs + 1] = sub(batch, i, i + 11) end
+  local locs, seen = {}, {}
+  for i = 1, #batch, 12 do
+    local loc = sub(batch, i, i + 11)
+    if not seen[loc] then
+      seen[loc] = true
+      locs[#locs + 1] = loc
+    end
+  end
   return locs
 end
 local function batches_put(flat) sliced('HSET', KEY.batches, flat) end

@@ -73,7 +73,9 @@ local function lane_words(lane)
 end
 local function topic_in(words) return string.match(words, '^[^ ]*') end
 
--- A lane without jobs is forgotten.
+-- A lane that jobs go from is forgotten with its last. One that is counted wrong may seem to have
+-- none where jobs only move within it: that is kept, for edges that end none have not read what
+-- forgetting it takes.
 local function save_lanes()
   if next(lane_counts) == nil then return end
   local lanes, gone = {}, {}
@@ -88,7 +90,8 @@ local function save_lanes()
       local changed = pack(COUNTS, delayed, ready, reserved, dead, done + more[DONE], cancelled + more[CANCELLED])
         .. sub(row, 29)
       rows[lane] = changed
-      if delayed + ready + reserved + dead <= 0 then
+      local own = more[DELAYED] + more[READY] + more[RESERVED] + more[DEAD]
+      if own < 0 and delayed + ready + reserved + dead <= 0 then
         gone[#gone + 1] = lane
       elseif changed ~= row then
         set(lane, changed)
