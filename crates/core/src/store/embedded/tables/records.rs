@@ -49,7 +49,7 @@ pub(in crate::store::embedded) struct Record {
     /// Of the last call that moved the job by its name. Its bytes follow the packed record,
     /// where there is one.
     #[serde(skip)]
-    pub(in crate::store::embedded) token: Option<[u8; 8]>,
+    pub(in crate::store::embedded) token: Option<[u8; TOKEN]>,
 }
 
 /// The last failed attempt.
@@ -88,7 +88,8 @@ pub(in crate::store::embedded) enum Stage {
         /// A cancel was asked for; the settle obeys it.
         cancel: bool,
         /// So long after its deadline its entry stands, in ms: where it has run out, and waits to
-        /// be settled.
+        /// be settled. Written behind the others, where it is anything.
+        #[serde(skip)]
         put_off: u64,
     },
     Dead {
@@ -104,6 +105,10 @@ pub(in crate::store::embedded) enum Stage {
         doubt: bool,
     },
 }
+
+/// The bytes of a token, and of what stands behind it.
+const TOKEN: usize = 8;
+const PUT_OFF: usize = 6;
 
 impl Record {
     pub(in crate::store::embedded) const fn state(&self) -> State {
@@ -160,12 +165,25 @@ impl Record {
     pub(super) fn pack(&self) -> Vec<u8> {
         let mut packed = postcard::to_stdvec(self).expect("plain data always serialises");
         packed.extend(self.token.iter().flatten());
+        if let Stage::Reserved { put_off: 1.., .. } = self.stage {
+            packed.extend_from_slice(&self.put_off().to_be_bytes()[8 - PUT_OFF..]);
+        }
         packed
     }
 
     pub(super) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
-        Some(Self { number, token: rest.try_into().ok(), ..record })
+        let is_late = [PUT_OFF, TOKEN + PUT_OFF].contains(&rest.len());
+        let (token, late) = rest.split_at(if is_late { rest.len() - PUT_OFF } else { rest.len() });
+        let mut record = Self { number, token: token.try_into().ok(), ..record };
+        if let Stage::Reserved { put_off, .. } = &mut record.stage {
+            *put_off = late.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        }
+        Some(record)
+    }
+
+    fn put_off(&self) -> u64 {
+        if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 }
     }
 }
 
@@ -349,14 +367,4 @@ pub(super) fn entries(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_that_are_cut_off_are_passed_over() {
-        let body = Body::pack("an-id", b"payload");
-        assert_eq!(Body::unpack(&body).unwrap().id, "an-id");
-        assert!(Body::unpack(&body[..4]).is_none() && Body::unpack(&[]).is_none());
-        assert!(Record::unpack(1, &[0; 20]).is_none());
-    }
-}
+mod tests;
