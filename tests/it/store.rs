@@ -340,6 +340,7 @@ contract! {
         a_large_job_is_told_of_without_its_body,
         a_death_that_is_told_twice_has_one_notice,
         a_job_that_dies_again_is_told_of_again,
+        a_job_that_is_taken_in_anew_and_dies_again_is_told_of_again,
         a_repeated_settle_leaves_one_entry,
         deaths_are_read_in_their_order_and_no_more_than_the_limit,
         many_deaths_of_one_call_are_all_told,

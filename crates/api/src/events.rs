@@ -84,8 +84,9 @@ impl Events {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             return Err(ApiError::too_many(format_args!("{} others listen to events here", self.most)));
         };
-        let queue = Arc::new(Queue::new(filter));
-        let listening = Listening::new(self, Arc::clone(&queue), place);
+        let place = Place::new(place, &self.metrics);
+        let queue = Arc::new(Queue::new(filter, Some(place)));
+        let listening = Listening::new(&self.hub, Arc::clone(&queue));
         if Deadline::from_now().bound(queue.ready()).await == Ok(true) {
             return Ok(listening);
         }
@@ -93,22 +94,37 @@ impl Events {
     }
 }
 
+/// One of the listeners that there may be.
+struct Place {
+    metrics: Arc<Metrics>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Place {
+    fn new(permit: OwnedSemaphorePermit, metrics: &Arc<Metrics>) -> Self {
+        metrics.listener_came();
+        Self { metrics: Arc::clone(metrics), _permit: permit }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.metrics.listener_left();
+    }
+}
+
 /// A listener. It leaves when it is dropped.
 pub(crate) struct Listening {
     hub: Arc<Hub>,
     queue: Arc<Queue>,
-    metrics: Arc<Metrics>,
     /// It has had its last word.
     is_over: bool,
-    _place: OwnedSemaphorePermit,
 }
 
 impl Listening {
-    fn new(events: &Events, queue: Arc<Queue>, place: OwnedSemaphorePermit) -> Self {
-        let (hub, metrics) = (Arc::clone(&events.hub), Arc::clone(&events.metrics));
-        metrics.listener_came();
+    fn new(hub: &Arc<Hub>, queue: Arc<Queue>) -> Self {
         hub.join(Arc::clone(&queue));
-        Self { hub, queue, metrics, is_over: false, _place: place }
+        Self { hub: Arc::clone(hub), queue, is_over: false }
     }
 
     /// Its events, written out as they are sent.
@@ -139,6 +155,5 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         self.hub.leave(&self.queue);
-        self.metrics.listener_left();
     }
 }

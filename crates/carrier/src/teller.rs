@@ -5,16 +5,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use ringback_core::job::NewJob;
 use ringback_core::notice::Death;
 use ringback_core::store::{
-    Answer, Epoch, MAX_DEATHS, Outbox, PolicyBook, Shard, Store, StoreError, Submitted, Telling, Told, Untold,
+    Answer, Epoch, Limit, MAX_DEATHS, Outbox, PolicyBook, Shard, Store, StoreError, Telling, Told, Untold,
 };
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
-use tokio::time::{Instant, sleep, sleep_until};
-use tracing::{debug, error, info, warn};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tracing::{error, info, warn};
 
 use crate::bells::Bell;
 use crate::metrics::Metrics;
@@ -24,6 +25,10 @@ use crate::pace::BREATH;
 const SOONEST: Duration = Duration::from_secs(1);
 /// and no later than this.
 const LATEST: Duration = Duration::from_secs(60);
+
+/// A shard that has not answered so long after the first that did holds up the deaths told to others no
+/// longer: what it was sent is submitted again.
+const SLOW: Duration = Duration::from_millis(100);
 
 /// What a teller works with.
 pub(crate) struct Teller<'a> {
@@ -60,16 +65,20 @@ impl Teller<'_> {
     /// Works until the shard has changed hands. Dropping it in between is safe.
     pub(crate) async fn run(&self) {
         let mut backoff = Backoff::new(random::generator());
-        let (mut is_refused, mut away) = (false, false);
+        let (mut refusal, mut away) = (Refusal::default(), false);
         loop {
             self.due().await;
             loop {
-                match self.round(&mut is_refused).await {
+                match self.round(&mut refusal).await {
                     Ok(Round::Fenced) => return,
-                    Ok(Round::Empty) => break,
-                    Ok(Round::Done) => {
-                        away = false;
+                    Ok(round) => {
                         backoff.reset();
+                        if std::mem::take(&mut away) {
+                            info!(shard = self.shard.number(), "deaths are told again");
+                        }
+                        if matches!(round, Round::Empty) {
+                            break;
+                        }
                         sleep(BREATH).await;
                     }
                     Err(error) => {
@@ -95,13 +104,13 @@ impl Teller<'_> {
         }
     }
 
-    async fn round(&self, is_refused: &mut bool) -> Result<Round, StoreError> {
+    async fn round(&self, refusal: &mut Refusal) -> Result<Round, StoreError> {
         // Before that nobody can say whether a topic's deaths are wanted, or where.
         self.policies.known().await;
         // Where there is none, what follows puts right when the next one is.
         let outbox = self.store.outbox(self.shard, MAX_DEATHS).await?;
-        let words = self.submit(&outbox.deaths).await;
-        let telling = self.telling(outbox, &words, is_refused);
+        let words = self.submit(&outbox.deaths, refusal).await;
+        let telling = self.telling(outbox, &words, refusal);
         // What was rung before this call is in its answer.
         self.deaths.quiet();
         let asked = Instant::now();
@@ -115,9 +124,36 @@ impl Teller<'_> {
         }
     }
 
-    /// Submits the notices, those of each shard together. A word for each death.
-    async fn submit(&self, deaths: &[Untold]) -> Vec<Word> {
+    /// Submits the notices, those of each shard together. A word for each death: refused is what no shard
+    /// has answered for.
+    async fn submit(&self, deaths: &[Untold], refusal: &mut Refusal) -> Vec<Word> {
+        let of_shards = self.notices(deaths);
         let mut words = vec![Word::Unwanted; deaths.len()];
+        of_shards.values().flat_map(|(numbers, _)| numbers).for_each(|n| words[*n] = Word::Refused);
+        let mut calls: FuturesUnordered<_> = of_shards
+            .iter()
+            .map(|(shard, (numbers, jobs))| async move { (numbers, self.store.submit(*shard, jobs).await) })
+            .collect();
+        let mut answer = calls.next().await;
+        let until = Instant::now() + SLOW;
+        while let Some((numbers, answered)) = answer {
+            match answered {
+                Ok(answers) => {
+                    let heard = answers.into_iter().map(|one| word(one.answer, refusal));
+                    numbers.iter().zip(heard).for_each(|(number, word)| words[*number] = word);
+                }
+                Err(error) => refusal.note(&error),
+            }
+            answer = timeout_at(until, calls.next()).await.unwrap_or_else(|_elapsed| {
+                refusal.note(&"a shard is slow");
+                None
+            });
+        }
+        words
+    }
+
+    /// The notices that somebody wants, by the shard that each belongs to, with the numbers of the deaths.
+    fn notices(&self, deaths: &[Untold]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
         let mut of_shards: BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
         for (number, death) in deaths.iter().enumerate() {
             let Some(death) = &death.death else {
@@ -129,14 +165,7 @@ impl Teller<'_> {
             numbers.push(number);
             jobs.push(notice);
         }
-        let calls = of_shards
-            .iter()
-            .map(|(shard, (numbers, jobs))| async move { (numbers, self.store.submit(*shard, jobs).await) });
-        for (numbers, answer) in join_all(calls).await {
-            let heard = self.heard(numbers.len(), answer);
-            numbers.iter().zip(heard).for_each(|(number, word)| words[*number] = word);
-        }
-        words
+        of_shards
     }
 
     fn notice(&self, death: &Death) -> Option<NewJob> {
@@ -144,20 +173,9 @@ impl Teller<'_> {
         death.notice(policy.as_deref())
     }
 
-    /// What was answered to so many notices.
-    fn heard(&self, notices: usize, answer: Result<Vec<Submitted>, StoreError>) -> Vec<Word> {
-        match answer {
-            Ok(answers) => answers.into_iter().map(|one| word(one.answer)).collect(),
-            Err(error) => {
-                debug!(shard = self.shard.number(), error = crate::cause(&error), "notices were not taken");
-                vec![Word::Refused; notices]
-            }
-        }
-    }
-
     /// What is over, and what is to be tried again.
-    fn telling(&self, outbox: Outbox, words: &[Word], is_refused: &mut bool) -> Telling {
-        self.count(words, is_refused);
+    fn telling(&self, outbox: Outbox, words: &[Word], refusal: &mut Refusal) -> Telling {
+        self.count(words, refusal);
         let Outbox { deaths, now } = outbox;
         let mut telling = Telling::default();
         for (Untold { place, death }, word) in deaths.into_iter().zip(words) {
@@ -172,8 +190,7 @@ impl Teller<'_> {
         telling
     }
 
-    /// That notices are refused is said once, until all of a round are taken again.
-    fn count(&self, words: &[Word], is_refused: &mut bool) {
+    fn count(&self, words: &[Word], refusal: &mut Refusal) {
         let count = |wanted: Word| words.iter().filter(|word| **word == wanted).count() as u64;
         let (shard, told, refused) = (self.shard.number(), count(Word::Told), count(Word::Refused));
         if told > 0 {
@@ -182,19 +199,56 @@ impl Teller<'_> {
         if refused > 0 {
             self.metrics.untold.add(refused, &[]);
         }
-        if refused > 0 && !std::mem::replace(is_refused, true) {
-            error!(shard, refused, "the store does not take notices of deaths; they are submitted again");
-        } else if refused == 0 && told > 0 && std::mem::take(is_refused) {
+        if refused > 0 {
+            if let Some(cause) = refusal.begins() {
+                error!(
+                    shard,
+                    refused, cause, "the store does not take notices of deaths; they are submitted again"
+                );
+            }
+        } else if told > 0 && refusal.ends() {
             info!(shard, "the store takes notices of deaths again");
         }
     }
 }
 
+/// That notices are refused is said once, with the first cause, until none was for as long as one that
+/// is refused waits at most.
+#[derive(Default)]
+struct Refusal {
+    cause: Option<String>,
+    last: Option<Instant>,
+}
+
+impl Refusal {
+    /// Why some of this round were refused.
+    fn note(&mut self, cause: &dyn std::fmt::Display) {
+        self.cause.get_or_insert_with(|| cause.to_string());
+    }
+
+    /// Some of a round were refused: the cause, where that is to be said.
+    fn begins(&mut self) -> Option<String> {
+        let cause = self.cause.take().unwrap_or_default();
+        self.last.replace(Instant::now()).is_none().then_some(cause)
+    }
+
+    /// None of a round was refused: whether that is to be said.
+    fn ends(&mut self) -> bool {
+        self.last.take_if(|last| last.elapsed() > LATEST).is_some()
+    }
+}
+
 /// Another job of the name counts as the notice: it is of the same death, told somewhere else before
 /// its topic's policy was changed.
-const fn word(answer: Answer) -> Word {
+fn word(answer: Answer, refusal: &mut Refusal) -> Word {
     match answer {
         Answer::Created | Answer::Repeated | Answer::Conflict => Word::Told,
-        Answer::Full(_) => Word::Refused,
+        Answer::Full(limit) => {
+            refusal.note(&match limit {
+                Limit::Topics => "a shard has jobs of too many topics",
+                Limit::Lanes => "a shard has jobs for too many origins",
+            });
+            Word::Refused
+        }
     }
 }

@@ -27,6 +27,8 @@ pub struct Death {
     pub job: Job,
     /// When it died.
     pub died: Timestamp,
+    /// When it came to this store: with an import later than it was created.
+    pub arrived: Timestamp,
     /// Where the job itself wants it to be told.
     pub on_dead: Option<Callback>,
     /// The job's context.
@@ -61,11 +63,11 @@ impl Death {
     }
 
     /// 128 bits over which death it is. Attempts only grow, so a job dies once with each number of
-    /// them. The time is not in it: a death that a fail-over undid, and that was settled again, is
-    /// the same one.
+    /// them; one that was taken in anew may begin with a number that it has had. The time of death is
+    /// not in it: a death that a fail-over undid, and that was settled again, is the same one.
     fn id(&self) -> JobId {
-        let Job { key, created, attempts, .. } = &self.job;
-        let digest = Sha256::digest(format!("{key} {created} {attempts}"));
+        let Self { job: Job { key, created, attempts, .. }, arrived, .. } = self;
+        let digest = Sha256::digest(format!("{key} {created} {arrived} {attempts}"));
         let id = digest[..16].iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
         id.parse().expect("digits lie within the alphabet of ids")
     }
@@ -104,7 +106,8 @@ mod tests {
         let context = Context::parse(vec![("tenant".to_owned(), "a7".to_owned())]).unwrap();
         let on_dead = on_dead.map(|url| Callback::parse(url).unwrap());
         let trace = Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 });
-        Death { job, died: Timestamp::from_millis(1_020), on_dead, context, trace }
+        let [died, arrived] = [1_020, 500].map(Timestamp::from_millis);
+        Death { job, died, arrived, on_dead, context, trace }
     }
 
     #[test]
@@ -132,8 +135,11 @@ mod tests {
         let (mut again, mut later) = (one.clone(), one.clone());
         again.died = Timestamp::from_millis(2_000);
         later.job.attempts = 4;
+        let mut taken_in_anew = one.clone();
+        taken_in_anew.arrived = Timestamp::from_millis(900);
         assert_eq!(name(&one), name(&again), "a death that is settled again");
         assert_ne!(name(&one), name(&later));
+        assert_ne!(name(&one), name(&taken_in_anew), "it begins with the attempts of its line");
         assert_ne!(name(&one), name(&death("bill", Some("https://up.example/dead"))));
     }
 

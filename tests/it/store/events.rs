@@ -392,8 +392,9 @@ pub(super) async fn an_exchange_tells_what_it_settles(bench: &Bench) {
 pub(super) async fn nothing_is_told_before_and_after_a_shard_is_watched(bench: &Bench) {
     let mut watching = Watching::silent(bench).await;
     bench.accept(bench.job("before")).await;
-    assert!(!bench.store().watch(bench.shard(), ms(50)).await.expect("watch"), "nobody has watched");
-    assert!(bench.store().watch(bench.shard(), ms(50)).await.expect("watch"), "it is watched by now");
+    let watch = async |lasts| bench.store().watch(bench.shard(), lasts).await.expect("watch");
+    let since = watch(ms(50)).await;
+    assert_eq!(watch(ms(50)).await, since, "it is watched by now");
     let seen = now();
     eventually(SOON, "the watch has run out", async || {
         if now().since(seen) > ms(100) { Ok(()) } else { Err("not yet") }
@@ -401,7 +402,9 @@ pub(super) async fn nothing_is_told_before_and_after_a_shard_is_watched(bench: &
     .await;
     bench.accept(bench.job("after")).await;
     bench.cancel(&bench.key(TOPIC, "after")).await;
-    assert!(!bench.store().watch(bench.shard(), LONG).await.expect("watch"), "it had run out");
+    let anew = watch(LONG).await;
+    assert!(anew > since, "it had run out");
+    assert_eq!(watch(LONG).await, anew, "whoever asks");
     // A shorter watch does not end a longer one.
     bench.store().watch(bench.shard(), ms(1)).await.expect("watch");
     let asked = now();

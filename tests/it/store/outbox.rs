@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ringback_core::clock::Timestamp;
 use ringback_core::job::{Callback, Context, History, ImportJob, Job, NewJob};
 use ringback_core::notice::Death;
 use ringback_core::outcome::Outcome;
@@ -177,6 +178,28 @@ pub(super) async fn a_job_that_dies_again_is_told_of_again(bench: &Bench) {
     assert_eq!((told[0].job.attempts, told[1].job.attempts, told.len()), (1, 2, 2));
     let names = [0, 1].map(|n| told[n].notice(None).expect("it is wanted").key);
     assert_ne!(names[0], names[1]);
+}
+
+pub(super) async fn a_job_that_is_taken_in_anew_and_dies_again_is_told_of_again(bench: &Bench) {
+    let created = Some(Timestamp::from_millis(1_700_000_000_000));
+    let history = History { created, attempts: 3, failures: 2, ..History::default() };
+    for _ in 0..2 {
+        let line = ImportJob { job: telling(bench.job("a")), history: Some(history.clone()) };
+        bench.store().import(bench.shard(), &[line]).await.expect("import");
+        let job = dead_by_hand(bench).await;
+        bench.store().purge(&job.key).await.expect("purge");
+    }
+    let told = deaths(bench).await;
+    assert_eq!((told[0].job.attempts, told[1].job.attempts, told.len()), (4, 4, 2));
+    let names = [0, 1].map(|n| told[n].notice(None).expect("it is wanted").key);
+    assert_ne!(names[0], names[1]);
+}
+
+/// Buries the only job.
+async fn dead_by_hand(bench: &Bench) -> Job {
+    let lease = bench.take_one(&bench.job("a").key).await;
+    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    bench.get(&bench.job("a").key).await
 }
 
 pub(super) async fn a_repeated_settle_leaves_one_entry(bench: &Bench) {

@@ -8,6 +8,8 @@ use futures_util::FutureExt as _;
 use ringback_core::store::Store;
 use ringback_core::store::events::News;
 use ringback_service::random;
+use tokio::task::coop::unconstrained;
+use tokio::task::yield_now;
 
 use super::hub::Hub;
 
@@ -22,18 +24,21 @@ pub(super) async fn hear(hub: &Hub, store: &Store) {
             Some(news) => news,
             None => events.next().await,
         };
-        let is_standing = matches!(news, News::Events(_));
+        let is_standing = matches!(news, News::Events(_) | News::Missed);
         match news {
             News::Gap => hub.subscribed(),
+            News::Missed => hub.missed(),
             News::Lost => hub.broken(),
             News::Events(events) => hub.tell(&events),
         }
         // An attempt to subscribe is not to be begun and dropped.
         if is_standing {
-            for _ in 0..MOST {
-                let Some(news) = events.next().now_or_never() else { break };
+            for _ in 0..=MOST {
+                // Tokio would give so many and no more in one turn of the task, and let the rest pile up.
+                let Some(news) = unconstrained(events.next()).now_or_never() else { break };
                 waiting.add(news);
             }
+            yield_now().await;
         }
     }
 }
@@ -43,12 +48,12 @@ pub(super) async fn hear(hub: &Hub, store: &Store) {
 struct Waiting(VecDeque<News>);
 
 impl Waiting {
-    /// When there is too much, all of it becomes a gap.
+    /// When there is too much, all of it is missed.
     fn add(&mut self, news: News) {
         if self.0.len() >= MOST {
             tracing::warn!("events come faster than they can be handed on; some are left out");
             self.0.clear();
-            self.0.push_back(News::Gap);
+            self.0.push_back(News::Missed);
         }
         self.0.push_back(news);
     }
@@ -63,13 +68,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_becomes_a_gap_and_the_end_of_a_subscription_is_kept() {
+    fn what_is_too_much_is_missed_and_the_end_of_a_subscription_is_kept() {
         let mut waiting = Waiting::default();
         (0..MOST).for_each(|_| waiting.add(News::Events(Vec::new())));
         waiting.add(News::Lost);
         assert_eq!(
             [waiting.next(), waiting.next(), waiting.next()],
-            [Some(News::Gap), Some(News::Lost), None]
+            [Some(News::Missed), Some(News::Lost), None]
         );
     }
 }

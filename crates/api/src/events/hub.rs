@@ -5,7 +5,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::try_join_all;
+use ringback_core::clock::Timestamp;
 use ringback_core::store::events::Event;
 use ringback_core::store::{Store, StoreError};
 use ringback_service::Shutdown;
@@ -74,7 +76,7 @@ impl Hub {
         self.changed.notify_waiters();
     }
 
-    /// Waits until somebody listens, or nobody does.
+    /// Waits until the state is so.
     async fn until(&self, is_it: impl Fn(&State) -> bool) {
         loop {
             let changed = self.changed.notified();
@@ -85,7 +87,7 @@ impl Hub {
         }
     }
 
-    /// The subscription is new, or has a gap: every shard is to be watched anew.
+    /// The subscription is new: every shard is to be watched anew.
     pub(super) fn subscribed(&self) {
         let mut state = self.lock();
         state.subscriptions += 1;
@@ -96,8 +98,29 @@ impl Hub {
 
     /// Nothing is told until the next subscription.
     pub(super) fn broken(&self) {
-        let mut state = self.lock();
-        (state.subscription, state.stands) = (None, false);
+        self.lock().end_subscription();
+    }
+
+    /// Something of the subscription was lost; it goes on.
+    pub(super) fn missed(&self) {
+        self.lock().listeners.iter().for_each(|queue| {
+            queue.push(Bytes::from_static(MISSED));
+        });
+    }
+
+    /// Waits until nobody listens. The subscription has ended by then for who comes next.
+    async fn deserted(&self) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut state = self.lock();
+                if state.listeners.is_empty() {
+                    state.end_subscription();
+                    return;
+                }
+            }
+            changed.await;
+        }
     }
 
     /// Every shard is watched under this subscription.
@@ -128,7 +151,11 @@ impl Hub {
             }
             !queue.is_dropped()
         });
+        let is_deserted = state.listeners.is_empty();
         drop(state);
+        if is_deserted {
+            self.changed.notify_waiters();
+        }
         self.metrics.events_told(told);
     }
 
@@ -136,6 +163,12 @@ impl Hub {
         let mut state = self.lock();
         state.is_over = true;
         state.listeners.iter().for_each(|queue| queue.end());
+    }
+}
+
+impl State {
+    fn end_subscription(&mut self) {
+        (self.subscription, self.stands) = (None, false);
     }
 }
 
@@ -154,9 +187,8 @@ pub(super) async fn run(hub: Arc<Hub>, store: Store, shutdown: Shutdown) {
             tokio::select! {
                 () = hear(&hub, &store) => {}
                 () = watch(&hub, &store) => {}
-                () = hub.until(|state| state.listeners.is_empty()) => {}
+                () = hub.deserted() => {}
             }
-            hub.broken();
         }
     };
     tokio::select! {
@@ -174,10 +206,10 @@ async fn watch(hub: &Hub, store: &Store) {
         let Some(subscription) = hub.lock().subscription else { continue };
         let begun = Instant::now();
         let pause = match watch_all(store).await {
-            Ok(held) => {
-                // The first of a subscription finds what others have watched, or nothing.
-                let held = if last == Some(subscription) { held } else { Held::Anew };
-                last = Some(subscription);
+            Ok(since) => {
+                let now = Some((subscription, since));
+                let held = if last == now { Held::AllAlong } else { Held::Anew };
+                last = now;
                 hub.watched(subscription, held);
                 WATCH_AGAIN.saturating_sub(begun.elapsed())
             }
@@ -192,7 +224,59 @@ async fn watch(hub: &Hub, store: &Store) {
     }
 }
 
-async fn watch_all(store: &Store) -> Result<Held, StoreError> {
-    let watched = try_join_all(store.shards().map(|shard| store.watch(shard, WATCH))).await?;
-    Ok(if watched.into_iter().all(|was_watched| was_watched) { Held::AllAlong } else { Held::Anew })
+/// Since when each shard is watched.
+async fn watch_all(store: &Store) -> Result<Vec<Timestamp>, StoreError> {
+    try_join_all(store.shards().map(|shard| store.watch(shard, WATCH))).await
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::global;
+    use ringback_core::job::JobKey;
+    use ringback_core::store::events::Happened;
+
+    use super::*;
+    use crate::events::Filter;
+    use crate::events::queue::Taken;
+
+    fn listened_to() -> (Hub, Arc<Queue>) {
+        let hub = Hub::new(Arc::new(Metrics::new(&global::meter("test"))));
+        let queue = Arc::new(Queue::new(Filter::default(), None));
+        hub.join(Arc::clone(&queue));
+        hub.subscribed();
+        hub.watched(1, Held::Anew);
+        (hub, queue)
+    }
+
+    #[tokio::test]
+    async fn when_the_last_listener_is_dropped_nobody_listens() {
+        let (hub, _queue) = listened_to();
+        let key = JobKey { topic: "t".parse().unwrap(), id: "i".parse().unwrap() };
+        let reason = "x".repeat(200).into();
+        let events = vec![Event { at: Timestamp::default(), key, what: Happened::Dead { reason } }; 500];
+        let flood = async {
+            loop {
+                hub.tell(&events);
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = hub.deserted() => {}
+            () = flood => {}
+        }
+        assert!(hub.lock().subscription.is_none() && !hub.lock().stands);
+    }
+
+    #[tokio::test]
+    async fn what_was_missed_is_told_to_who_listens_and_the_subscription_goes_on() {
+        let (hub, queue) = listened_to();
+        hub.missed();
+        hub.watched(1, Held::AllAlong);
+        hub.watched(1, Held::Anew);
+        for word in [READY, MISSED, MISSED] {
+            assert_eq!(queue.next().await, Taken::Chunk(Bytes::from_static(word)));
+        }
+        assert_eq!(hub.lock().subscription, Some(1));
+    }
 }

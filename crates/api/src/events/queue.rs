@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::Filter;
+use super::{Filter, Place};
 
 /// The most bytes that wait, and the most pieces.
 const MOST_BYTES: usize = 1024 * 1024;
@@ -53,11 +53,19 @@ struct Inner {
     phase: Phase,
     pieces: VecDeque<Bytes>,
     bytes: usize,
+    /// Given back with the last word, however long the connection stays.
+    _place: Option<Place>,
+}
+
+impl Inner {
+    const fn ended(phase: Phase) -> Self {
+        Self { phase, pieces: VecDeque::new(), bytes: 0, _place: None }
+    }
 }
 
 impl Queue {
-    pub(super) fn new(filter: Filter) -> Self {
-        let inner = Inner { phase: Phase::Waiting, pieces: VecDeque::new(), bytes: 0 };
+    pub(super) fn new(filter: Filter, place: Option<Place>) -> Self {
+        let inner = Inner { _place: place, ..Inner::ended(Phase::Waiting) };
         Self { filter, inner: Mutex::new(inner), changed: Notify::new() }
     }
 
@@ -93,7 +101,7 @@ impl Queue {
             inner.bytes += piece.len();
             inner.pieces.push_back(piece);
         } else {
-            *inner = Inner { phase: Phase::Dropped, pieces: VecDeque::new(), bytes: 0 };
+            *inner = Inner::ended(Phase::Dropped);
         }
         drop(inner);
         self.changed.notify_one();
@@ -108,7 +116,7 @@ impl Queue {
     pub(super) fn end(&self) {
         let mut inner = self.lock();
         if inner.phase != Phase::Dropped {
-            *inner = Inner { phase: Phase::Over, pieces: VecDeque::new(), bytes: 0 };
+            *inner = Inner::ended(Phase::Over);
         }
         drop(inner);
         self.changed.notify_one();
@@ -155,7 +163,7 @@ mod tests {
     use super::*;
 
     fn open() -> Queue {
-        let queue = Queue::new(Filter::default());
+        let queue = Queue::new(Filter::default(), None);
         queue.stands(b"first", None);
         assert_eq!(queue.take(), Some(Taken::Chunk(Bytes::from_static(b"first"))));
         queue
@@ -163,7 +171,7 @@ mod tests {
 
     #[test]
     fn nothing_is_queued_before_the_subscription_stands() {
-        let queue = Queue::new(Filter::default());
+        let queue = Queue::new(Filter::default(), None);
         assert_eq!(queue.push(Bytes::from_static(b"early")), Pushed::Passed);
         assert_eq!(queue.take(), None);
         queue.stands(b"first", Some(b"other"));

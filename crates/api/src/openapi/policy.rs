@@ -35,8 +35,8 @@ pub(crate) struct PolicyRequest {
     /// Which attempts are logged: `failed`, `all` or `off`.
     #[schema(pattern = "^(failed|all|off)$")]
     attempts: Option<String>,
-    /// Where the deaths of jobs are told that do not say so themselves, as those that die from then
-    /// on. Not for the topic `ringback.on-dead`.
+    /// Where the deaths of jobs are told that do not say so themselves, from when the policy is
+    /// known on. Not for the topic `ringback.on-dead`.
     #[schema(format = "uri", max_length = 2048)]
     on_dead: Option<String>,
 }

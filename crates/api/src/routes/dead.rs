@@ -75,7 +75,7 @@ async fn fill(
 
 /// Purge dead jobs
 ///
-/// Removes those that are dead as of this call; nothing is remembered of them. What is not done
+/// Removes those that are dead as of the first call; only their logs of attempts are left. What is not done
 /// within a second is left: then `next` is the `cursor` of the call that goes on, and null when all
 /// are gone.
 #[utoipa::path(
@@ -167,7 +167,7 @@ async fn purge_some(
 
 /// Purge a dead job
 ///
-/// Removes it; nothing is remembered of it. A job that is not dead is left as it is: 409.
+/// Removes it; only its log of attempts is left. A job that is not dead is left as it is: 409.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/dead/{id}", tag = "dead", operation_id = "purge",
     params(

@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::Method;
 use ringback_core::job::JobKey;
 use ringback_core::wire::{EventAnswer, JobAnswer};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use self::show::Show;
 use self::stream::{Said, Stream};
@@ -41,15 +41,23 @@ pub(super) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Resu
     if let Some(verdict) = look(session, &mut show, job.as_ref()).await? {
         return Ok(verdict);
     }
+    let mut unseen = None;
     loop {
-        let ended = match stream.next().await {
-            Ok(Said::Event(name, event)) => told(session, &mut show, job.as_ref(), &name, &event).await?,
-            Ok(Said::Missed) => missed(session, &mut show, job.as_ref()).await?,
-            Err(why) => {
+        let said = match unseen {
+            None => Some(stream.next().await),
+            Some(Unseen { at, .. }) => timeout_at(at, stream.next()).await.ok(),
+        };
+        let ended = match said {
+            Some(Ok(Said::Event(name, event))) => {
+                told(session, &mut show, job.as_ref(), &name, &event).await?
+            }
+            Some(Ok(Said::Missed)) => missed(session, &mut show, job.as_ref(), &mut unseen).await?,
+            Some(Err(why)) => {
                 show.broken(&why);
                 stream = again(session, &mut show, &call).await?;
-                missed(session, &mut show, job.as_ref()).await?
+                missed(session, &mut show, job.as_ref(), &mut unseen).await?
             }
+            None => seen(session, &mut show, job.as_ref(), &mut unseen).await?,
         };
         if let Some(verdict) = ended {
             return Ok(verdict);
@@ -85,10 +93,34 @@ async fn missed(
     session: &mut Session,
     show: &mut Show,
     job: Option<&JobKey>,
+    unseen: &mut Option<Unseen>,
 ) -> anyhow::Result<Option<Verdict>> {
     show.missed(&mut session.out)?;
+    seen(session, show, job, unseen).await
+}
+
+/// The state of the watched job could not be asked for: its end may have been missed, so it is asked
+/// for again.
+#[derive(Clone, Copy)]
+struct Unseen {
+    wait: Duration,
+    at: Instant,
+}
+
+/// Looks at the watched job; where that is not answered, later.
+async fn seen(
+    session: &mut Session,
+    show: &mut Show,
+    job: Option<&JobKey>,
+    unseen: &mut Option<Unseen>,
+) -> anyhow::Result<Option<Verdict>> {
+    let last = unseen.take();
     match look(session, show, job).await {
-        Err(error) if error.downcast_ref().is_some_and(ClientError::is_transient) => Ok(None),
+        Err(error) if error.downcast_ref().is_some_and(ClientError::is_transient) => {
+            let wait = last.map_or(FIRST_WAIT, |last| (last.wait * 2).min(LAST_WAIT));
+            *unseen = Some(Unseen { wait, at: Instant::now() + wait });
+            Ok(None)
+        }
         looked => looked,
     }
 }

@@ -74,7 +74,8 @@ pub enum AttemptOutcome {
     Bury,
     /// It was not tried, or is not to count.
     Release,
-    /// Nobody said in time what came of it.
+    /// Nobody said in time what came of it. Of a job for pull that is a failure, unless it was to be
+    /// cancelled.
     Lost,
 }
 
@@ -156,9 +157,10 @@ impl Happened {
 /// What a stream of events says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// Anything may have happened before that is not told: the subscription is new, or something
-    /// of it was lost.
+    /// The subscription is new: anything may have happened before that is not told.
     Gap,
+    /// Something was told that is lost; the subscription goes on.
+    Missed,
     /// The subscription broke: nothing is told until the next gap.
     Lost,
     /// What happened, in order for each job.
@@ -186,11 +188,12 @@ impl Events {
 
 impl Store {
     /// What happens in a shard is told for so long from now on, to every stream of events that
-    /// stands. True when it was told up to now: then nothing in between was left out.
+    /// stands. Answers since when it is told, by the store's clock: while that stays the same nothing
+    /// in between was left out.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
-    pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<bool, StoreError> {
+    pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
         match &self.backend {
             Backend::Redis(store) => store.watch(shard, lasts).await,
             Backend::Embedded(store) => store.watch(shard, lasts).await,

@@ -161,7 +161,8 @@ pub struct TombstonesAnswer {
 /// What is still to be told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutboxAnswer {
-    /// Deaths of which no notice was submitted yet. It soon is, or nobody wants one.
+    /// Deaths that a carrier has still to look at: whether somebody is to be told, and then to submit a notice.
+    /// At rest 0.
     pub deaths: u64,
 }
 

@@ -9,7 +9,7 @@ use crate::store::events::{Ended, Event, Happened};
 /// `dead` or `cancelled`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(example = json!({"topic": "pay.notify", "id": "order-1", "at": "2026-11-20T09:30:15.017Z",
-    "attempt": 1, "outcome": "retry", "due_at": "2026-11-20T09:30:30.121Z", "status": 503, "duration_ms": 17}))]
+    "attempt": 1, "outcome": "retry", "due_at": "2026-11-20T09:30:30.017Z", "status": 503, "duration_ms": 17}))]
 pub struct EventAnswer {
     /// The job's topic.
     pub topic: String,
@@ -20,19 +20,20 @@ pub struct EventAnswer {
     /// Of `attempt`: which hand-over it was, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
-    /// Of `attempt`: `complete`, `retry`, `bury`, `release`, or `lost` where nobody said in time what came of it.
+    /// Of `attempt`: `complete`, `retry`, `bury`, `release`, or `lost` where nobody said in time what came of it;
+    /// of a job for pull that is `retry` or `bury`, with the error `lease ran out`, unless it was to be cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// Of `submitted`: when the job is due. Of `attempt`: when it is due again, where it is to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<String>,
-    /// Of an `attempt` that failed: the answer's status, where there was an answer.
+    /// Of `attempt`, where it is known: the answer's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// Of an `attempt` that failed: the class of the error, or what a consumer said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Of an `attempt` that failed: how long it took, in milliseconds.
+    /// Of `attempt`, where it is known: how long it took, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// Of `dead`: why.

@@ -39,12 +39,12 @@ pub struct TopicStates {
     pub ready: u64,
     /// Being handed over.
     pub reserved: u64,
-    /// Done since the topic is known. A topic without jobs that is not paused stays known until more than
-    /// 10,000 others were used after it.
+    /// Done since the topic became known. On Redis a topic without jobs that is not paused is forgotten
+    /// once about 10,000 others of its shard were used after it; the embedded store forgets none.
     pub done: u64,
     /// Given up and kept.
     pub dead: u64,
-    /// Cancelled since the topic is known.
+    /// Cancelled since the topic became known.
     pub cancelled: u64,
 }
 

@@ -71,7 +71,7 @@ impl Show {
             Format::Json => out.line(r#"{"event":"missed"}"#),
             Format::Table => {
                 out.flush()?;
-                say("listening again; what happened meanwhile is missing");
+                say("some events may be missing");
                 Ok(())
             }
         }

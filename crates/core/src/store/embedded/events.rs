@@ -20,13 +20,20 @@ use crate::store::{Shard, StoreError};
 
 /// The most events of a batch.
 const BATCH: usize = 500;
-/// How many batches a stream may be behind; beyond, it has a gap.
+/// How many batches a stream may be behind; beyond, it misses some.
 const BACKLOG: usize = 128;
 
-/// Where events are told, and until when each shard is watched, in ms.
+/// Where events are told, and since when and until when each shard is watched.
 pub(super) struct Tower {
     sender: Sender<Arc<[Event]>>,
-    watched: Mutex<HashMap<u16, u64>>,
+    watched: Mutex<HashMap<u16, Watched>>,
+}
+
+/// In ms.
+#[derive(Clone, Copy, Default)]
+struct Watched {
+    since: u64,
+    until: u64,
 }
 
 impl Default for Tower {
@@ -38,14 +45,18 @@ impl Default for Tower {
 impl Tower {
     /// Until when a shard is watched, in ms.
     pub(super) fn until(&self, shard: Shard) -> u64 {
-        lock(&self.watched).get(&shard.0).copied().unwrap_or(0)
+        lock(&self.watched).get(&shard.0).map_or(0, |watched| watched.until)
     }
 
-    /// Watches a shard until a time; says until when it was watched before.
-    fn extend(&self, shard: u16, till: u64) -> u64 {
-        let mut watched = lock(&self.watched);
-        let until = watched.entry(shard).or_default();
-        std::mem::replace(until, till.max(*until))
+    /// Watches a shard until a time; says since when it is.
+    fn extend(&self, shard: u16, now: u64, till: u64) -> u64 {
+        let mut all = lock(&self.watched);
+        let watched = all.entry(shard).or_default();
+        if watched.until <= now {
+            watched.since = now;
+        }
+        watched.until = watched.until.max(till);
+        watched.since
     }
 
     pub(super) fn tell(&self, mut events: Vec<Event>) {
@@ -59,10 +70,15 @@ impl Tower {
 }
 
 impl EmbeddedStore {
-    pub(in crate::store) async fn watch(&self, shard: Shard, lasts: Duration) -> Result<bool, StoreError> {
+    pub(in crate::store) async fn watch(
+        &self,
+        shard: Shard,
+        lasts: Duration,
+    ) -> Result<Timestamp, StoreError> {
         let (place, lasts) = (Arc::clone(&self.place), millis_up(lasts));
         let watch = move |txn: &mut Txn<'_>| {
-            Ok(place.tower.extend(txn.shard(), txn.now().saturating_add(lasts)) > txn.now())
+            let (now, till) = (txn.now(), txn.now().saturating_add(lasts));
+            Ok(Timestamp::from_millis(place.tower.extend(txn.shard(), now, till)))
         };
         self.call(shard, 0, watch).await
     }
@@ -75,7 +91,7 @@ impl EmbeddedStore {
 /// The stream of events.
 pub(in crate::store) struct Events {
     place: Arc<super::place::Place>,
-    /// None until the first call, and after it fell behind.
+    /// None until the first call.
     receiver: Option<Receiver<Arc<[Event]>>>,
 }
 
@@ -91,7 +107,7 @@ impl Events {
             // The sender above keeps the channel open, so this is a stream that fell behind.
             Err(RecvError::Lagged(_) | RecvError::Closed) => {
                 *receiver = sender.subscribe();
-                News::Gap
+                News::Missed
             }
         }
     }

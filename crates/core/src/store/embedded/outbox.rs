@@ -58,7 +58,8 @@ fn death((shard, _, number, _): OutboxKey, entry: Option<OutboxEntry>) -> Option
         let key = JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? };
         // The death can be told without what the job brought along.
         let Notes { on_dead, context, trace } = Notes::unpack(&body.payload).unwrap_or_default();
-        Some(Death { job: known(record, key), died: Timestamp::from_millis(died), on_dead, context, trace })
+        let [died, arrived] = [died, record.arrived()].map(Timestamp::from_millis);
+        Some(Death { job: known(record, key), died, arrived, on_dead, context, trace })
     });
     if death.is_none() {
         tracing::error!(shard, job.number = number, "a death cannot be read, and so not be told");

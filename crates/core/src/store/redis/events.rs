@@ -18,11 +18,15 @@ use crate::store::{Shard, StoreError};
 const FORMAT: u8 = 1;
 
 impl RedisStore {
-    pub(in crate::store) async fn watch(&self, shard: Shard, lasts: Duration) -> Result<bool, StoreError> {
+    pub(in crate::store) async fn watch(
+        &self,
+        shard: Shard,
+        lasts: Duration,
+    ) -> Result<Timestamp, StoreError> {
         let answer = self.run(&script::WATCH, shard, |cmd| {
             cmd.arg(millis_up(lasts));
         });
-        Ok(reply::int(&answer.await?)? == 1)
+        Ok(Timestamp::from_millis(reply::number(&answer.await?)?))
     }
 
     pub(in crate::store) fn events(self: &Arc<Self>, rng: StdRng) -> Events {
@@ -41,7 +45,7 @@ impl Events {
             Heard::Message(raw) => unpack(raw.into()).map_or_else(
                 || {
                     tracing::debug!("events that this version cannot read were passed over");
-                    News::Gap
+                    News::Missed
                 },
                 News::Events,
             ),

@@ -229,6 +229,11 @@ impl Head {
         self.start.flags & EXTERNAL != 0
     }
 
+    /// When the job came to this store.
+    pub(super) const fn arrived(&self) -> Timestamp {
+        self.start.created
+    }
+
     pub(super) const fn timeout(&self) -> Option<Duration> {
         self.start.timeout
     }

@@ -69,7 +69,8 @@ fn death(mut entry: Bytes) -> Result<Death, StoreError> {
     let tail = Tail::parse(lane, entry)?;
     // The death can be told without what the job brought along.
     let Notes { on_dead, context, trace } = Notes::unpack(&tail.payload).unwrap_or_default();
-    Ok(Death { job: head.into_job(tail.key), died, on_dead, context, trace })
+    let arrived = head.arrived();
+    Ok(Death { job: head.into_job(tail.key), died, arrived, on_dead, context, trace })
 }
 
 /// What stands behind its length.

@@ -17,10 +17,10 @@ local function by_receipt(loc, proof, attempt)
 end
 
 -- Whether a note of a job counts where there is a log of another one of its name. The log is that of
--- the job that has not ended, where there is one, else that of the later one: a note may be late.
+-- the job that has not ended, where there is one, else that of the later one: a note may be late. The
+-- job must have been looked for.
 local function counts(loc, created, old)
   if not old or sub(old, 1, 6) == created then return true end
-  if records[loc] == nil then load({loc}) end
   if records[loc] then return created_six(records[loc], runs[loc]) == created end
   return read('>I6', created) > read('>I6', old)
 end
@@ -35,6 +35,12 @@ function edges.note(args)
   end
   load(held)
   local found, places = logs.find(locs)
+  local unsure = {}
+  for i = 3, #args, 3 do
+    local loc, created = args[i], args[i + 1]
+    if #created == 6 and found[loc] and sub(found[loc], 1, 6) ~= created then unsure[#unsure + 1] = loc end
+  end
+  load(unsure)
   if NOW - shard.attempts_at >= keep / 2 then logs.next_segment() end
 
   local written, moved, is_first, changed = {}, {}, shard.attempts_size == 0, 0

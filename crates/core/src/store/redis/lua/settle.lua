@@ -30,7 +30,8 @@ function parts.settle(args, base, over, from)
   end
   load_runs(locs)
 
-  local answers, dead, undead, j, is_all, counted, told = {}, {}, {}, 0, true, false, events.on
+  local answers, dead, undead, undelayed = {}, {}, {}, {}
+  local j, is_all, counted, told = 0, true, false, events.on
   at = from
   while at < #args do
     local is_complete, lane, held, n = args[at] == 'complete', args[at + 1], args[at + 2], tonumber(args[at + 3])
@@ -59,7 +60,7 @@ function parts.settle(args, base, over, from)
       elseif settled(r) == lease then
         answer = REPLAYED
       else
-        answer = overdue(loc, is_complete or byte(o) == COMPLETE, lease, undead)
+        answer = overdue(loc, is_complete or byte(o) == COMPLETE, lease, undead, undelayed)
       end
       j = j + 1
       answers[j] = answer
@@ -74,6 +75,7 @@ function parts.settle(args, base, over, from)
   end
 
   local untold = outbox.entries(dead)
+  for _, loc in ipairs(undelayed) do unschedule(loc, records[loc], runs[loc]) end
   save_schedule()
   save_ready('LPUSH')
   wake_takers()

@@ -45,8 +45,9 @@ local function apply(loc, tomb, o, lane, lease, dead)
 end
 
 -- A receipt that is no longer current: only a success still counts, and only for this
--- very job (a lease older than the record belongs to an earlier job of the same id).
-local function overdue(loc, is_complete, lease, undead)
+-- very job (a lease older than the record belongs to an earlier job of the same id). What it is to be
+-- taken out of comes into `undead` and `undelayed`.
+local function overdue(loc, is_complete, lease, undead, undelayed)
   load({loc})
   local raw, r = records[loc], runs[loc]
   if not (raw and r) then return STALE end
@@ -54,7 +55,7 @@ local function overdue(loc, is_complete, lease, undead)
   local over = st == DEAD and reason(r) ~= 'lost'
   if not is_complete or over or read('>I8', lease) < read('>I6', raw, 7) * 1000 then return STALE end
   if st == DEAD then undead[#undead + 1] = deaths.entry(loc, lane_of(raw)) end
-  if st == DELAYED then unschedule(loc, raw, r) end
+  if st == DELAYED then undelayed[#undelayed + 1] = loc end
   move(lane_of(raw), st, DONE, 1)
   events.done(loc, lane_of(raw))
   bury(loc, tomb_of(raw, r, DONE, lease), is_external(raw))
