@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt as _, StreamExt as _};
 use rand::RngExt as _;
 use ringback_core::job::{DEFAULT_TTR, Topic};
 use ringback_core::store::{PolicyBook, PullLane, PulledJob, Shard, Store};
@@ -91,25 +91,20 @@ impl Pulls {
     ) -> Result<Vec<Handed>, Unavailable> {
         let (mut found, mut left, mut failure) = (Vec::new(), ask.max, None);
         let deadline = Deadline::from_now();
-        let (mut rest, mut asked, mut on_the_way) = (self.in_turn(), FuturesUnordered::new(), 0);
+        let (mut rest, mut asked) = (self.in_turn(), FuturesUnordered::new());
         while left > 0 {
             match rest.next() {
                 Some(shard) => {
                     waiter.asks(shard);
-                    // What others may bring still is not asked for twice.
-                    let max = left.saturating_sub(on_the_way).max(1);
-                    on_the_way += max;
-                    let answer = self.ask(shard, topic, ReserveAsk { max, ..ask }, deadline);
-                    asked.push(answer.map(move |answer| (max, answer)));
+                    asked.push(self.ask(shard, topic, ReserveAsk { max: left, ..ask }, deadline));
                 }
                 None if asked.is_empty() || !found.is_empty() => break,
                 None => {}
             }
             let patience = deadline.share(rest.len() + 1).within(SLOW);
             while left > 0
-                && let Ok(Some((max, (shard, answer)))) = patience.bound(asked.next()).await
+                && let Ok(Some((shard, answer))) = patience.bound(asked.next()).await
             {
-                on_the_way -= max;
                 match heard(waiter, shard, answer, left) {
                     Ok(handed) => {
                         left -= handed.as_ref().map_or(0, Handed::len);

@@ -75,7 +75,7 @@ function parts.settle(args, base, over, from)
   end
 
   local untold = outbox.entries(dead)
-  for _, loc in ipairs(undelayed) do unschedule(loc, records[loc], runs[loc]) end
+  for _, job in ipairs(undelayed) do unschedule(unpack(job)) end
   save_schedule()
   save_ready('LPUSH')
   wake_takers()

@@ -55,7 +55,7 @@ local function overdue(loc, is_complete, lease, undead, undelayed)
   local over = st == DEAD and reason(r) ~= 'lost'
   if not is_complete or over or read('>I8', lease) < read('>I6', raw, 7) * 1000 then return STALE end
   if st == DEAD then undead[#undead + 1] = deaths.entry(loc, lane_of(raw)) end
-  if st == DELAYED then undelayed[#undelayed + 1] = loc end
+  if st == DELAYED then undelayed[#undelayed + 1] = {loc, raw, r} end
   move(lane_of(raw), st, DONE, 1)
   events.done(loc, lane_of(raw))
   bury(loc, tomb_of(raw, r, DONE, lease), is_external(raw))
