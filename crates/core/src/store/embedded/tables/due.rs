@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
 
 use super::Entry;
 use super::rows::{Journal, Name, Rows};
@@ -198,6 +198,16 @@ impl<'t> Due<'t> {
         let rows = self.topics.range((shard, "")..=(shard, LAST))?;
         rows.map(|row| Ok(row?.0.value().1.to_owned())).collect()
     }
+}
+
+/// When the first delayed job of a topic is due, in a snapshot.
+pub(super) fn first_of(
+    due: &ReadOnlyTable<(u16, &'static str, u64, u64), ()>,
+    shard: u16,
+    topic: &str,
+) -> Result<Option<u64>, StoreError> {
+    let mut rows = due.range((shard, topic, 0, 0)..=(shard, topic, u64::MAX, u64::MAX))?;
+    rows.next().map(|row| Ok(row?.0.value().2)).transpose()
 }
 
 pub(super) fn entries(

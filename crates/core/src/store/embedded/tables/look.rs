@@ -94,8 +94,7 @@ impl Look {
         shard: u16,
         topic: &str,
     ) -> Result<Option<u64>, StoreError> {
-        let mut rows = self.due.range((shard, topic, 0, 0)..=(shard, topic, u64::MAX, u64::MAX))?;
-        rows.next().map(|row| Ok(row?.0.value().2)).transpose()
+        due::first_of(&self.due, shard, topic)
     }
 
     /// Whether a lane's queue has anything.

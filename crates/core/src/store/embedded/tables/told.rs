@@ -71,8 +71,7 @@ impl Told {
         shard: u16,
         topic: &str,
     ) -> Result<Option<u64>, StoreError> {
-        let mut rows = self.due.range((shard, topic, 0, 0)..=(shard, topic, u64::MAX, u64::MAX))?;
-        rows.next().map(|row| Ok(row?.0.value().2)).transpose()
+        due::first_of(&self.due, shard, topic)
     }
 
     /// When the earliest of the first ready jobs of a lane was due.
