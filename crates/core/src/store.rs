@@ -9,6 +9,7 @@ mod answers;
 mod attempts;
 mod audit;
 mod dead;
+#[path = "../../store-embedded/src/lib.rs"]
 mod embedded;
 mod error;
 pub mod events;
@@ -22,6 +23,7 @@ mod payload;
 mod policies;
 mod pull;
 mod reading;
+#[path = "../../store-redis/src/lib.rs"]
 mod redis;
 mod revivals;
 pub mod settings;

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What a backend says of a fault, kept as the source of a [`StoreError`].
+pub type Source = Arc<dyn std::error::Error + Send + Sync>;
+
 /// Why the store did not carry out a call.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// It cannot be reached, or is not able to serve now. Nothing was done, or what was
     /// done is not known.
     #[error("the store cannot be reached")]
-    Away(#[source] redis::RedisError),
+    Away(#[source] Source),
     /// It did not answer in time. Whether the call took effect is not known.
     #[error("the store did not answer within {0:?}")]
     Slow(Duration),
@@ -25,7 +28,7 @@ pub enum StoreError {
     /// The embedded store's file cannot be read or written, as when the disk is full.
     /// Whether the call took effect is not known.
     #[error("the store's file cannot be read or written")]
-    Disk(#[source] Arc<redb::Error>),
+    Disk(#[source] Source),
     /// The embedded store's writer has ended, by a fault of this program: the process has to
     /// begin anew. Whether the call took effect is not known.
     #[error("the store's writer has ended")]
@@ -42,7 +45,7 @@ pub enum StoreError {
     Unreadable(&'static str),
     /// It refused the call.
     #[error("the store refused the call")]
-    Refused(#[source] redis::RedisError),
+    Refused(#[source] Source),
 }
 
 impl StoreError {
@@ -65,10 +68,10 @@ impl From<redis::RedisError> for StoreError {
             (Extension, Some("OOM")) => Self::Full,
             (Server(ReadOnly), _) => Self::Replica,
             (Server(ResponseError | NoPerm) | AuthenticationFailed, _)
-            | (Extension, Some("NOAUTH" | "WRONGPASS")) => Self::Refused(error),
+            | (Extension, Some("NOAUTH" | "WRONGPASS")) => Self::Refused(Arc::new(error)),
             // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and
             // the like pass by themselves.
-            _ => Self::Away(error),
+            _ => Self::Away(Arc::new(error)),
         }
     }
 }

@@ -1,0 +1,157 @@
+//! What is looked at before a Redis is trusted with jobs: its version, its eviction
+//! policy, how it keeps data, and the installation that lives there.
+
+use redis::Value;
+
+use super::topology::Topology;
+use crate::store::{Profile, StoreError};
+
+/// What a server says of itself in INFO.
+struct Info(String);
+
+impl Info {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    }
+}
+
+/// Checks every server. Refuses what would lose jobs; warns of what might.
+pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> {
+    let mut profile = None;
+    for answer in topology.call_each(redis::cmd("INFO").arg("everything")).await? {
+        let info = Info(super::script::reply::text(plain(answer))?);
+        version(&info)?;
+        eviction(&info)?;
+        if info.get("maxmemory") == Some("0") {
+            tracing::warn!(
+                "the store has no memory limit (maxmemory 0); when the machine runs out, it is killed"
+            );
+        }
+        let aof = info.get("aof_enabled") == Some("1");
+        let this = if aof { Profile::Unknown } else { Profile::Memory };
+        profile = Some(profile.map_or(this, |least: Profile| least.min(this)));
+    }
+    let profile = match fsync(topology).await {
+        Some(profile) => profile,
+        None => profile.unwrap_or(Profile::Unknown),
+    };
+    let risk = match profile {
+        Profile::Memory => Some("it keeps no append-only file: a restart loses accepted jobs"),
+        Profile::Unknown => Some("how it keeps data is not known, since CONFIG is not allowed here"),
+        Profile::Everysec => Some("it syncs every second: a crash can lose the last accepted jobs"),
+        Profile::Disk => None,
+    };
+    if let Some(risk) = risk {
+        tracing::warn!(profile = profile.name(), "the store may lose jobs: {risk}");
+    }
+    Ok(profile)
+}
+
+/// That every server takes writes: a replica does not.
+pub(crate) async fn masters(topology: &Topology) -> Result<(), StoreError> {
+    for answer in topology.call_each(redis::cmd("INFO").arg("replication")).await? {
+        let info = Info(super::script::reply::text(plain(answer))?);
+        if info.get("role").is_some_and(|role| role != "master") {
+            topology.reconnect();
+            return Err(StoreError::Replica);
+        }
+    }
+    Ok(())
+}
+
+/// The share of its memory limit that the fullest server uses.
+pub(crate) async fn memory_share(topology: &Topology) -> Result<f64, StoreError> {
+    let mut fullest = 0.0_f64;
+    for answer in topology.call_each(redis::cmd("INFO").arg("memory")).await? {
+        let info = Info(super::script::reply::text(plain(answer))?);
+        let bytes = |name| info.get(name).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);
+        let limit = bytes("maxmemory");
+        if limit > 0.0 {
+            fullest = fullest.max(bytes("used_memory") / limit);
+        }
+    }
+    Ok(fullest)
+}
+
+fn version(info: &Info) -> Result<(), StoreError> {
+    // Valkey answers a redis_version of 7.2.4 for old clients; its own counts.
+    let (name, version, least) = match info.get("valkey_version") {
+        Some(version) => ("Valkey", version, 8),
+        None => ("Redis", info.get("redis_version").unwrap_or("0"), 7),
+    };
+    let major: u32 = version.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0);
+    if major < least {
+        return Err(StoreError::Unfit(format!("{name} {version} is too old; {least}.0 or later is needed")));
+    }
+    Ok(())
+}
+
+fn eviction(info: &Info) -> Result<(), StoreError> {
+    match info.get("maxmemory_policy") {
+        Some("noeviction") | None => Ok(()),
+        Some(other) => Err(StoreError::Unfit(format!(
+            "the store's maxmemory-policy is {other}, which removes jobs when memory is short; set it to noeviction"
+        ))),
+    }
+}
+
+/// How the servers keep data, where CONFIG may be read.
+async fn fsync(topology: &Topology) -> Option<Profile> {
+    let mut least = None;
+    for name in ["appendonly", "appendfsync"] {
+        for answer in topology.call_each(redis::cmd("CONFIG").arg("GET").arg(name)).await.ok()? {
+            let value = second(plain(answer))?;
+            let profile = match (name, value.as_str()) {
+                ("appendonly", "no") | ("appendfsync", "no") => Profile::Memory,
+                ("appendfsync", "everysec") => Profile::Everysec,
+                _ => Profile::Disk,
+            };
+            least = Some(least.map_or(profile, |l: Profile| l.min(profile)));
+        }
+    }
+    least
+}
+
+/// A verbatim string as a plain one.
+fn plain(value: Value) -> Value {
+    match value {
+        Value::VerbatimString { text, .. } => Value::BulkString(text.into_bytes()),
+        other => other,
+    }
+}
+
+/// The value in an answer of one name and one value.
+fn second(value: Value) -> Option<String> {
+    let value = match value {
+        Value::Array(items) => items.into_iter().nth(1)?,
+        Value::Map(pairs) => pairs.into_iter().next()?.1,
+        _ => return None,
+    };
+    super::script::reply::text(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(text: &str) -> Info {
+        Info(text.replace(' ', "\r\n"))
+    }
+
+    #[test]
+    fn old_servers_are_refused_and_valkey_is_judged_by_its_own_version() {
+        assert!(version(&info("redis_version:6.2.14")).is_err());
+        assert!(version(&info("redis_version:7.0.15")).is_ok());
+        assert!(version(&info("redis_version:7.2.4 valkey_version:7.2.5")).is_err());
+        assert!(version(&info("redis_version:7.2.4 valkey_version:8.0.1")).is_ok());
+        assert!(version(&info("nothing:1")).is_err());
+    }
+
+    #[test]
+    fn only_noeviction_keeps_jobs() {
+        for policy in ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl"] {
+            assert!(eviction(&info(&format!("maxmemory_policy:{policy}"))).is_err(), "{policy}");
+        }
+        assert!(eviction(&info("maxmemory_policy:noeviction")).is_ok());
+    }
+}

@@ -1,0 +1,157 @@
+//! Events over publish and subscribe: the scripts pack them as `events.lua` of the prelude says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use rand::rngs::StdRng;
+
+use super::RedisStore;
+use super::script::{self, reply};
+use super::wake::{Heard, Messages};
+use crate::clock::{Timestamp, millis_up};
+use crate::job::{JobKey, Topic};
+use crate::store::events::{AttemptOutcome, Ended, Event, Happened, News};
+use crate::store::{Shard, StoreError};
+
+/// What a message begins with that is packed as this version does.
+const FORMAT: u8 = 1;
+
+impl RedisStore {
+    pub(crate) async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
+        let answer = self.run(&script::WATCH, shard, |cmd| {
+            cmd.arg(millis_up(lasts));
+        });
+        Ok(Timestamp::from_millis(reply::number(&answer.await?)?))
+    }
+
+    pub(crate) fn events(self: &Arc<Self>, rng: StdRng) -> Events {
+        Events(Messages::new(Arc::clone(self), self.keys.events_channel(), rng))
+    }
+}
+
+/// The stream of events. It reconnects by itself and never ends.
+pub(crate) struct Events(Messages);
+
+impl Events {
+    pub(crate) async fn next(&mut self) -> News {
+        match self.0.next().await {
+            Heard::Subscribed => News::Gap,
+            Heard::Lost => News::Lost,
+            Heard::Message(raw) => unpack(raw.into()).map_or_else(
+                || {
+                    tracing::debug!("events that this version cannot read were passed over");
+                    News::Missed
+                },
+                News::Events,
+            ),
+        }
+    }
+}
+
+/// A whole message, or nothing.
+fn unpack(mut raw: Bytes) -> Option<Vec<Event>> {
+    if raw.try_get_u8().ok()? != FORMAT {
+        return None;
+    }
+    let at = time(&mut raw)?;
+    let names = usize::from(raw.try_get_u16().ok()?);
+    let topics = (0..names).map(|_| text(&mut raw)?.parse().ok()).collect::<Option<Vec<Topic>>>()?;
+    let mut events = Vec::new();
+    while raw.has_remaining() {
+        let topic = topics.get(usize::from(raw.try_get_u16().ok()?))?.clone();
+        let id = text(&mut raw)?.parse().ok()?;
+        events.push(Event { at, key: JobKey { topic, id }, what: happened(&mut raw)? });
+    }
+    Some(events)
+}
+
+fn happened(raw: &mut Bytes) -> Option<Happened> {
+    Some(match raw.try_get_u8().ok()? {
+        1 => Happened::Submitted { due: time(raw)? },
+        2 => Happened::Promoted,
+        3 => Happened::Attempt(ended(raw)?),
+        4 => Happened::Done,
+        5 => Happened::Dead { reason: text(raw)?.into() },
+        6 => Happened::Cancelled,
+        _ => return None,
+    })
+}
+
+fn ended(raw: &mut Bytes) -> Option<Ended> {
+    let outcome = match raw.try_get_u8().ok()? {
+        1 => AttemptOutcome::Complete,
+        2 => AttemptOutcome::Retry,
+        3 => AttemptOutcome::Bury,
+        4 => AttemptOutcome::Release,
+        5 => AttemptOutcome::Lost,
+        _ => return None,
+    };
+    let number = raw.try_get_u32().ok()?;
+    let due = Some(time(raw)?).filter(|due| due.as_millis() > 0);
+    let status = Some(raw.try_get_u16().ok()?).filter(|status| *status > 0);
+    let took = Some(raw.try_get_u32().ok()?).filter(|ms| *ms < u32::MAX);
+    let duration = took.map(|ms| Duration::from_millis(ms.into()));
+    let error = Some(text(raw)?).filter(|error| !error.is_empty()).map(Into::into);
+    Some(Ended { number, outcome, due, status, error, duration })
+}
+
+fn time(raw: &mut Bytes) -> Option<Timestamp> {
+    raw.try_get_uint(6).ok().map(Timestamp::from_millis)
+}
+
+/// A text behind its length.
+fn text(raw: &mut Bytes) -> Option<String> {
+    let length = usize::from(raw.try_get_u8().ok()?);
+    (raw.len() >= length).then(|| String::from_utf8_lossy(&raw.split_to(length)).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message() -> Vec<u8> {
+        let mut raw = vec![FORMAT, 0, 0, 0, 0, 4, 210, 0, 1, 3];
+        raw.extend(b"pay");
+        // A failed attempt of job `a`, its second, that is tried again.
+        raw.extend([0, 0, 1, b'a', 3, 2, 0, 0, 0, 2, 0, 0, 0, 0, 8, 0, 1, 247, 0, 0, 0, 17, 2, b'n', b'o']);
+        raw.extend([0, 0, 1, b'b', 5, 4, b'g', b'o', b'n', b'e']);
+        raw
+    }
+
+    #[test]
+    fn a_message_is_read_whole() {
+        let events = unpack(message().into()).unwrap();
+        let key = |id: &str| JobKey { topic: "pay".parse().unwrap(), id: id.parse().unwrap() };
+        let at = Timestamp::from_millis(1234);
+        let attempt = Happened::Attempt(Ended {
+            number: 2,
+            outcome: AttemptOutcome::Retry,
+            due: Some(Timestamp::from_millis(2048)),
+            status: Some(503),
+            error: Some("no".into()),
+            duration: Some(Duration::from_millis(17)),
+        });
+        let expected = [
+            Event { at, key: key("a"), what: attempt },
+            Event { at, key: key("b"), what: Happened::Dead { reason: "gone".into() } },
+        ];
+        assert_eq!(events, expected);
+    }
+
+    #[test]
+    fn a_message_that_is_cut_off_or_foreign_is_no_message() {
+        let whole = message();
+        let head = 1 + 6 + 2 + 4;
+        let first = head + 25;
+        for end in (0..whole.len()).filter(|end| *end != head && *end != first) {
+            assert_eq!(unpack(Bytes::copy_from_slice(&whole[..end])), None, "{end}");
+        }
+        let mut foreign = whole.clone();
+        foreign[0] = FORMAT + 1;
+        assert_eq!(unpack(foreign.into()), None);
+        let mut strange = whole;
+        strange[head + 4] = 9;
+        assert_eq!(unpack(strange.into()), None);
+    }
+}

@@ -1,0 +1,267 @@
+//! Which Redis, and how to talk to it: a single server or a cluster, behind one `call`.
+//! Sentinel is refused until it is built. Nothing outside this file knows the difference.
+
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::io::tcp::TcpSettings;
+use redis::io::tcp::socket2::TcpKeepalive;
+use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+
+use super::super::StoreError;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(1);
+/// How long sent data may stay unacknowledged before the connection counts as broken.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
+/// After so long without a byte the other end is probed; after two unanswered probes more
+/// the connection counts as broken.
+const PROBE_AFTER: Duration = Duration::from_secs(5);
+/// Commands that may wait in the connection's queue.
+const PIPELINE: usize = 1024;
+
+/// What a store's URL names.
+pub(crate) enum Address {
+    Single(Box<ConnectionInfo>),
+    Cluster(Vec<ConnectionInfo>),
+}
+
+impl Address {
+    /// Parses a store's URL; the error says what is allowed.
+    pub(crate) fn parse(url: &str) -> Result<Self, String> {
+        const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,... or embedded:directory";
+        let wrong = |e: redis::RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
+        match url.split_once("://") {
+            Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),
+            Some(("redis-cluster", hosts)) => {
+                // Every node takes the same credentials; those of the first serve for all.
+                let login = hosts.split(',').next().and_then(|host| Some(host.rsplit_once('@')?.0));
+                let urls = hosts.split(',').map(|host| match login {
+                    Some(login) if !host.contains('@') => info(&format!("redis://{login}@{host}")),
+                    _ => info(&format!("redis://{host}")),
+                });
+                Ok(Self::Cluster(urls.collect::<Result<_, _>>().map_err(wrong)?))
+            }
+            Some(("redis-sentinel", _)) => {
+                Err(format!("redis-sentinel:// is not supported yet; allowed are {ALLOWED}"))
+            }
+            _ => Err(format!("not a store's URL; allowed are {ALLOWED}")),
+        }
+    }
+}
+
+/// The servers and the connection to them.
+pub(crate) struct Topology {
+    servers: Servers,
+    patience: Duration,
+}
+
+enum Servers {
+    Single(Box<Single>),
+    Cluster(Box<Cluster>),
+}
+
+struct Single {
+    client: Client,
+    config: ConnectionManagerConfig,
+    manager: RwLock<ConnectionManager>,
+}
+
+impl Single {
+    fn manager(&self) -> ConnectionManager {
+        self.manager.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Leaves the server that the connection goes to, and looks the name up again.
+    fn reconnect(&self) {
+        if let Ok(manager) = ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone())
+        {
+            *self.manager.write().unwrap_or_else(PoisonError::into_inner) = manager;
+        }
+    }
+}
+
+struct Cluster {
+    client: ClusterClient,
+    nodes: Vec<Client>,
+    connection: OnceCell<ClusterConnection>,
+}
+
+impl Cluster {
+    /// The connection; made on the first call that finds a node.
+    async fn connection(&self) -> redis::RedisResult<ClusterConnection> {
+        self.connection.get_or_try_init(|| self.client.get_async_connection()).await.cloned()
+    }
+}
+
+impl Topology {
+    /// Connects later, on the first call.
+    pub(crate) fn open(url: &str, patience: Duration) -> Result<Self, StoreError> {
+        let servers = match Address::parse(url).map_err(StoreError::Unfit)? {
+            Address::Single(info) => {
+                let client = Client::open(*info).map_err(|e| unfit(&e))?;
+                let config = ConnectionManagerConfig::new()
+                    .set_number_of_retries(0)
+                    .set_connection_timeout(Some(CONNECT))
+                    .set_response_timeout(Some(patience))
+                    .set_pipeline_buffer_size(PIPELINE);
+                let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
+                    .map_err(|e| unfit(&e))?;
+                Servers::Single(Box::new(Single { client, config, manager: RwLock::new(manager) }))
+            }
+            Address::Cluster(infos) => {
+                let nodes = infos
+                    .iter()
+                    .cloned()
+                    .map(Client::open)
+                    .collect::<Result<_, _>>()
+                    .map_err(|e| unfit(&e))?;
+                let client = ClusterClient::builder(infos)
+                    .tcp_settings(tcp())
+                    .connection_timeout(CONNECT)
+                    .response_timeout(patience)
+                    .overall_response_timeout(Some(patience))
+                    .retries(3)
+                    .build()
+                    .map_err(|e| unfit(&e))?;
+                Servers::Cluster(Box::new(Cluster { client, nodes, connection: OnceCell::new() }))
+            }
+        };
+        Ok(Self { servers, patience })
+    }
+
+    /// The kind's name in the API.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.servers {
+            Servers::Single(_) => "redis",
+            Servers::Cluster(_) => "redis-cluster",
+        }
+    }
+
+    /// One command, with one answer or an error within the patience given.
+    pub(crate) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
+        let answer = timeout(self.patience, async {
+            match &self.servers {
+                Servers::Single(single) => single.manager().req_packed_command(cmd).await,
+                Servers::Cluster(cluster) => cluster.connection().await?.req_packed_command(cmd).await,
+            }
+        });
+        let error = match answer.await {
+            Ok(Ok(Value::ServerError(e))) => redis::RedisError::from(e).into(),
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.patience),
+            Ok(Err(e)) => e.into(),
+            Err(_) => StoreError::Slow(self.patience),
+        };
+        if matches!(error, StoreError::Replica) {
+            self.reconnect();
+        }
+        Err(error)
+    }
+
+    /// One command to the server that serves a key, where the command itself names none.
+    pub(crate) async fn call_at(&self, cmd: &Cmd, key: &str) -> Result<Value, StoreError> {
+        use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+        let Servers::Cluster(cluster) = &self.servers else { return self.call(cmd).await };
+        let answer = timeout(self.patience, async {
+            let route = Route::with_key(key, SlotAddr::Master);
+            let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
+            cluster.connection().await?.route_command(cmd.clone(), node).await
+        });
+        Ok(answer.await.map_err(|_| StoreError::Slow(self.patience))??)
+    }
+
+    /// After a fail-over a name may lead to another server than the connection does. The
+    /// client of a cluster follows by itself.
+    pub(crate) fn reconnect(&self) {
+        match &self.servers {
+            Servers::Single(single) => single.reconnect(),
+            Servers::Cluster(_) => {}
+        }
+    }
+
+    /// The same command to every master, for looking at and setting their configuration.
+    pub(crate) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
+        use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
+        let Servers::Cluster(cluster) = &self.servers else {
+            return Ok(vec![self.call(cmd).await?]);
+        };
+        let answer = timeout(self.patience, async {
+            let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+            cluster.connection().await?.route_command(cmd.clone(), all).await
+        });
+        match answer.await.map_err(|_| StoreError::Slow(self.patience))?? {
+            Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
+            other => Ok(vec![other]),
+        }
+    }
+
+    /// A connection of its own that listens to a channel. Any node of a cluster will do:
+    /// published messages reach them all.
+    pub(crate) async fn listen(&self, channel: &str) -> Result<PubSub, StoreError> {
+        let clients = match &self.servers {
+            Servers::Single(single) => std::slice::from_ref(&single.client),
+            Servers::Cluster(cluster) => cluster.nodes.as_slice(),
+        };
+        let mut last = StoreError::Slow(CONNECT);
+        for client in clients {
+            let subscribed = timeout(2 * CONNECT, async {
+                let mut pubsub = client.get_async_pubsub().await?;
+                pubsub.subscribe(channel).await?;
+                Ok::<_, redis::RedisError>(pubsub)
+            });
+            match subscribed.await {
+                Ok(Ok(pubsub)) => return Ok(pubsub),
+                Ok(Err(e)) => last = e.into(),
+                Err(_) => last = StoreError::Slow(2 * CONNECT),
+            }
+        }
+        Err(last)
+    }
+}
+
+fn unfit(error: &redis::RedisError) -> StoreError {
+    StoreError::Unfit(format!("the store's URL cannot be used: {error}"))
+}
+
+fn info(url: &str) -> Result<ConnectionInfo, redis::RedisError> {
+    Ok(url.into_connection_info()?.set_tcp_settings(tcp()))
+}
+
+fn tcp() -> TcpSettings {
+    // Probes find a connection that only listens and whose other end has vanished.
+    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER).with_retries(2);
+    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(probes);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(UNACKNOWLEDGED);
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_and_unsupported_urls_are_refused_with_what_is_allowed() {
+        for (url, word) in [
+            ("redis-sentinel://a/m", "not supported"),
+            ("mysql://a", "not a store's URL"),
+            ("x", "not a store's URL"),
+            ("redis://", "not a store's URL"),
+            ("redis-cluster://", "not a store's URL"),
+        ] {
+            let error = Address::parse(url).err();
+            let helps = |e: &String| e.contains(word) && e.contains("redis-cluster://host:port");
+            assert!(error.as_ref().is_some_and(helps), "{url}: {error:?}");
+        }
+        assert!(
+            matches!(Address::parse("redis-cluster://a:1,b:2"), Ok(Address::Cluster(nodes)) if nodes.len() == 2)
+        );
+        assert!(matches!(Address::parse("rediss://:secret@a:6380/1"), Ok(Address::Single(_))));
+    }
+}
