@@ -26,7 +26,7 @@ test: ## Get what the tests need, then run all of them
 	cargo build --locked --workspace --bins
 	@.ci/test
 
-guard: ## Of the tests, those of what a job costs in calls, memory, allocations and instructions; prints the figures
+guard: ## Run only the tests of what a job costs in calls, memory, allocations and instructions; print the figures
 	cargo build --locked --workspace --bins
 	@.ci/test guard
 

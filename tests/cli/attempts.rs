@@ -1,0 +1,35 @@
+//! `ringback attempts`.
+
+use ringback_testkit::{Answer, Sink, Stack};
+use serde_json::json;
+
+use super::ringback;
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+#[tokio::test]
+async fn the_attempts_of_a_job_are_shown_as_a_table_and_as_the_api_tells_them() {
+    let (stack, sink) = (Stack::options().in_one_process().start().await, Sink::start().await);
+    sink.answer_job("dies", Answer::status(500).body("out of\n\u{1b}[31mink"));
+    stack.accept(&with(job(&sink, "dies"), "retry", json!({"delays": ["10ms"], "jitter": 0}))).await;
+    stack.accept(&with(job(&sink, "waits"), "delay", "1h")).await;
+    stack.wait_state(TOPIC, "dies", "dead", SOON).await;
+
+    let server = stack.url("");
+    let name = format!("{TOPIC}/dies");
+    let run = ringback(&server, &["attempts", &name]).await;
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert_eq!((run.code, lines.len()), (Some(0), 3), "{run:?}");
+    let heading: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(heading, ["ATTEMPT", "AT", "MS", "RESULT", "BY", "ANSWER"]);
+    assert!(lines[2].trim_start().starts_with("2  ") && lines[2].ends_with("out of  [31mink"), "{run:?}");
+    assert!(lines[2].contains("  500  "), "{run:?}");
+
+    let run = ringback(&server, &["attempts", TOPIC, "dies", "--output", "json"]).await;
+    let items = run.json()["items"].clone();
+    assert_eq!((run.code, &items[1]["answer"]), (Some(0), &json!("out of\n\u{1b}[31mink")), "{run:?}");
+
+    let run = ringback(&server, &["attempts", TOPIC, "waits"]).await;
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no attempts are logged\n"));
+    let run = ringback(&server, &["attempts", TOPIC, "nobody"]).await;
+    assert!(run.code == Some(1) && run.err.contains("no job"), "{run:?}");
+}

@@ -1,0 +1,64 @@
+//! `ringback reschedule`, `run` and `revive`.
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{api_alone, ringback};
+use crate::sample_jobs::time;
+
+#[tokio::test]
+async fn a_job_is_rescheduled_and_run_by_its_name() {
+    let stack = api_alone().await;
+    let server = stack.url("");
+    stack.accept(&json!({"topic": "t", "id": "i", "delay": "1h", "url": "http://127.0.0.1:9/"})).await;
+
+    let at = "2030-01-02T04:04:05.678+01:00";
+    let run = ringback(&server, &["reschedule", "t/i", "--at", at]).await;
+    let told = "t/i is delayed, due 2030-01-02T03:04:05.678Z (in ";
+    assert!(run.code == Some(0) && run.out.starts_with(told), "{run:?}");
+    let run = ringback(&server, &["reschedule", "t", "i", "--delay", "1h 30m", "--output", "json"]).await;
+    assert_eq!((run.code, run.json()), (Some(0), stack.job("t", "i").await.1));
+    let run = ringback(&server, &["run", "t", "i"]).await;
+    let due = stack.job("t", "i").await.1["due_at"].clone();
+    assert_eq!(
+        (run.code, run.out),
+        (Some(0), format!("t/i is ready, due {} (now)\n", due.as_str().expect("a time")))
+    );
+    let run = ringback(&server, &["run", "t/i", "--output", "json"]).await;
+    assert_eq!((run.code, &run.json()["due_at"]), (Some(0), &due));
+
+    let run = ringback(&server, &["reschedule", "t/i", "--delay", "5"]).await;
+    assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
+    assert!(run.err.starts_with("error: 409 Conflict: the job t/i is ready: it is due already"), "{run:?}");
+    let run = ringback(&server, &["reschedule", "t/nobody", "--delay", "0"]).await;
+    assert!(run.code == Some(1) && run.err.contains("no job t/nobody is known"), "{run:?}");
+    let run = ringback(&server, &["reschedule", "t/i", "--delay", "11y"]).await;
+    assert!(run.code == Some(64), "{run:?}");
+    let run = ringback(&server, &["reschedule", "t/i", "--delay", "4000d"]).await;
+    assert!(run.code == Some(1) && run.err.contains("  delay: \"4000d\": too far ahead"), "{run:?}");
+}
+
+#[tokio::test]
+async fn a_dead_job_is_revived_by_its_name() {
+    let stack = api_alone().await;
+    let server = stack.url("");
+    let dead = json!({"topic": "t", "id": "i", "url": "http://127.0.0.1:9/", "state": "dead",
+        "reason": "exhausted", "failures": 3, "attempts": 4});
+    let line = Some(("application/x-ndjson", Bytes::from(dead.to_string())));
+    assert_eq!(stack.request(Method::POST, "/v1/import", line).await.json()["created"], 1);
+    let run = ringback(&server, &["run", "t/i"]).await;
+    assert!(run.code == Some(1) && run.err.contains("the job t/i is dead: revive it"), "{run:?}");
+    let run = ringback(&server, &["revive", "t/i"]).await;
+    assert!(run.code == Some(0) && run.out.starts_with("t/i is ready, due "), "{run:?}");
+    let (_, job) = stack.job("t", "i").await;
+    assert_eq!((&job["failures"], &job["attempts"], &job["reason"]), (&json!(0), &json!(4), &Value::Null));
+    assert!(time(&job["due_at"]) >= time(&job["created_at"]));
+    let run = ringback(&server, &["revive", "t/i"]).await;
+    assert!(run.code == Some(1) && run.err.contains("is ready, not dead"), "{run:?}");
+    let run = ringback(&server, &["cancel", "t/i"]).await;
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let run = ringback(&server, &["revive", "t/i", "--output", "json"]).await;
+    let problem: Value = serde_json::from_str(&run.err).expect("the problem on standard error");
+    assert_eq!((run.code, &problem["status"]), (Some(1), &json!(409)));
+}

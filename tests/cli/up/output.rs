@@ -1,0 +1,173 @@
+//! What `ringback up` says: to people on standard output, to operators on standard error, and
+//! when its settings are wrong.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use ringback_testkit::{ProcessSpec, free_port};
+use tempfile::TempDir;
+
+use crate::sample_jobs::SOON;
+
+/// How the last line that is for people begins.
+const LAST: &str = "The job is handed over to ";
+
+/// One `ringback up` whose two outputs are read apart; killed when it is dropped.
+struct Up {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    api: u16,
+    admin: u16,
+    dir: TempDir,
+}
+
+impl Up {
+    /// On an embedded store of its own; both its ports are of this address.
+    fn start(ip: &str) -> Self {
+        let (api, admin) = (free_port(), free_port());
+        let dir = tempfile::tempdir().expect("a directory");
+        let spec = ProcessSpec::new("ringback").arg("up").arg("--store=embedded:./data");
+        let spec = spec.arg(&format!("--api-listen={ip}:{api}")).arg(&format!("--admin-listen={ip}:{admin}"));
+        let mut command = spec.command();
+        command.current_dir(&dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let out = BufReader::new(child.stdout.take().expect("it is piped"));
+        Self { child, out, api, admin, dir }
+    }
+
+    /// What it prints for people, once it is up.
+    fn greeting(&mut self) -> String {
+        let mut told = String::new();
+        loop {
+            let from = told.len();
+            let read = self.out.read_line(&mut told).expect("text");
+            assert!(read > 0, "it ended: {told}{:?}", self.end());
+            if told[from..].starts_with(LAST) {
+                return told;
+            }
+        }
+    }
+
+    /// Kills it: what else it has printed, on standard output and on standard error.
+    fn end(&mut self) -> (String, String) {
+        self.child.kill().expect("it runs or has run");
+        let (mut out, mut err) = (String::new(), String::new());
+        self.out.read_to_string(&mut out).expect("text");
+        if let Some(mut piped) = self.child.stderr.take() {
+            piped.read_to_string(&mut err).expect("text");
+        }
+        (out, err)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[tokio::test]
+async fn what_it_prints_for_people_works_as_it_stands_there() {
+    let mut up = Up::start("127.0.0.1");
+    let told = up.greeting();
+    for line in [
+        format!("  API    http://127.0.0.1:{}/v1", up.api),
+        format!("  admin  http://127.0.0.1:{}/readyz, /healthz, /metrics", up.admin),
+        format!("  data   {} (embedded)", up.dir.path().join("data").display()),
+    ] {
+        assert!(told.contains(&line), "no {line:?} in {told}");
+    }
+    let commands: String =
+        told.lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");
+    let commands = commands.split_once("curl").map_or("", |(_, rest)| rest);
+    let script = format!("set -e\ncurl{commands}\n");
+    let run = tokio::task::spawn_blocking(move || Command::new("sh").args(["-c", &script]).output());
+    let run = run.await.expect("it is waited for").expect("a shell");
+    let out = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(run.status.success(), "{out}{}", String::from_utf8_lossy(&run.stderr));
+    assert!(out.starts_with("HTTP/1.1 201 Created"), "{out}");
+    assert!(out.contains("job       demo/hello\nstate     delayed\n"), "{out}");
+    let (out, err) = up.end();
+    assert_eq!(out.trim(), "", "logs go to standard error");
+    assert!(err.contains("store is there"), "{err}");
+}
+
+#[tokio::test]
+async fn it_warns_when_others_can_reach_it() {
+    let mut up = Up::start("0.0.0.0");
+    let told = up.greeting();
+    assert!(told.contains(&format!("  curl -i http://127.0.0.1:{}/v1/jobs ", up.api)), "{told}");
+    let (_, err) = up.end();
+    let warnings: Vec<_> =
+        err.lines().filter(|line| line.contains("reached from beyond this machine")).collect();
+    assert_eq!(warnings.len(), 2, "{err}");
+    for (warning, word, port) in [(warnings[0], "the API", up.api), (warnings[1], "the admin port", up.admin)]
+    {
+        assert!(warning.contains("WARN") && warning.contains(word), "{warning}");
+        assert!(warning.contains(&format!("0.0.0.0:{port}")), "{warning}");
+    }
+
+    let mut up = Up::start("127.0.0.1");
+    up.greeting();
+    assert!(!up.end().1.contains("WARN"));
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_all_roles_is_told_at_once_with_64() {
+    let wrong = [
+        ("RINGBACK_STORE", "ftp://x"),
+        ("RINGBACK_API_LISTEN", "nonsense"),
+        ("RINGBACK_ADMIN_LISTEN", "1:2:3"),
+        ("RINGBACK_LOCK_TTL", "banana"),
+        ("RINGBACK_CONCURRENCY", "0"),
+        ("RINGBACK_LOG_FORMAT", "xml"),
+    ];
+    let spec = wrong
+        .iter()
+        .fold(ProcessSpec::new("ringback").arg("up"), |spec, (name, value)| spec.env(name, value));
+    let mut process = spec.arg("--retry").arg("1s never").start();
+    let status = process.wait_exit(SOON).await;
+    let log = process.log();
+    assert_eq!(status.code(), Some(64), "{log}");
+    for name in wrong.iter().map(|(name, _)| *name).chain(["RINGBACK_RETRY"]) {
+        assert!(log.contains(&format!("ringback up: {name} ")), "{name} is not in {log}");
+    }
+    let mut process = ProcessSpec::new("ringback").arg("up").arg("--colour").start();
+    assert_eq!(process.wait_exit(SOON).await.code(), Some(64), "{}", process.log());
+}
+
+#[tokio::test]
+async fn it_shows_its_settings_and_what_they_are() {
+    let spec = || ProcessSpec::new("ringback").arg("up");
+    let mut help = spec().arg("--help").start();
+    assert_eq!(help.wait_exit(SOON).await.code(), Some(0));
+    let words = help.log().split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "[env: RINGBACK_STORE] [default: embedded:./ringback-data]",
+        "[env: RINGBACK_ADMIN_LISTEN] [default: 127.0.0.1:7412]",
+        "--lease-margin",
+        "--lock-ttl",
+        "--drain",
+        "Examples: ringback up ",
+    ] {
+        assert!(words.contains(part), "no {part} in {words}");
+    }
+    assert!(!words.contains("--server"), "{words}");
+    let mut config = spec()
+        .env("RINGBACK_STORE", "redis://:secret@h")
+        .arg("--drain")
+        .arg("7s")
+        .arg("--print-config")
+        .start();
+    assert_eq!(config.wait_exit(SOON).await.code(), Some(0));
+    let shown: BTreeMap<_, _> = config
+        .log()
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .collect();
+    assert_eq!(shown["RINGBACK_STORE"], "redis://:***@h");
+    assert_eq!((shown["RINGBACK_DRAIN"].as_str(), shown["RINGBACK_CONCURRENCY"].as_str()), ("7s", "512"));
+}

@@ -1,0 +1,361 @@
+//! The store's contract: what every backend must answer at every edge of a job's life.
+//!
+//! A case knows only a `TestStore`, so another backend is one more runner in `contract!`. After each case the store
+//! is audited. What only one backend can be asked is in `redis_layout` and `embedded`.
+
+#[macro_use]
+mod runner;
+
+mod attempts;
+pub(crate) mod audit;
+mod cancel;
+mod carriers;
+mod dead_letters;
+mod events;
+mod eviction;
+mod exchange;
+mod import;
+pub(crate) mod jobs;
+mod lanes;
+mod list;
+mod model;
+mod outbox;
+mod policies;
+mod prepare;
+mod promote;
+mod pull_jobs;
+mod random;
+mod recover;
+mod redrive;
+mod renew;
+mod reschedule_run_revive;
+mod reserve;
+mod settle;
+mod side_by_side;
+mod stale_leases;
+mod submit;
+pub(crate) mod test_store;
+mod topics;
+mod wakes;
+
+contract! {
+    prepare {
+        nothing_is_answered_before_the_checks_have_succeeded,
+        an_installation_of_another_shard_count_is_refused,
+        preparing_again_changes_nothing,
+    }
+    submit {
+        a_job_with_a_delay_is_delayed_and_never_due_early,
+        a_job_without_a_delay_is_ready,
+        a_job_due_in_the_past_is_ready_and_due_now,
+        a_job_due_at_a_time_is_due_exactly_then,
+        the_same_content_again_tells_the_state_the_job_is_in,
+        other_content_under_a_known_name_is_a_conflict,
+        a_name_twice_in_one_batch_is_submitted_twice,
+        a_batch_of_500_jobs_of_mixed_topics_is_answered_in_order,
+        a_body_of_200_kb_is_kept_whole_and_goes_with_its_job,
+        the_longest_name_the_longest_delay_and_the_largest_body_fit,
+        shards_add_up_to_one_installation,
+    }
+    promote {
+        nothing_is_promoted_before_it_is_due,
+        what_is_due_is_promoted_and_nothing_of_it_early,
+        a_pass_takes_no_more_than_its_limit,
+        promoted_jobs_keep_the_order_of_their_due_times,
+        a_herd_of_2000_in_one_topic_does_not_delay_another,
+        topics_come_in_turn_over_many_passes,
+        a_cancelled_job_is_not_promoted,
+        a_fenced_pass_promotes_nothing,
+        the_next_due_time_is_that_of_the_earliest_job,
+    }
+    reserve {
+        a_lease_carries_all_that_was_submitted,
+        each_reserve_is_another_attempt,
+        a_reserve_takes_no_more_than_its_limit_and_tells_of_the_rest,
+        a_reserve_of_nothing_is_empty,
+        large_bodies_are_spread_over_several_reserves,
+        a_lease_lasts_for_its_timeout_and_margin_and_never_longer_than_a_stretch,
+        the_same_sequence_gives_the_same_leases_again,
+        the_same_sequence_keeps_the_receipts_whatever_bits_are_offered,
+        a_repeated_reserve_leaves_out_what_was_settled_meanwhile,
+        two_callers_never_hold_the_same_job,
+        a_cancelled_ready_job_is_passed_over,
+        a_small_sequence_of_another_caller_is_no_repetition,
+    }
+    lanes {
+        lanes_share_a_reserve,
+        lanes_come_in_turn_over_many_reserves,
+        a_lane_without_room_is_passed_and_that_is_told,
+        a_lane_gives_no_more_than_its_room,
+        hundred_lanes_without_room_do_not_hide_the_one_that_has_some,
+        stale_entries_do_not_stand_before_another_lane,
+    }
+    pull_jobs {
+        a_job_without_a_url_goes_to_who_asks_for_its_topic_and_to_no_notifier,
+        a_pulled_job_carries_all_that_was_submitted,
+        a_pull_takes_no_more_than_its_limit_and_tells_of_the_rest,
+        a_lease_for_pull_lasts_for_what_was_asked_else_for_what_the_job_says,
+        the_same_pull_again_gives_the_same_jobs,
+        two_consumers_never_hold_the_same_job,
+        a_finished_job_is_done_and_only_a_finish_repeats_that,
+        a_retried_job_is_delayed_with_one_more_failure_and_its_error,
+        a_buried_job_is_dead_by_the_reason_given,
+        a_released_job_is_ready_again_at_once_or_after_its_delay,
+        a_word_is_known_as_a_repetition_until_the_next_one,
+        words_on_many_jobs_are_answered_in_order,
+        a_large_job_is_pulled_and_finished_whole,
+        what_no_longer_holds_a_job_changes_nothing,
+        a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewed,
+        a_lease_that_ran_out_is_answered_until_it_is_settled_as_failed,
+        no_word_by_a_lease_that_ran_out_counts_as_a_repetition,
+        leases_that_ran_out_and_are_not_settled_are_put_off,
+        a_lease_renewed_after_it_ran_out_is_not_settled_as_failed,
+        a_lease_finished_after_it_ran_out_is_not_settled_as_failed,
+        a_pass_answers_no_more_lapsed_jobs_than_its_limit,
+        what_chooses_the_tier_is_told_by_the_receipt,
+        a_cancelled_job_in_a_consumer_s_hands_is_done_when_finished_and_else_cancelled,
+        a_cancelled_job_whose_lease_ran_out_is_cancelled,
+        cancelled_jobs_do_not_stand_before_others,
+        many_cancelled_jobs_take_few_calls,
+        a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_job_wakes,
+        a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_does_not,
+        lanes_that_are_not_empty_are_told_page_by_page,
+        a_job_of_another_life_is_not_settled_by_an_old_receipt,
+        an_exported_job_for_pull_is_imported_as_one,
+    }
+    settle {
+        a_completed_job_is_done_and_remembered,
+        a_retried_job_is_delayed_with_one_more_failure,
+        a_retry_without_a_delay_is_due_at_once,
+        a_buried_job_is_dead_with_a_reason,
+        a_released_job_is_ready_without_a_failure,
+        a_job_released_with_a_delay_is_delayed_without_a_failure,
+        a_repeated_settle_is_known_and_changes_nothing,
+        a_failure_after_the_next_hand_over_is_still_known_as_a_repetition,
+        many_words_in_one_call_are_answered_in_order,
+        an_error_of_any_length_and_script_stays_readable,
+        lateness_adds_up_in_the_statistics,
+    }
+    exchange {
+        an_exchange_settles_every_word_and_then_takes_what_is_ready,
+        an_exchange_keeps_to_limit_and_rooms_and_tells_of_the_rest,
+        a_repeated_exchange_gives_the_same_leases_and_changes_nothing,
+        an_exchange_is_repeated_by_its_two_halves_as_well,
+        a_word_that_comes_too_late_keeps_an_exchange_from_nothing,
+        two_leases_of_one_job_in_an_exchange_are_settled_in_turn,
+        an_exchange_of_one_half_is_that_half,
+        exchanges_alone_bring_every_job_to_its_end_once,
+    }
+    stale_leases {
+        a_stale_failure_changes_nothing,
+        a_late_success_completes_a_ready_job,
+        a_late_success_completes_a_delayed_job,
+        a_late_success_completes_a_job_reserved_by_another,
+        a_late_success_completes_a_job_dead_by_lost,
+        a_late_success_changes_nothing_on_a_job_dead_by_exhausted,
+        a_late_success_changes_nothing_on_a_done_job,
+        a_late_success_changes_nothing_on_a_cancelled_job,
+        a_lease_of_an_earlier_life_completes_nothing,
+        two_leases_of_one_job_in_one_call_are_settled_one_after_the_other,
+    }
+    renew {
+        a_renewed_lease_is_left_alone_past_its_first_deadline,
+        a_renewal_never_shortens_a_lease,
+        a_lease_that_was_settled_or_recovered_is_not_renewed,
+        a_lease_past_its_deadline_is_renewed_while_nobody_recovered_it,
+    }
+    recover {
+        a_lease_that_ran_out_is_ready_again_at_the_front,
+        a_lease_before_its_deadline_is_left,
+        five_lost_leases_in_a_row_bury_the_job,
+        an_outcome_in_between_starts_the_count_again,
+        a_job_with_a_cancel_request_is_cancelled,
+        a_pass_recovers_no_more_than_its_limit,
+        a_fenced_pass_recovers_nothing,
+    }
+    cancel {
+        a_delayed_job_is_cancelled_and_never_promoted,
+        a_ready_job_is_cancelled_and_never_reserved,
+        a_dead_job_is_cancelled_and_never_expired,
+        a_reserved_job_that_succeeds_is_done_all_the_same,
+        a_reserved_job_that_does_not_succeed_is_cancelled,
+        a_done_job_is_too_late_and_an_unknown_one_unknown,
+        a_repeated_cancel_gives_the_same_answer,
+        after_a_lease_ran_out_the_hand_over_may_be_under_way,
+        a_later_outcome_ends_the_doubt_about_a_hand_over,
+    }
+    reschedule_run_revive {
+        a_delayed_job_is_rescheduled_to_other_times_far_and_near,
+        a_job_rescheduled_to_the_time_it_has_stays,
+        a_job_rescheduled_to_now_or_the_past_is_ready,
+        a_rescheduled_job_is_handed_over_at_its_new_time_and_never_before,
+        a_job_that_waits_for_a_retry_keeps_what_it_has_behind_it,
+        run_makes_a_delayed_job_due_now_and_leaves_what_is_due_as_it_is,
+        a_moved_job_whose_lease_runs_out_is_ready_again,
+        a_revived_job_begins_again_but_for_its_attempts,
+        a_revived_job_counts_its_lost_leases_anew,
+        a_late_success_completes_a_job_that_was_moved_and_lost,
+        a_state_that_forbids_a_move_is_told_and_stays,
+        a_repeated_move_is_known_whatever_became_of_the_job,
+        a_moved_job_can_be_cancelled_and_is_never_handed_over,
+        moved_jobs_are_listed_as_they_are_kept,
+        a_move_wakes_whom_it_concerns,
+        a_purged_job_is_gone_and_counted_and_its_id_is_free,
+    }
+    eviction {
+        a_dead_job_past_its_retention_is_gone_and_counted,
+        a_dead_job_within_its_retention_stays,
+        an_ended_job_is_remembered_for_its_time_and_then_its_id_is_free,
+        a_pass_expires_no_more_than_its_limit,
+        a_fenced_pass_expires_nothing,
+    }
+    dead_letters {
+        the_pages_have_the_dead_jobs_of_a_topic_in_order_of_death,
+        those_of_one_millisecond_are_on_one_page_each,
+        the_pages_of_a_filter_have_what_died_so_and_then,
+        the_pages_of_all_shards_are_one_list_in_order_of_death,
+        many_dead_jobs_of_another_topic_are_passed_over_step_by_step,
+        what_stays_dead_is_met_once_while_others_die_are_revived_and_purged,
+        a_job_that_dies_again_has_the_time_of_its_last_death,
+        what_was_dead_since_then_is_purged_and_nothing_else,
+        large_jobs_are_purged_whole,
+    }
+    redrive {
+        many_dead_jobs_are_revived_as_each_would_be,
+        a_job_is_revived_once_by_one_revival_whatever_is_repeated,
+        only_what_was_dead_when_it_began_is_wanted,
+        a_revival_has_one_holder_at_a_time_and_goes_on_with_another,
+        a_stopped_revival_revives_nothing_more,
+        a_finished_revival_is_done_and_tells_what_it_has_done,
+        a_repeated_call_begins_no_second_revival,
+        no_more_than_so_many_revivals_go_on,
+        a_revived_job_can_be_moved_as_any_other,
+    }
+    carriers {
+        each_claim_has_a_later_epoch_and_fences_the_one_before,
+        a_shard_is_given_back_only_by_who_holds_it,
+        members_join_stay_and_leave,
+        a_member_that_is_not_heard_of_drops_out,
+    }
+    wakes {
+        an_earlier_job_wakes_the_carrier,
+        a_later_job_wakes_nobody,
+        a_retry_and_a_lease_wake_the_carrier_when_they_come_first,
+        a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not,
+        promoted_released_and_recovered_jobs_wake_the_notifiers,
+        members_that_come_and_go_wake_the_carriers,
+    }
+    events {
+        a_job_is_told_of_from_its_submit_to_its_end,
+        failures_are_told_with_what_was_seen_and_when_it_goes_on,
+        releases_are_told_and_wait_or_do_not,
+        cancels_are_told_when_the_job_ends,
+        a_success_is_told_with_its_answer_where_the_job_was_reserved_under_watch,
+        lost_leases_are_told_as_attempts,
+        what_consumers_say_is_told,
+        imports_are_told_as_submits_and_deaths,
+        what_a_call_makes_ready_is_told_as_promoted,
+        each_revived_job_of_many_is_told,
+        what_is_purged_and_expired_is_not_told,
+        a_large_batch_is_told_whole_and_in_order,
+        an_exchange_tells_what_it_settles,
+        nothing_is_told_before_and_after_a_shard_is_watched,
+    }
+    topics {
+        each_job_counts_in_the_state_that_it_is_in,
+        every_edge_moves_its_job_in_the_counts,
+        what_has_ended_is_counted_by_topic_whether_or_not_it_has_jobs,
+        a_topic_is_known_from_its_first_job_on,
+        topics_come_page_by_page_in_the_order_of_their_names,
+        the_lanes_of_a_topic_add_up,
+        a_topic_of_very_many_lanes_is_counted_and_paused,
+        the_first_due_time_is_that_of_what_is_near_or_ready,
+        nothing_of_a_paused_topic_is_handed_over_until_it_is_resumed,
+        an_exchange_gives_nothing_of_a_paused_topic,
+        what_is_being_handed_over_goes_on_while_its_topic_is_paused,
+        consumers_are_given_nothing_of_a_paused_topic,
+        a_resumed_topic_wakes_the_notifiers,
+        pausing_and_resuming_again_changes_nothing,
+        a_lane_that_was_emptied_while_it_was_parked_is_found_again,
+        a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another,
+        another_process_finds_the_topic_paused,
+        a_topic_too_many_is_refused_and_what_is_there_goes_on,
+    }
+    policies {
+        a_topic_has_the_policy_that_was_put_last,
+        a_deleted_policy_is_forgotten_once,
+        each_change_of_a_policy_has_a_later_version,
+        policies_of_the_largest_size_are_read_as_a_whole,
+        a_policy_beyond_the_most_is_refused_until_one_is_deleted,
+        a_book_is_told_of_each_change_within_a_second,
+        a_book_knows_nothing_before_the_store_was_found_fit,
+        a_change_is_known_when_its_version_is_reached,
+        a_topic_has_jobs_until_the_last_one_has_ended,
+    }
+    random {
+        thousands_of_random_operations_agree_with_a_simple_model,
+    }
+    list {
+        the_pages_have_every_job_that_has_not_ended_as_it_is_kept,
+        a_page_looks_at_about_as_many_as_it_is_told,
+        the_pages_are_those_of_all_shards,
+        the_pages_of_a_filter_have_what_is_wanted_and_nothing_else,
+        a_store_without_jobs_has_pages_without_jobs,
+        one_wanted_job_among_many_is_met_behind_empty_pages,
+        what_stays_is_met_while_everything_moves,
+        a_place_in_no_shard_is_outdated,
+        what_is_kept_is_what_was_submitted,
+        large_jobs_are_spread_over_several_pages,
+    }
+    import {
+        a_job_with_nothing_behind_it_is_as_one_that_is_submitted,
+        a_pending_job_keeps_what_it_has_behind_it,
+        a_job_that_is_cancelled_is_remembered_with_what_it_had_behind_it,
+        a_dead_job_is_dead_and_keeps_all_of_its_past,
+        a_dead_job_is_due_as_it_is_given_to_be,
+        the_longest_words_and_numbers_fit,
+        a_job_is_never_created_later_than_now,
+        attempts_and_failures_go_on_from_where_they_were,
+        an_import_and_a_submit_are_each_others_repetition,
+        a_name_twice_in_one_import_is_imported_once,
+        a_dead_job_is_kept_from_its_import_on_and_then_gone,
+        a_lease_of_an_earlier_life_does_not_complete_an_imported_job,
+        a_late_success_completes_an_imported_job,
+        an_import_wakes_as_a_submit_does,
+        what_one_installation_has_another_takes_over_as_it_is,
+    }
+    outbox {
+        a_death_is_to_be_told_with_what_its_notice_needs,
+        each_way_to_die_is_to_be_told,
+        what_ends_otherwise_or_comes_dead_is_not_told,
+        what_becomes_of_the_job_does_not_change_what_is_told,
+        a_large_job_is_told_of_without_its_body,
+        a_death_that_is_told_twice_has_one_notice,
+        a_job_that_dies_again_is_told_of_again,
+        a_job_that_is_taken_in_anew_and_dies_again_is_told_of_again,
+        a_repeated_settle_leaves_one_entry,
+        deaths_are_read_in_their_order_and_no_more_than_the_limit,
+        many_deaths_of_one_call_are_all_told,
+        what_is_put_off_stands_before_nothing_and_comes_again,
+        a_fenced_tell_changes_nothing,
+        a_death_wakes_the_carrier_and_its_pass_says_when_to_tell,
+        a_job_done_after_all_was_told_of_as_it_died,
+    }
+    attempts {
+        what_is_noted_is_shown_and_a_job_without_a_note_has_none,
+        attempts_stand_by_number_and_the_last_twenty_stay,
+        an_attempt_that_is_told_twice_is_shown_once_as_it_was_first,
+        answers_and_words_of_any_kind_are_kept_up_to_their_bounds,
+        many_notes_in_one_call_each_go_to_their_job,
+        the_log_of_a_job_outlives_its_end,
+        a_later_job_of_the_same_name_has_a_log_of_its_own,
+        a_late_note_of_an_earlier_job_leaves_the_log_of_a_later_one,
+        a_job_that_was_created_before_an_earlier_one_of_its_name_has_its_log,
+        logs_take_no_more_than_their_room_and_the_oldest_go,
+        a_log_that_is_added_to_stays_while_others_go,
+        what_is_older_than_it_is_kept_is_not_shown,
+        a_consumer_s_failure_is_noted_with_what_the_lease_tells,
+        a_lease_that_ran_out_is_noted_and_one_that_was_renewed_is_not,
+        nothing_is_kept_without_room_and_a_topic_says_what_is_noted,
+    }
+}

@@ -1,0 +1,69 @@
+//! Who holds a shard, and which carriers are alive.
+
+use std::time::Duration;
+
+use ringback_core::store::{Epoch, Pass};
+use ringback_testkit::eventually;
+
+use super::jobs::{LONG, ms};
+use super::test_store::{Bench, FLOOR, SOON};
+
+async fn is_fenced(bench: &Bench, epoch: &Epoch) -> bool {
+    bench.store().promote(bench.shard(), epoch, 10, FLOOR).await.expect("promote") == Pass::Fenced
+}
+
+pub(crate) async fn each_claim_has_a_later_epoch_and_fences_the_one_before(bench: &Bench) {
+    let (store, shard) = (bench.store(), bench.shard());
+    let mut epochs = vec![bench.epoch().clone()];
+    for n in 0..20 {
+        epochs.push(store.claim(shard, ["one", "two", "two"][n % 3]).await.expect("claim"));
+        let (last, old) = epochs.split_last().expect("some");
+        assert!(!is_fenced(bench, last).await);
+        assert!(!old.contains(last), "an epoch came twice");
+        assert!(is_fenced(bench, &old[old.len() - 1]).await);
+    }
+    assert!(is_fenced(bench, &epochs[0]).await);
+    let other = store.shards().find(|other| *other != shard).expect("another shard");
+    store.claim(other, "three").await.expect("claim");
+    assert!(!is_fenced(bench, &epochs[20]).await, "another shard has another holder");
+}
+
+pub(crate) async fn a_shard_is_given_back_only_by_who_holds_it(bench: &Bench) {
+    let (store, shard) = (bench.store(), bench.shard());
+    let epoch = store.claim(shard, "another").await.expect("claim");
+    store.give_back(shard, bench.epoch()).await.expect("give back");
+    assert!(!is_fenced(bench, &epoch).await, "it was given back by who does not hold it");
+    store.give_back(shard, &epoch).await.expect("give back");
+    let next = store.claim(shard, "third").await.expect("claim");
+    assert_ne!(next, epoch);
+    assert!(is_fenced(bench, &epoch).await);
+    assert!(!is_fenced(bench, &next).await);
+}
+
+pub(crate) async fn members_join_stay_and_leave(bench: &Bench) {
+    let store = bench.store();
+    let alone = store.members("b", LONG).await.expect("members");
+    assert_eq!((alone.carriers, alone.next_change), (vec!["b".to_owned()], None));
+    let both = store.members("a", LONG / 2).await.expect("members");
+    assert!(both.next_change.is_some_and(|next| next <= LONG && next > LONG / 2), "{both:?}");
+    let seen = store.members("b", LONG).await.expect("members");
+    assert_eq!(seen.carriers, ["a", "b"]);
+    let later = store.members("a", 2 * LONG).await.expect("members");
+    assert_eq!((&seen.carriers, &later.carriers), (&both.carriers, &both.carriers), "all see one order");
+    let left = store.members("a", Duration::ZERO).await.expect("members");
+    assert_eq!((left.carriers, left.next_change.is_some()), (vec!["b".to_owned()], true));
+    let none = store.members("b", Duration::ZERO).await.expect("members");
+    assert!(none.carriers.is_empty() && none.next_change.is_none(), "{none:?}");
+}
+
+pub(crate) async fn a_member_that_is_not_heard_of_drops_out(bench: &Bench) {
+    let store = bench.store();
+    store.members("silent", ms(80)).await.expect("members");
+    let seen = store.members("loud", LONG).await.expect("members");
+    assert!(seen.next_change.is_none_or(|next| next <= ms(80)), "{seen:?}");
+    eventually(SOON, "the silent one drops out", async || {
+        let carriers = store.members("loud", LONG).await.expect("members").carriers;
+        if carriers == ["loud"] { Ok(()) } else { Err(carriers.join(" ")) }
+    })
+    .await;
+}

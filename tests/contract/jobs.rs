@@ -1,0 +1,111 @@
+//! Jobs and outcomes as the cases use them.
+
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::state::State;
+
+/// The topic of every job that needs no particular one.
+pub(crate) const TOPIC: &str = "store";
+/// The origin of every job that needs no particular one.
+pub(crate) const ORIGIN: &str = "http://receiver.example";
+/// Longer than any case lasts.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+/// The shortest timeout: such a lease runs out while a case waits for it.
+pub(crate) const BRIEF: Duration = Duration::from_millis(100);
+
+/// Every state; ready is the last, since the next reserve takes such a job.
+pub(crate) const STATES: [State; 6] =
+    [State::Delayed, State::Reserved, State::Done, State::Dead, State::Cancelled, State::Ready];
+
+/// So many milliseconds.
+pub(crate) const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A job that is due now.
+pub(crate) fn new_job(key: JobKey) -> NewJob {
+    let delivery = Delivery {
+        callback: Callback::parse(&format!("{ORIGIN}/hook")).expect("a URL"),
+        body: Body { bytes: r#"{"status":"PAID"}"#.into(), content_type: None },
+        headers: Headers::default(),
+        context: Context::default(),
+        retry: None,
+        timeout: None,
+        trace: None,
+        on_dead: None,
+    };
+    NewJob { key, due: Due::In(Duration::ZERO), delivery, content: ContentHash([1; 8]) }
+}
+
+/// The same job with something else in it.
+pub(crate) trait With: Sized {
+    /// Due so long after it is accepted.
+    fn after(self, delay: Duration) -> Self;
+    /// Due at a time.
+    fn at(self, time: Timestamp) -> Self;
+    /// For another receiver.
+    fn to(self, origin: &str) -> Self;
+    /// With another timeout.
+    fn timeout(self, timeout: Duration) -> Self;
+    /// With a body.
+    fn body(self, bytes: Vec<u8>) -> Self;
+    /// With other content.
+    fn content(self, hash: u8) -> Self;
+}
+
+impl With for NewJob {
+    fn after(self, delay: Duration) -> Self {
+        Self { due: Due::In(delay), ..self }
+    }
+
+    fn at(self, time: Timestamp) -> Self {
+        Self { due: Due::At(time), ..self }
+    }
+
+    fn to(mut self, origin: &str) -> Self {
+        self.delivery.callback = Callback::parse(&format!("{origin}/hook")).expect("a URL");
+        self
+    }
+
+    fn timeout(mut self, timeout: Duration) -> Self {
+        self.delivery.timeout = Some(timeout);
+        self
+    }
+
+    fn body(mut self, bytes: Vec<u8>) -> Self {
+        self.delivery.body.bytes = bytes.into();
+        self
+    }
+
+    fn content(self, hash: u8) -> Self {
+        Self { content: ContentHash([hash; 8]), ..self }
+    }
+}
+
+/// What was seen of an attempt that failed.
+pub(crate) fn seen() -> LastAttempt {
+    LastAttempt {
+        at: Timestamp::from_millis(1_700_000_000_123),
+        status: Some(503),
+        error: None,
+        duration: ms(17),
+    }
+}
+
+/// Failed: again after a while.
+pub(crate) fn retry(after: Duration) -> Outcome {
+    Outcome::Retry { after, last: seen() }
+}
+
+/// Given up after the last tier.
+pub(crate) fn bury() -> Outcome {
+    Outcome::Bury { reason: Reason::Exhausted, last: seen() }
+}
+
+/// Not tried.
+pub(crate) fn release(after: Duration) -> Outcome {
+    Outcome::Release { after }
+}

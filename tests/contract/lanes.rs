@@ -1,0 +1,111 @@
+//! Lanes: who is reserved first, and which are passed.
+
+use std::collections::HashMap;
+
+use ringback_core::job::NewJob;
+use ringback_core::store::{Lease, Reserve};
+
+use super::jobs::{ORIGIN, TOPIC, With};
+use super::test_store::Bench;
+
+fn origin(n: usize) -> String {
+    format!("http://receiver-{n}.example")
+}
+
+/// Fills a lane of its own for each receiver.
+async fn fill(bench: &Bench, lanes: usize, jobs: usize) {
+    let all: Vec<NewJob> = (0..lanes)
+        .flat_map(|lane| (0..jobs).map(move |n| (lane, n)))
+        .map(|(lane, n)| bench.job(&format!("job-{lane}-{n}")).to(&origin(lane)))
+        .collect();
+    for batch in all.chunks(500) {
+        bench.submit(batch).await;
+    }
+}
+
+fn per_origin(leases: &[Lease]) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for lease in leases {
+        *counts.entry(lease.delivery.callback.origin().to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+pub(crate) async fn lanes_share_a_reserve(bench: &Bench) {
+    fill(bench, 2, 10).await;
+    let leases = bench.take(4).await;
+    assert_eq!(per_origin(&leases), HashMap::from([(origin(0), 2), (origin(1), 2)]));
+    // The same receiver under another topic is another lane.
+    bench.accept(bench.job_of("other", "job").to(&origin(0))).await;
+    let leases = bench.take(3).await;
+    assert_eq!(leases.len(), 3);
+    assert!(leases.iter().any(|lease| lease.key.topic.as_str() == "other"));
+}
+
+pub(crate) async fn lanes_come_in_turn_over_many_reserves(bench: &Bench) {
+    fill(bench, 3, 9).await;
+    for round in 0..9 {
+        let mut leases = Vec::new();
+        for _ in 0..3 {
+            leases.extend(bench.take(1).await);
+        }
+        assert_eq!(per_origin(&leases).len(), 3, "round {round}: {:?}", per_origin(&leases));
+    }
+    assert!(bench.take(1).await.is_empty());
+}
+
+pub(crate) async fn a_lane_without_room_is_passed_and_that_is_told(bench: &Bench) {
+    fill(bench, 2, 3).await;
+    let rooms = vec![(format!("{TOPIC} {}", origin(0)), 0)];
+    let reserved = bench.reserve(&Reserve { rooms: rooms.clone(), ..bench.ask(10) }).await;
+    assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(1), 3)]));
+    assert!(!reserved.passed.is_empty() && !reserved.more);
+    let reserved = bench.reserve(&Reserve { rooms, ..bench.ask(10) }).await;
+    assert!(reserved.leases.is_empty() && !reserved.passed.is_empty() && !reserved.more);
+    assert_eq!(per_origin(&bench.take(10).await), HashMap::from([(origin(0), 3)]));
+}
+
+pub(crate) async fn a_lane_gives_no_more_than_its_room(bench: &Bench) {
+    fill(bench, 2, 5).await;
+    let rooms = vec![(format!("{TOPIC} {}", origin(0)), 3)];
+    let reserved = bench.reserve(&Reserve { rooms, lane_room: 2, ..bench.ask(10) }).await;
+    assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(0), 3), (origin(1), 2)]));
+    assert!(!reserved.passed.is_empty() && !reserved.more, "what is left has no room");
+    let reserved = bench.reserve(&Reserve { lane_room: 2, ..bench.ask(3) }).await;
+    assert_eq!(reserved.leases.len(), 3);
+    assert!(reserved.more || !reserved.passed.is_empty());
+}
+
+pub(crate) async fn hundred_lanes_without_room_do_not_hide_the_one_that_has_some(bench: &Bench) {
+    fill(bench, 100, 1).await;
+    let last = bench.accept(bench.job("last").to(ORIGIN)).await;
+    let rooms = (0..100).map(|n| (format!("{TOPIC} {}", origin(n)), 0)).collect();
+    let reserved = bench.reserve(&Reserve { rooms, ..bench.ask(10) }).await;
+    assert_eq!(reserved.leases.iter().map(|lease| &lease.key).collect::<Vec<_>>(), [&last.key]);
+    assert!(!reserved.passed.is_empty());
+    let mut rest = 0;
+    while rest < 100 {
+        let reserved = bench.reserve(&bench.ask(10)).await;
+        rest += reserved.leases.len();
+        assert!(!reserved.leases.is_empty(), "{rest} of 100");
+        assert!(reserved.more || rest == 100, "{rest} of 100, and no more?");
+    }
+}
+
+pub(crate) async fn stale_entries_do_not_stand_before_another_lane(bench: &Bench) {
+    fill(bench, 2, 20).await;
+    for n in 0..20 {
+        bench.cancel(&bench.job(&format!("job-0-{n}")).key).await;
+    }
+    let leases = bench.take(4).await;
+    assert!(!leases.is_empty() && per_origin(&leases).contains_key(&origin(1)), "{:?}", per_origin(&leases));
+    let mut taken = leases.len();
+    loop {
+        let reserved = bench.reserve(&bench.ask(4)).await;
+        taken += reserved.leases.len();
+        if !reserved.more {
+            break;
+        }
+    }
+    assert_eq!(taken, 20);
+}

@@ -1,0 +1,165 @@
+//! What the store should answer, in as few lines as possible: jobs by name, no queues, no times.
+
+use std::collections::BTreeMap;
+
+use ringback_core::job::JobKey;
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Answer, Cancelled, Settled};
+
+/// So many leases in a row may be lost but for one.
+const MOST_LOST: u32 = 5;
+
+/// Counts the leases given.
+pub(crate) type Token = u64;
+
+/// What is known of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) content: u8,
+    pub(crate) state: State,
+    pub(crate) attempts: u32,
+    pub(crate) failures: u32,
+    /// It is due within a moment, while it is delayed.
+    pub(crate) soon: bool,
+    /// Its leases run out within a moment.
+    pub(crate) brief: bool,
+    lost: u32,
+    dead_by_lost: bool,
+    cancel_requested: bool,
+    current: Option<Token>,
+    settled: Option<Token>,
+}
+
+/// All jobs.
+#[derive(Default)]
+pub(crate) struct Model {
+    pub(crate) jobs: BTreeMap<String, Known>,
+}
+
+impl Model {
+    /// A submit; when the job is new it is ready, delayed for long, or delayed for a moment.
+    pub(crate) fn submit(
+        &mut self,
+        key: &JobKey,
+        content: u8,
+        state: State,
+        soon: bool,
+        brief: bool,
+    ) -> Answer {
+        if let Some(known) = self.jobs.get(key.id.as_str()) {
+            return if known.content == content { Answer::Repeated } else { Answer::Conflict };
+        }
+        let known = Known {
+            content,
+            state,
+            attempts: 0,
+            failures: 0,
+            soon,
+            brief,
+            lost: 0,
+            dead_by_lost: false,
+            cancel_requested: false,
+            current: None,
+            settled: None,
+        };
+        self.jobs.insert(key.id.as_str().to_owned(), known);
+        Answer::Created
+    }
+
+    pub(crate) fn get(&self, key: &JobKey) -> Option<&Known> {
+        self.jobs.get(key.id.as_str())
+    }
+
+    fn job(&mut self, key: &JobKey) -> &mut Known {
+        self.jobs.get_mut(key.id.as_str()).expect("the job is known")
+    }
+
+    /// The answers that are right; whether a brief lease has run out yet depends on the moment.
+    pub(crate) fn cancel(&mut self, key: &JobKey) -> Vec<Cancelled> {
+        let Some(job) = self.jobs.get_mut(key.id.as_str()) else { return vec![Cancelled::Unknown] };
+        let requested = |in_flight_unknown| Cancelled::Requested { in_flight_unknown };
+        match job.state {
+            State::Done => vec![Cancelled::TooLate],
+            State::Reserved => {
+                job.cancel_requested = true;
+                if job.brief { vec![requested(false), requested(true)] } else { vec![requested(false)] }
+            }
+            State::Delayed | State::Ready | State::Dead | State::Cancelled => {
+                job.state = State::Cancelled;
+                vec![Cancelled::Cancelled { in_flight_unknown: job.lost > 0 }]
+            }
+        }
+    }
+
+    pub(crate) fn promote(&mut self) {
+        for job in self.jobs.values_mut().filter(|job| job.soon && job.state == State::Delayed) {
+            job.state = State::Ready;
+        }
+    }
+
+    pub(crate) fn reserve(&mut self, key: &JobKey, token: Token) -> Known {
+        let job = self.job(key);
+        let before = job.clone();
+        job.attempts += 1;
+        job.state = State::Reserved;
+        job.current = Some(token);
+        before
+    }
+
+    /// All brief leases have run out.
+    pub(crate) fn recover(&mut self) {
+        for job in self.jobs.values_mut().filter(|job| job.brief && job.state == State::Reserved) {
+            job.lost += 1;
+            job.dead_by_lost = job.lost >= MOST_LOST;
+            job.state = match (job.cancel_requested, job.dead_by_lost) {
+                (true, _) => State::Cancelled,
+                (false, true) => State::Dead,
+                (false, false) => State::Ready,
+            };
+        }
+    }
+
+    pub(crate) fn settle(&mut self, key: &JobKey, token: Token, outcome: &Outcome) -> Settled {
+        let job = self.job(key);
+        let current = job.state == State::Reserved && job.current == Some(token);
+        if !current && job.settled == Some(token) {
+            return Settled::Replayed;
+        }
+        if !current {
+            let over = job.state.is_terminal() || job.state == State::Dead && !job.dead_by_lost;
+            if over || *outcome != Outcome::Complete {
+                return Settled::Stale;
+            }
+            (job.state, job.settled) = (State::Done, Some(token));
+            return Settled::Late;
+        }
+        job.settled = Some(token);
+        job.state = match outcome {
+            Outcome::Complete => State::Done,
+            _ if job.cancel_requested => State::Cancelled,
+            Outcome::Retry { after, .. } => {
+                job.soon = after.is_zero();
+                State::Delayed
+            }
+            Outcome::Bury { .. } => State::Dead,
+            Outcome::Release { after } if after.is_zero() => State::Ready,
+            Outcome::Release { .. } => {
+                job.soon = false;
+                State::Delayed
+            }
+        };
+        if matches!(
+            (outcome, job.state),
+            (Outcome::Retry { .. } | Outcome::Bury { .. }, State::Delayed | State::Dead)
+        ) {
+            (job.failures, job.lost, job.dead_by_lost) = (job.failures + 1, 0, false);
+        }
+        Settled::Applied
+    }
+
+    /// How many jobs are in each state.
+    pub(crate) fn per_state(&self) -> [u64; 6] {
+        State::ALL.map(|state| self.jobs.values().filter(|job| job.state == state).count() as u64)
+    }
+}

@@ -1,0 +1,311 @@
+//! The outbox: each death leaves an entry that has all its notice needs, and the entry stays until it is told.
+
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::job::{Callback, Context, History, ImportJob, Job, NewJob};
+use ringback_core::notice::Death;
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Answer, Outbox, Settled, Telling, Told, Wake, Word};
+use ringback_testkit::eventually;
+use tokio::time::sleep_until;
+
+use super::jobs::{BRIEF, With, bury, ms, retry};
+use super::test_store::{Bench, SOON, next, now, until};
+
+const ON_DEAD: &str = "https://up.example/dead?x=1";
+
+fn telling(job: NewJob) -> NewJob {
+    let mut job = job;
+    job.delivery.on_dead = Some(Box::new(Callback::parse(ON_DEAD).expect("a URL")));
+    job.delivery.context = Context::parse(vec![("tenant".to_owned(), "a7".to_owned())]).expect("a context");
+    job
+}
+
+async fn outbox(bench: &Bench) -> Outbox {
+    bench.store().outbox(bench.shard(), 100).await.expect("outbox")
+}
+
+async fn deaths(bench: &Bench) -> Vec<Death> {
+    let deaths = outbox(bench).await.deaths.into_iter();
+    deaths.map(|untold| untold.death.expect("it can be read")).collect()
+}
+
+async fn tell(bench: &Bench, telling: &Telling) -> Told {
+    bench.store().tell(bench.shard(), bench.epoch(), telling).await.expect("tell")
+}
+
+async fn tell_all(bench: &Bench) {
+    let told = outbox(bench).await.deaths.into_iter().map(|untold| untold.place).collect();
+    assert_eq!(tell(bench, &Telling { told, later: Vec::new() }).await, Told::Held(None));
+}
+
+async fn dead(bench: &Bench, job: NewJob) -> Job {
+    bench.job_in(State::Dead, job).await
+}
+
+/// What is to be told of a job is what is known of it.
+fn is_of(death: &Death, job: &Job) {
+    assert_eq!(death.job, *job);
+    assert!(death.died >= job.created && death.died <= now(), "{death:?}");
+    assert_eq!(death.on_dead.as_ref().map(ToString::to_string).as_deref(), Some(ON_DEAD));
+    assert_eq!(death.context.entries(), [("tenant".to_owned(), "a7".to_owned())]);
+}
+
+pub(crate) async fn a_death_is_to_be_told_with_what_its_notice_needs(bench: &Bench) {
+    let job = dead(bench, telling(bench.job("a"))).await;
+    let plain = dead(bench, bench.job("b")).await;
+    let told = deaths(bench).await;
+    assert_eq!(told.len(), 2);
+    is_of(&told[0], &job);
+    assert_eq!((&told[1].job, &told[1].on_dead), (&plain, &None));
+    assert_eq!(bench.stats().await.untold, 2);
+    tell_all(bench).await;
+    assert_eq!((deaths(bench).await.len(), bench.stats().await.untold), (0, 0));
+}
+
+pub(crate) async fn each_way_to_die_is_to_be_told(bench: &Bench) {
+    let by_exchange = bench.reserved(telling(bench.job("exchange"))).await;
+    let key = by_exchange.key.clone();
+    bench.exchange(vec![(by_exchange, bury())], &bench.ask(1)).await;
+    is_of(&deaths(bench).await[0], &bench.get(&key).await);
+
+    let mut job = telling(bench.pull_job("bury"));
+    job.delivery.callback = Callback::pull();
+    let key = bench.accept(job).await.key;
+    let pulled = bench.pull_one(&key, ms(60_000)).await;
+    let word = Word::Bury { reason: "unwanted".to_owned(), error: Some("no paper".to_owned()) };
+    assert_eq!(bench.say(pulled.receipt, word).await, Settled::Applied);
+    is_of(&deaths(bench).await[1], &bench.get(&key).await);
+
+    let key = bench.accept(telling(bench.pull_job("lapsed"))).await.key;
+    bench.pull_one(&key, BRIEF).await;
+    let lapsed = bench.lapsed_jobs(1).await.remove(0);
+    let word = Word::Bury { reason: "exhausted".to_owned(), error: Some("lease ran out".to_owned()) };
+    let settled = bench.store().settle_lapsed(bench.shard(), &[(lapsed.receipt, word)]).await;
+    assert_eq!(settled.expect("settle"), [Settled::Applied]);
+    is_of(&deaths(bench).await[2], &bench.get(&key).await);
+
+    let key = bench.accept(telling(bench.job("lost")).timeout(BRIEF)).await.key;
+    for _ in 0..4 {
+        bench.take_one(&key).await;
+        bench.recover_until(&key, State::Ready).await;
+    }
+    let lease = bench.take_one(&key).await;
+    sleep_until(lease.deadline() + ms(20)).await;
+    let pass = bench.recover(10).await;
+    assert_eq!((pass.other, pass.next_tell), (1, Some(Duration::ZERO)));
+    let told = deaths(bench).await;
+    is_of(&told[3], &bench.get(&key).await);
+    assert_eq!((told.len(), told[3].job.reason.as_deref()), (4, Some("lost")));
+}
+
+pub(crate) async fn what_ends_otherwise_or_comes_dead_is_not_told(bench: &Bench) {
+    for state in [State::Done, State::Cancelled, State::Delayed] {
+        bench.job_in(state, telling(bench.job(state.name()))).await;
+    }
+    let lease = bench.reserved(telling(bench.job("retried"))).await;
+    assert_eq!(bench.settle(lease, retry(ms(60_000))).await, Settled::Applied);
+    let history = History { dead: Some("gone".to_owned()), ..History::default() };
+    let job = ImportJob { job: telling(bench.job("imported")), history: Some(history) };
+    bench.store().import(bench.shard(), &[job]).await.expect("import");
+    let lease = bench.reserved(telling(bench.job("marked"))).await;
+    bench.cancel(&lease.key).await;
+    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    assert_eq!(deaths(bench).await.len(), 0);
+    assert_eq!(bench.promote(10).await.next_tell, None);
+}
+
+pub(crate) async fn what_becomes_of_the_job_does_not_change_what_is_told(bench: &Bench) {
+    let jobs = ["purged", "cancelled", "revived", "again"].map(|name| telling(bench.job(name)));
+    let mut as_it_was = Vec::new();
+    for job in &jobs {
+        as_it_was.push(dead(bench, job.clone()).await);
+    }
+    let [purged, cancelled, revived, again] = jobs;
+    bench.store().purge(&purged.key).await.expect("purge");
+    bench.cancel(&cancelled.key).await;
+    bench.store().purge(&again.key).await.expect("purge");
+    bench.accept(again.content(2)).await;
+    let token = bench.token();
+    bench.store().revive(&revived.key, token).await.expect("revive");
+    let told = deaths(bench).await;
+    assert_eq!(told.len(), 4);
+    for job in &as_it_was {
+        let death = told.iter().find(|death| death.job.key == job.key).expect("it is still to be told");
+        is_of(death, job);
+    }
+}
+
+pub(crate) async fn a_large_job_is_told_of_without_its_body(bench: &Bench) {
+    let mut job = telling(bench.job("large")).body(vec![b'x'; 200_000]);
+    job.delivery.headers =
+        ringback_core::job::Headers::parse(vec![("x-long".to_owned(), "y".repeat(8000))]).expect("headers");
+    let job = dead(bench, job).await;
+    let mut pull = telling(bench.pull_job("pulled")).body(vec![b'z'; 200_000]);
+    pull.delivery.callback = Callback::pull();
+    let key = bench.accept(pull).await.key;
+    let pulled = bench.pull_one(&key, ms(60_000)).await;
+    bench.say(pulled.receipt, Word::Bury { reason: "unwanted".to_owned(), error: None }).await;
+    bench.store().purge(&job.key).await.expect("purge");
+    let told = deaths(bench).await;
+    is_of(&told[0], &job);
+    is_of(&told[1], &bench.get(&key).await);
+}
+
+pub(crate) async fn a_death_that_is_told_twice_has_one_notice(bench: &Bench) {
+    dead(bench, telling(bench.job("a"))).await;
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        // The first time whoever tells dies before the entry is taken out.
+        let notice = deaths(bench).await[0].notice(None).expect("it is wanted");
+        let shard = bench.store().shard_of(&notice.key);
+        answers.push(bench.store().submit(shard, &[notice]).await.expect("submit").remove(0).answer);
+    }
+    assert_eq!(answers, [Answer::Created, Answer::Repeated]);
+    tell_all(bench).await;
+    assert_eq!(bench.stats().await.states.ready, 1);
+}
+
+pub(crate) async fn a_job_that_dies_again_is_told_of_again(bench: &Bench) {
+    let job = dead(bench, telling(bench.job("a"))).await;
+    let token = bench.token();
+    bench.store().revive(&job.key, token).await.expect("revive");
+    let lease = bench.take_one(&job.key).await;
+    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    let told = deaths(bench).await;
+    assert_eq!((told[0].job.attempts, told[1].job.attempts, told.len()), (1, 2, 2));
+    let names = [0, 1].map(|n| told[n].notice(None).expect("it is wanted").key);
+    assert_ne!(names[0], names[1]);
+}
+
+pub(crate) async fn a_job_that_is_taken_in_anew_and_dies_again_is_told_of_again(bench: &Bench) {
+    let created = Some(Timestamp::from_millis(1_700_000_000_000));
+    let history = History { created, attempts: 3, failures: 2, ..History::default() };
+    for _ in 0..2 {
+        let line = ImportJob { job: telling(bench.job("a")), history: Some(history.clone()) };
+        bench.store().import(bench.shard(), &[line]).await.expect("import");
+        let job = dead_by_hand(bench).await;
+        bench.store().purge(&job.key).await.expect("purge");
+    }
+    let told = deaths(bench).await;
+    assert_eq!((told[0].job.attempts, told[1].job.attempts, told.len()), (4, 4, 2));
+    let names = [0, 1].map(|n| told[n].notice(None).expect("it is wanted").key);
+    assert_ne!(names[0], names[1]);
+}
+
+/// Buries the only job.
+async fn dead_by_hand(bench: &Bench) -> Job {
+    let lease = bench.take_one(&bench.job("a").key).await;
+    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    bench.get(&bench.job("a").key).await
+}
+
+pub(crate) async fn a_repeated_settle_leaves_one_entry(bench: &Bench) {
+    let key = bench.accept(telling(bench.job("a"))).await.key;
+    for lease in bench.take_twice(&key).await {
+        bench.settle(lease, bury()).await;
+    }
+    assert_eq!(deaths(bench).await.len(), 1);
+}
+
+pub(crate) async fn deaths_are_read_in_their_order_and_no_more_than_the_limit(bench: &Bench) {
+    let mut names = Vec::new();
+    for n in 0..25 {
+        names.push(dead(bench, telling(bench.job(&format!("job-{n}")))).await.key);
+        until(now().plus(ms(2))).await;
+    }
+    let told: Vec<_> = deaths(bench).await.into_iter().map(|death| death.job.key).collect();
+    assert_eq!(told, names);
+    let some = bench.store().outbox(bench.shard(), 12).await.expect("outbox").deaths;
+    let keys: Vec<_> = some.iter().map(|one| one.death.as_ref().expect("a death").job.key.clone()).collect();
+    assert_eq!(keys, names[..12]);
+    let told = some.into_iter().map(|one| one.place).collect();
+    let left = tell(bench, &Telling { told, later: Vec::new() }).await;
+    assert_eq!(left, Told::Held(Some(Duration::ZERO)));
+    assert_eq!(deaths(bench).await.len(), 13);
+}
+
+pub(crate) async fn many_deaths_of_one_call_are_all_told(bench: &Bench) {
+    let jobs: Vec<_> = (0..250).map(|n| telling(bench.job(&format!("job-{n}")))).collect();
+    bench.submit(&jobs).await;
+    let leases = bench.take(250).await;
+    bench.settle_all(leases.into_iter().map(|lease| (lease, bury())).collect()).await;
+    let mut told = 0;
+    loop {
+        let found: Vec<_> = outbox(bench).await.deaths.into_iter().map(|untold| untold.place).collect();
+        told += found.len();
+        if tell(bench, &Telling { told: found, later: Vec::new() }).await == Told::Held(None) {
+            break;
+        }
+    }
+    assert_eq!(told, 250);
+}
+
+pub(crate) async fn what_is_put_off_stands_before_nothing_and_comes_again(bench: &Bench) {
+    let (first, second) =
+        (dead(bench, telling(bench.job("a"))).await, dead(bench, telling(bench.job("b"))).await);
+    let deaths_now = outbox(bench).await.deaths;
+    let later: Vec<_> = deaths_now
+        .into_iter()
+        .filter(|untold| untold.death.as_ref().is_some_and(|death| death.job.key == first.key))
+        .map(|untold| (untold.place, ms(400)))
+        .collect();
+    assert_eq!(
+        tell(bench, &Telling { told: Vec::new(), later }).await,
+        Told::Held(Some(Duration::ZERO)),
+        "the other one is to be told now"
+    );
+    let left = deaths(bench).await;
+    assert_eq!((left.len(), &left[0].job.key), (1, &second.key));
+    let told = outbox(bench).await.deaths.into_iter().map(|untold| untold.place).collect();
+    let Told::Held(Some(wait)) = tell(bench, &Telling { told, later: Vec::new() }).await else {
+        panic!("one is put off")
+    };
+    assert!(wait > Duration::ZERO && wait <= ms(402), "{wait:?}");
+    let pass = bench.promote(10).await;
+    assert!(pass.next_tell.is_some_and(|wait| wait <= ms(402)), "{pass:?}");
+    eventually(SOON, "it is to be told again", async || deaths(bench).await.pop().ok_or("not yet")).await;
+    is_of(&deaths(bench).await[0], &first);
+    tell_all(bench).await;
+}
+
+pub(crate) async fn a_fenced_tell_changes_nothing(bench: &Bench) {
+    dead(bench, telling(bench.job("a"))).await;
+    let place = outbox(bench).await.deaths.remove(0).place;
+    let (store, shard) = (bench.store(), bench.shard());
+    let epoch = store.claim(shard, "another").await.expect("claim");
+    let telling = Telling { told: vec![place], later: Vec::new() };
+    assert_eq!(tell(bench, &telling).await, Told::Fenced);
+    assert_eq!(deaths(bench).await.len(), 1);
+    assert_eq!(store.tell(shard, &epoch, &telling).await.expect("tell"), Told::Held(None));
+    assert_eq!(store.tell(shard, &epoch, &telling).await.expect("tell"), Told::Held(None), "again");
+}
+
+pub(crate) async fn a_death_wakes_the_carrier_and_its_pass_says_when_to_tell(bench: &Bench) {
+    let lease = bench.reserved(telling(bench.job("a"))).await;
+    bench.promote(10).await;
+    let mut wakes = bench.wakes().await;
+    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    // In a cluster the word of the lease may come after it was listened for.
+    while next(&mut wakes).await != Wake::Due(bench.shard(), Duration::ZERO) {}
+    assert_eq!(bench.promote(10).await.next_tell, Some(Duration::ZERO));
+    assert_eq!(bench.expire(10).await.next_tell, Some(Duration::ZERO));
+    assert_eq!(bench.recover(10).await.next_tell, Some(Duration::ZERO));
+    tell_all(bench).await;
+    assert_eq!(bench.promote(10).await.next_tell, None);
+}
+
+pub(crate) async fn a_job_done_after_all_was_told_of_as_it_died(bench: &Bench) {
+    let key = bench.accept(telling(bench.job("a")).timeout(BRIEF)).await.key;
+    for _ in 0..4 {
+        bench.take_one(&key).await;
+        bench.recover_until(&key, State::Ready).await;
+    }
+    let last = bench.take_one(&key).await;
+    bench.recover_until(&key, State::Dead).await;
+    let job = bench.get(&key).await;
+    assert_eq!(bench.settle(last, Outcome::Complete).await, Settled::Late);
+    is_of(&deaths(bench).await[0], &job);
+}

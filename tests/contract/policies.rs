@@ -1,0 +1,309 @@
+//! Policies of topics: put, looked at, deleted, read as a whole, and told to whoever keeps a book of them.
+
+use std::time::Duration;
+
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use redis::aio::MultiplexedConnection;
+use ringback_core::job::Topic;
+use ringback_core::outcome::Outcome;
+use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, Policy};
+use ringback_core::store::{PoliciesUnknown, PolicyBook, PolicyPut, Store, StoreError};
+use ringback_core::wire::parse_policy;
+use ringback_testkit::eventually;
+use tokio::task::JoinSet;
+
+use super::jobs::{LONG, TOPIC, With as _, bury};
+use super::test_store::{Bench, SOON};
+use crate::redis_layout::keys;
+
+/// Within this a change is known.
+const SECOND: Duration = Duration::from_secs(1);
+
+fn topic(name: &str) -> Topic {
+    name.parse().expect("a topic")
+}
+
+fn policy(json: &str) -> Policy {
+    parse_policy(json.as_bytes()).expect("a policy")
+}
+
+/// What became of it; `None`: there are too many. Else whether it is new.
+async fn put(store: &Store, name: &str, json: &str) -> Option<bool> {
+    is_new(store.put_policy(&topic(name), &policy(json)).await)
+}
+
+fn is_new(put: Result<PolicyPut, StoreError>) -> Option<bool> {
+    match put.expect("put") {
+        PolicyPut::Created(_) => Some(true),
+        PolicyPut::Replaced(_) => Some(false),
+        PolicyPut::TooMany => None,
+    }
+}
+
+async fn written(store: &Store, name: &str) -> Option<String> {
+    let found = store.policy(&topic(name)).await.expect("policy");
+    found.map(|policy| policy.written().to_owned())
+}
+
+/// A book that is kept while `work` goes on.
+async fn keeping(book: PolicyBook, store: Store, work: impl Future<Output = ()>) {
+    let keep = book.keep(store, StdRng::seed_from_u64(1), || {});
+    tokio::select! {
+        () = keep => panic!("the book is kept for ever"),
+        () = work => {}
+    }
+}
+
+/// The timeout that the book has for a topic, in seconds.
+fn timeout(book: &PolicyBook, name: &str) -> Result<Option<u64>, PoliciesUnknown> {
+    Ok(book.get(&topic(name))?.and_then(|policy| policy.timeout).map(|timeout| timeout.as_secs()))
+}
+
+async fn knows(book: &PolicyBook, name: &str, seconds: Option<u64>, within: Duration) {
+    eventually(within, &format!("{name} is known with {seconds:?}"), async || {
+        let known = timeout(book, name);
+        if known == Ok(seconds) { Ok(()) } else { Err(format!("{known:?}")) }
+    })
+    .await;
+}
+
+pub(crate) async fn a_topic_has_the_policy_that_was_put_last(bench: &Bench) {
+    let store = bench.store();
+    assert_eq!(written(store, "a").await, None);
+    assert_eq!(put(store, "a", r#"{"timeout":"1s","url":"http://h/"}"#).await, Some(true));
+    assert_eq!(put(store, "b", "{}").await, Some(true));
+    let second = r#"{"retry":{"delays":["1s"],"max":-1},"headers":{"X-A":"é\u0041"},"expect_body":"ok"}"#;
+    assert!(parse_policy(second.as_bytes()).is_err(), "a header in ASCII alone");
+    let second = r#"{"retry":{"delays":["1s"],"max":-1},"headers":{"X-A":"1"},"expect_body":"ö\"\\"}"#;
+    assert_eq!(put(store, "a", second).await, Some(false));
+    assert_eq!(written(store, "a").await.as_deref(), Some(second), "nothing of the first is left");
+    assert_eq!(written(store, "b").await.as_deref(), Some("{}"));
+    let again = bench.another(bench.options());
+    again.prepare().await.expect("prepare");
+    assert_eq!(again.policy(&topic("a")).await.expect("policy"), Some(policy(second)));
+}
+
+pub(crate) async fn a_deleted_policy_is_forgotten_once(bench: &Bench) {
+    let store = bench.store();
+    put(store, "a", "{}").await;
+    put(store, "b", "{}").await;
+    assert!(store.delete_policy(&topic("a")).await.expect("delete").is_some());
+    assert_eq!(store.delete_policy(&topic("a")).await.expect("delete"), None, "it had none any more");
+    assert_eq!((written(store, "a").await, written(store, "b").await), (None, Some("{}".to_owned())));
+    assert!(store.delete_policy(&topic("b")).await.expect("delete").is_some());
+    assert_eq!(put(store, "a", "{}").await, Some(true));
+}
+
+pub(crate) async fn each_change_of_a_policy_has_a_later_version(bench: &Bench) {
+    let store = bench.store();
+    let all = async |known| store.policies(known).await.expect("policies");
+    let (mut last, none) = all(None).await.expect("nothing is known");
+    assert!(none.is_empty());
+    assert!(all(Some(last)).await.is_none(), "nothing has changed");
+    for n in 0..6_usize {
+        match n {
+            3 => drop(store.delete_policy(&topic("t-1")).await.expect("delete")),
+            5 => drop(put(store, "t-0", r#"{"ttr":"1s"}"#).await),
+            _ => drop(put(store, &format!("t-{n}"), "{}").await),
+        }
+        let (version, _) = all(Some(last)).await.expect("a change");
+        assert!(version > last, "{version:?} after {last:?}");
+        last = version;
+    }
+    store.delete_policy(&topic("absent")).await.expect("delete");
+    assert!(all(Some(last)).await.is_none(), "what changes nothing is no change");
+    let (_, policies) = all(None).await.expect("nothing is known");
+    let mut names: Vec<_> = policies.keys().map(Topic::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["t-0", "t-2", "t-4"]);
+    assert_eq!(policies[&topic("t-0")].ttr, Some(Duration::from_secs(1)));
+}
+
+pub(crate) async fn policies_of_the_largest_size_are_read_as_a_whole(bench: &Bench) {
+    let expected = "x".repeat(1024);
+    let json = format!(r#"{{"expect_body":"{expected}"}}"#);
+    let largest = format!("{json}{}", " ".repeat(MAX_POLICY - json.len()));
+    for n in 0..150 {
+        put(bench.store(), &format!("topic-{n}"), &largest).await;
+    }
+    let (_, policies) = bench.store().policies(None).await.expect("policies").expect("nothing is known");
+    assert_eq!(policies.len(), 150);
+    assert!(policies.values().all(|policy| policy.expect_body.as_deref() == Some(&expected)));
+}
+
+pub(crate) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(bench: &Bench) {
+    let store = bench.store();
+    for from in (0..MAX_POLICIES).step_by(500) {
+        let mut puts = JoinSet::new();
+        for n in from..from + 500 {
+            let (store, name) = (store.clone(), topic(&format!("topic-{n}")));
+            puts.spawn(async move { store.put_policy(&name, &Policy::default()).await });
+        }
+        let answers = puts.join_all().await;
+        assert!(answers.into_iter().all(|answer| is_new(answer) == Some(true)));
+    }
+    let (version, all) = store.policies(None).await.expect("policies").expect("nothing is known");
+    assert_eq!(all.len(), MAX_POLICIES);
+    assert_eq!(put(store, "one-more", "{}").await, None);
+    assert!(store.policies(Some(version)).await.expect("policies").is_none(), "nothing has changed");
+    assert_eq!(put(store, "topic-7", r#"{"ttr":"1s"}"#).await, Some(false));
+    assert!(store.delete_policy(&topic("topic-7")).await.expect("delete").is_some());
+    assert_eq!(put(store, "one-more", "{}").await, Some(true));
+}
+
+pub(crate) async fn a_book_is_told_of_each_change_within_a_second(bench: &Bench) {
+    let (book, another) = (PolicyBook::default(), bench.another(bench.options()));
+    another.prepare().await.expect("prepare");
+    put(bench.store(), "before", r#"{"timeout":1}"#).await;
+    assert!(book.get(&topic("before")).is_err() && book.all().is_err(), "nothing was read yet");
+    keeping(book.clone(), another, async {
+        book.known().await;
+        assert_eq!(timeout(&book, "before"), Ok(Some(1)));
+        // Once for the subscription that may have come after the first change.
+        put(bench.store(), "first", r#"{"timeout":1}"#).await;
+        knows(&book, "first", Some(1), SOON).await;
+        for seconds in 2..8 {
+            put(bench.store(), "topic", &format!(r#"{{"timeout":{seconds}}}"#)).await;
+            knows(&book, "topic", Some(seconds), SECOND).await;
+        }
+        bench.store().delete_policy(&topic("topic")).await.expect("delete");
+        knows(&book, "topic", None, SECOND).await;
+        assert_eq!(timeout(&book, "before"), Ok(Some(1)));
+    })
+    .await;
+}
+
+/// Puts a policy without a word to anybody.
+async fn put_in_silence(bench: &Bench, redis: &mut MultiplexedConnection, name: &str, json: &str) {
+    let key = format!("{}:{{meta}}:policies", bench.options().prefix);
+    keys::run(redis, &[b"HSET", key.as_bytes(), name.as_bytes(), json.as_bytes()]).await;
+    keys::run(redis, &[b"INCR", format!("{key}:version").as_bytes()]).await;
+}
+
+#[tokio::test]
+async fn a_change_that_nobody_was_told_of_is_known_within_seconds() {
+    let (bench, mut redis) = keys::bench().await;
+    let book = PolicyBook::default();
+    put(bench.store(), "before", "{}").await;
+    keeping(book.clone(), bench.store().clone(), async {
+        book.known().await;
+        put(bench.store(), "told", r#"{"timeout":1}"#).await;
+        knows(&book, "told", Some(1), SOON).await;
+        put_in_silence(&bench, &mut redis, "silent", r#"{"timeout":2}"#).await;
+        knows(&book, "silent", Some(2), Duration::from_secs(7)).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn after_a_lost_subscription_the_policies_are_read_at_once() {
+    let (bench, mut redis) = keys::bench().await;
+    let book = PolicyBook::default();
+    put(bench.store(), "before", "{}").await;
+    keeping(book.clone(), bench.store().clone(), async {
+        book.known().await;
+        for n in 1..4 {
+            put(bench.store(), "told", &format!(r#"{{"timeout":{n}}}"#)).await;
+            knows(&book, "told", Some(n), SOON).await;
+            put_in_silence(&bench, &mut redis, "silent", &format!(r#"{{"timeout":{n}}}"#)).await;
+            keys::run(&mut redis, &[b"CLIENT", b"KILL", b"TYPE", b"pubsub"]).await;
+            knows(&book, "silent", Some(n), Duration::from_secs(2)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_be_read_stops_no_other() {
+    let (bench, mut redis) = keys::bench().await;
+    put(bench.store(), "good", r#"{"timeout":1}"#).await;
+    put_in_silence(&bench, &mut redis, "bad", r#"{"a field of a later version":1}"#).await;
+    let (_, policies) = bench.store().policies(None).await.expect("policies").expect("nothing is known");
+    assert_eq!(policies.len(), 1);
+    let error = bench.store().policy(&topic("bad")).await.expect_err("it cannot be read");
+    assert!(matches!(error, StoreError::Unreadable(_)), "{error}");
+}
+
+/// A server that has lost the last changes has an earlier version, and then a later one again.
+#[tokio::test]
+async fn versions_grow_past_a_counter_that_was_rolled_back() {
+    let (bench, mut redis) = keys::bench().await;
+    let book = PolicyBook::default();
+    put(bench.store(), "kept", "{}").await;
+    keeping(book.clone(), bench.store().clone(), async {
+        put(bench.store(), "lost", r#"{"timeout":1}"#).await;
+        knows(&book, "lost", Some(1), SOON).await;
+        let key = format!("{}:{{meta}}:policies", bench.options().prefix);
+        keys::run(&mut redis, &[b"HDEL", key.as_bytes(), b"lost"]).await;
+        keys::run(&mut redis, &[b"SET", format!("{key}:version").as_bytes(), b"5"]).await;
+        put(bench.store(), "next", r#"{"timeout":2}"#).await;
+        knows(&book, "next", Some(2), SECOND).await;
+        assert_eq!(timeout(&book, "lost"), Ok(None), "what was lost is not kept here");
+    })
+    .await;
+}
+
+pub(crate) async fn a_change_is_known_when_its_version_is_reached(bench: &Bench) {
+    let (book, store) = (PolicyBook::default(), bench.store().clone());
+    keeping(book.clone(), store.clone(), async {
+        for n in 1..50 {
+            let policy = policy(&format!(r#"{{"timeout":{n}}}"#));
+            let put = store.put_policy(&topic("t"), &policy).await.expect("put");
+            let (PolicyPut::Created(version) | PolicyPut::Replaced(version)) = put else { panic!("{put:?}") };
+            book.reached(version).await;
+            assert_eq!(timeout(&book, "t"), Ok(Some(n)));
+        }
+        let version = store.delete_policy(&topic("t")).await.expect("delete").expect("it had one");
+        book.reached(version).await;
+        assert_eq!(timeout(&book, "t"), Ok(None));
+    })
+    .await;
+}
+
+pub(crate) async fn a_topic_has_jobs_until_the_last_one_has_ended(bench: &Bench) {
+    let has = async |name: &str| bench.store().has_jobs(&topic(name)).await.expect("has jobs");
+    assert!(!has("a").await);
+    for name in ["a", "a.b", "aa"] {
+        bench.accept(bench.job_of(name, "delayed").after(LONG)).await;
+    }
+    assert!(has("a").await && has("a.b").await && has("aa").await && !has("b").await && !has("a.").await);
+    bench.cancel(&bench.key("a", "delayed")).await;
+    assert!(!has("a").await && has("a.b").await && has("aa").await);
+    for name in ["ready", "reserved", "dead"] {
+        let job = bench.accept(bench.job_of("a", name)).await;
+        assert!(has("a").await, "it is ready");
+        if name != "ready" {
+            let lease = bench.take_one(&job.key).await;
+            assert!(has("a").await, "it is reserved");
+            let word = if name == "dead" { bury() } else { Outcome::Complete };
+            bench.settle(lease, word).await;
+        }
+        assert_eq!(has("a").await, name != "reserved", "{name}");
+        bench.cancel(&job.key).await;
+        assert!(!has("a").await);
+    }
+    bench.accept(bench.pull_job("pull")).await;
+    assert!(has(TOPIC).await);
+    let far = bench.job_of("far", "away").after(Duration::from_secs(86_400 * 300));
+    bench.accept(far).await;
+    assert!(has("far").await);
+}
+
+pub(crate) async fn a_book_knows_nothing_before_the_store_was_found_fit(bench: &Bench) {
+    let (book, another) = (PolicyBook::default(), bench.another(bench.options()));
+    put(bench.store(), "topic", r#"{"timeout":1}"#).await;
+    let error = another.policies(None).await.expect_err("not prepared");
+    assert!(matches!(error, StoreError::Unprepared), "{error}");
+    keeping(book.clone(), another.clone(), async {
+        // The book is kept meanwhile.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+            assert!(book.get(&topic("topic")).is_err());
+        }
+        another.prepare().await.expect("prepare");
+        book.known().await;
+        assert_eq!(timeout(&book, "topic"), Ok(Some(1)));
+    })
+    .await;
+}

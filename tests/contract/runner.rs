@@ -1,0 +1,110 @@
+//! How the table of cases becomes tests: each case on a redis-server of its own, on an embedded store in a
+//! file and on one in memory; and each group of cases on one cluster, side by side, with the names of those
+//! that failed.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use ringback_testkit::{RedisCluster, RedisServer};
+use tokio::task::{JoinSet, LocalSet};
+
+use super::audit;
+use super::test_store::{Bench, Server};
+
+/// A case, ready to be run beside others.
+pub(crate) type Case = for<'a> fn(&'a Bench) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// One case on a new redis-server.
+pub(crate) async fn on_redis(name: &'static str, case: Case) {
+    run(Arc::new(Server::Redis(RedisServer::start().await)), name, case).await;
+}
+
+/// One case on embedded stores in a new directory.
+pub(crate) async fn on_disk(name: &'static str, case: Case) {
+    let directory = tempfile::tempdir().expect("a directory");
+    run(Arc::new(Server::Disk(directory)), name, case).await;
+}
+
+/// One case on embedded stores in memory.
+pub(crate) async fn in_memory(name: &'static str, case: Case) {
+    run(Arc::new(Server::Memory(Mutex::default())), name, case).await;
+}
+
+/// A group of cases on a new cluster.
+///
+/// # Panics
+/// When one fails, with the names of all that do; what each had to say is printed before.
+pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
+    let server = Arc::new(Server::Cluster(RedisCluster::start().await));
+    let (here, mut running) = (LocalSet::new(), JoinSet::new());
+    let mut names = std::collections::HashMap::new();
+    for &(name, case) in cases {
+        let handle = running.spawn_local_on(run(Arc::clone(&server), name, case), &here);
+        names.insert(handle.id(), name);
+    }
+    let (mut failed, mut ended) = (Vec::new(), Vec::new());
+    here.run_until(async {
+        while let Some(one) = running.join_next_with_id().await {
+            match one {
+                Ok((_, bench)) => ended.push(bench),
+                Err(error) => failed.push(names[&error.id()]),
+            }
+        }
+    })
+    .await;
+    assert!(failed.is_empty(), "on a cluster these cases fail: {}", failed.join(", "));
+    for bench in ended {
+        audit::own(bench.store()).await;
+    }
+}
+
+async fn run(server: Arc<Server>, name: &'static str, case: Case) -> Bench {
+    let bench = Bench::new(server, name).await;
+    case(&bench).await;
+    bench.audit().await;
+    bench
+}
+
+/// The table: groups (modules) of cases (functions of theirs).
+macro_rules! contract {
+    ($($group:ident { $($case:ident),* $(,)? })*) => {
+        mod redis {
+            $(mod $group {
+                $(#[tokio::test]
+                async fn $case() {
+                    use crate::contract::{runner::on_redis, $group};
+                    on_redis(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
+                })*
+            })*
+        }
+
+        mod disk {
+            $(mod $group {
+                $(#[tokio::test]
+                async fn $case() {
+                    use crate::contract::{runner::on_disk, $group};
+                    on_disk(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
+                })*
+            })*
+        }
+
+        mod memory {
+            $(mod $group {
+                $(#[tokio::test]
+                async fn $case() {
+                    use crate::contract::{runner::in_memory, $group};
+                    in_memory(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
+                })*
+            })*
+        }
+
+        mod cluster {
+            $(#[tokio::test]
+            async fn $group() {
+                let cases: &[(&'static str, crate::contract::runner::Case)] =
+                    &[$((stringify!($case), |bench| Box::pin(crate::contract::$group::$case(bench)))),*];
+                crate::contract::runner::on_cluster(cases).await;
+            })*
+        }
+    };
+}

@@ -1,0 +1,163 @@
+//! settle: what becomes of a reserved job, and the repetition of that word.
+
+use std::time::Duration;
+
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::state::State;
+use ringback_core::store::{Lateness, Settled};
+
+use super::jobs::{LONG, bury, ms, release, retry, seen};
+use super::test_store::{Bench, is_late_enough, now};
+
+pub(crate) async fn a_completed_job_is_done_and_remembered(bench: &Bench) {
+    let job = bench.accept(bench.job("a")).await;
+    let lease = bench.take_one(&job.key).await;
+    bench.settle(lease, retry(ms(0))).await;
+    bench.promote_until(1).await;
+    let lease = bench.take_one(&job.key).await;
+    let due = lease.due;
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    let done = bench.get(&job.key).await;
+    assert_eq!((done.state, done.attempts, done.failures), (State::Done, 2, 1));
+    assert_eq!((done.created, done.due), (job.created, due));
+    assert!(bench.take(1).await.is_empty());
+    assert_eq!(bench.recover(10).await.next_lease, None);
+}
+
+pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure(bench: &Bench) {
+    let lease = bench.reserved(bench.job("a")).await;
+    let key = lease.key.clone();
+    let last = LastAttempt { error: Some("timeout".to_owned()), status: None, ..seen() };
+    let before = ringback_testkit::now();
+    let outcome = Outcome::Retry { after: LONG, last: last.clone() };
+    assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+    let job = bench.get(&key).await;
+    assert_eq!((job.state, job.attempts, job.failures), (State::Delayed, 1, 1));
+    assert_eq!((job.last, job.reason), (Some(last), None));
+    assert!(is_late_enough(job.due, before, LONG) && job.due <= now().plus(LONG + ms(1)), "due {}", job.due);
+    let pass = bench.promote(10).await;
+    assert_eq!(pass.moved, 0);
+    assert!(pass.next_due.is_some_and(|next| next <= LONG + ms(1)), "{pass:?}");
+    assert_eq!(bench.recover(10).await.next_lease, None);
+}
+
+pub(crate) async fn a_retry_without_a_delay_is_due_at_once(bench: &Bench) {
+    let lease = bench.reserved(bench.job("a")).await;
+    let key = lease.key.clone();
+    bench.settle(lease, retry(ms(0))).await;
+    bench.promote_until(1).await;
+    assert_eq!(bench.take_one(&key).await.failures, 1);
+}
+
+pub(crate) async fn a_buried_job_is_dead_with_a_reason(bench: &Bench) {
+    for reason in [Reason::Exhausted, Reason::Gone] {
+        let lease = bench.reserved(bench.job(reason.name())).await;
+        let key = lease.key.clone();
+        let outcome = Outcome::Bury { reason: reason.clone(), last: seen() };
+        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        let job = bench.get(&key).await;
+        assert_eq!((job.state, job.attempts, job.failures), (State::Dead, 1, 1));
+        assert_eq!((job.last, job.reason.as_deref()), (Some(seen()), Some(reason.name())));
+    }
+    assert!(bench.take(1).await.is_empty());
+    assert!(bench.promote(10).await.next_dead.is_some());
+}
+
+pub(crate) async fn a_released_job_is_ready_without_a_failure(bench: &Bench) {
+    let job = bench.accept(bench.job("a")).await;
+    bench.accept(bench.job("b")).await;
+    let lease = bench.take_one(&job.key).await;
+    assert_eq!(bench.settle(lease, release(ms(0))).await, Settled::Applied);
+    let released = bench.get(&job.key).await;
+    assert_eq!((released.state, released.attempts, released.failures), (State::Ready, 1, 0));
+    assert_eq!((released.due, released.last), (job.due, None));
+    // It had its turn before, and gets it again.
+    assert_eq!(bench.take_one(&job.key).await.attempt, 2);
+}
+
+pub(crate) async fn a_job_released_with_a_delay_is_delayed_without_a_failure(bench: &Bench) {
+    let lease = bench.reserved(bench.job("a")).await;
+    let key = lease.key.clone();
+    let before = ringback_testkit::now();
+    assert_eq!(bench.settle(lease, release(ms(50))).await, Settled::Applied);
+    let job = bench.get(&key).await;
+    assert_eq!((job.state, job.attempts, job.failures), (State::Delayed, 1, 0));
+    assert!(is_late_enough(job.due, before, ms(50)), "due {}", job.due);
+    bench.promote_until(1).await;
+    assert!(now() >= job.due);
+    bench.take_one(&key).await;
+}
+
+pub(crate) async fn a_repeated_settle_is_known_and_changes_nothing(bench: &Bench) {
+    let outcomes = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), release(LONG)];
+    for (n, outcome) in outcomes.into_iter().enumerate() {
+        let key = bench.accept(bench.job(&format!("job-{n}"))).await.key;
+        let [lease, same] = bench.take_twice(&key).await;
+        assert_eq!(bench.settle(lease, outcome.clone()).await, Settled::Applied, "{outcome:?}");
+        let (job, stats) = (bench.get(&key).await, bench.stats().await);
+        assert_eq!(bench.settle(same, outcome.clone()).await, Settled::Replayed, "{outcome:?}");
+        assert_eq!((bench.get(&key).await, bench.stats().await), (job, stats), "{outcome:?}");
+        bench.cancel(&key).await;
+    }
+}
+
+pub(crate) async fn a_failure_after_the_next_hand_over_is_still_known_as_a_repetition(bench: &Bench) {
+    let key = bench.accept(bench.job("a")).await.key;
+    let [lease, same] = bench.take_twice(&key).await;
+    assert_eq!(bench.settle(lease, retry(ms(0))).await, Settled::Applied);
+    bench.promote_until(1).await;
+    let next = bench.take_one(&key).await;
+    assert_eq!(bench.settle(same, retry(ms(0))).await, Settled::Replayed);
+    assert_eq!(bench.get(&key).await.failures, 1);
+    assert_eq!(bench.settle(next, Outcome::Complete).await, Settled::Applied);
+}
+
+pub(crate) async fn many_words_in_one_call_are_answered_in_order(bench: &Bench) {
+    let names = ["a", "b", "c", "d", "e"];
+    for name in names {
+        bench.accept(bench.job(name)).await;
+    }
+    let ask = bench.ask(5);
+    let leases = bench.reserve(&ask).await.leases;
+    let again = bench.reserve(&ask).await.leases.remove(0);
+    let keys: Vec<_> = leases.iter().map(|lease| lease.key.clone()).collect();
+    let words = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), release(LONG)];
+    let mut items: Vec<_> = leases.into_iter().zip(words).collect();
+    items.push((again, Outcome::Complete));
+    let answers = bench.settle_all(items).await;
+    assert_eq!(answers[..5], [Settled::Applied; 5]);
+    assert_eq!(answers[5], Settled::Replayed);
+    let mut states = Vec::new();
+    for key in &keys {
+        states.push(bench.get(key).await.state);
+    }
+    use State::{Dead, Delayed, Done, Ready};
+    assert_eq!(states, [Done, Delayed, Dead, Ready, Delayed]);
+}
+
+pub(crate) async fn an_error_of_any_length_and_script_stays_readable(bench: &Bench) {
+    for (name, error) in [("a", "x".repeat(300)), ("b", "ä".repeat(200)), ("c", "試".repeat(100))] {
+        let lease = bench.reserved(bench.job(name)).await;
+        let key = lease.key.clone();
+        let last = LastAttempt { error: Some(error.clone()), ..seen() };
+        bench.settle(lease, Outcome::Retry { after: ms(0), last }).await;
+        let kept = bench.get(&key).await.last.and_then(|last| last.error).expect("an error");
+        assert!(error.starts_with(&kept) && kept.len() > 100, "{kept}");
+        bench.promote_until(1).await;
+        bench.take_one(&key).await;
+    }
+}
+
+pub(crate) async fn lateness_adds_up_in_the_statistics(bench: &Bench) {
+    for (name, late) in [("a", [1, 20]), ("b", [300, 2]), ("c", [20, 2])] {
+        let lease = bench.reserved(bench.job(name)).await;
+        let mut lateness = Lateness::default();
+        late.into_iter().for_each(|n| lateness.record(ms(n)));
+        let settled = bench.store().settle(bench.shard(), vec![(lease, Outcome::Complete)], &lateness).await;
+        assert_eq!(settled.expect("settle"), [Settled::Applied]);
+    }
+    let lateness = bench.stats().await.lateness;
+    assert_eq!((lateness.count(), lateness.max_ms()), (6, Some(300.0)));
+    let median = lateness.quantile_ms(0.5).map(|ms| Duration::from_secs_f64(ms / 1000.0));
+    assert!(median.is_some_and(|median| median >= ms(2) && median < ms(3)), "{median:?}");
+}

@@ -1,0 +1,446 @@
+//! The store in memory as the model of the one on Redis: random operations on both, side by side. Every answer
+//! is compared, and at the end every job, the ledgers, the books and what was told of each job. Calls are repeated as a caller does that has
+//! lost the answer. A failure shrinks to the fewest operations that show it.
+//!
+//! Times are of two clocks, so they are compared with tolerance. Delays are none, a moment, or very long; what is
+//! due in a moment, or leased for one, is waited for before the passes that move it.
+
+mod attempts;
+mod events;
+mod leases;
+mod operations;
+mod outbox;
+mod pull_jobs;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use ringback_core::clock::{SystemClock, Timestamp};
+use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
+use ringback_core::outcome::LastAttempt;
+use ringback_core::state::State;
+use ringback_core::store::{
+    Begun, Cancelled, DeadFilter, Epoch, Filter, Lease, Memory, Moved, Options, Pass, Settled, Shard, Stats,
+    Store, Token, TopicCounts,
+};
+use ringback_testkit::RedisServer;
+
+use self::events::Told;
+use self::operations::{Call, OnTopic, Op, Past, Times, Wait, When, Word, op};
+use self::pull_jobs::{Held, for_its_taker, is_pull};
+use super::audit;
+use super::jobs::{BRIEF, LONG, With, ms, new_job};
+use super::test_store::{FLOOR, now, until};
+
+/// How many operations a run has in all, unless `RINGBACK_TEST_OPERATIONS` says otherwise.
+const OPERATIONS: u32 = 10_000;
+/// Of them, so many begin with an empty store.
+const RUN: u32 = 500;
+/// Names in play at a time.
+const WINDOW: usize = 24;
+/// How far apart the two clocks may be read.
+const APART: Duration = Duration::from_secs(30);
+/// When jobs are rescheduled to, in steps of [`LONG`] from about the start on.
+const TIMES: [u32; 3] = [0, 12, 24];
+const TOPICS: [&str; 2] = ["a", "b"];
+const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
+
+#[test]
+fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
+    let wanted = std::env::var_os("RINGBACK_TEST_OPERATIONS").and_then(|n| n.to_str()?.parse().ok());
+    let cases = wanted.unwrap_or(OPERATIONS).div_ceil(RUN);
+    let config = Config { cases, failure_persistence: None, max_shrink_time: 60_000, ..Config::default() };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let server = runtime.block_on(RedisServer::start());
+    let number = std::cell::Cell::new(0);
+    let strategy = prop::collection::vec(op(), RUN as usize);
+    let result = TestRunner::new(config).run(&strategy, |ops| {
+        number.set(number.get() + 1);
+        runtime.block_on(async {
+            let mut pair = Pair::new(&server, number.get()).await;
+            for (step, op) in ops.iter().enumerate() {
+                pair.at = format!("step {step}: {op:?}");
+                pair.step(step, op).await;
+                pair.told.drain().await;
+            }
+            pair.close(&server, ops.len()).await;
+        });
+        Ok(())
+    });
+    result.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// A lease of each store for the same job.
+type Hand = [Lease; 2];
+
+struct Pair {
+    /// Redis, and the one in memory.
+    stores: [Store; 2],
+    epochs: BTreeMap<Shard, [Epoch; 2]>,
+    options: Options,
+    hands: Vec<Hand>,
+    /// What consumers have, and had.
+    held: Vec<Held>,
+    sequence: u64,
+    began: Timestamp,
+    /// By when all that is due in a moment is due, and all brief leases have run out.
+    soon: Timestamp,
+    lapsed: Timestamp,
+    /// What is told of jobs.
+    told: Told,
+    at: String,
+}
+
+impl Pair {
+    async fn new(server: &RedisServer, number: u32) -> Self {
+        let options = Options {
+            url: server.url(),
+            prefix: format!("pair-{number}"),
+            shards: 2,
+            keep_done: Duration::from_secs(3600),
+            keep_done_mib: 16,
+            keep_dead: Duration::ZERO,
+            ..Options::default_with(Duration::from_secs(10))
+        };
+        let redis = Store::open(options.clone()).expect("the options are right");
+        let stores = [redis, Store::in_memory(&Memory::new(SystemClock), options.clone())];
+        let mut epochs = BTreeMap::new();
+        for store in &stores {
+            store.prepare().await.expect("the store is fit");
+        }
+        for shard in stores[0].shards() {
+            let claim = async |store: &Store| store.claim(shard, "carrier").await.expect("claim");
+            epochs.insert(shard, [claim(&stores[0]).await, claim(&stores[1]).await]);
+        }
+        let (soon, lapsed) = (now(), now());
+        let told = Told::watch(&stores).await;
+        Self {
+            told,
+            stores,
+            epochs,
+            options,
+            hands: Vec::new(),
+            held: Vec::new(),
+            sequence: 0,
+            began: now(),
+            soon,
+            lapsed,
+            at: String::new(),
+        }
+    }
+
+    async fn step(&mut self, step: usize, op: &Op) {
+        match op {
+            Op::Submit { names, content, wait, brief, past, times } => {
+                let jobs: Vec<_> = names
+                    .iter()
+                    .map(|name| new_job(key(step, *name)).content(*content).after(self.delay(*wait)))
+                    .map(|job| if *brief { job.timeout(BRIEF) } else { job })
+                    .map(|job| {
+                        let origin = ORIGINS[job.key.id.as_str().len() % 2];
+                        let job = outbox::telling(for_its_taker(job.to(origin)));
+                        ImportJob { job, history: history(*past) }
+                    })
+                    .collect();
+                self.repeat(*times, async |pair: &mut Self| pair.submit(&jobs).await).await;
+            }
+            Op::Reserve { shard, lanes, times } => self.reserve(*shard, *lanes, *times).await,
+            Op::Settle { hands, late } => self.settle(hands, *late).await,
+            Op::Exchange { hands, late, shard, lanes, times } => {
+                self.exchange(hands, *late, *shard, *lanes, *times).await;
+            }
+            Op::Renew { hand } => self.renew(*hand).await,
+            Op::Topic { topic, what, times } => {
+                let topic = TOPICS[*topic].parse().expect("a topic");
+                self.repeat(*times, async |pair: &mut Self| pair.on_topic(&topic, *what).await).await;
+            }
+            Op::Pull { shard, topic, ttr, times } => {
+                let times = if matches!(times, Times::Twice) { 2 } else { 1 };
+                self.pull(*shard, *topic, *ttr, times).await;
+            }
+            Op::Say { hands } => self.say(hands).await,
+            Op::Keep { hand } => self.keep(*hand).await,
+            Op::Call { name, call, times } => {
+                let key = key(step, *name);
+                self.sequence += 1;
+                self.repeat(*times, async |pair: &mut Self| pair.call(&key, *call).await).await;
+            }
+            Op::Note { hands, times } => self.note(hands, *times).await,
+            Op::Get { name } => self.get(&key(step, *name)).await,
+            Op::Promote { limit } => {
+                until(self.soon).await;
+                let next = |pass: Pass| matches!(pass, Pass::Held { next_due: Some(d), .. } if d.is_zero());
+                let call = async |store: &Store, shard, epoch: &Epoch| {
+                    store.promote(shard, epoch, *limit, FLOOR).await.expect("promote")
+                };
+                self.passes(call, next).await;
+            }
+            Op::Recover { limit } => self.recover(*limit).await,
+            Op::Expire => {
+                let next = |pass: Pass| matches!(pass, Pass::Held { next_dead: Some(d), .. } if d.is_zero());
+                let call = async |store: &Store, shard, epoch: &Epoch| {
+                    store.expire(shard, epoch, 3, FLOOR).await.expect("expire")
+                };
+                self.passes(call, next).await;
+            }
+            Op::Tell => self.tell().await,
+            Op::Dead { topic, exhausted, purge } => {
+                let reason = Some(if *exhausted { "exhausted" } else { "lost" }.to_owned());
+                let topic = TOPICS[*topic].parse().expect("a topic");
+                self.dead(&DeadFilter { topic, reason, after: None, before: None }, *purge).await;
+            }
+        }
+    }
+
+    async fn repeat(&mut self, times: Times, mut call: impl AsyncFnMut(&mut Self)) {
+        call(self).await;
+        if matches!(times, Times::Twice) {
+            call(self).await;
+        }
+    }
+
+    fn delay(&mut self, wait: Wait) -> Duration {
+        match wait {
+            Wait::None => ms(0),
+            Wait::Moment => ms(2),
+            Wait::Long => LONG,
+            Wait::Far => 12 * LONG,
+        }
+    }
+
+    /// Both clocks are read before this is called.
+    fn moment(&mut self) {
+        self.soon = now().plus(ms(4));
+    }
+
+    async fn submit(&mut self, jobs: &[ImportJob]) {
+        let mut answers = Vec::new();
+        for store in &self.stores {
+            let mut of_store = Vec::new();
+            for shard in store.shards() {
+                let mine: Vec<_> =
+                    jobs.iter().filter(|job| store.shard_of(&job.job.key) == shard).cloned().collect();
+                of_store.extend(if mine.iter().all(|job| job.history.is_none()) {
+                    let mine: Vec<_> = mine.into_iter().map(|job| job.job).collect();
+                    store.submit(shard, &mine).await.expect("submit")
+                } else {
+                    store.import(shard, &mine).await.expect("import")
+                });
+            }
+            answers.push(of_store);
+        }
+        self.moment();
+        assert_eq!(answers[0].len(), answers[1].len(), "{}", self.at);
+        for (redis, memory) in answers[0].iter().zip(&answers[1]) {
+            assert_eq!(redis.answer, memory.answer, "{}: {}", self.at, redis.job.key);
+            self.same(&redis.job, &memory.job);
+        }
+    }
+
+    /// The same job, but for its times.
+    fn same(&self, redis: &Job, memory: &Job) {
+        for (one, other) in [(redis.due, memory.due), (redis.created, memory.created)] {
+            assert!(one.plus(APART) >= other && other.plus(APART) >= one, "{}: {one}, {other}", self.at);
+        }
+        let mut aligned = Job { due: redis.due, created: redis.created, ..memory.clone() };
+        if let (Some(one), Some(other)) = (&redis.last, &mut aligned.last) {
+            pull_jobs::align(one, other, APART);
+        }
+        assert_eq!(*redis, aligned, "{}", self.at);
+    }
+
+    /// What the next reserve asks for.
+    async fn on_topic(&self, topic: &Topic, what: OnTopic) {
+        let [redis, memory] = &self.stores;
+        match what {
+            OnTopic::Pause => {
+                redis.pause(topic).await.expect("pause").expect("there is room");
+                memory.pause(topic).await.expect("pause").expect("there is room");
+            }
+            OnTopic::Resume => {
+                let known = redis.resume(topic).await.expect("resume");
+                assert_eq!(known, memory.resume(topic).await.expect("resume"), "{}", self.at);
+            }
+            OnTopic::Look => {
+                let redis = redis.topic(topic).await.expect("topic").map(|counts| counted(&counts));
+                let memory = memory.topic(topic).await.expect("topic").map(|counts| counted(&counts));
+                assert_eq!(redis, memory, "{}", self.at);
+            }
+        }
+    }
+
+    async fn call(&mut self, key: &JobKey, call: Call) {
+        let token = Token(self.sequence.to_le_bytes());
+        let due = match call {
+            Call::Reschedule(When::At(n)) => Due::At(self.began.plus(LONG / 2 + LONG * TIMES[n])),
+            Call::Reschedule(When::In(wait)) => Due::In(self.delay(wait)),
+            Call::Cancel => return self.cancel(key).await,
+            Call::Run | Call::Revive | Call::Purge => Due::In(ms(0)),
+        };
+        let mut answers = Vec::new();
+        for store in &self.stores {
+            let moved = match call {
+                Call::Reschedule(_) => store.reschedule(key, due, token).await,
+                Call::Run => store.run(key, token).await,
+                Call::Revive => store.revive(key, token).await,
+                Call::Cancel | Call::Purge => store.purge(key).await,
+            };
+            answers.push(moved.expect("an answer"));
+        }
+        self.moment();
+        match <[Moved; 2]>::try_from(answers).expect("of two stores") {
+            [Moved::Applied(redis), Moved::Applied(memory)]
+            | [Moved::Refused(redis), Moved::Refused(memory)] => self.same(&redis, &memory),
+            [redis, memory] => assert_eq!(redis, memory, "{}: {key}", self.at),
+        }
+    }
+
+    /// Lists, then purges or revives, all dead jobs of a filter.
+    async fn dead(&mut self, filter: &DeadFilter, purge: bool) {
+        self.sequence += 1;
+        let (token, mut told) = (Token(self.sequence.to_le_bytes()), Vec::new());
+        for store in &self.stores {
+            let mut listed = BTreeSet::new();
+            let mut from = None;
+            loop {
+                let page = store.dead(filter, from, 3).await.expect("a page");
+                assert!(page.items.is_sorted_by_key(|dead| dead.died), "{}", self.at);
+                listed
+                    .extend(page.items.into_iter().map(|dead| (dead.job.key.to_string(), dead.job.failures)));
+                from = page.next;
+                if from.is_none() {
+                    break;
+                }
+            }
+            let begun = store.begin_revival(token, filter, 1).await.expect("begin");
+            let Begun::Revival(revival) = begun else { panic!("{}: too many", self.at) };
+            let mut count = 0;
+            for shard in store.shards() {
+                let places = store.dead_places(shard, filter, None, 500).await.expect("places").items;
+                // Again, as after a lost answer.
+                for _ in 0..2 {
+                    if purge {
+                        count += store.purge_many(shard, &places).await.expect("purge");
+                    } else {
+                        store.revive_many(shard, revival.id, &places).await.expect("revive");
+                    }
+                }
+            }
+            let ended = store.stop_revival(revival.id).await.expect("stop").expect("it is known");
+            told.push((listed, count + ended.revived));
+        }
+        self.moment();
+        assert_eq!(told[0], told[1], "{}", self.at);
+        assert_eq!(told[0].0.len() as u64, told[0].1, "{}", self.at);
+    }
+
+    async fn cancel(&mut self, key: &JobKey) {
+        let mut answers = Vec::new();
+        for store in &self.stores {
+            answers.push(match store.cancel(key).await.expect("cancel") {
+                // Whether a brief lease has run out depends on the moment.
+                Cancelled::Requested { .. } => Cancelled::Requested { in_flight_unknown: false },
+                other => other,
+            });
+        }
+        assert_eq!(answers[0], answers[1], "{}: {key}", self.at);
+    }
+
+    async fn get(&mut self, key: &JobKey) {
+        let redis = self.stores[0].get(key).await.expect("get");
+        let memory = self.stores[1].get(key).await.expect("get");
+        match (redis, memory) {
+            (Some(redis), Some(memory)) => self.same(&redis, &memory),
+            (redis, memory) => assert_eq!(redis, memory, "{}: {key}", self.at),
+        }
+        self.same_attempts(key).await;
+    }
+
+    /// Passes over each shard until there is nothing left to do at once.
+    async fn passes(
+        &mut self,
+        call: impl AsyncFn(&Store, Shard, &Epoch) -> Pass,
+        is_more: impl Fn(Pass) -> bool,
+    ) {
+        for (shard, epochs) in &self.epochs {
+            let mut moved = [(0, 0); 2];
+            for ((store, epoch), moved) in self.stores.iter().zip(epochs).zip(&mut moved) {
+                loop {
+                    let pass = call(store, *shard, epoch).await;
+                    let Pass::Held { moved: n, other, .. } = pass else { panic!("{}: fenced", self.at) };
+                    (moved.0, moved.1) = (moved.0 + n, moved.1 + other);
+                    if !is_more(pass) {
+                        break;
+                    }
+                }
+            }
+            let lost = self.at.contains("Recover");
+            let [redis, memory] = moved.map(|(n, other)| (n, if lost { other } else { 0 }));
+            assert_eq!(redis, memory, "{}", self.at);
+        }
+    }
+
+    async fn close(mut self, server: &RedisServer, steps: usize) {
+        self.at = "at the end".to_owned();
+        for name in 0..steps / 10 + WINDOW {
+            self.get(&key(0, name)).await;
+        }
+        assert_eq!(listed(&self.stores[0]).await, listed(&self.stores[1]).await);
+        let redis = self.stores[0].stats().await.expect("stats");
+        let memory = self.stores[1].stats().await.expect("stats");
+        let told = |s: &Stats| {
+            (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone(), s.untold)
+        };
+        assert_eq!(told(&redis), told(&memory));
+        let pages = [self.stores[0].topics(None, 10).await, self.stores[1].topics(None, 10).await];
+        let pages = pages.map(|page| page.expect("topics").items);
+        let [redis_topics, memory_topics] = pages.map(|items| {
+            items.into_iter().map(|(topic, counts)| (topic, counted(&counts))).collect::<Vec<_>>()
+        });
+        assert_eq!(redis_topics, memory_topics);
+        audit::ledger(&memory);
+        audit::keys(&mut server.client().await, &self.options.prefix).await;
+        audit::tables(&self.stores[1]).await;
+        assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
+        self.told.compare(&self.stores).await;
+    }
+}
+
+fn history(past: Past) -> Option<History> {
+    let last = || LastAttempt { at: now(), status: Some(503), error: None, duration: ms(7) };
+    let tried = || History { attempts: 3, failures: 2, last: Some(last()), ..History::default() };
+    match past {
+        Past::None => None,
+        Past::Tried => Some(History { created: Some(Timestamp::from_millis(1_700_000_000_000)), ..tried() }),
+        Past::Dead => Some(History { dead: Some("exhausted".to_owned()), ..tried() }),
+    }
+}
+
+/// The same but for times: those are of two clocks, and of what stands first in queues that one store
+/// leaves entries in which no longer count.
+fn counted(counts: &TopicCounts) -> TopicCounts {
+    TopicCounts { oldest_due: None, late: Duration::ZERO, ..counts.clone() }
+}
+
+/// Every job that has not ended, from all pages.
+async fn listed(store: &Store) -> BTreeSet<(String, String)> {
+    let (mut all, mut from) = (BTreeSet::new(), None);
+    loop {
+        let page = store.page(&Filter::default(), from, 50).await.expect("a page");
+        all.extend(page.items.into_iter().map(|job| (job.key.to_string(), job.state.to_string())));
+        match page.next {
+            None => return all,
+            next => from = next,
+        }
+    }
+}
+
+/// The names in play move on, so that ended ones do not fill them.
+fn key(step: usize, name: usize) -> JobKey {
+    let number = step / 10 + name;
+    let taker = if is_pull(number) { "p" } else { "" };
+    let id = format!("job-{number}{}{taker}", "x".repeat(number / 2 % 2));
+    JobKey { topic: TOPICS[number % 2].parse().expect("a topic"), id: id.parse().expect("an id") }
+}

@@ -1,0 +1,54 @@
+//! The log of attempts, side by side: notes of leases and receipts, stale ones and repeated ones among them.
+
+use ringback_core::clock::Timestamp;
+use ringback_core::job::JobKey;
+use ringback_core::store::{Attempt, Note};
+
+use super::{Pair, Times};
+use crate::contract::jobs::ms;
+use crate::contract::test_store::now;
+
+impl Pair {
+    /// Notes the attempts of some of the leases ever given, all in one call for each shard.
+    pub(crate) async fn note(&mut self, hands: &[usize], times: Times) {
+        for shard in self.stores[0].shards() {
+            let mut notes = [Vec::new(), Vec::new()];
+            for hand in hands {
+                self.sequence += 1;
+                let answer = self.sequence.to_string();
+                if let Some(hand) = self.hands.get(hand.checked_rem(self.hands.len()).unwrap_or(0))
+                    && hand[0].shard() == shard
+                {
+                    let attempt =
+                        Attempt { at: now(), duration: ms(1), answer: answer.into(), ..Attempt::default() };
+                    notes[0].push(Note::of(&hand[0], attempt.clone()));
+                    notes[1].push(Note::of(&hand[1], attempt));
+                } else if let Some(held) = self.held.get(hand.checked_rem(self.held.len()).unwrap_or(0))
+                    && held[0].receipt.shard() == shard
+                {
+                    for (notes, job) in notes.iter_mut().zip(held) {
+                        notes.push(Note::failed(&job.receipt, Some(answer.clone())));
+                    }
+                }
+            }
+            for _ in 0..if matches!(times, Times::Twice) { 2 } else { 1 } {
+                for (store, notes) in self.stores.iter().zip(&notes) {
+                    store.note(shard, notes).await.expect("note");
+                }
+            }
+        }
+    }
+
+    /// The same log, but for its times.
+    pub(crate) async fn same_attempts(&self, key: &JobKey) {
+        let mut logs = Vec::new();
+        for store in &self.stores {
+            let mut log = store.attempts(key).await.expect("attempts");
+            for attempt in log.iter_mut().flatten() {
+                (attempt.at, attempt.duration) = (Timestamp::default(), ms(0));
+            }
+            logs.push(log);
+        }
+        assert_eq!(logs[0], logs[1], "{}: {key}", self.at);
+    }
+}

@@ -1,0 +1,93 @@
+//! What both stores tell of each job while they are watched: the same events, in the same order.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ringback_core::store::Store;
+use ringback_core::store::events::{Ended, Event, Events, Happened, News};
+use ringback_service::random;
+use tokio::time::timeout;
+
+use crate::contract::jobs::{LONG, With, new_job};
+use crate::contract::test_store::SOON;
+
+/// The events of each job, as they were told.
+type ByJob = BTreeMap<String, Vec<String>>;
+
+pub(crate) struct Told {
+    streams: [Events; 2],
+    events: [ByJob; 2],
+}
+
+impl Told {
+    /// Watches every shard of both.
+    pub(crate) async fn watch(stores: &[Store; 2]) -> Self {
+        let mut streams = [&stores[0], &stores[1]].map(|store| store.events(random::generator()));
+        for (store, stream) in stores.iter().zip(&mut streams) {
+            assert_eq!(next(stream).await, News::Gap);
+            for shard in store.shards() {
+                store.watch(shard, LONG).await.expect("watch");
+            }
+        }
+        Self { streams, events: [ByJob::new(), ByJob::new()] }
+    }
+
+    /// Takes what has been told by now, so that nothing is lost.
+    pub(crate) async fn drain(&mut self) {
+        for (stream, events) in self.streams.iter_mut().zip(&mut self.events) {
+            while let Ok(news) = timeout(Duration::ZERO, stream.next()).await {
+                add(events, news);
+            }
+        }
+    }
+
+    /// Compares all that was told. What was told before a mark of each shard has come by then.
+    pub(crate) async fn compare(mut self, stores: &[Store; 2]) {
+        for shard in stores[0].shards() {
+            let key = (0..).map(|n| format!("mark-{n}")).find_map(|id| {
+                let key = ringback_core::job::JobKey { topic: "marks".parse().ok()?, id: id.parse().ok()? };
+                (stores[0].shard_of(&key) == shard).then_some(key)
+            });
+            let key = key.expect("every shard has names");
+            let mark = new_job(key.clone()).after(LONG);
+            for (n, store) in stores.iter().enumerate() {
+                store.submit(shard, std::slice::from_ref(&mark)).await.expect("submit");
+                while !self.events[n].contains_key(&key.to_string()) {
+                    let news = next(&mut self.streams[n]).await;
+                    add(&mut self.events[n], news);
+                }
+            }
+        }
+        let [redis, memory] = self.events;
+        assert!(redis.len() > 2, "something was told");
+        for job in redis.keys().chain(memory.keys()) {
+            assert_eq!(redis.get(job), memory.get(job), "what is told of {job}");
+        }
+    }
+}
+
+async fn next(stream: &mut Events) -> News {
+    timeout(SOON, stream.next()).await.expect("events within the time allowed")
+}
+
+fn add(events: &mut ByJob, news: News) {
+    let News::Events(told) = news else { panic!("something was lost: {news:?}") };
+    for Event { key, what, .. } in told {
+        events.entry(key.to_string()).or_default().push(described(&what));
+    }
+}
+
+/// An event without its times, which are of two clocks.
+fn described(what: &Happened) -> String {
+    match what {
+        Happened::Attempt(Ended { number, outcome, due, status, error, duration }) => format!(
+            "attempt {number} {outcome:?} waits: {} {status:?} {error:?} timed: {}",
+            due.is_some(),
+            duration.is_some()
+        ),
+        Happened::Dead { reason } => format!("dead {reason}"),
+        Happened::Submitted { .. } | Happened::Promoted | Happened::Done | Happened::Cancelled => {
+            what.kind().name().to_owned()
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Hand-over, side by side: reserves, exchanges, outcomes and renewals.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use ringback_core::outcome::Outcome;
+use ringback_core::store::{Lateness, Lease, Reserve, Reserved, Settled, Shard};
+
+use super::{ORIGINS, Pair, TOPICS, Times, Word};
+use crate::contract::jobs::{BRIEF, LONG, bury, ms, release, retry};
+use crate::contract::test_store::now;
+
+/// The same words for each store.
+type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
+
+impl Pair {
+    fn ask(&mut self, lanes: [bool; 4]) -> Reserve<'static> {
+        self.sequence += 1;
+        let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
+        let rooms: Vec<_> = names.zip(lanes).filter(|(_, open)| !open).map(|(lane, _)| (lane, 0)).collect();
+        Reserve {
+            caller: "notifier",
+            sequence: self.sequence,
+            // More than there can be, so that both take the same whatever their order.
+            limit: 500,
+            lane_room: 500,
+            rooms,
+            bits: self.sequence.to_be_bytes(),
+            margin: Duration::ZERO,
+        }
+    }
+
+    pub(crate) async fn reserve(&mut self, shard: usize, lanes: [bool; 4], times: Times) {
+        let ask = self.ask(lanes);
+        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
+        for _ in 0..if matches!(times, Times::Twice) { 2 } else { 1 } {
+            let redis = self.stores[0].reserve(shard, &ask).await.expect("reserve");
+            let memory = self.stores[1].reserve(shard, &ask).await.expect("reserve");
+            self.reserved(redis, memory);
+        }
+    }
+
+    fn reserved(&mut self, redis: Reserved, memory: Reserved) {
+        self.lapsed = now().plus(BRIEF + ms(4));
+        assert_eq!(redis.more, memory.more, "{}", self.at);
+        let passed: BTreeSet<_> = redis.passed.iter().collect();
+        // A lane of which only stale entries are left shows on Redis until it is asked.
+        assert!(memory.passed.iter().all(|lane| passed.contains(lane)), "{}: {memory:?}", self.at);
+        self.pair_up(redis.leases, memory.leases);
+    }
+
+    /// Words of one shard and a reserve of it together; repeated, the reserve alone.
+    pub(crate) async fn exchange(
+        &mut self,
+        words: &[(usize, Word)],
+        late: u8,
+        shard: usize,
+        lanes: [bool; 4],
+        times: Times,
+    ) {
+        let ask = self.ask(lanes);
+        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
+        let mut items = self.words(words);
+        let [redis, memory] = items.remove(&shard).unwrap_or_default();
+        let lateness = lateness(late);
+        let redis = self.stores[0].exchange(shard, redis, &lateness, &ask).await.expect("exchange");
+        let memory = self.stores[1].exchange(shard, memory, &lateness, &ask).await.expect("exchange");
+        self.moment();
+        assert_eq!(redis.0, memory.0, "{}", self.at);
+        self.reserved(redis.1, memory.1);
+        if matches!(times, Times::Twice) {
+            let [redis, memory] = [Vec::new(), Vec::new()];
+            let redis = self.stores[0].exchange(shard, redis, &lateness, &ask).await.expect("exchange");
+            let memory = self.stores[1].exchange(shard, memory, &lateness, &ask).await.expect("exchange");
+            self.reserved(redis.1, memory.1);
+        }
+        self.settle_words(items, &lateness).await;
+    }
+
+    fn pair_up(&mut self, redis: Vec<Lease>, memory: Vec<Lease>) {
+        let names = |leases: &[Lease]| leases.iter().map(|l| l.key.to_string()).collect::<BTreeSet<_>>();
+        assert_eq!(names(&redis), names(&memory), "{}", self.at);
+        let mut others: BTreeMap<_, _> =
+            memory.into_iter().map(|lease| (lease.key.to_string(), lease)).collect();
+        for one in redis {
+            let other = others.remove(&one.key.to_string()).expect("the names are the same");
+            assert_eq!(
+                (one.attempt, one.failures, &one.delivery, one.locator()),
+                (other.attempt, other.failures, &other.delivery, other.locator()),
+                "{}: {}",
+                self.at,
+                one.key
+            );
+            self.hands.push([one, other]);
+        }
+    }
+
+    /// Settles some of the leases ever given, stale ones and second copies among them.
+    pub(crate) async fn settle(&mut self, words: &[(usize, Word)], late: u8) {
+        let items = self.words(words);
+        self.settle_words(items, &lateness(late)).await;
+    }
+
+    /// Words on some of the leases ever given.
+    fn words(&mut self, words: &[(usize, Word)]) -> Items {
+        let mut items = Items::new();
+        for (hand, word) in words {
+            if self.hands.is_empty() {
+                break;
+            }
+            let [redis, memory] = self.hands.swap_remove(hand % self.hands.len());
+            let outcome = match word {
+                Word::Complete => Outcome::Complete,
+                Word::Retry(wait) => retry(self.delay(*wait)),
+                Word::Bury => bury(),
+                Word::Release(wait) => release(self.delay(*wait)),
+            };
+            let of_shard = items.entry(redis.shard()).or_default();
+            of_shard[0].push((redis, outcome.clone()));
+            of_shard[1].push((memory, outcome));
+        }
+        items
+    }
+
+    async fn settle_words(&mut self, items: Items, lateness: &Lateness) {
+        for (shard, [redis, memory]) in items {
+            let names: Vec<_> = redis.iter().map(|(l, o)| format!("{}: {o:?}", l.key)).collect();
+            let redis: Vec<Settled> = self.stores[0].settle(shard, redis, lateness).await.expect("settle");
+            let memory = self.stores[1].settle(shard, memory, lateness).await.expect("settle");
+            self.moment();
+            assert_eq!(redis, memory, "{}: {names:?}", self.at);
+        }
+    }
+
+    pub(crate) async fn renew(&mut self, hand: usize) {
+        let hands = self.hands.len();
+        if let Some([redis, memory]) = self.hands.get_mut(hand.checked_rem(hands).unwrap_or(0)) {
+            let one = self.stores[0].renew(redis, LONG).await.expect("renew");
+            let other = self.stores[1].renew(memory, LONG).await.expect("renew");
+            assert_eq!(one, other, "{}: {}", self.at, redis.key);
+        }
+    }
+}
+
+fn lateness(late: u8) -> Lateness {
+    let mut lateness = Lateness::default();
+    lateness.record(ms(u64::from(late)));
+    lateness
+}

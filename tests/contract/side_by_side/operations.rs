@@ -1,0 +1,214 @@
+//! The random operations: what there is to be done with both stores, and how often.
+
+use proptest::prelude::*;
+
+use super::pull_jobs::Ttr;
+use super::{TIMES, TOPICS, WINDOW};
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    None,
+    Moment,
+    Long,
+    /// On Redis it waits in a slot.
+    Far,
+}
+
+/// When a job is rescheduled to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    In(Wait),
+    /// One of a few times, so that a job comes back to one that it had.
+    At(usize),
+}
+
+/// What is done with one job by its name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Call {
+    Cancel,
+    Reschedule(When),
+    Run,
+    Revive,
+    Purge,
+}
+
+/// What is done with a topic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OnTopic {
+    Pause,
+    Resume,
+    Look,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Word {
+    Complete,
+    Retry(Wait),
+    Bury,
+    Release(Wait),
+}
+
+/// What a submitted job has behind it; with a past it is imported.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Past {
+    None,
+    Tried,
+    Dead,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Times {
+    Once,
+    /// As after a lost answer.
+    Twice,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    Submit {
+        names: Vec<usize>,
+        content: u8,
+        wait: Wait,
+        brief: bool,
+        past: Past,
+        times: Times,
+    },
+    Reserve {
+        shard: usize,
+        lanes: [bool; 4],
+        times: Times,
+    },
+    Settle {
+        hands: Vec<(usize, Word)>,
+        late: u8,
+    },
+    /// With one shard's words, and a reserve of it.
+    Exchange {
+        hands: Vec<(usize, Word)>,
+        late: u8,
+        shard: usize,
+        lanes: [bool; 4],
+        times: Times,
+    },
+    Renew {
+        hand: usize,
+    },
+    Topic {
+        topic: usize,
+        what: OnTopic,
+        times: Times,
+    },
+    Pull {
+        shard: usize,
+        topic: usize,
+        ttr: Ttr,
+        times: Times,
+    },
+    /// A consumer's words.
+    Say {
+        hands: Vec<(usize, Word)>,
+    },
+    /// A consumer's renewal.
+    Keep {
+        hand: usize,
+    },
+    Call {
+        name: usize,
+        call: Call,
+        times: Times,
+    },
+    /// The attempts of hands go into the log.
+    Note {
+        hands: Vec<usize>,
+        times: Times,
+    },
+    Get {
+        name: usize,
+    },
+    Promote {
+        limit: u32,
+    },
+    Recover {
+        limit: u32,
+    },
+    Expire,
+    /// What is to be told of deaths is told, or put off.
+    Tell,
+    /// With all of a topic that are dead for a reason.
+    Dead {
+        topic: usize,
+        exhausted: bool,
+        purge: bool,
+    },
+}
+
+pub(crate) fn op() -> impl Strategy<Value = Op> {
+    let wait = || prop_oneof![2 => Just(Wait::None), 1 => Just(Wait::Moment), 1 => Just(Wait::Long), 1 => Just(Wait::Far)];
+    let times = || prop_oneof![3 => Just(Times::Once), 1 => Just(Times::Twice)];
+    let word = prop_oneof![
+        3 => Just(Word::Complete),
+        3 => wait().prop_map(Word::Retry),
+        1 => Just(Word::Bury),
+        3 => wait().prop_map(Word::Release),
+    ];
+    let past = prop_oneof![6 => Just(Past::None), 2 => Just(Past::Tried), 1 => Just(Past::Dead)];
+    let content = prop_oneof![9 => Just(1_u8), 1 => Just(2)];
+    let submit =
+        (prop::collection::vec(0..WINDOW, 1..4), content, wait(), prop::bool::weighted(0.4), past, times())
+            .prop_map(|(names, content, wait, brief, past, times)| Op::Submit {
+                names,
+                content,
+                wait,
+                brief,
+                past,
+                times,
+            });
+    let reserve = (0..2_usize, any::<[bool; 4]>(), times()).prop_map(|(shard, lanes, times)| Op::Reserve {
+        shard,
+        lanes,
+        times,
+    });
+    let hands = || prop::collection::vec((any::<usize>(), word.clone()), 1..4);
+    let when = prop_oneof![2 => wait().prop_map(When::In), 3 => (0..TIMES.len()).prop_map(When::At)];
+    let call = prop_oneof![
+        6 => Just(Call::Cancel),
+        8 => when.prop_map(Call::Reschedule),
+        3 => Just(Call::Run),
+        3 => Just(Call::Revive),
+        1 => Just(Call::Purge),
+    ];
+    let on_topic =
+        prop_oneof![1 => Just(OnTopic::Pause), 2 => Just(OnTopic::Resume), 2 => Just(OnTopic::Look)];
+    let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
+    let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), times())
+        .prop_map(|(hands, late, shard, lanes, times)| Op::Exchange { hands, late, shard, lanes, times });
+    let ttr = prop_oneof![3 => Just(Ttr::Long), 1 => Just(Ttr::Brief), 1 => Just(Ttr::Own)];
+    let pull = (0..2_usize, 0..TOPICS.len(), ttr, times()).prop_map(|(shard, topic, ttr, times)| Op::Pull {
+        shard,
+        topic,
+        ttr,
+        times,
+    });
+    prop_oneof![
+        30 => submit,
+        14 => reserve,
+        14 => settle,
+        18 => exchange,
+        3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),
+        12 => (0..TOPICS.len(), on_topic, times()).prop_map(|(topic, what, times)| Op::Topic { topic, what, times }),
+        12 => pull,
+        14 => hands().prop_map(|hands| Op::Say { hands }),
+        3 => any::<usize>().prop_map(|hand| Op::Keep { hand }),
+        20 => (0..WINDOW, call, times()).prop_map(|(name, call, times)| Op::Call { name, call, times }),
+        8 => (prop::collection::vec(any::<usize>(), 1..4), times())
+            .prop_map(|(hands, times)| Op::Note { hands, times }),
+        4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
+        6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
+        2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),
+        1 => Just(Op::Expire),
+        4 => Just(Op::Tell),
+        2 => (0..2_usize, any::<bool>(), prop::bool::weighted(0.3)).prop_map(|(topic, exhausted, purge)| {
+            Op::Dead { topic, exhausted, purge }
+        }),
+    ]
+}

@@ -1,0 +1,167 @@
+//! What consumers do, among the random operations: reserves by topic, words by receipt, repeated ones and stale
+//! ones among them, and leases that run out.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ringback_core::job::{Callback, DEFAULT_TTR};
+use ringback_core::outcome::LastAttempt;
+use ringback_core::store::{Pass, Pull, PullReceipt, Pulled, PulledJob, Shard, Tries, Word as Said};
+
+use super::{NewJob, Pair, TOPICS, Word};
+use crate::contract::jobs::{BRIEF, LONG, ms};
+use crate::contract::test_store::{FLOOR, now, until};
+
+/// The same job in a consumer's hands, of each store.
+pub(crate) type Held = [PulledJob; 2];
+
+/// How long a consumer has what it takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ttr {
+    Own,
+    Brief,
+    Long,
+}
+
+/// A third of the names are of jobs for pull.
+pub(crate) const fn is_pull(number: usize) -> bool {
+    number.is_multiple_of(3)
+}
+
+/// With a callback, or for pull, as its name says.
+pub(crate) fn for_its_taker(mut job: NewJob) -> NewJob {
+    if job.key.id.as_str().ends_with('p') {
+        job.delivery.callback = Callback::pull();
+    }
+    job
+}
+
+/// Gives the failure of one store the times of the other's, where they were taken from the stores' clocks: as a
+/// consumer's failures have them, which have no status.
+pub(crate) fn align(redis: &LastAttempt, memory: &mut LastAttempt, apart: Duration) {
+    let is_close = redis.at.plus(apart) >= memory.at && memory.at.plus(apart) >= redis.at;
+    if redis.status.is_none() && is_close && redis.duration.abs_diff(memory.duration) < apart {
+        (memory.at, memory.duration) = (redis.at, redis.duration);
+    }
+}
+
+impl Pair {
+    pub(crate) async fn pull(&mut self, shard: usize, topic: usize, ttr: Ttr, times: u32) {
+        self.sequence += 1;
+        let topic = TOPICS[topic].parse().expect("a topic");
+        let ttr = match ttr {
+            Ttr::Own => None,
+            Ttr::Brief => Some(BRIEF),
+            Ttr::Long => Some(LONG),
+        };
+        let (sequence, bits) = (self.sequence, self.sequence.to_be_bytes());
+        let ask = Pull {
+            caller: "consumer",
+            sequence,
+            topic: &topic,
+            limit: 500,
+            ttr,
+            default_ttr: DEFAULT_TTR,
+            bits,
+        };
+        let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
+        for _ in 0..times {
+            let redis = self.stores[0].pull(shard, &ask).await.expect("pull");
+            let memory = self.stores[1].pull(shard, &ask).await.expect("pull");
+            self.lapsed = now().plus(BRIEF + ms(4));
+            assert_eq!(redis.more, memory.more, "{}", self.at);
+            self.hold(redis, memory);
+        }
+    }
+
+    fn hold(&mut self, redis: Pulled, memory: Pulled) {
+        let by_name = |pulled: Pulled| -> BTreeMap<String, PulledJob> {
+            pulled.jobs.into_iter().map(|job| (job.key.to_string(), job)).collect()
+        };
+        let (redis, memory) = (by_name(redis), by_name(memory));
+        assert!(redis.keys().eq(memory.keys()), "{}: {redis:?}, {memory:?}", self.at);
+        for (redis, memory) in redis.into_values().zip(memory.into_values()) {
+            let told = |job: &PulledJob| (job.attempt, job.delivery.clone());
+            assert_eq!(told(&redis), told(&memory), "{}: {}", self.at, redis.key);
+            self.held.push([redis, memory]);
+        }
+    }
+
+    /// Says words by some of the receipts ever given; half of these are kept, to be used again.
+    pub(crate) async fn say(&mut self, hands: &[(usize, Word)]) {
+        let mut words: BTreeMap<Shard, [Vec<(PullReceipt, Said)>; 2]> = BTreeMap::new();
+        for (hand, word) in hands {
+            let Some(at) = hand.checked_rem(self.held.len()) else { break };
+            let receipts = self.held[at].clone().map(|job| job.receipt);
+            if hand % 2 == 0 {
+                self.held.swap_remove(at);
+            }
+            let word = self.said(*word);
+            let of_shard = words.entry(receipts[0].shard()).or_default();
+            for (list, receipt) in of_shard.iter_mut().zip(receipts) {
+                list.push((receipt, word.clone()));
+            }
+        }
+        for (shard, [redis, memory]) in words {
+            let redis = self.stores[0].settle_receipts(shard, &redis).await.expect("settle");
+            let memory = self.stores[1].settle_receipts(shard, &memory).await.expect("settle");
+            self.moment();
+            assert_eq!(redis, memory, "{}", self.at);
+        }
+    }
+
+    fn said(&mut self, word: Word) -> Said {
+        match word {
+            Word::Complete => Said::Finish,
+            Word::Retry(wait) => {
+                Said::Retry { after: self.delay(wait), error: Some("out of paper".to_owned()) }
+            }
+            Word::Bury => Said::Bury { reason: "unwanted".to_owned(), error: None },
+            Word::Release(wait) => Said::Release { after: self.delay(wait) },
+        }
+    }
+
+    /// Renews by a receipt, and asks what its job's next tier needs.
+    pub(crate) async fn keep(&mut self, hand: usize) {
+        let Some(at) = hand.checked_rem(self.held.len()) else { return };
+        let [redis, memory] = self.held[at].clone().map(|job| job.receipt);
+        let tries = [
+            self.stores[0].held(&redis).await.expect("held"),
+            self.stores[1].held(&memory).await.expect("held"),
+        ];
+        assert_eq!(tries[0], tries[1], "{}", self.at);
+        let (redis, _) = self.stores[0].renew_receipt(&redis, LONG).await.expect("renew");
+        let (memory, _) = self.stores[1].renew_receipt(&memory, LONG).await.expect("renew");
+        assert_eq!(redis, memory, "{}", self.at);
+    }
+
+    /// Recovers each shard, and settles what consumers have let lapse as the carrier does.
+    pub(crate) async fn recover(&mut self, limit: u32) {
+        until(self.lapsed).await;
+        let next = |pass: Pass| matches!(pass, Pass::Held { next_lease: Some(d), .. } if d.is_zero());
+        let lapsed: RefCell<[BTreeMap<String, Tries>; 2]> = RefCell::default();
+        let kind = self.stores[0].kind();
+        let call = async |store: &super::Store, shard, epoch: &super::Epoch| {
+            let recovered = store.recover(shard, epoch, limit, FLOOR).await.expect("recover");
+            let failed = Said::Retry { after: Duration::ZERO, error: Some("lease ran out".to_owned()) };
+            let words: Vec<_> =
+                recovered.lapsed.iter().map(|lapsed| (lapsed.receipt, failed.clone())).collect();
+            if !words.is_empty() {
+                let settled = store.settle_lapsed(shard, &words).await.expect("settle");
+                assert!(settled.iter().all(|settled| *settled == super::Settled::Applied), "{settled:?}");
+            }
+            let mut all = lapsed.borrow_mut();
+            let mine = &mut all[usize::from(store.kind() != kind)];
+            // The job's place is the same in both stores; the lease is not.
+            mine.extend(
+                recovered.lapsed.into_iter().map(|job| (job.receipt.to_string()[..18].to_owned(), job.tries)),
+            );
+            recovered.pass
+        };
+        self.passes(call, next).await;
+        let [redis, memory] = lapsed.into_inner();
+        assert_eq!(redis, memory, "{}", self.at);
+        self.moment();
+    }
+}

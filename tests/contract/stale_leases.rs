@@ -1,0 +1,135 @@
+//! settle with a lease that is no longer current: a failure changes nothing, a success counts where it can.
+
+use ringback_core::job::JobKey;
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Answer, Cancelled, Lease, Settled};
+use ringback_testkit::eventually;
+
+use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use super::test_store::{Bench, SOON};
+
+/// A stale success that counts, and leaves nothing behind.
+async fn completes(bench: &Bench, lease: Lease) {
+    let key = lease.key.clone();
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Late);
+    assert_eq!(bench.state(&key).await, Some(State::Done));
+    let pass = bench.promote(10).await;
+    assert_eq!((pass.moved, pass.next_dead), (0, None));
+    let pass = bench.recover(10).await;
+    assert_eq!((pass.moved, pass.other), (0, 0));
+    assert!(bench.take(1).await.is_empty());
+}
+
+/// A stale success that changes nothing.
+async fn changes_nothing(bench: &Bench, lease: Lease) {
+    let key = lease.key.clone();
+    let before = (bench.get(&key).await, bench.stats().await);
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Stale);
+    assert_eq!((bench.get(&key).await, bench.stats().await), before);
+}
+
+pub(crate) async fn a_stale_failure_changes_nothing(bench: &Bench) {
+    for (n, outcome) in [retry(ms(0)), bury(), release(ms(0)), release(LONG)].into_iter().enumerate() {
+        let stale = bench.lapsed(bench.job(&format!("job-{n}"))).await;
+        let key = stale.key.clone();
+        let current = bench.take_one(&key).await;
+        let before = (bench.get(&key).await, bench.stats().await);
+        assert_eq!(bench.settle(stale, outcome).await, Settled::Stale);
+        assert_eq!((bench.get(&key).await, bench.stats().await), before);
+        assert_eq!(bench.settle(current, Outcome::Complete).await, Settled::Applied);
+    }
+}
+
+pub(crate) async fn a_late_success_completes_a_ready_job(bench: &Bench) {
+    let stale = bench.lapsed(bench.job("a")).await;
+    completes(bench, stale).await;
+}
+
+pub(crate) async fn a_late_success_completes_a_delayed_job(bench: &Bench) {
+    let stale = bench.lapsed(bench.job("a")).await;
+    let current = bench.take_one(&stale.key).await;
+    bench.settle(current, retry(LONG)).await;
+    completes(bench, stale).await;
+}
+
+pub(crate) async fn a_late_success_completes_a_job_reserved_by_another(bench: &Bench) {
+    let stale = bench.lapsed(bench.job("a")).await;
+    let current = bench.take_one(&stale.key).await;
+    completes(bench, stale).await;
+    changes_nothing(bench, current).await;
+}
+
+pub(crate) async fn a_late_success_completes_a_job_dead_by_lost(bench: &Bench) {
+    let (first, last) = dead_by_lost(bench, "a").await;
+    completes(bench, last).await;
+    changes_nothing(bench, first).await;
+}
+
+pub(crate) async fn a_late_success_changes_nothing_on_a_job_dead_by_exhausted(bench: &Bench) {
+    let stale = bench.lapsed(bench.job("a")).await;
+    let current = bench.take_one(&stale.key).await;
+    bench.settle(current, bury()).await;
+    changes_nothing(bench, stale).await;
+}
+
+pub(crate) async fn a_late_success_changes_nothing_on_a_done_job(bench: &Bench) {
+    let stale = bench.lapsed(bench.job("a")).await;
+    let current = bench.take_one(&stale.key).await;
+    bench.settle(current, Outcome::Complete).await;
+    changes_nothing(bench, stale).await;
+}
+
+pub(crate) async fn a_late_success_changes_nothing_on_a_cancelled_job(bench: &Bench) {
+    let stale = bench.lapsed(bench.job("a")).await;
+    bench.cancel(&stale.key).await;
+    changes_nothing(bench, stale).await;
+
+    let requested = bench.reserved(bench.job("b").timeout(BRIEF)).await;
+    let answer = bench.cancel(&requested.key).await;
+    assert!(matches!(answer, Cancelled::Requested { .. }), "{answer:?}");
+    bench.recover_until(&requested.key, State::Cancelled).await;
+    changes_nothing(bench, requested).await;
+}
+
+pub(crate) async fn a_lease_of_an_earlier_life_completes_nothing(bench: &Bench) {
+    let forgetful = bench.with(|options| options.keep_done = ms(40)).await;
+    let stale = forgetful.lapsed(forgetful.job("a")).await;
+    let current = forgetful.take_one(&stale.key).await;
+    forgetful.settle(current, Outcome::Complete).await;
+    let mut n = 0;
+    eventually(SOON, "the id is free", async || {
+        n += 1;
+        let other = forgetful.reserved(forgetful.job(&format!("other-{n}"))).await;
+        forgetful.settle(other, Outcome::Complete).await;
+        let answer = forgetful.submit(&[forgetful.job("a").content(2).after(LONG)]).await.remove(0).answer;
+        if answer == Answer::Created { Ok(()) } else { Err(format!("{answer:?}")) }
+    })
+    .await;
+    changes_nothing(&forgetful, stale).await;
+    forgetful.audit().await;
+}
+
+/// The first and the last lease of a job that is dead because all of them were lost.
+async fn dead_by_lost(bench: &Bench, name: &str) -> (Lease, Lease) {
+    let first = bench.lapsed(bench.job(name)).await;
+    let key: JobKey = first.key.clone();
+    for _ in 0..3 {
+        bench.take_one(&key).await;
+        bench.recover_until(&key, State::Ready).await;
+    }
+    let last = bench.take_one(&key).await;
+    bench.recover_until(&key, State::Dead).await;
+    assert_eq!(bench.get(&key).await.reason.as_deref(), Some("lost"));
+    (first, last)
+}
+
+pub(crate) async fn two_leases_of_one_job_in_one_call_are_settled_one_after_the_other(bench: &Bench) {
+    let late = bench.lapsed(bench.job("a")).await;
+    let current = bench.take_one(&late.key).await;
+    let key = late.key.clone();
+    let settled = bench.settle_all(vec![(current, retry(LONG)), (late, Outcome::Complete)]).await;
+    assert_eq!(settled, [Settled::Applied, Settled::Late]);
+    assert_eq!(bench.state(&key).await, Some(State::Done));
+    assert_eq!(bench.promote(10).await.moved, 0);
+}

@@ -1,0 +1,456 @@
+//! What a case works on: a prepared store that nobody else uses, one of its shards to work in, a carrier's
+//! epoch for it, and the words in which cases are told.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ringback_core::clock::{Clock, SystemClock, Timestamp};
+use ringback_core::job::{Callback, DEFAULT_TTR, Job, JobKey, NewJob};
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{
+    Answer, Cancelled, Epoch, Lapsed, Lateness, Lease, Logging, Memory, Options, Pass, Pull, PullReceipt,
+    Pulled, PulledJob, Reserve, Reserved, Settled, Shard, Stats, Store, Submitted, Token, Wake, Wakes, Word,
+};
+use ringback_testkit::{RedisCluster, RedisServer, eventually};
+use tempfile::TempDir;
+
+use super::audit;
+use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
+
+/// What happens at once happens within this on a busy machine too.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+/// How long the carrier of a bench will sleep at most.
+pub(crate) const FLOOR: Duration = Duration::from_secs(3600);
+/// Who reserves.
+const CALLER: &str = "notifier";
+/// Few, so that names of a shard are found quickly; one for each master of a cluster.
+const SHARDS: u16 = 3;
+
+/// What the store under test runs on.
+pub(crate) enum Server {
+    Redis(RedisServer),
+    Cluster(RedisCluster),
+    /// Embedded stores in files of a directory.
+    Disk(TempDir),
+    /// Embedded stores in memory, by prefix.
+    Memory(Mutex<HashMap<String, Memory>>),
+}
+
+/// A prepared store, and one of its shards.
+pub(crate) struct Bench {
+    server: Arc<Server>,
+    options: Options,
+    store: Store,
+    shard: Shard,
+    epoch: Epoch,
+    sequence: AtomicU64,
+}
+
+/// A pass that was not fenced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub(crate) moved: u32,
+    pub(crate) other: u32,
+    pub(crate) next_due: Option<Duration>,
+    pub(crate) next_lease: Option<Duration>,
+    pub(crate) next_dead: Option<Duration>,
+    pub(crate) next_tell: Option<Duration>,
+}
+
+impl Bench {
+    /// A bench under a prefix made of a case's name, which also chooses the shard.
+    pub(crate) async fn new(server: Arc<Server>, name: &str) -> Self {
+        let sum = name.bytes().fold(0_u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
+        let options = Options {
+            url: server.url(),
+            prefix: format!("{:.20}-{sum:08x}", name.replace('_', "-")),
+            shards: SHARDS,
+            keep_done: Duration::from_secs(3600),
+            keep_done_mib: 16,
+            keep_dead: Duration::from_secs(3600),
+            attempts: Logging::Failed,
+            keep_attempts: Duration::from_secs(3600),
+            keep_attempts_mib: 64,
+            patience: Duration::from_secs(10),
+        };
+        Self::open(server, options, sum as usize % usize::from(SHARDS)).await
+    }
+
+    async fn open(server: Arc<Server>, options: Options, shard: usize) -> Self {
+        let store = server.open(options.clone());
+        store.prepare().await.expect("the store is fit");
+        let shard = store.shards().nth(shard).expect("the shard is one of them");
+        let epoch = store.claim(shard, "carrier").await.expect("claim");
+        Self { server, options, store, shard, epoch, sequence: AtomicU64::new(1) }
+    }
+
+    /// Another installation on the same server, with something set otherwise. It audits itself at the end.
+    pub(crate) async fn with(&self, change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = self.options.clone();
+        options.prefix.push_str("-2");
+        change(&mut options);
+        Self::open(Arc::clone(&self.server), options, usize::from(self.shard.number())).await
+    }
+
+    /// A store of its own on the same server, not prepared yet.
+    pub(crate) fn another(&self, options: Options) -> Store {
+        self.server.open(options)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        self.options.clone()
+    }
+
+    pub(crate) fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    pub(crate) fn epoch(&self) -> &Epoch {
+        &self.epoch
+    }
+
+    /// The first name that begins with `name` and lies in the bench's shard.
+    pub(crate) fn key(&self, topic: &str, name: &str) -> JobKey {
+        let names = (0..).map(|n| if n == 0 { name.to_owned() } else { format!("{name}.{n}") });
+        let mut keys =
+            names.map(|id| JobKey { topic: topic.parse().expect("a topic"), id: id.parse().expect("an id") });
+        keys.find(|key| self.store.shard_of(key) == self.shard).expect("every shard has names")
+    }
+
+    /// A job that is due now.
+    pub(crate) fn job(&self, name: &str) -> NewJob {
+        self.job_of(TOPIC, name)
+    }
+
+    /// A job of a topic that is due now.
+    pub(crate) fn job_of(&self, topic: &str, name: &str) -> NewJob {
+        new_job(self.key(topic, name))
+    }
+
+    pub(crate) async fn submit(&self, jobs: &[NewJob]) -> Vec<Submitted> {
+        let answers = self.store.submit(self.shard, jobs).await.expect("submit");
+        assert_eq!(answers.len(), jobs.len());
+        answers
+    }
+
+    /// Submits a new job.
+    pub(crate) async fn accept(&self, job: NewJob) -> Job {
+        let answer = self.submit(&[job]).await.remove(0);
+        assert_eq!(answer.answer, Answer::Created, "{}", answer.job.key);
+        answer.job
+    }
+
+    /// A known job.
+    pub(crate) async fn get(&self, key: &JobKey) -> Job {
+        let job = self.store.get(key).await.expect("get");
+        job.unwrap_or_else(|| panic!("{key} is not known"))
+    }
+
+    pub(crate) async fn state(&self, key: &JobKey) -> Option<State> {
+        self.store.get(key).await.expect("get").map(|job| job.state)
+    }
+
+    pub(crate) async fn cancel(&self, key: &JobKey) -> Cancelled {
+        self.store.cancel(key).await.expect("cancel")
+    }
+
+    pub(crate) async fn promote(&self, limit: u32) -> Held {
+        held(self.store.promote(self.shard, &self.epoch, limit, FLOOR).await.expect("promote"))
+    }
+
+    /// Promotes until so many jobs have moved, and no more than those.
+    pub(crate) async fn promote_until(&self, count: u32) {
+        let mut moved = 0;
+        let what = format!("{count} jobs are promoted");
+        eventually(SOON, &what, async || {
+            moved += self.promote(500).await.moved;
+            if moved < count { Err(moved) } else { Ok(()) }
+        })
+        .await;
+        assert_eq!(moved, count, "more were promoted than are due");
+    }
+
+    pub(crate) async fn recover(&self, limit: u32) -> Held {
+        held(self.store.recover(self.shard, &self.epoch, limit, FLOOR).await.expect("recover").pass)
+    }
+
+    /// Recovers until so many leases for pull have run out. Those of different batches may be answered by
+    /// different calls, again and again.
+    pub(crate) async fn lapsed_jobs(&self, count: usize) -> Vec<Lapsed> {
+        let all: Mutex<Vec<Lapsed>> = Mutex::default();
+        eventually(SOON, &format!("{count} leases for pull run out"), async || {
+            let recovered = self.store.recover(self.shard, &self.epoch, 500, FLOOR).await.expect("recover");
+            let mut all = all.lock().expect("nobody has panicked with it");
+            for lapsed in recovered.lapsed {
+                if all.iter().all(|known| known.receipt != lapsed.receipt) {
+                    all.push(lapsed);
+                }
+            }
+            if all.len() < count { Err(all.len()) } else { Ok(()) }
+        })
+        .await;
+        all.into_inner().expect("nobody has panicked with it")
+    }
+
+    /// A job for pull that is due now.
+    pub(crate) fn pull_job(&self, name: &str) -> NewJob {
+        let mut job = self.job(name);
+        job.delivery.callback = Callback::pull();
+        job
+    }
+
+    /// What a consumer gets next of the bench's topic.
+    pub(crate) async fn pull(&self, limit: usize, ttr: Duration) -> Pulled {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        self.pull_as(sequence, limit, Some(ttr)).await
+    }
+
+    pub(crate) async fn pull_as(&self, sequence: u64, limit: usize, ttr: Option<Duration>) -> Pulled {
+        self.pull_by(sequence, limit, ttr, DEFAULT_TTR).await
+    }
+
+    pub(crate) async fn pull_by(
+        &self,
+        sequence: u64,
+        limit: usize,
+        ttr: Option<Duration>,
+        default_ttr: Duration,
+    ) -> Pulled {
+        let (topic, bits) = (TOPIC.parse().expect("a topic"), sequence.to_be_bytes());
+        let ask = Pull { caller: "consumer", sequence, topic: &topic, limit, ttr, default_ttr, bits };
+        self.store.pull(self.shard, &ask).await.expect("pull")
+    }
+
+    /// Reserves the next job for pull, which is this one.
+    pub(crate) async fn pull_one(&self, key: &JobKey, ttr: Duration) -> PulledJob {
+        let mut pulled = self.pull(1, ttr).await;
+        // Only stale entries were met.
+        while pulled.jobs.is_empty() && pulled.more {
+            pulled = self.pull(1, ttr).await;
+        }
+        let job = pulled.jobs.pop().unwrap_or_else(|| panic!("{key} should be ready"));
+        assert_eq!(job.key, *key);
+        job
+    }
+
+    /// Submits a job for pull and reserves it.
+    pub(crate) async fn pulled(&self, name: &str) -> PulledJob {
+        let key = self.accept(self.pull_job(name)).await.key;
+        self.pull_one(&key, LONG).await
+    }
+
+    pub(crate) async fn say(&self, receipt: PullReceipt, word: Word) -> Settled {
+        let settled = self.store.settle_receipts(self.shard, &[(receipt, word)]).await;
+        settled.expect("settle").remove(0)
+    }
+
+    /// Recovers until a job is in a state.
+    pub(crate) async fn recover_until(&self, key: &JobKey, state: State) {
+        eventually(SOON, &format!("{key} is recovered and {state}"), async || {
+            self.recover(500).await;
+            self.state(key).await.filter(|s| *s == state).ok_or("not yet")
+        })
+        .await;
+    }
+
+    pub(crate) async fn expire(&self, limit: u32) -> Held {
+        held(self.store.expire(self.shard, &self.epoch, limit, FLOOR).await.expect("expire"))
+    }
+
+    /// What names the next request.
+    pub(crate) fn token(&self) -> Token {
+        Token(self.sequence.fetch_add(1, Ordering::Relaxed).to_le_bytes())
+    }
+
+    /// What the next reserve asks for. No margin: a lease of [`BRIEF`] is to run out soon.
+    pub(crate) fn ask(&self, limit: usize) -> Reserve<'static> {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        Reserve {
+            caller: CALLER,
+            sequence,
+            limit,
+            lane_room: 500,
+            rooms: Vec::new(),
+            bits: sequence.to_be_bytes(),
+            margin: Duration::ZERO,
+        }
+    }
+
+    pub(crate) async fn reserve(&self, ask: &Reserve<'_>) -> Reserved {
+        self.store.reserve(self.shard, ask).await.expect("reserve")
+    }
+
+    /// Reserves at most so many, and asks again where only stale entries were met.
+    pub(crate) async fn take(&self, limit: usize) -> Vec<Lease> {
+        loop {
+            let reserved = self.reserve(&self.ask(limit)).await;
+            if !reserved.leases.is_empty() || !reserved.more {
+                return reserved.leases;
+            }
+        }
+    }
+
+    /// Reserves the next job, which is this one.
+    pub(crate) async fn take_one(&self, key: &JobKey) -> Lease {
+        let lease = self.take(1).await.pop().unwrap_or_else(|| panic!("nothing is ready; {key} should be"));
+        assert_eq!(lease.key, *key);
+        lease
+    }
+
+    /// Reserves the next job, which is this one, and repeats that: the same lease in two hands.
+    pub(crate) async fn take_twice(&self, key: &JobKey) -> [Lease; 2] {
+        let mut ask = self.ask(1);
+        let mut one = self.reserve(&ask).await;
+        while one.leases.is_empty() && one.more {
+            ask = self.ask(1);
+            one = self.reserve(&ask).await;
+        }
+        let again = self.reserve(&ask).await.leases;
+        let leases: Vec<Lease> = one.leases.into_iter().chain(again).collect();
+        assert!(leases.iter().all(|lease| lease.key == *key), "{leases:?}");
+        leases.try_into().expect("the same job twice")
+    }
+
+    /// Submits a job and reserves it.
+    pub(crate) async fn reserved(&self, job: NewJob) -> Lease {
+        let key = self.accept(job).await.key;
+        self.take_one(&key).await
+    }
+
+    /// Submits a job, reserves it and lets the lease run out: the stale lease of a job that is ready again.
+    pub(crate) async fn lapsed(&self, job: NewJob) -> Lease {
+        let lease = self.reserved(job.timeout(BRIEF)).await;
+        self.recover_until(&lease.key, State::Ready).await;
+        lease
+    }
+
+    pub(crate) async fn settle(&self, lease: Lease, outcome: Outcome) -> Settled {
+        self.settle_all(vec![(lease, outcome)]).await.remove(0)
+    }
+
+    pub(crate) async fn settle_all(&self, items: Vec<(Lease, Outcome)>) -> Vec<Settled> {
+        let settled = self.store.settle(self.shard, items, &Lateness::default()).await;
+        settled.unwrap_or_else(|unsettled| panic!("settle: {:?}", unsettled.error))
+    }
+
+    pub(crate) async fn exchange(
+        &self,
+        items: Vec<(Lease, Outcome)>,
+        ask: &Reserve<'_>,
+    ) -> (Vec<Settled>, Reserved) {
+        let answer = self.store.exchange(self.shard, items, &Lateness::default(), ask).await;
+        answer.unwrap_or_else(|unsettled| panic!("exchange: {:?}", unsettled.error))
+    }
+
+    /// Submits a job and brings it into a state.
+    pub(crate) async fn job_in(&self, state: State, job: NewJob) -> Job {
+        let key = job.key.clone();
+        match state {
+            State::Delayed => drop(self.accept(job.after(LONG)).await),
+            State::Ready => drop(self.accept(job).await),
+            State::Reserved => drop(self.reserved(job).await),
+            State::Done => {
+                let lease = self.reserved(job).await;
+                assert_eq!(self.settle(lease, Outcome::Complete).await, Settled::Applied);
+            }
+            State::Dead => {
+                let lease = self.reserved(job).await;
+                assert_eq!(self.settle(lease, super::jobs::bury()).await, Settled::Applied);
+            }
+            State::Cancelled => {
+                self.accept(job.after(LONG)).await;
+                assert_eq!(self.cancel(&key).await, Cancelled::Cancelled { in_flight_unknown: false });
+            }
+        }
+        let job = self.get(&key).await;
+        assert_eq!(job.state, state);
+        job
+    }
+
+    pub(crate) async fn stats(&self) -> Stats {
+        self.store.stats().await.expect("stats")
+    }
+
+    /// Wake-ups from here on.
+    pub(crate) async fn wakes(&self) -> Wakes {
+        let mut wakes = self.store.wakes(ringback_service::random::generator());
+        assert_eq!(next(&mut wakes).await, Wake::Subscribed);
+        wakes
+    }
+
+    /// Checks the books: the ledger adds up, and where the keys can be read, agrees with them.
+    pub(crate) async fn audit(&self) {
+        audit::ledger(&self.stats().await);
+        // On a cluster cases run side by side, and some of them mind the time: theirs come last.
+        if !matches!(&*self.server, Server::Cluster(_)) {
+            audit::own(&self.store).await;
+        }
+        match &*self.server {
+            Server::Redis(server) => audit::keys(&mut server.client().await, &self.options.prefix).await,
+            Server::Cluster(cluster) => {
+                for node in cluster.nodes() {
+                    audit::keys(&mut node.client().await, &self.options.prefix).await;
+                }
+            }
+            Server::Disk(_) | Server::Memory(_) => audit::tables(&self.store).await,
+        }
+    }
+}
+
+impl Server {
+    fn url(&self) -> String {
+        match self {
+            Self::Redis(server) => server.url(),
+            Self::Cluster(cluster) => cluster.url(),
+            Self::Disk(directory) => format!("embedded:{}", directory.path().display()),
+            Self::Memory(_) => "in memory".to_owned(),
+        }
+    }
+
+    fn open(&self, options: Options) -> Store {
+        let Self::Memory(memories) = self else {
+            return Store::open(options).expect("the options are right");
+        };
+        let mut memories = memories.lock().expect("no case panics with it");
+        let memory = memories.entry(options.prefix.clone()).or_insert_with(|| Memory::new(SystemClock));
+        Store::in_memory(memory, options)
+    }
+}
+
+fn held(pass: Pass) -> Held {
+    match pass {
+        Pass::Fenced => panic!("the bench's own carrier was fenced"),
+        Pass::Held { moved, other, next_due, next_lease, next_dead, next_tell } => {
+            Held { moved, other, next_due, next_lease, next_dead, next_tell }
+        }
+    }
+}
+
+/// The next wake-up.
+pub(crate) async fn next(wakes: &mut Wakes) -> Wake {
+    tokio::time::timeout(SOON, wakes.next()).await.expect("a wake-up within the time allowed")
+}
+
+/// The time now; the store under test runs on the same machine.
+pub(crate) fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+/// That a job is due no earlier than a delay after a moment, to the microsecond.
+pub(crate) fn is_late_enough(due: Timestamp, since: jiff::Timestamp, delay: Duration) -> bool {
+    let earliest = i128::from(since.as_microsecond()) + delay.as_micros() as i128;
+    i128::from(due.as_millis()) * 1000 >= earliest
+}
+
+/// Waits until the clock shows a time.
+pub(crate) async fn until(time: Timestamp) {
+    let clock = async || if now() < time { Err("it does not yet") } else { Ok(()) };
+    eventually(time.since(now()) + SOON, "the clock shows the time", clock).await;
+}

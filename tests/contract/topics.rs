@@ -1,0 +1,387 @@
+//! What the store knows of topics: how many jobs are in which state, which are known, and how late they are.
+
+use std::time::Duration;
+
+use ringback_core::job::{History, ImportJob, NewJob, Topic};
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Answer, Limit, MOST_TOPICS, Settled, Submitted, TopicCounts, Wake};
+
+use super::jobs::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
+use super::test_store::{Bench, next, now, until};
+
+pub(crate) fn topic(name: &str) -> Topic {
+    name.parse().expect("a topic")
+}
+
+pub(crate) async fn counts(bench: &Bench, name: &str) -> Option<TopicCounts> {
+    bench.store().topic(&topic(name)).await.expect("topic")
+}
+
+/// Delayed, ready, reserved and dead.
+async fn states(bench: &Bench, name: &str) -> [u64; 4] {
+    let counts = counts(bench, name).await.expect("it is known");
+    [counts.delayed, counts.ready, counts.reserved, counts.dead]
+}
+
+pub(crate) async fn each_job_counts_in_the_state_that_it_is_in(bench: &Bench) {
+    let mut expected = [0; 4];
+    for state in STATES {
+        bench.job_in(state, bench.job(state.name())).await;
+        match state {
+            State::Delayed => expected[0] += 1,
+            State::Ready => expected[1] += 1,
+            State::Reserved => expected[2] += 1,
+            State::Dead => expected[3] += 1,
+            State::Done | State::Cancelled => {}
+        }
+        assert_eq!(states(bench, TOPIC).await, expected, "{state}");
+    }
+    assert_eq!(expected, [1; 4]);
+}
+
+pub(crate) async fn every_edge_moves_its_job_in_the_counts(bench: &Bench) {
+    let job = bench.accept(bench.job("a").after(LONG).timeout(BRIEF)).await;
+    assert_eq!(states(bench, TOPIC).await, [1, 0, 0, 0], "submit");
+    bench.store().run(&job.key, bench.token()).await.expect("run");
+    assert_eq!(states(bench, TOPIC).await, [0, 1, 0, 0], "run");
+    bench.take_one(&job.key).await;
+    assert_eq!(states(bench, TOPIC).await, [0, 0, 1, 0], "reserve");
+    bench.recover_until(&job.key, State::Ready).await;
+    assert_eq!(states(bench, TOPIC).await, [0, 1, 0, 0], "recover");
+    let lease = bench.take_one(&job.key).await;
+    bench.settle(lease, retry(ms(1))).await;
+    assert_eq!(states(bench, TOPIC).await, [1, 0, 0, 0], "retry");
+    bench.promote_until(1).await;
+    assert_eq!(states(bench, TOPIC).await, [0, 1, 0, 0], "promote");
+    let lease = bench.take_one(&job.key).await;
+    bench.settle(lease, bury()).await;
+    assert_eq!(states(bench, TOPIC).await, [0, 0, 0, 1], "bury");
+    bench.store().revive(&job.key, bench.token()).await.expect("revive");
+    assert_eq!(states(bench, TOPIC).await, [0, 1, 0, 0], "revive");
+    let lease = bench.take_one(&job.key).await;
+    bench.settle(lease, Outcome::Complete).await;
+    assert_eq!(states(bench, TOPIC).await, [0; 4], "complete");
+}
+
+pub(crate) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_jobs(bench: &Bench) {
+    let ended = async || {
+        let counts = counts(bench, TOPIC).await.expect("it is known");
+        (counts.done, counts.cancelled)
+    };
+    for round in 1..3 {
+        let other = bench.job(&format!("other-{round}")).to("http://other.example");
+        bench.accept(other.clone().after(LONG)).await;
+        for (n, state) in [State::Done, State::Cancelled, State::Done].into_iter().enumerate() {
+            bench.job_in(state, bench.job(&format!("job-{round}-{n}"))).await;
+        }
+        assert_eq!(ended().await, (2 * round, 2 * round - 1), "beside a job of another lane");
+        bench.cancel(&other.key).await;
+        assert_eq!(ended().await, (2 * round, 2 * round), "without jobs");
+    }
+    // A hand-over that ended well after all.
+    let job = bench.accept(bench.job("late").timeout(BRIEF)).await;
+    let lease = bench.take_one(&job.key).await;
+    bench.recover_until(&job.key, State::Ready).await;
+    bench.settle(lease, Outcome::Complete).await;
+    // And one that was to be cancelled.
+    let job = bench.accept(bench.job("asked")).await;
+    let lease = bench.take_one(&job.key).await;
+    bench.cancel(&job.key).await;
+    bench.settle(lease, retry(ms(1))).await;
+    assert_eq!(ended().await, (5, 5));
+    // What is purged has ended before.
+    bench.job_in(State::Dead, bench.job("dead")).await;
+    bench.store().purge(&bench.job("dead").key).await.expect("purge");
+    assert_eq!(ended().await, (5, 5));
+}
+
+pub(crate) async fn a_topic_is_known_from_its_first_job_on(bench: &Bench) {
+    assert_eq!(counts(bench, TOPIC).await, None);
+    bench.accept(bench.job("a")).await;
+    bench.cancel(&bench.job("a").key).await;
+    assert_eq!(counts(bench, TOPIC).await, Some(TopicCounts { cancelled: 1, ..TopicCounts::default() }));
+    assert_eq!(counts(bench, "stor").await, None);
+    assert_eq!(counts(bench, "store-").await, None);
+}
+
+pub(crate) async fn topics_come_page_by_page_in_the_order_of_their_names(bench: &Bench) {
+    let names = ["a", "a-b", "a.b", "aa", "B", "store", "Store"];
+    // Over all shards, and of one topic in several.
+    for (n, name) in (0..21).zip(names.into_iter().cycle()) {
+        let mut job = bench.job_of(name, "any").after(LONG);
+        job.key.id = format!("job-{n}").parse().expect("an id");
+        let shard = bench.store().shard_of(&job.key);
+        bench.store().submit(shard, &[job]).await.expect("submit");
+    }
+    let mut sorted = names;
+    sorted.sort_unstable();
+    for limit in [1, 2, 3, 100] {
+        let (mut met, mut behind) = (Vec::new(), None);
+        loop {
+            let page = bench.store().topics(behind.as_ref(), limit).await.expect("topics");
+            assert!(page.items.len() <= limit && (!page.items.is_empty() || page.next.is_none()));
+            met.extend(page.items);
+            behind = page.next;
+            if behind.is_none() {
+                break;
+            }
+        }
+        let told: Vec<_> = met.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
+        assert_eq!(told, sorted.map(|name| (name, 3)), "{limit} at a time");
+    }
+}
+
+pub(crate) async fn a_topic_of_very_many_lanes_is_counted_and_paused(bench: &Bench) {
+    const LANES: usize = 4_300;
+    let jobs: Vec<NewJob> = (0..LANES)
+        .map(|n| bench.job(&format!("job-{n}")).to(&format!("http://origin-{n}.example")).after(LONG))
+        .collect();
+    for jobs in jobs.chunks(500) {
+        bench.submit(jobs).await;
+    }
+    bench.accept(bench.job_of("stor", "a").after(LONG)).await;
+    assert_eq!(states(bench, TOPIC).await, [LANES as u64, 0, 0, 0]);
+    let page = bench.store().topics(None, 2).await.expect("topics");
+    let told: Vec<_> = page.items.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
+    assert_eq!(told, [("stor", 1), (TOPIC, LANES as u64)]);
+    pause(bench, TOPIC).await;
+    assert!(counts(bench, TOPIC).await.expect("known").paused);
+    assert!(bench.store().has_jobs(&topic(TOPIC)).await.expect("has_jobs"));
+    assert!(!bench.store().has_jobs(&topic("store.")).await.expect("has_jobs"));
+}
+
+pub(crate) async fn the_lanes_of_a_topic_add_up(bench: &Bench) {
+    let jobs: Vec<NewJob> = (0..300)
+        .map(|n| bench.job(&format!("job-{n}")).to(&format!("http://origin-{n}.example")).after(LONG))
+        .collect();
+    bench.submit(&jobs).await;
+    bench.accept(bench.job_of("stor", "a").after(LONG)).await;
+    bench.accept(bench.job_of("store.", "a").after(LONG)).await;
+    assert_eq!(states(bench, TOPIC).await, [300, 0, 0, 0]);
+    let page = bench.store().topics(None, 2).await.expect("topics");
+    let told: Vec<_> = page.items.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
+    assert_eq!(told, [("stor", 1), (TOPIC, 300)]);
+    assert_eq!(page.next, Some(topic(TOPIC)));
+    for job in &jobs {
+        bench.cancel(&job.key).await;
+    }
+    assert_eq!(states(bench, TOPIC).await, [0; 4]);
+}
+
+pub(crate) async fn the_first_due_time_is_that_of_what_is_near_or_ready(bench: &Bench) {
+    bench.accept(bench.job("far").after(12 * LONG)).await;
+    let known = counts(bench, TOPIC).await.expect("known");
+    assert_eq!((known.oldest_due, known.late), (None, ms(0)));
+    let near = bench.accept(bench.job("near").after(LONG / 2)).await;
+    let nearer = bench.accept(bench.job("nearer").to("http://other.example").after(LONG / 3)).await;
+    let known = counts(bench, TOPIC).await.expect("known");
+    assert_eq!((known.oldest_due, known.late), (Some(nearer.due), ms(0)));
+    bench.cancel(&nearer.key).await;
+    assert_eq!(counts(bench, TOPIC).await.expect("known").oldest_due, Some(near.due));
+
+    let ready = bench.accept(bench.job("ready")).await;
+    let gone = bench.job("gone");
+    bench.accept(gone.clone()).await;
+    until(now().plus(ms(30))).await;
+    let known = counts(bench, TOPIC).await.expect("known");
+    assert_eq!(known.oldest_due, Some(ready.due));
+    assert!(known.late >= ms(25) && known.late < Duration::from_secs(60), "{:?}", known.late);
+    bench.take_one(&ready.key).await;
+    bench.cancel(&gone.key).await;
+    let known = counts(bench, TOPIC).await.expect("known");
+    assert_eq!((known.oldest_due, known.late), (Some(near.due), ms(0)));
+}
+
+/// What a reserve of all lanes gives, by name.
+async fn given(bench: &Bench) -> Vec<String> {
+    let mut names: Vec<_> = bench.take(100).await.iter().map(|lease| lease.key.to_string()).collect();
+    names.sort_unstable();
+    names
+}
+
+async fn pause(bench: &Bench, name: &str) {
+    bench.store().pause(&topic(name)).await.expect("pause").expect("there is room");
+}
+
+async fn resume(bench: &Bench, name: &str) -> bool {
+    bench.store().resume(&topic(name)).await.expect("resume")
+}
+
+pub(crate) async fn nothing_of_a_paused_topic_is_handed_over_until_it_is_resumed(bench: &Bench) {
+    let before = bench.accept(bench.job("before")).await;
+    pause(bench, TOPIC).await;
+    let other = bench.accept(bench.job_of("other", "a")).await;
+    let prefix = bench.accept(bench.job_of("store.b", "a")).await;
+    let after = bench.accept(bench.job("after").to("http://another.example")).await;
+    bench.accept(bench.job("due").after(ms(1))).await;
+    bench.promote_until(1).await;
+    assert_eq!(given(bench).await, [other.key.to_string(), prefix.key.to_string()]);
+    assert!(given(bench).await.is_empty());
+    let known = counts(bench, TOPIC).await.expect("known");
+    assert!(known.paused && known.ready == 3, "{known:?}");
+    bench.cancel(&after.key).await;
+    bench.audit().await;
+
+    assert!(resume(bench, TOPIC).await);
+    assert_eq!(given(bench).await, [before.key.to_string(), bench.job("due").key.to_string()]);
+    assert!(!counts(bench, TOPIC).await.expect("known").paused);
+}
+
+pub(crate) async fn an_exchange_gives_nothing_of_a_paused_topic(bench: &Bench) {
+    let lease = bench.reserved(bench.job("a")).await;
+    bench.accept(bench.job("b")).await;
+    pause(bench, TOPIC).await;
+    let (settled, reserved) = bench.exchange(vec![(lease, Outcome::Complete)], &bench.ask(10)).await;
+    assert_eq!(settled, [Settled::Applied]);
+    assert!(reserved.leases.is_empty() && !reserved.more);
+    resume(bench, TOPIC).await;
+    assert_eq!(given(bench).await.len(), 1);
+}
+
+pub(crate) async fn what_is_being_handed_over_goes_on_while_its_topic_is_paused(bench: &Bench) {
+    let names = ["done", "retried", "buried", "released"];
+    let mut leases = Vec::new();
+    for name in names {
+        leases.push(bench.reserved(bench.job(name)).await);
+    }
+    let again = bench.ask(10);
+    pause(bench, TOPIC).await;
+    for (lease, outcome) in leases.into_iter().zip([Outcome::Complete, retry(ms(1)), bury(), release(ms(0))])
+    {
+        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+    }
+    bench.promote_until(1).await;
+    assert!(bench.reserve(&again).await.leases.is_empty());
+    assert_eq!(states(bench, TOPIC).await, [0, 2, 0, 1]);
+    resume(bench, TOPIC).await;
+    assert_eq!(given(bench).await.len(), 2);
+}
+
+pub(crate) async fn consumers_are_given_nothing_of_a_paused_topic(bench: &Bench) {
+    bench.accept(bench.pull_job("a")).await;
+    pause(bench, TOPIC).await;
+    let pulled = bench.pull(10, LONG).await;
+    assert!(pulled.jobs.is_empty() && !pulled.more);
+    bench.accept(bench.pull_job("b")).await;
+    let told = bench.store().pulls(bench.shard(), 0, 10).await.expect("pulls");
+    assert!(told.is_empty(), "{told:?}");
+    bench.audit().await;
+    let mut wakes = bench.wakes().await;
+    assert!(resume(bench, TOPIC).await);
+    let wake = next(&mut wakes).await;
+    assert!(matches!(wake, Wake::Pull(shard, _) if shard == bench.shard()), "{wake:?}");
+    assert_eq!(bench.pull(10, LONG).await.jobs.len(), 2);
+}
+
+pub(crate) async fn a_resumed_topic_wakes_the_notifiers(bench: &Bench) {
+    bench.accept(bench.job("a")).await;
+    pause(bench, TOPIC).await;
+    assert!(given(bench).await.is_empty());
+    let mut wakes = bench.wakes().await;
+    resume(bench, TOPIC).await;
+    assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()));
+}
+
+pub(crate) async fn pausing_and_resuming_again_changes_nothing(bench: &Bench) {
+    assert!(!resume(bench, TOPIC).await);
+    for _ in 0..2 {
+        pause(bench, TOPIC).await;
+        assert_eq!(counts(bench, TOPIC).await, Some(TopicCounts { paused: true, ..TopicCounts::default() }));
+        bench.audit().await;
+    }
+    bench.accept(bench.job("a")).await;
+    assert!(given(bench).await.is_empty());
+    for _ in 0..2 {
+        assert!(resume(bench, TOPIC).await);
+        assert!(!counts(bench, TOPIC).await.expect("known").paused);
+        bench.audit().await;
+    }
+    pause(bench, TOPIC).await;
+    let gone = bench.job("a").key;
+    bench.cancel(&gone).await;
+    let expected = TopicCounts { paused: true, cancelled: 1, ..TopicCounts::default() };
+    assert_eq!(counts(bench, TOPIC).await, Some(expected));
+}
+
+pub(crate) async fn a_lane_that_was_emptied_while_it_was_parked_is_found_again(bench: &Bench) {
+    bench.accept(bench.job("a")).await;
+    pause(bench, TOPIC).await;
+    assert!(given(bench).await.is_empty());
+    bench.cancel(&bench.job("a").key).await;
+    let job = bench.accept(bench.job("b")).await;
+    assert!(given(bench).await.is_empty());
+    bench.audit().await;
+    resume(bench, TOPIC).await;
+    assert_eq!(given(bench).await, [job.key.to_string()]);
+}
+
+pub(crate) async fn a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another(bench: &Bench) {
+    const LANES: usize = 1_200;
+    for part in 0..LANES / 400 {
+        let jobs: Vec<_> = (0..400)
+            .map(|n| bench.job(&format!("{part}-{n}")).to(&format!("http://o-{part}-{n}.example")))
+            .collect();
+        bench.submit(&jobs).await;
+    }
+    pause(bench, TOPIC).await;
+    let other = bench.accept(bench.job_of("other", "a")).await;
+    let mut asked = 0;
+    loop {
+        asked += 1;
+        let reserved = bench.reserve(&bench.ask(10)).await;
+        if let [lease] = reserved.leases.as_slice() {
+            assert_eq!(lease.key, other.key);
+            break;
+        }
+        assert!(reserved.more && asked <= LANES.div_ceil(64) + 1, "{asked} calls");
+    }
+    // From here on they are out of the way.
+    let next = bench.accept(bench.job_of("other", "b")).await;
+    assert_eq!(given(bench).await, [next.key.to_string()]);
+    assert_eq!(states(bench, TOPIC).await, [0, LANES as u64, 0, 0]);
+    resume(bench, TOPIC).await;
+    let mut met = 0;
+    while met < LANES {
+        let more = bench.take(100).await.len();
+        assert!(more > 0, "{met} of {LANES}");
+        met += more;
+    }
+}
+
+pub(crate) async fn another_process_finds_the_topic_paused(bench: &Bench) {
+    pause(bench, TOPIC).await;
+    let another = bench.another(bench.options());
+    another.prepare().await.expect("the store is fit");
+    bench.accept(bench.job("a")).await;
+    assert!(another.topic(&topic(TOPIC)).await.expect("topic").expect("known").paused);
+    assert!(another.reserve(bench.shard(), &bench.ask(10)).await.expect("reserve").leases.is_empty());
+}
+
+pub(crate) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench: &Bench) {
+    let most = usize::try_from(MOST_TOPICS).expect("a small number");
+    let jobs: Vec<_> = (0..most).map(|n| bench.job_of(&format!("topic-{n}"), "a").after(LONG)).collect();
+    for batch in jobs.chunks(500) {
+        let answers = bench.submit(batch).await;
+        assert!(answers.iter().all(|answer| answer.answer == Answer::Created));
+    }
+    let (new, other) = (bench.job_of("new", "a"), bench.job_of("topic-1", "b").to("http://other.example"));
+    let of_batch = |answers: Vec<Submitted>| answers.into_iter().map(|a| a.answer).collect::<Vec<_>>();
+    let batch = [new.clone(), other.clone(), jobs[0].clone(), bench.job_of("newer", "a")];
+    let full = Answer::Full(Limit::Topics);
+    assert_eq!(of_batch(bench.submit(&batch).await), [full, Answer::Created, Answer::Repeated, full]);
+    assert_eq!(bench.state(&new.key).await, None);
+    assert_eq!(counts(bench, "new").await, None);
+    let import = |job: &NewJob| ImportJob { job: job.clone(), history: Some(History::default()) };
+    let imported =
+        bench.store().import(bench.shard(), &[import(&new), import(&other)]).await.expect("import");
+    assert_eq!(of_batch(imported), [full, Answer::Repeated]);
+    assert_eq!(bench.store().pause(&topic("new")).await.expect("pause"), Err(Limit::Topics));
+    assert!(counts(bench, "new").await.is_none_or(|counts| !counts.paused));
+    pause(bench, "topic-1").await;
+    resume(bench, "topic-1").await;
+
+    bench.cancel(&jobs[2].key).await;
+    let batch = [new, bench.job_of("newer", "a")];
+    assert_eq!(of_batch(bench.submit(&batch).await), [Answer::Created, full]);
+}

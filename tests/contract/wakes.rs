@@ -1,0 +1,128 @@
+//! Wake-ups: who is told what, and that nobody is woken for nothing.
+
+use std::time::Duration;
+
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Wake, Wakes};
+
+use super::jobs::{BRIEF, LONG, With, ms, release, retry};
+use super::test_store::{Bench, next};
+
+/// The carrier is told of a moment that is about so far away.
+async fn due(bench: &Bench, wakes: &mut Wakes, wanted: Duration) {
+    is_due(bench, next(wakes).await, wanted);
+}
+
+/// As `due`; but the word of an older moment, told before anybody listened, may come first:
+/// in a cluster a word takes a while from node to node.
+async fn due_past(bench: &Bench, wakes: &mut Wakes, older: Duration, wanted: Duration) {
+    match next(wakes).await {
+        Wake::Due(_, wait) if about(wait, older) => due(bench, wakes, wanted).await,
+        wake => is_due(bench, wake, wanted),
+    }
+}
+
+fn is_due(bench: &Bench, wake: Wake, wanted: Duration) {
+    match wake {
+        Wake::Due(shard, wait) => {
+            assert_eq!(shard, bench.shard());
+            assert!(about(wait, wanted), "{wait:?} instead of {wanted:?}");
+        }
+        other => panic!("{other:?} instead of {wanted:?}"),
+    }
+}
+
+fn about(wait: Duration, wanted: Duration) -> bool {
+    wait <= wanted + ms(2) && wait + ms(50) >= wanted
+}
+
+async fn ready(bench: &Bench, wakes: &mut Wakes) {
+    assert_eq!(next(wakes).await, Wake::Ready(bench.shard()));
+}
+
+pub(crate) async fn an_earlier_job_wakes_the_carrier(bench: &Bench) {
+    bench.accept(bench.job("a").after(LONG)).await;
+    bench.promote(10).await;
+    let mut wakes = bench.wakes().await;
+    bench.accept(bench.job("b").after(LONG / 2)).await;
+    due_past(bench, &mut wakes, LONG, LONG / 2).await;
+    bench.accept(bench.job_of("other", "c").after(LONG / 4)).await;
+    due(bench, &mut wakes, LONG / 4).await;
+}
+
+pub(crate) async fn a_later_job_wakes_nobody(bench: &Bench) {
+    bench.accept(bench.job("a").after(LONG / 2)).await;
+    bench.promote(10).await;
+    let mut wakes = bench.wakes().await;
+    bench.accept(bench.job("b").after(LONG)).await;
+    bench.accept(bench.job_of("other", "c").after(LONG)).await;
+    bench.promote(10).await;
+    // The first word is of the first that matters.
+    bench.accept(bench.job("d").after(LONG / 4)).await;
+    due_past(bench, &mut wakes, LONG / 2, LONG / 4).await;
+}
+
+pub(crate) async fn a_retry_and_a_lease_wake_the_carrier_when_they_come_first(bench: &Bench) {
+    bench.promote(10).await;
+    let mut wakes = bench.wakes().await;
+    let mut lease = bench.reserved(bench.job("a").timeout(LONG)).await;
+    ready(bench, &mut wakes).await;
+    due(bench, &mut wakes, ms(15_000)).await;
+    bench.store().renew(&mut lease, LONG).await.expect("renew");
+    bench.settle(lease, retry(ms(5000))).await;
+    due(bench, &mut wakes, ms(5000)).await;
+    let lease = bench.reserved(bench.job("b")).await;
+    ready(bench, &mut wakes).await;
+    bench.settle(lease, release(ms(2000))).await;
+    due(bench, &mut wakes, ms(2000)).await;
+}
+
+pub(crate) async fn a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not(bench: &Bench) {
+    let mut wakes = bench.wakes().await;
+    bench.accept(bench.job("a")).await;
+    ready(bench, &mut wakes).await;
+    bench.accept(bench.job("b")).await;
+    bench.accept(bench.job("mark").after(LONG)).await;
+    due(bench, &mut wakes, LONG).await;
+    bench.accept(bench.job("c").to("http://another.example")).await;
+    ready(bench, &mut wakes).await;
+}
+
+pub(crate) async fn promoted_released_and_recovered_jobs_wake_the_notifiers(bench: &Bench) {
+    let key = bench.accept(bench.job("a").after(ms(5)).timeout(BRIEF)).await.key;
+    let mut wakes = bench.wakes().await;
+    bench.promote_until(1).await;
+    loop_until_ready(bench, &mut wakes).await;
+    let lease = bench.take_one(&key).await;
+    bench.settle(lease, release(ms(0))).await;
+    loop_until_ready(bench, &mut wakes).await;
+    let lease = bench.take_one(&key).await;
+    bench.recover_until(&key, State::Ready).await;
+    loop_until_ready(bench, &mut wakes).await;
+    bench.settle(lease, Outcome::Complete).await;
+}
+
+/// Passes what carriers are told of leases meanwhile.
+async fn loop_until_ready(bench: &Bench, wakes: &mut Wakes) {
+    loop {
+        match next(wakes).await {
+            Wake::Ready(shard) => return assert_eq!(shard, bench.shard()),
+            Wake::Due(..) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub(crate) async fn members_that_come_and_go_wake_the_carriers(bench: &Bench) {
+    let mut wakes = bench.wakes().await;
+    let store = bench.store();
+    store.members("a", LONG).await.expect("members");
+    assert_eq!(next(&mut wakes).await, Wake::Members);
+    // One that stays is not worth a word: the next one is of the job.
+    store.members("a", LONG).await.expect("members");
+    bench.accept(bench.job("mark").after(LONG)).await;
+    due(bench, &mut wakes, LONG).await;
+    store.members("a", Duration::ZERO).await.expect("members");
+    assert_eq!(next(&mut wakes).await, Wake::Members);
+}

@@ -1,0 +1,263 @@
+//! The audit of the embedded store, on rows that were taken away from its file by hand.
+
+use std::path::Path;
+
+use redb::{Database, Key, ReadableTable as _, TableDefinition, Value};
+use ringback_core::job::{Callback, JobKey};
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Audit, Damage, Repair, Shard, Store};
+use tempfile::{TempDir, tempdir};
+
+use super::{audit, job, open, reserve, settle, submit};
+use crate::contract::jobs::{LONG, With, bury};
+
+const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
+const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
+const BODIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("bodies");
+const DUE: TableDefinition<'static, (u16, &str, u64, u64), ()> = TableDefinition::new("due");
+const TURNS: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("turns");
+const TOPICS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::new("topics");
+const READY: TableDefinition<'static, (u16, &str, i64), u64> = TableDefinition::new("ready");
+const LANES: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("lanes");
+const LANE_TURNS: TableDefinition<'static, (u16, &str), u64> = TableDefinition::new("lane_turns");
+const LEASES: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new("leases");
+const DEAD: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new("dead");
+const ENDED: TableDefinition<'static, (u16, u64, u64), ()> = TableDefinition::new("ended");
+const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
+const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
+const SHARDS: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("shards");
+
+/// A closed store with a job in every state, and one for pull that is ready.
+async fn ground() -> TempDir {
+    let directory = tempdir().expect("a directory");
+    let store = open(directory.path()).await;
+    let mut pull = job("pull");
+    pull.delivery.callback = Callback::pull();
+    let all = [job("done"), job("dead"), job("reserved").timeout(LONG), job("delayed").after(LONG), pull];
+    for job in all {
+        let (shard, name) = (store.shard_of(&job.key), job.key.id.to_string());
+        submit(&store, job).await.expect("submit");
+        if ["done", "dead", "reserved"].contains(&name.as_str()) {
+            let lease = reserve(&store, shard, 1 + name.len() as u64).await.remove(0);
+            match name.as_str() {
+                "done" => drop(settle(&store, lease, Outcome::Complete).await),
+                "dead" => drop(settle(&store, lease, bury()).await),
+                _ => {}
+            }
+        }
+    }
+    submit(&store, job("ready")).await.expect("submit");
+    audit::own(&store).await;
+    audit::tables(&store).await;
+    directory
+}
+
+/// Takes every row of a table away.
+fn empty<K: Key + 'static, V: Value + 'static>(directory: &Path, table: TableDefinition<'static, K, V>) {
+    let database = Database::open(directory.join("ringback.redb")).expect("it opens");
+    let write = database.begin_write().expect("a transaction");
+    write.open_table(table).expect("the table").retain(|_, _| false).expect("rows");
+    write.commit().expect("a commit");
+}
+
+/// Changes the numbers of a shard's row: the ledger's begin at the sixth.
+fn change_row(directory: &Path, shard: Shard, change: impl FnOnce(&mut Vec<u64>)) {
+    let database = Database::open(directory.join("ringback.redb")).expect("it opens");
+    let write = database.begin_write().expect("a transaction");
+    {
+        let mut table = write.open_table(SHARDS).expect("the table");
+        let raw = table.get(shard.number()).expect("a row").expect("a row").value().to_vec();
+        let mut numbers = Vec::new();
+        let mut bytes = raw.iter();
+        while let Some(first) = bytes.next() {
+            let (mut number, mut shift, mut byte) = (u64::from(first & 127), 7, *first);
+            while byte >= 128 {
+                byte = *bytes.next().expect("a number ends");
+                number |= u64::from(byte & 127) << shift;
+                shift += 7;
+            }
+            numbers.push(number);
+        }
+        change(&mut numbers);
+        let mut row = Vec::new();
+        for mut number in numbers {
+            while number >= 128 {
+                row.push((number % 128) as u8 | 128);
+                number /= 128;
+            }
+            row.push(number as u8);
+        }
+        table.insert(shard.number(), row.as_slice()).expect("a row");
+    }
+    write.commit().expect("a commit");
+}
+
+async fn look(store: &Store, repair: Repair) -> Audit {
+    store.audit(repair).await.expect("audit")
+}
+
+/// That it is found and put right, and that the jobs are as they were.
+async fn mended(directory: &Path, damage: &str, kind: Damage, count: u64) {
+    mended_kinds(directory, damage, &[(kind, count)]).await;
+}
+
+async fn mended_kinds(directory: &Path, damage: &str, kinds: &[(Damage, u64)]) {
+    let store = open(directory).await;
+    let found = look(&store, Repair::No).await;
+    let (told, count) = (found.found.iter().map(|(kind, n)| (*kind, *n)).collect::<Vec<_>>(), found.total());
+    assert_eq!(told, kinds, "{damage}: {found:#?}");
+    let repaired = look(&store, Repair::Yes).await;
+    assert_eq!((repaired.total(), repaired.repaired), (count, count), "{damage}: {repaired:#?}");
+    audit::own(&store).await;
+    audit::tables(&store).await;
+    for state in State::ALL.into_iter().filter(|state| *state != State::Cancelled) {
+        let key: JobKey = job(state.name()).key;
+        let known = store.get(&key).await.expect("get").unwrap_or_else(|| panic!("{damage}: {key} is gone"));
+        assert_eq!(known.state, state, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_that_nothing_leads_to_are_found_and_led_to_again() {
+    let directory = ground().await;
+    let path = directory.path();
+    empty(path, DUE);
+    mended(path, "due", Damage::Unindexed, 1).await;
+    empty(path, READY);
+    mended(path, "ready", Damage::Unindexed, 2).await;
+    empty(path, LEASES);
+    mended(path, "leases", Damage::Unindexed, 1).await;
+    empty(path, DEAD);
+    mended(path, "dead", Damage::Unindexed, 1).await;
+    empty(path, ENDED);
+    mended(path, "ended", Damage::Unindexed, 1).await;
+    empty(path, IDS);
+    mended(path, "ids", Damage::Unindexed, 6).await;
+}
+
+#[tokio::test]
+async fn topics_and_lanes_that_have_no_turn_are_found_and_given_one() {
+    let directory = ground().await;
+    let path = directory.path();
+    empty(path, TURNS);
+    mended(path, "turns", Damage::Turn, 1).await;
+    empty(path, TOPICS);
+    // Where the topic has no delayed jobs lists alone would not show it.
+    mended_kinds(path, "topics", &[(Damage::Turn, 1), (Damage::Topic, 2)]).await;
+    empty(path, LANES);
+    mended(path, "lanes", Damage::Turn, 2).await;
+    empty(path, READY);
+    empty(path, LANES);
+    empty(path, LANE_TURNS);
+    mended(path, "ready queues and their lanes", Damage::Unindexed, 2).await;
+    empty(path, LANE_TURNS);
+    let store = open(path).await;
+    assert_eq!(look(&store, Repair::Yes).await.repaired, 2);
+    audit::own(&store).await;
+    // The turn that the lane had leads to it too.
+    assert_eq!(look(&store, Repair::No).await.stale, 1);
+}
+
+#[tokio::test]
+async fn counts_that_are_wrong_are_put_right_where_they_can_be_told() {
+    let directory = ground().await;
+    let (path, shard) = (directory.path(), {
+        let store = open(directory.path()).await;
+        store.shard_of(&job("delayed").key)
+    });
+    change_row(path, shard, |row| row[6] += 5);
+    mended(path, "delayed", Damage::Ledger, 1).await;
+    change_row(path, shard, |row| row[4] += 5);
+    mended(path, "tombstones", Damage::Ledger, 1).await;
+    change_row(path, shard, |row| row[5] += 1);
+    let store = open(path).await;
+    for repair in [Repair::No, Repair::Yes] {
+        let audit = look(&store, repair).await;
+        assert_eq!((audit.found.get(&Damage::Ledger), audit.is_clean()), (Some(&1), false), "{audit:#?}");
+    }
+}
+
+/// Changes a number of a row that is made of small ones.
+fn change_small(
+    directory: &Path,
+    table: TableDefinition<'static, (u16, &str), &[u8]>,
+    key: (u16, &str),
+    place: usize,
+    to: u8,
+) {
+    let database = Database::open(directory.join("ringback.redb")).expect("it opens");
+    let write = database.begin_write().expect("a transaction");
+    {
+        let mut table = write.open_table(table).expect("the table");
+        let mut raw = table.get(key).expect("a row").expect("a row").value().to_vec();
+        raw[place] = to;
+        table.insert(key, raw.as_slice()).expect("a row");
+    }
+    write.commit().expect("a commit");
+}
+
+#[tokio::test]
+async fn counts_of_lanes_and_topics_that_are_wrong_are_put_right() {
+    let directory = ground().await;
+    let (path, shard) = (directory.path(), {
+        let store = open(directory.path()).await;
+        store.shard_of(&job("delayed").key).number()
+    });
+    let lane = "store http://receiver.example";
+    // Delayed, ready, reserved, dead; a number is twice as much, or one less for one below nothing.
+    for (place, to) in [(0, 8), (0, 0), (1, 4), (2, 3), (3, 6)] {
+        change_small(path, COUNTS, (shard, lane), place, to);
+        mended(path, "a lane", Damage::LaneCount, 1).await;
+    }
+    empty(path, COUNTS);
+    // A topic is said to have lanes, in each shard.
+    mended_kinds(path, "counts", &[(Damage::LaneCount, 3), (Damage::Topic, 3)]).await;
+    change_small(path, KNOWN, (shard, "store"), 0, 7);
+    mended(path, "lanes of a topic", Damage::Topic, 2).await;
+    for place in [0, 2, 3] {
+        change_small(path, KNOWN, (shard, ""), place, 7);
+        mended(path, "sums of a shard", Damage::Topic, 1).await;
+    }
+    empty(path, KNOWN);
+    mended(path, "known topics", Damage::Topic, 3).await;
+}
+
+#[tokio::test]
+async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
+    let directory = ground().await;
+    let path = directory.path();
+    let topic = job("ready").key.topic;
+    let shard = {
+        let store = open(path).await;
+        store.pause(&topic).await.expect("pause").expect("there is room");
+        let shard = store.shard_of(&job("ready").key);
+        assert!(reserve(&store, shard, 99).await.is_empty());
+        audit::own(&store).await;
+        audit::tables(&store).await;
+        shard
+    };
+    // It counts as resumed, and its lane is parked still.
+    change_small(path, KNOWN, (shard.number(), "store"), 1, 0);
+    change_small(path, KNOWN, (shard.number(), ""), 3, 0);
+    mended(path, "parked for ever", Damage::Turn, 1).await;
+    let store = open(path).await;
+    assert_eq!(reserve(&store, shard, 100).await.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_gone_is_told_and_stays_gone() {
+    let directory = ground().await;
+    empty(directory.path(), BODIES);
+    let store = open(directory.path()).await;
+    for repair in [Repair::No, Repair::Yes] {
+        let audit = look(&store, repair).await;
+        assert_eq!((audit.found.get(&Damage::Body), audit.is_clean()), (Some(&5), false), "{audit:#?}");
+    }
+    drop(store);
+    empty(directory.path(), JOBS);
+    let store = open(directory.path()).await;
+    let audit = look(&store, Repair::Yes).await;
+    assert!(audit.found.contains_key(&Damage::Ledger) && !audit.is_clean(), "{audit:#?}");
+    assert!(audit.stale > 5, "{audit:#?}");
+}

@@ -1,0 +1,9 @@
+//! What goes wrong around Ringback: processes die, stores fail, nodes change, callers race, load is high.
+
+mod cluster;
+mod crash;
+mod installations;
+mod load;
+mod outage;
+mod race;
+mod shutdown;

@@ -1,0 +1,294 @@
+//! The store is gone, silent or full, and comes back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use ringback_testkit::{Answer, Persistence, RedisServer, Role, Sink, Stack, eventually, http_client};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+/// How long it may take until everything works again: back-offs, time-outs, locks and leases that run out.
+const RECOVERY: Duration = Duration::from_secs(60);
+/// Within this the API answers whatever the store does.
+const PROMISED: Duration = Duration::from_secs(2);
+/// The same for a debug build with much to do, on a machine that has much to do.
+const BUSY: Duration = Duration::from_secs(3);
+
+#[tokio::test]
+async fn while_redis_is_gone_a_submit_is_refused_and_afterwards_all_that_was_accepted_arrives() {
+    let options = Stack::options()
+        .redis(RedisServer::options().persistence(Persistence::Always))
+        .count(Role::Carrier, 2)
+        .count(Role::Notifier, 2);
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    let jobs: Vec<Value> =
+        (0..300).map(|n| with(job(&sink, &format!("job-{n}")), "delay", format!("{}ms", n * 10))).collect();
+    let (status, answer) = stack.batch(&jobs).await;
+    assert_eq!((status, &answer["accepted"]), (200, &json!(300)), "{answer}");
+    sink.wait_for(50, SOON).await;
+
+    stack.redis_mut().kill();
+    for n in 0..3 {
+        is_refused(&stack, &job(&sink, &format!("refused-{n}")), Duration::from_secs(2)).await;
+    }
+    stack.redis_mut().restart().await;
+    let back = job(&sink, "back");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &back).await).await;
+
+    let mut ids: Vec<String> = (0..300).map(|n| format!("job-{n}")).collect();
+    ids.push("back".to_owned());
+    sink.wait_for_jobs(&ids, 1, RECOVERY).await;
+    for arrival in sink.arrivals() {
+        assert!(arrival.due_at().is_some_and(|due| arrival.at >= due), "{} is early", arrival.job_id());
+    }
+    still_the_same_processes(&mut stack);
+    stack.ready(RECOVERY).await;
+}
+
+#[tokio::test]
+async fn a_silent_redis_is_refused_like_an_absent_one() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    stack.redis_mut().stop();
+    let silent = ("application/json", Bytes::from(job(&sink, "silent").to_string()));
+    let mut took = Vec::new();
+    for _ in 0..3 {
+        let round = tokio::join!(
+            refusal(&stack, Method::POST, "/v1/jobs", Some(silent.clone())),
+            refusal(&stack, Method::GET, "/v1/jobs/e2e/any", None),
+            refusal(&stack, Method::DELETE, "/v1/jobs/e2e/any", None),
+            refusal(&stack, Method::GET, "/v1/stats", None),
+        );
+        took.extend(<[Duration; 4]>::from(round).into_iter().max());
+    }
+    // A round may be held up by what else the machine does.
+    assert!(took.iter().min() < Some(&PROMISED), "{took:?}");
+    assert!(took.iter().max() < Some(&BUSY), "{took:?}");
+    stack.redis_mut().cont();
+    // The refused submit may have been carried out when Redis went on: then this one finds it there.
+    eventually(RECOVERY, "submits are accepted again", async || {
+        accepted(&stack, &job(&sink, "silent")).await
+    })
+    .await;
+    sink.wait_for_job("silent", 1, RECOVERY).await;
+    still_the_same_processes(&mut stack);
+}
+
+/// Reading them is work, which counts too; and nobody else waits for it.
+#[tokio::test]
+async fn the_largest_batches_are_refused_by_a_silent_redis_in_time_too() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    let batch = |name: &str| {
+        let jobs = (0..10_000).map(|n| with(job(&sink, &format!("{name}-{n}")), "delay", "1h"));
+        Some(("application/json", Bytes::from(Value::from_iter(jobs).to_string())))
+    };
+    let batches = ["a", "b", "c", "d"].map(batch);
+    stack.redis_mut().stop();
+    let single = ("application/json", Bytes::from(job(&sink, "single").to_string()));
+    let post = |body| refusal(&stack, Method::POST, "/v1/jobs/batch", body);
+    let [a, b, c, d] = batches.map(post);
+    let took = tokio::join!(a, b, c, d, refusal(&stack, Method::POST, "/v1/jobs", Some(single)));
+    let took: [Duration; 5] = took.into();
+    assert!(took.iter().max() < Some(&BUSY), "{took:?}");
+    stack.redis_mut().cont();
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &job(&sink, "back")).await)
+        .await;
+    still_the_same_processes(&mut stack);
+}
+
+#[tokio::test]
+async fn a_redis_that_became_a_replica_takes_nothing_and_says_so_until_it_is_a_master_again() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    let redis = stack.redis().client().await;
+    let replica_of = |host: &'static str, port: &'static str| {
+        let (mut redis, mut command) = (redis.clone(), redis::cmd("REPLICAOF"));
+        command.arg(host).arg(port);
+        async move { command.exec_async(&mut redis).await.expect("redis answers") }
+    };
+    // Nobody listens there, so it keeps its data and waits.
+    replica_of("127.0.0.1", "1").await;
+    is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
+    let admin = format!("http://{}/readyz", stack.apis[0].admin());
+    eventually(SOON, "the api says that it is not ready", async || {
+        let answer = http_client().get(&admin).send().await.map_err(|e| e.to_string())?;
+        let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
+        if status == 503 && text.contains("replica") { Ok(()) } else { Err(format!("{status} {text}")) }
+    })
+    .await;
+    replica_of("NO", "ONE").await;
+    let back = job(&sink, "back");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &back).await).await;
+    sink.wait_for_job("back", 1, RECOVERY).await;
+    stack.ready(RECOVERY).await;
+}
+
+#[tokio::test]
+async fn a_call_in_flight_while_redis_restarts_is_settled_afterwards() {
+    let redis = RedisServer::options().persistence(Persistence::Always);
+    let (mut stack, sink) = (Stack::options().redis(redis).start().await, Sink::start().await);
+    sink.answer_job("flies", Answer::status(200).held());
+    stack.accept(&job(&sink, "flies")).await;
+    sink.wait_for_job("flies", 1, SOON).await;
+    stack.redis_mut().kill();
+    sink.answer_job("flies", Answer::status(200));
+    sink.release();
+    stack.redis_mut().restart().await;
+    eventually(RECOVERY, "the job is done", async || match stack.job(TOPIC, "flies").await {
+        (200, job) if job["state"] == "done" => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_redis_that_lost_its_data_is_worked_with_again() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    stack.redis_mut().restart().await;
+    let fresh = job(&sink, "fresh");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &fresh).await).await;
+    sink.wait_for_job("fresh", 1, RECOVERY).await;
+    still_the_same_processes(&mut stack);
+}
+
+#[tokio::test]
+async fn a_full_redis_refuses_new_jobs_and_still_drains() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    let jobs: Vec<Value> = (0..200)
+        .map(|n| with(job(&sink, &format!("job-{n}")), "delay", format!("{}ms", 1_000 + n * 5)))
+        .collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], 200);
+
+    let mut redis = stack.redis().client().await;
+    let limit = stack.redis().used_memory().await / 2;
+    set_limit(&mut redis, limit).await;
+    is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
+    let ids: Vec<String> = (0..200).map(|n| format!("job-{n}")).collect();
+    sink.wait_for_jobs(&ids, 1, SOON).await;
+    eventually(SOON, "all are done", async || match stack.count_in("done").await {
+        200 => Ok(()),
+        other => Err(other),
+    })
+    .await;
+
+    set_limit(&mut redis, 0).await;
+    let fits = job(&sink, "fits");
+    eventually(SOON, "submits are accepted again", async || accepted(&stack, &fits).await).await;
+    sink.wait_for_job("fits", 1, SOON).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
+    let options = Stack::options().count(Role::Notifier, 0);
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    // So large that the memory they leave is most of it.
+    let body = "x".repeat(100_000);
+    let ids: Vec<String> = (0..200).map(|n| format!("job-{n}")).collect();
+    let jobs: Vec<Value> = ids.iter().map(|id| with(job(&sink, id), "body", body.as_str())).collect();
+    for chunk in jobs.chunks(20) {
+        assert_eq!(stack.batch(chunk).await.1["accepted"], 20);
+    }
+
+    let mut redis = stack.redis().client().await;
+    let limit = stack.redis().used_memory().await + 1024 * 1024;
+    set_limit(&mut redis, limit).await;
+    let small = job(&sink, "small");
+    eventually(SOON, "submits are refused", async || match stack.submit(&small).await {
+        (503, _) => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await;
+    is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
+    assert_eq!(stack.batch(&[job(&sink, "refused")]).await.0, 503);
+    assert_eq!(stack.job(TOPIC, "refused").await.0, 404);
+
+    stack.add(Role::Notifier).await;
+    sink.wait_for_jobs(&ids, 1, RECOVERY).await;
+    let fits = job(&sink, "fits");
+    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &fits).await).await;
+    sink.wait_for_job("fits", 1, SOON).await;
+    still_the_same_processes(&mut stack);
+}
+
+#[tokio::test]
+async fn leases_that_cannot_be_recovered_are_told_of_once_and_hold_up_no_due_job() {
+    let stack = Stack::options().env("RINGBACK_SHARDS", "1").count(Role::Notifier, 0).start().await;
+    stack.accept(&json!({"topic": "pull", "id": "lapses"})).await;
+    let ask = Bytes::from(json!({"ttr": "300ms"}).to_string());
+    let path = "/v1/topics/pull/reserve";
+    let reserved = stack.request(Method::POST, path, Some(("application/json", ask))).await.json();
+    assert_eq!(reserved["jobs"].as_array().map(Vec::len), Some(1), "{reserved}");
+    // What the leases are in is no longer what it should be.
+    let mut redis = stack.redis().client().await;
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*:batches").query_async(&mut redis).await.expect("KEYS");
+    let [batches] = keys.as_slice() else { panic!("{keys:?}") };
+    let kept = format!("{batches}-kept");
+    redis::cmd("RENAME").arg(batches).arg(&kept).query_async::<()>(&mut redis).await.expect("RENAME");
+    redis::cmd("SET").arg(batches).arg("x").query_async::<()>(&mut redis).await.expect("SET");
+    let told = |what: &str| stack.carriers[0].log().matches(what).count();
+    let is_told = async |what: &str| {
+        eventually(SOON, what, async || match told(what) {
+            0 => Err("nobody has said so"),
+            _ => Ok(()),
+        })
+        .await;
+    };
+    is_told("a pass failed").await;
+
+    for n in 0..20 {
+        stack.accept(&json!({"topic": "pull", "id": n.to_string(), "delay": format!("{}ms", n * 100)})).await;
+    }
+    let since = Instant::now();
+    eventually(SOON, "all are ready", async || match stack.count_in("ready").await {
+        20 => Ok(()),
+        n => Err(n),
+    })
+    .await;
+    assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
+    assert_eq!((told("a pass failed"), told("the store answers again")), (1, 0));
+
+    redis::cmd("RENAME").arg(&kept).arg(batches).query_async::<()>(&mut redis).await.expect("RENAME");
+    stack.wait_state("pull", "lapses", "delayed", SOON).await;
+    is_told("the store answers again").await;
+    assert_eq!(told("a pass failed"), 1);
+}
+
+/// A submit that is refused within that time.
+async fn is_refused(stack: &Stack, job: &Value, within: Duration) {
+    let body = Some(("application/json", Bytes::from(job.to_string())));
+    let took = refusal(stack, Method::POST, "/v1/jobs", body).await;
+    assert!(took < within, "the answer took {took:?}");
+}
+
+/// How long it takes until a request is answered, which must be by 503 with Retry-After as problem+json.
+async fn refusal(stack: &Stack, method: Method, path: &str, body: Option<(&str, Bytes)>) -> Duration {
+    let begin = Instant::now();
+    let reply = stack.request(method, path, body).await;
+    let took = begin.elapsed();
+    assert_eq!(reply.status, 503, "{:?}", reply.body);
+    assert_eq!(reply.header("content-type"), Some("application/problem+json"));
+    let wait = reply.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
+    assert!(wait.is_some_and(|seconds| seconds >= 1), "{:?}", reply.headers);
+    took
+}
+
+/// A submit that is answered 201, or 200 because an earlier one did arrive.
+async fn accepted(stack: &Stack, job: &Value) -> Result<(), String> {
+    match stack.submit(job).await {
+        (200 | 201, _) => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    }
+}
+
+async fn set_limit(redis: &mut redis::aio::MultiplexedConnection, bytes: u64) {
+    let mut config = redis::cmd("CONFIG");
+    config.arg("SET").arg("maxmemory").arg(bytes).query_async::<()>(redis).await.expect("CONFIG SET");
+}
+
+/// Nobody has ended: they have recovered by themselves.
+fn still_the_same_processes(stack: &mut Stack) {
+    for process in stack.apis.iter_mut().chain(&mut stack.carriers).chain(&mut stack.notifiers) {
+        assert_eq!(process.exit_status(), None, "{}", process.log());
+    }
+}

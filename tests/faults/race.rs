@@ -1,0 +1,247 @@
+//! Thousands of jobs, each cancelled, rescheduled or run within some milliseconds of its due time: what
+//! was answered holds for each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use ringback_core::store::{Options, Store};
+use ringback_testkit::{Arrival, Role, Sink, Stack, eventually, now};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::contract::audit;
+use crate::sample_jobs::{TOPIC, job, time, with};
+
+const JOBS: usize = 10_000;
+/// All of them are due within this, evenly: what a debug build on a busy machine keeps up with.
+const WITHIN: Duration = Duration::from_secs(20);
+/// The first is due so long after they begin to be submitted.
+const AHEAD: Duration = Duration::from_secs(8);
+/// A job's calls are made so long before it is due at the earliest, and so long after at the latest.
+const CLOSE: Duration = Duration::from_millis(5);
+/// Calls under way at a time.
+const CALLERS: usize = 32;
+/// Debug builds on a busy machine.
+const END: Duration = Duration::from_secs(60);
+
+/// What is done with a job; two of them at the same time, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Call {
+    Cancel,
+    /// By so many ms from the call on.
+    Reschedule(u64),
+    Run,
+}
+
+/// What was answered.
+#[derive(Clone, Debug)]
+struct Told {
+    call: Call,
+    asked: Timestamp,
+    /// Whether it was asked again, since it was not known whether the first took effect.
+    is_doubtful: bool,
+    status: u16,
+    answer: Value,
+}
+
+/// When a job's calls are made: from [`CLOSE`] before it is due to as long after, by the millisecond.
+fn moment(n: usize, due: Timestamp) -> Timestamp {
+    let steps = 2 * CLOSE.as_millis() + 1;
+    let step = u32::try_from(n as u128 / 10 % steps).expect("few");
+    due - CLOSE + Duration::from_millis(1) * step
+}
+
+fn calls(n: usize) -> Vec<Call> {
+    let (soon, later) = (Call::Reschedule(200), Call::Reschedule(1500));
+    match n % 10 {
+        0 => vec![Call::Cancel],
+        1 => vec![later],
+        2 => vec![Call::Run],
+        3 => vec![Call::Cancel, later],
+        4 => vec![Call::Cancel, Call::Run],
+        5 => vec![Call::Run, later],
+        6 => vec![later, soon],
+        7 => vec![Call::Cancel, Call::Cancel],
+        8 => vec![soon],
+        _ => Vec::new(),
+    }
+}
+
+async fn call(stack: &Stack, id: &str, call: Call) -> Told {
+    let (asked, mut is_doubtful) = (now(), false);
+    loop {
+        let (status, answer) = match call {
+            Call::Cancel => stack.cancel(TOPIC, id).await,
+            Call::Reschedule(ms) => stack.reschedule(TOPIC, id, &json!({"delay": format!("{ms}ms")})).await,
+            Call::Run => stack.run(TOPIC, id).await,
+        };
+        // A machine that is so busy that the store does not answer in time.
+        if status != 503 {
+            return Told { call, asked, is_doubtful, status, answer };
+        }
+        is_doubtful = true;
+    }
+}
+
+/// Submits all of them, and returns when each is due.
+async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
+    let first = now() + AHEAD;
+    let due = |n: usize| first + WITHIN * u32::try_from(n).expect("few") / u32::try_from(JOBS).expect("few");
+    let jobs: Vec<Value> =
+        (0..JOBS).map(|n| with(job(sink, &n.to_string()), "at", format!("{:.3}", due(n)))).collect();
+    let mut dues = Vec::with_capacity(JOBS);
+    for jobs in jobs.chunks(500) {
+        let (status, answer) = stack.batch(jobs).await;
+        assert_eq!((status, &answer["refused"]), (200, &json!(0)), "{answer}");
+        let results = answer["results"].as_array().expect("results");
+        dues.extend(results.iter().map(|result| time(&result["job"]["due_at"])));
+    }
+    assert!(now() < first - CLOSE, "the submits have taken longer than they may");
+    dues
+}
+
+/// Makes all calls, in the order in which the jobs are due.
+async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Told>> {
+    let (next, mut callers) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
+    let due: Arc<[Timestamp]> = due.into();
+    for _ in 0..CALLERS {
+        let (stack, next, due) = (Arc::clone(stack), Arc::clone(&next), Arc::clone(&due));
+        callers.spawn(async move {
+            let mut told = Vec::new();
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                if n >= JOBS {
+                    return told;
+                }
+                let id = n.to_string();
+                sleep(moment(n, due[n]).duration_since(now()).try_into().unwrap_or_default()).await;
+                match *calls(n) {
+                    [] => {}
+                    [one] => told.push((n, vec![call(&stack, &id, one).await])),
+                    [one, other, ..] => {
+                        let both = tokio::join!(call(&stack, &id, one), call(&stack, &id, other));
+                        told.push((n, vec![both.0, both.1]));
+                    }
+                }
+            }
+        });
+    }
+    callers.join_all().await.into_iter().flatten().collect()
+}
+
+/// Whether a job may have arrived as it did. Nobody fails, so each is handed over once, or never.
+fn judge(n: usize, due: Timestamp, told: &[Told], arrivals: &[&Arrival]) -> bool {
+    let why =
+        || format!("job {n}, due {due}: {told:?}, {:?}", arrivals.iter().map(|a| a.at).collect::<Vec<_>>());
+    let cancelled = told.iter().any(|told| told.call == Call::Cancel && told.status == 200);
+    assert_eq!(arrivals.len(), usize::from(!cancelled), "{}", why());
+    for told in told {
+        let expected: &[u16] = match told.call {
+            // It may be on its way, or done.
+            Call::Cancel => &[200, 202, 409],
+            Call::Reschedule(_) | Call::Run => &[200, 409],
+        };
+        assert!(expected.contains(&told.status), "{}", why());
+        if let Call::Reschedule(ms) = told.call
+            && told.status == 200
+        {
+            let wanted = told.asked + Duration::from_millis(ms);
+            assert!(time(&told.answer["due_at"]) >= wanted, "the answer is another time: {}", why());
+        }
+    }
+    let Some(arrival) = arrivals.first() else { return cancelled };
+    if told.iter().any(|told| told.is_doubtful) {
+        return cancelled;
+    }
+    let moved: Vec<_> = told.iter().filter(|told| told.status == 200 && told.call != Call::Cancel).collect();
+    let earliest = match *moved.as_slice() {
+        [] => due,
+        [one] if one.call == Call::Run && one.answer["state"] == "ready" => one.asked.min(due),
+        // It was being handed over, or done with.
+        [one] if one.call == Call::Run => due,
+        [one] => time(&one.answer["due_at"]),
+        // Of two at the same time either may have come last.
+        [one, other] => time(&one.answer["due_at"]).min(time(&other.answer["due_at"])),
+        _ => panic!("two calls at most: {}", why()),
+    };
+    assert!(arrival.at >= earliest, "early: {}", why());
+    assert!(arrival.due_at().is_some_and(|due| arrival.at >= due), "before its own due time: {}", why());
+    cancelled
+}
+
+async fn what_was_answered_holds(stack: Stack) -> Stack {
+    let (stack, sink) = (Arc::new(stack), Sink::start().await);
+    let due = submit(&stack, &sink).await;
+    let told = hit(&stack, &due).await;
+    let close = |(n, told): (&usize, &Vec<Told>)| {
+        told.iter()
+            .filter(|told| {
+                told.asked.duration_since(due[*n]).unsigned_abs() <= CLOSE + Duration::from_millis(1)
+            })
+            .count()
+    };
+    let close: usize = told.iter().map(close).sum();
+    assert!(close > 0, "no call came close to a due time");
+    eventually(END, "nothing waits any more", async || {
+        let states = stack.stats().await["states"].clone();
+        let waits = ["delayed", "ready", "reserved"].map(|state| states[state].as_u64().expect("a count"));
+        if waits == [0; 3] { Ok(()) } else { Err(states) }
+    })
+    .await;
+
+    let arrivals = sink.arrivals();
+    let mut of: HashMap<&str, Vec<&Arrival>> = HashMap::new();
+    arrivals.iter().for_each(|arrival| of.entry(arrival.job_id()).or_default().push(arrival));
+    let (mut cancelled, mut outcomes) = (0, HashMap::new());
+    for (n, due) in due.iter().enumerate() {
+        let told = told.get(&n).map(Vec::as_slice).unwrap_or_default();
+        let arrivals = of.remove(n.to_string().as_str()).unwrap_or_default();
+        cancelled += u64::from(judge(n, *due, told, &arrivals));
+        for told in told {
+            *outcomes.entry((told.call, told.status)).or_insert(0) += 1;
+        }
+    }
+    let doubtful = told.values().flatten().filter(|told| told.is_doubtful).count();
+    assert!(doubtful < JOBS / 4, "{doubtful} asked again: {outcomes:?}");
+    let counts = (stack.count_in("done").await, stack.count_in("cancelled").await);
+    assert_eq!(counts, (JOBS as u64 - cancelled, cancelled));
+    // Without both it was no race.
+    for call in [Call::Cancel, Call::Run, Call::Reschedule(1500)] {
+        assert!(outcomes.contains_key(&(call, 200)) && outcomes.contains_key(&(call, 409)), "{outcomes:?}");
+    }
+    Arc::into_inner(stack).expect("all calls are over")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_answered_while_jobs_become_due_holds_on_redis() {
+    let options = Stack::options().lock_ttl("15s").count(Role::Carrier, 2).count(Role::Notifier, 2);
+    let stack = what_was_answered_holds(options.start().await).await;
+    audit::keys(&mut stack.redis().client().await, "ringback").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_answered_while_jobs_become_due_holds_on_the_embedded_store() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("embedded:{}", directory.path().display());
+    let mut stack =
+        what_was_answered_holds(Stack::options().lock_ttl("15s").in_one_process().store(&url).start().await)
+            .await;
+    stack.ups[0].term();
+    assert_eq!(stack.ups[0].wait_exit(END).await.code(), Some(0), "{}", stack.ups[0].log());
+    let options = Options {
+        url,
+        prefix: "ringback".to_owned(),
+        shards: 4,
+        keep_done: Duration::from_secs(3600),
+        keep_done_mib: 256,
+        keep_dead: Duration::from_secs(3600),
+        ..Options::default_with(Duration::from_secs(10))
+    };
+    let store = Store::open(options).expect("the options are right");
+    store.prepare().await.expect("the store is fit");
+    audit::tables(&store).await;
+}

@@ -1,0 +1,245 @@
+//! How processes begin and end: signals, configuration mistakes, shards handed over.
+
+use std::time::Duration;
+
+use ringback_testkit::{
+    Answer, Process, ProcessSpec, RedisServer, Role, Sink, Stack, eventually, free_port, http_client,
+};
+use serde_json::Value;
+
+use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
+
+const ROLES: [Role; 3] = [Role::Api, Role::Carrier, Role::Notifier];
+
+#[tokio::test]
+async fn every_role_ends_with_0_when_it_is_asked_to() {
+    let mut stack = Stack::start().await;
+    for process in [&mut stack.apis[0], &mut stack.carriers[0], &mut stack.notifiers[0]] {
+        process.term();
+        let status = process.wait_exit(SOON).await;
+        assert_eq!(status.code(), Some(0), "{}", process.log());
+    }
+}
+
+#[tokio::test]
+async fn every_role_ends_with_0_while_redis_is_gone() {
+    let mut stack = Stack::start().await;
+    stack.redis_mut().kill();
+    stack.forgo_audit();
+    for process in [&mut stack.apis[0], &mut stack.carriers[0], &mut stack.notifiers[0]] {
+        process.term();
+        let status = process.wait_exit(Duration::from_secs(40)).await;
+        assert_eq!(status.code(), Some(0), "{}", process.log());
+    }
+}
+
+#[tokio::test]
+async fn a_notifier_finishes_its_call_before_it_ends() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer_job("flies", Answer::status(200).held());
+    stack.accept(&job(&sink, "flies")).await;
+    sink.wait_for_job("flies", 1, SOON).await;
+
+    stack.notifiers[0].term();
+    is_no_longer_ready(&stack.notifiers[0]).await;
+    sink.release();
+    let status = stack.notifiers[0].wait_exit(SOON).await;
+    assert_eq!(status.code(), Some(0));
+    let done = stack.wait_state(TOPIC, "flies", "done", SOON).await;
+    assert_eq!(done["attempts"], 1, "{done}");
+    assert_eq!(sink.seen(), 1);
+}
+
+#[tokio::test]
+async fn a_notifier_gives_back_what_it_cannot_finish_in_its_grace() {
+    let options = Stack::options().role_env(Role::Notifier, "RINGBACK_DRAIN", "1s");
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer_job("hangs", Answer::status(200).held());
+    stack.accept(&job(&sink, "hangs")).await;
+    sink.wait_for_job("hangs", 1, SOON).await;
+
+    stack.notifiers[0].term();
+    stack.notifiers[0].wait_exit(Duration::from_secs(10)).await;
+    sink.answer_job("hangs", Answer::status(200));
+    stack.add(Role::Notifier).await;
+    let done = stack.wait_state(TOPIC, "hangs", "done", SOON).await;
+    assert_eq!((&done["attempts"], &done["failures"]), (&Value::from(2), &Value::from(0)), "{done}");
+}
+
+#[tokio::test]
+async fn an_api_that_ends_takes_no_job_with_it() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    let jobs: Vec<Value> = (0..1_000).map(|n| job(&sink, &format!("job-{n}"))).collect();
+    stack.accept(&job(&sink, "first")).await;
+    let (batch, ()) = {
+        let text = Value::from(jobs.clone()).to_string();
+        let client = http_client();
+        let request =
+            client.post(stack.url("/v1/jobs/batch")).header("content-type", "application/json").body(text);
+        let api = &mut stack.apis[0];
+        tokio::join!(request.send(), async { api.term() })
+    };
+    assert_eq!(stack.apis[0].wait_exit(SOON).await.code(), Some(0));
+    // The connection may have come too late; an answer that was given counts.
+    if let Ok(answer) = batch
+        && answer.status() == 200
+    {
+        let ids: Vec<String> = (0..1_000).map(|n| format!("job-{n}")).collect();
+        sink.wait_for_jobs(&ids, 1, SOON).await;
+    }
+    sink.wait_for_job("first", 1, SOON).await;
+}
+
+#[tokio::test]
+async fn a_carrier_that_ends_politely_hands_its_shards_over_at_once() {
+    // Waiting for its locks to run out would make jobs later than this.
+    let lateness = shards_move("10s", Process::term).await;
+    assert!(lateness < Duration::from_secs(3), "{lateness:?} late");
+}
+
+#[tokio::test]
+async fn the_shards_of_a_killed_carrier_move_within_its_locks() {
+    let lateness = shards_move("2s", Process::kill).await;
+    assert!(lateness < Duration::from_secs(5), "{lateness:?} late");
+}
+
+#[tokio::test]
+async fn every_mistake_of_the_configuration_is_named_at_once() {
+    let mistakes: [(Role, &[(&str, &str)]); 3] = [
+        (
+            Role::Api,
+            &[("RINGBACK_STORE", "ftp://x"), ("RINGBACK_API_LISTEN", "nonsense"), ("RINGBACK_DRAIN", "-3s")],
+        ),
+        (
+            Role::Carrier,
+            &[
+                ("RINGBACK_ADMIN_LISTEN", "1:2:3"),
+                ("RINGBACK_LOCK_TTL", "banana"),
+                ("RINGBACK_LOG_FORMAT", "xml"),
+            ],
+        ),
+        (
+            Role::Notifier,
+            &[("RINGBACK_LEASE_MARGIN", "x"), ("RINGBACK_RETRY", "1s never"), ("RINGBACK_CONCURRENCY", "0")],
+        ),
+    ];
+    for (role, variables) in mistakes {
+        let mut spec = ProcessSpec::new(role.binary());
+        for (name, value) in variables {
+            spec = spec.env(name, value);
+        }
+        let mut process = spec.start();
+        let status = process.wait_exit(SOON).await;
+        let log = process.log();
+        assert_eq!(status.code(), Some(64), "{log}");
+        for (name, _) in variables {
+            assert!(log.contains(name), "{name} is not named: {log}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn times_that_do_not_fit_each_other_are_refused_and_both_are_named() {
+    let refused = [
+        (Role::Carrier, "RINGBACK_LOCK_TTL", "9s", "RINGBACK_DRAIN", "2s"),
+        (Role::Notifier, "RINGBACK_LEASE_MARGIN", "10s", "RINGBACK_DRAIN", "0s"),
+    ];
+    for (role, one, value, other, short) in refused {
+        let mut process = ProcessSpec::new(role.binary()).env(one, value).env(other, short).start();
+        assert_eq!(process.wait_exit(SOON).await.code(), Some(64), "{}", process.log());
+        for word in [one, other, "at least 3s"] {
+            assert!(process.log().contains(word), "no {word} in {}", process.log());
+        }
+    }
+}
+
+#[tokio::test]
+async fn more_callbacks_than_files_may_be_open_are_refused() {
+    let notifier = std::env::current_exe().expect("a path").with_file_name("").join("../ringback-notifier");
+    let run = |concurrency: &str| {
+        let script = format!("ulimit -n 200; exec {} --print-config", notifier.display());
+        let mut command = std::process::Command::new("sh");
+        command.arg("-c").arg(script).env("RINGBACK_CONCURRENCY", concurrency);
+        command.output().expect("a shell")
+    };
+    let refused = run("137");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(64), "{told}");
+    assert!(told.contains("RINGBACK_CONCURRENCY") && told.contains("at most 136"), "{told}");
+    assert_eq!(run("136").status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn an_unknown_flag_is_a_mistake_of_the_configuration() {
+    for role in ROLES {
+        let mut process = ProcessSpec::new(role.binary()).arg("--no-such-flag").start();
+        let status = process.wait_exit(SOON).await;
+        assert_eq!(status.code(), Some(64), "{}", process.log());
+        assert!(process.log().contains("--no-such-flag"), "{}", process.log());
+    }
+}
+
+#[tokio::test]
+async fn the_printed_configuration_hides_passwords() {
+    for role in ROLES {
+        let spec = ProcessSpec::new(role.binary()).arg("--print-config");
+        let mut process = spec.env("RINGBACK_STORE", "redis://name:hunter2@127.0.0.1:1").start();
+        let status = process.wait_exit(SOON).await;
+        let log = process.log();
+        assert_eq!(status.code(), Some(0), "{log}");
+        assert!(log.contains("127.0.0.1:1") && !log.contains("hunter2"), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn help_names_the_flags() {
+    for role in ROLES {
+        let mut process = ProcessSpec::new(role.binary()).arg("--help").start();
+        assert_eq!(process.wait_exit(SOON).await.code(), Some(0), "{}", process.log());
+        for flag in ["--store", "--admin-listen", "--print-config"] {
+            assert!(process.log().contains(flag), "{flag} is not in {}", process.log());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_redis_that_throws_jobs_out_is_refused() {
+    let redis = RedisServer::options().maxmemory_policy("allkeys-lru").start().await;
+    for role in ROLES {
+        let listen = format!("127.0.0.1:{}", free_port());
+        let api_listen = format!("127.0.0.1:{}", free_port());
+        let spec = ProcessSpec::new(role.binary()).env("RINGBACK_STORE", &redis.url());
+        let mut process =
+            spec.env("RINGBACK_ADMIN_LISTEN", &listen).env("RINGBACK_API_LISTEN", &api_listen).start();
+        let status = process.wait_exit(SOON).await;
+        assert_ne!(status.code(), Some(0), "{}", process.log());
+        assert!(process.log().contains("noeviction"), "{}", process.log());
+    }
+}
+
+/// Ends one of two carriers in some way, and tells how late the latest of the jobs due right afterwards was.
+async fn shards_move(lock_ttl: &str, end: impl Fn(&mut Process)) -> Duration {
+    let options = Stack::options().count(Role::Carrier, 2).lock_ttl(lock_ttl);
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    end(&mut stack.carriers[0]);
+    stack.carriers[0].wait_exit(SOON).await;
+    // Enough to lie in every shard.
+    let ids: Vec<String> = (0..200).map(|n| format!("job-{n}")).collect();
+    let jobs: Vec<Value> = ids.iter().map(|id| with(job(&sink, id), "delay", "100ms")).collect();
+    let (status, answer) = stack.batch(&jobs).await;
+    assert_eq!((status, &answer["accepted"]), (200, &Value::from(200)), "{answer}");
+    sink.wait_for_jobs(&ids, 1, SOON).await;
+    let due = time(&answer["results"][0]["job"]["due_at"]);
+    sink.arrivals().iter().map(|arrival| between(due, arrival.at)).max().unwrap_or_default()
+}
+
+/// Its admin port says so, or is closed already.
+async fn is_no_longer_ready(process: &Process) {
+    let url = format!("http://{}/readyz", process.admin());
+    let client = http_client();
+    eventually(SOON, "it is no longer ready", async || match client.get(&url).send().await {
+        Ok(answer) if answer.status() == 200 => Err("it still is"),
+        _ => Ok(()),
+    })
+    .await;
+}

@@ -1,0 +1,22 @@
+//! The public API as callers use it, on real processes: routes, deliveries, events, metrics.
+
+mod attempts;
+mod audit;
+mod bad_input;
+mod batch;
+mod cancel;
+mod dead_letter_notices;
+pub(crate) mod dead_letters;
+mod demo;
+mod events;
+mod export_import;
+mod lifecycle;
+mod list;
+mod metrics_and_logs;
+mod openapi;
+mod policies;
+mod pull_jobs;
+mod reschedule_run_revive;
+mod retries;
+mod topics;
+mod tracing;

@@ -1,0 +1,180 @@
+//! The log of attempts, from the receiver's answer to who asks for it.
+
+use http::Method;
+use ringback_testkit::{Answer, Script, Sink, Stack, eventually};
+use serde_json::{Value, json};
+
+use crate::sample_jobs::{SOON, TOPIC, job, time, with};
+
+/// Without a wait between two attempts.
+fn at_once(retries: usize) -> Value {
+    json!({"delays": vec!["10ms"; retries], "jitter": 0})
+}
+
+async fn attempts(stack: &Stack, id: &str) -> Vec<Value> {
+    let reply = stack.request(Method::GET, &format!("/v1/jobs/{TOPIC}/{id}/attempts"), None).await;
+    assert_eq!(reply.status, 200, "{}", reply.json());
+    reply.json()["items"].as_array().expect("items").clone()
+}
+
+/// A field of each.
+fn each<'a>(items: &'a [Value], field: &str) -> Vec<&'a Value> {
+    items.iter().map(|item| &item[field]).collect()
+}
+
+#[tokio::test]
+async fn the_log_of_a_dead_job_tells_each_attempt_and_what_was_answered() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    let binary = Answer::status(502).body(vec![0xff, 0x00, 0xfe]);
+    let script = Script::first(1, Answer::status(500).body("out of ink"))
+        .then(1, Answer::status(503).body("ä".repeat(700)))
+        .then(1, Answer::close())
+        .finally(binary);
+    sink.answer_job("dies", script);
+    let accepted = stack.accept(&with(job(&sink, "dies"), "retry", at_once(3))).await;
+    let dead = stack.wait_state(TOPIC, "dies", "dead", SOON).await;
+
+    // With the outcome, the attempt can be seen.
+    let items = attempts(&stack, "dies").await;
+    assert_eq!(each(&items, "attempt"), [1, 2, 3, 4], "{items:?}");
+    assert_eq!(each(&items, "status"), [&json!(500), &json!(503), &Value::Null, &json!(502)]);
+    assert_eq!(each(&items, "error"), [&Value::Null, &Value::Null, &json!("broken"), &Value::Null]);
+    assert_eq!((&items[0]["answer"], &items[1]["answer"]), (&json!("out of ink"), &json!("ä".repeat(512))));
+    assert_eq!((&items[2]["answer"], &items[3]["answer"]), (&Value::Null, &Value::Null));
+    assert_eq!(items[3]["answer_base64"], "/wD+");
+    assert_eq!(
+        (&items[3]["at"], &items[3]["duration_ms"]),
+        (&dead["last"]["at"], &dead["last"]["duration_ms"])
+    );
+    assert!(items.iter().all(|item| time(&item["at"]) >= time(&accepted["created_at"])), "{items:?}");
+    let notifier = format!("/{}", stack.notifiers[0].pid());
+    assert!(
+        items.iter().all(|item| item["by"].as_str().is_some_and(|by| by.ends_with(&notifier))),
+        "{items:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_success_is_logged_only_after_something_else_and_of_nothing_nothing_is_known() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer(Answer::status(200).body("thanks"));
+    sink.answer_job(
+        "second",
+        Script::first(1, Answer::status(500)).finally(Answer::status(201).body("at last")),
+    );
+    for id in ["first", "second"] {
+        stack.accept(&with(job(&sink, id), "retry", at_once(3))).await;
+        stack.wait_state(TOPIC, id, "done", SOON).await;
+    }
+    assert_eq!(attempts(&stack, "first").await, [Value::Null; 0]);
+    let items = attempts(&stack, "second").await;
+    assert_eq!(each(&items, "status"), [500, 201]);
+    assert_eq!((&items[0]["answer"], &items[1]["answer"]), (&Value::Null, &json!("at last")));
+    let reply = stack.request(Method::GET, &format!("/v1/jobs/{TOPIC}/nobody/attempts"), None).await;
+    assert_eq!((reply.status, &reply.json()["status"]), (404, &json!(404)));
+    let reply = stack.request(Method::GET, "/v1/jobs/%20/nobody/attempts", None).await;
+    assert_eq!(reply.status, 422);
+}
+
+#[tokio::test]
+async fn a_time_out_is_logged_by_its_class_and_how_long_it_took() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer_job("slow", Answer::status(200).held());
+    let sent = with(with(job(&sink, "slow"), "retry", json!({"preset": "none"})), "timeout", "150ms");
+    stack.accept(&sent).await;
+    stack.wait_state(TOPIC, "slow", "dead", SOON).await;
+    let items = attempts(&stack, "slow").await;
+    assert_eq!((items.len(), &items[0]["error"]), (1, &json!("timeout")), "{items:?}");
+    assert!(items[0]["duration_ms"].as_u64().is_some_and(|ms| ms >= 150), "{items:?}");
+}
+
+#[tokio::test]
+async fn all_attempts_are_logged_or_none_as_it_is_set() {
+    for (setting, logged) in [("all", vec![200]), ("off", Vec::new())] {
+        let stack = Stack::options().in_one_process().env("RINGBACK_ATTEMPTS", setting).start().await;
+        let sink = Sink::start().await;
+        sink.answer_job("fails", Answer::status(500));
+        stack.accept(&job(&sink, "done")).await;
+        stack.wait_state(TOPIC, "done", "done", SOON).await;
+        assert_eq!(
+            each(&attempts(&stack, "done").await, "status"),
+            logged.iter().collect::<Vec<&i32>>(),
+            "{setting}"
+        );
+        stack.accept(&with(job(&sink, "fails"), "retry", json!({"preset": "none"}))).await;
+        stack.wait_state(TOPIC, "fails", "dead", SOON).await;
+        assert_eq!(attempts(&stack, "fails").await.len(), logged.len(), "{setting}");
+    }
+}
+
+/// Reserves the next job for pull and says a word on it, if any.
+async fn say(stack: &Stack, word: &str, ttr: &str, body: Option<Value>) {
+    let path = format!("/v1/topics/{TOPIC}/reserve");
+    let ask = json!({"ttr": ttr, "wait": "10s"}).to_string();
+    let reserved = stack.request(Method::POST, &path, Some(("application/json", ask.into()))).await.json();
+    let receipt = reserved["jobs"][0]["receipt"].as_str().expect("a receipt").to_owned();
+    if let Some(body) = body {
+        let body = Some(("application/json", body.to_string().into()));
+        let reply = stack.request(Method::POST, &format!("/v1/receipts/{receipt}/{word}"), body).await;
+        assert_eq!(reply.status, 200, "{}", reply.json());
+    }
+}
+
+#[tokio::test]
+async fn what_consumers_say_and_leases_that_ran_out_are_logged() {
+    let stack = Stack::start().await;
+    stack.accept(&json!({"topic": TOPIC, "id": "pull", "retry": at_once(3)})).await;
+    let say = async |word: &str, ttr: &str, body| say(&stack, word, ttr, body).await;
+    say("retry", "10s", Some(json!({"error": "out of paper"}))).await;
+    say("", "1s", None).await;
+    say("release", "10s", Some(json!({}))).await;
+    say("bury", "10s", Some(json!({"reason": "unwanted", "error": "no printer"}))).await;
+    let items = attempts(&stack, "pull").await;
+    assert_eq!(each(&items, "attempt"), [1, 2, 4], "a release is no failure: {items:?}");
+    assert_eq!(each(&items, "error"), ["out of paper", "lease ran out", "no printer"]);
+    assert_eq!(each(&items, "by"), ["consumer"; 3]);
+    assert!(items[1]["duration_ms"].as_u64().is_some_and(|ms| ms >= 1_000), "{items:?}");
+}
+
+#[tokio::test]
+async fn what_consumers_say_is_logged_as_the_policy_of_the_topic_says() {
+    let stack = Stack::options().env("RINGBACK_ATTEMPTS", "off").start().await;
+    for (logging, logged) in [("failed", vec![1, 2, 3]), ("off", Vec::new())] {
+        let policy = Some(("application/json", json!({"attempts": logging}).to_string().into()));
+        let put = stack.request(Method::PUT, &format!("/v1/topics/{TOPIC}"), policy).await;
+        assert!([200, 201].contains(&put.status), "{}", put.json());
+        stack.accept(&json!({"topic": TOPIC, "id": logging, "retry": at_once(3)})).await;
+        // By its tier and by a wait of its own.
+        say(&stack, "retry", "10s", Some(json!({}))).await;
+        say(&stack, "retry", "10s", Some(json!({"delay": "10ms"}))).await;
+        say(&stack, "bury", "10s", Some(json!({}))).await;
+        let items = attempts(&stack, logging).await;
+        assert_eq!(each(&items, "attempt"), logged, "{items:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_nearly_full_keeps_no_attempts_and_loses_no_outcome() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer(Answer::status(500).body("no"));
+    stack.accept(&with(job(&sink, "before"), "retry", json!({"preset": "none"}))).await;
+    stack.accept(&with(with(job(&sink, "after"), "retry", json!({"preset": "none"})), "delay", "6s")).await;
+    stack.wait_state(TOPIC, "before", "dead", SOON).await;
+    // Beside these what a server uses for a moment, such as buffers, does not matter.
+    let large =
+        |n| json!({"topic": "large", "id": format!("{n}"), "delay": "1h", "body": "x".repeat(100_000)});
+    assert_eq!(stack.batch(&(0..100).map(large).collect::<Vec<_>>()).await.1["accepted"], 100);
+    let used = stack.redis().used_memory().await;
+    let mut config = redis::cmd("CONFIG");
+    config.arg("SET").arg("maxmemory").arg(used * 10 / 9);
+    config.exec_async(&mut stack.redis().client().await).await.expect("CONFIG SET");
+    stack.wait_state(TOPIC, "after", "dead", SOON).await;
+    assert_eq!(attempts(&stack, "before").await.len(), 1);
+    assert_eq!(attempts(&stack, "after").await, [Value::Null; 0]);
+    eventually(SOON, "the attempt is counted", async || {
+        let text = stack.notifiers[0].metrics().await;
+        let line = text.lines().find(|line| line.starts_with("ringback_notifier_unnoted_attempts_total"));
+        if line.is_some_and(|line| line.ends_with(" 1")) { Ok(()) } else { Err(format!("{line:?}")) }
+    })
+    .await;
+}

@@ -1,0 +1,221 @@
+//! The audit over HTTP and on the command line, on real processes.
+
+use std::time::Duration;
+
+use http::Method;
+use ringback_core::wire::AuditAnswer;
+use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually, http_client};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::cli::ringback;
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+/// An api alone.
+fn api_only() -> StackOptions {
+    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
+}
+
+async fn audit(stack: &Stack) -> AuditAnswer {
+    let reply = stack.request(Method::GET, "/v1/audit", None).await;
+    assert_eq!(reply.status, 200, "{:?}", reply.body);
+    serde_json::from_value(reply.json()).expect("an audit")
+}
+
+async fn repair(stack: &Stack) -> AuditAnswer {
+    let reply = stack.request(Method::POST, "/v1/audit/repair", None).await;
+    assert_eq!(reply.status, 200, "{:?}", reply.body);
+    serde_json::from_value(reply.json()).expect("an audit")
+}
+
+/// Takes the due times of all delayed jobs that are near away.
+async fn lose_due_times(stack: &Stack) {
+    let mut redis = stack.redis().client().await;
+    let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*:due:*").query_async(&mut redis).await.expect("KEYS");
+    assert!(!keys.is_empty());
+    redis::cmd("DEL").arg(&keys).query_async::<()>(&mut redis).await.expect("DEL");
+}
+
+#[tokio::test]
+async fn a_job_that_would_never_be_due_is_found_and_arrives_after_the_repair() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    stack.accept(&with(job(&sink, "lost"), "delay", "3s")).await;
+    stack.accept(&with(job(&sink, "far"), "delay", "2h")).await;
+    lose_due_times(&stack).await;
+    let found = audit(&stack).await;
+    assert_eq!((found.clean, found.found, found.repaired, found.checked), (false, 1, 0, 2), "{found:?}");
+    let finding = &found.findings[0];
+    assert_eq!((finding.kind.as_str(), finding.id.as_deref()), ("unindexed", Some("lost")), "{finding:?}");
+    assert_eq!((finding.topic.as_deref(), finding.repaired), (Some(TOPIC), false));
+
+    let repaired = repair(&stack).await;
+    assert_eq!((repaired.clean, repaired.found, repaired.repaired), (true, 1, 1), "{repaired:?}");
+    assert!(repaired.findings[0].repaired);
+    sink.wait_for_job("lost", 1, SOON).await;
+    stack.wait_state(TOPIC, "lost", "done", SOON).await;
+    let again = audit(&stack).await;
+    assert!(again.clean && again.findings.is_empty(), "{again:?}");
+}
+
+#[tokio::test]
+async fn the_embedded_store_is_audited_and_repaired_by_the_same_calls() {
+    let stack = Stack::options().in_one_process().store("embedded:data").start().await;
+    let sink = Sink::start().await;
+    sink.answer_job("dead", Answer::status(410));
+    for id in ["done", "dead"] {
+        stack.accept(&job(&sink, id)).await;
+        stack.wait_state(TOPIC, id, id, SOON).await;
+    }
+    stack.accept(&with(job(&sink, "far"), "delay", "2h")).await;
+    for answer in [audit(&stack).await, repair(&stack).await] {
+        assert_eq!((answer.clean, answer.found, answer.checked, answer.stale), (true, 0, 2, 0), "{answer:?}");
+        assert_eq!((answer.shards, answer.compared), (4, 4));
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_found_while_jobs_are_handed_over_and_fail() {
+    let options = Stack::options().count(Role::Carrier, 2).count(Role::Notifier, 2);
+    let (stack, sink) = (options.start().await, Sink::start().await);
+    let jobs: Vec<_> = (0..1500)
+        .map(|n| {
+            let id = format!("job-{n}");
+            if n % 5 == 0 {
+                sink.answer_job(&id, Answer::status(503));
+            }
+            with(job(&sink, &id), "delay", format!("{}ms", n * 2))
+        })
+        .collect();
+    for part in jobs.chunks(500) {
+        assert_eq!(stack.batch(part).await.1["accepted"], part.len());
+    }
+    let mut audits = 0;
+    eventually(3 * SOON, "all jobs have ended", async || {
+        let audit = audit(&stack).await;
+        assert!(audit.clean, "{audit:?}");
+        audits += 1;
+        let (done, dead) = (stack.count_in("done").await, stack.count_in("dead").await);
+        if (done, dead) == (1200, 300) { Ok(()) } else { Err(format!("{done} are done, {dead} dead")) }
+    })
+    .await;
+    assert!(audits > 5, "{audits} audits while jobs move are few");
+    let audit = audit(&stack).await;
+    assert_eq!((audit.clean, audit.checked, audit.compared), (true, 300, 4), "{audit:?}");
+}
+
+#[tokio::test]
+async fn the_command_line_tells_findings_and_ends_with_1_until_they_are_repaired() {
+    let stack = api_only().start().await;
+    let server = stack.url("");
+    let run = ringback(&server, &["audit"]).await;
+    assert!(run.code == Some(0) && run.out.starts_with("clean"), "{run:?}");
+    stack.accept(&json!({"topic": "t", "id": "i", "delay": "10s", "url": "http://127.0.0.1:9/"})).await;
+    lose_due_times(&stack).await;
+    let run = ringback(&server, &["audit"]).await;
+    assert_eq!(run.code, Some(1), "{run:?}");
+    for word in ["KIND", "unindexed", "t/i", "clean               no", "1, 0 repaired"] {
+        assert!(run.out.contains(word), "no {word} in {}", run.out);
+    }
+    let run = ringback(&server, &["audit", "--output", "json"]).await;
+    let told: AuditAnswer = serde_json::from_str(&run.out).expect("the API's JSON");
+    assert_eq!((run.code, told.clean, told.found), (Some(1), false, 1));
+    let run = ringback(&server, &["audit", "--repair"]).await;
+    assert!(run.code == Some(0) && run.out.contains("1, 1 repaired"), "{run:?}");
+    let run = ringback(&server, &["audit", "--repair", "--output", "json"]).await;
+    let told: AuditAnswer = serde_json::from_str(&run.out).expect("the API's JSON");
+    assert_eq!((run.code, told.clean, told.found), (Some(0), true, 0));
+}
+
+#[tokio::test]
+async fn a_repair_with_a_body_that_says_something_is_refused() {
+    let stack = api_only().start().await;
+    for (body, status) in [(&b"{}"[..], 200), (b"{\"dry\":true}", 422), (b"[", 400), (&[b' '; 5000], 413)] {
+        let body = Some(("application/json", body.to_vec().into()));
+        assert_eq!(stack.request(Method::POST, "/v1/audit/repair", body).await.status, status);
+    }
+    assert_eq!(stack.request(Method::POST, "/v1/audit", None).await.status, 405);
+}
+
+#[tokio::test]
+async fn of_two_audits_at_a_time_one_is_refused() {
+    // Each shard takes its time, empty or not.
+    let stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let ask = || stack.request(Method::GET, "/v1/audit", None);
+    let (one, other) = tokio::join!(ask(), ask());
+    let (done, busy) = if one.status == 503 { (other, one) } else { (one, other) };
+    assert_eq!((done.status, busy.status), (200, 503), "{:?}, {:?}", done.body, busy.body);
+    let done = done.json();
+    assert_eq!((&done["clean"], &done["shards"]), (&json!(true), &json!(256)), "{done}");
+    assert_eq!(busy.header("retry-after"), Some("1"));
+    let problem = busy.json();
+    let detail = problem["detail"].as_str().expect("a detail");
+    assert!(detail.contains("another audit or repair is under way"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_caller_that_hangs_up_ends_its_audit() {
+    let mut stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let url = stack.url("/v1/audit");
+    let hung_up = http_client().get(&url).timeout(Duration::from_millis(300)).send().await;
+    assert!(hung_up.is_err_and(|error| error.is_timeout()), "it takes seconds");
+    // It would go on for seconds; another one begins at once.
+    stack.redis_mut().stop();
+    eventually(Duration::from_secs(3), "another audit is not refused", async || {
+        let problem = stack.request(Method::GET, "/v1/audit", None).await.json();
+        let detail = problem["detail"].as_str().unwrap_or_default().to_owned();
+        if detail.contains("did not answer") { Ok(()) } else { Err(detail) }
+    })
+    .await;
+    stack.redis_mut().cont();
+}
+
+#[tokio::test]
+async fn an_audit_rides_over_a_redis_that_is_silent_for_a_while() {
+    let mut stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let url = stack.url("/v1/audit");
+    let mut audit = std::pin::pin!(async { http_client().get(&url).send().await });
+    let begun = timeout(Duration::from_millis(300), audit.as_mut()).await;
+    assert!(begun.is_err(), "it takes seconds");
+    stack.redis_mut().stop();
+    // A call to the store takes two seconds at most.
+    let early = timeout(Duration::from_millis(3500), audit.as_mut()).await;
+    stack.redis_mut().cont();
+    assert!(early.is_err(), "{early:?}");
+    let answer = audit.await.expect("an answer");
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test]
+async fn what_a_repair_has_put_right_before_its_caller_hung_up_is_told_in_the_log() {
+    let stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let jobs: Vec<_> = (0..500)
+        .map(|n| json!({"topic": "t", "id": format!("job-{n}"), "delay": "8m", "url": "http://127.0.0.1:9/"}))
+        .collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], 500);
+    lose_due_times(&stack).await;
+    let url = stack.url("/v1/audit/repair");
+    let hung_up = http_client().post(&url).timeout(Duration::from_millis(500)).send().await;
+    assert!(hung_up.is_err_and(|error| error.is_timeout()), "it takes seconds");
+    eventually(SOON, "the log tells what is put right", async || {
+        let log = stack.apis[0].log();
+        let told = log.lines().find(|line| line.contains("a repair did not come to its end"));
+        told.filter(|line| line.contains("unindexed: ")).map(str::to_owned).ok_or(log)
+    })
+    .await;
+    let rest = repair(&stack).await;
+    assert!(rest.clean && rest.found > 0 && rest.found < 500, "{rest:?}");
+}
+
+#[tokio::test]
+async fn an_audit_of_a_store_that_is_away_is_503() {
+    let mut stack = api_only().start().await;
+    stack.redis_mut().kill();
+    stack.forgo_audit();
+    for (method, path) in [(Method::GET, "/v1/audit"), (Method::POST, "/v1/audit/repair")] {
+        let reply = stack.request(method, path, None).await;
+        assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{path}");
+        assert_eq!(reply.header("content-type"), Some("application/problem+json"));
+    }
+    let run = ringback(&stack.url(""), &["audit"]).await;
+    assert!(run.code == Some(2) && run.err.contains("503"), "{run:?}");
+}

@@ -1,0 +1,219 @@
+//! Many jobs in one request, as a JSON array and as lines.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ringback_testkit::{Reply, Role, Sink, Stack, StackOptions};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, interval, timeout};
+
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+/// An api alone.
+fn api_only() -> StackOptions {
+    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
+}
+
+#[tokio::test]
+async fn an_array_has_a_result_for_each_item_in_order() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    let jobs: Vec<Value> = (0..200).map(|n| job(&sink, &format!("job-{n}"))).collect();
+    let (status, answer) = stack.batch(&jobs).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(200), &json!(0)));
+    let results = answer["results"].as_array().expect("results");
+    assert_eq!(results.len(), jobs.len());
+    for (sent, result) in jobs.iter().zip(results) {
+        assert_eq!((&result["status"], &result["job"]["id"]), (&json!(201), &sent["id"]), "{result}");
+    }
+    let ids: Vec<&str> = jobs.iter().filter_map(|job| job["id"].as_str()).collect();
+    sink.wait_for_jobs(&ids, 1, SOON).await;
+}
+
+#[tokio::test]
+async fn lines_are_taken_like_an_array_and_a_bad_one_spoils_no_other() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    let lines = [
+        job(&sink, "first").to_string(),
+        "{\"topic\":".to_owned(),
+        with(job(&sink, "wrong"), "delay", -1).to_string(),
+        job(&sink, "last").to_string(),
+    ];
+    for (text, note) in [(lines.join("\n"), "without"), (lines.join("\n") + "\n", "with")] {
+        let reply = ndjson(&stack, text).await;
+        assert_eq!(reply.status, 200, "{:?}", reply.body);
+        let answer = reply.json();
+        assert_eq!(
+            (&answer["accepted"], &answer["refused"]),
+            (&json!(2), &json!(2)),
+            "{note} a last line end"
+        );
+        let accepted = if note == "without" { 201 } else { 200 };
+        assert_eq!(statuses(&answer), [accepted, 400, 422, accepted], "{note} a last line end: {answer}");
+        assert_eq!(answer["results"][2]["problem"]["errors"][0]["field"], "delay", "{answer}");
+        assert!(answer["results"][1].get("job").is_none(), "{answer}");
+    }
+    sink.wait_for_jobs(&["first", "last"], 1, SOON).await;
+    assert_eq!(stack.job(TOPIC, "wrong").await.0, 404);
+}
+
+#[tokio::test]
+async fn lines_may_end_as_windows_writes_them() {
+    let stack = api_only().start().await;
+    let job =
+        |id: &str| json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://127.0.0.1:9/", "body": 1});
+    let answer = ndjson(&stack, format!("{}\r\n{}\r\n", job("a"), job("b"))).await.json();
+    assert_eq!(statuses(&answer), [201, 201], "{answer}");
+}
+
+#[tokio::test]
+async fn an_id_twice_in_one_batch_is_submitted_twice() {
+    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let far = |id: &str| with(job(&sink, id), "delay", "1h");
+    let jobs = [far("a"), far("b"), far("a"), with(far("a"), "body", "other")];
+    let (status, answer) = stack.batch(&jobs).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(statuses(&answer), [201, 201, 200, 409], "{answer}");
+    assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(3), &json!(1)));
+    assert_eq!(stack.count_in("delayed").await, 2);
+}
+
+#[tokio::test]
+async fn a_batch_again_is_the_same_jobs_again() {
+    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let jobs: Vec<Value> = (0..20).map(|n| with(job(&sink, &format!("{n}")), "delay", "1h")).collect();
+    for expected in [201, 200] {
+        let (_, answer) = stack.batch(&jobs).await;
+        assert_eq!(statuses(&answer), [expected; 20], "{answer}");
+        assert_eq!(answer["accepted"], 20);
+    }
+    assert_eq!(stack.count_in("delayed").await, 20);
+}
+
+#[tokio::test]
+async fn bad_items_of_an_array_spoil_no_other() {
+    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let far = |id: &str| with(job(&sink, id), "delay", "1h");
+    let jobs = [json!(17), far("a"), json!({}), far("no spaces"), far("b"), Value::Null, json!([])];
+    let (status, answer) = stack.batch(&jobs).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(2), &json!(5)), "{answer}");
+    let results = answer["results"].as_array().expect("results");
+    for (n, result) in results.iter().enumerate() {
+        let good = [1, 4].contains(&n);
+        assert_eq!(result["status"] == 201, good, "item {n}: {result}");
+        assert_eq!(result.get("problem").is_none(), good, "item {n}: {result}");
+    }
+    assert_eq!(stack.count_in("delayed").await, 2);
+}
+
+#[tokio::test]
+async fn an_empty_batch_accepts_nothing() {
+    let stack = api_only().start().await;
+    let (status, answer) = stack.batch(&[]).await;
+    assert_eq!((status, answer), (200, json!({"accepted": 0, "refused": 0, "results": []})));
+    assert_eq!(
+        ndjson(&stack, String::new()).await.json(),
+        json!({"accepted": 0, "refused": 0, "results": []})
+    );
+}
+
+#[tokio::test]
+async fn the_largest_batch_is_accepted_whole() {
+    let stack = api_only().start().await;
+    let lines: Vec<String> = (0..10_000)
+        .map(|n| {
+            format!(r#"{{"topic":"{TOPIC}","id":"{n}","delay":"1h","url":"http://127.0.0.1:9/","body":{n}}}"#)
+        })
+        .collect();
+    let reply = ndjson(&stack, lines.join("\n")).await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.json()["accepted"], 10_000);
+    assert_eq!(stack.count_in("delayed").await, 10_000);
+}
+
+#[tokio::test]
+async fn clients_that_send_slowly_keep_nobody_waiting() {
+    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let mut slow = JoinSet::new();
+    for _ in 0..20 {
+        let mut stream = begun_upload(&stack).await;
+        slow.spawn(async move {
+            let mut second = interval(Duration::from_secs(1));
+            while stream.write_all(b" ").await.is_ok() {
+                second.tick().await;
+            }
+        });
+    }
+    for round in 0..3 {
+        let jobs: Vec<Value> =
+            (0..1_000).map(|n| with(job(&sink, &format!("{round}-{n}")), "delay", "1h")).collect();
+        let begin = Instant::now();
+        let (status, answer) = stack.batch(&jobs).await;
+        assert_eq!((status, &answer["accepted"]), (200, &json!(1_000)), "{answer}");
+        assert!(begin.elapsed() < Duration::from_secs(5), "it took {:?}", begin.elapsed());
+    }
+    assert_eq!(slow.len(), 20);
+    assert!(slow.try_join_next().is_none(), "all of them are still sending");
+}
+
+#[tokio::test]
+async fn uploads_that_stall_take_no_more_memory_than_there_is_room_for_and_give_it_back() {
+    const PART: usize = 15 << 20;
+    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let mut uploads = JoinSet::new();
+    for _ in 0..12 {
+        let mut stream = begun_upload(&stack).await;
+        uploads.spawn(async move {
+            // The API may have given it up already.
+            stream.write_all(&vec![b' '; PART]).await.ok();
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).await.map(|_| String::from_utf8_lossy(&answer).into_owned())
+        });
+    }
+    // Small ones go on beside them.
+    assert_eq!(stack.batch(&[with(job(&sink, "small"), "delay", "1h")]).await.0, 200);
+    let answers = timeout(SOON, uploads.join_all()).await.expect("all are given up");
+    for answer in answers.into_iter().flatten() {
+        assert!(["HTTP/1.1 408", "HTTP/1.1 503"].contains(&answer.as_str()), "{answer}");
+    }
+    let large: Vec<Value> = (0..1_000).map(|n| with(job(&sink, &format!("{n}")), "delay", "1h")).collect();
+    assert_eq!(stack.batch(&large).await.0, 200);
+    if let Some(peak) = peak_memory(stack.apis[0].pid()) {
+        assert!(peak < 160 << 20, "{} MiB", peak >> 20);
+    }
+}
+
+/// A connection on which the head of a batch of 16 MiB has been sent.
+async fn begun_upload(stack: &Stack) -> TcpStream {
+    let url = stack.url("/v1/jobs/batch");
+    let address = url.trim_start_matches("http://").split('/').next().expect("an address");
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let head = format!(
+        "POST /v1/jobs/batch HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n[",
+        16 << 20
+    );
+    stream.write_all(head.as_bytes()).await.expect("the head is sent");
+    stream
+}
+
+/// The most memory that a process has had, in bytes, where the system tells.
+pub(crate) fn peak_memory(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+fn statuses(answer: &Value) -> Vec<u64> {
+    let results = answer["results"].as_array().unwrap_or_else(|| panic!("no results in {answer}"));
+    results.iter().filter_map(|result| result["status"].as_u64()).collect()
+}
+
+async fn ndjson(stack: &Stack, lines: String) -> Reply {
+    let body = Some(("application/x-ndjson", Bytes::from(lines)));
+    stack.request(http::Method::POST, "/v1/jobs/batch", body).await
+}

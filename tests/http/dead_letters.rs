@@ -1,0 +1,349 @@
+//! Dead letters over HTTP: listed by why and when, purged, and many of them revived by a carrier, whatever
+//! becomes of it in the middle.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use ringback_testkit::{Answer, Reply, Role, Sink, Stack, StackOptions, eventually, now};
+use serde_json::{Value, json};
+
+use crate::sample_jobs::{SOON, TOPIC, job, time, with};
+
+/// An api alone.
+fn api_only() -> StackOptions {
+    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
+}
+
+/// A dead job as an import takes it.
+fn dead(topic: &str, id: &str, reason: &str) -> Value {
+    json!({"topic": topic, "id": id, "url": "http://127.0.0.1:9/", "state": "dead", "reason": reason,
+        "attempts": 4, "failures": 3})
+}
+
+pub(crate) async fn import(stack: &Stack, jobs: &[Value]) {
+    for jobs in jobs.chunks(5000) {
+        let lines: Vec<_> = jobs.iter().map(ToString::to_string).collect();
+        let body = Some(("application/x-ndjson", Bytes::from(lines.join("\n"))));
+        let reply = stack.request(Method::POST, "/v1/import", body).await;
+        let answer = reply.json();
+        assert_eq!(answer["created"], jobs.len(), "{}", answer["problems"][0]);
+    }
+}
+
+/// So many dead jobs of the topic.
+fn many(count: usize, reason: &str) -> Vec<Value> {
+    (0..count).map(|n| dead(TOPIC, &format!("{reason}-{n}"), reason)).collect()
+}
+
+async fn call(stack: &Stack, method: Method, path: &str, body: Option<Value>) -> Reply {
+    let body = body.map(|body| ("application/json", Bytes::from(body.to_string())));
+    stack.request(method, &format!("/v1/topics/{TOPIC}{path}"), body).await
+}
+
+/// All dead jobs that a query finds.
+async fn listed(stack: &Stack, query: &str) -> Vec<Value> {
+    let (mut jobs, mut next) = (Vec::new(), String::new());
+    loop {
+        let reply = call(stack, Method::GET, &format!("/dead?{query}{next}"), None).await;
+        assert_eq!(reply.status, 200, "{:?}", reply.body);
+        let page = reply.json();
+        jobs.extend(page["items"].as_array().expect("items").clone());
+        let Some(cursor) = page["next"].as_str() else { return jobs };
+        next = format!("&cursor={cursor}");
+    }
+}
+
+/// Begins to revive; where its progress is.
+async fn revive(stack: &Stack, ask: Value) -> String {
+    let reply = call(stack, Method::POST, "/dead/revive", Some(ask.clone())).await;
+    let answer = reply.json();
+    assert_eq!(reply.status, 202, "{answer}");
+    assert_eq!((&answer["topic"], &answer["rate"]), (&json!(TOPIC), &ask["rate"]));
+    let location = reply.header("location").expect("a location");
+    assert_eq!(location, format!("/v1/topics/{TOPIC}/revivals/{}", answer["id"].as_str().expect("an id")));
+    location.to_owned()
+}
+
+async fn progress(stack: &Stack, location: &str) -> Value {
+    let reply = stack.request(Method::GET, location, None).await;
+    assert_eq!(reply.status, 200, "{:?}", reply.body);
+    reply.json()
+}
+
+async fn wait_done(stack: &Stack, location: &str) -> Value {
+    eventually(Duration::from_secs(60), "the revival is done", async || {
+        let now = progress(stack, location).await;
+        if now["state"] == "done" { Ok(now) } else { Err(now) }
+    })
+    .await
+}
+
+/// Waits until it has revived some, but not so many.
+async fn wait_begun(stack: &Stack, location: &str, most: u64) -> u64 {
+    let now = eventually(SOON, "the revival has begun", async || {
+        let now = progress(stack, location).await["revived"].as_u64().expect("a number");
+        if now > 0 { Ok(now) } else { Err(now) }
+    })
+    .await;
+    assert!(now < most, "{now} are revived already");
+    now
+}
+
+#[tokio::test]
+async fn dead_jobs_are_listed_by_why_and_when_they_died() {
+    for options in [api_only(), api_only().store("embedded:./data")] {
+        let stack = options.start().await;
+        let began = now();
+        import(&stack, &many(30, "gone")).await;
+        import(&stack, &[dead("other", "x", "gone"), json!({"topic": TOPIC, "id": "y", "url": "http://h/"})])
+            .await;
+        eventually(SOON, "a millisecond passes", async || {
+            let at = now();
+            if at > began + Duration::from_millis(3) { Ok(()) } else { Err(at) }
+        })
+        .await;
+        let between = now();
+        import(&stack, &many(5, "lost")).await;
+        let all = listed(&stack, "limit=7").await;
+        assert_eq!(all.len(), 35);
+        let times: Vec<_> = all.iter().map(|job| time(&job["died_at"])).collect();
+        assert!(times.is_sorted() && times[0] >= began - Duration::from_millis(1), "{times:?}");
+        let ids: BTreeSet<_> = all.iter().map(|job| job["id"].as_str().expect("an id")).collect();
+        assert_eq!(ids.len(), 35);
+        let first = &all[0];
+        let (_, known) = stack.job(TOPIC, first["id"].as_str().expect("an id")).await;
+        assert_eq!(*first, with(known, "died_at", first["died_at"].clone()));
+        assert_eq!((&first["reason"], &first["state"]), (&json!("gone"), &json!("dead")));
+        let between = format!("{between:.3}");
+        for (query, count) in [
+            ("reason=lost".to_owned(), 5),
+            ("reason=exhausted".to_owned(), 0),
+            (format!("died_before={between}"), 30),
+            (format!("died_after={between}"), 5),
+            (format!("died_after={between}&reason=gone&limit=1000"), 0),
+        ] {
+            assert_eq!(listed(&stack, &query).await.len(), count, "{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn dead_jobs_are_purged_by_filter_and_by_name() {
+    for options in [api_only(), api_only().store("embedded:./data")] {
+        let stack = options.start().await;
+        import(&stack, &many(1200, "gone")).await;
+        import(&stack, &[many(3, "lost"), vec![dead("other", "x", "gone")]].concat()).await;
+        import(&stack, &[dead(TOPIC, "revive", "lost")]).await;
+        let (mut purged, mut next) = (0, String::new());
+        loop {
+            let reply = call(&stack, Method::DELETE, &format!("/dead?reason=gone{next}"), None).await;
+            let answer = reply.json();
+            assert_eq!(reply.status, 200, "{answer}");
+            purged += answer["purged"].as_u64().expect("a number");
+            let Some(cursor) = answer["next"].as_str() else { break };
+            next = format!("&cursor={cursor}");
+        }
+        assert_eq!((purged, listed(&stack, "").await.len()), (1200, 4));
+        let again = call(&stack, Method::DELETE, "/dead?reason=gone", None).await.json();
+        assert_eq!(again, json!({"purged": 0, "next": null}));
+
+        let (_, known) = stack.job(TOPIC, "lost-1").await;
+        let reply = call(&stack, Method::DELETE, "/dead/lost-1", None).await;
+        assert_eq!((reply.status, reply.json()), (200, known));
+        assert_eq!(call(&stack, Method::DELETE, "/dead/lost-1", None).await.status, 404);
+        assert_eq!(call(&stack, Method::DELETE, "/dead/revive", None).await.json()["id"], "revive");
+        stack.accept(&json!({"topic": TOPIC, "id": "ready", "url": "http://127.0.0.1:9/"})).await;
+        let refused = call(&stack, Method::DELETE, "/dead/ready", None).await;
+        assert_eq!(refused.status, 409);
+        assert!(refused.json()["detail"].as_str().expect("a detail").contains("is ready, not dead"));
+        assert_eq!((stack.count_in("dead").await, stack.count_in("purged").await), (3, 1202));
+    }
+}
+
+#[tokio::test]
+async fn many_dead_jobs_are_revived_at_their_rate_and_handed_over() {
+    for options in [Stack::options(), Stack::options().in_one_process().store("embedded:./data")] {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        let jobs: Vec<_> =
+            many(400, "gone").into_iter().map(|job| with(job, "url", sink.url("/hook"))).collect();
+        import(&stack, &[jobs, many(3, "lost")].concat()).await;
+        let began = now();
+        let location = revive(&stack, json!({"reason": "gone", "rate": 400})).await;
+        let done = wait_done(&stack, &location).await;
+        assert!(now() >= began + Duration::from_millis(900), "400 at 400 a second take a second: {done}");
+        assert_eq!((&done["revived"], &done["reason"]), (&json!(400), &json!("gone")));
+        assert!(time(&done["ended_at"]) >= time(&done["started_at"]));
+        sink.wait_for(400, SOON).await;
+        let counts = sink.counts();
+        assert!(counts.len() == 400 && counts.values().all(|count| *count == 1));
+        let arrival = sink.arrivals_of("gone-7").remove(0);
+        assert_eq!(arrival.attempt(), Some(5), "attempts go on");
+        let done_job = stack.wait_state(TOPIC, "gone-7", "done", SOON).await;
+        assert_eq!(done_job["failures"], 0, "{done_job}");
+        assert_eq!(stack.count_in("dead").await, 3);
+        let list = call(&stack, Method::GET, "/revivals", None).await.json();
+        assert_eq!(list["items"], json!([done]));
+    }
+}
+
+#[tokio::test]
+async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    // All in one shard, and more than are read at a time.
+    let jobs: Vec<_> = many(800, "gone")
+        .into_iter()
+        .map(|job| {
+            let id = format!("one~{}", job["id"].as_str().expect("an id"));
+            with(with(job, "url", sink.url("/hook")), "id", id)
+        })
+        .collect();
+    import(&stack, &jobs).await;
+    let location = revive(&stack, json!({"rate": 1000})).await;
+    // Each dies again at once, under the eyes of the revival.
+    assert_eq!(wait_done(&stack, &location).await["revived"], 800);
+    eventually(SOON, "all are dead again", async || match stack.count_in("dead").await {
+        800 => Ok(()),
+        n => Err(n),
+    })
+    .await;
+    assert_eq!(sink.seen(), 800);
+}
+
+#[tokio::test]
+async fn without_a_carrier_a_revival_stands_still_and_begins_once_there_is_one() {
+    let mut stack = api_only().start().await;
+    import(&stack, &many(50, "gone")).await;
+    let location = revive(&stack, json!({"rate": 1000})).await;
+    let still = progress(&stack, &location).await;
+    assert_eq!((&still["state"], &still["revived"]), (&json!("running"), &json!(0)));
+    stack.add(Role::Carrier).await;
+    assert_eq!(wait_done(&stack, &location).await["revived"], 50);
+    assert_eq!(stack.count_in("ready").await, 50);
+    let line = "ringback_carrier_revived_jobs_total 50";
+    eventually(SOON, line, async || {
+        let text = stack.carriers[0].metrics().await;
+        if text.lines().any(|have| have == line) { Ok(()) } else { Err(text) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_revived_once() {
+    let options = Stack::options().count(Role::Carrier, 2).lock_ttl("500ms");
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    let jobs: Vec<_> =
+        many(1500, "gone").into_iter().map(|job| with(job, "url", sink.url("/hook"))).collect();
+    import(&stack, &jobs).await;
+    let location = revive(&stack, json!({"rate": 300})).await;
+    wait_begun(&stack, &location, 1500).await;
+    // Whoever holds it: both in turn, and one is there at any time.
+    for _ in 0..3 {
+        for victim in 0..2 {
+            stack.carriers[victim].restart();
+            stack.carriers[victim].ready(SOON).await;
+        }
+    }
+    let done = wait_done(&stack, &location).await;
+    assert_eq!(done["revived"], 1500);
+    sink.wait_for(1500, SOON).await;
+    let counts = sink.counts();
+    assert_eq!((counts.len(), counts.values().max()), (1500, Some(&1)));
+}
+
+#[tokio::test]
+async fn a_revival_goes_on_after_its_process_was_killed_and_started_again() {
+    let options = Stack::options().in_one_process().store("embedded:./data").lock_ttl("3s");
+    let mut stack = options.start().await;
+    import(
+        &stack,
+        &many(900, "gone").into_iter().map(|job| with(job, "url", Value::Null)).collect::<Vec<_>>(),
+    )
+    .await;
+    let location = revive(&stack, json!({"rate": 300})).await;
+    wait_begun(&stack, &location, 900).await;
+    stack.ups[0].restart();
+    stack.ready(SOON).await;
+    assert_eq!(wait_done(&stack, &location).await["revived"], 900);
+    assert_eq!((stack.count_in("ready").await, stack.count_in("dead").await), (900, 0));
+}
+
+#[tokio::test]
+async fn a_stopped_revival_revives_no_more_and_several_go_on_at_once() {
+    let stack = Stack::options().count(Role::Notifier, 0).start().await;
+    import(&stack, &[many(500, "gone"), many(500, "lost")].concat()).await;
+    let slow = revive(&stack, json!({"reason": "gone", "rate": 50})).await;
+    let fast = revive(&stack, json!({"reason": "lost", "rate": 5000})).await;
+    wait_begun(&stack, &slow, 500).await;
+    let stopped = stack.request(Method::DELETE, &slow, None).await.json();
+    assert_eq!(stopped["state"], "stopped");
+    let revived = stopped["revived"].as_u64().expect("a number");
+    assert_eq!(wait_done(&stack, &fast).await["revived"], 500);
+    assert_eq!(progress(&stack, &slow).await, stopped);
+    assert_eq!(stack.count_in("dead").await, 500 - revived);
+    // What it has left is for another call.
+    let rest = revive(&stack, json!({"reason": "gone", "rate": 5000})).await;
+    assert_eq!(wait_done(&stack, &rest).await["revived"], 500 - revived);
+    assert_eq!(stack.request(Method::DELETE, &fast, None).await.json()["state"], "done");
+}
+
+#[tokio::test]
+async fn too_many_revivals_and_what_is_none_are_refused() {
+    let stack = api_only().start().await;
+    for _ in 0..16 {
+        revive(&stack, json!({"rate": 1})).await;
+    }
+    let refused = call(&stack, Method::POST, "/dead/revive", Some(json!({"rate": 1}))).await;
+    assert_eq!(refused.status, 409);
+    assert!(refused.json()["detail"].as_str().expect("a detail").contains("16 revivals go on already"));
+    let empty = call(&stack, Method::POST, "/dead/revive", None).await;
+    assert_eq!(empty.status, 409, "a call without a body is one for all");
+
+    let bad = async |body: Value| call(&stack, Method::POST, "/dead/revive", Some(body)).await.status;
+    assert_eq!(bad(json!({"rate": 0})).await, 422);
+    assert_eq!(bad(json!({"rate": 10, "colour": "red"})).await, 422);
+    assert_eq!(bad(json!([])).await, 400);
+    let topic = stack.request(Method::POST, "/v1/topics/a%20b/dead/revive", None).await;
+    assert_eq!(topic.status, 422);
+    let id = call(&stack, Method::GET, "/revivals", None).await.json()["items"][0]["id"].clone();
+    let id = id.as_str().expect("an id");
+    for path in
+        ["/revivals/x", "/revivals/0123456789abcdef", &format!("/revivals/{}", id.to_uppercase() + "0")]
+    {
+        for method in [Method::GET, Method::DELETE] {
+            assert_eq!(call(&stack, method, path, None).await.status, 404, "{path}");
+        }
+    }
+    let elsewhere = format!("/v1/topics/other/revivals/{id}");
+    assert_eq!(stack.request(Method::DELETE, &elsewhere, None).await.status, 404);
+    assert_eq!(call(&stack, Method::GET, &format!("/revivals/{id}"), None).await.json()["state"], "running");
+    for (path, field) in [
+        ("/dead?reason=a%20b", "reason"),
+        ("/dead?died_after=yesterday", "died_after"),
+        ("/dead?cursor=0-0-0", "cursor"),
+        ("/dead?limit=1001", "limit"),
+        ("/dead?state=dead", "state"),
+    ] {
+        let reply = call(&stack, Method::GET, path, None).await;
+        assert_eq!((reply.status, &reply.json()["errors"][0]["field"]), (422, &json!(field)), "{path}");
+    }
+    assert_eq!(call(&stack, Method::DELETE, "/dead?limit=5", None).await.status, 422);
+    assert_eq!(call(&stack, Method::DELETE, "/dead?cursor=zz", None).await.status, 422);
+}
+
+#[tokio::test]
+async fn a_job_that_died_by_itself_is_listed_with_its_last_answer() {
+    let (stack, sink) = (Stack::options().retry("10ms").start().await, Sink::start().await);
+    sink.answer(Answer::status(503));
+    stack.accept(&job(&sink, "broken")).await;
+    stack.wait_state(TOPIC, "broken", "dead", SOON).await;
+    let all = listed(&stack, "").await;
+    assert_eq!(
+        (all.len(), &all[0]["last"]["status"], &all[0]["reason"]),
+        (1, &json!(503), &json!("exhausted"))
+    );
+    assert!(time(&all[0]["died_at"]) >= time(&all[0]["last"]["at"]), "{all:?}");
+}

@@ -1,0 +1,201 @@
+//! Jobs listed page by page: which ones, how many at a time, and what holds while they move.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use http::Method;
+use ringback_testkit::{Answer, Persistence, RedisServer, Role, Sink, Stack, StackOptions, eventually};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+/// An api alone.
+fn api_only() -> StackOptions {
+    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
+}
+
+/// A job that nobody hands over while a test runs.
+fn far(id: &str) -> Value {
+    json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://127.0.0.1:9/"})
+}
+
+/// Accepts so many of them.
+async fn accept_far(stack: &Stack, count: usize) -> BTreeSet<String> {
+    let ids: BTreeSet<_> = (0..count).map(|n| format!("far-{n}")).collect();
+    let jobs: Vec<_> = ids.iter().map(|id| far(id)).collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], count);
+    ids
+}
+
+async fn page(stack: &Stack, query: &str) -> (u16, Value) {
+    let reply = stack.request(Method::GET, &format!("/v1/jobs?{query}"), None).await;
+    (reply.status, reply.json())
+}
+
+/// All pages of a listing.
+async fn pages(stack: &Stack, query: &str) -> Vec<Vec<Value>> {
+    let (mut pages, mut next) = (Vec::new(), String::new());
+    loop {
+        let (status, page) = page(stack, &format!("{query}{next}")).await;
+        assert_eq!(status, 200, "{page}");
+        pages.push(page["items"].as_array().expect("items").clone());
+        let Some(cursor) = page["next"].as_str() else {
+            assert_eq!(page["next"], Value::Null);
+            return pages;
+        };
+        next = format!("&cursor={cursor}");
+    }
+}
+
+fn ids(pages: &[Vec<Value>]) -> BTreeSet<String> {
+    pages.iter().flatten().map(|job| job["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_listing_has_every_job_whatever_the_size_of_its_pages() {
+    for options in [api_only(), api_only().store("embedded:./data")] {
+        let stack = options.start().await;
+        let known = accept_far(&stack, 300).await;
+        for (limit, most) in
+            [("limit=1", 1), ("limit=7", 7), ("limit=150", 150), ("", 100), ("limit=1000", 1000)]
+        {
+            let pages = pages(&stack, limit).await;
+            assert!(pages.iter().all(|page| page.len() <= most), "{limit}");
+            assert_eq!(ids(&pages), known, "{limit}");
+            assert_eq!(pages.iter().flatten().count(), known.len(), "nothing moves, so nothing is met twice");
+        }
+        let first = &page(&stack, "limit=1").await.1["items"][0];
+        assert_eq!(*first, stack.job(TOPIC, first["id"].as_str().expect("an id")).await.1);
+    }
+}
+
+#[tokio::test]
+async fn only_jobs_of_a_topic_or_state_are_listed_where_that_is_asked_for() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    accept_far(&stack, 40).await;
+    for n in 0..5 {
+        sink.answer_job(&format!("dead-{n}"), Answer::status(410));
+        sink.answer_job(&format!("held-{n}"), Answer::status(200).held());
+        stack.accept(&job(&sink, &format!("done-{n}"))).await;
+        stack.accept(&with(job(&sink, &format!("dead-{n}")), "topic", "other")).await;
+        stack.accept(&with(job(&sink, &format!("held-{n}")), "topic", "other")).await;
+    }
+    for n in 0..5 {
+        stack.wait_state(TOPIC, &format!("done-{n}"), "done", SOON).await;
+        stack.wait_state("other", &format!("dead-{n}"), "dead", SOON).await;
+        stack.wait_state("other", &format!("held-{n}"), "reserved", SOON).await;
+    }
+    for (query, count) in [
+        ("", 50),
+        ("topic=e2e", 40),
+        ("topic=other", 10),
+        ("topic=none", 0),
+        ("state=delayed", 40),
+        ("state=ready", 0),
+        ("state=reserved", 5),
+        ("topic=other&state=dead", 5),
+        ("topic=e2e&state=dead", 0),
+    ] {
+        let pages = pages(&stack, &format!("limit=3&{query}")).await;
+        assert!(pages.iter().all(|page| page.len() <= 3));
+        assert_eq!(ids(&pages).len(), count, "{query}: {pages:?}");
+    }
+    let dead = pages(&stack, "state=dead&limit=1000").await.concat();
+    assert!(dead.iter().all(|job| job["reason"] == "gone" && job["state"] == "dead"), "{dead:?}");
+    sink.release();
+}
+
+#[tokio::test]
+async fn jobs_that_stay_are_in_every_listing_while_others_come_and_go() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    let known = accept_far(&stack, 300).await;
+    let moving = async {
+        for round in 0..12 {
+            let moving = |n| with(job(&sink, &format!("{round}-{n}")), "delay", format!("{}ms", n % 3 * 50));
+            let jobs: Vec<_> = (0..60).map(moving).collect();
+            assert_eq!(stack.batch(&jobs).await.1["accepted"], 60);
+            sink.wait_for((round + 1) * 40, SOON).await;
+        }
+    };
+    let listing = async {
+        let mut states = BTreeMap::new();
+        for limit in [1, 5, 17, 40, 100, 7, 23, 3] {
+            let pages = pages(&stack, &format!("limit={limit}")).await;
+            assert!(pages.iter().all(|page| page.len() <= limit));
+            let missing: Vec<_> = known.difference(&ids(&pages)).cloned().collect();
+            assert!(missing.is_empty(), "limit {limit}: {missing:?}");
+            for job in pages.iter().flatten() {
+                *states.entry(job["state"].to_string()).or_insert(0) += 1;
+            }
+        }
+        states
+    };
+    let ((), states) = tokio::join!(moving, listing);
+    assert!(states.len() > 1, "others were met on their way: {states:?}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_query_is_told() {
+    let stack = api_only().start().await;
+    for (query, fields) in [
+        ("state=done", vec!["state"]),
+        ("state=cancelled&limit=0", vec!["state", "limit"]),
+        ("colour=red&topic=a%20b&cursor=x", vec!["colour", "topic", "cursor"]),
+        ("limit=5&limit=5", vec!["limit"]),
+        // A place that no listing of this store can have come to.
+        ("cursor=7fff-1-1", vec!["cursor"]),
+    ] {
+        let (status, problem) = page(&stack, query).await;
+        assert_eq!(status, 422, "{query}: {problem}");
+        let errors = problem["errors"].as_array().expect("errors");
+        assert_eq!(errors.iter().map(|error| &error["field"]).collect::<Vec<_>>(), fields, "{problem}");
+        assert!(errors.iter().all(|error| error["allowed"].as_str().is_some_and(|text| !text.is_empty())));
+    }
+    let problem = page(&stack, "state=done").await.1;
+    assert_eq!(problem["errors"][0]["detail"], "done jobs have ended and are neither listed nor exported");
+}
+
+#[tokio::test]
+async fn a_cursor_does_not_outlive_its_redis() {
+    let redis = RedisServer::options().persistence(Persistence::Always);
+    // One shard, so that the place lies within it: its beginning is known to every life.
+    let mut stack = api_only().redis(redis).env("RINGBACK_SHARDS", "1").start().await;
+    let known = accept_far(&stack, 300).await;
+    let (_, first) = page(&stack, "limit=100").await;
+    let next = format!("limit=100&cursor={}", first["next"].as_str().expect("there are more"));
+    assert_eq!(page(&stack, &next).await.0, 200);
+    stack.redis_mut().kill();
+    stack.redis_mut().restart().await;
+    let problem = eventually(SOON, "the place is lost", async || match page(&stack, &next).await {
+        (422, problem) => Ok(problem),
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await;
+    assert_eq!(problem["errors"][0]["field"], "cursor", "{problem}");
+    assert!(
+        problem["errors"][0]["detail"].as_str().is_some_and(|text| text.contains("begin again")),
+        "{problem}"
+    );
+    assert_eq!(ids(&pages(&stack, "limit=10").await), known);
+}
+
+#[tokio::test]
+async fn a_silent_redis_is_told_within_two_seconds() {
+    let mut stack = api_only().start().await;
+    accept_far(&stack, 10).await;
+    stack.redis_mut().stop();
+    for path in ["/v1/jobs", "/v1/export"] {
+        let begin = Instant::now();
+        let reply = stack.request(Method::GET, path, None).await;
+        assert!(begin.elapsed() < Duration::from_secs(3), "{path}: {:?}", begin.elapsed());
+        assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{path}");
+        assert_eq!(reply.header("content-type"), Some("application/problem+json"));
+    }
+    stack.redis_mut().cont();
+    eventually(SOON, "jobs are listed again", async || match page(&stack, "").await {
+        (200, page) if page["items"].as_array().is_some_and(|items| items.len() == 10) => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await;
+}

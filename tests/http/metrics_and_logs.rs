@@ -1,0 +1,152 @@
+//! What the processes tell about themselves: metrics and log lines.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use http::Method;
+use ringback_testkit::{Answer, Process, Role, Script, Sink, Stack, StackOptions, eventually, http_client};
+use serde_json::{Value, json};
+
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+/// What is counted only when something has gone wrong, for jobs that ask for it, or after more time than a test
+/// has.
+const RARE: [&str; 16] = [
+    "ringback_carrier_recovered_jobs_total",
+    "ringback_carrier_lost_jobs_total",
+    "ringback_carrier_expired_jobs_total",
+    "ringback_carrier_revived_jobs_total",
+    "ringback_carrier_stale_entries_total",
+    "ringback_carrier_told_deaths_total",
+    "ringback_carrier_untold_deaths_total",
+    "ringback_carrier_unreadable_deaths_total",
+    "ringback_carrier_fenced_total",
+    "ringback_notifier_late_settles_total",
+    "ringback_notifier_stale_settles_total",
+    "ringback_notifier_unsettled_total",
+    "ringback_api_unnoted_attempts_total",
+    "ringback_api_event_listeners_dropped_total",
+    "ringback_carrier_unnoted_attempts_total",
+    "ringback_notifier_unnoted_attempts_total",
+];
+
+#[tokio::test]
+async fn the_metrics_of_each_role_are_those_that_are_documented() {
+    let (stack, _sink) = after_some_traffic(Stack::options()).await;
+    let told = documented_metrics(include_str!("../../docs/operations.md"));
+    for (role, process) in roles(&stack) {
+        let text = process.metrics().await;
+        let seen = names(&text);
+        let own = |name: &&String| name.starts_with(&format!("ringback_{role}_"));
+        let missing: Vec<_> = told
+            .iter()
+            .filter(own)
+            .filter(|name| !seen.contains(*name) && !RARE.contains(&name.as_str()))
+            .collect();
+        assert!(missing.is_empty(), "{role} has no {missing:?}:\n{text}");
+        let untold: Vec<_> =
+            seen.iter().filter(|name| name.starts_with("ringback_") && !told.contains(*name)).collect();
+        assert!(untold.is_empty(), "{role} tells {untold:?}, which no document mentions");
+    }
+}
+
+#[tokio::test]
+async fn the_metrics_count_what_has_happened() {
+    let (stack, _sink) = after_some_traffic(Stack::options()).await;
+    let lines = [
+        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="created"} 5"#),
+        (&stack.apis[0], "ringback_api_pulled_jobs_total 1"),
+        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="repeated"} 1"#),
+        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="conflict"} 1"#),
+        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="invalid"} 1"#),
+        (&stack.carriers[0], "ringback_carrier_promoted_jobs_total 2"),
+        (&stack.carriers[0], "ringback_carrier_lapsed_jobs_total 1"),
+        (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="complete"} 3"#),
+        (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="retry"} 1"#),
+        (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="bury"} 1"#),
+        (&stack.notifiers[0], "ringback_notifier_in_flight 0"),
+    ];
+    for (process, line) in lines {
+        eventually(SOON, line, async || {
+            let text = process.metrics().await;
+            if text.lines().any(|have| have == line) { Ok(()) } else { Err(text) }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn log_lines_are_json_where_that_is_asked_for() {
+    let options = Stack::options().env("RINGBACK_LOG_FORMAT", "json").env("RINGBACK_LOG", "debug");
+    let (mut stack, _sink) = after_some_traffic(options).await;
+    for process in [&mut stack.apis[0], &mut stack.carriers[0], &mut stack.notifiers[0]] {
+        process.term();
+        process.wait_exit(SOON).await;
+    }
+    for (role, process) in roles(&stack) {
+        let log = process.log();
+        let lines: Vec<Value> = log.lines().map(line).collect();
+        assert!(!lines.is_empty(), "{role} has said nothing");
+        for field in ["timestamp", "level", "target", "message"] {
+            let without = lines.iter().find(|line| !line[field].is_string());
+            assert!(without.is_none(), "{role} has a line without {field}: {without:?}");
+        }
+    }
+    let log = stack.notifiers[0].log();
+    let failed = log.lines().map(line).find(|line| line["level"] == "WARN" && line["job.id"] == "retried");
+    let failed = failed.unwrap_or_else(|| panic!("no warning of a failed attempt in {log}"));
+    assert_eq!((&failed["job.topic"], &failed["status"]), (&json!(TOPIC), &json!(500)), "{failed}");
+    assert_eq!((&failed["attempt"], &failed["next"]), (&json!(1), &json!("retry")), "{failed}");
+    assert!(failed["lateness_ms"].is_number() && failed["duration_ms"].is_number(), "{failed}");
+}
+
+fn line(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A stack that has handed over, tried again, given up, and refused, while somebody listened.
+async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
+    let (stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer_job("retried", Script::first(1, Answer::status(500)));
+    sink.answer_job("gone", Answer::status(410));
+    let mut events = http_client().get(stack.url("/v1/events")).send().await.expect("the api answers");
+    let later = with(job(&sink, "later"), "delay", "100ms");
+    for job in [&job(&sink, "now"), &later, &job(&sink, "retried"), &job(&sink, "gone")] {
+        stack.accept(job).await;
+    }
+    assert_eq!(stack.submit(&later).await.0, 200);
+    assert_eq!(stack.submit(&with(later, "body", "other")).await.0, 409);
+    assert_eq!(stack.submit(&json!({})).await.0, 422);
+    // A consumer takes it, and is not heard of again.
+    stack.accept(&json!({"topic": TOPIC, "id": "left", "retry": {"preset": "none"}})).await;
+    let ask = Some(("application/json", Bytes::from_static(br#"{"ttr":"100ms"}"#)));
+    let path = format!("/v1/topics/{TOPIC}/reserve");
+    assert_eq!(stack.request(Method::POST, &path, ask).await.status, 200);
+    let ends = [("now", "done"), ("later", "done"), ("retried", "done"), ("gone", "dead"), ("left", "dead")];
+    for (id, state) in ends {
+        stack.wait_state(TOPIC, id, state, SOON).await;
+    }
+    assert!(events.chunk().await.expect("the stream goes on").is_some());
+    (stack, sink)
+}
+
+fn roles(stack: &Stack) -> [(&'static str, &Process); 3] {
+    let [api, carrier, notifier] = [Role::Api, Role::Carrier, Role::Notifier].map(Role::binary);
+    let name = |binary: &'static str| binary.trim_start_matches("ringback-");
+    [(name(api), &stack.apis[0]), (name(carrier), &stack.carriers[0]), (name(notifier), &stack.notifiers[0])]
+}
+
+/// The names that `# TYPE` lines tell.
+fn names(metrics: &str) -> BTreeSet<String> {
+    let typed = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    typed.filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect()
+}
+
+/// The metrics of the roles that a document names between backticks.
+fn documented_metrics(text: &str) -> BTreeSet<String> {
+    let is_metric = |name: &&str| {
+        ["api", "carrier", "notifier"].iter().any(|role| name.starts_with(&format!("ringback_{role}_")))
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    };
+    text.split('`').filter(is_metric).map(str::to_owned).collect()
+}

@@ -1,0 +1,322 @@
+//! Requests that callers should not send: wrong types, missing and unknown fields, huge values, broken JSON, wrong
+//! content types, bad values in paths and queries. Made from an operation's own schema.
+
+use serde_json::{Value, json};
+
+use super::operation::Operation;
+
+/// One request.
+pub(crate) struct Case {
+    pub(crate) method: String,
+    /// With its query, encoded.
+    pub(crate) target: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Case {
+    /// As it is told where its answer is wrong.
+    pub(crate) fn told(&self) -> String {
+        let body = String::from_utf8_lossy(&self.body[..self.body.len().min(300)]).into_owned();
+        let target: String = self.target.chars().take(200).collect();
+        format!("{target} {:?} {} bytes {body:?}", self.headers, self.body.len())
+    }
+}
+
+/// What stands in a path where it is not to be wrong: of a job that is there, of one that is reserved, and of
+/// a revival that is known.
+pub(crate) struct Names {
+    pub(crate) topic: String,
+    pub(crate) id: String,
+    pub(crate) receipt: String,
+    pub(crate) revival: String,
+}
+
+impl Names {
+    fn of(&self, parameter: &str) -> String {
+        match parameter {
+            "topic" => &self.topic,
+            "id" => &self.id,
+            "receipt" => &self.receipt,
+            "revival" => &self.revival,
+            // One that this test does not know is named as nothing in particular.
+            _ => "t",
+        }
+        .to_owned()
+    }
+}
+
+/// All requests to an operation.
+pub(crate) fn of(operation: &Operation, names: &Names) -> Vec<Case> {
+    let good = |name: &str| names.of(name);
+    let target = path(operation, |name| good(name));
+    let mut cases = bodies(operation, &target);
+    for wrong in &operation.path_parameters {
+        for value in words() {
+            let target = path(operation, |name| if name == wrong { value.clone() } else { good(name) });
+            cases.push(with_good_body(operation, target));
+        }
+    }
+    let mut queries = vec!["colour=red".to_owned(), "&&=%&".to_owned(), "=".to_owned(), "%ff=%ff".to_owned()];
+    for name in &operation.query_parameters {
+        queries.extend(words().into_iter().map(|value| format!("{name}={value}")));
+        queries.push(format!("{name}=1&{name}=2"));
+        queries.push(name.clone());
+    }
+    cases.extend(queries.into_iter().map(|query| with_good_body(operation, format!("{target}?{query}"))));
+    cases
+}
+
+/// Values for a place in a URL, encoded.
+fn words() -> Vec<String> {
+    let short = [
+        "%00",
+        "%ff",
+        "%20",
+        "%2e",
+        "%2e%2e",
+        "a%2Fb",
+        "%E6%97%A5",
+        "%F0%9F%92%A5",
+        "-1",
+        "0",
+        "1e99",
+        "null",
+        "[]",
+        "99999999999999999999",
+        "%7B%7D",
+        "a%0D%0Ab",
+        "'%22%3C",
+        "~",
+        "%25",
+        "NaN",
+        "true",
+        ";a=b",
+        "0-0-0",
+        "1-1-1",
+        "dead",
+    ];
+    let long = ["a".repeat(64), "a".repeat(65), "a".repeat(129), "%41".repeat(2_000)];
+    short.map(str::to_owned).into_iter().chain(long).collect()
+}
+
+fn path(operation: &Operation, value: impl Fn(&str) -> String) -> String {
+    operation
+        .path_parameters
+        .iter()
+        .fold(operation.path.clone(), |path, name| path.replace(&format!("{{{name}}}"), &value(name)))
+}
+
+fn with_good_body(operation: &Operation, target: String) -> Case {
+    match operation.bodies.first() {
+        Some((media_type, schema)) => {
+            let body = written(media_type, schema, &good(schema));
+            case(operation, target, vec![("content-type", media_type.clone())], body)
+        }
+        None => case(operation, target, Vec::new(), Vec::new()),
+    }
+}
+
+fn case(operation: &Operation, target: String, headers: Vec<(&'static str, String)>, body: Vec<u8>) -> Case {
+    Case { method: operation.method.clone(), target, headers, body }
+}
+
+/// Wrong bodies, and bodies where none is taken.
+fn bodies(operation: &Operation, target: &str) -> Vec<Case> {
+    let with = |headers: &[(&'static str, &str)], body: Vec<u8>| {
+        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        case(operation, target.to_owned(), headers, body)
+    };
+    let mut cases = vec![with(&[], Vec::new())];
+    for text in broken() {
+        cases.push(with(&[("content-type", "application/json")], text));
+    }
+    let json = operation
+        .bodies
+        .first()
+        .map_or_else(|| b"{}".to_vec(), |(kind, schema)| written(kind, schema, &good(schema)));
+    for headers in [
+        &[][..],
+        &[("content-type", "")],
+        &[("content-type", "text/plain")],
+        &[("content-type", "application/xml")],
+        &[("content-type", "application/json; charset=latin1")],
+        &[("content-type", "application/json;;;=")],
+        &[("content-type", "/")],
+        &[("content-type", "multipart/form-data; boundary=x")],
+        &[("content-type", "application/x-www-form-urlencoded")],
+        &[("content-type", "application/json"), ("content-encoding", "gzip")],
+        &[("content-type", "application/json"), ("traceparent", "nonsense")],
+        &[("content-type", "application/json"), ("accept", "text/html")],
+    ] {
+        cases.push(with(headers, json.clone()));
+    }
+    for (media_type, schema) in &operation.bodies {
+        let kind = [("content-type", media_type.as_str())];
+        for text in broken() {
+            cases.push(with(&kind, text));
+        }
+        let good = good(schema);
+        for value in variations(schema, &good, 3) {
+            cases.push(with(&kind, written(media_type, schema, &value)));
+        }
+        // More than any request for one job may have, and then some.
+        let long = "x".repeat(1_200_000);
+        for field in fields(schema) {
+            let mut value = item(&good).clone();
+            value[&field] = json!(long);
+            cases.push(with(&kind, written(media_type, schema, &value)));
+        }
+    }
+    cases
+}
+
+/// What is no JSON, or none of a kind that anything takes.
+fn broken() -> Vec<Vec<u8>> {
+    let texts: [&[u8]; 20] = [
+        b"{",
+        b"[",
+        b"nonsense",
+        b"{\"a\"",
+        b"{'a':1}",
+        b"{\"a\":1,}",
+        b"{} {}",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf{}",
+        b"\0",
+        b"{\"a\":\"\xc3\x28\"}",
+        b"{\"a\":01}",
+        b"{\"a\":NaN}",
+        b"{\"a\":1e999}",
+        b"{\"a\":1,\"a\":2}",
+        b"null",
+        b"17",
+        b"\"text\"",
+        b"\n\n\n",
+        b"[[[]]]",
+    ];
+    let mut broken: Vec<_> = texts.iter().map(|text| text.to_vec()).collect();
+    broken.push(b"[".repeat(100_000));
+    broken.push(b"{\"a\":".repeat(50_000));
+    broken.push(b" ".repeat(5_000));
+    broken
+}
+
+/// Values that hardly any field takes.
+fn wrongs() -> Vec<Value> {
+    vec![
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(0),
+        json!(0.5),
+        json!(1e308),
+        json!(u64::MAX),
+        json!(""),
+        json!("x"),
+        json!("\u{0}"),
+        json!("a\r\nb: c"),
+        json!("日本 💥"),
+        json!("9".repeat(400)),
+        json!("x".repeat(70_000)),
+        json!([]),
+        json!({}),
+        json!([[[]]]),
+        json!({"a": {"b": null}}),
+        json!(vec!["x"; 2_000]),
+    ]
+}
+
+/// A good value of a schema: its example, or what it says.
+fn good(schema: &Value) -> Value {
+    let mut value = match &schema["example"] {
+        Value::Null => made(schema),
+        example => example.clone(),
+    };
+    // Nothing here is to be waited for.
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("wait");
+    }
+    value
+}
+
+fn made(schema: &Value) -> Value {
+    if let Some(first) = ["oneOf", "anyOf"].iter().find_map(|kind| schema[*kind].get(0)) {
+        return good(first);
+    }
+    let kind = schema["type"].as_str().or_else(|| schema["type"].get(0)?.as_str());
+    match kind {
+        Some("array") => json!([good(&schema["items"])]),
+        Some("integer" | "number") => json!(1),
+        Some("boolean") => json!(true),
+        Some("string") => schema["enum"].get(0).cloned().unwrap_or_else(|| json!("t")),
+        _ => {
+            let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let fields = required.map(|name| (name.to_owned(), good(&schema["properties"][name])));
+            Value::Object(fields.collect())
+        }
+    }
+}
+
+/// The object that a body is made of: the items of a list, or the body itself.
+fn item(good: &Value) -> &Value {
+    good.get(0).unwrap_or(good)
+}
+
+/// The names of the fields of a schema, of all its forms.
+fn fields(schema: &Value) -> Vec<String> {
+    let here = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+    let forms = ["oneOf", "anyOf"].into_iter().flat_map(|kind| schema[kind].as_array().into_iter().flatten());
+    let items = Some(&schema["items"]).filter(|items| items.is_object());
+    let mut names: Vec<_> = here.chain(forms.chain(items).flat_map(fields)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The good value with one thing changed, in every way.
+fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
+    let mut all = wrongs();
+    if depth == 0 {
+        return all;
+    }
+    if let Some(first) = good.get(0) {
+        let items = variations(&schema["items"], first, depth - 1);
+        all.extend(items.into_iter().map(|item| json!([item])));
+        all.push(json!([first, first, {"colour": "red"}]));
+        return all;
+    }
+    let Some(object) = good.as_object() else { return all };
+    let mut with_unknown = good.clone();
+    with_unknown["colour"] = json!("red");
+    all.push(with_unknown);
+    all.push(good.clone());
+    for name in object.keys() {
+        let mut without = object.clone();
+        without.remove(name);
+        all.push(Value::Object(without));
+    }
+    for name in fields(schema) {
+        let inner = &schema["properties"][&name];
+        let values = variations(inner, &super::cases::good(inner), depth - 1);
+        all.extend(values.into_iter().map(|value| {
+            let mut changed = good.clone();
+            changed[&name] = value;
+            changed
+        }));
+    }
+    all
+}
+
+/// A value as a body of a media type; where a body is a list or lines, one that is neither stands in it.
+fn written(media_type: &str, schema: &Value, value: &Value) -> Vec<u8> {
+    let is_list = schema["type"] == "array";
+    match (media_type.contains("ndjson"), value) {
+        (true, Value::Array(items)) => {
+            items.iter().map(|item| format!("{item}\n")).collect::<String>().into()
+        }
+        (true, value) => format!("{value}\n").into(),
+        (false, value @ Value::Object(_)) if is_list => json!([value]).to_string().into(),
+        (false, value) => value.to_string().into(),
+    }
+}

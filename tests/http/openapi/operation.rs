@@ -1,0 +1,94 @@
+//! The operations of a document, as far as requests are made of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+pub(crate) struct Operation {
+    pub(crate) method: String,
+    /// With the names of its parameters in braces.
+    pub(crate) path: String,
+    pub(crate) path_parameters: Vec<String>,
+    pub(crate) query_parameters: Vec<String>,
+    /// Media types of the request's body, each with a good value and its schema, all references resolved.
+    pub(crate) bodies: Vec<(String, Value)>,
+    /// The statuses it can answer with, and the media types of each.
+    pub(crate) responses: BTreeMap<u16, BTreeSet<String>>,
+}
+
+impl Operation {
+    /// All of a document.
+    pub(crate) fn all(document: &Value) -> Vec<Self> {
+        let paths = document["paths"].as_object().expect("paths");
+        let items = paths.iter().flat_map(|(path, item)| {
+            let methods = item.as_object().expect("an item").iter();
+            methods
+                .filter(|(method, _)| METHODS.contains(&method.as_str()))
+                .map(move |(method, operation)| Self::of(document, path, method, operation))
+        });
+        items.collect()
+    }
+
+    fn of(document: &Value, path: &str, method: &str, operation: &Value) -> Self {
+        let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let named = |place: &str| {
+            let here = parameters.iter().filter(|parameter| parameter["in"] == place);
+            here.map(|parameter| parameter["name"].as_str().expect("a name").to_owned()).collect()
+        };
+        let content = operation["requestBody"]["content"].as_object();
+        let bodies = content
+            .into_iter()
+            .flatten()
+            .map(|(media_type, content)| (media_type.clone(), resolved(document, &content["schema"], 0)));
+        let responses = operation["responses"].as_object().expect("responses").iter();
+        let responses = responses.map(|(status, response)| {
+            let content = response["content"].as_object();
+            let types = content.into_iter().flatten().map(|(media_type, _)| media_type.clone());
+            (status.parse().expect("a status"), types.collect())
+        });
+        Self {
+            method: method.to_uppercase(),
+            path: path.to_owned(),
+            path_parameters: named("path"),
+            query_parameters: named("query"),
+            bodies: bodies.collect(),
+            responses: responses.collect(),
+        }
+    }
+
+    /// Whether a parameter of its path has this name.
+    pub(crate) fn is_of(&self, parameter: &str) -> bool {
+        self.path_parameters.iter().any(|name| name == parameter)
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+}
+
+/// A schema with what it refers to in its place.
+fn resolved(document: &Value, schema: &Value, depth: usize) -> Value {
+    if depth > 12 {
+        return Value::Null;
+    }
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target =
+            document.pointer(reference.trim_start_matches('#')).expect("a reference leads somewhere");
+        return resolved(document, target, depth + 1);
+    }
+    match schema {
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| {
+                // An example is no schema, whatever its fields are called.
+                let value =
+                    if name == "example" { value.clone() } else { resolved(document, value, depth + 1) };
+                (name.clone(), value)
+            });
+            Value::Object(fields.collect())
+        }
+        Value::Array(items) => items.iter().map(|item| resolved(document, item, depth + 1)).collect(),
+        other => other.clone(),
+    }
+}

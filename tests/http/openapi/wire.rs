@@ -1,0 +1,95 @@
+//! HTTP by hand, so that nothing is put right on its way: a connection for each request, read to its end.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::time::timeout;
+
+use super::cases::Case;
+
+/// Whatever takes longer hangs: two seconds are promised, and a request takes its time to be written.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+
+/// In the head of a stream of events.
+const EVENTS: &[u8] = b"content-type: text/event-stream";
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Without its parameters.
+    pub(crate) content_type: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Sends a request and reads the answer; the error says why there is none.
+pub(crate) async fn send(address: SocketAddr, case: &Case) -> Result<Answer, String> {
+    let mut head =
+        format!("{} {} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n", case.method, case.target);
+    for (name, value) in &case.headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head += &format!("content-length: {}\r\n\r\n", case.body.len());
+    let exchange = async {
+        let stream = TcpStream::connect(address).await.map_err(|error| format!("no connection: {error}"))?;
+        let (mut reading, mut writing) = stream.into_split();
+        // What is refused before it was read may break the writing.
+        let write = async {
+            let sent = writing.write_all(head.as_bytes()).await;
+            if sent.is_ok() { writing.write_all(&case.body).await } else { sent }
+        };
+        let mut answer = Vec::new();
+        let read = read(&mut reading, &mut answer);
+        let (_, read) = tokio::join!(write, read);
+        parse(&answer).ok_or_else(|| format!("no answer: {read:?}, {} bytes", answer.len()))
+    };
+    timeout(ANSWER_WITHIN, exchange)
+        .await
+        .unwrap_or_else(|_| Err(format!("no answer within {ANSWER_WITHIN:?}")))
+}
+
+/// Reads an answer to its end; of a stream of events, which has none, the head and its first word.
+async fn read(reading: &mut OwnedReadHalf, answer: &mut Vec<u8>) -> std::io::Result<()> {
+    while reading.read_buf(answer).await? > 0 {
+        if answer.windows(EVENTS.len()).any(|part| part == EVENTS) && answer.ends_with(b"\n\n\r\n") {
+            answer.extend_from_slice(b"0\r\n\r\n");
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn parse(raw: &[u8]) -> Option<Answer> {
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut response = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(length) = response.parse(raw).ok()? else { return None };
+    let header = |wanted: &str| {
+        let found = response.headers.iter().find(|header| header.name.eq_ignore_ascii_case(wanted))?;
+        std::str::from_utf8(found.value).ok()
+    };
+    let content_type = header("content-type").unwrap_or_default().split(';').next()?.trim().to_owned();
+    let body = match header("transfer-encoding") {
+        Some("chunked") => unchunked(&raw[length..])?,
+        _ => raw[length..].to_vec(),
+    };
+    Some(Answer { status: response.code?, content_type, body })
+}
+
+/// A chunked body (RFC 9112, section 7.1); none where it breaks off.
+fn unchunked(mut raw: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let httparse::Status::Complete((start, size)) = httparse::parse_chunk_size(raw).ok()? else {
+            return None;
+        };
+        let size = usize::try_from(size).ok()?;
+        if size == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(raw.get(start..start + size)?);
+        raw = raw.get(start + size + 2..)?;
+    }
+}

@@ -1,0 +1,192 @@
+//! Topics over HTTP: counts of one, and all of them page by page.
+
+use http::Method;
+use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually};
+use serde_json::{Value, json};
+
+use crate::sample_jobs::{SOON, TOPIC, job, time, with};
+
+/// An api alone.
+fn api_only() -> StackOptions {
+    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
+}
+
+async fn ask(stack: &Stack, method: Method, path: &str) -> (u16, Value) {
+    let reply = stack.request(method, path, None).await;
+    (reply.status, reply.json())
+}
+
+async fn look(stack: &Stack, topic: &str) -> Value {
+    let (status, answer) = ask(stack, Method::GET, &format!("/v1/topics/{topic}")).await;
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+async fn accept_far(stack: &Stack, topic: &str, count: usize) {
+    let far =
+        |n| json!({"topic": topic, "id": format!("far-{n}"), "delay": "1h", "url": "http://127.0.0.1:9/"});
+    let jobs: Vec<_> = (0..count).map(far).collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], count);
+}
+
+#[tokio::test]
+async fn a_topic_tells_how_many_of_its_jobs_are_in_which_state() {
+    let (stack, sink) = (Stack::start().await, Sink::start().await);
+    accept_far(&stack, TOPIC, 20).await;
+    accept_far(&stack, "other", 3).await;
+    sink.answer_job("dead", Answer::status(410));
+    sink.answer_job("held", Answer::status(200).held());
+    for id in ["dead", "held", "done"] {
+        stack.accept(&job(&sink, id)).await;
+    }
+    stack.wait_state(TOPIC, "done", "done", SOON).await;
+    stack.wait_state(TOPIC, "dead", "dead", SOON).await;
+    stack.wait_state(TOPIC, "held", "reserved", SOON).await;
+    let expected = json!({"topic": TOPIC, "paused": false, "late_ms": 0, "policy": null,
+        "states": {"delayed": 20, "ready": 0, "reserved": 1, "done": 1, "dead": 1, "cancelled": 0}});
+    eventually(SOON, "the counts are right", async || {
+        let answer = look(&stack, TOPIC).await;
+        if answer == expected { Ok(()) } else { Err(answer) }
+    })
+    .await;
+    assert_eq!(look(&stack, "other").await["states"]["delayed"], 3);
+    let (status, problem) = ask(&stack, Method::GET, "/v1/topics/another").await;
+    assert_eq!((status, problem["status"].as_u64()), (404, Some(404)), "{problem}");
+    let (status, problem) = ask(&stack, Method::GET, "/v1/topics/a%20b").await;
+    assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
+}
+
+#[tokio::test]
+async fn what_waits_tells_since_when_it_is_due() {
+    let stack = api_only().start().await;
+    let accepted = stack.accept(&json!({"topic": TOPIC, "id": "a", "url": "http://127.0.0.1:9/"})).await;
+    eventually(SOON, "it is late", async || {
+        let answer = look(&stack, TOPIC).await;
+        assert_eq!(answer["oldest_due_at"], accepted["due_at"]);
+        time(&answer["oldest_due_at"]);
+        if answer["late_ms"].as_u64() > Some(0) { Ok(()) } else { Err(answer) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_topics_are_listed_in_order_whatever_the_size_of_the_pages() {
+    for options in [api_only(), api_only().store("embedded:./data")] {
+        let stack = options.start().await;
+        let mut names: Vec<_> = (0..23).map(|n| format!("topic-{n}")).collect();
+        for name in &names {
+            accept_far(&stack, name, 5).await;
+        }
+        names.sort_unstable();
+        for limit in [1, 4, 23, 1000] {
+            let (mut met, mut next) = (Vec::new(), String::new());
+            loop {
+                let (status, page) =
+                    ask(&stack, Method::GET, &format!("/v1/topics?limit={limit}{next}")).await;
+                assert_eq!(status, 200, "{page}");
+                let items = page["items"].as_array().expect("items").clone();
+                assert!(items.len() <= limit, "{page}");
+                met.extend(items);
+                let Some(cursor) = page["next"].as_str() else { break };
+                next = format!("&cursor={cursor}");
+            }
+            let told: Vec<_> = met.iter().map(|topic| topic["topic"].as_str().expect("a name")).collect();
+            assert_eq!(told, names, "{limit} at a time");
+            assert!(met.iter().all(|topic| topic["states"]["delayed"] == 5), "{met:?}");
+        }
+        let (status, problem) = ask(&stack, Method::GET, "/v1/topics?cursor=%20&limit=0&colour=red").await;
+        let errors = problem["errors"].as_array().expect("errors").iter();
+        let fields: Vec<_> = errors.map(|error| error["field"].as_str().expect("a name")).collect();
+        assert_eq!((status, fields), (422, vec!["colour", "cursor", "limit"]));
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_a_paused_topic_is_delivered_until_it_is_resumed() {
+    for options in [Stack::options(), Stack::options().store("embedded:./data").in_one_process()] {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        let path = |topic: &str, verb: &str| format!("/v1/topics/{topic}/{verb}");
+        let (status, answer) = ask(&stack, Method::POST, &path(TOPIC, "pause")).await;
+        assert_eq!((status, &answer["paused"]), (200, &json!(true)), "{answer}");
+        stack.accept(&job(&sink, "now")).await;
+        stack.accept(&with(job(&sink, "soon"), "delay", "50ms")).await;
+        let for_pull = json!({"topic": TOPIC, "id": "pull", "body": 1});
+        stack.accept(&for_pull).await;
+        stack.wait_state(TOPIC, "soon", "ready", SOON).await;
+        let other = with(with(job(&sink, "other"), "topic", "other"), "delay", "200ms");
+        stack.accept(&other).await;
+        sink.wait_for_job("other", 1, SOON).await;
+        assert!(sink.arrivals().iter().all(|arrival| arrival.job_id() == "other"));
+        let reserve = path(TOPIC, "reserve");
+        assert_eq!(ask(&stack, Method::POST, &reserve).await.1["jobs"], json!([]));
+        assert_eq!(look(&stack, TOPIC).await["states"]["ready"], 3);
+
+        let (status, answer) = ask(&stack, Method::POST, &path(TOPIC, "resume")).await;
+        assert_eq!((status, &answer["paused"]), (200, &json!(false)), "{answer}");
+        sink.wait_for_job("now", 1, SOON).await;
+        sink.wait_for_job("soon", 1, SOON).await;
+        let pulled = ask(&stack, Method::POST, &reserve).await.1;
+        assert_eq!(pulled["jobs"][0]["id"], "pull");
+        assert_eq!(ask(&stack, Method::POST, &path("unknown", "resume")).await.0, 404);
+        assert_eq!(ask(&stack, Method::POST, &path("a%20b", "pause")).await.0, 422);
+    }
+}
+
+#[tokio::test]
+async fn a_consumer_that_waits_for_a_paused_topic_is_given_its_jobs_once_it_is_resumed() {
+    let stack = api_only().start().await;
+    stack.accept(&json!({"topic": TOPIC, "id": "a"})).await;
+    ask(&stack, Method::POST, &format!("/v1/topics/{TOPIC}/pause")).await;
+    let path = format!("/v1/topics/{TOPIC}/reserve");
+    let wait = stack.request(Method::POST, &path, Some(("application/json", r#"{"wait":"30s"}"#.into())));
+    let resume = async {
+        eventually(SOON, "the consumer waits", async || {
+            let lanes = stack.redis().client().await;
+            let parked: u64 = parked(lanes).await;
+            if parked > 0 { Ok(()) } else { Err(parked) }
+        })
+        .await;
+        ask(&stack, Method::POST, &format!("/v1/topics/{TOPIC}/resume")).await
+    };
+    let (reply, resumed) = tokio::join!(wait, resume);
+    assert_eq!(resumed.0, 200);
+    assert_eq!(reply.json()["jobs"][0]["id"], "a");
+}
+
+/// How many shards have parked lanes.
+async fn parked(mut redis: redis::aio::MultiplexedConnection) -> u64 {
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*:parked").query_async(&mut redis).await.expect("KEYS");
+    keys.len() as u64
+}
+
+#[tokio::test]
+async fn a_topic_or_an_origin_too_many_is_refused_with_the_limit_and_what_to_do() {
+    let stack = api_only().start().await;
+    accept_far(&stack, TOPIC, 60).await;
+    let mut redis = stack.redis().client().await;
+    let shards: Vec<String> = redis::cmd("KEYS").arg("*:shard").query_async(&mut redis).await.expect("KEYS");
+    assert_eq!(shards.len(), 4);
+    let job = |topic: &str, id: &str, url: &str| json!({"topic": topic, "id": id, "delay": "1h", "url": url});
+    let known = job(TOPIC, "known", "http://127.0.0.1:9/");
+    for (count, most, new, field) in [
+        ("topics", 10_000, job("new", "a", "http://127.0.0.1:9/"), "topic"),
+        ("lanes", 100_000, job(TOPIC, "b", "http://127.0.0.1:10/"), "url"),
+    ] {
+        for shard in &shards {
+            redis::cmd("HSET").arg(shard).arg(count).arg(most).exec_async(&mut redis).await.expect("HSET");
+        }
+        let (status, problem) = stack.submit(&new).await;
+        let error = &problem["errors"][0];
+        assert_eq!((status, &error["field"]), (422, &json!(field)), "{problem}");
+        assert!(error["detail"].as_str().is_some_and(|text| text.contains(&most.to_string())), "{problem}");
+        assert!(error["allowed"].as_str().is_some_and(|text| text.contains("use fewer")), "{problem}");
+        let (_, batch) = stack.batch(&[new, known.clone()]).await;
+        assert_eq!((&batch["accepted"], &batch["results"][0]["status"]), (&json!(1), &json!(422)), "{batch}");
+    }
+    let (status, problem) = ask(&stack, Method::POST, "/v1/topics/new/pause").await;
+    assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
+    // There are not so many: a repair tells, and what was refused is taken.
+    let (status, audit) = ask(&stack, Method::POST, "/v1/audit/repair").await;
+    assert_eq!((status, &audit["clean"], &audit["repaired"]), (200, &json!(true), &json!(4)), "{audit}");
+    assert_eq!(stack.submit(&job("new", "a", "http://127.0.0.1:9/")).await.0, 201);
+}

@@ -1,0 +1,9 @@
+//! What only Redis can be asked: server settings, and keys that were changed by hand.
+//!
+//! How a key of the layout is called and packed is known to `keys` alone.
+
+mod damage;
+mod due_slots;
+mod foreign_keys;
+pub(crate) mod keys;
+mod server_settings;

@@ -1,0 +1,43 @@
+//! Jobs for pull whose leases ran out and of which something cannot be read.
+
+use ringback_core::retry::RetryPolicy;
+use ringback_core::state::State;
+use ringback_core::store::{Settled, Word};
+
+use super::{bench, key, run};
+use crate::contract::jobs::{LONG, ms};
+use crate::contract::test_store::Bench;
+
+/// Jobs for pull in a consumer's hands.
+async fn taken(bench: &Bench) {
+    for name in ["unreadable", "well"] {
+        let mut job = bench.pull_job(name);
+        job.delivery.retry = RetryPolicy::preset("none");
+        let job = bench.accept(job).await;
+        bench.pull_one(&job.key, ms(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_read_keeps_none_of_the_others_whose_leases_ran_out() {
+    let (bench, mut redis) = bench().await;
+    taken(&bench).await;
+    let locator = |name: &str| bench.pull_job(name).key.locator().0;
+    // An error that is longer than what there is.
+    let runs = key(&mut redis, "runs").await;
+    let raw: Vec<u8> = redis::cmd("HGET")
+        .arg(&runs)
+        .arg(&locator("unreadable"))
+        .query_async(&mut redis)
+        .await
+        .expect("a run");
+    let broken = [&raw[..65], &[200], &raw[66..]].concat();
+    run(&mut redis, &[b"HSET", runs.as_bytes(), &locator("unreadable"), &broken]).await;
+
+    let lapsed = bench.lapsed_jobs(1).await.remove(0);
+    assert_eq!(lapsed.tries.retry, RetryPolicy::preset("none"));
+    let word = Word::Retry { after: LONG, error: None };
+    let settled = bench.store().settle_lapsed(bench.shard(), &[(lapsed.receipt, word)]).await;
+    assert_eq!(settled.expect("settle"), [Settled::Applied]);
+    assert_eq!(bench.get(&bench.pull_job("well").key).await.state, State::Delayed);
+}

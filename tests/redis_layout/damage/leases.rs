@@ -1,0 +1,95 @@
+//! Damage to leases: batches that nobody would look at, and what a repair makes of them.
+
+use ringback_core::state::State;
+use ringback_core::store::{Damage, Lease, Repair};
+use tokio::time::sleep_until;
+
+use super::{Ground, named};
+use crate::contract::jobs::{BRIEF, With, ms};
+
+#[tokio::test]
+async fn a_lease_that_was_led_to_again_is_lost_once() {
+    let mut ground = Ground::new().await;
+    let key = ground.bench.accept(ground.bench.job("brief").timeout(BRIEF)).await.key;
+    // The one that was ready before, and this one.
+    let taken = ground.bench.take(2).await;
+    let leases = ground.key("leases").await;
+    ground.run(&[b"DEL", &leases]).await;
+    assert!(ground.audit(Repair::Yes).await.total() > 0);
+    let before = ground.bench.stats().await.states;
+    let deadline = taken.iter().find(|lease| lease.key == key).expect("it was taken").deadline();
+    sleep_until(deadline + ms(20)).await;
+
+    let pass = ground.bench.recover(10).await;
+    assert_eq!((pass.moved, pass.other), (1, 0), "{pass:?}");
+    let after = ground.bench.stats().await.states;
+    assert_eq!((after.ready, after.reserved), (before.ready + 1, before.reserved - 1), "{after:?}");
+    ground.bench.audit().await;
+    // It may be lost three times more, and is dead the next time.
+    for _ in 0..3 {
+        ground.bench.take_one(&key).await;
+        ground.bench.recover_until(&key, State::Ready).await;
+    }
+    ground.bench.take_one(&key).await;
+    ground.bench.recover_until(&key, State::Dead).await;
+    ground.bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_job_that_stands_twice_in_its_batch_is_lost_and_given_once() {
+    let mut ground = Ground::new().await;
+    let batches = ground.key("batches").await;
+    let key = ground.bench.accept(ground.bench.job("brief").timeout(BRIEF)).await.key;
+    let ask = ground.bench.ask(2);
+    let taken = ground.bench.reserve(&ask).await.leases;
+    let lease = taken.iter().find(|lease| lease.key == key).expect("it was taken");
+    let locator = key.locator().0;
+    let all: Vec<(Vec<u8>, Vec<u8>)> =
+        redis::cmd("HGETALL").arg(&batches).query_async(&mut ground.redis).await.expect("HGETALL");
+    let (number, _) = all.iter().find(|(_, locs)| locs.chunks(12).any(|l| l == locator)).expect("its batch");
+    ground.run(&[b"HSET", &batches, number, &[locator, locator].concat()]).await;
+    let again = ground.bench.reserve(&ask).await.leases;
+    assert_eq!(again.iter().filter(|lease| lease.key == key).count(), 1, "{again:?}");
+    sleep_until(lease.deadline() + ms(20)).await;
+    let pass = ground.bench.recover(10).await;
+    assert_eq!((pass.moved, pass.other), (1, 0), "{pass:?}");
+    ground.bench.audit().await;
+}
+
+#[tokio::test]
+async fn all_jobs_of_a_batch_that_nobody_would_look_at_are_led_to_again_at_once() {
+    let mut ground = Ground::new().await;
+    let (leases, batches) = (ground.key("leases").await, ground.key("batches").await);
+    let jobs: Vec<_> = (0..5).map(|n| ground.bench.job(&format!("brief-{n}")).timeout(BRIEF)).collect();
+    ground.bench.submit(&jobs).await;
+    let taken = ground.bench.take(6).await;
+    for (damage, words) in [
+        ("no batch", vec![b"DEL".as_slice(), &batches]),
+        ("no lease", vec![b"DEL", &leases]),
+        ("neither", vec![b"DEL", &leases, &batches]),
+    ] {
+        ground.run(&words).await;
+        let repaired = ground.audit(Repair::Yes).await;
+        // These, the one that was ready and the one that was reserved before.
+        assert_eq!(repaired.found.get(&Damage::Unindexed), Some(&7), "{damage}: {repaired:#?}");
+        assert!(repaired.is_clean(), "{damage}: {repaired:#?}");
+        ground.bench.audit().await;
+    }
+    let brief = taken.iter().filter(|lease| jobs.iter().any(|job| job.key == lease.key));
+    let last = brief.map(Lease::deadline).max().expect("they were taken");
+    sleep_until(last + ms(20)).await;
+    let pass = ground.bench.recover(10).await;
+    assert_eq!((pass.moved, pass.other), (5, 0), "{pass:?}");
+    ground.bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_job_in_a_state_that_nobody_knows_is_told_and_stays() {
+    let mut ground = Ground::new().await;
+    let (runs, locator) = (ground.key("runs").await, ground.retried.key.locator().0);
+    let mut strange = ground.read(&runs, &locator).await;
+    strange[0] = 9;
+    ground.run(&[b"HSET", &runs, &locator, &strange]).await;
+    let found = ground.kept("a state that nobody knows", Damage::Unindexed).await;
+    assert!(named(&found, &ground.retried), "{found:#?}");
+}

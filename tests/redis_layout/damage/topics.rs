@@ -1,0 +1,175 @@
+//! Damage to what is known of topics: their rows, what is counted of them, and the lists that show them.
+//! And what belongs to topics and is no damage: that some are paused, have policies, or are revived.
+
+use ringback_core::job::Topic;
+use ringback_core::store::{Begun, Damage, DeadFilter, Repair};
+use ringback_core::wire::parse_policy;
+
+use super::{Ground, LATE, lane, named, pull_lane, row};
+use crate::contract::jobs::{LONG, TOPIC, bury};
+
+fn topic() -> Topic {
+    TOPIC.parse().expect("a topic")
+}
+
+fn of_index(lane: &[u8]) -> Vec<u8> {
+    [format!("{TOPIC} ").as_bytes(), lane].concat()
+}
+
+#[tokio::test]
+async fn topics_and_lanes_that_lists_do_not_show_are_found_and_listed_again() {
+    let mut ground = Ground::new().await;
+    let (index, topics) = (ground.key("index").await, ground.key("topics").await);
+    ground.run(&[b"ZREM", &index, &of_index(&lane())]).await;
+    ground.mended("a lane that is not listed", &[Damage::Topic]).await;
+    ground.run(&[b"ZREM", &index, &of_index(b"")]).await;
+    ground.mended("a topic that is not listed", &[Damage::Topic]).await;
+    ground.run(&[b"ZREM", &topics, TOPIC.as_bytes()]).await;
+    ground.mended("a topic that is not known by its hour", &[Damage::Topic]).await;
+    ground.run(&[b"DEL", &index, &topics]).await;
+    let found = ground.audit(Repair::No).await;
+    // The topic, and its lanes for push and for pull.
+    assert_eq!(found.total(), 3, "{found:#?}");
+    ground.mended("no list", &[Damage::Topic]).await;
+    let counts = ground.bench.store().topic(&topic()).await.expect("topic").expect("it is known");
+    assert_eq!((counts.delayed, counts.ready, counts.reserved, counts.dead), (4, 2, 1, 1));
+    ground.run(&[b"ZADD", &index, b"0", b"nobody ", b"0", b"nobody 12345678"]).await;
+    let found = ground.audit(Repair::No).await;
+    assert_eq!((found.total(), found.stale), (0, 2), "{found:#?}");
+}
+
+#[tokio::test]
+async fn what_is_counted_of_topics_is_found_wrong_and_put_right() {
+    let mut ground = Ground::new().await;
+    let shard = ground.key("shard").await;
+    let field = format!("topic:{TOPIC}");
+    for lanes in [0_u32, 1, 3] {
+        let row = [&lanes.to_be_bytes()[..], &[0, 0, 0, 1], &[0; 13]].concat();
+        ground.run(&[b"HSET", &shard, field.as_bytes(), &row]).await;
+        ground.mended(&format!("a topic of {lanes} lanes"), &[Damage::Topic]).await;
+    }
+    ground.run(&[b"HDEL", &shard, field.as_bytes()]).await;
+    ground.mended("a topic that is not known", &[Damage::Topic]).await;
+    for sum in [b"lanes".as_slice(), b"topics", b"paused"] {
+        for by in [b"1".as_slice(), b"-1"] {
+            ground.run(&[b"HINCRBY", &shard, sum, by]).await;
+            ground.mended(&sum.escape_ascii().to_string(), &[Damage::Topic]).await;
+        }
+    }
+    // The last job of each lane goes, and nothing is left of what was put right.
+    let (near, pull) = (ground.near.key.clone(), ground.pull.key.clone());
+    ground.bench.cancel(&pull).await;
+    ground.bench.cancel(&near).await;
+    ground.bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_lane_that_is_counted_in_other_states_is_found_and_put_right_beside_lost_jobs() {
+    let mut ground = Ground::new().await;
+    let (shard, queue) = (ground.key("shard").await, ground.of("ready:", &lane()).await);
+    ground.run(&[b"DEL", &queue]).await;
+    let words = format!("{TOPIC} http://receiver.example");
+    // Whether the lost one was delayed or ready nobody knows.
+    ground.run(&[b"HSET", &shard, &lane(), &row([3, 2, 1, 1], &words)]).await;
+    let found = ground.audit(Repair::No).await;
+    assert_eq!(found.found.keys().copied().collect::<Vec<_>>(), [Damage::Unindexed], "{found:#?}");
+    ground.run(&[b"HSET", &shard, &lane(), &row([3, 2, 2, 0], &words)]).await;
+    ground.mended("a lost job, and another lane", &[Damage::Unindexed, Damage::LaneCount]).await;
+}
+
+#[tokio::test]
+async fn a_dead_letter_among_others_is_missed_and_so_is_one_of_another_lane() {
+    let mut ground = Ground::new().await;
+    let lease = ground.bench.take(1).await.remove(0);
+    let other = lease.key.clone();
+    ground.bench.settle(lease, bury()).await;
+    let other = ground.bench.get(&other).await;
+    let (dead, locator) = (ground.key("dead").await, other.key.locator().0);
+    ground.run(&[b"ZREM", &dead, &[&locator[..], &lane()].concat()]).await;
+    let found = ground.audit(Repair::No).await;
+    assert!(named(&found, &other) && found.total() == 1, "{found:#?}");
+    ground.run(&[b"ZADD", &dead, LATE, &[&locator[..], b"12345678"].concat()]).await;
+    let found = ground.audit(Repair::No).await;
+    assert!(named(&found, &other) && found.total() == 1, "{found:#?}");
+    let repaired = ground.audit(Repair::Yes).await;
+    assert!(repaired.is_clean() && repaired.total() == 1, "{repaired:#?}");
+    let left = ground.audit(Repair::No).await;
+    assert_eq!((left.total(), left.stale), (0, 1), "{left:#?}");
+    let filter = DeadFilter { topic: topic(), reason: None, after: None, before: None };
+    let page = ground.bench.store().dead(&filter, None, 10).await.expect("a page");
+    assert_eq!(page.items.len(), 2);
+}
+
+#[tokio::test]
+async fn a_dead_letter_of_another_lane_of_its_topic_shows_its_job_no_second_time() {
+    let mut ground = Ground::new().await;
+    let (dead, locator) = (ground.key("dead").await, ground.dead.key.locator().0);
+    // Both lanes are known, and both are the topic's.
+    ground.run(&[b"ZADD", &dead, b"5", &[&locator[..], &pull_lane()].concat()]).await;
+    let filter = DeadFilter { topic: topic(), reason: None, after: None, before: None };
+    let page = ground.bench.store().dead(&filter, None, 10).await.expect("a page");
+    let died: Vec<_> = page.items.iter().map(|dead| dead.died.as_millis()).collect();
+    assert!(died.len() == 1 && died[0] > 5, "{died:?}");
+}
+
+#[tokio::test]
+async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead_on_again() {
+    let mut ground = Ground::new().await;
+    let (parked, lanes) = (ground.key("parked").await, ground.key("lanes").await);
+    let (pulls, shard) = (ground.key("pulls").await, ground.key("shard").await);
+    let row = [&[0, 0, 0, 2, 0, 0, 0, 1][..], &[0; 13]].concat();
+    ground.bench.store().pause(&topic()).await.expect("pause").expect("there is room");
+    let well = ground.audit(Repair::No).await;
+    assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "met by nobody: {well:#?}");
+    assert!(ground.bench.take(10).await.is_empty());
+    assert!(ground.bench.pull(10, LONG).await.jobs.is_empty());
+    let well = ground.audit(Repair::No).await;
+    assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "parked: {well:#?}");
+    ground.bench.audit().await;
+
+    ground.run(&[b"DEL", &parked]).await;
+    ground.mended("neither parked nor in turn", &[Damage::Turn]).await;
+    assert!(ground.bench.take(10).await.is_empty(), "the topic is paused still");
+    assert!(ground.bench.pull(10, LONG).await.jobs.is_empty());
+    ground.mended_nothing().await;
+
+    // It counts as resumed, and its lanes are parked still: nobody would give them their turns.
+    let paused: Vec<u8> = ground.read(&shard, format!("topic:{TOPIC}").as_bytes()).await;
+    ground.run(&[b"HSET", &shard, format!("topic:{TOPIC}").as_bytes(), &row]).await;
+    ground.run(&[b"HINCRBY", &shard, b"paused", b"-1"]).await;
+    ground.mended("parked for ever", &[Damage::Turn]).await;
+    assert_eq!(paused.len(), row.len());
+    for (key, lane) in [(&lanes, lane()), (&pulls, pull_lane())] {
+        ground.run(&[b"ZADD", key, b"XX", b"5", &lane]).await;
+    }
+    let (ready, pull) = (ground.ready.key.clone(), ground.pull.key.clone());
+    ground.bench.take_one(&ready).await;
+    ground.bench.pull_one(&pull, LONG).await;
+    assert!(ground.bench.store().resume(&topic()).await.expect("resume"));
+    ground.bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_paused_topic_without_jobs_a_policy_and_a_revival_are_no_findings() {
+    let ground = Ground::new().await;
+    let store = ground.bench.store();
+    let empty: Topic = "empty".parse().expect("a topic");
+    store.pause(&empty).await.expect("pause").expect("there is room");
+    store.put_policy(&topic(), &parse_policy(b"{\"timeout\":\"7s\"}").expect("a policy")).await.expect("put");
+    let filter = DeadFilter { topic: topic(), reason: None, after: None, before: None };
+    let Begun::Revival(revival) =
+        store.begin_revival(ground.bench.token(), &filter, 10).await.expect("begin")
+    else {
+        panic!("one is not too many")
+    };
+    let shard = ground.bench.shard();
+    let places = store.dead_places(shard, &filter, None, 10).await.expect("places").items;
+    store.revive_many(shard, revival.id, &places).await.expect("revive");
+    for repair in [Repair::No, Repair::Yes, Repair::No] {
+        let audit = ground.audit(repair).await;
+        assert_eq!((audit.total(), audit.stale, audit.compared), (0, 0, audit.shards), "{audit:#?}");
+    }
+    ground.bench.audit().await;
+    assert!(store.resume(&empty).await.expect("resume"));
+    ground.bench.audit().await;
+}

@@ -1,0 +1,65 @@
+//! Redis as its scripts leave it: keys of a bench's shard, to be read and changed by hand.
+
+use std::sync::Arc;
+
+use redis::aio::MultiplexedConnection;
+use redis::cmd;
+use ringback_core::job::Job;
+use ringback_testkit::RedisServer;
+use sha2::{Digest as _, Sha256};
+
+use crate::contract::test_store::{Bench, Server};
+
+/// A bench on a server of its own, and a connection to that.
+pub(crate) async fn bench() -> (Bench, MultiplexedConnection) {
+    let server = RedisServer::start().await;
+    let client = server.client().await;
+    (Bench::new(Arc::new(Server::Redis(server)), "by-hand").await, client)
+}
+
+/// A command in words.
+pub(crate) async fn run(redis: &mut MultiplexedConnection, words: &[&[u8]]) {
+    let mut command = cmd(std::str::from_utf8(words[0]).expect("a command"));
+    words[1..].iter().for_each(|word| {
+        command.arg(word);
+    });
+    command.exec_async(redis).await.expect("redis answers");
+}
+
+/// A key of the bench's shard, the only one that anything was written to.
+pub(crate) async fn key(redis: &mut MultiplexedConnection, name: &str) -> String {
+    let shards: Vec<String> = cmd("KEYS").arg("*:shard").query_async(redis).await.expect("KEYS");
+    assert_eq!(shards.len(), 1, "{shards:?}");
+    shards[0].replace(":shard", &format!(":{name}"))
+}
+
+/// A key of a lane, or of anything else that is no text.
+pub(crate) async fn key_of(redis: &mut MultiplexedConnection, name: &str, end: &[u8]) -> Vec<u8> {
+    [key(redis, name).await.as_bytes(), end].concat()
+}
+
+/// The lane of the bench's jobs, as keys name it.
+pub(crate) fn lane() -> Vec<u8> {
+    let mut lane = Sha256::digest("store http://receiver.example")[..8].to_vec();
+    lane[0] &= 0x7f;
+    lane
+}
+
+/// A job as an index names it: where it lies, and when it was due.
+pub(crate) fn entry(job: &Job) -> Vec<u8> {
+    [&job.key.locator().0, &job.due.as_millis().to_be_bytes()[2..]].concat()
+}
+
+/// Writes a due time that no edge has written.
+pub(crate) async fn plant_due(redis: &mut MultiplexedConnection, entry: &[u8]) {
+    let (due, turns) = (key_of(redis, "due:", &lane()).await, key(redis, "turns").await);
+    run(redis, &[b"ZADD", &due, b"1", entry]).await;
+    run(redis, &[b"ZADD", turns.as_bytes(), b"1", &lane()]).await;
+}
+
+/// Puts an entry into the ready queue of the bench's lane.
+pub(crate) async fn plant_ready(redis: &mut MultiplexedConnection, push: &[u8], entry: &[u8]) {
+    let (queue, lanes) = (key_of(redis, "ready:", &lane()).await, key(redis, "lanes").await);
+    run(redis, &[push, &queue, entry]).await;
+    run(redis, &[b"ZADD", lanes.as_bytes(), b"1", &lane()]).await;
+}

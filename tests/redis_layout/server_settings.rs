@@ -1,0 +1,181 @@
+//! What a Redis server can be set to, and what happens when its memory is full.
+
+use std::sync::Arc;
+
+use ringback_core::job::{History, ImportJob, NewJob};
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Attempt, Cancelled, Filter, Note, Noted, Renewed, Settled, Store, StoreError};
+use ringback_testkit::{RedisServer, eventually};
+
+use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
+use crate::contract::test_store::{Bench, SOON, Server, now};
+
+async fn bench() -> (Bench, Arc<Server>) {
+    let server = Arc::new(Server::Redis(RedisServer::start().await));
+    (Bench::new(Arc::clone(&server), "servers").await, server)
+}
+
+async fn set(server: &Server, name: &str, value: &str) {
+    let Server::Redis(redis) = server else { panic!("a single server") };
+    let mut config = redis::cmd("CONFIG");
+    config.arg("SET").arg(name).arg(value);
+    config.exec_async(&mut redis.client().await).await.expect("CONFIG SET");
+}
+
+/// Leaves no room for anything more.
+async fn fill_up(server: &Server) {
+    let Server::Redis(redis) = server else { panic!("a single server") };
+    let limit = redis.used_memory().await - 256 * 1024;
+    set(server, "maxmemory", &limit.to_string()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_evicts_is_refused_whatever_it_evicts() {
+    let (bench, server) = bench().await;
+    for policy in [
+        "allkeys-lru",
+        "allkeys-lfu",
+        "allkeys-random",
+        "volatile-lru",
+        "volatile-lfu",
+        "volatile-random",
+        "volatile-ttl",
+    ] {
+        set(&server, "maxmemory-policy", policy).await;
+        let store = Store::open(bench.options()).expect("the options are right");
+        let error = store.prepare().await.expect_err(policy);
+        assert!(matches!(&error, StoreError::Unfit(why) if why.contains(policy)), "{error}");
+        assert!(matches!(store.stats().await, Err(StoreError::Unprepared)));
+    }
+    set(&server, "maxmemory-policy", "noeviction").await;
+    bench.store().prepare().await.expect("fit again");
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_publish_events_does_all_else() {
+    let (bench, server) = bench().await;
+    bench.store().watch(bench.shard(), LONG).await.expect("watch");
+    let Server::Redis(redis) = &*server else { panic!("a single server") };
+    let mut rules = redis::cmd("ACL");
+    rules.arg(&["SETUSER", "default", "resetchannels", "&*:wake", "&*:policies"]);
+    rules.exec_async(&mut redis.client().await).await.expect("ACL SETUSER");
+    let lease = bench.reserved(bench.job("a")).await;
+    let key = lease.key.clone();
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.state(&key).await, Some(State::Done));
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_full_store_takes_no_job_and_drains_until_it_does_again() {
+    let (bench, server) = bench().await;
+    let jobs: Vec<NewJob> = (0..2000)
+        .map(|n| {
+            let job = bench.job(&format!("job-{n}")).body(vec![b'x'; 1500]);
+            if n % 2 == 0 { job.after(ms(1)) } else { job }
+        })
+        .collect();
+    for batch in jobs.chunks(500) {
+        bench.submit(batch).await;
+    }
+    fill_up(&server).await;
+
+    let before = bench.stats().await;
+    let refused = bench.job("refused");
+    for job in [refused.clone(), refused.clone().after(LONG)] {
+        let error = bench.store().submit(bench.shard(), &[job]).await.expect_err("there is no room");
+        assert!(matches!(error, StoreError::Full), "{error:?}");
+    }
+    let history = Some(History { attempts: 1, ..History::default() });
+    let imported = ImportJob { job: refused.clone(), history };
+    let error = bench.store().import(bench.shard(), &[imported]).await.expect_err("there is no room");
+    assert!(matches!(error, StoreError::Full), "{error:?}");
+    bench.store().page(&Filter::default(), None, 100).await.expect("reading takes no room");
+    assert_eq!(bench.stats().await, before);
+    assert_eq!(bench.state(&refused.key).await, None);
+
+    bench.store().claim(bench.shard(), "another").await.expect("claim");
+    let bench = restarted(&bench).await;
+    bench.promote_until(1000).await;
+    let mut done = 0;
+    while done < 2000 {
+        let leases = bench.take(100).await;
+        assert!(!leases.is_empty(), "{done} of 2000 jobs are drained, and no more is given");
+        done += leases.len();
+        let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
+        assert!(bench.settle_all(items).await.iter().all(|settled| *settled == Settled::Applied));
+    }
+    eventually(SOON, "a job is taken again", async || {
+        bench.store().submit(bench.shard(), std::slice::from_ref(&refused)).await
+    })
+    .await;
+    assert_eq!(bench.state(&refused.key).await, Some(State::Ready));
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn every_edge_but_submit_goes_on_while_memory_is_full() {
+    let (bench, server) = bench().await;
+    let kept = bench.job_in(State::Dead, bench.job_of("other", "dead")).await;
+    let names = ["late", "retried", "buried", "released", "renewed", "held", "waiting"];
+    for name in names {
+        let job = bench.job(name).body(vec![b'x'; 100_000]);
+        bench.accept(if name == "held" { job.timeout(BRIEF) } else { job }).await;
+    }
+    fill_up(&server).await;
+    let error = bench.store().submit(bench.shard(), &[bench.job("new")]).await.expect_err("no room");
+    assert!(matches!(error, StoreError::Full), "{error:?}");
+
+    let mut leases = bench.take(names.len()).await.into_iter();
+    let mut next = || leases.next().expect("all are given");
+    let late = next();
+    for (lease, outcome) in [(next(), retry(ms(0))), (next(), bury()), (next(), release(ms(0)))] {
+        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+    }
+    let mut renewed = next();
+    assert_eq!(bench.store().renew(&mut renewed, LONG).await.expect("renew"), Renewed::Extended);
+    bench.recover_until(&next().key, State::Ready).await;
+    bench.promote_until(1).await;
+    let requested = Cancelled::Requested { in_flight_unknown: false };
+    assert_eq!(bench.cancel(&next().key).await, requested);
+    assert_eq!(bench.cancel(&kept.key).await, Cancelled::Cancelled { in_flight_unknown: false });
+    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.expire(10).await.moved, 0);
+    bench.store().members("carrier", LONG).await.expect("members");
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_full_store_takes_no_notes_and_shows_those_it_has() {
+    let (bench, server) = bench().await;
+    let mut lease = bench.reserved(bench.job("a").body(vec![b'x'; 400_000])).await;
+    let attempt = Attempt { at: now(), status: Some(500), answer: "no".into(), ..Attempt::default() };
+    let mut note = || {
+        let note = Note::of(&lease, attempt.clone());
+        lease.attempt += 1;
+        [note]
+    };
+    // Looks at how full it is, which counts for a second.
+    assert_eq!(bench.store().note(bench.shard(), &note()).await.expect("note"), Noted::Kept);
+    fill_up(&server).await;
+    let refused = bench.store().note(bench.shard(), &note()).await;
+    assert!(matches!(refused, Err(StoreError::Full) | Ok(Noted::Full)), "{refused:?}");
+    let restarted = restarted(&bench).await;
+    assert_eq!(restarted.store().note(restarted.shard(), &note()).await.expect("a look"), Noted::Full);
+    let key = bench.key(TOPIC, "a");
+    assert_eq!(bench.store().attempts(&key).await.expect("attempts").expect("known").len(), 1);
+    set(&server, "maxmemory", "0").await;
+    eventually(SOON, "attempts are noted again", async || {
+        let noted = restarted.store().note(restarted.shard(), &note()).await.expect("note");
+        if noted == Noted::Kept { Ok(()) } else { Err("there is no room") }
+    })
+    .await;
+    bench.audit().await;
+}
+
+/// The same installation, by a process that has only just come up.
+async fn restarted(bench: &Bench) -> Bench {
+    let prefix = bench.options().prefix;
+    bench.with(|options| options.prefix = prefix).await
+}
