@@ -1,42 +1,14 @@
 //! The documents say what the code does: settings, metrics, links and make targets are compared.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ringback_service::{Setting, config, settings};
 
+use crate::files::{documents, files_below, read, root};
+
 /// A setting as one binary has it: binary, variable, flag, default.
 type Row = (String, String, String, String);
-
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-pub(crate) fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-/// The files below a directory whose names end like this.
-fn files_below(directory: &Path, ending: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-    let mut files = Vec::new();
-    for path in entries.map(|entry| entry.expect("a directory that can be read").path()) {
-        if path.is_dir() {
-            files.extend(files_below(&path, ending));
-        } else if path.to_string_lossy().ends_with(ending) {
-            files.push(path);
-        }
-    }
-    files
-}
-
-/// Everything that is written for readers.
-fn documents() -> Vec<PathBuf> {
-    let mut documents = files_below(&root().join("docs"), ".md");
-    documents.extend(["README.md", "CHANGELOG.md"].map(|name| root().join(name)));
-    documents
-}
 
 #[test]
 fn the_settings_are_those_of_the_code() {

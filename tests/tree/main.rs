@@ -2,5 +2,13 @@
 //!
 //! Reads files only; starts nothing.
 
+mod circles;
+mod code_names;
 mod deploy;
 mod docs;
+mod files;
+mod imports;
+mod layers;
+mod modules;
+mod tokens;
+mod words;

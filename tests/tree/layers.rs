@@ -1,0 +1,37 @@
+//! Which crate may depend on which: data flows from the command line down to the model, never back.
+
+use std::collections::BTreeMap;
+
+use crate::files::{crates, read};
+
+/// Each crate, and those that it may depend on.
+const ALLOWED: [(&str, &[&str]); 11] = [
+    ("core", &[]),
+    ("store-redis", &["core"]),
+    ("store-embedded", &["core"]),
+    ("store", &["core", "store-redis", "store-embedded"]),
+    ("service", &["core"]),
+    ("api", &["core", "store", "service"]),
+    ("carrier", &["core", "store", "service"]),
+    ("notifier", &["core", "store", "service"]),
+    ("cli", &["core", "store", "service", "api", "carrier", "notifier"]),
+    ("testkit", &["core", "store"]),
+    ("bench", &["core", "store", "testkit"]),
+];
+
+#[test]
+fn crates_depend_only_on_crates_below_them() {
+    let allowed = BTreeMap::from(ALLOWED);
+    for (name, source) in crates() {
+        let folder = source.parent().expect("a crate has a folder");
+        let crate_name = folder.file_name().and_then(|name| name.to_str()).expect("a name");
+        let below = allowed.get(crate_name).unwrap_or_else(|| panic!("{name} is in no layer: add it here"));
+        let manifest = read(&folder.join("Cargo.toml"));
+        let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+        let dependencies = dependencies.split("\n[").next().unwrap_or_default();
+        for dependency in dependencies.lines().filter_map(|line| line.strip_prefix("ringback-")) {
+            let dependency = dependency.split(['.', ' ']).next().unwrap_or_default();
+            assert!(below.contains(&dependency), "{crate_name} must not depend on {dependency}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Words that stood for standard terms once, and must not come back as identifiers or file names.
+
+use std::collections::BTreeSet;
+
+use crate::files::{files_below, read, root};
+use crate::tokens::{Token, tokens};
+
+/// Each word, and the term to use. A part of an identifier counts as a word.
+const RETIRED: [(&str, &str); 21] = [
+    ("told", "acknowledged, published or recorded"),
+    ("untold", "pending"),
+    ("teller", "outbox relay"),
+    ("telling", "outbox entry"),
+    ("tellings", "outbox entries"),
+    ("courier", "Deliverer"),
+    ("imprint", "SettleHint"),
+    ("standback", "WakeBackoff"),
+    ("lack", "ResourceBackoff"),
+    ("lacks", "missing links"),
+    ("setback", "PassBackoff"),
+    ("setbacks", "PassBackoff"),
+    ("bell", "DeadlineSignal"),
+    ("bells", "DeadlineSignals"),
+    ("reviver", "redrive"),
+    ("graves", "tombstones"),
+    ("buried", "ended"),
+    ("doubt", "maybe_in_flight"),
+    ("lapsed", "expired lease"),
+    ("happened", "EventKind"),
+    ("patience", "call_timeout"),
+];
+
+/// Types by their whole name: parts of these names are plain English.
+const RETIRED_TYPES: [&str; 12] =
+    ["Answer", "Base", "Holder", "Hub", "Kept", "Mark", "Moved", "News", "Tower", "Tries", "Wanted", "Word"];
+
+/// Names that stay, because they are stored or are part of the public interface.
+const STAYS: [&str; 0] = [];
+
+#[test]
+fn retired_words_are_no_identifiers() {
+    let mut found = BTreeSet::new();
+    for file in files_below(&root().join("crates"), ".rs") {
+        for name in tokens(&read(&file)).iter().filter_map(Token::word) {
+            if !STAYS.contains(&name)
+                && let Some(advice) = advice(name)
+            {
+                let file = file.strip_prefix(root()).expect("it is below").display().to_string();
+                found.insert(format!("{file}: {name} ({advice})"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{} retired words are back: {found:#?}", found.len());
+}
+
+#[test]
+fn retired_words_are_no_file_names() {
+    let folders = ["crates", "tests"].map(|folder| root().join(folder));
+    let files = folders.iter().flat_map(|folder| files_below(folder, ""));
+    let found: Vec<_> = files
+        .filter(|file| {
+            file.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| advice(stem).is_some())
+        })
+        .collect();
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// What to use in place of a name.
+fn advice(name: &str) -> Option<&'static str> {
+    if RETIRED_TYPES.contains(&name) {
+        return Some("a name from the field");
+    }
+    let parts = parts(name);
+    RETIRED.iter().find(|(word, _)| parts.iter().any(|part| part == word)).map(|(_, advice)| *advice)
+}
+
+/// The words of a name in `snake_case`, `CamelCase` or `CAPITALS`, in lower case.
+fn parts(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut after_lower = false;
+    for c in name.chars() {
+        if c == '_' || (after_lower && c.is_uppercase()) {
+            words.push(String::new());
+        }
+        if c != '_' {
+            words.last_mut().expect("there is one").extend(c.to_lowercase());
+        }
+        after_lower = c.is_lowercase();
+    }
+    words
+}
+
+#[test]
+fn a_name_is_judged_by_its_words() {
+    for retired in ["told", "ToldJob", "MOST_UNTOLD", "by_courier", "Word"] {
+        assert!(advice(retired).is_some(), "{retired}");
+    }
+    for fine in ["bellow", "is_word", "TowerToHyperService", "blackbox"] {
+        assert!(advice(fine).is_none(), "{fine}");
+    }
+}
