@@ -19,7 +19,7 @@ use std::io::Write;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use ringback_testkit::{ProcessSpec, Role, Sink, Stack, free_port, now};
+use ringback_testkit::{ProcessSpec, Sink, Stack, StackOptions, free_port, now};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, between, time};
@@ -105,7 +105,7 @@ async fn a_job_goes_its_way_from_submit_to_done() {
 
 #[tokio::test]
 async fn a_delay_and_a_time_are_when_a_job_is_due() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let url = "http://127.0.0.1:9/";
     let at = "2030-01-02T03:04:05+01:00";
@@ -121,7 +121,7 @@ async fn a_delay_and_a_time_are_when_a_job_is_due() {
 
 #[tokio::test]
 async fn json_output_is_the_json_of_the_api() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let job = json!({"topic": "t", "id": "i", "delay": "1h", "url": "http://127.0.0.1:9/"}).to_string();
     let run = fed(&server, &["submit", "-", "--output", "json"], job.into_bytes()).await;
@@ -142,7 +142,7 @@ async fn json_output_is_the_json_of_the_api() {
 
 #[tokio::test]
 async fn stats_and_single_jobs_are_shown_as_tables() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     stack.accept(&json!({"topic": "t", "id": "i", "delay": "1h", "url": "http://127.0.0.1:9/"})).await;
     let run = ringback(&server, &["stats"]).await;
@@ -158,7 +158,7 @@ async fn stats_and_single_jobs_are_shown_as_tables() {
 
 #[tokio::test]
 async fn what_is_wrong_with_a_job_is_told_field_by_field() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let job = br#"{"topic":"a b","url":"ftp://h","colour":1}"#;
     let run = fed(&server, &["submit", "-"], job.to_vec()).await;
@@ -222,7 +222,7 @@ async fn a_server_that_is_away_is_told_at_once_with_2() {
 
 #[tokio::test]
 async fn a_store_that_is_away_is_2() {
-    let mut stack = api_alone().await;
+    let mut stack = StackOptions::api_only().start().await;
     stack.redis_mut().kill();
     stack.forgo_audit();
     let run = ringback(&stack.url(""), &["get", "t/i"]).await;
@@ -238,11 +238,6 @@ async fn what_is_no_ringback_is_2() {
         run.code == Some(2) && run.err.contains("answered 404 Not Found, but not as Ringback does"),
         "{run:?}"
     );
-}
-
-/// What can be asked without anybody handing jobs over.
-async fn api_alone() -> Stack {
-    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await
 }
 
 /// What `ringback dead` has below it.

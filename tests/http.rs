@@ -6,7 +6,7 @@ mod bad_input;
 mod batch;
 mod cancel;
 mod dead_letter_notices;
-pub(crate) mod dead_letters;
+mod dead_letters;
 mod demo;
 mod events;
 mod export_import;

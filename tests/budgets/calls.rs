@@ -189,7 +189,7 @@ async fn resting(topics: usize) -> (Stack, CallWatch) {
     let body = Some(("application/json", Bytes::from(format!("[{}]", jobs.join(",")))));
     let reply = stack.request(Method::POST, "/v1/jobs/batch", body).await;
     assert_eq!(reply.json()["accepted"], 500);
-    let listed = stack.request(Method::GET, "/v1/topics?limit=1000", None).await;
+    let listed = stack.get("/v1/topics?limit=1000").await;
     assert_eq!(listed.json()["items"].as_array().map(Vec::len), Some(topics));
     let watch = stack.redis().watch_calls().await;
     (stack, watch)

@@ -1,10 +1,9 @@
 //! `ringback dead`: list, purge, revive, watch and stop.
 
-use ringback_testkit::{Role, Stack, eventually};
+use ringback_testkit::{Role, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use super::{api_alone, ringback};
-use crate::http::dead_letters::import;
+use super::ringback;
 use crate::sample_jobs::SOON;
 
 fn dead(id: &str, reason: &str) -> Value {
@@ -19,13 +18,13 @@ fn lines(text: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn dead_jobs_are_listed_and_purged() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let run = ringback(&server, &["dead", "list", "t"]).await;
     assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no dead jobs\n"));
     let jobs: Vec<_> =
         (0..250).map(|n| dead(&format!("job-{n}"), if n < 5 { "gone" } else { "lost" })).collect();
-    import(&stack, &jobs).await;
+    stack.import(&jobs).await;
     let run = ringback(&server, &["dead", "list", "t", "--reason", "gone"]).await;
     let text: Vec<_> =
         run.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
@@ -68,7 +67,7 @@ async fn many_are_revived_and_the_progress_is_shown_watched_and_stopped() {
     let server = stack.url("");
     let jobs: Vec<_> =
         (0..300).map(|n| dead(&format!("job-{n}"), if n < 50 { "gone" } else { "lost" })).collect();
-    import(&stack, &jobs).await;
+    stack.import(&jobs).await;
     let run = ringback(&server, &["dead", "revive", "t", "--reason", "gone", "--rate", "500"]).await;
     assert_eq!(run.code, Some(0), "{run:?}");
     for word in ["state    done", "revived  50", "rate     500/s", "reason   gone"] {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use ringback_testkit::{Answer, Role, Sink, Stack};
+use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
 
-use super::{Run, api_alone, fed, ringback};
+use super::{Run, fed, ringback};
 use crate::sample_jobs::{SOON, TOPIC, job};
 
 /// A directory of this test alone.
@@ -92,7 +92,7 @@ async fn lists_show_what_the_server_has() {
 
 #[tokio::test]
 async fn bad_lines_of_an_import_are_told_by_the_server() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     stack.accept(&far("taken")).await;
     let other = json!({"topic": TOPIC, "id": "taken", "url": "http://other/"});
     let file = format!("{}\n\nnonsense\n{other}\n{}", far("a"), json!({"topic": "a b", "url": "x"}));

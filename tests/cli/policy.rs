@@ -1,13 +1,13 @@
 //! `ringback policy`: set, get, delete.
 
-use http::Method;
+use ringback_testkit::StackOptions;
 use serde_json::{Value, json};
 
-use super::{api_alone, ringback};
+use super::ringback;
 
 #[tokio::test]
 async fn a_policy_is_set_shown_and_deleted() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let run = ringback(&server, &["policy", "get", "t"]).await;
     assert!(run.code == Some(1) && run.out.is_empty() && run.err.contains("no topic t is known"), "{run:?}");
@@ -44,7 +44,7 @@ async fn a_policy_is_set_shown_and_deleted() {
     let policy = json!({"retry": {"delays": ["15s", "3m"], "max": -1, "jitter": 0.5}, "timeout": "5s", "ttr": 90,
         "url": "http://h/", "headers": {"x-tenant": "a7", "x-b": "2"}, "expect_body": "success",
         "on_dead": "http://h/dead"});
-    let shown = stack.request(Method::GET, "/v1/topics/t", None).await.json();
+    let shown = stack.get("/v1/topics/t").await.json();
     assert_eq!((&shown["topic"], &shown["policy"]), (&json!("t"), &policy));
     let run = ringback(&server, &["policy", "get", "t", "--output", "json"]).await;
     assert_eq!((run.code, run.json()), (Some(0), shown));
@@ -69,7 +69,7 @@ async fn a_policy_is_set_shown_and_deleted() {
 
 #[tokio::test]
 async fn a_topic_whose_job_is_being_handed_over_is_told_to_wait() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     stack.accept(&json!({"topic": "t", "id": "held"})).await;
     let held = ringback(&server, &["reserve", "t", "--output", "json"]).await;
@@ -80,7 +80,7 @@ async fn a_topic_whose_job_is_being_handed_over_is_told_to_wait() {
 
 #[tokio::test]
 async fn what_can_be_no_policy_is_refused() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     for wrong in [
         &["policy", "set", "a b"][..],
@@ -95,6 +95,6 @@ async fn what_can_be_no_policy_is_refused() {
     let run = ringback(&server, &["policy", "set", "t", "--timeout", "11m", "--expect-body", " x"]).await;
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.err.contains("  timeout: ") && run.err.contains("  expect_body: "), "{run:?}");
-    let shown = stack.request(Method::GET, "/v1/topics/t", None).await.json();
+    let shown = stack.get("/v1/topics/t").await.json();
     assert_eq!(shown["policy"], Value::Null);
 }

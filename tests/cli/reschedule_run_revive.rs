@@ -2,14 +2,15 @@
 
 use bytes::Bytes;
 use http::Method;
+use ringback_testkit::StackOptions;
 use serde_json::{Value, json};
 
-use super::{api_alone, ringback};
+use super::ringback;
 use crate::sample_jobs::time;
 
 #[tokio::test]
 async fn a_job_is_rescheduled_and_run_by_its_name() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     stack.accept(&json!({"topic": "t", "id": "i", "delay": "1h", "url": "http://127.0.0.1:9/"})).await;
 
@@ -41,7 +42,7 @@ async fn a_job_is_rescheduled_and_run_by_its_name() {
 
 #[tokio::test]
 async fn a_dead_job_is_revived_by_its_name() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let dead = json!({"topic": "t", "id": "i", "url": "http://127.0.0.1:9/", "state": "dead",
         "reason": "exhausted", "failures": 3, "attempts": 4});

@@ -1,12 +1,13 @@
 //! Topics on the command line, against a real server.
 
+use ringback_testkit::StackOptions;
 use serde_json::{Value, json};
 
-use super::{api_alone, ringback};
+use super::ringback;
 
 #[tokio::test]
 async fn topics_are_shown_as_tables_and_as_json() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     for topic in ["b", "a"] {
         let far = json!({"topic": topic, "id": "far", "delay": "1h", "url": "http://127.0.0.1:9/"});
         stack.accept(&far).await;
@@ -44,7 +45,7 @@ async fn topics_are_shown_as_tables_and_as_json() {
 
 #[tokio::test]
 async fn a_topic_is_paused_and_resumed() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let run = ringback(&server, &["resume", "a"]).await;
     assert!(run.code == Some(1) && run.err.contains("topic a cannot be resumed"), "{run:?}");
@@ -61,7 +62,7 @@ async fn a_topic_is_paused_and_resumed() {
 
 #[tokio::test]
 async fn no_topics_are_told_so() {
-    let stack = api_alone().await;
+    let stack = StackOptions::api_only().start().await;
     let run = ringback(&stack.url(""), &["topics"]).await;
     assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no topics\n"));
 }

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use ringback_testkit::{Answer, Process, Role, Sink, Stack, eventually};
+use ringback_testkit::{Answer, Process, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use super::{ringback, spec};
@@ -102,7 +102,7 @@ async fn a_topic_is_watched_for_scripts_and_after_a_restart_of_the_api_again() {
 
 #[tokio::test]
 async fn a_reader_that_goes_away_ends_it_quietly() {
-    let stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
+    let stack = StackOptions::api_only().start().await;
     let mut command = spec(&stack.url(""), &["watch"]).command();
     let mut child = command
         .stdin(Stdio::null())

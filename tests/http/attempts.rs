@@ -12,7 +12,7 @@ fn at_once(retries: usize) -> Value {
 }
 
 async fn attempts(stack: &Stack, id: &str) -> Vec<Value> {
-    let reply = stack.request(Method::GET, &format!("/v1/jobs/{TOPIC}/{id}/attempts"), None).await;
+    let reply = stack.get(&format!("/v1/jobs/{TOPIC}/{id}/attempts")).await;
     assert_eq!(reply.status, 200, "{}", reply.json());
     reply.json()["items"].as_array().expect("items").clone()
 }
@@ -70,9 +70,9 @@ async fn a_success_is_logged_only_after_something_else_and_of_nothing_nothing_is
     let items = attempts(&stack, "second").await;
     assert_eq!(each(&items, "status"), [500, 201]);
     assert_eq!((&items[0]["answer"], &items[1]["answer"]), (&Value::Null, &json!("at last")));
-    let reply = stack.request(Method::GET, &format!("/v1/jobs/{TOPIC}/nobody/attempts"), None).await;
+    let reply = stack.get(&format!("/v1/jobs/{TOPIC}/nobody/attempts")).await;
     assert_eq!((reply.status, &reply.json()["status"]), (404, &json!(404)));
-    let reply = stack.request(Method::GET, "/v1/jobs/%20/nobody/attempts", None).await;
+    let reply = stack.get("/v1/jobs/%20/nobody/attempts").await;
     assert_eq!(reply.status, 422);
 }
 

@@ -11,23 +11,6 @@ use tokio::time::timeout;
 use crate::cli::ringback;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
-/// An api alone.
-fn api_only() -> StackOptions {
-    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
-}
-
-async fn audit(stack: &Stack) -> AuditAnswer {
-    let reply = stack.request(Method::GET, "/v1/audit", None).await;
-    assert_eq!(reply.status, 200, "{:?}", reply.body);
-    serde_json::from_value(reply.json()).expect("an audit")
-}
-
-async fn repair(stack: &Stack) -> AuditAnswer {
-    let reply = stack.request(Method::POST, "/v1/audit/repair", None).await;
-    assert_eq!(reply.status, 200, "{:?}", reply.body);
-    serde_json::from_value(reply.json()).expect("an audit")
-}
-
 /// Takes the due times of all delayed jobs that are near away.
 async fn lose_due_times(stack: &Stack) {
     let mut redis = stack.redis().client().await;
@@ -42,18 +25,18 @@ async fn a_job_that_would_never_be_due_is_found_and_arrives_after_the_repair() {
     stack.accept(&with(job(&sink, "lost"), "delay", "3s")).await;
     stack.accept(&with(job(&sink, "far"), "delay", "2h")).await;
     lose_due_times(&stack).await;
-    let found = audit(&stack).await;
+    let found = stack.audit().await;
     assert_eq!((found.clean, found.found, found.repaired, found.checked), (false, 1, 0, 2), "{found:?}");
     let finding = &found.findings[0];
     assert_eq!((finding.kind.as_str(), finding.id.as_deref()), ("unindexed", Some("lost")), "{finding:?}");
     assert_eq!((finding.topic.as_deref(), finding.repaired), (Some(TOPIC), false));
 
-    let repaired = repair(&stack).await;
+    let repaired = stack.repair().await;
     assert_eq!((repaired.clean, repaired.found, repaired.repaired), (true, 1, 1), "{repaired:?}");
     assert!(repaired.findings[0].repaired);
     sink.wait_for_job("lost", 1, SOON).await;
     stack.wait_state(TOPIC, "lost", "done", SOON).await;
-    let again = audit(&stack).await;
+    let again = stack.audit().await;
     assert!(again.clean && again.findings.is_empty(), "{again:?}");
 }
 
@@ -67,7 +50,7 @@ async fn the_embedded_store_is_audited_and_repaired_by_the_same_calls() {
         stack.wait_state(TOPIC, id, id, SOON).await;
     }
     stack.accept(&with(job(&sink, "far"), "delay", "2h")).await;
-    for answer in [audit(&stack).await, repair(&stack).await] {
+    for answer in [stack.audit().await, stack.repair().await] {
         assert_eq!((answer.clean, answer.found, answer.checked, answer.stale), (true, 0, 2, 0), "{answer:?}");
         assert_eq!((answer.shards, answer.compared), (4, 4));
     }
@@ -91,7 +74,7 @@ async fn nothing_is_found_while_jobs_are_handed_over_and_fail() {
     }
     let mut audits = 0;
     eventually(3 * SOON, "all jobs have ended", async || {
-        let audit = audit(&stack).await;
+        let audit = stack.audit().await;
         assert!(audit.clean, "{audit:?}");
         audits += 1;
         let (done, dead) = (stack.count_in("done").await, stack.count_in("dead").await);
@@ -99,13 +82,13 @@ async fn nothing_is_found_while_jobs_are_handed_over_and_fail() {
     })
     .await;
     assert!(audits > 5, "{audits} audits while jobs move are few");
-    let audit = audit(&stack).await;
+    let audit = stack.audit().await;
     assert_eq!((audit.clean, audit.checked, audit.compared), (true, 300, 4), "{audit:?}");
 }
 
 #[tokio::test]
 async fn the_command_line_tells_findings_and_ends_with_1_until_they_are_repaired() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let run = ringback(&server, &["audit"]).await;
     assert!(run.code == Some(0) && run.out.starts_with("clean"), "{run:?}");
@@ -128,19 +111,19 @@ async fn the_command_line_tells_findings_and_ends_with_1_until_they_are_repaired
 
 #[tokio::test]
 async fn a_repair_with_a_body_that_says_something_is_refused() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     for (body, status) in [(&b"{}"[..], 200), (b"{\"dry\":true}", 422), (b"[", 400), (&[b' '; 5000], 413)] {
         let body = Some(("application/json", body.to_vec().into()));
         assert_eq!(stack.request(Method::POST, "/v1/audit/repair", body).await.status, status);
     }
-    assert_eq!(stack.request(Method::POST, "/v1/audit", None).await.status, 405);
+    assert_eq!(stack.post_empty("/v1/audit").await.status, 405);
 }
 
 #[tokio::test]
 async fn of_two_audits_at_a_time_one_is_refused() {
     // Each shard takes its time, empty or not.
-    let stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
-    let ask = || stack.request(Method::GET, "/v1/audit", None);
+    let stack = StackOptions::api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let ask = || stack.get("/v1/audit");
     let (one, other) = tokio::join!(ask(), ask());
     let (done, busy) = if one.status == 503 { (other, one) } else { (one, other) };
     assert_eq!((done.status, busy.status), (200, 503), "{:?}, {:?}", done.body, busy.body);
@@ -154,14 +137,14 @@ async fn of_two_audits_at_a_time_one_is_refused() {
 
 #[tokio::test]
 async fn a_caller_that_hangs_up_ends_its_audit() {
-    let mut stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let mut stack = StackOptions::api_only().env("RINGBACK_SHARDS", "256").start().await;
     let url = stack.url("/v1/audit");
     let hung_up = http_client().get(&url).timeout(Duration::from_millis(300)).send().await;
     assert!(hung_up.is_err_and(|error| error.is_timeout()), "it takes seconds");
     // It would go on for seconds; another one begins at once.
     stack.redis_mut().stop();
     eventually(Duration::from_secs(3), "another audit is not refused", async || {
-        let problem = stack.request(Method::GET, "/v1/audit", None).await.json();
+        let problem = stack.get("/v1/audit").await.json();
         let detail = problem["detail"].as_str().unwrap_or_default().to_owned();
         if detail.contains("did not answer") { Ok(()) } else { Err(detail) }
     })
@@ -171,7 +154,7 @@ async fn a_caller_that_hangs_up_ends_its_audit() {
 
 #[tokio::test]
 async fn an_audit_rides_over_a_redis_that_is_silent_for_a_while() {
-    let mut stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let mut stack = StackOptions::api_only().env("RINGBACK_SHARDS", "256").start().await;
     let url = stack.url("/v1/audit");
     let mut audit = std::pin::pin!(async { http_client().get(&url).send().await });
     let begun = timeout(Duration::from_millis(300), audit.as_mut()).await;
@@ -187,7 +170,7 @@ async fn an_audit_rides_over_a_redis_that_is_silent_for_a_while() {
 
 #[tokio::test]
 async fn what_a_repair_has_put_right_before_its_caller_hung_up_is_told_in_the_log() {
-    let stack = api_only().env("RINGBACK_SHARDS", "256").start().await;
+    let stack = StackOptions::api_only().env("RINGBACK_SHARDS", "256").start().await;
     let jobs: Vec<_> = (0..500)
         .map(|n| json!({"topic": "t", "id": format!("job-{n}"), "delay": "8m", "url": "http://127.0.0.1:9/"}))
         .collect();
@@ -202,13 +185,13 @@ async fn what_a_repair_has_put_right_before_its_caller_hung_up_is_told_in_the_lo
         told.filter(|line| line.contains("unindexed: ")).map(str::to_owned).ok_or(log)
     })
     .await;
-    let rest = repair(&stack).await;
+    let rest = stack.repair().await;
     assert!(rest.clean && rest.found > 0 && rest.found < 500, "{rest:?}");
 }
 
 #[tokio::test]
 async fn an_audit_of_a_store_that_is_away_is_503() {
-    let mut stack = api_only().start().await;
+    let mut stack = StackOptions::api_only().start().await;
     stack.redis_mut().kill();
     stack.forgo_audit();
     for (method, path) in [(Method::GET, "/v1/audit"), (Method::POST, "/v1/audit/repair")] {

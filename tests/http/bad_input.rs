@@ -1,13 +1,8 @@
 //! What callers may not send: each is answered by a problem that helps, and changes nothing.
 
 use bytes::Bytes;
-use ringback_testkit::{Reply, Role, Stack, StackOptions};
+use ringback_testkit::{Reply, Stack, StackOptions};
 use serde_json::{Value, json};
-
-/// An api alone: nothing here is ever handed over.
-fn api_only() -> StackOptions {
-    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
-}
 
 /// A good job with one field replaced or added.
 fn job(field: &str, value: impl Into<Value>) -> Value {
@@ -114,7 +109,7 @@ fn numbered(name: &str, count: usize) -> Value {
 
 #[tokio::test]
 async fn every_wrong_field_is_named_and_changes_nothing() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let mut wrong = Vec::new();
     let tables = [wrong_names(), wrong_times(), wrong_callbacks(), wrong_policies()].concat();
     let cases =
@@ -132,7 +127,7 @@ async fn every_wrong_field_is_named_and_changes_nothing() {
 
 #[tokio::test]
 async fn fields_that_do_not_go_together_are_refused() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let both = job("at", "2030-01-01T00:00:00Z");
     reply_names(&stack, both.to_string(), "delay").await;
     let mut two_bodies = job("body_base64", "AAAA");
@@ -158,7 +153,7 @@ async fn fields_that_do_not_go_together_are_refused() {
 
 #[tokio::test]
 async fn several_wrong_fields_are_all_named_at_once() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let mut wrong = job("topic", "a b");
     wrong["delay"] = json!(-1);
     wrong["url"] = json!("nowhere");
@@ -172,7 +167,7 @@ async fn several_wrong_fields_are_all_named_at_once() {
 
 #[tokio::test]
 async fn what_is_no_json_is_unreadable() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let texts: [&[u8]; 12] = [
         b"",
         b"{",
@@ -205,7 +200,7 @@ async fn what_is_no_json_is_unreadable() {
 
 #[tokio::test]
 async fn json_deeper_than_64_levels_is_refused() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let nested = |levels: usize| raw("body", &format!("{}{}", "[".repeat(levels), "]".repeat(levels)));
     for levels in [65, 130, 10_000, 100_000] {
         let reply = stack.submit_text(nested(levels)).await;
@@ -218,7 +213,7 @@ async fn json_deeper_than_64_levels_is_refused() {
 
 #[tokio::test]
 async fn what_is_too_large_is_refused() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let body = |bytes: usize| raw("body", &format!("\"{}\"", "x".repeat(bytes - 2)));
     let reply = stack.submit_text(body(257 << 10)).await;
     problem(&reply, 413).expect("257 KiB");
@@ -239,7 +234,7 @@ async fn what_is_too_large_is_refused() {
 
 #[tokio::test]
 async fn other_content_types_are_refused() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let good = job("topic", "t").to_string();
     for content_type in
         [None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("application/xml")]
@@ -256,7 +251,7 @@ async fn other_content_types_are_refused() {
 
 #[tokio::test]
 async fn unknown_paths_and_methods_are_problems_too() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     for (method, path, status) in [
         (http::Method::GET, "/v1/nothing", 404),
         (http::Method::GET, "/", 404),

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use ringback_testkit::{Reply, Role, Sink, Stack, StackOptions};
+use ringback_testkit::{Sink, Stack, StackOptions};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -11,11 +10,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, timeout};
 
 use crate::sample_jobs::{SOON, TOPIC, job, with};
-
-/// An api alone.
-fn api_only() -> StackOptions {
-    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
-}
 
 #[tokio::test]
 async fn an_array_has_a_result_for_each_item_in_order() {
@@ -43,7 +37,7 @@ async fn lines_are_taken_like_an_array_and_a_bad_one_spoils_no_other() {
         job(&sink, "last").to_string(),
     ];
     for (text, note) in [(lines.join("\n"), "without"), (lines.join("\n") + "\n", "with")] {
-        let reply = ndjson(&stack, text).await;
+        let reply = stack.post_lines("/v1/jobs/batch", text).await;
         assert_eq!(reply.status, 200, "{:?}", reply.body);
         let answer = reply.json();
         assert_eq!(
@@ -62,16 +56,16 @@ async fn lines_are_taken_like_an_array_and_a_bad_one_spoils_no_other() {
 
 #[tokio::test]
 async fn lines_may_end_as_windows_writes_them() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let job =
         |id: &str| json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://127.0.0.1:9/", "body": 1});
-    let answer = ndjson(&stack, format!("{}\r\n{}\r\n", job("a"), job("b"))).await.json();
+    let answer = stack.post_lines("/v1/jobs/batch", format!("{}\r\n{}\r\n", job("a"), job("b"))).await.json();
     assert_eq!(statuses(&answer), [201, 201], "{answer}");
 }
 
 #[tokio::test]
 async fn an_id_twice_in_one_batch_is_submitted_twice() {
-    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let far = |id: &str| with(job(&sink, id), "delay", "1h");
     let jobs = [far("a"), far("b"), far("a"), with(far("a"), "body", "other")];
     let (status, answer) = stack.batch(&jobs).await;
@@ -83,7 +77,7 @@ async fn an_id_twice_in_one_batch_is_submitted_twice() {
 
 #[tokio::test]
 async fn a_batch_again_is_the_same_jobs_again() {
-    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let jobs: Vec<Value> = (0..20).map(|n| with(job(&sink, &format!("{n}")), "delay", "1h")).collect();
     for expected in [201, 200] {
         let (_, answer) = stack.batch(&jobs).await;
@@ -95,7 +89,7 @@ async fn a_batch_again_is_the_same_jobs_again() {
 
 #[tokio::test]
 async fn bad_items_of_an_array_spoil_no_other() {
-    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let far = |id: &str| with(job(&sink, id), "delay", "1h");
     let jobs = [json!(17), far("a"), json!({}), far("no spaces"), far("b"), Value::Null, json!([])];
     let (status, answer) = stack.batch(&jobs).await;
@@ -112,24 +106,24 @@ async fn bad_items_of_an_array_spoil_no_other() {
 
 #[tokio::test]
 async fn an_empty_batch_accepts_nothing() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let (status, answer) = stack.batch(&[]).await;
     assert_eq!((status, answer), (200, json!({"accepted": 0, "refused": 0, "results": []})));
     assert_eq!(
-        ndjson(&stack, String::new()).await.json(),
+        stack.post_lines("/v1/jobs/batch", String::new()).await.json(),
         json!({"accepted": 0, "refused": 0, "results": []})
     );
 }
 
 #[tokio::test]
 async fn the_largest_batch_is_accepted_whole() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let lines: Vec<String> = (0..10_000)
         .map(|n| {
             format!(r#"{{"topic":"{TOPIC}","id":"{n}","delay":"1h","url":"http://127.0.0.1:9/","body":{n}}}"#)
         })
         .collect();
-    let reply = ndjson(&stack, lines.join("\n")).await;
+    let reply = stack.post_lines("/v1/jobs/batch", lines.join("\n")).await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.json()["accepted"], 10_000);
     assert_eq!(stack.count_in("delayed").await, 10_000);
@@ -137,7 +131,7 @@ async fn the_largest_batch_is_accepted_whole() {
 
 #[tokio::test]
 async fn clients_that_send_slowly_keep_nobody_waiting() {
-    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let mut slow = JoinSet::new();
     for _ in 0..20 {
         let mut stream = begun_upload(&stack).await;
@@ -163,7 +157,7 @@ async fn clients_that_send_slowly_keep_nobody_waiting() {
 #[tokio::test]
 async fn uploads_that_stall_take_no_more_memory_than_there_is_room_for_and_give_it_back() {
     const PART: usize = 15 << 20;
-    let (stack, sink) = (api_only().start().await, Sink::start().await);
+    let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let mut uploads = JoinSet::new();
     for _ in 0..12 {
         let mut stream = begun_upload(&stack).await;
@@ -211,9 +205,4 @@ pub(crate) fn peak_memory(pid: u32) -> Option<u64> {
 fn statuses(answer: &Value) -> Vec<u64> {
     let results = answer["results"].as_array().unwrap_or_else(|| panic!("no results in {answer}"));
     results.iter().filter_map(|result| result["status"].as_u64()).collect()
-}
-
-async fn ndjson(stack: &Stack, lines: String) -> Reply {
-    let body = Some(("application/x-ndjson", Bytes::from(lines)));
-    stack.request(http::Method::POST, "/v1/jobs/batch", body).await
 }

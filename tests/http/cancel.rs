@@ -1,6 +1,6 @@
 //! Cancelling, at every point of a job's way.
 
-use ringback_testkit::{Answer, Role, Sink, Stack};
+use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions};
 use serde_json::json;
 
 use crate::sample_jobs::{SOON, TOPIC, job, sentinel, with};
@@ -40,7 +40,7 @@ async fn a_ready_job_that_is_cancelled_never_arrives() {
 
 #[tokio::test]
 async fn an_unknown_job_cannot_be_cancelled() {
-    let stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
+    let stack = StackOptions::api_only().start().await;
     let (status, problem) = stack.cancel(TOPIC, "nobody").await;
     assert_eq!((status, &problem["status"]), (404, &json!(404)), "{problem}");
 }

@@ -14,11 +14,6 @@ use crate::sample_jobs::{SOON, TOPIC, job, sentinel, with};
 
 const NOTICES: &str = "ringback.on-dead";
 
-/// Redis with a process of each role, and all in one process on a file.
-fn both() -> [StackOptions; 2] {
-    [Stack::options(), Stack::options().in_one_process().store("embedded:./data")]
-}
-
 /// A job that dies at its first attempt, of which `/dead` is told.
 fn doomed(sink: &Sink, id: &str) -> Value {
     let job = with(job(sink, id), "retry", json!({"preset": "none"}));
@@ -53,15 +48,9 @@ fn tells(notice: &Arrival, job: &Value) {
     assert!(notice.header("webhook-id").is_some());
 }
 
-async fn put(stack: &Stack, topic: &str, policy: Value) {
-    let body = Some(("application/json", policy.to_string().into()));
-    let reply = stack.request(Method::PUT, &format!("/v1/topics/{topic}"), body).await;
-    assert!(matches!(reply.status, 200 | 201), "{} {:?}", reply.status, reply.body);
-}
-
 /// How many jobs of a topic are in a state.
 async fn count(stack: &Stack, topic: &str, state: &str) -> u64 {
-    let reply = stack.request(Method::GET, &format!("/v1/topics/{topic}"), None).await;
+    let reply = stack.get(&format!("/v1/topics/{topic}")).await;
     reply.json()["states"][state].as_u64().unwrap_or(0)
 }
 
@@ -80,7 +69,7 @@ async fn all_is_told(stack: &Stack) {
 
 #[tokio::test]
 async fn a_job_that_is_given_up_is_told_of_as_it_is_shown() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer_job("exhausted", Answer::status(500));
         sink.answer_job("gone", Answer::status(410));
@@ -104,7 +93,7 @@ async fn a_job_that_is_given_up_is_told_of_as_it_is_shown() {
 
 #[tokio::test]
 async fn deaths_in_the_hands_of_consumers_are_told() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let reserve = async |ttr: &str| {
             let ask = json!({"ttr": ttr, "wait": "10s"}).to_string();
@@ -150,7 +139,7 @@ async fn a_job_that_no_notifier_survives_is_told_of() {
 
 #[tokio::test]
 async fn the_topic_s_policy_says_where_and_the_job_s_own_word_counts_before_it() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer(Script::always(Answer::status(500)));
         sink.answer_path("/dead", Answer::status(200));
@@ -162,7 +151,7 @@ async fn the_topic_s_policy_says_where_and_the_job_s_own_word_counts_before_it()
         let mut nobody = bare.clone();
         (nobody["id"], nobody["topic"], nobody["delay"]) = (json!("nobody"), json!("other"), json!(0));
         stack.accept(&nobody).await;
-        put(&stack, TOPIC, json!({"on_dead": sink.url("/topic")})).await;
+        stack.set_policy(TOPIC, &json!({"on_dead": sink.url("/topic")})).await;
         stack.accept(&doomed(&sink, "own")).await;
         let dead = stack.wait_state(TOPIC, "bare", "dead", SOON).await;
         tells(&notices(&sink, "/topic", 1).await[0], &dead);
@@ -176,15 +165,15 @@ async fn the_topic_s_policy_says_where_and_the_job_s_own_word_counts_before_it()
 
 #[tokio::test]
 async fn a_notice_is_tried_as_its_topic_says_and_its_own_death_is_told_to_nobody() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer(Answer::status(500));
-        put(
-            &stack,
-            NOTICES,
-            json!({"retry": {"delays": ["10ms"], "jitter": 0}, "headers": {"x-from": "us"}}),
-        )
-        .await;
+        stack
+            .set_policy(
+                NOTICES,
+                &json!({"retry": {"delays": ["10ms"], "jitter": 0}, "headers": {"x-from": "us"}}),
+            )
+            .await;
         let refused = json!({"on_dead": "http://h/"}).to_string();
         let reply = stack
             .request(
@@ -236,7 +225,7 @@ async fn what_died_while_no_carrier_ran_is_told_by_the_next_one_whatever_became_
         as_they_died.push(stack.wait_state(TOPIC, &id, "dead", SOON).await);
     }
     to_be_told(&stack, 20).await;
-    let gone = stack.request(Method::DELETE, &format!("/v1/topics/{TOPIC}/dead"), None).await;
+    let gone = stack.delete(&format!("/v1/topics/{TOPIC}/dead")).await;
     assert_eq!(gone.status, 200, "{:?}", gone.body);
     stack.add(Role::Carrier).await;
     let told = notices(&sink, "/dead", 20).await;
@@ -348,7 +337,7 @@ async fn one_process_killed_while_it_tells_leaves_out_no_death() {
     sink.answer(Answer::status(410));
     sink.answer_path("/dead", Answer::status(200));
     // What was in flight when it was killed comes again soon.
-    put(&stack, NOTICES, json!({"timeout": "500ms"})).await;
+    stack.set_policy(NOTICES, &json!({"timeout": "500ms"})).await;
     let jobs: Vec<Value> = (0..300)
         .map(|n| {
             let due = with(doomed(&sink, &format!("job-{n}")), "delay", format!("{}ms", n * 8));
@@ -413,7 +402,7 @@ async fn a_carrier_that_knows_no_policies_yet_leaves_deaths_untold() {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     sink.answer(Answer::status(410));
     sink.answer_path("/topic", Answer::status(200));
-    put(&stack, TOPIC, json!({"on_dead": sink.url("/topic")})).await;
+    stack.set_policy(TOPIC, &json!({"on_dead": sink.url("/topic")})).await;
     let mut redis = stack.redis().client().await;
     let (key, aside) = ("ringback:{meta}:policies", "ringback:{meta}:aside");
     let mut run = async |words: [&str; 3]| {

@@ -11,25 +11,10 @@ use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
 
-/// An api alone.
-fn api_only() -> StackOptions {
-    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
-}
-
 /// A dead job as an import takes it.
 fn dead(topic: &str, id: &str, reason: &str) -> Value {
     json!({"topic": topic, "id": id, "url": "http://127.0.0.1:9/", "state": "dead", "reason": reason,
         "attempts": 4, "failures": 3})
-}
-
-pub(crate) async fn import(stack: &Stack, jobs: &[Value]) {
-    for jobs in jobs.chunks(5000) {
-        let lines: Vec<_> = jobs.iter().map(ToString::to_string).collect();
-        let body = Some(("application/x-ndjson", Bytes::from(lines.join("\n"))));
-        let reply = stack.request(Method::POST, "/v1/import", body).await;
-        let answer = reply.json();
-        assert_eq!(answer["created"], jobs.len(), "{}", answer["problems"][0]);
-    }
 }
 
 /// So many dead jobs of the topic.
@@ -67,7 +52,7 @@ async fn revive(stack: &Stack, ask: Value) -> String {
 }
 
 async fn progress(stack: &Stack, location: &str) -> Value {
-    let reply = stack.request(Method::GET, location, None).await;
+    let reply = stack.get(location).await;
     assert_eq!(reply.status, 200, "{:?}", reply.body);
     reply.json()
 }
@@ -93,11 +78,12 @@ async fn wait_begun(stack: &Stack, location: &str, most: u64) -> u64 {
 
 #[tokio::test]
 async fn dead_jobs_are_listed_by_why_and_when_they_died() {
-    for options in [api_only(), api_only().store("embedded:./data")] {
+    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
         let stack = options.start().await;
         let began = now();
-        import(&stack, &many(30, "gone")).await;
-        import(&stack, &[dead("other", "x", "gone"), json!({"topic": TOPIC, "id": "y", "url": "http://h/"})])
+        stack.import(&many(30, "gone")).await;
+        stack
+            .import(&[dead("other", "x", "gone"), json!({"topic": TOPIC, "id": "y", "url": "http://h/"})])
             .await;
         eventually(SOON, "a millisecond passes", async || {
             let at = now();
@@ -105,7 +91,7 @@ async fn dead_jobs_are_listed_by_why_and_when_they_died() {
         })
         .await;
         let between = now();
-        import(&stack, &many(5, "lost")).await;
+        stack.import(&many(5, "lost")).await;
         let all = listed(&stack, "limit=7").await;
         assert_eq!(all.len(), 35);
         let times: Vec<_> = all.iter().map(|job| time(&job["died_at"])).collect();
@@ -131,11 +117,11 @@ async fn dead_jobs_are_listed_by_why_and_when_they_died() {
 
 #[tokio::test]
 async fn dead_jobs_are_purged_by_filter_and_by_name() {
-    for options in [api_only(), api_only().store("embedded:./data")] {
+    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
         let stack = options.start().await;
-        import(&stack, &many(1200, "gone")).await;
-        import(&stack, &[many(3, "lost"), vec![dead("other", "x", "gone")]].concat()).await;
-        import(&stack, &[dead(TOPIC, "revive", "lost")]).await;
+        stack.import(&many(1200, "gone")).await;
+        stack.import(&[many(3, "lost"), vec![dead("other", "x", "gone")]].concat()).await;
+        stack.import(&[dead(TOPIC, "revive", "lost")]).await;
         let (mut purged, mut next) = (0, String::new());
         loop {
             let reply = call(&stack, Method::DELETE, &format!("/dead?reason=gone{next}"), None).await;
@@ -168,7 +154,7 @@ async fn many_dead_jobs_are_revived_at_their_rate_and_handed_over() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let jobs: Vec<_> =
             many(400, "gone").into_iter().map(|job| with(job, "url", sink.url("/hook"))).collect();
-        import(&stack, &[jobs, many(3, "lost")].concat()).await;
+        stack.import(&[jobs, many(3, "lost")].concat()).await;
         let began = now();
         let location = revive(&stack, json!({"reason": "gone", "rate": 400})).await;
         let done = wait_done(&stack, &location).await;
@@ -200,7 +186,7 @@ async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
             with(with(job, "url", sink.url("/hook")), "id", id)
         })
         .collect();
-    import(&stack, &jobs).await;
+    stack.import(&jobs).await;
     let location = revive(&stack, json!({"rate": 1000})).await;
     // Each dies again at once, under the eyes of the revival.
     assert_eq!(wait_done(&stack, &location).await["revived"], 800);
@@ -214,8 +200,8 @@ async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
 
 #[tokio::test]
 async fn without_a_carrier_a_revival_stands_still_and_begins_once_there_is_one() {
-    let mut stack = api_only().start().await;
-    import(&stack, &many(50, "gone")).await;
+    let mut stack = StackOptions::api_only().start().await;
+    stack.import(&many(50, "gone")).await;
     let location = revive(&stack, json!({"rate": 1000})).await;
     let still = progress(&stack, &location).await;
     assert_eq!((&still["state"], &still["revived"]), (&json!("running"), &json!(0)));
@@ -237,7 +223,7 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
     sink.answer(Answer::status(410));
     let jobs: Vec<_> =
         many(1500, "gone").into_iter().map(|job| with(job, "url", sink.url("/hook"))).collect();
-    import(&stack, &jobs).await;
+    stack.import(&jobs).await;
     let location = revive(&stack, json!({"rate": 300})).await;
     wait_begun(&stack, &location, 1500).await;
     // Whoever holds it: both in turn, and one is there at any time.
@@ -258,11 +244,9 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
 async fn a_revival_goes_on_after_its_process_was_killed_and_started_again() {
     let options = Stack::options().in_one_process().store("embedded:./data").lock_ttl("3s");
     let mut stack = options.start().await;
-    import(
-        &stack,
-        &many(900, "gone").into_iter().map(|job| with(job, "url", Value::Null)).collect::<Vec<_>>(),
-    )
-    .await;
+    stack
+        .import(&many(900, "gone").into_iter().map(|job| with(job, "url", Value::Null)).collect::<Vec<_>>())
+        .await;
     let location = revive(&stack, json!({"rate": 300})).await;
     wait_begun(&stack, &location, 900).await;
     stack.ups[0].restart();
@@ -274,11 +258,11 @@ async fn a_revival_goes_on_after_its_process_was_killed_and_started_again() {
 #[tokio::test]
 async fn a_stopped_revival_revives_no_more_and_several_go_on_at_once() {
     let stack = Stack::options().count(Role::Notifier, 0).start().await;
-    import(&stack, &[many(500, "gone"), many(500, "lost")].concat()).await;
+    stack.import(&[many(500, "gone"), many(500, "lost")].concat()).await;
     let slow = revive(&stack, json!({"reason": "gone", "rate": 50})).await;
     let fast = revive(&stack, json!({"reason": "lost", "rate": 5000})).await;
     wait_begun(&stack, &slow, 500).await;
-    let stopped = stack.request(Method::DELETE, &slow, None).await.json();
+    let stopped = stack.delete(&slow).await.json();
     assert_eq!(stopped["state"], "stopped");
     let revived = stopped["revived"].as_u64().expect("a number");
     assert_eq!(wait_done(&stack, &fast).await["revived"], 500);
@@ -287,12 +271,12 @@ async fn a_stopped_revival_revives_no_more_and_several_go_on_at_once() {
     // What it has left is for another call.
     let rest = revive(&stack, json!({"reason": "gone", "rate": 5000})).await;
     assert_eq!(wait_done(&stack, &rest).await["revived"], 500 - revived);
-    assert_eq!(stack.request(Method::DELETE, &fast, None).await.json()["state"], "done");
+    assert_eq!(stack.delete(&fast).await.json()["state"], "done");
 }
 
 #[tokio::test]
 async fn too_many_revivals_and_what_is_none_are_refused() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     for _ in 0..16 {
         revive(&stack, json!({"rate": 1})).await;
     }
@@ -306,7 +290,7 @@ async fn too_many_revivals_and_what_is_none_are_refused() {
     assert_eq!(bad(json!({"rate": 0})).await, 422);
     assert_eq!(bad(json!({"rate": 10, "colour": "red"})).await, 422);
     assert_eq!(bad(json!([])).await, 400);
-    let topic = stack.request(Method::POST, "/v1/topics/a%20b/dead/revive", None).await;
+    let topic = stack.post_empty("/v1/topics/a%20b/dead/revive").await;
     assert_eq!(topic.status, 422);
     let id = call(&stack, Method::GET, "/revivals", None).await.json()["items"][0]["id"].clone();
     let id = id.as_str().expect("an id");
@@ -318,7 +302,7 @@ async fn too_many_revivals_and_what_is_none_are_refused() {
         }
     }
     let elsewhere = format!("/v1/topics/other/revivals/{id}");
-    assert_eq!(stack.request(Method::DELETE, &elsewhere, None).await.status, 404);
+    assert_eq!(stack.delete(&elsewhere).await.status, 404);
     assert_eq!(call(&stack, Method::GET, &format!("/revivals/{id}"), None).await.json()["state"], "running");
     for (path, field) in [
         ("/dead?reason=a%20b", "reason"),

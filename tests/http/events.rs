@@ -4,7 +4,6 @@ mod listener;
 
 use std::time::Duration;
 
-use http::Method;
 use ringback_testkit::{Answer, Process, Role, Sink, Stack, StackOptions, eventually, http_client};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -13,18 +12,13 @@ use tokio::net::{TcpSocket, TcpStream};
 use self::listener::Listener;
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
 
-/// Redis with a process of each role, and all in one process on a file.
-fn both() -> [StackOptions; 2] {
-    [Stack::options(), Stack::options().in_one_process().store("embedded:./data")]
-}
-
 async fn listen(stack: &Stack, query: &str) -> Listener {
     Listener::start(&stack.url(&format!("/v1/events{query}"))).await
 }
 
 #[tokio::test]
 async fn a_listener_is_told_of_a_job_from_its_submit_to_its_end() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let mut listener = listen(&stack, "").await;
         let job = stack.accept(&with(job(&sink, "a"), "delay", "100ms")).await;
@@ -43,7 +37,7 @@ async fn a_listener_is_told_of_a_job_from_its_submit_to_its_end() {
 
 #[tokio::test]
 async fn failures_are_told_with_what_was_answered_and_then_the_death() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer_job("fails", Answer::status(503));
         let mut listener = listen(&stack, "?kind=attempt,dead").await;
@@ -64,7 +58,7 @@ async fn failures_are_told_with_what_was_answered_and_then_the_death() {
 
 #[tokio::test]
 async fn cancels_and_what_consumers_say_is_told() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let mut listener = listen(&stack, "?topic=e2e").await;
         stack.accept(&with(job(&sink, "cancelled"), "delay", "1h")).await;
@@ -72,10 +66,10 @@ async fn cancels_and_what_consumers_say_is_told() {
         listener.expect("submitted", "cancelled").await;
         listener.expect("cancelled", "cancelled").await;
         stack.accept(&json!({"topic": TOPIC, "id": "pulled"})).await;
-        let reply = stack.request(Method::POST, "/v1/topics/e2e/reserve", None).await.json();
+        let reply = stack.post_empty("/v1/topics/e2e/reserve").await.json();
         let receipt = reply["jobs"][0]["receipt"].as_str().expect("a receipt");
         let finish = format!("/v1/receipts/{receipt}/finish");
-        assert_eq!(stack.request(Method::POST, &finish, None).await.status, 200);
+        assert_eq!(stack.post_empty(&finish).await.status, 200);
         listener.expect("submitted", "pulled").await;
         assert_eq!(listener.expect("attempt", "pulled").await["outcome"], "complete");
         listener.expect("done", "pulled").await;
@@ -167,7 +161,7 @@ async fn deaf(stack: &Stack) -> TcpStream {
 #[tokio::test]
 async fn a_listener_that_does_not_read_is_dropped_and_another_gets_everything() {
     const BATCH: usize = 1000;
-    let stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
+    let stack = StackOptions::api_only().start().await;
     let mut stream = deaf(&stack).await;
     let mut other = listen(&stack, "?kind=submitted").await;
     let mut sent = 0;
@@ -244,7 +238,7 @@ async fn after_the_store_was_away_a_listener_is_told_that_something_may_be_missi
 
 #[tokio::test]
 async fn open_streams_end_at_once_at_the_shutdown() {
-    for (options, is_up) in both().into_iter().zip([false, true]) {
+    for (options, is_up) in StackOptions::each_store().into_iter().zip([false, true]) {
         let mut stack = options.start().await;
         let mut listener = listen(&stack, "").await;
         let process = if is_up { &mut stack.ups[0] } else { &mut stack.apis[0] };
@@ -261,7 +255,7 @@ async fn open_streams_end_at_once_at_the_shutdown() {
 
 #[tokio::test]
 async fn a_listener_that_does_not_read_holds_up_no_shutdown() {
-    let mut stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
+    let mut stack = StackOptions::api_only().start().await;
     let _stream = deaf(&stack).await;
     let mut other = listen(&stack, "").await;
     for batch in 0..8 {
@@ -282,7 +276,7 @@ async fn more_listeners_than_are_allowed_are_refused_until_one_leaves() {
     let options = Stack::options().role_env(Role::Api, "RINGBACK_EVENT_LISTENERS", "2");
     let stack = options.count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
     let (_one, other) = (listen(&stack, "").await, listen(&stack, "").await);
-    let reply = stack.request(Method::GET, "/v1/events", None).await;
+    let reply = stack.get("/v1/events").await;
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
     assert!(reply.json()["detail"].as_str().is_some_and(|detail| detail.contains("2 others")));
     drop(other);
@@ -298,7 +292,7 @@ async fn more_listeners_than_are_allowed_are_refused_until_one_leaves() {
 
 #[tokio::test]
 async fn what_is_asked_for_wrongly_is_a_problem_that_names_it() {
-    let stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
+    let stack = StackOptions::api_only().start().await;
     let long = "x".repeat(129);
     for (query, fields) in [
         ("kind=reserved".to_owned(), "kind"),
@@ -308,11 +302,11 @@ async fn what_is_asked_for_wrongly_is_a_problem_that_names_it() {
         ("topic=a&topic=b".to_owned(), "topic"),
         ("since=5".to_owned(), "since"),
     ] {
-        let reply = stack.request(Method::GET, &format!("/v1/events?{query}"), None).await;
+        let reply = stack.get(&format!("/v1/events?{query}")).await;
         assert_eq!(reply.status, 422, "{query}");
         let errors = reply.json()["errors"].as_array().expect("errors").clone();
         let named: Vec<_> = errors.iter().filter_map(|error| error["field"].as_str()).collect();
         assert_eq!(named.join(" "), fields, "{query}");
     }
-    assert_eq!(stack.request(Method::POST, "/v1/events", None).await.status, 405);
+    assert_eq!(stack.post_empty("/v1/events").await.status, 405);
 }

@@ -6,25 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use ringback_testkit::{Answer, Reply, Role, Sink, Stack, StackOptions, eventually, http_client};
+use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::http::batch::peak_memory;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
-/// An api alone.
-fn api_only() -> StackOptions {
-    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
-}
-
 /// Another installation on the same Redis: an api alone.
 async fn other(stack: &Stack) -> Stack {
-    api_only().store(&stack.store_url()).env("RINGBACK_PREFIX", "other").start().await
-}
-
-async fn import(stack: &Stack, lines: impl Into<Bytes>) -> Reply {
-    stack.request(Method::POST, "/v1/import", Some(("application/x-ndjson", lines.into()))).await
+    StackOptions::api_only().store(&stack.store_url()).env("RINGBACK_PREFIX", "other").start().await
 }
 
 fn counts(answer: &Value) -> [u64; 3] {
@@ -33,7 +24,7 @@ fn counts(answer: &Value) -> [u64; 3] {
 
 /// The lines of an export, none of them twice.
 async fn export(stack: &Stack, query: &str) -> BTreeSet<String> {
-    let reply = stack.request(Method::GET, &format!("/v1/export{query}"), None).await;
+    let reply = stack.get(&format!("/v1/export{query}")).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/x-ndjson")));
     let text = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
     assert!(text.is_empty() || text.ends_with('\n'));
@@ -84,8 +75,8 @@ async fn what_was_exported_and_imported_is_exported_the_same_again() {
     assert_eq!(lines.len(), jobs.len() + 3, "{lines:?}");
     assert_eq!(export(&stack, "?state=dead").await.len(), 2);
     assert_eq!(export(&stack, "?topic=other.topic&state=delayed").await.len(), 1);
-    for other in [other(&stack).await, api_only().store("embedded:./data").start().await] {
-        let answer = import(&other, joined(&lines)).await.json();
+    for other in [other(&stack).await, StackOptions::api_only().store("embedded:./data").start().await] {
+        let answer = other.import_lines(joined(&lines)).await.json();
         assert_eq!(counts(&answer), [13, 0, 0], "{answer}");
         assert_eq!(export(&other, "").await, lines);
         for (id, _) in dead {
@@ -98,7 +89,7 @@ async fn what_was_exported_and_imported_is_exported_the_same_again() {
             assert_eq!(status, 200, "{job}: {answer}");
             assert_eq!(other.submit(&with(job.clone(), "url", "http://another/")).await.0, 409, "{job}");
         }
-        let answer = import(&other, joined(&lines)).await.json();
+        let answer = other.import_lines(joined(&lines)).await.json();
         assert_eq!(counts(&answer), [0, 13, 0], "{answer}");
         assert_eq!(export(&other, "").await, lines);
     }
@@ -114,7 +105,7 @@ async fn traced(stack: &Stack, id: &str) {
 
 #[tokio::test]
 async fn jobs_that_are_due_are_handed_over_where_they_were_moved_to() {
-    let (mut stack, sink) = (api_only().start().await, Sink::start().await);
+    let (mut stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     for id in ["a", "b"] {
         stack.accept(&job(&sink, id)).await;
     }
@@ -127,7 +118,7 @@ async fn jobs_that_are_due_are_handed_over_where_they_were_moved_to() {
         line if line["id"] == "tried" => with(with(line, "attempts", 4), "failures", 2).to_string() + "\n",
         line => line.to_string() + "\n",
     });
-    let answer = import(&other, lines.collect::<String>()).await.json();
+    let answer = other.import_lines(lines.collect::<String>()).await.json();
     assert_eq!(counts(&answer), [2, 0, 0], "{answer}");
     sink.wait_for_jobs(&["a", "tried"], 1, SOON).await;
     assert_eq!(sink.arrivals_of("tried")[0].attempt(), Some(5));
@@ -141,7 +132,7 @@ async fn jobs_that_are_due_are_handed_over_where_they_were_moved_to() {
 
 #[tokio::test]
 async fn bad_lines_are_told_by_their_numbers_and_spoil_no_other() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let far = |id: &str| json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://h/"});
     stack.accept(&with(far("taken"), "body", 1)).await;
     let lines = [
@@ -156,7 +147,7 @@ async fn bad_lines_are_told_by_their_numbers_and_spoil_no_other() {
         with(far("huge"), "body", "x".repeat(270_000)).to_string(),
         with(with(far("late"), "delay", Value::Null), "at", "2020-01-01T00:00:00Z").to_string(),
     ];
-    let reply = import(&stack, lines.join("\n")).await;
+    let reply = stack.import_lines(lines.join("\n")).await;
     let answer = reply.json();
     assert_eq!((reply.status, counts(&answer)), (200, [2, 1, 5]), "{answer}");
     let problems = answer["problems"].as_array().expect("problems");
@@ -173,34 +164,34 @@ async fn bad_lines_are_told_by_their_numbers_and_spoil_no_other() {
 
 #[tokio::test]
 async fn the_largest_import_goes_in_whole_and_a_silent_redis_is_told_in_time() {
-    let mut stack = api_only().start().await;
+    let mut stack = StackOptions::api_only().start().await;
     let lines: String = (0..10_000)
         .map(|n| {
             json!({"topic": TOPIC, "id": n.to_string(), "delay": "1h", "url": "http://h/"}).to_string() + "\n"
         })
         .collect();
-    let answer = import(&stack, lines.clone()).await.json();
+    let answer = stack.import_lines(lines.clone()).await.json();
     assert_eq!(counts(&answer), [10_000, 0, 0], "{}", answer["problems"][0]);
     assert_eq!(export(&stack, "").await.len(), 10_000);
     stack.redis_mut().stop();
     stack.forgo_audit();
     let begin = Instant::now();
     let few: String = lines.lines().take(50).map(|line| line.to_owned() + "\n").collect();
-    let reply = import(&stack, few).await;
+    let reply = stack.import_lines(few).await;
     assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
 }
 
 #[tokio::test]
 async fn a_redis_that_is_nearly_full_takes_no_imports() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let line = json!({"topic": TOPIC, "id": "a", "delay": "1h", "url": "http://h/"}).to_string();
-    assert_eq!(counts(&import(&stack, line.clone()).await.json()), [1, 0, 0]);
+    assert_eq!(counts(&stack.import_lines(line.clone()).await.json()), [1, 0, 0]);
     let limit = stack.redis().used_memory().await * 10 / 9;
     let mut redis = stack.redis().client().await;
     let mut config = redis::cmd("CONFIG");
     config.arg("SET").arg("maxmemory").arg(limit).query_async::<()>(&mut redis).await.expect("CONFIG SET");
-    eventually(SOON, "imports are refused", async || match import(&stack, line.clone()).await {
+    eventually(SOON, "imports are refused", async || match stack.import_lines(line.clone()).await {
         reply if reply.status == 503 => Ok(()),
         reply => Err(format!("{} {:?}", reply.status, reply.body)),
     })
@@ -246,7 +237,7 @@ async fn breaks_off(mut export: reqwest::Response) {
 
 #[tokio::test]
 async fn an_export_that_loses_redis_breaks_off() {
-    let mut stack = api_only().start().await;
+    let mut stack = StackOptions::api_only().start().await;
     accept_much(&stack).await;
     let export = begun_export(&stack).await;
     let http2 = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
@@ -262,7 +253,7 @@ async fn an_export_that_loses_redis_breaks_off() {
 
 #[tokio::test]
 async fn an_export_outlives_a_short_silence_of_redis() {
-    let mut stack = api_only().start().await;
+    let mut stack = StackOptions::api_only().start().await;
     accept_much(&stack).await;
     let mut export = begun_export(&stack).await;
     stack.redis_mut().stop();
@@ -273,7 +264,7 @@ async fn an_export_outlives_a_short_silence_of_redis() {
         count(chunk.expect("it does not break off").expect("it is not over"));
     }
     // By the time that a later call has been given up, that of the export has.
-    let listed = stack.request(Method::GET, "/v1/jobs", None).await;
+    let listed = stack.get("/v1/jobs").await;
     assert_eq!(listed.status, 503);
     stack.redis_mut().cont();
     while let Some(chunk) = export.chunk().await.expect("it does not break off") {
@@ -284,7 +275,7 @@ async fn an_export_outlives_a_short_silence_of_redis() {
 
 #[tokio::test]
 async fn readers_that_hang_hold_little_memory_few_exports_and_no_shutdown() {
-    let mut stack = api_only().start().await;
+    let mut stack = StackOptions::api_only().start().await;
     accept_much(&stack).await;
     stack.apis[0].restart();
     stack.ready(SOON).await;
@@ -292,7 +283,7 @@ async fn readers_that_hang_hold_little_memory_few_exports_and_no_shutdown() {
     for _ in 0..4 {
         exports.push(begun_export(&stack).await);
     }
-    let refused = stack.request(Method::GET, "/v1/export", None).await;
+    let refused = stack.get("/v1/export").await;
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     // One that goes away makes room for another.
     exports.pop();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, RedisServer, Role, Sink, Stack, now};
+use ringback_testkit::{Answer, RedisServer, Role, Sink, Stack, StackOptions, now};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with};
@@ -29,7 +29,7 @@ async fn submit_with(stack: &Stack, keys: &[&str], job: &Value) -> (u16, Value) 
 
 #[tokio::test]
 async fn a_key_in_place_of_an_id_makes_a_submit_repeatable() {
-    let stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
+    let stack = StackOptions::api_only().start().await;
     let job = json!({"topic": TOPIC, "delay": "1h", "url": "http://127.0.0.1:9/"});
     let (status, first) = submit_with(&stack, &["order-1-paid"], &job).await;
     assert_eq!(status, 201, "{first}");
@@ -217,8 +217,8 @@ async fn a_job_is_shown_in_each_state_it_passes() {
 
 #[tokio::test]
 async fn an_unknown_job_is_not_found() {
-    let stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
-    let reply = stack.request(http::Method::GET, "/v1/jobs/e2e/nobody", None).await;
+    let stack = StackOptions::api_only().start().await;
+    let reply = stack.get("/v1/jobs/e2e/nobody").await;
     assert_eq!(reply.status, 404);
     assert_eq!(reply.header("content-type"), Some("application/problem+json"));
     assert_eq!(reply.json()["status"], 404);

@@ -3,17 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use http::Method;
-use ringback_testkit::{Answer, Persistence, RedisServer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Answer, Persistence, RedisServer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::sample_jobs::{SOON, TOPIC, job, with};
-
-/// An api alone.
-fn api_only() -> StackOptions {
-    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
-}
 
 /// A job that nobody hands over while a test runs.
 fn far(id: &str) -> Value {
@@ -29,23 +23,8 @@ async fn accept_far(stack: &Stack, count: usize) -> BTreeSet<String> {
 }
 
 async fn page(stack: &Stack, query: &str) -> (u16, Value) {
-    let reply = stack.request(Method::GET, &format!("/v1/jobs?{query}"), None).await;
+    let reply = stack.get(&format!("/v1/jobs?{query}")).await;
     (reply.status, reply.json())
-}
-
-/// All pages of a listing.
-async fn pages(stack: &Stack, query: &str) -> Vec<Vec<Value>> {
-    let (mut pages, mut next) = (Vec::new(), String::new());
-    loop {
-        let (status, page) = page(stack, &format!("{query}{next}")).await;
-        assert_eq!(status, 200, "{page}");
-        pages.push(page["items"].as_array().expect("items").clone());
-        let Some(cursor) = page["next"].as_str() else {
-            assert_eq!(page["next"], Value::Null);
-            return pages;
-        };
-        next = format!("&cursor={cursor}");
-    }
 }
 
 fn ids(pages: &[Vec<Value>]) -> BTreeSet<String> {
@@ -54,13 +33,13 @@ fn ids(pages: &[Vec<Value>]) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn a_listing_has_every_job_whatever_the_size_of_its_pages() {
-    for options in [api_only(), api_only().store("embedded:./data")] {
+    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
         let stack = options.start().await;
         let known = accept_far(&stack, 300).await;
         for (limit, most) in
             [("limit=1", 1), ("limit=7", 7), ("limit=150", 150), ("", 100), ("limit=1000", 1000)]
         {
-            let pages = pages(&stack, limit).await;
+            let pages = stack.pages(&format!("/v1/jobs?{limit}")).await;
             assert!(pages.iter().all(|page| page.len() <= most), "{limit}");
             assert_eq!(ids(&pages), known, "{limit}");
             assert_eq!(pages.iter().flatten().count(), known.len(), "nothing moves, so nothing is met twice");
@@ -97,11 +76,11 @@ async fn only_jobs_of_a_topic_or_state_are_listed_where_that_is_asked_for() {
         ("topic=other&state=dead", 5),
         ("topic=e2e&state=dead", 0),
     ] {
-        let pages = pages(&stack, &format!("limit=3&{query}")).await;
+        let pages = stack.pages(&format!("/v1/jobs?limit=3&{query}")).await;
         assert!(pages.iter().all(|page| page.len() <= 3));
         assert_eq!(ids(&pages).len(), count, "{query}: {pages:?}");
     }
-    let dead = pages(&stack, "state=dead&limit=1000").await.concat();
+    let dead = stack.pages("/v1/jobs?state=dead&limit=1000").await.concat();
     assert!(dead.iter().all(|job| job["reason"] == "gone" && job["state"] == "dead"), "{dead:?}");
     sink.release();
 }
@@ -121,7 +100,7 @@ async fn jobs_that_stay_are_in_every_listing_while_others_come_and_go() {
     let listing = async {
         let mut states = BTreeMap::new();
         for limit in [1, 5, 17, 40, 100, 7, 23, 3] {
-            let pages = pages(&stack, &format!("limit={limit}")).await;
+            let pages = stack.pages(&format!("/v1/jobs?limit={limit}")).await;
             assert!(pages.iter().all(|page| page.len() <= limit));
             let missing: Vec<_> = known.difference(&ids(&pages)).cloned().collect();
             assert!(missing.is_empty(), "limit {limit}: {missing:?}");
@@ -137,7 +116,7 @@ async fn jobs_that_stay_are_in_every_listing_while_others_come_and_go() {
 
 #[tokio::test]
 async fn what_is_wrong_with_a_query_is_told() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     for (query, fields) in [
         ("state=done", vec!["state"]),
         ("state=cancelled&limit=0", vec!["state", "limit"]),
@@ -160,7 +139,7 @@ async fn what_is_wrong_with_a_query_is_told() {
 async fn a_cursor_does_not_outlive_its_redis() {
     let redis = RedisServer::options().persistence(Persistence::Always);
     // One shard, so that the place lies within it: its beginning is known to every life.
-    let mut stack = api_only().redis(redis).env("RINGBACK_SHARDS", "1").start().await;
+    let mut stack = StackOptions::api_only().redis(redis).env("RINGBACK_SHARDS", "1").start().await;
     let known = accept_far(&stack, 300).await;
     let (_, first) = page(&stack, "limit=100").await;
     let next = format!("limit=100&cursor={}", first["next"].as_str().expect("there are more"));
@@ -177,17 +156,17 @@ async fn a_cursor_does_not_outlive_its_redis() {
         problem["errors"][0]["detail"].as_str().is_some_and(|text| text.contains("begin again")),
         "{problem}"
     );
-    assert_eq!(ids(&pages(&stack, "limit=10").await), known);
+    assert_eq!(ids(&stack.pages("/v1/jobs?limit=10").await), known);
 }
 
 #[tokio::test]
 async fn a_silent_redis_is_told_within_two_seconds() {
-    let mut stack = api_only().start().await;
+    let mut stack = StackOptions::api_only().start().await;
     accept_far(&stack, 10).await;
     stack.redis_mut().stop();
     for path in ["/v1/jobs", "/v1/export"] {
         let begin = Instant::now();
-        let reply = stack.request(Method::GET, path, None).await;
+        let reply = stack.get(path).await;
         assert!(begin.elapsed() < Duration::from_secs(3), "{path}: {:?}", begin.elapsed());
         assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{path}");
         assert_eq!(reply.header("content-type"), Some("application/problem+json"));

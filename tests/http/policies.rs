@@ -4,11 +4,7 @@ mod delete_topic;
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::Method;
-use ringback_testkit::{
-    Answer, Reply, Role, Script, Sink, Stack, StackOptions, eventually, http_client, now,
-};
+use ringback_testkit::{Answer, Role, Script, Sink, Stack, StackOptions, eventually, http_client, now};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
@@ -17,55 +13,28 @@ use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
 const SECOND: Duration = Duration::from_secs(3);
 const PATH: &str = "/v1/topics/e2e";
 
-/// Redis with a process of each role, and all in one process on a file.
-fn both() -> [StackOptions; 2] {
-    [Stack::options(), Stack::options().in_one_process().store("embedded:./data")]
-}
-
-async fn send(stack: &Stack, method: Method, path: &str, body: &Value) -> Reply {
-    stack.request(method, path, Some(("application/json", Bytes::from(body.to_string())))).await
-}
-
-/// Gives the usual topic a policy.
-async fn put(stack: &Stack, policy: Value) -> Reply {
-    let reply = send(stack, Method::PUT, PATH, &policy).await;
-    assert!(matches!(reply.status, 200 | 201), "{} {:?}", reply.status, reply.body);
-    reply
-}
-
-async fn post(stack: &Stack, path: &str, body: Value) -> Reply {
-    send(stack, Method::POST, path, &body).await
-}
-
 /// A job without a URL.
 fn bare(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "body": {"id": id}})
 }
 
-/// The only job that a consumer is given.
-async fn reserve(stack: &Stack) -> Value {
-    let reply = post(stack, "/v1/topics/e2e/reserve", json!({"wait": "20s"})).await;
-    assert_eq!(reply.status, 200, "{:?}", reply.body);
-    reply.json()["jobs"][0].clone()
-}
-
 #[tokio::test]
 async fn a_policy_is_put_as_a_whole_and_shown_as_it_was_written() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
-        let shown = async || stack.request(Method::GET, PATH, None).await.json();
-        assert_eq!(stack.request(Method::GET, PATH, None).await.status, 404, "nothing is known of it yet");
+        let shown = async || stack.get(PATH).await.json();
+        assert_eq!(stack.get(PATH).await.status, 404, "nothing is known of it yet");
         let whole = json!({"retry": {"delays": ["1s", 2.5], "max": -1}, "timeout": "5s", "ttr": 60,
             "url": "http://h/", "headers": {"X-A": "1"}, "expect_body": "success"});
-        let reply = put(&stack, whole.clone()).await;
+        let reply = stack.set_policy(TOPIC, &whole).await;
         assert_eq!((reply.status, reply.json()), (201, json!({"topic": TOPIC, "policy": whole})));
         assert_eq!(shown().await["policy"], whole);
-        let reply = put(&stack, json!({"timeout": "1s"})).await;
+        let reply = stack.set_policy(TOPIC, &json!({"timeout": "1s"})).await;
         assert_eq!(reply.status, 200);
         assert_eq!(shown().await["policy"], json!({"timeout": "1s"}), "nothing of the first is left");
-        put(&stack, json!({})).await;
+        stack.set_policy(TOPIC, &json!({})).await;
         assert_eq!(shown().await["policy"], json!({}));
-        let reply = send(&stack, Method::PUT, PATH, &json!({"colour": 1, "ttr": "13h"})).await;
+        let reply = stack.put(PATH, &json!({"colour": 1, "ttr": "13h"})).await;
         let fields: Vec<_> =
             reply.json()["errors"].as_array().expect("errors").iter().map(|e| e["field"].clone()).collect();
         assert_eq!((reply.status, fields), (422, vec![json!("colour"), json!("ttr")]));
@@ -75,9 +44,9 @@ async fn a_policy_is_put_as_a_whole_and_shown_as_it_was_written() {
 
 #[tokio::test]
 async fn headers_are_added_where_the_job_has_none_of_the_name() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
-        put(&stack, json!({"headers": {"X-Tenant": "a7", "x-kind": "topic"}})).await;
+        stack.set_policy(TOPIC, &json!({"headers": {"X-Tenant": "a7", "x-kind": "topic"}})).await;
         let mut n = 0;
         let arrival = eventually(SECOND, "the topic's headers are added", async || {
             n += 1;
@@ -97,12 +66,14 @@ async fn headers_are_added_where_the_job_has_none_of_the_name() {
 
 #[tokio::test]
 async fn a_job_that_is_there_already_is_tried_again_as_its_topic_says_by_then() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.retry("10m").start().await, Sink::start().await);
         sink.answer(Answer::status(500));
         stack.accept(&with(job(&sink, "waits"), "delay", "3s")).await;
         stack.accept(&with(with(job(&sink, "own"), "delay", "3s"), "retry", json!({"preset": "none"}))).await;
-        put(&stack, json!({"retry": {"delays": ["10ms", "30ms"], "max": -1, "jitter": 0}})).await;
+        stack
+            .set_policy(TOPIC, &json!({"retry": {"delays": ["10ms", "30ms"], "max": -1, "jitter": 0}}))
+            .await;
         let dead = stack.wait_state(TOPIC, "own", "dead", SOON).await;
         assert_eq!(dead["failures"], 1, "its own policy counts: {dead}");
         // For ever, and the last tier repeats.
@@ -110,11 +81,11 @@ async fn a_job_that_is_there_already_is_tried_again_as_its_topic_says_by_then() 
         for pair in arrivals.windows(2).skip(1) {
             assert!(between(pair[0].at, pair[1].at) >= Duration::from_millis(30), "a tier of 30 ms");
         }
-        put(&stack, json!({"retry": {"preset": "none"}})).await;
+        stack.set_policy(TOPIC, &json!({"retry": {"preset": "none"}})).await;
         let dead = stack.wait_state(TOPIC, "waits", "dead", SECOND).await;
         assert_eq!(dead["reason"], "exhausted", "{dead}");
         assert!(dead["failures"].as_u64() >= Some(12), "{dead}");
-        put(&stack, json!({})).await;
+        stack.set_policy(TOPIC, &json!({})).await;
         eventually(SECOND, "the configured tiers count again", async || {
             stack.revive(TOPIC, "waits").await;
             let (_, job) = stack.job(TOPIC, "waits").await;
@@ -126,10 +97,10 @@ async fn a_job_that_is_there_already_is_tried_again_as_its_topic_says_by_then() 
 
 #[tokio::test]
 async fn an_attempt_ends_after_the_time_that_its_topic_gives_it() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer(Answer::status(200).held());
-        put(&stack, json!({"timeout": "600ms", "retry": {"preset": "none"}})).await;
+        stack.set_policy(TOPIC, &json!({"timeout": "600ms", "retry": {"preset": "none"}})).await;
         // By then everybody knows.
         stack.accept(&with(job(&sink, "slow"), "delay", "1s")).await;
         let dead = stack.wait_state(TOPIC, "slow", "dead", SOON).await;
@@ -148,7 +119,7 @@ async fn a_topic_s_deadline_beyond_the_default_outlasts_the_lease_that_the_store
     let (stack, sink) = (Stack::options().lease_margin("200ms").start().await, Sink::start().await);
     for (topic, timeout) in [("near", "14s"), ("far", "30s")] {
         let (path, policy) = (format!("/v1/topics/{topic}"), json!({"timeout": timeout}));
-        assert_eq!(send(&stack, Method::PUT, &path, &policy).await.status, 201);
+        assert_eq!(stack.put(&path, &policy).await.status, 201);
     }
     sink.answer_job("near", Answer::status(200).after(Duration::from_millis(12_000)));
     sink.answer_job("far", Answer::status(200).after(Duration::from_millis(17_000)));
@@ -164,10 +135,10 @@ async fn a_topic_s_deadline_beyond_the_default_outlasts_the_lease_that_the_store
 
 #[tokio::test]
 async fn only_the_answer_that_is_expected_is_a_success() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let retry = json!({"delays": ["50ms"], "max": 2, "jitter": 0});
-        put(&stack, json!({"expect_body": "success", "retry": retry})).await;
+        stack.set_policy(TOPIC, &json!({"expect_body": "success", "retry": retry})).await;
         sink.answer(Answer::status(200).body("fail"));
         let mut n = 0;
         let dead = eventually(SECOND, "another answer is a failure", async || {
@@ -226,7 +197,7 @@ async fn only_the_answer_that_is_expected_is_a_success() {
 #[tokio::test]
 async fn an_empty_answer_can_be_expected() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
-    put(&stack, json!({"expect_body": "", "retry": {"preset": "none"}})).await;
+    stack.set_policy(TOPIC, &json!({"expect_body": "", "retry": {"preset": "none"}})).await;
     sink.answer(Answer::status(200).body("something"));
     let mut n = 0;
     eventually(SECOND, "an answer with a body is a failure", async || {
@@ -245,15 +216,15 @@ async fn an_empty_answer_can_be_expected() {
 
 #[tokio::test]
 async fn a_job_without_a_url_goes_where_its_topic_said_when_it_was_submitted() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
-        put(&stack, json!({"url": sink.url("/first"), "ttr": "5s"})).await;
+        stack.set_policy(TOPIC, &json!({"url": sink.url("/first"), "ttr": "5s"})).await;
         // This API knows what it has been told.
         let late = with(with(bare("late"), "delay", "2s"), "timeout", "5s");
         stack.accept(&late).await;
         stack.accept(&bare("now")).await;
         assert_eq!(sink.wait_for_job("now", 1, SOON).await[0].path, "/first");
-        put(&stack, json!({"url": sink.url("/second")})).await;
+        stack.set_policy(TOPIC, &json!({"url": sink.url("/second")})).await;
         stack.accept(&bare("next")).await;
         stack.accept(&job(&sink, "own")).await;
         assert_eq!(sink.wait_for_job("next", 1, SOON).await[0].path, "/second");
@@ -266,12 +237,16 @@ async fn a_job_without_a_url_goes_where_its_topic_said_when_it_was_submitted() {
         let (status, batch) = stack.batch(&[bare("in-batch"), with(bare("pull"), "ttr", "5s")]).await;
         assert_eq!((status, &batch["accepted"]), (200, &json!(2)), "{batch}");
         assert_eq!(sink.wait_for_job("in-batch", 1, SOON).await[0].path, "/second");
-        assert_eq!(reserve(&stack).await["id"], "pull", "a job with a time to run is for pull");
+        assert_eq!(
+            stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await["id"],
+            "pull",
+            "a job with a time to run is for pull"
+        );
 
-        assert_eq!(stack.request(Method::DELETE, &format!("{PATH}?force=true"), None).await.status, 202);
-        put(&stack, json!({})).await;
+        assert_eq!(stack.delete(&format!("{PATH}?force=true")).await.status, 202);
+        stack.set_policy(TOPIC, &json!({})).await;
         stack.accept(&bare("for-pull")).await;
-        assert_eq!(reserve(&stack).await["id"], "for-pull");
+        assert_eq!(stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await["id"], "for-pull");
         let (status, again) = stack.submit(&bare("next")).await;
         assert_eq!((status, &again["state"]), (200, &json!("done")));
     }
@@ -279,16 +254,18 @@ async fn a_job_without_a_url_goes_where_its_topic_said_when_it_was_submitted() {
 
 #[tokio::test]
 async fn consumers_have_a_job_for_as_long_as_its_topic_says_and_fail_as_it_says() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.retry("10m").start().await;
-        put(&stack, json!({"ttr": "700ms", "retry": {"delays": ["10ms"], "max": 2, "jitter": 0}})).await;
+        stack
+            .set_policy(TOPIC, &json!({"ttr": "700ms", "retry": {"delays": ["10ms"], "max": 2, "jitter": 0}}))
+            .await;
         stack.accept(&bare("lapses")).await;
         let before = now();
-        let first = reserve(&stack).await;
+        let first = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
         let left = between(before, time(&first["deadline"]));
         assert!(left > Duration::from_millis(600) && left < Duration::from_secs(5), "{left:?}");
         // The carrier settles it as failed when its time has run out.
-        let second = reserve(&stack).await;
+        let second = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
         assert_eq!((&second["id"], &second["attempt"]), (&json!("lapses"), &json!(2)));
         let dead = stack.wait_state(TOPIC, "lapses", "dead", SOON).await;
         assert_eq!((&dead["failures"], &dead["reason"]), (&json!(2), &json!("exhausted")), "{dead}");
@@ -296,13 +273,13 @@ async fn consumers_have_a_job_for_as_long_as_its_topic_says_and_fail_as_it_says(
         stack.accept(&bare("fails")).await;
         stack.accept(&with(bare("own"), "ttr", "60s")).await;
         for attempt in 1..=2 {
-            let job = reserve(&stack).await;
+            let job = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
             assert_eq!((&job["id"], &job["attempt"]), (&json!("fails"), &json!(attempt)));
             let receipt = job["receipt"].as_str().expect("a receipt");
-            let said = post(&stack, &format!("/v1/receipts/{receipt}/retry"), json!({})).await;
+            let said = stack.post(&format!("/v1/receipts/{receipt}/retry"), &json!({})).await;
             assert_eq!(said.status, 200);
             if attempt == 1 {
-                let own = reserve(&stack).await;
+                let own = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
                 assert_eq!(own["id"], "own", "a job's own time to run counts");
                 assert!(between(now(), time(&own["deadline"])) > Duration::from_secs(50), "{own}");
             }
@@ -313,9 +290,9 @@ async fn consumers_have_a_job_for_as_long_as_its_topic_says_and_fail_as_it_says(
 
 #[tokio::test]
 async fn policies_outlive_a_restart_of_every_process() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (mut stack, sink) = (options.start().await, Sink::start().await);
-        put(&stack, json!({"headers": {"x-tenant": "a7"}, "url": sink.url("/topic")})).await;
+        stack.set_policy(TOPIC, &json!({"headers": {"x-tenant": "a7"}, "url": sink.url("/topic")})).await;
         let groups = [&mut stack.apis, &mut stack.carriers, &mut stack.notifiers, &mut stack.ups];
         for process in groups.into_iter().flatten() {
             process.kill();
@@ -333,7 +310,7 @@ async fn what_one_api_is_told_all_others_know() {
     let (stack, sink) = (Stack::options().count(Role::Api, 2).start().await, Sink::start().await);
     let other = stack.apis[1].setting("RINGBACK_API_LISTEN").expect("it listens").to_owned();
     let client = http_client();
-    put(&stack, json!({"url": sink.url("/topic")})).await;
+    stack.set_policy(TOPIC, &json!({"url": sink.url("/topic")})).await;
     let shown = client.get(format!("http://{other}{PATH}")).send().await.expect("an answer");
     let shown: Value = serde_json::from_slice(&shown.bytes().await.expect("a body")).expect("JSON");
     assert_eq!(shown["policy"]["url"], sink.url("/topic"), "it is looked up");
@@ -354,7 +331,7 @@ async fn what_one_api_is_told_all_others_know() {
 #[tokio::test]
 async fn nothing_is_handed_over_before_the_policies_are_known() {
     let (mut stack, sink) = (Stack::options().count(Role::Notifier, 0).start().await, Sink::start().await);
-    put(&stack, json!({"headers": {"x-tenant": "a7"}})).await;
+    stack.set_policy(TOPIC, &json!({"headers": {"x-tenant": "a7"}})).await;
     let mut redis = stack.redis().client().await;
     let (key, aside) = ("ringback:{meta}:policies", "ringback:{meta}:aside");
     let mut run = async |words: &[&str]| {
@@ -389,7 +366,7 @@ async fn nothing_is_handed_over_before_the_policies_are_known() {
 #[tokio::test]
 async fn a_policy_that_the_receiver_meets_again_is_the_same_after_a_recovery() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
-    put(&stack, json!({"expect_body": "success", "headers": {"x-tenant": "a7"}})).await;
+    stack.set_policy(TOPIC, &json!({"expect_body": "success", "headers": {"x-tenant": "a7"}})).await;
     sink.answer_job(
         "flips",
         Script::first(2, Answer::status(200).body("wait")).finally(Answer::status(200).body("success")),

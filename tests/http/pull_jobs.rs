@@ -15,42 +15,14 @@ use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
 /// Where jobs of the usual topic are reserved.
 const RESERVE: &str = "/v1/topics/e2e/reserve";
 
-/// Redis with a process of each role, and all in one process on a file.
-fn both() -> [StackOptions; 2] {
-    [Stack::options(), Stack::options().in_one_process().store("embedded:./data")]
-}
-
 /// A job for pull that is due now.
 fn pull(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "body": {"id": id}})
 }
 
-async fn post(stack: &Stack, path: &str, body: &Value) -> Reply {
-    let body = Bytes::from(body.to_string());
-    stack.request(Method::POST, path, Some(("application/json", body))).await
-}
-
-/// What a consumer is given.
-async fn reserve(stack: &Stack, ask: Value) -> Vec<Value> {
-    jobs(&post(stack, RESERVE, &ask).await)
-}
-
 fn jobs(reply: &Reply) -> Vec<Value> {
     assert_eq!(reply.status, 200, "{:?}", reply.body);
     reply.json()["jobs"].as_array().expect("a list of jobs").clone()
-}
-
-/// The only job that a consumer is given.
-async fn one(stack: &Stack, ask: Value) -> Value {
-    let mut jobs = reserve(stack, ask).await;
-    assert_eq!(jobs.len(), 1, "{jobs:?}");
-    jobs.remove(0)
-}
-
-/// Says a word on a job that was reserved.
-async fn say(stack: &Stack, job: &Value, word: &str, body: Value) -> Reply {
-    let receipt = job["receipt"].as_str().expect("a receipt");
-    post(stack, &format!("/v1/receipts/{receipt}/{word}"), &body).await
 }
 
 /// A request that nobody waits for here, by a client of its own.
@@ -76,7 +48,7 @@ async fn counted(stack: &Stack, state: &str, wanted: u64) {
 
 #[tokio::test]
 async fn two_consumers_share_the_jobs_of_a_topic_and_no_notifier_has_any() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         for n in 0..20 {
             stack.accept(&pull(&n.to_string())).await;
@@ -84,14 +56,14 @@ async fn two_consumers_share_the_jobs_of_a_topic_and_no_notifier_has_any() {
         stack.accept(&job(&sink, "pushed")).await;
         let mut seen = std::collections::BTreeSet::new();
         while seen.len() < 20 {
-            let (first, second) =
-                tokio::join!(reserve(&stack, json!({"max": 3})), reserve(&stack, json!({"max": 3})));
+            let three = json!({"max": 3});
+            let (first, second) = tokio::join!(stack.reserve(TOPIC, &three), stack.reserve(TOPIC, &three));
             for job in first.iter().chain(&second) {
                 assert!(seen.insert(job["id"].to_string()), "{job} is given twice");
                 assert_eq!((&job["attempt"], &job["topic"]), (&json!(1), &json!(TOPIC)));
                 let left = between(now(), time(&job["deadline"]));
                 assert!(left > Duration::from_secs(20) && left <= Duration::from_secs(31), "{left:?}");
-                let said = say(&stack, job, "finish", json!({})).await;
+                let said = stack.settle(job, "finish", &json!({})).await;
                 assert_eq!((said.status, &said.json()["receipt"]), (200, &job["receipt"]));
             }
         }
@@ -99,7 +71,7 @@ async fn two_consumers_share_the_jobs_of_a_topic_and_no_notifier_has_any() {
         assert_eq!(sink.seen(), 1);
         let done = stack.wait_state(TOPIC, "7", "done", SOON).await;
         assert_eq!((&done["attempts"], &done["failures"]), (&json!(1), &json!(0)), "{done}");
-        assert!(reserve(&stack, json!({"max": 100})).await.is_empty());
+        assert!(stack.reserve(TOPIC, &json!({"max": 100})).await.is_empty());
     }
 }
 
@@ -110,7 +82,7 @@ async fn a_reserved_job_shows_all_that_it_brought() {
         "headers":{"X-Merchant":"88231"},"context":{"Key":"a b"},"retry":{"preset":"none"}}"#;
     assert_eq!(stack.submit_text(sent).await.status, 201);
     assert_eq!(stack.submit_text(sent).await.status, 200, "the same again");
-    let reply = post(&stack, RESERVE, &json!({})).await;
+    let reply = stack.post(RESERVE, &json!({})).await;
     let text = std::str::from_utf8(&reply.body).expect("UTF-8");
     assert!(text.contains(r#""body":{"b": 1.0e5,  "a":"é"}"#), "byte for byte: {text}");
     let job = jobs(&reply).remove(0);
@@ -121,43 +93,43 @@ async fn a_reserved_job_shows_all_that_it_brought() {
 
     let other = json!({"topic": TOPIC, "id": "other", "body_base64": "AP8=", "content_type": "image/png"});
     stack.accept(&other).await;
-    let job = one(&stack, json!({})).await;
+    let job = stack.reserve_one(TOPIC, &json!({})).await;
     assert_eq!((&job["body_base64"], &job["content_type"]), (&json!("AP8="), &json!("image/png")));
     assert_eq!(job.get("body"), None);
 }
 
 #[tokio::test]
 async fn the_job_of_a_consumer_that_is_gone_goes_to_another_and_its_late_finish_counts_no_more() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
         let retry = json!({"delays": ["10ms"], "jitter": 0});
         stack.accept(&with(pull("left"), "retry", retry)).await;
-        let first = one(&stack, json!({"ttr": "300ms"})).await;
-        let second = one(&stack, json!({"wait": "20s"})).await;
+        let first = stack.reserve_one(TOPIC, &json!({"ttr": "300ms"})).await;
+        let second = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
         let (deadline, at) = (time(&first["deadline"]), now());
         assert!(at >= deadline, "{at} is before {deadline}");
         // Its tier is 10 ms; the rest is for a busy machine.
         assert!(between(deadline, at) < Duration::from_secs(2), "{:?} late", between(deadline, at));
         assert_eq!((&second["id"], &second["attempt"]), (&json!("left"), &json!(2)));
-        let late = say(&stack, &first, "finish", json!({})).await;
+        let late = stack.settle(&first, "finish", &json!({})).await;
         assert_eq!(late.status, 409, "{:?}", late.body);
         assert_eq!(late.header("content-type"), Some("application/problem+json"));
         let (_, job) = stack.job(TOPIC, "left").await;
         assert_eq!((&job["state"], &job["failures"]), (&json!("reserved"), &json!(1)), "{job}");
         assert_eq!(job["last"]["error"], "lease ran out", "{job}");
-        assert_eq!(say(&stack, &second, "finish", json!({})).await.status, 200);
-        assert_eq!(say(&stack, &second, "finish", json!({})).await.status, 200, "the same word again");
-        assert_eq!(say(&stack, &second, "retry", json!({})).await.status, 409);
+        assert_eq!(stack.settle(&second, "finish", &json!({})).await.status, 200);
+        assert_eq!(stack.settle(&second, "finish", &json!({})).await.status, 200, "the same word again");
+        assert_eq!(stack.settle(&second, "retry", &json!({})).await.status, 409);
         stack.wait_state(TOPIC, "left", "done", SOON).await;
     }
 }
 
 #[tokio::test]
 async fn a_lease_that_runs_out_after_the_last_tier_leaves_the_job_dead() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
         stack.accept(&with(pull("left"), "retry", json!({"preset": "none"}))).await;
-        one(&stack, json!({"ttr": "100ms"})).await;
+        stack.reserve_one(TOPIC, &json!({"ttr": "100ms"})).await;
         let dead = stack.wait_state(TOPIC, "left", "dead", SOON).await;
         assert_eq!((&dead["reason"], &dead["failures"]), (&json!("exhausted"), &json!(1)), "{dead}");
     }
@@ -166,7 +138,7 @@ async fn a_lease_that_runs_out_after_the_last_tier_leaves_the_job_dead() {
 #[tokio::test]
 async fn a_submit_wakes_one_of_those_who_wait_and_each_gets_a_job_of_its_own() {
     const WAITERS: usize = 30;
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
         let mut waiters = JoinSet::new();
         for _ in 0..WAITERS {
@@ -190,11 +162,11 @@ async fn a_submit_wakes_one_of_those_who_wait_and_each_gets_a_job_of_its_own() {
 
 #[tokio::test]
 async fn a_job_that_becomes_due_reaches_one_who_waits_when_it_is_due() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
         stack.accept(&with(pull("later"), "delay", "700ms")).await;
         let (_, accepted) = stack.job(TOPIC, "later").await;
-        let job = one(&stack, json!({"wait": "20s"})).await;
+        let job = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
         let (due, at) = (time(&accepted["due_at"]), now());
         assert_eq!(job["id"], "later");
         assert!(at >= due && between(due, at) < Duration::from_secs(2), "due at {due}, given at {at}");
@@ -203,15 +175,15 @@ async fn a_job_that_becomes_due_reaches_one_who_waits_when_it_is_due() {
 
 #[tokio::test]
 async fn one_who_hangs_up_takes_no_job_and_passes_its_turn_on() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
         for round in 0..5 {
             let gone = timeout(Duration::from_millis(300), waiting(&stack, &json!({"wait": "25s"})));
             assert!(gone.await.is_err(), "there is nothing yet");
             stack.accept(&pull(&format!("job-{round}"))).await;
-            let job = one(&stack, json!({"wait": "10s"})).await;
+            let job = stack.reserve_one(TOPIC, &json!({"wait": "10s"})).await;
             assert_eq!(job["id"], format!("job-{round}"));
-            assert_eq!(say(&stack, &job, "finish", json!({})).await.status, 200);
+            assert_eq!(stack.settle(&job, "finish", &json!({})).await.status, 200);
         }
         // Many who hang up in the very moment in which jobs come.
         for round in 0..20 {
@@ -228,18 +200,18 @@ async fn one_who_hangs_up_takes_no_job_and_passes_its_turn_on() {
 
 #[tokio::test]
 async fn each_word_does_what_it_says() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
         stack.accept(&pull("words")).await;
-        let job = one(&stack, json!({})).await;
-        let renewed = say(&stack, &job, "renew", json!({"ttr": "1h"})).await;
+        let job = stack.reserve_one(TOPIC, &json!({})).await;
+        let renewed = stack.settle(&job, "renew", &json!({"ttr": "1h"})).await;
         let left = between(now(), time(&renewed.json()["deadline"]));
         assert!(left > Duration::from_secs(3500), "{left:?}");
-        assert_eq!(say(&stack, &job, "release", json!({})).await.status, 200);
-        assert_eq!(say(&stack, &job, "renew", json!({})).await.status, 409);
+        assert_eq!(stack.settle(&job, "release", &json!({})).await.status, 200);
+        assert_eq!(stack.settle(&job, "renew", &json!({})).await.status, 409);
 
-        let job = one(&stack, json!({})).await;
-        let said = say(&stack, &job, "retry", json!({"delay": "1h", "error": "out of paper"})).await;
+        let job = stack.reserve_one(TOPIC, &json!({})).await;
+        let said = stack.settle(&job, "retry", &json!({"delay": "1h", "error": "out of paper"})).await;
         assert_eq!(said.status, 200, "{:?}", said.body);
         let (_, delayed) = stack.job(TOPIC, "words").await;
         assert_eq!((&delayed["state"], &delayed["failures"]), (&json!("delayed"), &json!(1)), "{delayed}");
@@ -248,15 +220,15 @@ async fn each_word_does_what_it_says() {
         assert!(wait > Duration::from_secs(3500), "{wait:?}");
 
         stack.accept(&pull("buried")).await;
-        let job = one(&stack, json!({})).await;
-        assert_eq!(say(&stack, &job, "bury", json!({"reason": "unwanted"})).await.status, 200);
+        let job = stack.reserve_one(TOPIC, &json!({})).await;
+        assert_eq!(stack.settle(&job, "bury", &json!({"reason": "unwanted"})).await.status, 200);
         let (_, dead) = stack.job(TOPIC, "buried").await;
         assert_eq!((&dead["state"], &dead["reason"]), (&json!("dead"), &json!("unwanted")), "{dead}");
 
         stack.accept(&pull("without")).await;
-        let job = one(&stack, json!({})).await;
+        let job = stack.reserve_one(TOPIC, &json!({})).await;
         let receipt = job["receipt"].as_str().expect("a receipt");
-        let said = stack.request(Method::POST, &format!("/v1/receipts/{receipt}/bury"), None).await;
+        let said = stack.post_empty(&format!("/v1/receipts/{receipt}/bury")).await;
         assert_eq!(said.status, 200, "without a body: {:?}", said.body);
         assert_eq!(stack.job(TOPIC, "without").await.1["reason"], "buried");
     }
@@ -265,17 +237,17 @@ async fn each_word_does_what_it_says() {
 #[tokio::test]
 async fn a_retry_without_a_delay_goes_by_the_policy_and_ends_after_its_last_tier() {
     // RINGBACK_RETRY is 100ms 200ms 400ms here.
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
         stack.accept(&pull("a")).await;
         let mut last: Option<Timestamp> = None;
         for (failures, tier) in [(1, 100), (2, 200), (3, 400), (4, 0)] {
-            let job = one(&stack, json!({"wait": "20s"})).await;
+            let job = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
             if let Some(due) = last {
                 assert!(now() >= due, "early");
             }
             let before = now();
-            assert_eq!(say(&stack, &job, "retry", json!({})).await.status, 200);
+            assert_eq!(stack.settle(&job, "retry", &json!({})).await.status, 200);
             let (_, job) = stack.job(TOPIC, "a").await;
             assert_eq!(job["failures"], failures, "{job}");
             if tier > 0 {
@@ -291,19 +263,19 @@ async fn a_retry_without_a_delay_goes_by_the_policy_and_ends_after_its_last_tier
 
 #[tokio::test]
 async fn many_jobs_are_finished_at_once_with_a_result_each() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
         let sent: Vec<_> = (0..50).map(|n| pull(&n.to_string())).collect();
         assert_eq!(stack.batch(&sent).await.1["accepted"], 50);
         let mut held = Vec::new();
         while held.len() < 50 {
-            held.extend(reserve(&stack, json!({"max": 100})).await);
+            held.extend(stack.reserve(TOPIC, &json!({"max": 100})).await);
         }
-        assert_eq!(say(&stack, &held[1], "release", json!({})).await.status, 200);
+        assert_eq!(stack.settle(&held[1], "release", &json!({})).await.status, 200);
         let mut receipts: Vec<Value> = held.iter().map(|job| job["receipt"].clone()).collect();
         receipts.push(json!("nonsense"));
         receipts.push(receipts[0].clone());
-        let reply = post(&stack, "/v1/receipts/finish", &json!({"receipts": receipts})).await;
+        let reply = stack.post("/v1/receipts/finish", &json!({"receipts": receipts})).await;
         assert_eq!(reply.status, 200, "{:?}", reply.body);
         let answer = reply.json();
         let results = answer["results"].as_array().expect("results");
@@ -321,10 +293,10 @@ async fn a_cancelled_job_in_a_consumers_hands_is_done_when_it_is_finished() {
     let stack = Stack::start().await;
     for (id, word, state) in [("a", "finish", "done"), ("b", "retry", "cancelled")] {
         stack.accept(&pull(id)).await;
-        let job = one(&stack, json!({})).await;
+        let job = stack.reserve_one(TOPIC, &json!({})).await;
         let (status, answer) = stack.cancel(TOPIC, id).await;
         assert_eq!((status, &answer["in_flight"]), (202, &json!(true)), "{answer}");
-        assert_eq!(say(&stack, &job, word, json!({})).await.status, 200);
+        assert_eq!(stack.settle(&job, word, &json!({})).await.status, 200);
         assert_eq!(stack.job(TOPIC, id).await.1["state"], state);
     }
 }
@@ -348,7 +320,7 @@ async fn who_waits_is_answered_with_nothing_when_the_api_is_told_to_stop() {
 
 #[tokio::test]
 async fn what_consumers_may_not_say_is_refused_by_name() {
-    let stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
+    let stack = StackOptions::api_only().start().await;
     stack.accept(&pull("a")).await;
     for (ask, field) in [
         (json!({"max": 0}), "max"),
@@ -357,15 +329,15 @@ async fn what_consumers_may_not_say_is_refused_by_name() {
         (json!({"wait": "61s"}), "wait"),
         (json!({"limit": 1}), "limit"),
     ] {
-        let reply = post(&stack, RESERVE, &ask).await;
+        let reply = stack.post(RESERVE, &ask).await;
         assert_eq!((reply.status, &reply.json()["errors"][0]["field"]), (422, &json!(field)), "{ask}");
     }
-    let reply = post(&stack, "/v1/topics/a%20b/reserve", &json!({})).await;
+    let reply = stack.post("/v1/topics/a%20b/reserve", &json!({})).await;
     assert_eq!((reply.status, &reply.json()["errors"][0]["field"]), (422, &json!("topic")));
     let text = Some(("text/plain", Bytes::from_static(b"{}")));
     assert_eq!(stack.request(Method::POST, RESERVE, text).await.status, 415);
 
-    let job = one(&stack, json!({})).await;
+    let job = stack.reserve_one(TOPIC, &json!({})).await;
     for (word, body, field) in [
         ("finish", json!({"delay": 1}), "delay"),
         ("retry", json!({"delay": -1}), "delay"),
@@ -374,7 +346,7 @@ async fn what_consumers_may_not_say_is_refused_by_name() {
         ("release", json!({"delay": "soon"}), "delay"),
         ("renew", json!({"ttr": 0}), "ttr"),
     ] {
-        let reply = say(&stack, &job, word, body).await;
+        let reply = stack.settle(&job, word, &body).await;
         assert_eq!((reply.status, &reply.json()["errors"][0]["field"]), (422, &json!(field)), "{word}");
     }
     let known = job["receipt"].as_str().expect("a receipt").to_owned();
@@ -389,12 +361,12 @@ async fn what_consumers_may_not_say_is_refused_by_name() {
         (guessed, 409),
     ] {
         for word in ["finish", "retry", "bury", "release", "renew"] {
-            let reply = post(&stack, &format!("/v1/receipts/{receipt}/{word}"), &json!({})).await;
+            let reply = stack.post(&format!("/v1/receipts/{receipt}/{word}"), &json!({})).await;
             assert_eq!(reply.status, status, "{word} {receipt}: {:?}", reply.body);
         }
     }
     let many = vec!["x"; 1001];
-    assert_eq!(post(&stack, "/v1/receipts/finish", &json!({"receipts": many})).await.status, 422);
+    assert_eq!(stack.post("/v1/receipts/finish", &json!({"receipts": many})).await.status, 422);
     assert_eq!(stack.job(TOPIC, "a").await.1["state"], "reserved", "nothing was changed");
 
     for (job, field) in [
@@ -411,17 +383,17 @@ async fn what_consumers_may_not_say_is_refused_by_name() {
 async fn jobs_for_pull_are_exported_without_a_url_and_imported_as_they_are() {
     let stack = Stack::start().await;
     stack.accept(&with(pull("a"), "ttr", "45s")).await;
-    let job = one(&stack, json!({})).await;
+    let job = stack.reserve_one(TOPIC, &json!({})).await;
     let failed = json!({"delay": "1h", "error": "no paper, 紙がない"});
-    assert_eq!(say(&stack, &job, "retry", failed).await.status, 200);
-    let exported = stack.request(Method::GET, "/v1/export", None).await;
+    assert_eq!(stack.settle(&job, "retry", &failed).await.status, 200);
+    let exported = stack.get("/v1/export").await;
     let line = exported.json();
     assert_eq!((line.get("url"), &line["ttr"]), (None, &json!("45s")), "{line}");
     let other = Stack::options().store(&stack.store_url()).env("RINGBACK_PREFIX", "other").start().await;
     let body = Some(("application/x-ndjson", exported.body.clone()));
     let imported = other.request(Method::POST, "/v1/import", body).await.json();
     assert_eq!(imported["created"], 1, "{imported}");
-    let again = other.request(Method::GET, "/v1/export", None).await.json();
+    let again = other.get("/v1/export").await.json();
     assert_eq!(again, line);
     assert_eq!(other.submit(&with(pull("a"), "ttr", "45s")).await.0, 200, "the same job");
 }

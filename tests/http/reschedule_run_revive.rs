@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use http::Method;
-use ringback_testkit::{Answer, Role, Sink, Stack, now};
+use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, now};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with};
@@ -174,11 +173,11 @@ async fn a_moved_job_is_listed_exported_and_taken_in_as_it_is() {
     }
     let (_, moved) = stack.reschedule(TOPIC, "moved", &json!({"at": "2030-01-02T03:04:05.678Z"})).await;
     let (_, run) = stack.run(TOPIC, "run").await;
-    let reply = stack.request(Method::GET, "/v1/jobs?state=ready", None).await;
+    let reply = stack.get("/v1/jobs?state=ready").await;
     assert!(reply.json()["items"] == json!([run]), "{:?}", reply.body);
-    let lines = stack.request(Method::GET, "/v1/export", None).await.body;
+    let lines = stack.get("/v1/export").await.body;
     let other = Stack::options().count(Role::Notifier, 0).start().await;
-    let reply = other.request(Method::POST, "/v1/import", Some(("application/x-ndjson", lines))).await;
+    let reply = other.post_lines("/v1/import", lines).await;
     assert_eq!((reply.status, &reply.json()["created"]), (200, &json!(2)), "{:?}", reply.body);
     assert_eq!(other.job(TOPIC, "moved").await, (200, moved));
     assert_eq!(other.job(TOPIC, "run").await.1["state"], "ready");
@@ -186,7 +185,7 @@ async fn a_moved_job_is_listed_exported_and_taken_in_as_it_is() {
 
 #[tokio::test]
 async fn a_store_that_is_away_is_a_503() {
-    let mut stack = Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0).start().await;
+    let mut stack = StackOptions::api_only().start().await;
     stack.redis_mut().kill();
     stack.forgo_audit();
     let answers = [

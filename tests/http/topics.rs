@@ -1,15 +1,10 @@
 //! Topics over HTTP: counts of one, and all of them page by page.
 
 use http::Method;
-use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
-
-/// An api alone.
-fn api_only() -> StackOptions {
-    Stack::options().count(Role::Carrier, 0).count(Role::Notifier, 0)
-}
 
 async fn ask(stack: &Stack, method: Method, path: &str) -> (u16, Value) {
     let reply = stack.request(method, path, None).await;
@@ -58,7 +53,7 @@ async fn a_topic_tells_how_many_of_its_jobs_are_in_which_state() {
 
 #[tokio::test]
 async fn what_waits_tells_since_when_it_is_due() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     let accepted = stack.accept(&json!({"topic": TOPIC, "id": "a", "url": "http://127.0.0.1:9/"})).await;
     eventually(SOON, "it is late", async || {
         let answer = look(&stack, TOPIC).await;
@@ -71,7 +66,7 @@ async fn what_waits_tells_since_when_it_is_due() {
 
 #[tokio::test]
 async fn all_topics_are_listed_in_order_whatever_the_size_of_the_pages() {
-    for options in [api_only(), api_only().store("embedded:./data")] {
+    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
         let stack = options.start().await;
         let mut names: Vec<_> = (0..23).map(|n| format!("topic-{n}")).collect();
         for name in &names {
@@ -134,7 +129,7 @@ async fn nothing_of_a_paused_topic_is_delivered_until_it_is_resumed() {
 
 #[tokio::test]
 async fn a_consumer_that_waits_for_a_paused_topic_is_given_its_jobs_once_it_is_resumed() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     stack.accept(&json!({"topic": TOPIC, "id": "a"})).await;
     ask(&stack, Method::POST, &format!("/v1/topics/{TOPIC}/pause")).await;
     let path = format!("/v1/topics/{TOPIC}/reserve");
@@ -161,7 +156,7 @@ async fn parked(mut redis: redis::aio::MultiplexedConnection) -> u64 {
 
 #[tokio::test]
 async fn a_topic_or_an_origin_too_many_is_refused_with_the_limit_and_what_to_do() {
-    let stack = api_only().start().await;
+    let stack = StackOptions::api_only().start().await;
     accept_far(&stack, TOPIC, 60).await;
     let mut redis = stack.redis().client().await;
     let shards: Vec<String> = redis::cmd("KEYS").arg("*:shard").query_async(&mut redis).await.expect("KEYS");

@@ -34,7 +34,7 @@ fn every_name_of_code_in_a_document_exists() {
 }
 
 #[test]
-fn names_are_told_from_other_text_and_looked_up() {
+fn names_of_code_are_found_in_text_and_looked_up() {
     let text = "`Store::submit` of `crates/core` by `RINGBACK_STORE=redis://h`, `GET /v1/jobs` and\n\
         `ringback_api_accepted_jobs_total{topic}`; not `topic/id`, `a::b` of ```\nx.rs `Clock::now()`, `clock.rs`";
     let found: Vec<_> = names(text).into_iter().collect();

@@ -1,44 +1,38 @@
 //! The end of a topic: refused while it has jobs, and with force after they were removed.
 
-use http::Method;
-use ringback_testkit::{Answer, Sink, Stack, eventually};
+use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use super::{PATH, both, put, reserve, send};
+use super::PATH;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
-
-async fn delete(stack: &Stack, query: &str) -> (u16, Value) {
-    let reply = stack.request(Method::DELETE, &format!("{PATH}{query}"), None).await;
-    (reply.status, reply.json())
-}
 
 #[tokio::test]
 async fn a_topic_with_jobs_is_not_deleted_and_one_without_is() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
-        put(&stack, json!({"timeout": "5s"})).await;
+        stack.set_policy(TOPIC, &json!({"timeout": "5s"})).await;
         stack.accept(&with(job(&sink, "waits"), "delay", "1h")).await;
         stack.accept(&with(job(&sink, "elsewhere"), "topic", "e2e.other")).await;
-        let (status, problem) = delete(&stack, "").await;
+        let (status, problem) = stack.delete(PATH).await.parts();
         assert_eq!(status, 409, "{problem}");
         assert!(problem["detail"].as_str().is_some_and(|text| text.contains("force")), "{problem}");
-        let shown = stack.request(Method::GET, PATH, None).await.json();
+        let shown = stack.get(PATH).await.json();
         assert_eq!(shown["policy"], json!({"timeout": "5s"}));
         stack.cancel(TOPIC, "waits").await;
         for _ in 0..2 {
-            let (status, answer) = delete(&stack, "").await;
+            let (status, answer) = stack.delete(PATH).await.parts();
             let gone = json!({"topic": TOPIC, "deleted": true, "cancelled": 0, "purged": 0, "requested": 0, "next": null});
             assert_eq!((status, answer), (200, gone));
         }
-        assert_eq!(stack.request(Method::GET, PATH, None).await.json()["policy"], Value::Null);
+        assert_eq!(stack.get(PATH).await.json()["policy"], Value::Null);
     }
 }
 
 #[tokio::test]
 async fn a_forced_deletion_removes_jobs_in_every_state_and_leaves_other_topics() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
-        put(&stack, json!({"retry": {"preset": "none"}})).await;
+        stack.set_policy(TOPIC, &json!({"retry": {"preset": "none"}})).await;
         sink.answer_job("dead", Answer::status(410));
         sink.answer_job("held", Answer::status(200).held());
         stack.accept(&job(&sink, "dead")).await;
@@ -48,36 +42,36 @@ async fn a_forced_deletion_removes_jobs_in_every_state_and_leaves_other_topics()
         stack.accept(&with(job(&sink, "delayed"), "delay", "1h")).await;
         stack.accept(&json!({"topic": TOPIC, "id": "ready"})).await;
         stack.accept(&with(with(job(&sink, "delayed"), "topic", "other"), "delay", "1h")).await;
-        let (status, answer) = delete(&stack, "?force=true").await;
+        let (status, answer) = stack.delete(&format!("{PATH}?force=true")).await.parts();
         let told = json!({"topic": TOPIC, "deleted": false, "cancelled": 2, "purged": 1, "requested": 1, "next": null});
         assert_eq!((status, answer), (202, told));
         for (id, state) in [("delayed", "cancelled"), ("ready", "cancelled"), ("held", "reserved")] {
             assert_eq!(stack.job(TOPIC, id).await.1["state"], state, "{id}");
         }
         assert_eq!(stack.job(TOPIC, "dead").await.0, 404, "a purged job is gone");
-        let (status, answer) = delete(&stack, "?force=true").await;
+        let (status, answer) = stack.delete(&format!("{PATH}?force=true")).await.parts();
         assert_eq!(
             (status, &answer["cancelled"], &answer["requested"]),
             (202, &json!(0), &json!(1)),
             "{answer}"
         );
-        assert_eq!(delete(&stack, "").await.0, 409, "one is being handed over");
+        assert_eq!(stack.delete(PATH).await.parts().0, 409, "one is being handed over");
         sink.release();
         let answer = eventually(SOON, "the last one has ended", async || {
-            let (status, answer) = delete(&stack, "?force=true").await;
+            let (status, answer) = stack.delete(&format!("{PATH}?force=true")).await.parts();
             if status == 200 { Ok(answer) } else { Err(answer) }
         })
         .await;
         assert_eq!(answer["deleted"], true, "{answer}");
-        assert_eq!(delete(&stack, "?force=true").await.0, 200, "again does no harm");
+        assert_eq!(stack.delete(&format!("{PATH}?force=true")).await.parts().0, 200, "again does no harm");
         assert_eq!(stack.job("other", "delayed").await.1["state"], "delayed");
-        assert_eq!(stack.request(Method::GET, PATH, None).await.json()["policy"], Value::Null);
+        assert_eq!(stack.get(PATH).await.json()["policy"], Value::Null);
     }
 }
 
 #[tokio::test]
 async fn a_forced_deletion_of_many_jobs_goes_on_from_where_it_stopped() {
-    for options in both() {
+    for options in StackOptions::each_store() {
         let stack = options.start().await;
         let jobs: Vec<_> = (0..5_000)
             .map(|n| json!({"topic": if n % 10 == 0 { "other" } else { TOPIC }, "id": n.to_string(), "delay": "1h"}))
@@ -87,7 +81,7 @@ async fn a_forced_deletion_of_many_jobs_goes_on_from_where_it_stopped() {
         }
         let (mut query, mut cancelled) = ("?force=true".to_owned(), 0);
         loop {
-            let (status, answer) = delete(&stack, &query).await;
+            let (status, answer) = stack.delete(&format!("{PATH}{query}")).await.parts();
             cancelled += answer["cancelled"].as_u64().expect("a count");
             if status == 200 {
                 break;
@@ -102,7 +96,7 @@ async fn a_forced_deletion_of_many_jobs_goes_on_from_where_it_stopped() {
             n => Err(n),
         })
         .await;
-        let (status, problem) = delete(&stack, "?force=true&cursor=1").await;
+        let (status, problem) = stack.delete(&format!("{PATH}?force=true&cursor=1")).await.parts();
         assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("cursor")));
     }
 }
@@ -110,13 +104,13 @@ async fn a_forced_deletion_of_many_jobs_goes_on_from_where_it_stopped() {
 #[tokio::test]
 async fn a_job_in_a_consumer_s_hands_keeps_its_topic_until_it_ends() {
     let stack = Stack::start().await;
-    put(&stack, json!({"ttr": "60s"})).await;
+    stack.set_policy(TOPIC, &json!({"ttr": "60s"})).await;
     stack.accept(&json!({"topic": TOPIC, "id": "held"})).await;
-    let held = reserve(&stack).await;
-    let (status, answer) = delete(&stack, "?force=true").await;
+    let held = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
+    let (status, answer) = stack.delete(&format!("{PATH}?force=true")).await.parts();
     assert_eq!((status, &answer["requested"]), (202, &json!(1)), "{answer}");
     let receipt = held["receipt"].as_str().expect("a receipt");
-    let said = send(&stack, Method::POST, &format!("/v1/receipts/{receipt}/finish"), &json!({})).await;
+    let said = stack.post(&format!("/v1/receipts/{receipt}/finish"), &json!({})).await;
     assert_eq!(said.status, 200);
-    assert_eq!(delete(&stack, "").await.0, 200);
+    assert_eq!(stack.delete(PATH).await.parts().0, 200);
 }
