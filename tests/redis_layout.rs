@@ -6,4 +6,6 @@ mod damage;
 mod due_slots;
 mod foreign_keys;
 pub(crate) mod keys;
+mod lost_state;
 mod server_settings;
+mod stale_entries;

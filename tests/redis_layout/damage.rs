@@ -5,23 +5,17 @@ mod counts;
 mod expired_leases;
 mod leases;
 mod topics;
+mod under_load;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::clock::SystemClock;
-use ringback_core::job::{Callback, Due, Job, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
+use ringback_core::job::{Job, NewJob};
 use ringback_core::state::State;
-use ringback_core::store::{
-    Audit, Damage, Epoch, Lateness, MOST_FINDINGS, Memory, Options, Pull, Repair, Reserve, Shard, Store,
-    StoreError, Token, Word,
-};
+use ringback_core::store::{Audit, Damage, MOST_FINDINGS, Options, Repair, Store, StoreError};
 use ringback_testkit::RedisServer;
-use tokio::time::Instant;
 
-use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};
+use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, retry};
 use crate::contract::test_store::Bench;
 use crate::redis_layout::keys::{bench, entry, key, key_of, lane, plant_due, plant_ready, run};
 
@@ -366,185 +360,4 @@ async fn a_store_that_is_away_cannot_be_audited() {
     server.kill();
     let error = store.audit(Repair::No).await.expect_err("nobody answers");
     assert!(error.is_transient(), "{error}");
-}
-
-/// Moves jobs through every edge until it is told to stop: how many were submitted.
-async fn work(store: &Store, is_over: &AtomicBool) -> usize {
-    let (epochs, mut round, mut submitted) = (claimed(store).await, 0, 0);
-    while !is_over.load(Ordering::Relaxed) {
-        for (shard, epoch) in &epochs {
-            round += 1;
-            submitted += turn(store, *shard, epoch, round).await;
-        }
-    }
-    submitted
-}
-
-/// Some jobs more, of which some wait for a time and some for a consumer, and everything one step further.
-async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
-    let new = |n: usize| {
-        let id = format!("{round}-{n}").parse().expect("an id");
-        let topic = format!("topic-{}", n % 5).parse().expect("a topic");
-        let delay = [0, 1, 5, 20, 3_600_000][n % 5];
-        let mut job = new_job(JobKey { topic, id }).after(ms(delay)).timeout(BRIEF);
-        if n.is_multiple_of(3) {
-            job.delivery.callback = Callback::pull();
-        }
-        job
-    };
-    let jobs: Vec<_> = (0..60).map(new).filter(|job| store.shard_of(&job.key) == shard).collect();
-    store.submit(shard, &jobs).await.expect("submit");
-    store.promote(shard, epoch, 100, LONG).await.expect("promote");
-    let lapsed = store.recover(shard, epoch, 100, LONG).await.expect("recover").lapsed;
-    let failed = |after| Word::Retry { after: ms(after), error: None };
-    let words: Vec<_> = lapsed.into_iter().map(|lapsed| (lapsed.receipt, failed(1))).collect();
-    store.settle_lapsed(shard, &words).await.expect("settle");
-    moves(store, &jobs, round).await;
-    hand_over(store, shard, round).await;
-    consume(store, shard, round).await;
-    store.expire(shard, epoch, 100, LONG).await.expect("expire");
-    if round.is_multiple_of(3) {
-        pauses(store, round).await;
-    }
-    jobs.len()
-}
-
-/// Pauses a topic, and resumes the one that was paused before; some of them have no jobs.
-async fn pauses(store: &Store, round: u64) {
-    let topic = |n: u64| format!("topic-{}", n % 7).parse().expect("a topic");
-    store.pause(&topic(round)).await.expect("pause").expect("there is room");
-    store.resume(&topic(round - 3)).await.expect("resume");
-}
-
-async fn moves(store: &Store, jobs: &[NewJob], round: u64) {
-    for (n, NewJob { key, .. }) in jobs.iter().enumerate() {
-        let token = Token((round << 8 | n as u64).to_be_bytes());
-        match n % 8 {
-            0 => drop(store.cancel(key).await.expect("cancel")),
-            1 => drop(store.run(key, token).await.expect("run")),
-            2 => drop(store.reschedule(key, Due::In(ms(3)), token).await.expect("reschedule")),
-            3 => drop(store.reschedule(key, Due::In(HOURS), token).await.expect("reschedule")),
-            4 => drop(store.revive(key, token).await.expect("revive")),
-            _ => {}
-        }
-    }
-}
-
-async fn hand_over(store: &Store, shard: Shard, round: u64) {
-    let ask = Reserve {
-        caller: "notifier",
-        sequence: round,
-        limit: 60,
-        lane_room: 100,
-        rooms: Vec::new(),
-        bits: [1; 8],
-        margin: Duration::ZERO,
-    };
-    let mut leases = store.reserve(shard, &ask).await.expect("reserve").leases;
-    // Some are left to run out.
-    leases.truncate(leases.len() * 3 / 4);
-    let outcome = |n: usize| match n % 4 {
-        0 => retry(ms(3)),
-        1 => Outcome::Release { after: ms(0) },
-        2 => crate::contract::jobs::bury(),
-        _ => Outcome::Complete,
-    };
-    let items: Vec<_> = leases.into_iter().enumerate().map(|(n, lease)| (lease, outcome(n))).collect();
-    let dead: Vec<_> = items.iter().skip(2).step_by(8).map(|(lease, _)| lease.key.clone()).collect();
-    store.settle(shard, items, &Lateness::default()).await.expect("settle");
-    for (n, key) in dead.iter().enumerate() {
-        let token = Token((u64::MAX - (round << 8 | n as u64)).to_be_bytes());
-        drop(store.revive(key, token).await.expect("revive"));
-    }
-}
-
-async fn consume(store: &Store, shard: Shard, round: u64) {
-    let topic = format!("topic-{}", round % 5).parse().expect("a topic");
-    let ask = Pull {
-        caller: "consumer",
-        sequence: round,
-        topic: &topic,
-        limit: 9,
-        ttr: Some(BRIEF),
-        default_ttr: LONG,
-        bits: [2; 8],
-    };
-    let jobs = store.pull(shard, &ask).await.expect("pull").jobs;
-    let word = |n: usize| match n % 4 {
-        0 => Word::Retry { after: ms(2), error: None },
-        1 => Word::Release { after: ms(0) },
-        2 => Word::Bury { reason: "unwanted".to_owned(), error: None },
-        _ => Word::Finish,
-    };
-    let words = jobs.into_iter().skip(2).enumerate().map(|(n, job)| (job.receipt, word(n)));
-    store.settle_receipts(shard, &words.collect::<Vec<_>>()).await.expect("settle");
-}
-
-async fn claimed(store: &Store) -> Vec<(Shard, Epoch)> {
-    let mut epochs = Vec::new();
-    for shard in store.shards() {
-        epochs.push((shard, store.claim(shard, "carrier").await.expect("claim")));
-    }
-    epochs
-}
-
-/// Long queues, which are read in several calls while jobs are taken from them.
-async fn backlog(store: &Store) {
-    for shard in store.shards() {
-        let of_shard = |n: &u32| {
-            let key =
-                JobKey { topic: TOPIC.parse().expect("a topic"), id: n.to_string().parse().expect("an id") };
-            Some(new_job(key)).filter(|job| store.shard_of(&job.key) == shard)
-        };
-        let jobs: Vec<NewJob> = (0..20_000).filter_map(|n| of_shard(&n)).take(5_000).collect();
-        for part in jobs.chunks(500) {
-            store.submit(shard, part).await.expect("submit");
-        }
-    }
-}
-
-async fn nothing_is_found_while_everything_moves(store: &Store, repair: Repair) {
-    backlog(store).await;
-    let is_over = AtomicBool::new(false);
-    let audits = async {
-        let until = Instant::now() + Duration::from_secs(4);
-        let mut checked = 0;
-        while Instant::now() < until {
-            let audit = store.audit(repair).await.expect("audit");
-            assert_eq!(audit.total(), 0, "{audit:#?}");
-            checked += audit.checked;
-        }
-        is_over.store(true, Ordering::Relaxed);
-        checked
-    };
-    let (submitted, checked) = tokio::join!(work(store, &is_over), audits);
-    assert!(submitted > 100 && checked > 1000, "{submitted} jobs, looked at {checked} times, are no load");
-    crate::contract::audit::own(store).await;
-}
-
-#[tokio::test]
-async fn nothing_is_found_in_a_redis_in_which_everything_moves() {
-    let server = RedisServer::start().await;
-    let options = Options { url: server.url(), shards: 2, ..Options::default_with(Duration::from_secs(10)) };
-    let store = Store::open(options).expect("a store");
-    store.prepare().await.expect("the store is fit");
-    nothing_is_found_while_everything_moves(&store, Repair::No).await;
-}
-
-#[tokio::test]
-async fn nothing_is_repaired_in_a_redis_in_which_everything_moves() {
-    let server = RedisServer::start().await;
-    let options = Options { url: server.url(), shards: 2, ..Options::default_with(Duration::from_secs(10)) };
-    let store = Store::open(options).expect("a store");
-    store.prepare().await.expect("the store is fit");
-    nothing_is_found_while_everything_moves(&store, Repair::Yes).await;
-}
-
-#[tokio::test]
-async fn nothing_is_found_in_an_embedded_store_in_which_everything_moves() {
-    let memory = Memory::new(SystemClock);
-    let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
-    let store = Store::in_memory(&memory, options);
-    store.prepare().await.expect("the store is fit");
-    nothing_is_found_while_everything_moves(&store, Repair::Yes).await;
 }

@@ -7,17 +7,12 @@ use redis::cmd;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
-    Answer, Begun, DeadFilter, Filter, Holder, Lateness, Limit, Options, Renewed, Revived, Settled, Store,
-    StoreError, Telling, Told,
+    Answer, Begun, DeadFilter, Holder, Lateness, Limit, Settled, Store, StoreError, Telling, Told,
 };
-use ringback_testkit::{Persistence, RedisServer, eventually};
 
-use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
-use crate::contract::test_store::{Bench, SOON, Server, now};
-use crate::redis_layout::keys::{bench, entry, key, key_of, lane, plant_due, plant_ready, run};
-
-/// Beyond every lease number that a clock gives for the next hundred years.
-const FAR: u64 = 5_000_000_000_000_000;
+use crate::contract::jobs::{LONG, With, ms, retry};
+use crate::contract::test_store::now;
+use crate::redis_layout::keys::{bench, key, key_of, lane, run};
 
 #[tokio::test]
 async fn a_store_of_another_layout_is_refused() {
@@ -27,31 +22,6 @@ async fn a_store_of_another_layout_is_refused() {
     let store = Store::open(bench.options()).expect("the options are right");
     let error = store.prepare().await.expect_err("another layout");
     assert!(matches!(&error, StoreError::Unfit(why) if why.contains("layout 99")), "{error}");
-}
-
-#[tokio::test]
-async fn index_entries_without_their_job_are_dropped_when_met() {
-    let (bench, mut redis) = bench().await;
-    let nobody = b"nobody's job\0\0\0\0\0\x01";
-    plant_ready(&mut redis, b"RPUSH", nobody).await;
-    for (name, member) in [("leases", b"a number".as_slice()), ("dead", &nobody[..12])] {
-        let key = key(&mut redis, name).await;
-        run(&mut redis, &[b"ZADD", key.as_bytes(), b"1", member]).await;
-    }
-    let pass = bench.recover(10).await;
-    assert_eq!((pass.moved, pass.other, pass.next_lease), (0, 0, None));
-    let pass = bench.expire(10).await;
-    assert_eq!((pass.moved, pass.other, pass.next_dead), (0, 0, None));
-    let reserved = bench.reserve(&bench.ask(10)).await;
-    assert!(reserved.leases.is_empty() && !reserved.more);
-    bench.audit().await;
-
-    plant_due(&mut redis, nobody).await;
-    let pass = bench.promote(10).await;
-    assert_eq!(pass.next_due, None);
-    assert!(bench.take(10).await.is_empty());
-    let left: Vec<Vec<u8>> = cmd("KEYS").arg("*:[rd]*e*:*").query_async(&mut redis).await.expect("KEYS");
-    assert!(left.is_empty(), "{left:?}");
 }
 
 #[tokio::test]
@@ -84,161 +54,6 @@ async fn a_heartbeat_tells_when_a_revival_can_be_taken() {
     let Begun::Revival(revival) = begun else { panic!("{begun:?}") };
     bench.store().finish_revival(revival.id, holder).await.expect("finish");
     assert_eq!(heartbeat().await, None);
-}
-
-#[tokio::test]
-async fn entries_of_dead_jobs_that_are_not_dead_are_neither_listed_nor_revived_nor_purged() {
-    let (bench, mut redis) = bench().await;
-    let ready = bench.job_in(State::Ready, bench.job("ready")).await;
-    let dead = key(&mut redis, "dead").await;
-    let nobody = [b"nobody's job".as_slice(), &lane()].concat();
-    let entry = [&ready.key.locator().0[..], &lane()].concat();
-    for entry in [&nobody, &entry] {
-        run(&mut redis, &[b"ZADD", dead.as_bytes(), b"5", entry]).await;
-    }
-    let filter =
-        DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
-    let page = bench.store().dead(&filter, None, 10).await.expect("a page");
-    assert_eq!((page.items, page.next), (Vec::new(), None));
-    let places = bench.store().dead_places(bench.shard(), &filter, None, 10).await.expect("a page").items;
-    assert_eq!(places.len(), 2);
-    let Begun::Revival(revival) =
-        bench.store().begin_revival(bench.token(), &filter, 1).await.expect("begin")
-    else {
-        panic!("one is not too many")
-    };
-    let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
-    assert_eq!(revived, Revived::Jobs(0));
-    assert_eq!(bench.store().purge_many(bench.shard(), &places).await.expect("purge"), 0);
-    assert_eq!(bench.get(&ready.key).await, ready);
-    bench.expire(10).await;
-    run(&mut redis, &[b"DEL", dead.as_bytes()]).await;
-    bench.audit().await;
-}
-
-#[tokio::test]
-async fn an_entry_of_an_earlier_due_time_does_not_make_a_job_early() {
-    let (bench, mut redis) = bench().await;
-    let job = bench.accept(bench.job("a").after(LONG)).await;
-    plant_due(&mut redis, &[&job.key.locator().0, &[0, 0, 0, 0, 0, 1][..]].concat()).await;
-    bench.promote(10).await;
-    assert!(bench.take(10).await.is_empty());
-    assert_eq!(bench.get(&job.key).await, job);
-}
-
-#[tokio::test]
-async fn a_due_time_of_a_job_that_is_not_delayed_hands_it_over_no_second_time() {
-    let (bench, mut redis) = bench().await;
-    for state in [State::Reserved, State::Dead, State::Done] {
-        let job = bench.job_in(state, bench.job(state.name())).await;
-        plant_due(&mut redis, &entry(&job)).await;
-        bench.promote(10).await;
-        assert!(bench.take(10).await.is_empty(), "{state}");
-        assert_eq!(bench.get(&job.key).await, job);
-    }
-    let job = bench.job_in(State::Ready, bench.job("ready")).await;
-    plant_due(&mut redis, &entry(&job)).await;
-    bench.promote(10).await;
-    assert_eq!(bench.take(10).await.len(), 1);
-}
-
-#[tokio::test]
-async fn an_entry_of_a_job_that_is_not_ready_gives_no_lease() {
-    let (bench, mut redis) = bench().await;
-    for state in [State::Reserved, State::Dead, State::Done, State::Cancelled] {
-        let job = bench.job_in(state, bench.job(state.name())).await;
-        plant_ready(&mut redis, b"RPUSH", &entry(&job)).await;
-        assert!(bench.take(10).await.is_empty(), "{state}");
-        assert_eq!(bench.get(&job.key).await, job);
-    }
-    bench.audit().await;
-}
-
-#[tokio::test]
-async fn a_job_twice_in_its_queue_is_reserved_once() {
-    let (bench, mut redis) = bench().await;
-    let job = bench.accept(bench.job("a")).await;
-    plant_ready(&mut redis, b"RPUSH", &entry(&job)).await;
-    let mut leases = bench.take(10).await;
-    assert_eq!(leases.len(), 1);
-    assert_eq!(leases[0].attempt, 1);
-    assert_eq!(bench.settle(leases.remove(0), Outcome::Complete).await, Settled::Applied);
-    assert!(bench.take(10).await.is_empty());
-    bench.audit().await;
-}
-
-#[tokio::test]
-async fn an_entry_of_another_due_time_gives_its_job_no_earlier_turn() {
-    let (bench, mut redis) = bench().await;
-    let first = bench.accept(bench.job("a")).await;
-    let second = bench.accept(bench.job("b")).await;
-    plant_ready(&mut redis, b"LPUSH", &[&second.key.locator().0, &[0, 0, 0, 0, 0, 1][..]].concat()).await;
-    bench.take_one(&first.key).await;
-    bench.take_one(&second.key).await;
-    bench.audit().await;
-}
-
-#[tokio::test]
-async fn an_entry_of_an_earlier_deadline_takes_no_lease_away() {
-    let (bench, mut redis) = bench().await;
-    let lease = bench.reserved(bench.job("a").timeout(LONG)).await;
-    let leases = key(&mut redis, "leases").await;
-    let numbers: Vec<Vec<u8>> =
-        cmd("ZRANGE").arg(&leases).arg(0).arg(-1).query_async(&mut redis).await.expect("ZRANGE");
-    assert_eq!(numbers.len(), 1);
-    run(&mut redis, &[b"ZADD", leases.as_bytes(), b"1", &numbers[0]]).await;
-    let pass = bench.recover(10).await;
-    assert_eq!((pass.moved, pass.other, pass.next_lease.is_some()), (0, 0, true));
-    // The entry was put right.
-    bench.audit().await;
-    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
-}
-
-#[tokio::test]
-async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
-    let (bench, mut redis) = bench().await;
-    let shard = key(&mut redis, "shard").await;
-    let far = FAR.to_string();
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
-    let mut before = bench.lapsed(bench.job("a")).await;
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
-    let after = bench.take_one(&before.key).await;
-    let job = bench.get(&after.key).await;
-
-    assert_eq!(bench.store().renew(&mut before, LONG).await.expect("renew"), Renewed::Stale);
-    assert_eq!(bench.settle(before, retry(ms(0))).await, Settled::Stale);
-    assert_eq!(bench.get(&job.key).await, job);
-    assert_eq!(bench.settle(after, Outcome::Complete).await, Settled::Applied);
-    bench.audit().await;
-}
-
-#[tokio::test]
-async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
-    let (bench, mut redis) = bench().await;
-    let stale = bench.lapsed(bench.job("a")).await;
-    let shard = key(&mut redis, "shard").await;
-    run(&mut redis, &[b"HDEL", shard.as_bytes(), b"lease"]).await;
-    let current = bench.take_one(&stale.key).await;
-    assert_eq!(bench.settle(stale, retry(ms(0))).await, Settled::Stale);
-    assert_eq!(bench.settle(current, Outcome::Complete).await, Settled::Applied);
-
-    run(&mut redis, &[b"HDEL", shard.as_bytes(), b"epoch", b"carrier"]).await;
-    let epoch = bench.store().claim(bench.shard(), "another").await.expect("claim");
-    assert_ne!(epoch, *bench.epoch());
-    bench.audit().await;
-}
-
-#[tokio::test]
-async fn leases_still_grow_while_the_clock_is_behind_the_last_number() {
-    let (bench, mut redis) = bench().await;
-    let shard = key(&mut redis, "shard").await;
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", FAR.to_string().as_bytes()]).await;
-    for (name, number) in [("a", FAR + 1), ("b", FAR + 2)] {
-        bench.reserved(bench.job(name)).await;
-        let last: u64 = cmd("HGET").arg(&shard).arg("lease").query_async(&mut redis).await.expect("HGET");
-        assert_eq!(last, number);
-    }
-    bench.audit().await;
 }
 
 #[tokio::test]
@@ -333,112 +148,6 @@ async fn of_very_many_topics_without_jobs_the_latest_are_known() {
     assert_eq!(counted.len(), 10_000);
     assert!(counted.contains("store") && !counted.contains("topic-00000"));
     bench.audit().await;
-}
-
-#[tokio::test]
-async fn functions_that_are_flushed_before_every_call_are_not_missed() {
-    let (bench, mut redis) = bench().await;
-    let mut flush = async || run(&mut redis, &[b"FUNCTION", b"FLUSH"]).await;
-    for (name, outcome, state) in [
-        ("a", Outcome::Complete, State::Done),
-        ("b", bury(), State::Dead),
-        ("c", retry(LONG), State::Delayed),
-        ("d", release(LONG), State::Delayed),
-    ] {
-        flush().await;
-        let job = bench.accept(bench.job(name).after(ms(1))).await;
-        flush().await;
-        bench.promote_until(1).await;
-        flush().await;
-        let mut lease = bench.take_one(&job.key).await;
-        flush().await;
-        assert_eq!(bench.store().renew(&mut lease, LONG).await.expect("renew"), Renewed::Extended);
-        flush().await;
-        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
-        flush().await;
-        assert_eq!(bench.state(&job.key).await, Some(state));
-    }
-    let lapsed = bench.reserved(bench.job("e").timeout(BRIEF)).await;
-    flush().await;
-    bench.recover_until(&lapsed.key, State::Ready).await;
-    flush().await;
-    bench.cancel(&lapsed.key).await;
-    flush().await;
-    assert_eq!(bench.stats().await.accepted, 5);
-    flush().await;
-    bench.store().members("carrier", LONG).await.expect("members");
-    bench.audit().await;
-}
-
-#[tokio::test]
-async fn a_place_in_the_jobs_means_nothing_to_a_server_that_was_restarted() {
-    let mut server = RedisServer::options().persistence(Persistence::Always).start().await;
-    let bench = Bench::new(std::sync::Arc::new(Server::Redis(RedisServer::start().await)), "place").await;
-    let store = Store::open(Options { url: server.url(), shards: 1, ..bench.options() }).expect("a store");
-    store.prepare().await.expect("the store is fit");
-    let shard = store.shards().next().expect("a shard");
-    let jobs: Vec<_> = (0..200).map(|n| bench.job(&format!("job-{n}")).after(LONG)).collect();
-    store.submit(shard, &jobs).await.expect("submit");
-    let first = store.page(&Filter::default(), None, 20).await.expect("page");
-    assert!(first.next.is_some());
-    store.page(&Filter::default(), first.next, 20).await.expect("the place still means something");
-
-    server.restart().await;
-    let error = eventually(SOON, "the server answers", async || {
-        match store.page(&Filter::default(), first.next, 20).await.expect_err("another life") {
-            error if error.is_transient() => Err(error),
-            error => Ok(error),
-        }
-    })
-    .await;
-    assert!(matches!(error, StoreError::Outdated), "{error:?}");
-    let again = store.page(&Filter::default(), None, 1000).await.expect("from the start");
-    assert_eq!((again.items.len(), again.next), (200, None));
-}
-
-#[tokio::test]
-async fn a_job_that_cannot_be_read_does_not_hide_the_others() {
-    let (bench, mut redis) = bench().await;
-    let job = bench.accept(bench.job("a")).await;
-    let pool = key(&mut redis, "pool").await;
-    run(&mut redis, &[b"HSET", pool.as_bytes(), b"too short", b"\x01\x00"]).await;
-    let unreadable = [&[1_u8; 25][..], &lane(), &[4, 0xff, 0xff, 0xff, 0xff]].concat();
-    run(&mut redis, &[b"HSET", pool.as_bytes(), b"twelve bytes", &unreadable]).await;
-    let (mut met, mut from) = (Vec::new(), None);
-    loop {
-        let page = bench.store().page_kept(&Filter::default(), from, 10).await.expect("page");
-        met.extend(page.items.into_iter().map(|kept| kept.job));
-        from = page.next;
-        if from.is_none() {
-            break;
-        }
-    }
-    assert_eq!(met, [job]);
-}
-
-#[tokio::test]
-async fn a_job_in_the_queue_of_another_lane_goes_to_its_own_origin_alone() {
-    let (bench, mut redis) = bench().await;
-    bench.accept(bench.job("a")).await;
-    let job = bench.accept(bench.job("b").to("http://other.example")).await;
-    plant_ready(&mut redis, b"LPUSH", &entry(&job)).await;
-    let leases = bench.take(10).await;
-    assert_eq!(leases.len(), 2);
-    let lease = leases.into_iter().find(|lease| lease.key == job.key).expect("it is handed over");
-    assert_eq!(lease.delivery.callback.origin(), "http://other.example");
-    bench.audit().await;
-}
-
-#[tokio::test]
-async fn a_lane_that_nothing_is_known_of_keeps_its_jobs_until_it_is_known_again() {
-    let (bench, mut redis) = bench().await;
-    let job = bench.accept(bench.job("a")).await;
-    let shard = key(&mut redis, "shard").await;
-    run(&mut redis, &[b"HDEL", shard.as_bytes(), &lane()]).await;
-    assert!(bench.take(10).await.is_empty());
-    bench.accept(bench.job("b")).await;
-    let taken: Vec<_> = bench.take(10).await.into_iter().map(|lease| lease.key).collect();
-    assert!(taken.len() == 2 && taken.contains(&job.key), "{taken:?}");
 }
 
 #[tokio::test]

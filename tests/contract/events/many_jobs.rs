@@ -1,0 +1,141 @@
+//! Events of calls that change many jobs: imports, redrives, purges, large batches, exchanges.
+
+use super::super::dead_letters::{all, of_topic, places};
+use super::super::jobs::{LONG, TOPIC, With, bury, ms, seen};
+use super::super::test_store::{Bench, SOON};
+use super::{Watching, complete, dead, failed, ready};
+use ringback_core::job::{Due, History, ImportJob};
+use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::state::State;
+use ringback_core::store::events::{AttemptOutcome, Happened};
+use ringback_core::store::{Begun, Revived, Settled};
+use ringback_testkit::eventually;
+use std::time::Duration;
+
+pub(crate) async fn imports_are_told_as_submits_and_deaths(bench: &Bench) {
+    let mut watching = Watching::start(bench).await;
+    let last = LastAttempt { status: None, error: Some("timeout".to_owned()), ..seen() };
+    let history = History { attempts: 3, failures: 2, last: Some(last), ..History::default() };
+    let buried = History { dead: Some("gone".to_owned()), ..history.clone() };
+    let jobs = [(bench.job("a").after(LONG), history), (bench.job("b"), buried)]
+        .map(|(job, history)| ImportJob { job, history: Some(history) });
+    let told = bench.store().import(bench.shard(), &jobs).await.expect("import");
+    let submitted = |n: usize| Happened::Submitted { due: told[n].job.due };
+    watching.expect(&told[0].job.key, [submitted(0)]).await;
+    watching.expect(&told[1].job.key, [submitted(1), dead("gone")]).await;
+    bench.store().import(bench.shard(), &jobs).await.expect("import");
+    watching.nothing(bench, "mark").await;
+}
+
+pub(crate) async fn what_a_call_makes_ready_is_told_as_promoted(bench: &Bench) {
+    let mut watching = Watching::silent(bench).await;
+    let (run, now_due, later) = (
+        bench.job_in(State::Delayed, bench.job("a")).await.key,
+        bench.job_in(State::Delayed, bench.job("b")).await.key,
+        bench.job_in(State::Delayed, bench.job("c")).await.key,
+    );
+    let revived = bench.job_in(State::Dead, bench.job("d")).await.key;
+    bench.store().watch(bench.shard(), LONG).await.expect("watch");
+    let store = bench.store();
+    store.reschedule(&later, Due::In(2 * LONG), bench.token()).await.expect("reschedule");
+    store.reschedule(&now_due, Due::In(Duration::ZERO), bench.token()).await.expect("reschedule");
+    watching.expect(&now_due, [Happened::Promoted]).await;
+    store.run(&run, bench.token()).await.expect("run");
+    watching.expect(&run, [Happened::Promoted]).await;
+    store.revive(&revived, bench.token()).await.expect("revive");
+    watching.expect(&revived, [Happened::Promoted]).await;
+    watching.nothing(bench, "mark").await;
+}
+
+pub(crate) async fn each_revived_job_of_many_is_told(bench: &Bench) {
+    let mut watching = Watching::silent(bench).await;
+    for name in ["a", "b", "c"] {
+        bench.job_in(State::Dead, bench.job(name)).await;
+    }
+    let begun = bench.store().begin_revival(bench.token(), &of_topic(TOPIC), 50).await.expect("begin");
+    let Begun::Revival(revival) = begun else { panic!("one can begin") };
+    let places = places(bench, &revival.wanted()).await;
+    bench.store().watch(bench.shard(), LONG).await.expect("watch");
+    let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
+    assert_eq!(revived, Revived::Jobs(3));
+    assert_eq!(all(bench, &of_topic(TOPIC)).await.len(), 0);
+    let mut keys = Vec::new();
+    for _ in 0..3 {
+        let event = watching.next().await;
+        assert_eq!(event.what, Happened::Promoted);
+        keys.push(event.key.id.to_string());
+    }
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 3);
+    watching.nothing(bench, "mark").await;
+}
+
+pub(crate) async fn what_is_purged_and_expired_is_not_told(bench: &Bench) {
+    let bench = &bench.with(|options| options.keep_dead = ms(1)).await;
+    let mut watching = Watching::silent(bench).await;
+    let purged = bench.job_in(State::Dead, bench.job("a")).await.key;
+    bench.job_in(State::Dead, bench.job("b")).await;
+    bench.store().watch(bench.shard(), LONG).await.expect("watch");
+    bench.store().purge(&purged).await.expect("purge");
+    eventually(SOON, "the other expires", async || match bench.expire(10).await.moved {
+        1 => Ok(()),
+        n => Err(n),
+    })
+    .await;
+    watching.nothing(bench, "mark").await;
+    bench.audit().await;
+}
+
+pub(crate) async fn a_large_batch_is_told_whole_and_in_order(bench: &Bench) {
+    const JOBS: usize = 500;
+    let mut watching = Watching::start(bench).await;
+    let topics = ["one", "two", "three"];
+    let jobs: Vec<_> = (0..JOBS).map(|n| bench.job_of(topics[n % 3], &format!("job-{n}"))).collect();
+    bench.submit(&jobs).await;
+    for job in &jobs {
+        let event = watching.next().await;
+        assert_eq!(event.key, job.key);
+    }
+    let mut leases = bench.take(JOBS).await;
+    while leases.len() < JOBS {
+        leases.extend(bench.take(JOBS).await);
+    }
+    let keys: Vec<_> = leases.iter().map(|lease| lease.key.clone()).collect();
+    // In the second half some fail, so that both ways of a settle are taken.
+    let items = leases.into_iter().enumerate().map(|(n, lease)| {
+        let outcome = if n % 7 == 6 { bury() } else { Outcome::Complete };
+        (lease, outcome)
+    });
+    let settled = bench.settle_all(items.collect()).await;
+    assert!(settled.iter().all(|settled| *settled == Settled::Applied));
+    let mut ends = std::collections::HashMap::new();
+    for _ in 0..2 * JOBS {
+        let event = watching.next().await;
+        let told: &mut Vec<_> = ends.entry(event.key).or_default();
+        told.push(event.what);
+    }
+    for (n, key) in keys.iter().enumerate() {
+        let wanted = if n % 7 == 6 {
+            vec![failed(1, AttemptOutcome::Bury, None), dead("exhausted")]
+        } else {
+            complete(1).to_vec()
+        };
+        assert_eq!(ends[key], wanted, "{key}");
+    }
+    watching.nothing(bench, "mark").await;
+}
+
+pub(crate) async fn an_exchange_tells_what_it_settles(bench: &Bench) {
+    let mut watching = Watching::start(bench).await;
+    let key = ready(bench, &mut watching, bench.job("a")).await;
+    let lease = bench.take_one(&key).await;
+    let next = ready(bench, &mut watching, bench.job("b")).await;
+    let (_, mut reserved) = bench.exchange(vec![(lease, Outcome::Complete)], &bench.ask(1)).await;
+    watching.expect(&key, complete(1)).await;
+    let lease = reserved.leases.remove(0);
+    // The same again is only a repetition.
+    assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
+    watching.expect(&next, [failed(1, AttemptOutcome::Bury, None), dead("exhausted")]).await;
+    watching.nothing(bench, "mark").await;
+}

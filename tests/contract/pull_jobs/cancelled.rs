@@ -1,0 +1,83 @@
+//! Pull jobs that are cancelled: while ready, and while a consumer has them.
+
+use super::super::jobs::{LONG, ms};
+use super::super::test_store::Bench;
+use super::{bury, retry, told};
+use ringback_core::state::State;
+use ringback_core::store::{Cancelled, PulledJob, Settled, Word};
+
+pub(crate) async fn a_cancelled_job_in_a_consumer_s_hands_is_done_when_finished_and_else_cancelled(
+    bench: &Bench,
+) {
+    let words = [(Word::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
+    for (n, (word, state)) in words.into_iter().enumerate() {
+        let job = bench.pulled(&format!("job-{n}")).await;
+        assert_eq!(bench.cancel(&job.key).await, Cancelled::Requested { in_flight_unknown: false });
+        assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Applied);
+        assert_eq!(bench.get(&job.key).await.state, state);
+        assert_eq!(bench.say(job.receipt, word).await, Settled::Replayed);
+    }
+}
+
+pub(crate) async fn a_cancelled_job_whose_lease_ran_out_is_cancelled(bench: &Bench) {
+    let key = bench.accept(bench.pull_job("a")).await.key;
+    let job = bench.pull_one(&key, ms(20)).await;
+    bench.cancel(&key).await;
+    bench.recover_until(&key, State::Cancelled).await;
+    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale);
+}
+
+pub(crate) async fn cancelled_jobs_do_not_stand_before_others(bench: &Bench) {
+    let jobs: Vec<_> = (0..6).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
+    bench.submit(&jobs).await;
+    for job in &jobs[..5] {
+        assert_eq!(bench.cancel(&job.key).await, Cancelled::Cancelled { in_flight_unknown: false });
+    }
+    loop {
+        let pulled = bench.pull(2, LONG).await;
+        if let [job] = pulled.jobs.as_slice() {
+            return assert_eq!(job.key, jobs[5].key);
+        }
+        assert!(pulled.more, "{pulled:?}");
+    }
+}
+
+pub(crate) async fn many_cancelled_jobs_take_few_calls(bench: &Bench) {
+    let jobs: Vec<_> = (0..91).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
+    bench.submit(&jobs).await;
+    for job in &jobs[1..90] {
+        bench.cancel(&job.key).await;
+    }
+    let (first, last) = (bench.pull(1, LONG).await, bench.pull(1, LONG).await);
+    let names = |jobs: &[PulledJob]| jobs.iter().map(|job| job.key.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&first.jobs), [jobs[0].key.clone()]);
+    assert_eq!((names(&last.jobs), last.more), (vec![jobs[90].key.clone()], false));
+    // No more than was asked for, though it looks at more.
+    bench.submit(&(0..5).map(|n| bench.pull_job(&format!("next-{n}"))).collect::<Vec<_>>()).await;
+    bench.cancel(&bench.pull_job("next-0").key).await;
+    let pulled = bench.pull(2, LONG).await;
+    assert_eq!((pulled.jobs.len(), pulled.more), (2, true));
+    let pulled = bench.pull(9, LONG).await;
+    assert_eq!((pulled.jobs.len(), pulled.more), (2, false));
+}
+
+pub(crate) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_job_wakes(bench: &Bench) {
+    let mut wakes = bench.wakes().await;
+    for count in [1, 3] {
+        let jobs: Vec<_> = (0..count).map(|n| bench.pull_job(&format!("of-{count}-{n}"))).collect();
+        bench.submit(&jobs).await;
+        told(bench, &mut wakes).await;
+        for job in &jobs {
+            bench.cancel(&job.key).await;
+        }
+        let mut pulled = bench.pull(1, LONG).await;
+        while pulled.more {
+            pulled = bench.pull(1, LONG).await;
+        }
+        assert!(pulled.jobs.is_empty(), "{pulled:?}");
+        assert_eq!(bench.store().pulls(bench.shard(), 0, 10).await.expect("pulls"), []);
+    }
+    let next = bench.accept(bench.pull_job("next")).await.key;
+    told(bench, &mut wakes).await;
+    bench.pull_one(&next, LONG).await;
+}

@@ -1,0 +1,127 @@
+//! Pull jobs: leases that expire before the job is settled.
+
+use super::super::jobs::{LONG, ms};
+use super::super::test_store::{Bench, now, until};
+use super::{bury, fail, over, release, retry};
+use ringback_core::retry::RetryPolicy;
+use ringback_core::state::State;
+use ringback_core::store::{PulledJob, Renewed, Settled, Tries, Word};
+use std::collections::HashSet;
+
+pub(crate) async fn a_lease_that_ran_out_is_answered_until_it_is_settled_as_failed(bench: &Bench) {
+    let mut wanted = bench.pull_job("a");
+    wanted.delivery.retry = RetryPolicy::preset("standard-webhooks");
+    let key = bench.accept(wanted.clone()).await.key;
+    let job = bench.pull_one(&key, ms(20)).await;
+    for _ in 0..2 {
+        let lapsed = bench.lapsed_jobs(1).await;
+        assert!(now() >= job.deadline);
+        assert_eq!((lapsed.len(), lapsed[0].receipt), (1, job.receipt));
+        assert_eq!(
+            lapsed[0].tries,
+            Tries { failures: 0, retry: wanted.delivery.retry.clone(), topic: Some(key.topic.clone()) }
+        );
+        assert_eq!(bench.get(&key).await.state, State::Reserved);
+    }
+    assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
+    let known = bench.get(&key).await;
+    assert_eq!((known.state, known.failures), (State::Delayed, 1));
+    assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
+    bench.promote_until(1).await;
+    let again = bench.pull_one(&key, LONG).await;
+    let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
+    assert!(recovered.lapsed.is_empty(), "{recovered:?}");
+    assert_eq!((again.attempt, bench.get(&key).await.failures), (2, 1));
+}
+
+pub(crate) async fn no_word_by_a_lease_that_ran_out_counts_as_a_repetition(bench: &Bench) {
+    let words = [retry(ms(0)), bury(), release(ms(0)), Word::Finish];
+    let stale = async |job: &PulledJob, state| {
+        for word in &words {
+            assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Stale, "{word:?}, {state}");
+        }
+        assert_eq!(bench.get(&job.key).await.state, state);
+    };
+    let delayed = over(bench, "delayed").await;
+    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
+    assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
+    stale(&delayed, State::Delayed).await;
+    bench.cancel(&delayed.key).await;
+    stale(&delayed, State::Cancelled).await;
+
+    let dead = over(bench, "dead").await;
+    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(dead.receipt, bury())]).await;
+    assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
+    stale(&dead, State::Dead).await;
+
+    let cancelled = over(bench, "cancelled").await;
+    bench.cancel(&cancelled.key).await;
+    assert_eq!(fail(bench, cancelled.receipt).await, Settled::Applied);
+    stale(&cancelled, State::Cancelled).await;
+
+    // What was said by an earlier lease has taken effect.
+    let earlier = bench.pulled("earlier").await;
+    bench.say(earlier.receipt, release(ms(0))).await;
+    let job = bench.pull_one(&earlier.key, ms(20)).await;
+    bench.lapsed_jobs(1).await;
+    assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
+    stale(&job, State::Delayed).await;
+    assert_eq!(bench.say(earlier.receipt, release(ms(0))).await, Settled::Replayed);
+}
+
+pub(crate) async fn leases_that_ran_out_and_are_not_settled_are_put_off(bench: &Bench) {
+    let job = over(bench, "a").await;
+    let held = bench.recover(10).await;
+    assert!(held.next_lease.is_some_and(|wait| wait > ms(0) && wait <= ms(1000)), "{held:?}");
+    assert!(held.moved == 0 && bench.promote(10).await.next_lease > Some(ms(0)), "{held:?}");
+    if bench.store().kind() == "embedded" {
+        crate::contract::audit::tables(bench.store()).await;
+    }
+    // A second lease beside it runs out in its time.
+    let other = bench.accept(bench.pull_job("b")).await;
+    let other = bench.pull_one(&other.key, ms(20)).await;
+    assert!(bench.lapsed_jobs(1).await.iter().any(|lapsed| lapsed.receipt == other.receipt));
+    for receipt in [job.receipt, other.receipt] {
+        assert_eq!(fail(bench, receipt).await, Settled::Applied);
+    }
+    assert_eq!(bench.recover(10).await.next_lease, None);
+    // A cancel and a renewal find what was put off.
+    let job = over(bench, "c").await;
+    let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    assert_eq!(renewed, Renewed::Extended);
+    let job = over(bench, "d").await;
+    bench.cancel(&job.key).await;
+    bench.recover_until(&job.key, State::Cancelled).await;
+}
+
+pub(crate) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(bench: &Bench) {
+    let job = over(bench, "a").await;
+    let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    assert_eq!(renewed, Renewed::Extended);
+    assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
+    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+}
+
+pub(crate) async fn a_lease_finished_after_it_ran_out_is_not_settled_as_failed(bench: &Bench) {
+    let job = over(bench, "a").await;
+    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied, "nobody else has it");
+    assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
+    assert_eq!(bench.get(&job.key).await.state, State::Done);
+}
+
+pub(crate) async fn a_pass_answers_no_more_lapsed_jobs_than_its_limit(bench: &Bench) {
+    let jobs: Vec<_> = (0..5).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
+    bench.submit(&jobs).await;
+    let pulled = bench.pull(5, ms(20)).await.jobs;
+    until(pulled[4].deadline.plus(ms(5))).await;
+    let mut seen = HashSet::new();
+    for count in [2, 2, 1, 0] {
+        let recovered = bench.store().recover(bench.shard(), bench.epoch(), 2, LONG).await.expect("recover");
+        assert_eq!(recovered.lapsed.len(), count);
+        for lapsed in recovered.lapsed {
+            assert!(seen.insert(lapsed.receipt.to_string()));
+            assert_eq!(fail(bench, lapsed.receipt).await, Settled::Applied);
+        }
+    }
+    assert_eq!(seen.len(), 5);
+}

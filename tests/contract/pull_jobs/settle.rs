@@ -1,0 +1,178 @@
+//! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
+
+use super::super::jobs::{LONG, With, ms};
+use super::super::test_store::{Bench, is_late_enough, now, until};
+use super::{bury, fail, over, release, retry};
+use ringback_core::retry::RetryPolicy;
+use ringback_core::state::State;
+use ringback_core::store::{PullReceipt, Renewed, Settled, Tries, Word};
+use tokio::time::sleep;
+
+pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Bench) {
+    let job = bench.pulled("a").await;
+    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+    let (known, stats) = (bench.get(&job.key).await, bench.stats().await);
+    assert_eq!((known.state, known.attempts, known.failures), (State::Done, 1, 0));
+    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Replayed);
+    for word in [retry(ms(0)), bury(), release(ms(0))] {
+        assert_eq!(bench.say(job.receipt, word).await, Settled::Stale);
+    }
+    assert_eq!((bench.get(&job.key).await, bench.stats().await), (known, stats));
+    assert_eq!(bench.recover(10).await.next_lease, None, "nothing is left to be looked at");
+}
+
+pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure_and_its_error(bench: &Bench) {
+    let job = bench.pulled("a").await;
+    sleep(ms(20)).await;
+    let (before, reserved) = (ringback_testkit::now(), now());
+    assert_eq!(bench.say(job.receipt, retry(LONG)).await, Settled::Applied);
+    let known = bench.get(&job.key).await;
+    assert_eq!((known.state, known.attempts, known.failures), (State::Delayed, 1, 1));
+    assert!(is_late_enough(known.due, before, LONG) && known.due <= now().plus(LONG + ms(1)));
+    let last = known.last.expect("the failed attempt");
+    assert_eq!((last.error.as_deref(), last.status), (Some("out of paper"), None));
+    // When it began, and how long it was in the consumer's hands.
+    assert!(last.at < reserved && last.at >= known.created, "{last:?}");
+    assert!(last.duration >= ms(20) && last.duration < ms(10_000), "{last:?}");
+}
+
+pub(crate) async fn a_buried_job_is_dead_by_the_reason_given(bench: &Bench) {
+    let job = bench.pulled("a").await;
+    assert_eq!(bench.say(job.receipt, bury()).await, Settled::Applied);
+    let known = bench.get(&job.key).await;
+    assert_eq!((known.state, known.failures, known.reason.as_deref()), (State::Dead, 1, Some("unwanted")));
+    assert!(bench.pull(1, LONG).await.jobs.is_empty());
+    let long = bench.pulled("b").await;
+    let word = Word::Bury { reason: "r".repeat(100), error: Some("ä".repeat(100)) };
+    assert_eq!(bench.say(long.receipt, word).await, Settled::Applied);
+    let known = bench.get(&long.key).await;
+    assert_eq!(known.reason, Some("r".repeat(64)));
+    assert_eq!(known.last.and_then(|last| last.error), Some("ä".repeat(64)));
+}
+
+pub(crate) async fn a_released_job_is_ready_again_at_once_or_after_its_delay(bench: &Bench) {
+    let job = bench.pulled("a").await;
+    bench.accept(bench.pull_job("behind")).await;
+    assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Applied);
+    let again = bench.pull_one(&job.key, LONG).await;
+    assert_eq!(again.attempt, 2);
+    assert_eq!(bench.say(again.receipt, release(ms(30))).await, Settled::Applied);
+    let known = bench.get(&job.key).await;
+    assert_eq!((known.state, known.failures, known.last), (State::Delayed, 0, None));
+    bench.promote_until(1).await;
+    assert!(now() >= known.due);
+}
+
+pub(crate) async fn a_word_is_known_as_a_repetition_until_the_next_one(bench: &Bench) {
+    for (n, word) in [retry(ms(0)), release(ms(0)), bury()].into_iter().enumerate() {
+        let job = bench.pulled(&format!("job-{n}")).await;
+        assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Applied);
+        let known = bench.get(&job.key).await;
+        assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Replayed, "{word:?}");
+        assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale, "{word:?}");
+        assert_eq!(bench.get(&job.key).await, known);
+        bench.cancel(&job.key).await;
+        assert_eq!(bench.say(job.receipt, word).await, Settled::Replayed, "its word took effect");
+    }
+    let job = bench.pulled("next").await;
+    bench.say(job.receipt, release(ms(0))).await;
+    let next = bench.pull_one(&job.key, LONG).await;
+    assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Replayed);
+    assert_eq!(bench.say(next.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Stale);
+}
+
+pub(crate) async fn words_on_many_jobs_are_answered_in_order(bench: &Bench) {
+    let jobs: Vec<_> = (0..20).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
+    bench.submit(&jobs).await;
+    let pulled = bench.pull(20, LONG).await.jobs;
+    assert_eq!(pulled.len(), 20);
+    let words = [Word::Finish, retry(LONG), bury(), release(ms(0)), Word::Finish];
+    let mut said: Vec<_> = pulled.iter().map(|job| job.receipt).zip(words).collect();
+    said.push((pulled[0].receipt, Word::Finish));
+    said.push((pulled[0].receipt, bury()));
+    let answers = bench.store().settle_receipts(bench.shard(), &said).await.expect("settle");
+    assert_eq!(answers[..5], [Settled::Applied; 5]);
+    assert_eq!(answers[5..], [Settled::Replayed, Settled::Stale]);
+    let mut states = Vec::new();
+    for job in &pulled[..6] {
+        states.push(bench.get(&job.key).await.state);
+    }
+    use State::{Dead, Delayed, Done, Ready, Reserved};
+    assert_eq!(states, [Done, Delayed, Dead, Ready, Done, Reserved]);
+}
+
+pub(crate) async fn what_no_longer_holds_a_job_changes_nothing(bench: &Bench) {
+    let job = over(bench, "a").await;
+    assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
+    bench.promote_until(1).await;
+    let known = bench.get(&job.key).await;
+    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale, "it is ready for another");
+    let other = bench.pull_one(&job.key, LONG).await;
+    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale, "it is another's");
+    assert_eq!(bench.get(&job.key).await.failures, known.failures);
+    assert_eq!(bench.say(other.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
+
+    // Nothing but the random bits is wrong.
+    let held = bench.pulled("b").await;
+    let text = held.receipt.to_string();
+    let guessed: PullReceipt = format!("{}AAAAAAAAAA", &text[..30]).parse().expect("a receipt");
+    for word in [Word::Finish, retry(ms(0)), bury(), release(ms(0))] {
+        assert_eq!(bench.say(guessed, word).await, Settled::Stale);
+    }
+    assert_eq!(bench.get(&held.key).await.state, State::Reserved);
+}
+
+pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewed(bench: &Bench) {
+    let key = bench.accept(bench.pull_job("a")).await.key;
+    let job = bench.pull_one(&key, ms(200)).await;
+    let before = ringback_testkit::now();
+    let (renewed, deadline) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    assert_eq!(renewed, Renewed::Extended);
+    assert!(is_late_enough(deadline, before, LONG) && deadline <= now().plus(LONG + ms(1)));
+    let (_, same) = bench.store().renew_receipt(&job.receipt, ms(100)).await.expect("renew");
+    assert_eq!(same, deadline, "it is never shortened");
+    until(job.deadline.plus(ms(5))).await;
+    let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
+    assert!(recovered.lapsed.is_empty(), "{recovered:?}");
+    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+    let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    assert_eq!(renewed, Renewed::Stale);
+}
+
+pub(crate) async fn what_chooses_the_tier_is_told_by_the_receipt(bench: &Bench) {
+    let policy = RetryPolicy::preset("standard-webhooks");
+    for (name, size) in [("inline", 10), ("beside", 3000), ("huge", 200_000)] {
+        let mut wanted = bench.pull_job(name).body(vec![b'x'; size]);
+        wanted.delivery.retry = policy.clone();
+        let key = bench.accept(wanted).await.key;
+        let job = bench.pull_one(&key, LONG).await;
+        let tries = Tries { failures: 0, retry: policy.clone(), topic: Some(key.topic.clone()) };
+        assert_eq!(bench.store().held(&job.receipt).await.expect("held"), Some(tries));
+        bench.say(job.receipt, retry(ms(0))).await;
+        assert_eq!(bench.store().held(&job.receipt).await.expect("held"), None);
+        bench.promote_until(1).await;
+        let again = bench.pull_one(&key, LONG).await;
+        let tries = bench.store().held(&again.receipt).await.expect("held").expect("it is held");
+        assert_eq!(tries.failures, 1);
+    }
+}
+
+pub(crate) async fn a_job_of_another_life_is_not_settled_by_an_old_receipt(bench: &Bench) {
+    let bench = bench.with(|options| options.keep_dead = ms(0)).await;
+    let job = bench.pulled("a").await;
+    bench.say(job.receipt, bury()).await;
+    let key = job.key.clone();
+    ringback_testkit::eventually(crate::contract::test_store::SOON, "the dead job is gone", async || {
+        bench.expire(10).await;
+        bench.state(&key).await.map_or(Ok(()), Err)
+    })
+    .await;
+    bench.accept(bench.pull_job("a").content(9)).await;
+    assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
+    let again = bench.pull_one(&key, LONG).await;
+    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale);
+    assert_eq!(bench.say(again.receipt, Word::Finish).await, Settled::Applied);
+    bench.audit().await;
+}

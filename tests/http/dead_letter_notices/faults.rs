@@ -1,0 +1,207 @@
+//! Dead-letter notices while carriers are killed, the store is full, or an entry cannot be read.
+
+use super::{NOTICES, all_is_told, body, doomed, notices, tells, to_be_told};
+use crate::sample_jobs::{SOON, TOPIC, with};
+use ringback_testkit::{Answer, Role, Sink, Stack, eventually, http_client};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+#[tokio::test]
+async fn carriers_killed_while_they_tell_leave_out_no_death() {
+    let options = Stack::options().count(Role::Carrier, 2).lock_ttl("500ms");
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/dead", Answer::status(200));
+    let jobs: Vec<Value> =
+        (0..600).map(|n| with(doomed(&sink, &format!("job-{n}")), "delay", format!("{}ms", n * 4))).collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], 600);
+    for round in 0..6 {
+        notices(&sink, "/dead", 80 * (round + 1)).await;
+        let victim = &mut stack.carriers[round % 2];
+        victim.restart();
+        victim.ready(SOON).await;
+    }
+    let told = notices(&sink, "/dead", 600).await;
+    let ids: BTreeSet<String> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+    assert_eq!(ids.len(), 600);
+    all_is_told(&stack).await;
+    // A notifier may hand over twice; a carrier that died makes no second notice.
+    let names: BTreeSet<_> =
+        told.iter().map(|notice| notice.header("webhook-id").expect("a name").to_owned()).collect();
+    assert_eq!(names.len(), 600);
+}
+
+#[tokio::test]
+async fn a_full_store_keeps_what_is_to_be_told_until_there_is_room() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/dead", Answer::status(200));
+    stack.accept(&with(doomed(&sink, "a"), "delay", "1s")).await;
+    let limit = async |stack: &Stack, bytes: u64| {
+        let mut config = redis::cmd("CONFIG");
+        config.arg("SET").arg("maxmemory").arg(bytes);
+        config.exec_async(&mut stack.redis().client().await).await.expect("CONFIG SET");
+    };
+    limit(&stack, 1_000_000).await;
+    let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
+    let carrier = &stack.carriers[0];
+    eventually(SOON, "the carrier counts that it could not tell", async || {
+        let text = carrier.metrics().await;
+        let line = text.lines().find(|line| line.starts_with("ringback_carrier_untold_deaths_total"));
+        if line.is_some_and(|line| !line.ends_with(" 0")) { Ok(()) } else { Err(format!("{line:?}")) }
+    })
+    .await;
+    to_be_told(&stack, 1).await;
+    limit(&stack, 0).await;
+    tells(&notices(&sink, "/dead", 1).await[0], &dead);
+    all_is_told(&stack).await;
+    assert!(stack.carriers[0].log().contains("does not take notices"), "it is said once");
+    stack.ready(Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/dead", Answer::status(200));
+    stack.carriers[0].kill();
+    for id in ["a", "b"] {
+        stack.accept(&doomed(&sink, id)).await;
+        stack.wait_state(TOPIC, id, "dead", SOON).await;
+    }
+    to_be_told(&stack, 2).await;
+    let mut client = stack.redis().client().await;
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*:outbox").query_async(&mut client).await.expect("KEYS");
+    let mut torn = 0;
+    for key in &keys {
+        let entries: Vec<Vec<u8>> =
+            redis::cmd("ZRANGE").arg(key).arg(&[0, -1]).query_async(&mut client).await.expect("ZRANGE");
+        // Beginnings of an entry, of all lengths, and what was never one.
+        for end in (0..entries[0].len().min(130)).step_by(10) {
+            let torn_entry = [&entries[0][..end], b"?".as_slice()].concat();
+            redis::cmd("ZADD").arg(key).arg(1).arg(torn_entry).exec_async(&mut client).await.expect("ZADD");
+            torn += 1;
+        }
+    }
+    to_be_told(&stack, 2 + torn).await;
+    stack.add(Role::Carrier).await;
+    let told = notices(&sink, "/dead", 2).await;
+    let mut ids: Vec<_> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["\"a\"", "\"b\""]);
+    all_is_told(&stack).await;
+    let text = stack.carriers[1].metrics().await;
+    let line = text.lines().find(|line| line.starts_with("ringback_carrier_unreadable_deaths_total"));
+    assert_eq!(
+        line.and_then(|line| line.rsplit(' ').next()).map(str::to_owned),
+        Some(torn.to_string()),
+        "{line:?}"
+    );
+}
+
+#[tokio::test]
+async fn one_process_killed_while_it_tells_leaves_out_no_death() {
+    let options = Stack::options().in_one_process().store("embedded:./data");
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/dead", Answer::status(200));
+    // What was in flight when it was killed comes again soon.
+    stack.set_policy(NOTICES, &json!({"timeout": "500ms"})).await;
+    let jobs: Vec<Value> = (0..300)
+        .map(|n| {
+            let due = with(doomed(&sink, &format!("job-{n}")), "delay", format!("{}ms", n * 8));
+            with(due, "timeout", "500ms")
+        })
+        .collect();
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], 300);
+    for round in 1..4 {
+        notices(&sink, "/dead", 60 * round).await;
+        stack.ups[0].restart();
+        stack.ups[0].ready(SOON).await;
+    }
+    let ids = eventually(SOON, "every death is told", async || {
+        let told = notices(&sink, "/dead", 300).await;
+        let ids: BTreeSet<String> =
+            told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+        if ids.len() == 300 { Ok(told) } else { Err(ids.len()) }
+    })
+    .await;
+    let names: BTreeSet<_> =
+        ids.iter().map(|notice| notice.header("webhook-id").map(str::to_owned)).collect();
+    assert_eq!(names.len(), 300, "a process that died makes no second notice");
+    all_is_told(&stack).await;
+}
+
+#[tokio::test]
+async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
+    let (mut stack, sink) = (Stack::start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/dead", Answer::status(200));
+    let mut client = stack.redis().client().await;
+    let shards = eventually(SOON, "every shard is held", async || {
+        let keys: Vec<String> =
+            redis::cmd("KEYS").arg("*:shard").query_async(&mut client.clone()).await.expect("KEYS");
+        if keys.len() == 4 { Ok(keys) } else { Err(keys.len()) }
+    })
+    .await;
+    stack.carriers[0].kill();
+    stack.accept(&doomed(&sink, "a")).await;
+    let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
+    let mut more_topics = async |by: i64| {
+        for shard in &shards {
+            let mut count = redis::cmd("HINCRBY");
+            count.arg(shard).arg("topics").arg(by).exec_async(&mut client).await.expect("HINCRBY");
+        }
+    };
+    more_topics(10_000).await;
+    let carrier = stack.add(Role::Carrier).await;
+    eventually(SOON, "the notice was refused", async || {
+        let text = carrier.metrics().await;
+        if text.contains("ringback_carrier_untold_deaths_total") { Ok(()) } else { Err("it was not") }
+    })
+    .await;
+    more_topics(-10_000).await;
+    tells(&notices(&sink, "/dead", 1).await[0], &dead);
+    all_is_told(&stack).await;
+}
+
+#[tokio::test]
+async fn a_carrier_that_knows_no_policies_yet_leaves_deaths_untold() {
+    let options = Stack::options().count(Role::Carrier, 0);
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer(Answer::status(410));
+    sink.answer_path("/topic", Answer::status(200));
+    stack.set_policy(TOPIC, &json!({"on_dead": sink.url("/topic")})).await;
+    let mut redis = stack.redis().client().await;
+    let (key, aside) = ("ringback:{meta}:policies", "ringback:{meta}:aside");
+    let mut run = async |words: [&str; 3]| {
+        redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut redis).await.expect("redis answers");
+    };
+    let mut bare = doomed(&sink, "a");
+    bare.as_object_mut().expect("a job").remove("on_dead");
+    stack.accept(&bare).await;
+    let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
+    run(["RENAME", key, aside]).await;
+    run(["SET", key, "no hash"]).await;
+    stack.carriers.push(stack.spec(Role::Carrier).start());
+    let ready = format!("http://{}/readyz", stack.carriers[0].admin());
+    eventually(SOON, "the carrier holds the shards and has no policies", async || {
+        let answer = http_client().get(&ready).send().await.map_err(|error| error.to_string())?;
+        let text = answer.text().await.expect("a body");
+        let report: Value = serde_json::from_str(&text).map_err(|_| text.clone())?;
+        let checks = &report["checks"];
+        let waits = checks["shards"]["ready"] == true && checks["carrier's policies"]["ready"] == false;
+        if waits { Ok(()) } else { Err(text) }
+    })
+    .await;
+    // It has promoted since, so its passes go on.
+    stack.accept(&with(doomed(&sink, "later"), "delay", "500ms")).await;
+    stack.wait_state(TOPIC, "later", "dead", SOON).await;
+    to_be_told(&stack, 2).await;
+    run(["RENAME", aside, key]).await;
+    tells(&notices(&sink, "/topic", 1).await[0], &dead);
+    notices(&sink, "/dead", 1).await;
+    all_is_told(&stack).await;
+    stack.ready(SOON).await;
+}

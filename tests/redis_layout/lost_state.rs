@@ -1,0 +1,133 @@
+//! What Redis loses by a fail-over, a restart or `FUNCTION FLUSH`: counters, functions, cursors, lane rows.
+
+use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use crate::contract::test_store::{Bench, SOON, Server};
+use crate::redis_layout::keys::{bench, key, lane, run};
+use redis::cmd;
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::store::{Filter, Options, Renewed, Settled, Store, StoreError};
+use ringback_testkit::{Persistence, RedisServer, eventually};
+
+/// Beyond every lease number that a clock gives for the next hundred years.
+const FAR: u64 = 5_000_000_000_000_000;
+
+#[tokio::test]
+async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
+    let (bench, mut redis) = bench().await;
+    let stale = bench.lapsed(bench.job("a")).await;
+    let shard = key(&mut redis, "shard").await;
+    run(&mut redis, &[b"HDEL", shard.as_bytes(), b"lease"]).await;
+    let current = bench.take_one(&stale.key).await;
+    assert_eq!(bench.settle(stale, retry(ms(0))).await, Settled::Stale);
+    assert_eq!(bench.settle(current, Outcome::Complete).await, Settled::Applied);
+
+    run(&mut redis, &[b"HDEL", shard.as_bytes(), b"epoch", b"carrier"]).await;
+    let epoch = bench.store().claim(bench.shard(), "another").await.expect("claim");
+    assert_ne!(epoch, *bench.epoch());
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn leases_still_grow_while_the_clock_is_behind_the_last_number() {
+    let (bench, mut redis) = bench().await;
+    let shard = key(&mut redis, "shard").await;
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", FAR.to_string().as_bytes()]).await;
+    for (name, number) in [("a", FAR + 1), ("b", FAR + 2)] {
+        bench.reserved(bench.job(name)).await;
+        let last: u64 = cmd("HGET").arg(&shard).arg("lease").query_async(&mut redis).await.expect("HGET");
+        assert_eq!(last, number);
+    }
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn functions_that_are_flushed_before_every_call_are_not_missed() {
+    let (bench, mut redis) = bench().await;
+    let mut flush = async || run(&mut redis, &[b"FUNCTION", b"FLUSH"]).await;
+    for (name, outcome, state) in [
+        ("a", Outcome::Complete, State::Done),
+        ("b", bury(), State::Dead),
+        ("c", retry(LONG), State::Delayed),
+        ("d", release(LONG), State::Delayed),
+    ] {
+        flush().await;
+        let job = bench.accept(bench.job(name).after(ms(1))).await;
+        flush().await;
+        bench.promote_until(1).await;
+        flush().await;
+        let mut lease = bench.take_one(&job.key).await;
+        flush().await;
+        assert_eq!(bench.store().renew(&mut lease, LONG).await.expect("renew"), Renewed::Extended);
+        flush().await;
+        assert_eq!(bench.settle(lease, outcome).await, Settled::Applied);
+        flush().await;
+        assert_eq!(bench.state(&job.key).await, Some(state));
+    }
+    let lapsed = bench.reserved(bench.job("e").timeout(BRIEF)).await;
+    flush().await;
+    bench.recover_until(&lapsed.key, State::Ready).await;
+    flush().await;
+    bench.cancel(&lapsed.key).await;
+    flush().await;
+    assert_eq!(bench.stats().await.accepted, 5);
+    flush().await;
+    bench.store().members("carrier", LONG).await.expect("members");
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_place_in_the_jobs_means_nothing_to_a_server_that_was_restarted() {
+    let mut server = RedisServer::options().persistence(Persistence::Always).start().await;
+    let bench = Bench::new(std::sync::Arc::new(Server::Redis(RedisServer::start().await)), "place").await;
+    let store = Store::open(Options { url: server.url(), shards: 1, ..bench.options() }).expect("a store");
+    store.prepare().await.expect("the store is fit");
+    let shard = store.shards().next().expect("a shard");
+    let jobs: Vec<_> = (0..200).map(|n| bench.job(&format!("job-{n}")).after(LONG)).collect();
+    store.submit(shard, &jobs).await.expect("submit");
+    let first = store.page(&Filter::default(), None, 20).await.expect("page");
+    assert!(first.next.is_some());
+    store.page(&Filter::default(), first.next, 20).await.expect("the place still means something");
+
+    server.restart().await;
+    let error = eventually(SOON, "the server answers", async || {
+        match store.page(&Filter::default(), first.next, 20).await.expect_err("another life") {
+            error if error.is_transient() => Err(error),
+            error => Ok(error),
+        }
+    })
+    .await;
+    assert!(matches!(error, StoreError::Outdated), "{error:?}");
+    let again = store.page(&Filter::default(), None, 1000).await.expect("from the start");
+    assert_eq!((again.items.len(), again.next), (200, None));
+}
+
+#[tokio::test]
+async fn a_lane_that_nothing_is_known_of_keeps_its_jobs_until_it_is_known_again() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.job("a")).await;
+    let shard = key(&mut redis, "shard").await;
+    run(&mut redis, &[b"HDEL", shard.as_bytes(), &lane()]).await;
+    assert!(bench.take(10).await.is_empty());
+    bench.accept(bench.job("b")).await;
+    let taken: Vec<_> = bench.take(10).await.into_iter().map(|lease| lease.key).collect();
+    assert!(taken.len() == 2 && taken.contains(&job.key), "{taken:?}");
+}
+
+#[tokio::test]
+async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
+    let (bench, mut redis) = bench().await;
+    let shard = key(&mut redis, "shard").await;
+    let far = FAR.to_string();
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
+    let mut before = bench.lapsed(bench.job("a")).await;
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
+    let after = bench.take_one(&before.key).await;
+    let job = bench.get(&after.key).await;
+
+    assert_eq!(bench.store().renew(&mut before, LONG).await.expect("renew"), Renewed::Stale);
+    assert_eq!(bench.settle(before, retry(ms(0))).await, Settled::Stale);
+    assert_eq!(bench.get(&job.key).await, job);
+    assert_eq!(bench.settle(after, Outcome::Complete).await, Settled::Applied);
+    bench.audit().await;
+}
