@@ -1,6 +1,6 @@
 //! The store's contract: what every backend must answer at every edge of a job's life.
 //!
-//! A case knows only a `TestStore`, so another backend is one more runner in `contract!`. After each case the store
+//! A case knows only a `Workbench`, so another backend is one more runner in `contract!`. After each case the store
 //! is audited. What only one backend can be asked is in `redis_layout` and `embedded`.
 
 #[macro_use]
@@ -34,9 +34,9 @@ mod settle;
 mod side_by_side;
 mod stale_leases;
 mod submit;
-pub(crate) mod test_store;
 mod topics;
 mod wakes;
+pub(crate) mod workbench;
 
 contract! {
     prepare {

@@ -23,7 +23,7 @@ use tempfile::tempdir;
 
 use crate::contract::audit;
 use crate::contract::jobs::{LONG, With, ms, new_job, release, retry};
-use crate::contract::test_store::{FLOOR, SOON};
+use crate::contract::workbench::{FLOOR, SOON};
 
 fn options(directory: &Path) -> Options {
     let url = format!("embedded:{}", directory.display());

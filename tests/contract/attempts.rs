@@ -14,7 +14,7 @@ use ringback_core::wire::parse_policy;
 use ringback_testkit::eventually;
 
 use super::jobs::{LONG, With, bury, ms};
-use super::test_store::{Bench, SOON, now, until};
+use super::workbench::{SOON, Workbench, now, until};
 
 /// A failed attempt of now.
 fn failed() -> Attempt {
@@ -35,7 +35,7 @@ fn note(lease: &mut Lease, number: u32, answer: &[u8]) -> Note {
     Note::of(lease, Attempt { answer: Bytes::copy_from_slice(answer), ..failed() })
 }
 
-impl Bench {
+impl Workbench {
     async fn note(&self, notes: &[Note]) {
         assert_eq!(self.store().note(self.shard(), notes).await.expect("note"), Noted::Kept);
     }
@@ -50,7 +50,7 @@ impl Bench {
     }
 }
 
-pub(crate) async fn what_is_noted_is_shown_and_a_job_without_a_note_has_none(bench: &Bench) {
+pub(crate) async fn what_is_noted_is_shown_and_a_job_without_a_note_has_none(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     assert_eq!(bench.attempts(&key).await, Some(Vec::new()));
@@ -72,7 +72,7 @@ pub(crate) async fn what_is_noted_is_shown_and_a_job_without_a_note_has_none(ben
     assert_eq!(bench.get(&key).await.state, State::Reserved);
 }
 
-pub(crate) async fn attempts_stand_by_number_and_the_last_twenty_stay(bench: &Bench) {
+pub(crate) async fn attempts_stand_by_number_and_the_last_twenty_stay(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     for number in [2, 4, 1, 3] {
@@ -89,7 +89,7 @@ pub(crate) async fn attempts_stand_by_number_and_the_last_twenty_stay(bench: &Be
     assert_eq!(bench.numbers(&key).await, (12..=31).collect::<Vec<_>>());
 }
 
-pub(crate) async fn an_attempt_that_is_told_twice_is_shown_once_as_it_was_first(bench: &Bench) {
+pub(crate) async fn an_attempt_that_is_told_twice_is_shown_once_as_it_was_first(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     let notes = [note(&mut lease, 1, b"first"), note(&mut lease, 2, b"second")];
@@ -103,7 +103,7 @@ pub(crate) async fn an_attempt_that_is_told_twice_is_shown_once_as_it_was_first(
     assert_eq!(answers, [&b"first"[..], b"second", b"third"]);
 }
 
-pub(crate) async fn answers_and_words_of_any_kind_are_kept_up_to_their_bounds(bench: &Bench) {
+pub(crate) async fn answers_and_words_of_any_kind_are_kept_up_to_their_bounds(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     let binary: Vec<u8> = (0..=255).collect();
@@ -117,7 +117,7 @@ pub(crate) async fn answers_and_words_of_any_kind_are_kept_up_to_their_bounds(be
     assert_eq!((shown[2].error.clone().unwrap_or_default(), shown[2].by.len()), ("ü".repeat(64), 64));
 }
 
-pub(crate) async fn many_notes_in_one_call_each_go_to_their_job(bench: &Bench) {
+pub(crate) async fn many_notes_in_one_call_each_go_to_their_job(bench: &Workbench) {
     let mut leases = Vec::new();
     for part in 0..MAX_BATCH / 100 {
         let jobs: Vec<_> = (0..100).map(|n| bench.job(&format!("job-{part}-{n}"))).collect();
@@ -134,7 +134,7 @@ pub(crate) async fn many_notes_in_one_call_each_go_to_their_job(bench: &Bench) {
     }
 }
 
-pub(crate) async fn the_log_of_a_job_outlives_its_end(bench: &Bench) {
+pub(crate) async fn the_log_of_a_job_outlives_its_end(bench: &Workbench) {
     for (name, outcome) in [("done", Outcome::Complete), ("dead", bury())] {
         let mut lease = bench.reserved(bench.job(name)).await;
         let key = lease.key.clone();
@@ -147,7 +147,7 @@ pub(crate) async fn the_log_of_a_job_outlives_its_end(bench: &Bench) {
     assert_eq!(bench.numbers(&dead).await, [1], "of a job that is gone");
 }
 
-pub(crate) async fn a_later_job_of_the_same_name_has_a_log_of_its_own(bench: &Bench) {
+pub(crate) async fn a_later_job_of_the_same_name_has_a_log_of_its_own(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     bench.note(&[note(&mut lease, 1, b"of the first"), note(&mut lease, 2, b"of the first")]).await;
@@ -160,7 +160,7 @@ pub(crate) async fn a_later_job_of_the_same_name_has_a_log_of_its_own(bench: &Be
     assert_eq!((shown.len(), shown[0].answer.as_ref()), (1, &b"of the second"[..]));
 }
 
-pub(crate) async fn a_late_note_of_an_earlier_job_leaves_the_log_of_a_later_one(bench: &Bench) {
+pub(crate) async fn a_late_note_of_an_earlier_job_leaves_the_log_of_a_later_one(bench: &Workbench) {
     let [lease, mut same] = bench.take_twice(&bench.accept(bench.job("a")).await.key).await;
     let key = lease.key.clone();
     assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
@@ -180,7 +180,7 @@ pub(crate) async fn a_late_note_of_an_earlier_job_leaves_the_log_of_a_later_one(
     assert_eq!(answers().await, of_second, "it has ended");
 }
 
-pub(crate) async fn a_job_that_was_created_before_an_earlier_one_of_its_name_has_its_log(bench: &Bench) {
+pub(crate) async fn a_job_that_was_created_before_an_earlier_one_of_its_name_has_its_log(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     bench.note(&[note(&mut lease, 1, b"of the first")]).await;
@@ -196,7 +196,7 @@ pub(crate) async fn a_job_that_was_created_before_an_earlier_one_of_its_name_has
     assert_eq!((shown.len(), shown[0].answer.as_ref()), (1, &b"of the second"[..]));
 }
 
-pub(crate) async fn logs_take_no_more_than_their_room_and_the_oldest_go(bench: &Bench) {
+pub(crate) async fn logs_take_no_more_than_their_room_and_the_oldest_go(bench: &Workbench) {
     let small = bench.with(|options| options.keep_attempts_mib = 1).await;
     let mut first = small.reserved(small.job("a")).await;
     let mut busy = small.reserved(small.job("busy")).await;
@@ -221,7 +221,7 @@ pub(crate) async fn logs_take_no_more_than_their_room_and_the_oldest_go(bench: &
     assert_eq!(small.numbers(&busy.key).await.last(), Some(&6));
 }
 
-pub(crate) async fn a_log_that_is_added_to_stays_while_others_go(bench: &Bench) {
+pub(crate) async fn a_log_that_is_added_to_stays_while_others_go(bench: &Workbench) {
     let small = bench.with(|options| options.keep_attempts_mib = 1).await;
     let mut busy = small.reserved(small.job("busy")).await;
     let jobs: Vec<_> = (0..500).map(|n| small.job(&format!("job-{n}"))).collect();
@@ -240,7 +240,7 @@ pub(crate) async fn a_log_that_is_added_to_stays_while_others_go(bench: &Bench) 
     small.audit().await;
 }
 
-pub(crate) async fn what_is_older_than_it_is_kept_is_not_shown(bench: &Bench) {
+pub(crate) async fn what_is_older_than_it_is_kept_is_not_shown(bench: &Workbench) {
     let brief = bench.with(|options| options.keep_attempts = ms(400)).await;
     let mut lease = brief.reserved(brief.job("a")).await;
     let key = lease.key.clone();
@@ -269,7 +269,7 @@ pub(crate) async fn what_is_older_than_it_is_kept_is_not_shown(bench: &Bench) {
     brief.audit().await;
 }
 
-pub(crate) async fn a_consumer_s_failure_is_noted_with_what_the_lease_tells(bench: &Bench) {
+pub(crate) async fn a_consumer_s_failure_is_noted_with_what_the_lease_tells(bench: &Workbench) {
     let job = bench.pulled("a").await;
     let noted = |error: &str| Note::failed(&job.receipt, Some(error.to_owned()));
     let before = now();
@@ -288,7 +288,7 @@ pub(crate) async fn a_consumer_s_failure_is_noted_with_what_the_lease_tells(benc
     assert_eq!(bench.numbers(&job.key).await, [1]);
 }
 
-pub(crate) async fn a_lease_that_ran_out_is_noted_and_one_that_was_renewed_is_not(bench: &Bench) {
+pub(crate) async fn a_lease_that_ran_out_is_noted_and_one_that_was_renewed_is_not(bench: &Workbench) {
     let keys = [bench.accept(bench.pull_job("a")).await.key, bench.accept(bench.pull_job("b")).await.key];
     for key in &keys {
         bench.pull_one(key, ms(30)).await;
@@ -308,7 +308,7 @@ pub(crate) async fn a_lease_that_ran_out_is_noted_and_one_that_was_renewed_is_no
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
 }
 
-pub(crate) async fn nothing_is_kept_without_room_and_a_topic_says_what_is_noted(bench: &Bench) {
+pub(crate) async fn nothing_is_kept_without_room_and_a_topic_says_what_is_noted(bench: &Workbench) {
     let without_room = bench
         .with(|options| {
             options.prefix = format!("{}0", options.prefix);

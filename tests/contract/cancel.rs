@@ -7,12 +7,12 @@ use ringback_core::store::{Cancelled, Settled};
 use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
-use super::test_store::{Bench, until};
+use super::workbench::{Workbench, until};
 
 const CANCELLED: Cancelled = Cancelled::Cancelled { in_flight_unknown: false };
 const REQUESTED: Cancelled = Cancelled::Requested { in_flight_unknown: false };
 
-async fn gone(bench: &Bench, key: &JobKey) {
+async fn gone(bench: &Workbench, key: &JobKey) {
     assert_eq!(bench.state(key).await, Some(State::Cancelled));
     assert!(bench.take(10).await.is_empty());
     let pass = bench.promote(10).await;
@@ -21,14 +21,14 @@ async fn gone(bench: &Bench, key: &JobKey) {
     assert_eq!((pass.moved, pass.other, pass.next_lease, pass.next_dead), (0, 0, None, None));
 }
 
-pub(crate) async fn a_delayed_job_is_cancelled_and_never_promoted(bench: &Bench) {
+pub(crate) async fn a_delayed_job_is_cancelled_and_never_promoted(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(ms(10))).await;
     assert_eq!(bench.cancel(&job.key).await, CANCELLED);
     until(job.due).await;
     gone(bench, &job.key).await;
 }
 
-pub(crate) async fn a_ready_job_is_cancelled_and_never_reserved(bench: &Bench) {
+pub(crate) async fn a_ready_job_is_cancelled_and_never_reserved(bench: &Workbench) {
     let job = bench.accept(bench.job("a")).await;
     assert_eq!(bench.cancel(&job.key).await, CANCELLED);
     gone(bench, &job.key).await;
@@ -38,7 +38,7 @@ pub(crate) async fn a_ready_job_is_cancelled_and_never_reserved(bench: &Bench) {
     gone(bench, &promoted.key).await;
 }
 
-pub(crate) async fn a_dead_job_is_cancelled_and_never_expired(bench: &Bench) {
+pub(crate) async fn a_dead_job_is_cancelled_and_never_expired(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(1)).await;
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     assert_eq!(bench.cancel(&job.key).await, CANCELLED);
@@ -48,7 +48,7 @@ pub(crate) async fn a_dead_job_is_cancelled_and_never_expired(bench: &Bench) {
     bench.audit().await;
 }
 
-pub(crate) async fn a_reserved_job_that_succeeds_is_done_all_the_same(bench: &Bench) {
+pub(crate) async fn a_reserved_job_that_succeeds_is_done_all_the_same(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     assert_eq!(bench.cancel(&key).await, REQUESTED);
@@ -58,7 +58,7 @@ pub(crate) async fn a_reserved_job_that_succeeds_is_done_all_the_same(bench: &Be
     assert_eq!(bench.cancel(&key).await, Cancelled::TooLate);
 }
 
-pub(crate) async fn a_reserved_job_that_does_not_succeed_is_cancelled(bench: &Bench) {
+pub(crate) async fn a_reserved_job_that_does_not_succeed_is_cancelled(bench: &Workbench) {
     for (n, outcome) in
         [retry(ms(0)), retry(LONG), bury(), release(ms(0)), release(LONG)].into_iter().enumerate()
     {
@@ -72,7 +72,7 @@ pub(crate) async fn a_reserved_job_that_does_not_succeed_is_cancelled(bench: &Be
     }
 }
 
-pub(crate) async fn a_done_job_is_too_late_and_an_unknown_one_unknown(bench: &Bench) {
+pub(crate) async fn a_done_job_is_too_late_and_an_unknown_one_unknown(bench: &Workbench) {
     let done = bench.job_in(State::Done, bench.job("a")).await;
     assert_eq!(bench.cancel(&done.key).await, Cancelled::TooLate);
     assert_eq!(bench.get(&done.key).await, done);
@@ -82,7 +82,7 @@ pub(crate) async fn a_done_job_is_too_late_and_an_unknown_one_unknown(bench: &Be
     bench.accept(bench.job("b")).await;
 }
 
-pub(crate) async fn a_repeated_cancel_gives_the_same_answer(bench: &Bench) {
+pub(crate) async fn a_repeated_cancel_gives_the_same_answer(bench: &Workbench) {
     for (state, answer) in [
         (State::Delayed, CANCELLED),
         (State::Ready, CANCELLED),
@@ -97,7 +97,7 @@ pub(crate) async fn a_repeated_cancel_gives_the_same_answer(bench: &Bench) {
     }
 }
 
-pub(crate) async fn after_a_lease_ran_out_the_hand_over_may_be_under_way(bench: &Bench) {
+pub(crate) async fn after_a_lease_ran_out_the_hand_over_may_be_under_way(bench: &Workbench) {
     let ready = bench.lapsed(bench.job("ready")).await;
     let doubtful = Cancelled::Cancelled { in_flight_unknown: true };
     assert_eq!(bench.cancel(&ready.key).await, doubtful);
@@ -112,7 +112,7 @@ pub(crate) async fn after_a_lease_ran_out_the_hand_over_may_be_under_way(bench: 
     assert_eq!(bench.cancel(&held.key).await, doubtful, "nobody has told how it ended");
 }
 
-pub(crate) async fn a_later_outcome_ends_the_doubt_about_a_hand_over(bench: &Bench) {
+pub(crate) async fn a_later_outcome_ends_the_doubt_about_a_hand_over(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     let lease = bench.take_one(&stale.key).await;
     bench.settle(lease, retry(LONG)).await;

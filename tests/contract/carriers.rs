@@ -6,13 +6,13 @@ use ringback_core::store::{Epoch, Pass};
 use ringback_testkit::eventually;
 
 use super::jobs::{LONG, ms};
-use super::test_store::{Bench, FLOOR, SOON};
+use super::workbench::{FLOOR, SOON, Workbench};
 
-async fn is_fenced(bench: &Bench, epoch: &Epoch) -> bool {
+async fn is_fenced(bench: &Workbench, epoch: &Epoch) -> bool {
     bench.store().promote(bench.shard(), epoch, 10, FLOOR).await.expect("promote") == Pass::Fenced
 }
 
-pub(crate) async fn each_claim_has_a_later_epoch_and_fences_the_one_before(bench: &Bench) {
+pub(crate) async fn each_claim_has_a_later_epoch_and_fences_the_one_before(bench: &Workbench) {
     let (store, shard) = (bench.store(), bench.shard());
     let mut epochs = vec![bench.epoch().clone()];
     for n in 0..20 {
@@ -28,7 +28,7 @@ pub(crate) async fn each_claim_has_a_later_epoch_and_fences_the_one_before(bench
     assert!(!is_fenced(bench, &epochs[20]).await, "another shard has another holder");
 }
 
-pub(crate) async fn a_shard_is_given_back_only_by_who_holds_it(bench: &Bench) {
+pub(crate) async fn a_shard_is_given_back_only_by_who_holds_it(bench: &Workbench) {
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
     store.give_back(shard, bench.epoch()).await.expect("give back");
@@ -40,7 +40,7 @@ pub(crate) async fn a_shard_is_given_back_only_by_who_holds_it(bench: &Bench) {
     assert!(!is_fenced(bench, &next).await);
 }
 
-pub(crate) async fn members_join_stay_and_leave(bench: &Bench) {
+pub(crate) async fn members_join_stay_and_leave(bench: &Workbench) {
     let store = bench.store();
     let alone = store.members("b", LONG).await.expect("members");
     assert_eq!((alone.carriers, alone.next_change), (vec!["b".to_owned()], None));
@@ -56,7 +56,7 @@ pub(crate) async fn members_join_stay_and_leave(bench: &Bench) {
     assert!(none.carriers.is_empty() && none.next_change.is_none(), "{none:?}");
 }
 
-pub(crate) async fn a_member_that_is_not_heard_of_drops_out(bench: &Bench) {
+pub(crate) async fn a_member_that_is_not_heard_of_drops_out(bench: &Workbench) {
     let store = bench.store();
     store.members("silent", ms(80)).await.expect("members");
     let seen = store.members("loud", LONG).await.expect("members");

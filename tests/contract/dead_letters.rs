@@ -9,7 +9,7 @@ use ringback_core::state::State;
 use ringback_core::store::{DeadFilter, DeadJob, DeadPage, DeadPlace, Moved};
 
 use super::jobs::{TOPIC, With, bury, ms, new_job, seen};
-use super::test_store::{Bench, now, until};
+use super::workbench::{Workbench, now, until};
 
 /// More than all pages of a case are; so that reading ends in any case.
 const MOST_PAGES: usize = 500;
@@ -19,7 +19,7 @@ pub(crate) fn of_topic(topic: &str) -> DeadFilter {
 }
 
 /// All pages.
-async fn pages(bench: &Bench, filter: &DeadFilter, limit: usize) -> Vec<DeadPage<DeadJob>> {
+async fn pages(bench: &Workbench, filter: &DeadFilter, limit: usize) -> Vec<DeadPage<DeadJob>> {
     let mut pages = vec![bench.store().dead(filter, None, limit).await.expect("a page")];
     while let Some(from) = pages.last().and_then(|page| page.next) {
         assert!(pages.len() < MOST_PAGES, "the pages do not end");
@@ -29,12 +29,12 @@ async fn pages(bench: &Bench, filter: &DeadFilter, limit: usize) -> Vec<DeadPage
 }
 
 /// All dead jobs of a topic as they are told, in order of death.
-pub(crate) async fn all(bench: &Bench, filter: &DeadFilter) -> Vec<DeadJob> {
+pub(crate) async fn all(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadJob> {
     pages(bench, filter, 7).await.into_iter().flat_map(|page| page.items).collect()
 }
 
 /// The places of all dead jobs of the bench's shard.
-pub(crate) async fn places(bench: &Bench, filter: &DeadFilter) -> Vec<DeadPlace> {
+pub(crate) async fn places(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadPlace> {
     let (mut places, mut from) = (Vec::new(), None);
     for _ in 0..MOST_PAGES {
         let page = bench.store().dead_places(bench.shard(), filter, from, 7).await.expect("a page");
@@ -49,7 +49,7 @@ pub(crate) async fn places(bench: &Bench, filter: &DeadFilter) -> Vec<DeadPlace>
 
 /// Jobs that died one after the other, each in a millisecond of its own, with the times between
 /// which each did.
-async fn one_by_one(bench: &Bench, jobs: Vec<NewJob>) -> Vec<(Job, Timestamp, Timestamp)> {
+async fn one_by_one(bench: &Workbench, jobs: Vec<NewJob>) -> Vec<(Job, Timestamp, Timestamp)> {
     let mut dead = Vec::new();
     for job in jobs {
         until(now().plus(ms(2))).await;
@@ -62,7 +62,7 @@ async fn one_by_one(bench: &Bench, jobs: Vec<NewJob>) -> Vec<(Job, Timestamp, Ti
 }
 
 /// Imports dead jobs, many at once.
-pub(crate) async fn bring(bench: &Bench, jobs: &[NewJob], reason: &str) {
+pub(crate) async fn bring(bench: &Workbench, jobs: &[NewJob], reason: &str) {
     let history =
         History { dead: Some(reason.to_owned()), attempts: 2, last: Some(seen()), ..History::default() };
     let jobs: Vec<_> =
@@ -73,7 +73,7 @@ pub(crate) async fn bring(bench: &Bench, jobs: &[NewJob], reason: &str) {
 }
 
 /// So many jobs of the bench's shard.
-pub(crate) fn jobs(bench: &Bench, topic: &str, name: &str, count: usize) -> Vec<NewJob> {
+pub(crate) fn jobs(bench: &Workbench, topic: &str, name: &str, count: usize) -> Vec<NewJob> {
     let names = (0..).map(|n| JobKey {
         topic: topic.parse().expect("a topic"),
         id: format!("{name}-{n}").parse().expect("an id"),
@@ -85,7 +85,7 @@ fn names<'a>(keys: impl Iterator<Item = &'a JobKey>) -> Vec<String> {
     keys.map(ToString::to_string).collect()
 }
 
-pub(crate) async fn the_pages_have_the_dead_jobs_of_a_topic_in_order_of_death(bench: &Bench) {
+pub(crate) async fn the_pages_have_the_dead_jobs_of_a_topic_in_order_of_death(bench: &Workbench) {
     let origin = |n: usize| format!("http://receiver-{}.example", n % 3);
     let mine = (0..12).map(|n| bench.job(&format!("job-{n}")).to(&origin(n)));
     let others = (0..12).map(|n| bench.job_of("other", &format!("job-{n}")));
@@ -106,7 +106,7 @@ pub(crate) async fn the_pages_have_the_dead_jobs_of_a_topic_in_order_of_death(be
     assert_eq!(all(bench, &of_topic("othe")).await, []);
 }
 
-pub(crate) async fn those_of_one_millisecond_are_on_one_page_each(bench: &Bench) {
+pub(crate) async fn those_of_one_millisecond_are_on_one_page_each(bench: &Workbench) {
     let jobs: Vec<_> = (0..100).map(|n| bench.job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let leases = bench.take(100).await;
@@ -120,7 +120,7 @@ pub(crate) async fn those_of_one_millisecond_are_on_one_page_each(bench: &Bench)
     }
 }
 
-pub(crate) async fn the_pages_of_a_filter_have_what_died_so_and_then(bench: &Bench) {
+pub(crate) async fn the_pages_of_a_filter_have_what_died_so_and_then(bench: &Workbench) {
     let mut dead = Vec::new();
     for n in 0..12 {
         until(now().plus(ms(2))).await;
@@ -156,7 +156,7 @@ pub(crate) async fn the_pages_of_a_filter_have_what_died_so_and_then(bench: &Ben
     }
 }
 
-pub(crate) async fn the_pages_of_all_shards_are_one_list_in_order_of_death(bench: &Bench) {
+pub(crate) async fn the_pages_of_all_shards_are_one_list_in_order_of_death(bench: &Workbench) {
     let dead = Some(History { dead: Some("gone".to_owned()), ..History::default() });
     let mut wanted = Vec::new();
     for n in 0..30 {
@@ -172,7 +172,7 @@ pub(crate) async fn the_pages_of_all_shards_are_one_list_in_order_of_death(bench
     assert_eq!(names(told.iter().map(|dead| &dead.job.key)), wanted);
 }
 
-pub(crate) async fn many_dead_jobs_of_another_topic_are_passed_over_step_by_step(bench: &Bench) {
+pub(crate) async fn many_dead_jobs_of_another_topic_are_passed_over_step_by_step(bench: &Workbench) {
     bring(bench, &jobs(bench, "crowd", "job", 9000), "gone").await;
     let job = bench.job_in(State::Dead, bench.job("rare")).await;
     let pages = pages(bench, &of_topic(TOPIC), 100).await;
@@ -184,7 +184,7 @@ pub(crate) async fn many_dead_jobs_of_another_topic_are_passed_over_step_by_step
     assert_eq!(all(bench, &lost).await, []);
 }
 
-pub(crate) async fn what_stays_dead_is_met_once_while_others_die_are_revived_and_purged(bench: &Bench) {
+pub(crate) async fn what_stays_dead_is_met_once_while_others_die_are_revived_and_purged(bench: &Workbench) {
     let jobs = jobs(bench, TOPIC, "job", 90);
     bring(bench, &jobs, "gone").await;
     let (mut met, mut from, mut round) = (Vec::new(), None, 0);
@@ -214,7 +214,7 @@ pub(crate) async fn what_stays_dead_is_met_once_while_others_die_are_revived_and
     assert_eq!(touched.len(), 18);
 }
 
-pub(crate) async fn a_job_that_dies_again_has_the_time_of_its_last_death(bench: &Bench) {
+pub(crate) async fn a_job_that_dies_again_has_the_time_of_its_last_death(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     let first = all(bench, &of_topic(TOPIC)).await.remove(0);
     bench.store().revive(&job.key, bench.token()).await.expect("revive");
@@ -226,7 +226,7 @@ pub(crate) async fn a_job_that_dies_again_has_the_time_of_its_last_death(bench: 
     assert!(again.died > first.died && again.job.attempts == 2, "{again:?}");
 }
 
-pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &Bench) {
+pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &Workbench) {
     let jobs = jobs(bench, TOPIC, "job", 20);
     bring(bench, &jobs, "gone").await;
     let places = places(bench, &of_topic(TOPIC)).await;
@@ -255,7 +255,7 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     bench.accept(new_job(keys[5].clone()).content(9)).await;
 }
 
-pub(crate) async fn large_jobs_are_purged_whole(bench: &Bench) {
+pub(crate) async fn large_jobs_are_purged_whole(bench: &Workbench) {
     let jobs: Vec<_> = jobs(bench, TOPIC, "job", 5).into_iter().map(|job| job.body(vec![7; 9000])).collect();
     bring(bench, &jobs, "gone").await;
     let places = places(bench, &of_topic(TOPIC)).await;

@@ -14,7 +14,7 @@ use ringback_testkit::eventually;
 
 pub(crate) use self::many_jobs::*;
 use super::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen};
-use super::test_store::{Bench, SOON, now};
+use super::workbench::{SOON, Workbench, now};
 
 /// A stream of events of a bench's shard.
 struct Watching {
@@ -23,7 +23,7 @@ struct Watching {
 }
 
 impl Watching {
-    async fn start(bench: &Bench) -> Self {
+    async fn start(bench: &Workbench) -> Self {
         let mut watching = Self::silent(bench).await;
         watching.told.clear();
         bench.store().watch(bench.shard(), LONG).await.expect("watch");
@@ -31,7 +31,7 @@ impl Watching {
     }
 
     /// A subscription alone.
-    async fn silent(bench: &Bench) -> Self {
+    async fn silent(bench: &Workbench) -> Self {
         let mut events = bench.store().events(ringback_service::random::generator());
         assert_eq!(heard(&mut events).await, News::Gap, "a stream begins with that");
         Self { events, told: VecDeque::new() }
@@ -57,7 +57,7 @@ impl Watching {
     }
 
     /// Nothing was told that was not fetched: what comes next is of a new job.
-    async fn nothing(&mut self, bench: &Bench, name: &str) {
+    async fn nothing(&mut self, bench: &Workbench, name: &str) {
         let job = bench.accept(bench.job_of("marks", name).after(LONG)).await;
         self.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
     }
@@ -87,13 +87,13 @@ fn complete(number: u32) -> [Happened; 2] {
 }
 
 /// Submits a job that is due now.
-async fn ready(bench: &Bench, watching: &mut Watching, job: NewJob) -> JobKey {
+async fn ready(bench: &Workbench, watching: &mut Watching, job: NewJob) -> JobKey {
     let job = bench.accept(job).await;
     watching.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
     job.key
 }
 
-pub(crate) async fn a_job_is_told_of_from_its_submit_to_its_end(bench: &Bench) {
+pub(crate) async fn a_job_is_told_of_from_its_submit_to_its_end(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let job = bench.accept(bench.job("a").after(ms(20))).await;
     watching.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
@@ -105,7 +105,7 @@ pub(crate) async fn a_job_is_told_of_from_its_submit_to_its_end(bench: &Bench) {
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn failures_are_told_with_what_was_seen_and_when_it_goes_on(bench: &Bench) {
+pub(crate) async fn failures_are_told_with_what_was_seen_and_when_it_goes_on(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.job("a")).await;
     let lease = bench.take_one(&key).await;
@@ -128,7 +128,7 @@ pub(crate) async fn failures_are_told_with_what_was_seen_and_when_it_goes_on(ben
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn releases_are_told_and_wait_or_do_not(bench: &Bench) {
+pub(crate) async fn releases_are_told_and_wait_or_do_not(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.job("a")).await;
     let lease = bench.take_one(&key).await;
@@ -142,7 +142,7 @@ pub(crate) async fn releases_are_told_and_wait_or_do_not(bench: &Bench) {
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn cancels_are_told_when_the_job_ends(bench: &Bench) {
+pub(crate) async fn cancels_are_told_when_the_job_ends(bench: &Workbench) {
     let mut watching = Watching::silent(bench).await;
     let delayed = bench.job_in(State::Delayed, bench.job("a")).await.key;
     let buried = bench.job_in(State::Dead, bench.job("b")).await.key;
@@ -163,7 +163,9 @@ pub(crate) async fn cancels_are_told_when_the_job_ends(bench: &Bench) {
     watching.nothing(bench, "after").await;
 }
 
-pub(crate) async fn a_success_is_told_with_its_answer_where_the_job_was_reserved_under_watch(bench: &Bench) {
+pub(crate) async fn a_success_is_told_with_its_answer_where_the_job_was_reserved_under_watch(
+    bench: &Workbench,
+) {
     let mut watching = Watching::silent(bench).await;
     let mut before = bench.reserved(bench.job("before")).await;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
@@ -194,7 +196,7 @@ pub(crate) async fn a_success_is_told_with_its_answer_where_the_job_was_reserved
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn lost_leases_are_told_as_attempts(bench: &Bench) {
+pub(crate) async fn lost_leases_are_told_as_attempts(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let job = bench.job("a").timeout(BRIEF);
     let key = ready(bench, &mut watching, job).await;
@@ -220,7 +222,7 @@ pub(crate) async fn lost_leases_are_told_as_attempts(bench: &Bench) {
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn what_consumers_say_is_told(bench: &Bench) {
+pub(crate) async fn what_consumers_say_is_told(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.pull_job("a")).await;
     let job = bench.pull_one(&key, LONG).await;
@@ -262,7 +264,7 @@ pub(crate) async fn what_consumers_say_is_told(bench: &Bench) {
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn nothing_is_told_before_and_after_a_shard_is_watched(bench: &Bench) {
+pub(crate) async fn nothing_is_told_before_and_after_a_shard_is_watched(bench: &Workbench) {
     let mut watching = Watching::silent(bench).await;
     bench.accept(bench.job("before")).await;
     let watch = async |lasts| bench.store().watch(bench.shard(), lasts).await.expect("watch");

@@ -5,9 +5,9 @@ use ringback_core::store::{Answer, Cancelled, Pass};
 use ringback_testkit::eventually;
 
 use super::jobs::{With, bury, ms};
-use super::test_store::{Bench, FLOOR, SOON, now};
+use super::workbench::{FLOOR, SOON, Workbench, now};
 
-pub(crate) async fn a_dead_job_past_its_retention_is_gone_and_counted(bench: &Bench) {
+pub(crate) async fn a_dead_job_past_its_retention_is_gone_and_counted(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(60)).await;
     let died = now();
     let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 5000])).await;
@@ -26,7 +26,7 @@ pub(crate) async fn a_dead_job_past_its_retention_is_gone_and_counted(bench: &Be
     bench.audit().await;
 }
 
-pub(crate) async fn a_dead_job_within_its_retention_stays(bench: &Bench) {
+pub(crate) async fn a_dead_job_within_its_retention_stays(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     let pass = bench.expire(10).await;
     let keep = bench.options().keep_dead;
@@ -35,7 +35,7 @@ pub(crate) async fn a_dead_job_within_its_retention_stays(bench: &Bench) {
     assert_eq!(bench.get(&job.key).await, job);
 }
 
-pub(crate) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_free(bench: &Bench) {
+pub(crate) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_free(bench: &Workbench) {
     let keep = ms(300);
     let bench = bench.with(|options| options.keep_done = keep).await;
     for state in [State::Done, State::Cancelled] {
@@ -64,7 +64,7 @@ pub(crate) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_f
     bench.audit().await;
 }
 
-pub(crate) async fn a_pass_expires_no_more_than_its_limit(bench: &Bench) {
+pub(crate) async fn a_pass_expires_no_more_than_its_limit(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(0)).await;
     for n in 0..5 {
         bench.accept(bench.job(&format!("job-{n}"))).await;
@@ -82,7 +82,7 @@ pub(crate) async fn a_pass_expires_no_more_than_its_limit(bench: &Bench) {
     bench.audit().await;
 }
 
-pub(crate) async fn a_fenced_pass_expires_nothing(bench: &Bench) {
+pub(crate) async fn a_fenced_pass_expires_nothing(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(0)).await;
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     let (store, shard) = (bench.store(), bench.shard());

@@ -5,14 +5,14 @@ use ringback_core::state::State;
 use ringback_core::store::{Lateness, Lease, Reserve, Settled};
 
 use super::jobs::{LONG, bury, ms, release, retry};
-use super::test_store::Bench;
+use super::workbench::Workbench;
 
 fn names(leases: &[Lease]) -> Vec<String> {
     leases.iter().map(|lease| lease.key.id.to_string()).collect()
 }
 
 /// The same jobs in two hands.
-async fn reserved_twice(bench: &Bench, jobs: &[&str]) -> [Vec<Lease>; 2] {
+async fn reserved_twice(bench: &Workbench, jobs: &[&str]) -> [Vec<Lease>; 2] {
     for name in jobs {
         bench.accept(bench.job(name)).await;
     }
@@ -26,7 +26,7 @@ fn all_complete(leases: Vec<Lease>) -> Vec<(Lease, Outcome)> {
     leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect()
 }
 
-pub(crate) async fn an_exchange_settles_every_word_and_then_takes_what_is_ready(bench: &Bench) {
+pub(crate) async fn an_exchange_settles_every_word_and_then_takes_what_is_ready(bench: &Workbench) {
     let [leases, _] = reserved_twice(bench, &["a", "b", "c", "d", "e"]).await;
     let keys: Vec<_> = leases.iter().map(|lease| lease.key.clone()).collect();
     let waiting = bench.accept(bench.job("f")).await.key;
@@ -47,7 +47,7 @@ pub(crate) async fn an_exchange_settles_every_word_and_then_takes_what_is_ready(
     assert_eq!(settled, [Settled::Applied; 2]);
 }
 
-pub(crate) async fn an_exchange_keeps_to_limit_and_rooms_and_tells_of_the_rest(bench: &Bench) {
+pub(crate) async fn an_exchange_keeps_to_limit_and_rooms_and_tells_of_the_rest(bench: &Workbench) {
     let [leases, _] = reserved_twice(bench, &["a", "b"]).await;
     for n in 0..5 {
         bench.accept(bench.job(&format!("job-{n}"))).await;
@@ -61,7 +61,7 @@ pub(crate) async fn an_exchange_keeps_to_limit_and_rooms_and_tells_of_the_rest(b
     assert_eq!((reserved.leases.len(), reserved.more, reserved.passed), (3, true, vec![lane]));
 }
 
-pub(crate) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothing(bench: &Bench) {
+pub(crate) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothing(bench: &Workbench) {
     let [leases, same] = reserved_twice(bench, &["a", "b", "c"]).await;
     for name in ["d", "e", "f", "g"] {
         bench.accept(bench.job(name)).await;
@@ -85,7 +85,7 @@ pub(crate) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothin
     assert_eq!(bench.settle_all(all_complete(again.1.leases)).await, [Settled::Replayed; 3]);
 }
 
-pub(crate) async fn an_exchange_is_repeated_by_its_two_halves_as_well(bench: &Bench) {
+pub(crate) async fn an_exchange_is_repeated_by_its_two_halves_as_well(bench: &Workbench) {
     let [leases, same] = reserved_twice(bench, &["a", "b"]).await;
     bench.accept(bench.job("c")).await;
     let ask = bench.ask(5);
@@ -95,7 +95,7 @@ pub(crate) async fn an_exchange_is_repeated_by_its_two_halves_as_well(bench: &Be
     assert_eq!(bench.settle_all(all_complete(same)).await, [Settled::Replayed; 2]);
 }
 
-pub(crate) async fn a_word_that_comes_too_late_keeps_an_exchange_from_nothing(bench: &Bench) {
+pub(crate) async fn a_word_that_comes_too_late_keeps_an_exchange_from_nothing(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     bench.accept(bench.job("b")).await;
     let current = bench.take(2).await;
@@ -112,7 +112,7 @@ pub(crate) async fn a_word_that_comes_too_late_keeps_an_exchange_from_nothing(be
     }
 }
 
-pub(crate) async fn two_leases_of_one_job_in_an_exchange_are_settled_in_turn(bench: &Bench) {
+pub(crate) async fn two_leases_of_one_job_in_an_exchange_are_settled_in_turn(bench: &Workbench) {
     let [one, same] = reserved_twice(bench, &["a", "b"]).await;
     bench.accept(bench.job("c")).await;
     let items = all_complete(one.into_iter().chain(same).collect());
@@ -122,7 +122,7 @@ pub(crate) async fn two_leases_of_one_job_in_an_exchange_are_settled_in_turn(ben
     assert_eq!(reserved.leases.len(), 1);
 }
 
-pub(crate) async fn an_exchange_of_one_half_is_that_half(bench: &Bench) {
+pub(crate) async fn an_exchange_of_one_half_is_that_half(bench: &Workbench) {
     let [leases, _] = reserved_twice(bench, &["a", "b"]).await;
     let (settled, reserved) = bench.exchange(all_complete(leases), &bench.ask(5)).await;
     assert_eq!(settled, [Settled::Applied; 2]);
@@ -132,7 +132,7 @@ pub(crate) async fn an_exchange_of_one_half_is_that_half(bench: &Bench) {
     assert_eq!((settled.len(), reserved.leases.len()), (0, 1));
 }
 
-pub(crate) async fn exchanges_alone_bring_every_job_to_its_end_once(bench: &Bench) {
+pub(crate) async fn exchanges_alone_bring_every_job_to_its_end_once(bench: &Workbench) {
     let jobs: Vec<_> = (0..200).map(|n| bench.job_of(["a", "b"][n % 2], &format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let (mut held, mut seen) = (Vec::new(), Vec::new());

@@ -9,7 +9,7 @@ use ringback_testkit::eventually;
 
 use super::jobs::{LONG, STATES, With, bury, ms, retry, seen};
 use super::list::{all_kept, rich};
-use super::test_store::{Bench, SOON, next, now};
+use super::workbench::{SOON, Workbench, next, now};
 
 /// An hour ago.
 fn long_ago() -> Timestamp {
@@ -30,21 +30,21 @@ fn with(job: NewJob, history: History) -> ImportJob {
     ImportJob { job, history: Some(history) }
 }
 
-async fn import(bench: &Bench, jobs: &[ImportJob]) -> Vec<Submitted> {
+async fn import(bench: &Workbench, jobs: &[ImportJob]) -> Vec<Submitted> {
     let answers = bench.store().import(bench.shard(), jobs).await.expect("import");
     assert_eq!(answers.len(), jobs.len());
     answers
 }
 
 /// Imports a new job.
-async fn taken_in(bench: &Bench, job: ImportJob) -> Job {
+async fn taken_in(bench: &Workbench, job: ImportJob) -> Job {
     let answer = import(bench, &[job]).await.remove(0);
     assert_eq!(answer.answer, Answer::Created, "{}", answer.job.key);
     assert_eq!(bench.get(&answer.job.key).await, answer.job);
     answer.job
 }
 
-pub(crate) async fn a_job_with_nothing_behind_it_is_as_one_that_is_submitted(bench: &Bench) {
+pub(crate) async fn a_job_with_nothing_behind_it_is_as_one_that_is_submitted(bench: &Workbench) {
     let before = now();
     let due = taken_in(bench, ImportJob { job: bench.job("a"), history: None }).await;
     let later = taken_in(bench, ImportJob { job: bench.job("b").after(LONG), history: None }).await;
@@ -55,7 +55,7 @@ pub(crate) async fn a_job_with_nothing_behind_it_is_as_one_that_is_submitted(ben
     }
 }
 
-pub(crate) async fn a_pending_job_keeps_what_it_has_behind_it(bench: &Bench) {
+pub(crate) async fn a_pending_job_keeps_what_it_has_behind_it(bench: &Workbench) {
     let time = now().plus(LONG);
     let history = tried();
     let job = taken_in(bench, with(bench.job("a").at(time), history.clone())).await;
@@ -70,7 +70,7 @@ pub(crate) async fn a_pending_job_keeps_what_it_has_behind_it(bench: &Bench) {
     assert_eq!((job.attempts, job.failures), (3, 2));
 }
 
-pub(crate) async fn a_job_that_is_cancelled_is_remembered_with_what_it_had_behind_it(bench: &Bench) {
+pub(crate) async fn a_job_that_is_cancelled_is_remembered_with_what_it_had_behind_it(bench: &Workbench) {
     let before = taken_in(bench, with(bench.job("a").after(LONG), tried())).await;
     bench.cancel(&before.key).await;
     let after = bench.get(&before.key).await;
@@ -82,7 +82,7 @@ fn long_ago_of(history: &History) -> Timestamp {
     history.created.expect("it was created")
 }
 
-pub(crate) async fn a_dead_job_is_dead_and_keeps_all_of_its_past(bench: &Bench) {
+pub(crate) async fn a_dead_job_is_dead_and_keeps_all_of_its_past(bench: &Workbench) {
     let (due, history) = (long_ago(), dead());
     let job = taken_in(bench, with(bench.job("a").at(due), history.clone())).await;
     let wanted = Job {
@@ -104,7 +104,7 @@ pub(crate) async fn a_dead_job_is_dead_and_keeps_all_of_its_past(bench: &Bench) 
     assert!(bench.take(10).await.is_empty());
 }
 
-pub(crate) async fn a_dead_job_is_due_as_it_is_given_to_be(bench: &Bench) {
+pub(crate) async fn a_dead_job_is_due_as_it_is_given_to_be(bench: &Workbench) {
     let before = now();
     let later = taken_in(bench, with(bench.job("later").after(LONG), dead())).await;
     assert!(later.due >= before.plus(LONG) && later.due <= now().plus(LONG).plus(ms(1)), "{later:?}");
@@ -112,7 +112,7 @@ pub(crate) async fn a_dead_job_is_due_as_it_is_given_to_be(bench: &Bench) {
     assert!(at_once.due >= before && at_once.due <= now(), "{at_once:?}");
 }
 
-pub(crate) async fn the_longest_words_and_numbers_fit(bench: &Bench) {
+pub(crate) async fn the_longest_words_and_numbers_fit(bench: &Workbench) {
     let last = LastAttempt { error: Some("e".repeat(128)), status: Some(999), ..seen() };
     let reason = Some("r".repeat(64));
     let history = History { dead: reason.clone(), last: Some(last.clone()), ..tried() };
@@ -130,7 +130,7 @@ pub(crate) async fn the_longest_words_and_numbers_fit(bench: &Bench) {
     assert!(job.attempts > 1_000_000 && job.failures > 1_000_000, "{job:?}");
 }
 
-pub(crate) async fn a_job_is_never_created_later_than_now(bench: &Bench) {
+pub(crate) async fn a_job_is_never_created_later_than_now(bench: &Workbench) {
     for (name, created) in
         [("a", Some(now().plus(LONG))), ("b", Some(Timestamp::from_millis(253_402_300_799_999))), ("c", None)]
     {
@@ -140,7 +140,7 @@ pub(crate) async fn a_job_is_never_created_later_than_now(bench: &Bench) {
     }
 }
 
-pub(crate) async fn attempts_and_failures_go_on_from_where_they_were(bench: &Bench) {
+pub(crate) async fn attempts_and_failures_go_on_from_where_they_were(bench: &Workbench) {
     let history = tried();
     let ready = taken_in(bench, with(rich(bench.job("a")), history.clone())).await;
     let lease = bench.take_one(&ready.key).await;
@@ -159,7 +159,7 @@ pub(crate) async fn attempts_and_failures_go_on_from_where_they_were(bench: &Ben
     assert_eq!((job.state, job.attempts, job.failures), (State::Done, 4, 2));
 }
 
-pub(crate) async fn an_import_and_a_submit_are_each_others_repetition(bench: &Bench) {
+pub(crate) async fn an_import_and_a_submit_are_each_others_repetition(bench: &Workbench) {
     for state in STATES {
         let job = bench.job(&format!("submitted-{state}"));
         let known = bench.job_in(state, job.clone()).await;
@@ -183,7 +183,7 @@ pub(crate) async fn an_import_and_a_submit_are_each_others_repetition(bench: &Be
     assert_eq!(bench.stats().await.accepted, STATES.len() as u64 + 2);
 }
 
-pub(crate) async fn a_name_twice_in_one_import_is_imported_once(bench: &Bench) {
+pub(crate) async fn a_name_twice_in_one_import_is_imported_once(bench: &Workbench) {
     let job = bench.job("a");
     let batch = [
         with(job.clone(), dead()),
@@ -199,7 +199,7 @@ pub(crate) async fn a_name_twice_in_one_import_is_imported_once(bench: &Bench) {
     assert_eq!(bench.stats().await.accepted, 2);
 }
 
-pub(crate) async fn a_dead_job_is_kept_from_its_import_on_and_then_gone(bench: &Bench) {
+pub(crate) async fn a_dead_job_is_kept_from_its_import_on_and_then_gone(bench: &Workbench) {
     let kept = taken_in(bench, with(bench.job("a").at(long_ago()), dead())).await;
     let pass = bench.expire(10).await;
     let keep = bench.options().keep_dead;
@@ -220,7 +220,7 @@ pub(crate) async fn a_dead_job_is_kept_from_its_import_on_and_then_gone(bench: &
     brief.audit().await;
 }
 
-pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job(bench: &Bench) {
+pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job(bench: &Workbench) {
     let brief = bench.with(|options| options.keep_dead = ms(0)).await;
     let stale = brief.lapsed(brief.job("a")).await;
     let current = brief.take_one(&stale.key).await;
@@ -235,7 +235,7 @@ pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job
     brief.audit().await;
 }
 
-pub(crate) async fn a_late_success_completes_an_imported_job(bench: &Bench) {
+pub(crate) async fn a_late_success_completes_an_imported_job(bench: &Workbench) {
     let job = taken_in(bench, with(bench.job("a").timeout(super::jobs::BRIEF), tried())).await;
     let lease = bench.take_one(&job.key).await;
     bench.recover_until(&job.key, State::Ready).await;
@@ -245,7 +245,7 @@ pub(crate) async fn a_late_success_completes_an_imported_job(bench: &Bench) {
     assert_eq!(bench.state(&job.key).await, Some(State::Done));
 }
 
-pub(crate) async fn an_import_wakes_as_a_submit_does(bench: &Bench) {
+pub(crate) async fn an_import_wakes_as_a_submit_does(bench: &Workbench) {
     let mut wakes = bench.wakes().await;
     taken_in(bench, with(bench.job("dead"), dead())).await;
     taken_in(bench, with(bench.job("a"), tried())).await;
@@ -272,7 +272,7 @@ fn exported(kept: Kept) -> ImportJob {
     }
 }
 
-pub(crate) async fn what_one_installation_has_another_takes_over_as_it_is(bench: &Bench) {
+pub(crate) async fn what_one_installation_has_another_takes_over_as_it_is(bench: &Workbench) {
     bench.job_in(State::Reserved, rich(bench.job("reserved"))).await;
     bench.job_in(State::Dead, rich(bench.job("dead").body(vec![1; 9000]))).await;
     bench.job_in(State::Delayed, rich(bench.job("delayed"))).await;

@@ -6,14 +6,14 @@ use ringback_core::job::NewJob;
 use ringback_core::store::{Lease, Reserve};
 
 use super::jobs::{ORIGIN, TOPIC, With};
-use super::test_store::Bench;
+use super::workbench::Workbench;
 
 fn origin(n: usize) -> String {
     format!("http://receiver-{n}.example")
 }
 
 /// Fills a lane of its own for each receiver.
-async fn fill(bench: &Bench, lanes: usize, jobs: usize) {
+async fn fill(bench: &Workbench, lanes: usize, jobs: usize) {
     let all: Vec<NewJob> = (0..lanes)
         .flat_map(|lane| (0..jobs).map(move |n| (lane, n)))
         .map(|(lane, n)| bench.job(&format!("job-{lane}-{n}")).to(&origin(lane)))
@@ -31,7 +31,7 @@ fn per_origin(leases: &[Lease]) -> HashMap<String, usize> {
     counts
 }
 
-pub(crate) async fn lanes_share_a_reserve(bench: &Bench) {
+pub(crate) async fn lanes_share_a_reserve(bench: &Workbench) {
     fill(bench, 2, 10).await;
     let leases = bench.take(4).await;
     assert_eq!(per_origin(&leases), HashMap::from([(origin(0), 2), (origin(1), 2)]));
@@ -42,7 +42,7 @@ pub(crate) async fn lanes_share_a_reserve(bench: &Bench) {
     assert!(leases.iter().any(|lease| lease.key.topic.as_str() == "other"));
 }
 
-pub(crate) async fn lanes_come_in_turn_over_many_reserves(bench: &Bench) {
+pub(crate) async fn lanes_come_in_turn_over_many_reserves(bench: &Workbench) {
     fill(bench, 3, 9).await;
     for round in 0..9 {
         let mut leases = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) async fn lanes_come_in_turn_over_many_reserves(bench: &Bench) {
     assert!(bench.take(1).await.is_empty());
 }
 
-pub(crate) async fn a_lane_without_room_is_passed_and_that_is_told(bench: &Bench) {
+pub(crate) async fn a_lane_without_room_is_passed_and_that_is_told(bench: &Workbench) {
     fill(bench, 2, 3).await;
     let rooms = vec![(format!("{TOPIC} {}", origin(0)), 0)];
     let reserved = bench.reserve(&Reserve { rooms: rooms.clone(), ..bench.ask(10) }).await;
@@ -65,7 +65,7 @@ pub(crate) async fn a_lane_without_room_is_passed_and_that_is_told(bench: &Bench
     assert_eq!(per_origin(&bench.take(10).await), HashMap::from([(origin(0), 3)]));
 }
 
-pub(crate) async fn a_lane_gives_no_more_than_its_room(bench: &Bench) {
+pub(crate) async fn a_lane_gives_no_more_than_its_room(bench: &Workbench) {
     fill(bench, 2, 5).await;
     let rooms = vec![(format!("{TOPIC} {}", origin(0)), 3)];
     let reserved = bench.reserve(&Reserve { rooms, lane_room: 2, ..bench.ask(10) }).await;
@@ -76,7 +76,7 @@ pub(crate) async fn a_lane_gives_no_more_than_its_room(bench: &Bench) {
     assert!(reserved.more || !reserved.passed.is_empty());
 }
 
-pub(crate) async fn hundred_lanes_without_room_do_not_hide_the_one_that_has_some(bench: &Bench) {
+pub(crate) async fn hundred_lanes_without_room_do_not_hide_the_one_that_has_some(bench: &Workbench) {
     fill(bench, 100, 1).await;
     let last = bench.accept(bench.job("last").to(ORIGIN)).await;
     let rooms = (0..100).map(|n| (format!("{TOPIC} {}", origin(n)), 0)).collect();
@@ -92,7 +92,7 @@ pub(crate) async fn hundred_lanes_without_room_do_not_hide_the_one_that_has_some
     }
 }
 
-pub(crate) async fn stale_entries_do_not_stand_before_another_lane(bench: &Bench) {
+pub(crate) async fn stale_entries_do_not_stand_before_another_lane(bench: &Workbench) {
     fill(bench, 2, 20).await;
     for n in 0..20 {
         bench.cancel(&bench.job(&format!("job-0-{n}")).key).await;

@@ -9,7 +9,7 @@ use ringback_core::state::State;
 use ringback_core::store::{Cursor, Filter, Kept, Page, StoreError};
 
 use super::jobs::{LONG, With, bury, ms, release, retry};
-use super::test_store::Bench;
+use super::workbench::Workbench;
 
 /// Few, so that there are many pages.
 const LOOK: usize = 20;
@@ -17,7 +17,7 @@ const LOOK: usize = 20;
 const MOST_PAGES: usize = 500;
 
 /// All pages.
-async fn pages(bench: &Bench, filter: &Filter) -> Vec<Page<Job>> {
+async fn pages(bench: &Workbench, filter: &Filter) -> Vec<Page<Job>> {
     let mut pages = vec![bench.store().page(filter, None, LOOK).await.expect("page")];
     while let Some(from) = pages.last().and_then(|page| page.next) {
         assert!(pages.len() < MOST_PAGES, "the pages do not end");
@@ -27,13 +27,13 @@ async fn pages(bench: &Bench, filter: &Filter) -> Vec<Page<Job>> {
 }
 
 /// All jobs, each as it was met last.
-pub(crate) async fn all(bench: &Bench, filter: &Filter) -> BTreeMap<String, Job> {
+pub(crate) async fn all(bench: &Workbench, filter: &Filter) -> BTreeMap<String, Job> {
     let jobs = pages(bench, filter).await.into_iter().flat_map(|page| page.items);
     jobs.map(|job| (job.key.to_string(), job)).collect()
 }
 
 /// All that is known of all jobs.
-pub(crate) async fn all_kept(bench: &Bench) -> BTreeMap<String, Kept> {
+pub(crate) async fn all_kept(bench: &Workbench) -> BTreeMap<String, Kept> {
     let (mut kept, mut from) = (BTreeMap::new(), None);
     for _ in 0..MOST_PAGES {
         let page = bench.store().page_kept(&Filter::default(), from, LOOK).await.expect("page");
@@ -47,7 +47,7 @@ pub(crate) async fn all_kept(bench: &Bench) -> BTreeMap<String, Kept> {
 }
 
 /// Jobs in every state, in two topics; those that have not ended, as they are kept.
-async fn of_every_kind(bench: &Bench) -> BTreeMap<String, Job> {
+async fn of_every_kind(bench: &Workbench) -> BTreeMap<String, Job> {
     let topic = |n: u64| if n.is_multiple_of(3) { "third" } else { "others" };
     let job = |n: u64| bench.job_of(topic(n), &format!("job-{n}"));
     let ready: Vec<NewJob> = (0..150).map(job).collect();
@@ -72,14 +72,14 @@ async fn of_every_kind(bench: &Bench) -> BTreeMap<String, Job> {
     kept
 }
 
-pub(crate) async fn the_pages_have_every_job_that_has_not_ended_as_it_is_kept(bench: &Bench) {
+pub(crate) async fn the_pages_have_every_job_that_has_not_ended_as_it_is_kept(bench: &Workbench) {
     let kept = of_every_kind(bench).await;
     let states: BTreeSet<_> = kept.values().map(|job| job.state.name()).collect();
     assert_eq!(states.len(), 4, "{states:?}");
     assert_eq!(all(bench, &Filter::default()).await, kept);
 }
 
-pub(crate) async fn a_page_looks_at_about_as_many_as_it_is_told(bench: &Bench) {
+pub(crate) async fn a_page_looks_at_about_as_many_as_it_is_told(bench: &Workbench) {
     let kept = of_every_kind(bench).await;
     let pages = pages(bench, &Filter::default()).await;
     assert!(pages.len() >= kept.len() / (3 * LOOK), "{} pages", pages.len());
@@ -88,7 +88,7 @@ pub(crate) async fn a_page_looks_at_about_as_many_as_it_is_told(bench: &Bench) {
     }
 }
 
-pub(crate) async fn the_pages_are_those_of_all_shards(bench: &Bench) {
+pub(crate) async fn the_pages_are_those_of_all_shards(bench: &Workbench) {
     let mut wanted = BTreeSet::new();
     for n in 0..60 {
         let key =
@@ -101,7 +101,7 @@ pub(crate) async fn the_pages_are_those_of_all_shards(bench: &Bench) {
     assert_eq!(met, wanted);
 }
 
-pub(crate) async fn the_pages_of_a_filter_have_what_is_wanted_and_nothing_else(bench: &Bench) {
+pub(crate) async fn the_pages_of_a_filter_have_what_is_wanted_and_nothing_else(bench: &Workbench) {
     let kept = of_every_kind(bench).await;
     let topics = [None, Some("third"), Some("others"), Some("thir"), Some("third.and-more")];
     for topic in topics {
@@ -117,7 +117,7 @@ pub(crate) async fn the_pages_of_a_filter_have_what_is_wanted_and_nothing_else(b
     }
 }
 
-pub(crate) async fn a_store_without_jobs_has_pages_without_jobs(bench: &Bench) {
+pub(crate) async fn a_store_without_jobs_has_pages_without_jobs(bench: &Workbench) {
     let empty = pages(bench, &Filter::default()).await;
     assert!(empty.iter().all(|page| page.items.is_empty()), "{empty:?}");
     bench.job_in(State::Done, bench.job("a")).await;
@@ -125,7 +125,7 @@ pub(crate) async fn a_store_without_jobs_has_pages_without_jobs(bench: &Bench) {
     assert_eq!(all(bench, &Filter::default()).await, BTreeMap::new());
 }
 
-pub(crate) async fn one_wanted_job_among_many_is_met_behind_empty_pages(bench: &Bench) {
+pub(crate) async fn one_wanted_job_among_many_is_met_behind_empty_pages(bench: &Workbench) {
     of_every_kind(bench).await;
     let job = bench.accept(bench.job_of("rare", "job")).await;
     let filter = Filter { topic: Some(job.key.topic.clone()), state: None };
@@ -135,7 +135,7 @@ pub(crate) async fn one_wanted_job_among_many_is_met_behind_empty_pages(bench: &
     assert!(!met.is_empty() && met.iter().all(|other| *other == job), "{met:?}");
 }
 
-pub(crate) async fn what_stays_is_met_while_everything_moves(bench: &Bench) {
+pub(crate) async fn what_stays_is_met_while_everything_moves(bench: &Workbench) {
     let jobs: Vec<NewJob> = (0..400)
         .map(|n| {
             let job = bench.job(&format!("job-{n}"));
@@ -164,7 +164,7 @@ pub(crate) async fn what_stays_is_met_while_everything_moves(bench: &Bench) {
 }
 
 /// Jobs come, are promoted and handed over; those that do not stay end.
-async fn move_on(bench: &Bench, round: usize, stays: impl Fn(&JobKey) -> bool) {
+async fn move_on(bench: &Workbench, round: usize, stays: impl Fn(&JobKey) -> bool) {
     // Not for ever more than a page has: where new jobs stand last the pages would not end.
     let count = if round <= 15 { round * 10 } else { 0 };
     let come: Vec<NewJob> = (0..count).map(|n| bench.job(&format!("new-{round}-{n}"))).collect();
@@ -179,7 +179,7 @@ async fn move_on(bench: &Bench, round: usize, stays: impl Fn(&JobKey) -> bool) {
     bench.settle_all(items.collect()).await;
 }
 
-pub(crate) async fn a_place_in_no_shard_is_outdated(bench: &Bench) {
+pub(crate) async fn a_place_in_no_shard_is_outdated(bench: &Workbench) {
     let shards = bench.options().shards;
     for text in
         [format!("{shards:x}-0-0"), "ffff-0-0".to_owned(), "ffff-ffffffffffffffff-ffffffff".to_owned()]
@@ -205,7 +205,7 @@ pub(crate) fn rich(job: NewJob) -> NewJob {
     job
 }
 
-pub(crate) async fn what_is_kept_is_what_was_submitted(bench: &Bench) {
+pub(crate) async fn what_is_kept_is_what_was_submitted(bench: &Workbench) {
     let body: Vec<u8> = (0..200_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
     let jobs = [
         bench.job("plain"),
@@ -226,7 +226,7 @@ pub(crate) async fn what_is_kept_is_what_was_submitted(bench: &Bench) {
     }
 }
 
-pub(crate) async fn large_jobs_are_spread_over_several_pages(bench: &Bench) {
+pub(crate) async fn large_jobs_are_spread_over_several_pages(bench: &Workbench) {
     let jobs: Vec<NewJob> =
         (0..30).map(|n| bench.job(&format!("job-{n}")).body(vec![b'x'; 200_000])).collect();
     for some in jobs.chunks(5) {

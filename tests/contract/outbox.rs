@@ -12,7 +12,7 @@ use ringback_testkit::eventually;
 use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, With, bury, ms, retry};
-use super::test_store::{Bench, SOON, next, now, until};
+use super::workbench::{SOON, Workbench, next, now, until};
 
 const ON_DEAD: &str = "https://up.example/dead?x=1";
 
@@ -23,25 +23,25 @@ fn telling(job: NewJob) -> NewJob {
     job
 }
 
-async fn outbox(bench: &Bench) -> Outbox {
+async fn outbox(bench: &Workbench) -> Outbox {
     bench.store().outbox(bench.shard(), 100).await.expect("outbox")
 }
 
-async fn deaths(bench: &Bench) -> Vec<Death> {
+async fn deaths(bench: &Workbench) -> Vec<Death> {
     let deaths = outbox(bench).await.deaths.into_iter();
     deaths.map(|untold| untold.death.expect("it can be read")).collect()
 }
 
-async fn tell(bench: &Bench, telling: &Telling) -> Told {
+async fn tell(bench: &Workbench, telling: &Telling) -> Told {
     bench.store().tell(bench.shard(), bench.epoch(), telling).await.expect("tell")
 }
 
-async fn tell_all(bench: &Bench) {
+async fn tell_all(bench: &Workbench) {
     let told = outbox(bench).await.deaths.into_iter().map(|untold| untold.place).collect();
     assert_eq!(tell(bench, &Telling { told, later: Vec::new() }).await, Told::Held(None));
 }
 
-async fn dead(bench: &Bench, job: NewJob) -> Job {
+async fn dead(bench: &Workbench, job: NewJob) -> Job {
     bench.job_in(State::Dead, job).await
 }
 
@@ -53,7 +53,7 @@ fn is_of(death: &Death, job: &Job) {
     assert_eq!(death.context.entries(), [("tenant".to_owned(), "a7".to_owned())]);
 }
 
-pub(crate) async fn a_death_is_to_be_told_with_what_its_notice_needs(bench: &Bench) {
+pub(crate) async fn a_death_is_to_be_told_with_what_its_notice_needs(bench: &Workbench) {
     let job = dead(bench, telling(bench.job("a"))).await;
     let plain = dead(bench, bench.job("b")).await;
     let told = deaths(bench).await;
@@ -65,7 +65,7 @@ pub(crate) async fn a_death_is_to_be_told_with_what_its_notice_needs(bench: &Ben
     assert_eq!((deaths(bench).await.len(), bench.stats().await.untold), (0, 0));
 }
 
-pub(crate) async fn each_way_to_die_is_to_be_told(bench: &Bench) {
+pub(crate) async fn each_way_to_die_is_to_be_told(bench: &Workbench) {
     let by_exchange = bench.reserved(telling(bench.job("exchange"))).await;
     let key = by_exchange.key.clone();
     bench.exchange(vec![(by_exchange, bury())], &bench.ask(1)).await;
@@ -101,7 +101,7 @@ pub(crate) async fn each_way_to_die_is_to_be_told(bench: &Bench) {
     assert_eq!((told.len(), told[3].job.reason.as_deref()), (4, Some("lost")));
 }
 
-pub(crate) async fn what_ends_otherwise_or_comes_dead_is_not_told(bench: &Bench) {
+pub(crate) async fn what_ends_otherwise_or_comes_dead_is_not_told(bench: &Workbench) {
     for state in [State::Done, State::Cancelled, State::Delayed] {
         bench.job_in(state, telling(bench.job(state.name()))).await;
     }
@@ -117,7 +117,7 @@ pub(crate) async fn what_ends_otherwise_or_comes_dead_is_not_told(bench: &Bench)
     assert_eq!(bench.promote(10).await.next_tell, None);
 }
 
-pub(crate) async fn what_becomes_of_the_job_does_not_change_what_is_told(bench: &Bench) {
+pub(crate) async fn what_becomes_of_the_job_does_not_change_what_is_told(bench: &Workbench) {
     let jobs = ["purged", "cancelled", "revived", "again"].map(|name| telling(bench.job(name)));
     let mut as_it_was = Vec::new();
     for job in &jobs {
@@ -138,7 +138,7 @@ pub(crate) async fn what_becomes_of_the_job_does_not_change_what_is_told(bench: 
     }
 }
 
-pub(crate) async fn a_large_job_is_told_of_without_its_body(bench: &Bench) {
+pub(crate) async fn a_large_job_is_told_of_without_its_body(bench: &Workbench) {
     let mut job = telling(bench.job("large")).body(vec![b'x'; 200_000]);
     job.delivery.headers =
         ringback_core::job::Headers::parse(vec![("x-long".to_owned(), "y".repeat(8000))]).expect("headers");
@@ -154,7 +154,7 @@ pub(crate) async fn a_large_job_is_told_of_without_its_body(bench: &Bench) {
     is_of(&told[1], &bench.get(&key).await);
 }
 
-pub(crate) async fn a_death_that_is_told_twice_has_one_notice(bench: &Bench) {
+pub(crate) async fn a_death_that_is_told_twice_has_one_notice(bench: &Workbench) {
     dead(bench, telling(bench.job("a"))).await;
     let mut answers = Vec::new();
     for _ in 0..2 {
@@ -168,7 +168,7 @@ pub(crate) async fn a_death_that_is_told_twice_has_one_notice(bench: &Bench) {
     assert_eq!(bench.stats().await.states.ready, 1);
 }
 
-pub(crate) async fn a_job_that_dies_again_is_told_of_again(bench: &Bench) {
+pub(crate) async fn a_job_that_dies_again_is_told_of_again(bench: &Workbench) {
     let job = dead(bench, telling(bench.job("a"))).await;
     let token = bench.token();
     bench.store().revive(&job.key, token).await.expect("revive");
@@ -180,7 +180,7 @@ pub(crate) async fn a_job_that_dies_again_is_told_of_again(bench: &Bench) {
     assert_ne!(names[0], names[1]);
 }
 
-pub(crate) async fn a_job_that_is_taken_in_anew_and_dies_again_is_told_of_again(bench: &Bench) {
+pub(crate) async fn a_job_that_is_taken_in_anew_and_dies_again_is_told_of_again(bench: &Workbench) {
     let created = Some(Timestamp::from_millis(1_700_000_000_000));
     let history = History { created, attempts: 3, failures: 2, ..History::default() };
     for _ in 0..2 {
@@ -196,13 +196,13 @@ pub(crate) async fn a_job_that_is_taken_in_anew_and_dies_again_is_told_of_again(
 }
 
 /// Buries the only job.
-async fn dead_by_hand(bench: &Bench) -> Job {
+async fn dead_by_hand(bench: &Workbench) -> Job {
     let lease = bench.take_one(&bench.job("a").key).await;
     assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
     bench.get(&bench.job("a").key).await
 }
 
-pub(crate) async fn a_repeated_settle_leaves_one_entry(bench: &Bench) {
+pub(crate) async fn a_repeated_settle_leaves_one_entry(bench: &Workbench) {
     let key = bench.accept(telling(bench.job("a"))).await.key;
     for lease in bench.take_twice(&key).await {
         bench.settle(lease, bury()).await;
@@ -210,7 +210,7 @@ pub(crate) async fn a_repeated_settle_leaves_one_entry(bench: &Bench) {
     assert_eq!(deaths(bench).await.len(), 1);
 }
 
-pub(crate) async fn deaths_are_read_in_their_order_and_no_more_than_the_limit(bench: &Bench) {
+pub(crate) async fn deaths_are_read_in_their_order_and_no_more_than_the_limit(bench: &Workbench) {
     let mut names = Vec::new();
     for n in 0..25 {
         names.push(dead(bench, telling(bench.job(&format!("job-{n}")))).await.key);
@@ -227,7 +227,7 @@ pub(crate) async fn deaths_are_read_in_their_order_and_no_more_than_the_limit(be
     assert_eq!(deaths(bench).await.len(), 13);
 }
 
-pub(crate) async fn many_deaths_of_one_call_are_all_told(bench: &Bench) {
+pub(crate) async fn many_deaths_of_one_call_are_all_told(bench: &Workbench) {
     let jobs: Vec<_> = (0..250).map(|n| telling(bench.job(&format!("job-{n}")))).collect();
     bench.submit(&jobs).await;
     let leases = bench.take(250).await;
@@ -243,7 +243,7 @@ pub(crate) async fn many_deaths_of_one_call_are_all_told(bench: &Bench) {
     assert_eq!(told, 250);
 }
 
-pub(crate) async fn what_is_put_off_stands_before_nothing_and_comes_again(bench: &Bench) {
+pub(crate) async fn what_is_put_off_stands_before_nothing_and_comes_again(bench: &Workbench) {
     let (first, second) =
         (dead(bench, telling(bench.job("a"))).await, dead(bench, telling(bench.job("b"))).await);
     let deaths_now = outbox(bench).await.deaths;
@@ -271,7 +271,7 @@ pub(crate) async fn what_is_put_off_stands_before_nothing_and_comes_again(bench:
     tell_all(bench).await;
 }
 
-pub(crate) async fn a_fenced_tell_changes_nothing(bench: &Bench) {
+pub(crate) async fn a_fenced_tell_changes_nothing(bench: &Workbench) {
     dead(bench, telling(bench.job("a"))).await;
     let place = outbox(bench).await.deaths.remove(0).place;
     let (store, shard) = (bench.store(), bench.shard());
@@ -283,7 +283,7 @@ pub(crate) async fn a_fenced_tell_changes_nothing(bench: &Bench) {
     assert_eq!(store.tell(shard, &epoch, &telling).await.expect("tell"), Told::Held(None), "again");
 }
 
-pub(crate) async fn a_death_wakes_the_carrier_and_its_pass_says_when_to_tell(bench: &Bench) {
+pub(crate) async fn a_death_wakes_the_carrier_and_its_pass_says_when_to_tell(bench: &Workbench) {
     let lease = bench.reserved(telling(bench.job("a"))).await;
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
@@ -297,7 +297,7 @@ pub(crate) async fn a_death_wakes_the_carrier_and_its_pass_says_when_to_tell(ben
     assert_eq!(bench.promote(10).await.next_tell, None);
 }
 
-pub(crate) async fn a_job_done_after_all_was_told_of_as_it_died(bench: &Bench) {
+pub(crate) async fn a_job_done_after_all_was_told_of_as_it_died(bench: &Workbench) {
     let key = bench.accept(telling(bench.job("a")).timeout(BRIEF)).await.key;
     for _ in 0..4 {
         bench.take_one(&key).await;

@@ -14,7 +14,7 @@ use ringback_testkit::eventually;
 use tokio::task::JoinSet;
 
 use super::jobs::{LONG, TOPIC, With as _, bury};
-use super::test_store::{Bench, SOON};
+use super::workbench::{SOON, Workbench};
 use crate::redis_layout::keys;
 
 /// Within this a change is known.
@@ -68,7 +68,7 @@ async fn knows(book: &PolicyBook, name: &str, seconds: Option<u64>, within: Dura
     .await;
 }
 
-pub(crate) async fn a_topic_has_the_policy_that_was_put_last(bench: &Bench) {
+pub(crate) async fn a_topic_has_the_policy_that_was_put_last(bench: &Workbench) {
     let store = bench.store();
     assert_eq!(written(store, "a").await, None);
     assert_eq!(put(store, "a", r#"{"timeout":"1s","url":"http://h/"}"#).await, Some(true));
@@ -84,7 +84,7 @@ pub(crate) async fn a_topic_has_the_policy_that_was_put_last(bench: &Bench) {
     assert_eq!(again.policy(&topic("a")).await.expect("policy"), Some(policy(second)));
 }
 
-pub(crate) async fn a_deleted_policy_is_forgotten_once(bench: &Bench) {
+pub(crate) async fn a_deleted_policy_is_forgotten_once(bench: &Workbench) {
     let store = bench.store();
     put(store, "a", "{}").await;
     put(store, "b", "{}").await;
@@ -95,7 +95,7 @@ pub(crate) async fn a_deleted_policy_is_forgotten_once(bench: &Bench) {
     assert_eq!(put(store, "a", "{}").await, Some(true));
 }
 
-pub(crate) async fn each_change_of_a_policy_has_a_later_version(bench: &Bench) {
+pub(crate) async fn each_change_of_a_policy_has_a_later_version(bench: &Workbench) {
     let store = bench.store();
     let all = async |known| store.policies(known).await.expect("policies");
     let (mut last, none) = all(None).await.expect("nothing is known");
@@ -120,7 +120,7 @@ pub(crate) async fn each_change_of_a_policy_has_a_later_version(bench: &Bench) {
     assert_eq!(policies[&topic("t-0")].ttr, Some(Duration::from_secs(1)));
 }
 
-pub(crate) async fn policies_of_the_largest_size_are_read_as_a_whole(bench: &Bench) {
+pub(crate) async fn policies_of_the_largest_size_are_read_as_a_whole(bench: &Workbench) {
     let expected = "x".repeat(1024);
     let json = format!(r#"{{"expect_body":"{expected}"}}"#);
     let largest = format!("{json}{}", " ".repeat(MAX_POLICY - json.len()));
@@ -132,7 +132,7 @@ pub(crate) async fn policies_of_the_largest_size_are_read_as_a_whole(bench: &Ben
     assert!(policies.values().all(|policy| policy.expect_body.as_deref() == Some(&expected)));
 }
 
-pub(crate) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(bench: &Bench) {
+pub(crate) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(bench: &Workbench) {
     let store = bench.store();
     for from in (0..MAX_POLICIES).step_by(500) {
         let mut puts = JoinSet::new();
@@ -152,7 +152,7 @@ pub(crate) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(ben
     assert_eq!(put(store, "one-more", "{}").await, Some(true));
 }
 
-pub(crate) async fn a_book_is_told_of_each_change_within_a_second(bench: &Bench) {
+pub(crate) async fn a_book_is_told_of_each_change_within_a_second(bench: &Workbench) {
     let (book, another) = (PolicyBook::default(), bench.another(bench.options()));
     another.prepare().await.expect("prepare");
     put(bench.store(), "before", r#"{"timeout":1}"#).await;
@@ -175,7 +175,7 @@ pub(crate) async fn a_book_is_told_of_each_change_within_a_second(bench: &Bench)
 }
 
 /// Puts a policy without a word to anybody.
-async fn put_in_silence(bench: &Bench, redis: &mut MultiplexedConnection, name: &str, json: &str) {
+async fn put_in_silence(bench: &Workbench, redis: &mut MultiplexedConnection, name: &str, json: &str) {
     let key = format!("{}:{{meta}}:policies", bench.options().prefix);
     keys::run(redis, &[b"HSET", key.as_bytes(), name.as_bytes(), json.as_bytes()]).await;
     keys::run(redis, &[b"INCR", format!("{key}:version").as_bytes()]).await;
@@ -244,7 +244,7 @@ async fn versions_grow_past_a_counter_that_was_rolled_back() {
     .await;
 }
 
-pub(crate) async fn a_change_is_known_when_its_version_is_reached(bench: &Bench) {
+pub(crate) async fn a_change_is_known_when_its_version_is_reached(bench: &Workbench) {
     let (book, store) = (PolicyBook::default(), bench.store().clone());
     keeping(book.clone(), store.clone(), async {
         for n in 1..50 {
@@ -261,7 +261,7 @@ pub(crate) async fn a_change_is_known_when_its_version_is_reached(bench: &Bench)
     .await;
 }
 
-pub(crate) async fn a_topic_has_jobs_until_the_last_one_has_ended(bench: &Bench) {
+pub(crate) async fn a_topic_has_jobs_until_the_last_one_has_ended(bench: &Workbench) {
     let has = async |name: &str| bench.store().has_jobs(&topic(name)).await.expect("has jobs");
     assert!(!has("a").await);
     for name in ["a", "a.b", "aa"] {
@@ -290,7 +290,7 @@ pub(crate) async fn a_topic_has_jobs_until_the_last_one_has_ended(bench: &Bench)
     assert!(has("far").await);
 }
 
-pub(crate) async fn a_book_knows_nothing_before_the_store_was_found_fit(bench: &Bench) {
+pub(crate) async fn a_book_knows_nothing_before_the_store_was_found_fit(bench: &Workbench) {
     let (book, another) = (PolicyBook::default(), bench.another(bench.options()));
     put(bench.store(), "topic", r#"{"timeout":1}"#).await;
     let error = another.policies(None).await.expect_err("not prepared");

@@ -2,9 +2,9 @@
 
 use ringback_core::store::{Options, StoreError};
 
-use super::test_store::{Bench, FLOOR};
+use super::workbench::{FLOOR, Workbench};
 
-pub(crate) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: &Bench) {
+pub(crate) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: &Workbench) {
     let store = bench.another(bench.options());
     let (shard, job) = (bench.shard(), bench.job("a"));
     let unprepared = [
@@ -24,7 +24,7 @@ pub(crate) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: 
     assert_eq!(store.stats().await.expect("stats").accepted, 0);
 }
 
-pub(crate) async fn an_installation_of_another_shard_count_is_refused(bench: &Bench) {
+pub(crate) async fn an_installation_of_another_shard_count_is_refused(bench: &Workbench) {
     let options = bench.options();
     let other = Options { shards: options.shards + 1, ..options };
     let store = bench.another(other);
@@ -34,7 +34,7 @@ pub(crate) async fn an_installation_of_another_shard_count_is_refused(bench: &Be
     assert!(matches!(store.stats().await, Err(StoreError::Unprepared)));
 }
 
-pub(crate) async fn preparing_again_changes_nothing(bench: &Bench) {
+pub(crate) async fn preparing_again_changes_nothing(bench: &Workbench) {
     let job = bench.accept(bench.job("a")).await;
     bench.store().prepare().await.expect("still fit");
     assert_eq!(bench.get(&job.key).await, job);

@@ -6,9 +6,9 @@ use ringback_core::store::{Cancelled, Pass};
 use ringback_testkit::eventually;
 
 use super::jobs::{LONG, With, ms};
-use super::test_store::{Bench, FLOOR, SOON, now, until};
+use super::workbench::{FLOOR, SOON, Workbench, now, until};
 
-pub(crate) async fn nothing_is_promoted_before_it_is_due(bench: &Bench) {
+pub(crate) async fn nothing_is_promoted_before_it_is_due(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(LONG)).await;
     let pass = bench.promote(100).await;
     assert_eq!((pass.moved, pass.other), (0, 0));
@@ -16,7 +16,7 @@ pub(crate) async fn nothing_is_promoted_before_it_is_due(bench: &Bench) {
     assert!(bench.take(1).await.is_empty());
 }
 
-pub(crate) async fn what_is_due_is_promoted_and_nothing_of_it_early(bench: &Bench) {
+pub(crate) async fn what_is_due_is_promoted_and_nothing_of_it_early(bench: &Workbench) {
     let mut jobs = Vec::new();
     for n in 0..8_u64 {
         jobs.push(bench.accept(bench.job(&format!("job-{n}")).after(ms(10 * n + 5))).await);
@@ -38,7 +38,7 @@ pub(crate) async fn what_is_due_is_promoted_and_nothing_of_it_early(bench: &Benc
     assert_eq!(bench.take(100).await.len(), 8);
 }
 
-pub(crate) async fn a_pass_takes_no_more_than_its_limit(bench: &Bench) {
+pub(crate) async fn a_pass_takes_no_more_than_its_limit(bench: &Workbench) {
     let jobs: Vec<NewJob> = (0..10).map(|n| bench.job(&format!("job-{n}")).after(ms(1))).collect();
     let last = bench.submit(&jobs).await.remove(9).job.due;
     until(last).await;
@@ -52,7 +52,7 @@ pub(crate) async fn a_pass_takes_no_more_than_its_limit(bench: &Bench) {
     assert_eq!(moved, [4, 4, 2, 0]);
 }
 
-pub(crate) async fn promoted_jobs_keep_the_order_of_their_due_times(bench: &Bench) {
+pub(crate) async fn promoted_jobs_keep_the_order_of_their_due_times(bench: &Workbench) {
     let jobs: Vec<NewJob> =
         (0..10).map(|n| bench.job(&format!("job-{n}")).after(ms(1 + n * 7 % 10))).collect();
     bench.submit(&jobs).await;
@@ -63,7 +63,7 @@ pub(crate) async fn promoted_jobs_keep_the_order_of_their_due_times(bench: &Benc
     assert!(dues.is_sorted(), "{dues:?}");
 }
 
-pub(crate) async fn a_herd_of_2000_in_one_topic_does_not_delay_another(bench: &Bench) {
+pub(crate) async fn a_herd_of_2000_in_one_topic_does_not_delay_another(bench: &Workbench) {
     let herd: Vec<NewJob> =
         (0..2000).map(|n| bench.job_of("herd", &format!("job-{n}")).after(ms(1))).collect();
     for batch in herd.chunks(500) {
@@ -82,7 +82,7 @@ pub(crate) async fn a_herd_of_2000_in_one_topic_does_not_delay_another(bench: &B
     assert!(leases.iter().any(|lease| lease.key == lone.key), "the herd is reserved first");
 }
 
-pub(crate) async fn topics_come_in_turn_over_many_passes(bench: &Bench) {
+pub(crate) async fn topics_come_in_turn_over_many_passes(bench: &Workbench) {
     let herd: Vec<NewJob> = (0..5).map(|n| bench.job_of("herd", &format!("job-{n}")).after(ms(1))).collect();
     bench.submit(&herd).await;
     let lone = bench.accept(bench.job_of("lone", "job").after(ms(2))).await;
@@ -91,7 +91,7 @@ pub(crate) async fn topics_come_in_turn_over_many_passes(bench: &Bench) {
     assert_eq!(bench.state(&lone.key).await, Some(State::Ready), "the herd went twice before another topic");
 }
 
-pub(crate) async fn a_cancelled_job_is_not_promoted(bench: &Bench) {
+pub(crate) async fn a_cancelled_job_is_not_promoted(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(ms(10))).await;
     let kept = bench.accept(bench.job("b").after(ms(10))).await;
     assert_eq!(bench.cancel(&job.key).await, Cancelled::Cancelled { in_flight_unknown: false });
@@ -102,7 +102,7 @@ pub(crate) async fn a_cancelled_job_is_not_promoted(bench: &Bench) {
     assert!(bench.take(1).await.is_empty());
 }
 
-pub(crate) async fn a_fenced_pass_promotes_nothing(bench: &Bench) {
+pub(crate) async fn a_fenced_pass_promotes_nothing(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(ms(1))).await;
     until(job.due).await;
     let (store, shard) = (bench.store(), bench.shard());
@@ -114,7 +114,7 @@ pub(crate) async fn a_fenced_pass_promotes_nothing(bench: &Bench) {
     assert!(matches!(pass, Pass::Held { moved: 1, .. }), "{pass:?}");
 }
 
-pub(crate) async fn the_next_due_time_is_that_of_the_earliest_job(bench: &Bench) {
+pub(crate) async fn the_next_due_time_is_that_of_the_earliest_job(bench: &Workbench) {
     assert_eq!(bench.promote(10).await.next_due, None);
     for (topic, name, delay) in [("a", "1", 60), ("a", "2", 30), ("b", "3", 40), ("b", "4", 3000)] {
         bench.accept(bench.job_of(topic, name).after(ms(delay * 1000))).await;

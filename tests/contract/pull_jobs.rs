@@ -16,7 +16,7 @@ pub(crate) use self::cancelled::*;
 pub(crate) use self::expired_leases::*;
 pub(crate) use self::settle::*;
 use super::jobs::{LONG, TOPIC, With, ms};
-use super::test_store::{Bench, is_late_enough, next, now};
+use super::workbench::{Workbench, is_late_enough, next, now};
 
 fn retry(after: Duration) -> Word {
     Word::Retry { after, error: Some("out of paper".to_owned()) }
@@ -31,7 +31,7 @@ fn release(after: Duration) -> Word {
 }
 
 /// A job whose lease has run out and was given back.
-async fn over(bench: &Bench, name: &str) -> PulledJob {
+async fn over(bench: &Workbench, name: &str) -> PulledJob {
     let key = bench.accept(bench.pull_job(name)).await.key;
     let job = bench.pull_one(&key, ms(20)).await;
     let lapsed = bench.lapsed_jobs(1).await;
@@ -40,12 +40,12 @@ async fn over(bench: &Bench, name: &str) -> PulledJob {
 }
 
 /// Settles as failed whatever has run out, due again at once.
-async fn fail(bench: &Bench, receipt: PullReceipt) -> Settled {
+async fn fail(bench: &Workbench, receipt: PullReceipt) -> Settled {
     let settled = bench.store().settle_lapsed(bench.shard(), &[(receipt, retry(ms(0)))]).await;
     settled.expect("settle").remove(0)
 }
 
-pub(crate) async fn a_job_without_a_url_goes_to_who_asks_for_its_topic_and_to_no_notifier(bench: &Bench) {
+pub(crate) async fn a_job_without_a_url_goes_to_who_asks_for_its_topic_and_to_no_notifier(bench: &Workbench) {
     let delayed = bench.accept(bench.pull_job("b").after(ms(30))).await;
     let job = bench.accept(bench.pull_job("a")).await;
     let pushed = bench.accept(bench.job("pushed")).await;
@@ -62,7 +62,7 @@ pub(crate) async fn a_job_without_a_url_goes_to_who_asks_for_its_topic_and_to_no
     assert_eq!(bench.pull_one(&delayed.key, LONG).await.attempt, pulled.attempt);
 }
 
-pub(crate) async fn a_pulled_job_carries_all_that_was_submitted(bench: &Bench) {
+pub(crate) async fn a_pulled_job_carries_all_that_was_submitted(bench: &Workbench) {
     for (name, size) in [("inline", 300), ("empty", 0), ("beside", 3000)] {
         let mut wanted = bench.pull_job(name);
         wanted.delivery.body.bytes = (0..size).map(|n| [0, 255, b'\n', n as u8][n % 4]).collect();
@@ -80,7 +80,7 @@ pub(crate) async fn a_pulled_job_carries_all_that_was_submitted(bench: &Bench) {
     }
 }
 
-pub(crate) async fn a_pull_takes_no_more_than_its_limit_and_tells_of_the_rest(bench: &Bench) {
+pub(crate) async fn a_pull_takes_no_more_than_its_limit_and_tells_of_the_rest(bench: &Workbench) {
     let jobs: Vec<_> = (0..5).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let mut names = Vec::new();
@@ -92,7 +92,7 @@ pub(crate) async fn a_pull_takes_no_more_than_its_limit_and_tells_of_the_rest(be
     assert_eq!(names, jobs.into_iter().map(|job| job.key).collect::<Vec<_>>(), "first come, first served");
 }
 
-pub(crate) async fn a_lease_for_pull_lasts_for_what_was_asked_else_for_what_the_job_says(bench: &Bench) {
+pub(crate) async fn a_lease_for_pull_lasts_for_what_was_asked_else_for_what_the_job_says(bench: &Workbench) {
     let day = Duration::from_secs(12 * 3600);
     bench.accept(bench.pull_job("own").timeout(day)).await;
     bench.accept(bench.pull_job("none")).await;
@@ -113,7 +113,7 @@ pub(crate) async fn a_lease_for_pull_lasts_for_what_was_asked_else_for_what_the_
     }
 }
 
-pub(crate) async fn the_same_pull_again_gives_the_same_jobs(bench: &Bench) {
+pub(crate) async fn the_same_pull_again_gives_the_same_jobs(bench: &Workbench) {
     let jobs: Vec<_> = (0..4).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let first = bench.pull_as(77, 3, None).await.jobs;
@@ -124,7 +124,7 @@ pub(crate) async fn the_same_pull_again_gives_the_same_jobs(bench: &Bench) {
     assert_eq!(bench.pull_as(78, 3, None).await.jobs.len(), 1, "the next one gets the other");
 }
 
-pub(crate) async fn two_consumers_never_hold_the_same_job(bench: &Bench) {
+pub(crate) async fn two_consumers_never_hold_the_same_job(bench: &Workbench) {
     let jobs: Vec<_> = (0..40).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let mut seen = HashSet::new();
@@ -137,7 +137,7 @@ pub(crate) async fn two_consumers_never_hold_the_same_job(bench: &Bench) {
     assert_eq!(seen.len(), 40);
 }
 
-pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Bench) {
+pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) {
     const SIZE: usize = 200_000;
     for n in 0..12 {
         bench.accept(bench.pull_job(&format!("job-{n}")).body(vec![b'x'; SIZE])).await;
@@ -156,7 +156,7 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Bench) {
 }
 
 /// The consumers of the bench's topic are told.
-async fn told(bench: &Bench, wakes: &mut Wakes) {
+async fn told(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {
             Wake::Pull(shard, lane) => {
@@ -169,7 +169,7 @@ async fn told(bench: &Bench, wakes: &mut Wakes) {
     }
 }
 
-pub(crate) async fn a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_does_not(bench: &Bench) {
+pub(crate) async fn a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_does_not(bench: &Workbench) {
     let mut wakes = bench.wakes().await;
     let a = bench.accept(bench.pull_job("a")).await.key;
     told(bench, &mut wakes).await;
@@ -186,7 +186,7 @@ pub(crate) async fn a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_doe
     told(bench, &mut wakes).await;
 }
 
-pub(crate) async fn lanes_that_are_not_empty_are_told_page_by_page(bench: &Bench) {
+pub(crate) async fn lanes_that_are_not_empty_are_told_page_by_page(bench: &Workbench) {
     let (store, shard) = (bench.store(), bench.shard());
     assert_eq!(store.pulls(shard, 0, 10).await.expect("pulls"), []);
     bench.accept(bench.job("pushed")).await;
@@ -208,7 +208,7 @@ pub(crate) async fn lanes_that_are_not_empty_are_told_page_by_page(bench: &Bench
     assert!(!store.pulls(shard, 0, 10).await.expect("pulls").contains(&mine));
 }
 
-pub(crate) async fn an_exported_job_for_pull_is_imported_as_one(bench: &Bench) {
+pub(crate) async fn an_exported_job_for_pull_is_imported_as_one(bench: &Workbench) {
     let job = bench.pulled("a").await;
     bench.say(job.receipt, retry(LONG)).await;
     let page = bench.store().page_kept(&Filter::default(), None, 100).await.expect("page");

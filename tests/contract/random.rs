@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::model::{Model, Token};
-use super::test_store::{Bench, now, until};
+use super::workbench::{Workbench, now, until};
 
 /// One that never changes, beside one that always does.
 const SEEDS: [u64; 1] = [20_261_120];
@@ -24,7 +24,7 @@ const STEPS: usize = 2500;
 const WINDOW: usize = 40;
 
 struct Run<'a> {
-    bench: &'a Bench,
+    bench: &'a Workbench,
     rng: StdRng,
     model: Model,
     /// Every lease ever given that has not been settled, stale ones and second copies among them.
@@ -38,7 +38,7 @@ struct Run<'a> {
     at: String,
 }
 
-pub(crate) async fn thousands_of_random_operations_agree_with_a_simple_model(bench: &Bench) {
+pub(crate) async fn thousands_of_random_operations_agree_with_a_simple_model(bench: &Workbench) {
     for seed in SEEDS.into_iter().chain([now().as_millis()]) {
         let own = bench.with(|options| options.prefix = format!("random-{seed}")).await;
         let mut run = Run {

@@ -7,17 +7,17 @@ use ringback_core::store::{Pass, Settled};
 use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, With, ms, retry};
-use super::test_store::{Bench, FLOOR};
+use super::workbench::{FLOOR, Workbench};
 
 /// Reserves a job again and again, and lets each lease run out.
-async fn lose(bench: &Bench, key: &ringback_core::job::JobKey, times: usize) {
+async fn lose(bench: &Workbench, key: &ringback_core::job::JobKey, times: usize) {
     for _ in 0..times {
         bench.take_one(key).await;
         bench.recover_until(key, State::Ready).await;
     }
 }
 
-pub(crate) async fn a_lease_that_ran_out_is_ready_again_at_the_front(bench: &Bench) {
+pub(crate) async fn a_lease_that_ran_out_is_ready_again_at_the_front(bench: &Workbench) {
     let job = bench.accept(bench.job("a").timeout(BRIEF)).await;
     let behind = bench.accept(bench.job("b")).await;
     lose(bench, &job.key, 1).await;
@@ -28,7 +28,7 @@ pub(crate) async fn a_lease_that_ran_out_is_ready_again_at_the_front(bench: &Ben
     bench.take_one(&behind.key).await;
 }
 
-pub(crate) async fn a_lease_before_its_deadline_is_left(bench: &Bench) {
+pub(crate) async fn a_lease_before_its_deadline_is_left(bench: &Workbench) {
     assert_eq!(bench.recover(10).await.next_lease, None);
     let lease = bench.reserved(bench.job("a")).await;
     let pass = bench.recover(10).await;
@@ -38,7 +38,7 @@ pub(crate) async fn a_lease_before_its_deadline_is_left(bench: &Bench) {
     assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
 }
 
-pub(crate) async fn five_lost_leases_in_a_row_bury_the_job(bench: &Bench) {
+pub(crate) async fn five_lost_leases_in_a_row_bury_the_job(bench: &Workbench) {
     let key = bench.accept(bench.job("a").timeout(BRIEF)).await.key;
     lose(bench, &key, 4).await;
     let lease = bench.take_one(&key).await;
@@ -52,7 +52,7 @@ pub(crate) async fn five_lost_leases_in_a_row_bury_the_job(bench: &Bench) {
     assert!(pass.next_dead.is_some());
 }
 
-pub(crate) async fn an_outcome_in_between_starts_the_count_again(bench: &Bench) {
+pub(crate) async fn an_outcome_in_between_starts_the_count_again(bench: &Workbench) {
     let key = bench.accept(bench.job("a").timeout(BRIEF)).await.key;
     lose(bench, &key, 4).await;
     let lease = bench.take_one(&key).await;
@@ -64,7 +64,7 @@ pub(crate) async fn an_outcome_in_between_starts_the_count_again(bench: &Bench) 
     bench.recover_until(&key, State::Dead).await;
 }
 
-pub(crate) async fn a_job_with_a_cancel_request_is_cancelled(bench: &Bench) {
+pub(crate) async fn a_job_with_a_cancel_request_is_cancelled(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a").timeout(BRIEF)).await;
     bench.cancel(&lease.key).await;
     assert_eq!(bench.recover(10).await.moved, 0, "not before the lease has run out");
@@ -72,7 +72,7 @@ pub(crate) async fn a_job_with_a_cancel_request_is_cancelled(bench: &Bench) {
     assert!(bench.take(1).await.is_empty());
 }
 
-pub(crate) async fn a_pass_recovers_no_more_than_its_limit(bench: &Bench) {
+pub(crate) async fn a_pass_recovers_no_more_than_its_limit(bench: &Workbench) {
     for n in 0..5 {
         bench.accept(bench.job(&format!("job-{n}")).timeout(BRIEF)).await;
     }
@@ -89,7 +89,7 @@ pub(crate) async fn a_pass_recovers_no_more_than_its_limit(bench: &Bench) {
     assert_eq!(bench.take(5).await.len(), 5);
 }
 
-pub(crate) async fn a_fenced_pass_recovers_nothing(bench: &Bench) {
+pub(crate) async fn a_fenced_pass_recovers_nothing(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a").timeout(BRIEF)).await;
     sleep_until(lease.deadline() + ms(20)).await;
     let (store, shard) = (bench.store(), bench.shard());

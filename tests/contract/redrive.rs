@@ -13,27 +13,27 @@ use ringback_testkit::eventually;
 
 use super::dead_letters::{all, bring, jobs, of_topic, places};
 use super::jobs::{LONG, TOPIC, With, bury, ms, seen};
-use super::test_store::{Bench, SOON, next, now, until};
+use super::workbench::{SOON, Workbench, next, now, until};
 
 const ONE: Holder = Holder([1; 8]);
 const OTHER: Holder = Holder([2; 8]);
 
-async fn begin(bench: &Bench, filter: &DeadFilter) -> Revival {
+async fn begin(bench: &Workbench, filter: &DeadFilter) -> Revival {
     match bench.store().begin_revival(bench.token(), filter, 50).await.expect("begin") {
         Begun::Revival(revival) => revival,
         Begun::TooMany => panic!("too many go on"),
     }
 }
 
-async fn revive(bench: &Bench, id: RevivalId, places: &[DeadPlace]) -> Revived {
+async fn revive(bench: &Workbench, id: RevivalId, places: &[DeadPlace]) -> Revived {
     bench.store().revive_many(bench.shard(), id, places).await.expect("revive")
 }
 
-async fn look(bench: &Bench, id: RevivalId) -> Revival {
+async fn look(bench: &Workbench, id: RevivalId) -> Revival {
     bench.store().revival(id).await.expect("look").expect("it is known")
 }
 
-async fn take(bench: &Bench, holder: Holder, ttl: Duration) -> Taken {
+async fn take(bench: &Workbench, holder: Holder, ttl: Duration) -> Taken {
     bench.store().take_revival(holder, ttl).await.expect("take")
 }
 
@@ -47,7 +47,7 @@ async fn other_than_revival(wakes: &mut Wakes) -> Wake {
     }
 }
 
-pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Bench) {
+pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Workbench) {
     let brought = jobs(bench, TOPIC, "job", 30);
     bring(bench, &brought, "gone").await;
     let others = jobs(bench, "other", "job", 3);
@@ -74,7 +74,7 @@ pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Bench) {
     assert_eq!(bench.stats().await.states.dead, 4);
 }
 
-pub(crate) async fn a_job_is_revived_once_by_one_revival_whatever_is_repeated(bench: &Bench) {
+pub(crate) async fn a_job_is_revived_once_by_one_revival_whatever_is_repeated(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 9000])).await;
     let revival = begin(bench, &of_topic(TOPIC)).await;
     let first = places(bench, &of_topic(TOPIC)).await;
@@ -95,7 +95,7 @@ pub(crate) async fn a_job_is_revived_once_by_one_revival_whatever_is_repeated(be
     assert_eq!(bench.get(&job.key).await.state, State::Ready);
 }
 
-pub(crate) async fn only_what_was_dead_when_it_began_is_wanted(bench: &Bench) {
+pub(crate) async fn only_what_was_dead_when_it_began_is_wanted(bench: &Workbench) {
     let early = bench.job_in(State::Dead, bench.job("early")).await;
     let revival = begin(bench, &of_topic(TOPIC)).await;
     until(revival.started.plus(ms(2))).await;
@@ -110,7 +110,7 @@ pub(crate) async fn only_what_was_dead_when_it_began_is_wanted(bench: &Bench) {
     assert_eq!(look(bench, narrow.id).await, narrow);
 }
 
-pub(crate) async fn a_revival_has_one_holder_at_a_time_and_goes_on_with_another(bench: &Bench) {
+pub(crate) async fn a_revival_has_one_holder_at_a_time_and_goes_on_with_another(bench: &Workbench) {
     assert_eq!(take(bench, ONE, LONG).await, Taken::Nothing);
     let revival = begin(bench, &of_topic(TOPIC)).await;
     let (store, id) = (bench.store(), revival.id);
@@ -134,7 +134,7 @@ pub(crate) async fn a_revival_has_one_holder_at_a_time_and_goes_on_with_another(
     assert_eq!(take(bench, ONE, LONG).await, Taken::Revival(revival));
 }
 
-pub(crate) async fn a_stopped_revival_revives_nothing_more(bench: &Bench) {
+pub(crate) async fn a_stopped_revival_revives_nothing_more(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "job", 10), "gone").await;
     let revival = begin(bench, &of_topic(TOPIC)).await;
     take(bench, ONE, LONG).await;
@@ -156,7 +156,7 @@ pub(crate) async fn a_stopped_revival_revives_nothing_more(bench: &Bench) {
     assert_eq!((stats.ready, stats.dead), (4, 6));
 }
 
-pub(crate) async fn a_finished_revival_is_done_and_tells_what_it_has_done(bench: &Bench) {
+pub(crate) async fn a_finished_revival_is_done_and_tells_what_it_has_done(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "job", 5), "gone").await;
     let revival = begin(bench, &of_topic(TOPIC)).await;
     take(bench, ONE, LONG).await;
@@ -173,7 +173,7 @@ pub(crate) async fn a_finished_revival_is_done_and_tells_what_it_has_done(bench:
     assert!([done, other].iter().all(|revival| revival.rate == 50));
 }
 
-pub(crate) async fn a_repeated_call_begins_no_second_revival(bench: &Bench) {
+pub(crate) async fn a_repeated_call_begins_no_second_revival(bench: &Workbench) {
     let (token, mut wakes) = (bench.token(), bench.wakes().await);
     let first = bench.store().begin_revival(token, &of_topic(TOPIC), 50).await.expect("begin");
     assert_eq!(next(&mut wakes).await, Wake::Revival);
@@ -181,7 +181,7 @@ pub(crate) async fn a_repeated_call_begins_no_second_revival(bench: &Bench) {
     assert_eq!(bench.store().revivals().await.expect("list").len(), 1);
 }
 
-pub(crate) async fn no_more_than_so_many_revivals_go_on(bench: &Bench) {
+pub(crate) async fn no_more_than_so_many_revivals_go_on(bench: &Workbench) {
     let mut ids = Vec::new();
     for _ in 0..MOST_REVIVALS {
         ids.push(begin(bench, &of_topic(TOPIC)).await.id);
@@ -204,7 +204,7 @@ pub(crate) async fn no_more_than_so_many_revivals_go_on(bench: &Bench) {
     assert_eq!(taken.len(), MOST_REVIVALS);
 }
 
-pub(crate) async fn a_revived_job_can_be_moved_as_any_other(bench: &Bench) {
+pub(crate) async fn a_revived_job_can_be_moved_as_any_other(bench: &Workbench) {
     let keys: Vec<JobKey> = jobs(bench, TOPIC, "job", 3).into_iter().map(|job| job.key).collect();
     bring(bench, &jobs(bench, TOPIC, "job", 3), "gone").await;
     let revival = begin(bench, &of_topic(TOPIC)).await;

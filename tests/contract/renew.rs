@@ -6,9 +6,9 @@ use ringback_core::store::{Renewed, Settled};
 use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEF, LONG, With, ms, release};
-use super::test_store::Bench;
+use super::workbench::Workbench;
 
-pub(crate) async fn a_renewed_lease_is_left_alone_past_its_first_deadline(bench: &Bench) {
+pub(crate) async fn a_renewed_lease_is_left_alone_past_its_first_deadline(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a").timeout(BRIEF)).await;
     let first = lease.deadline();
     assert_eq!(bench.store().renew(&mut lease, LONG).await.expect("renew"), Renewed::Extended);
@@ -21,7 +21,7 @@ pub(crate) async fn a_renewed_lease_is_left_alone_past_its_first_deadline(bench:
     assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
 }
 
-pub(crate) async fn a_renewal_never_shortens_a_lease(bench: &Bench) {
+pub(crate) async fn a_renewal_never_shortens_a_lease(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let (first, before) = (lease.deadline(), bench.recover(10).await.next_lease.expect("a lease"));
     assert_eq!(bench.store().renew(&mut lease, ms(1)).await.expect("renew"), Renewed::Extended);
@@ -30,7 +30,7 @@ pub(crate) async fn a_renewal_never_shortens_a_lease(bench: &Bench) {
     assert!(after > before / 2, "{before:?}, then {after:?}");
 }
 
-pub(crate) async fn a_lease_that_was_settled_or_recovered_is_not_renewed(bench: &Bench) {
+pub(crate) async fn a_lease_that_was_settled_or_recovered_is_not_renewed(bench: &Workbench) {
     let key = bench.accept(bench.job("a")).await.key;
     let [lease, mut same] = bench.take_twice(&key).await;
     bench.settle(lease, release(ms(0))).await;
@@ -45,7 +45,7 @@ pub(crate) async fn a_lease_that_was_settled_or_recovered_is_not_renewed(bench: 
     assert_eq!(bench.state(&lapsed.key).await, Some(State::Ready));
 }
 
-pub(crate) async fn a_lease_past_its_deadline_is_renewed_while_nobody_recovered_it(bench: &Bench) {
+pub(crate) async fn a_lease_past_its_deadline_is_renewed_while_nobody_recovered_it(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a").timeout(BRIEF)).await;
     sleep_until(lease.deadline() + ms(20)).await;
     assert_eq!(bench.store().renew(&mut lease, LONG).await.expect("renew"), Renewed::Extended);

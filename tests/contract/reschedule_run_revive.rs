@@ -9,7 +9,7 @@ use ringback_core::store::{Answer, Cancelled, Filter, Moved, Settled, Token, Wak
 
 use super::jobs::{BRIEF, LONG, STATES, With, bury, ms, release, retry};
 use super::list::{all, all_kept};
-use super::test_store::{Bench, next, now, until};
+use super::workbench::{Workbench, next, now, until};
 
 /// So far off that Redis keeps it in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
@@ -22,28 +22,28 @@ fn applied(moved: Moved) -> Job {
 }
 
 /// Moves a job and checks that what is answered is what is kept.
-async fn reschedule(bench: &Bench, key: &JobKey, due: Due) -> Job {
+async fn reschedule(bench: &Workbench, key: &JobKey, due: Due) -> Job {
     let moved = bench.store().reschedule(key, due, bench.token()).await.expect("reschedule");
     told(bench, applied(moved)).await
 }
 
-async fn run(bench: &Bench, key: &JobKey) -> Job {
+async fn run(bench: &Workbench, key: &JobKey) -> Job {
     let moved = bench.store().run(key, bench.token()).await.expect("run");
     told(bench, applied(moved)).await
 }
 
-async fn revive(bench: &Bench, key: &JobKey) -> Job {
+async fn revive(bench: &Workbench, key: &JobKey) -> Job {
     let moved = bench.store().revive(key, bench.token()).await.expect("revive");
     told(bench, applied(moved)).await
 }
 
-async fn told(bench: &Bench, job: Job) -> Job {
+async fn told(bench: &Workbench, job: Job) -> Job {
     assert_eq!(bench.get(&job.key).await, job);
     bench.audit().await;
     job
 }
 
-pub(crate) async fn a_delayed_job_is_rescheduled_to_other_times_far_and_near(bench: &Bench) {
+pub(crate) async fn a_delayed_job_is_rescheduled_to_other_times_far_and_near(bench: &Workbench) {
     // A lane of its own for another job, so that nothing goes to the wrong one.
     bench.accept(bench.job("other").after(HOURS).to("http://other.example")).await;
     let job = bench.accept(bench.job("a").after(LONG / 2)).await;
@@ -60,7 +60,7 @@ pub(crate) async fn a_delayed_job_is_rescheduled_to_other_times_far_and_near(ben
     assert_eq!(bench.promote(10).await.moved, 0);
 }
 
-pub(crate) async fn a_job_rescheduled_to_the_time_it_has_stays(bench: &Bench) {
+pub(crate) async fn a_job_rescheduled_to_the_time_it_has_stays(bench: &Workbench) {
     for wait in [LONG / 2, HOURS] {
         let job = bench.accept(bench.job(&format!("job-{}", wait.as_secs())).after(wait)).await;
         for _ in 0..2 {
@@ -71,7 +71,7 @@ pub(crate) async fn a_job_rescheduled_to_the_time_it_has_stays(bench: &Bench) {
     }
 }
 
-pub(crate) async fn a_job_rescheduled_to_now_or_the_past_is_ready(bench: &Bench) {
+pub(crate) async fn a_job_rescheduled_to_now_or_the_past_is_ready(bench: &Workbench) {
     let past = bench.accept(bench.job("earlier").after(LONG)).await.created;
     for (n, due) in [Due::At(past), Due::In(ms(0))].into_iter().enumerate() {
         for (name, wait) in [("near", LONG / 2), ("far", HOURS)] {
@@ -86,7 +86,7 @@ pub(crate) async fn a_job_rescheduled_to_now_or_the_past_is_ready(bench: &Bench)
     }
 }
 
-pub(crate) async fn a_rescheduled_job_is_handed_over_at_its_new_time_and_never_before(bench: &Bench) {
+pub(crate) async fn a_rescheduled_job_is_handed_over_at_its_new_time_and_never_before(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(ms(40))).await;
     let later = reschedule(bench, &job.key, Due::At(job.due.plus(ms(300)))).await;
     until(job.due.plus(ms(1))).await;
@@ -105,7 +105,7 @@ pub(crate) async fn a_rescheduled_job_is_handed_over_at_its_new_time_and_never_b
     bench.take_one(&job.key).await;
 }
 
-pub(crate) async fn a_job_that_waits_for_a_retry_keeps_what_it_has_behind_it(bench: &Bench) {
+pub(crate) async fn a_job_that_waits_for_a_retry_keeps_what_it_has_behind_it(bench: &Workbench) {
     for (name, wait) in [("near", LONG / 2), ("far", HOURS)] {
         let lease = bench.reserved(bench.job(name)).await;
         let key = lease.key.clone();
@@ -129,7 +129,7 @@ pub(crate) async fn a_job_that_waits_for_a_retry_keeps_what_it_has_behind_it(ben
     }
 }
 
-pub(crate) async fn run_makes_a_delayed_job_due_now_and_leaves_what_is_due_as_it_is(bench: &Bench) {
+pub(crate) async fn run_makes_a_delayed_job_due_now_and_leaves_what_is_due_as_it_is(bench: &Workbench) {
     for (name, wait) in [("near", LONG / 2), ("far", HOURS)] {
         let job = bench.accept(bench.job(name).after(wait)).await;
         let before = now();
@@ -152,7 +152,7 @@ pub(crate) async fn run_makes_a_delayed_job_due_now_and_leaves_what_is_due_as_it
     bench.take_one(&job.key).await;
 }
 
-pub(crate) async fn a_moved_job_whose_lease_runs_out_is_ready_again(bench: &Bench) {
+pub(crate) async fn a_moved_job_whose_lease_runs_out_is_ready_again(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(HOURS).timeout(BRIEF)).await;
     let ready = run(bench, &job.key).await;
     bench.take_one(&job.key).await;
@@ -162,7 +162,7 @@ pub(crate) async fn a_moved_job_whose_lease_runs_out_is_ready_again(bench: &Benc
     bench.take_one(&job.key).await;
 }
 
-pub(crate) async fn a_revived_job_begins_again_but_for_its_attempts(bench: &Bench) {
+pub(crate) async fn a_revived_job_begins_again_but_for_its_attempts(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     bench.settle(lease, retry(ms(0))).await;
@@ -184,7 +184,7 @@ pub(crate) async fn a_revived_job_begins_again_but_for_its_attempts(bench: &Benc
     assert_eq!(bench.expire(10).await.next_dead, None);
 }
 
-pub(crate) async fn a_revived_job_counts_its_lost_leases_anew(bench: &Bench) {
+pub(crate) async fn a_revived_job_counts_its_lost_leases_anew(bench: &Workbench) {
     let key = bench.accept(bench.job("a").timeout(BRIEF)).await.key;
     let lose = async |times: usize, last: State| {
         for n in 1..=times {
@@ -200,7 +200,7 @@ pub(crate) async fn a_revived_job_counts_its_lost_leases_anew(bench: &Bench) {
     assert_eq!((dead.attempts, dead.failures, dead.reason.as_deref()), (10, 0, Some("lost")));
 }
 
-pub(crate) async fn a_late_success_completes_a_job_that_was_moved_and_lost(bench: &Bench) {
+pub(crate) async fn a_late_success_completes_a_job_that_was_moved_and_lost(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(HOURS).timeout(BRIEF)).await;
     run(bench, &job.key).await;
     let late = bench.take_one(&job.key).await;
@@ -213,7 +213,7 @@ pub(crate) async fn a_late_success_completes_a_job_that_was_moved_and_lost(bench
     assert_eq!(bench.state(&job.key).await, Some(State::Done));
 }
 
-pub(crate) async fn a_state_that_forbids_a_move_is_told_and_stays(bench: &Bench) {
+pub(crate) async fn a_state_that_forbids_a_move_is_told_and_stays(bench: &Workbench) {
     for state in STATES {
         let job = bench.job_in(state, bench.job(state.name())).await;
         let (store, key) = (bench.store(), &job.key);
@@ -243,7 +243,7 @@ pub(crate) async fn a_state_that_forbids_a_move_is_told_and_stays(bench: &Bench)
 }
 
 /// Does something with a token, twice after each of the steps that follow.
-async fn repeated(bench: &Bench, key: &JobKey, call: impl AsyncFn(Token) -> Moved) {
+async fn repeated(bench: &Workbench, key: &JobKey, call: impl AsyncFn(Token) -> Moved) {
     let token = bench.token();
     let first = applied(call(token).await);
     assert_eq!(first.state, State::Ready);
@@ -270,7 +270,7 @@ async fn repeated(bench: &Bench, key: &JobKey, call: impl AsyncFn(Token) -> Move
     assert_eq!(call(token).await, Moved::Refused(done));
 }
 
-pub(crate) async fn a_repeated_move_is_known_whatever_became_of_the_job(bench: &Bench) {
+pub(crate) async fn a_repeated_move_is_known_whatever_became_of_the_job(bench: &Workbench) {
     let store = bench.store();
     let key = bench.job_in(State::Delayed, bench.job("run")).await.key;
     repeated(bench, &key, async |token| store.run(&key, token).await.expect("run")).await;
@@ -300,7 +300,7 @@ pub(crate) async fn a_repeated_move_is_known_whatever_became_of_the_job(bench: &
     assert_eq!(bench.get(&key).await, dead);
 }
 
-pub(crate) async fn a_moved_job_can_be_cancelled_and_is_never_handed_over(bench: &Bench) {
+pub(crate) async fn a_moved_job_can_be_cancelled_and_is_never_handed_over(bench: &Workbench) {
     const CANCELLED: Cancelled = Cancelled::Cancelled { in_flight_unknown: false };
     let far = now().plus(HOURS);
     for (name, wait) in [("near", LONG / 2), ("far", HOURS)] {
@@ -326,7 +326,7 @@ pub(crate) async fn a_moved_job_can_be_cancelled_and_is_never_handed_over(bench:
     assert!(bench.take(10).await.is_empty());
 }
 
-pub(crate) async fn moved_jobs_are_listed_as_they_are_kept(bench: &Bench) {
+pub(crate) async fn moved_jobs_are_listed_as_they_are_kept(bench: &Workbench) {
     let near = bench.job_in(State::Delayed, bench.job("near")).await.key;
     let far = bench.accept(bench.job("far").after(HOURS)).await.key;
     let hurried = bench.accept(bench.job("hurried").after(HOURS)).await.key;
@@ -350,7 +350,7 @@ pub(crate) async fn moved_jobs_are_listed_as_they_are_kept(bench: &Bench) {
     assert_eq!((again.answer, again.job), (Answer::Repeated, moved[1].clone()));
 }
 
-pub(crate) async fn a_move_wakes_whom_it_concerns(bench: &Bench) {
+pub(crate) async fn a_move_wakes_whom_it_concerns(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(HOURS)).await;
     let dead = bench.job_in(State::Dead, bench.job_of("other", "dead")).await;
     bench.promote(10).await;
@@ -372,7 +372,7 @@ pub(crate) async fn a_move_wakes_whom_it_concerns(bench: &Bench) {
     assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()));
 }
 
-pub(crate) async fn a_purged_job_is_gone_and_counted_and_its_id_is_free(bench: &Bench) {
+pub(crate) async fn a_purged_job_is_gone_and_counted_and_its_id_is_free(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 9000])).await;
     let stays = bench.job_in(State::Dead, bench.job("b")).await;
     assert_eq!(bench.store().purge(&job.key).await.expect("purge"), Moved::Applied(job.clone()));

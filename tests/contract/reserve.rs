@@ -11,12 +11,12 @@ use ringback_core::store::{Reserve, Settled};
 use tokio::time::Instant;
 
 use super::jobs::{LONG, With, ms, release, retry};
-use super::test_store::{Bench, now};
+use super::workbench::{Workbench, now};
 
 /// The longest lease but for its margin.
 const STRETCH: Duration = Duration::from_secs(15);
 
-pub(crate) async fn a_lease_carries_all_that_was_submitted(bench: &Bench) {
+pub(crate) async fn a_lease_carries_all_that_was_submitted(bench: &Workbench) {
     let pairs = |k: &str, v: &str| vec![(k.to_owned(), v.to_owned()), (format!("{k}-2"), String::new())];
     for (name, size) in [("inline", 300), ("empty", 0), ("beside", 3000)] {
         let mut job = bench.job(name).to("https://merchant.example:8443").timeout(ms(2500));
@@ -37,7 +37,7 @@ pub(crate) async fn a_lease_carries_all_that_was_submitted(bench: &Bench) {
     }
 }
 
-pub(crate) async fn each_reserve_is_another_attempt(bench: &Bench) {
+pub(crate) async fn each_reserve_is_another_attempt(bench: &Workbench) {
     let job = bench.accept(bench.job("a")).await;
     for attempt in 1..=6 {
         let lease = bench.take_one(&job.key).await;
@@ -52,7 +52,7 @@ pub(crate) async fn each_reserve_is_another_attempt(bench: &Bench) {
     assert_eq!(bench.get(&job.key).await.attempts, 6);
 }
 
-pub(crate) async fn a_reserve_takes_no_more_than_its_limit_and_tells_of_the_rest(bench: &Bench) {
+pub(crate) async fn a_reserve_takes_no_more_than_its_limit_and_tells_of_the_rest(bench: &Workbench) {
     for n in 0..5 {
         bench.accept(bench.job(&format!("job-{n}"))).await;
     }
@@ -62,7 +62,7 @@ pub(crate) async fn a_reserve_takes_no_more_than_its_limit_and_tells_of_the_rest
     }
 }
 
-pub(crate) async fn large_bodies_are_spread_over_several_reserves(bench: &Bench) {
+pub(crate) async fn large_bodies_are_spread_over_several_reserves(bench: &Workbench) {
     const SIZE: usize = 200_000;
     for n in 0..12 {
         bench.accept(bench.job(&format!("job-{n}")).body(vec![b'x'; SIZE])).await;
@@ -78,7 +78,7 @@ pub(crate) async fn large_bodies_are_spread_over_several_reserves(bench: &Bench)
     }
 }
 
-pub(crate) async fn a_reserve_of_nothing_is_empty(bench: &Bench) {
+pub(crate) async fn a_reserve_of_nothing_is_empty(bench: &Workbench) {
     bench.accept(bench.job("a").after(LONG)).await;
     let reserved = bench.reserve(&bench.ask(10)).await;
     assert!(reserved.leases.is_empty() && !reserved.more && reserved.passed.is_empty(), "{reserved:?}");
@@ -89,7 +89,9 @@ pub(crate) async fn a_reserve_of_nothing_is_empty(bench: &Bench) {
     assert_eq!(bench.reserve(&ask).await.leases.len(), 1);
 }
 
-pub(crate) async fn a_lease_lasts_for_its_timeout_and_margin_and_never_longer_than_a_stretch(bench: &Bench) {
+pub(crate) async fn a_lease_lasts_for_its_timeout_and_margin_and_never_longer_than_a_stretch(
+    bench: &Workbench,
+) {
     let margin = ms(1234);
     for (name, timeout, length) in
         [("brief", Some(ms(100)), ms(100)), ("usual", None, DEFAULT_TIMEOUT), ("long", Some(LONG), STRETCH)]
@@ -107,7 +109,7 @@ pub(crate) async fn a_lease_lasts_for_its_timeout_and_margin_and_never_longer_th
     }
 }
 
-pub(crate) async fn the_same_sequence_gives_the_same_leases_again(bench: &Bench) {
+pub(crate) async fn the_same_sequence_gives_the_same_leases_again(bench: &Workbench) {
     for n in 0..4 {
         bench.accept(bench.job(&format!("job-{n}"))).await;
     }
@@ -128,7 +130,7 @@ pub(crate) async fn the_same_sequence_gives_the_same_leases_again(bench: &Bench)
     }
 }
 
-pub(crate) async fn the_same_sequence_keeps_the_receipts_whatever_bits_are_offered(bench: &Bench) {
+pub(crate) async fn the_same_sequence_keeps_the_receipts_whatever_bits_are_offered(bench: &Workbench) {
     bench.accept(bench.job("a")).await;
     let ask = bench.ask(1);
     assert_eq!(bench.reserve(&ask).await.leases.len(), 1);
@@ -136,7 +138,7 @@ pub(crate) async fn the_same_sequence_keeps_the_receipts_whatever_bits_are_offer
     assert_eq!(bench.settle(again, Outcome::Complete).await, Settled::Applied);
 }
 
-pub(crate) async fn a_repeated_reserve_leaves_out_what_was_settled_meanwhile(bench: &Bench) {
+pub(crate) async fn a_repeated_reserve_leaves_out_what_was_settled_meanwhile(bench: &Workbench) {
     for n in 0..3 {
         bench.accept(bench.job(&format!("job-{n}"))).await;
     }
@@ -152,7 +154,7 @@ pub(crate) async fn a_repeated_reserve_leaves_out_what_was_settled_meanwhile(ben
     assert_eq!(names, [&leases[0].key]);
 }
 
-pub(crate) async fn two_callers_never_hold_the_same_job(bench: &Bench) {
+pub(crate) async fn two_callers_never_hold_the_same_job(bench: &Workbench) {
     for n in 0..60 {
         bench.accept(bench.job(&format!("job-{n}"))).await;
     }
@@ -167,7 +169,7 @@ pub(crate) async fn two_callers_never_hold_the_same_job(bench: &Bench) {
     assert_eq!(seen.len(), 60);
 }
 
-pub(crate) async fn a_cancelled_ready_job_is_passed_over(bench: &Bench) {
+pub(crate) async fn a_cancelled_ready_job_is_passed_over(bench: &Workbench) {
     for name in ["a", "b", "c"] {
         bench.accept(bench.job(name)).await;
     }
@@ -177,7 +179,7 @@ pub(crate) async fn a_cancelled_ready_job_is_passed_over(bench: &Bench) {
     assert!(bench.take(10).await.is_empty());
 }
 
-pub(crate) async fn a_small_sequence_of_another_caller_is_no_repetition(bench: &Bench) {
+pub(crate) async fn a_small_sequence_of_another_caller_is_no_repetition(bench: &Workbench) {
     bench.accept(bench.job("a")).await;
     bench.accept(bench.job("b")).await;
     let ask = |caller| Reserve { caller, sequence: 1, ..bench.ask(1) };

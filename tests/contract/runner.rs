@@ -9,10 +9,10 @@ use ringback_testkit::{RedisCluster, RedisServer};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::audit;
-use super::test_store::{Bench, Server};
+use super::workbench::{Server, Workbench};
 
 /// A case, ready to be run beside others.
-pub(crate) type Case = for<'a> fn(&'a Bench) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub(crate) type Case = for<'a> fn(&'a Workbench) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// One case on a new redis-server.
 pub(crate) async fn on_redis(name: &'static str, case: Case) {
@@ -58,8 +58,8 @@ pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
     }
 }
 
-async fn run(server: Arc<Server>, name: &'static str, case: Case) -> Bench {
-    let bench = Bench::new(server, name).await;
+async fn run(server: Arc<Server>, name: &'static str, case: Case) -> Workbench {
+    let bench = Workbench::new(server, name).await;
     case(&bench).await;
     bench.audit().await;
     bench

@@ -7,9 +7,9 @@ use ringback_core::state::State;
 use ringback_core::store::{Lateness, Settled};
 
 use super::jobs::{LONG, bury, ms, release, retry, seen};
-use super::test_store::{Bench, is_late_enough, now};
+use super::workbench::{Workbench, is_late_enough, now};
 
-pub(crate) async fn a_completed_job_is_done_and_remembered(bench: &Bench) {
+pub(crate) async fn a_completed_job_is_done_and_remembered(bench: &Workbench) {
     let job = bench.accept(bench.job("a")).await;
     let lease = bench.take_one(&job.key).await;
     bench.settle(lease, retry(ms(0))).await;
@@ -24,7 +24,7 @@ pub(crate) async fn a_completed_job_is_done_and_remembered(bench: &Bench) {
     assert_eq!(bench.recover(10).await.next_lease, None);
 }
 
-pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure(bench: &Bench) {
+pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     let last = LastAttempt { error: Some("timeout".to_owned()), status: None, ..seen() };
@@ -41,7 +41,7 @@ pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure(bench: &Bench
     assert_eq!(bench.recover(10).await.next_lease, None);
 }
 
-pub(crate) async fn a_retry_without_a_delay_is_due_at_once(bench: &Bench) {
+pub(crate) async fn a_retry_without_a_delay_is_due_at_once(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     bench.settle(lease, retry(ms(0))).await;
@@ -49,7 +49,7 @@ pub(crate) async fn a_retry_without_a_delay_is_due_at_once(bench: &Bench) {
     assert_eq!(bench.take_one(&key).await.failures, 1);
 }
 
-pub(crate) async fn a_buried_job_is_dead_with_a_reason(bench: &Bench) {
+pub(crate) async fn a_buried_job_is_dead_with_a_reason(bench: &Workbench) {
     for reason in [Reason::Exhausted, Reason::Gone] {
         let lease = bench.reserved(bench.job(reason.name())).await;
         let key = lease.key.clone();
@@ -63,7 +63,7 @@ pub(crate) async fn a_buried_job_is_dead_with_a_reason(bench: &Bench) {
     assert!(bench.promote(10).await.next_dead.is_some());
 }
 
-pub(crate) async fn a_released_job_is_ready_without_a_failure(bench: &Bench) {
+pub(crate) async fn a_released_job_is_ready_without_a_failure(bench: &Workbench) {
     let job = bench.accept(bench.job("a")).await;
     bench.accept(bench.job("b")).await;
     let lease = bench.take_one(&job.key).await;
@@ -75,7 +75,7 @@ pub(crate) async fn a_released_job_is_ready_without_a_failure(bench: &Bench) {
     assert_eq!(bench.take_one(&job.key).await.attempt, 2);
 }
 
-pub(crate) async fn a_job_released_with_a_delay_is_delayed_without_a_failure(bench: &Bench) {
+pub(crate) async fn a_job_released_with_a_delay_is_delayed_without_a_failure(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     let before = ringback_testkit::now();
@@ -88,7 +88,7 @@ pub(crate) async fn a_job_released_with_a_delay_is_delayed_without_a_failure(ben
     bench.take_one(&key).await;
 }
 
-pub(crate) async fn a_repeated_settle_is_known_and_changes_nothing(bench: &Bench) {
+pub(crate) async fn a_repeated_settle_is_known_and_changes_nothing(bench: &Workbench) {
     let outcomes = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), release(LONG)];
     for (n, outcome) in outcomes.into_iter().enumerate() {
         let key = bench.accept(bench.job(&format!("job-{n}"))).await.key;
@@ -101,7 +101,7 @@ pub(crate) async fn a_repeated_settle_is_known_and_changes_nothing(bench: &Bench
     }
 }
 
-pub(crate) async fn a_failure_after_the_next_hand_over_is_still_known_as_a_repetition(bench: &Bench) {
+pub(crate) async fn a_failure_after_the_next_hand_over_is_still_known_as_a_repetition(bench: &Workbench) {
     let key = bench.accept(bench.job("a")).await.key;
     let [lease, same] = bench.take_twice(&key).await;
     assert_eq!(bench.settle(lease, retry(ms(0))).await, Settled::Applied);
@@ -112,7 +112,7 @@ pub(crate) async fn a_failure_after_the_next_hand_over_is_still_known_as_a_repet
     assert_eq!(bench.settle(next, Outcome::Complete).await, Settled::Applied);
 }
 
-pub(crate) async fn many_words_in_one_call_are_answered_in_order(bench: &Bench) {
+pub(crate) async fn many_words_in_one_call_are_answered_in_order(bench: &Workbench) {
     let names = ["a", "b", "c", "d", "e"];
     for name in names {
         bench.accept(bench.job(name)).await;
@@ -135,7 +135,7 @@ pub(crate) async fn many_words_in_one_call_are_answered_in_order(bench: &Bench) 
     assert_eq!(states, [Done, Delayed, Dead, Ready, Delayed]);
 }
 
-pub(crate) async fn an_error_of_any_length_and_script_stays_readable(bench: &Bench) {
+pub(crate) async fn an_error_of_any_length_and_script_stays_readable(bench: &Workbench) {
     for (name, error) in [("a", "x".repeat(300)), ("b", "ä".repeat(200)), ("c", "試".repeat(100))] {
         let lease = bench.reserved(bench.job(name)).await;
         let key = lease.key.clone();
@@ -148,7 +148,7 @@ pub(crate) async fn an_error_of_any_length_and_script_stays_readable(bench: &Ben
     }
 }
 
-pub(crate) async fn lateness_adds_up_in_the_statistics(bench: &Bench) {
+pub(crate) async fn lateness_adds_up_in_the_statistics(bench: &Workbench) {
     for (name, late) in [("a", [1, 20]), ("b", [300, 2]), ("c", [20, 2])] {
         let lease = bench.reserved(bench.job(name)).await;
         let mut lateness = Lateness::default();

@@ -6,6 +6,7 @@
 //! due in a moment, or leased for one, is waited for before the passes that move it.
 
 mod attempts;
+mod calls;
 mod events;
 mod leases;
 mod operations;
@@ -18,21 +19,20 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
-use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
+use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use ringback_core::store::{
-    Begun, Cancelled, DeadFilter, Epoch, Filter, Lease, Memory, Moved, Options, Pass, Settled, Shard, Stats,
-    Store, Token, TopicCounts,
+    DeadFilter, Epoch, Filter, Lease, Memory, Options, Pass, Settled, Shard, Stats, Store, TopicCounts,
 };
 use ringback_testkit::RedisServer;
 
 use self::events::Told;
-use self::operations::{Call, OnTopic, Op, Past, Times, Wait, When, Word, op};
+use self::operations::{Op, Past, Times, Wait, Word, op};
 use self::pull_jobs::{Held, for_its_taker, is_pull};
 use super::audit;
 use super::jobs::{BRIEF, LONG, With, ms, new_job};
-use super::test_store::{FLOOR, now, until};
+use super::workbench::{FLOOR, now, until};
 
 /// How many operations a run has in all, unless `RINGBACK_TEST_OPERATIONS` says otherwise.
 const OPERATIONS: u32 = 10_000;
@@ -249,113 +249,6 @@ impl Pair {
             pull_jobs::align(one, other, APART);
         }
         assert_eq!(*redis, aligned, "{}", self.at);
-    }
-
-    /// What the next reserve asks for.
-    async fn on_topic(&self, topic: &Topic, what: OnTopic) {
-        let [redis, memory] = &self.stores;
-        match what {
-            OnTopic::Pause => {
-                redis.pause(topic).await.expect("pause").expect("there is room");
-                memory.pause(topic).await.expect("pause").expect("there is room");
-            }
-            OnTopic::Resume => {
-                let known = redis.resume(topic).await.expect("resume");
-                assert_eq!(known, memory.resume(topic).await.expect("resume"), "{}", self.at);
-            }
-            OnTopic::Look => {
-                let redis = redis.topic(topic).await.expect("topic").map(|counts| counted(&counts));
-                let memory = memory.topic(topic).await.expect("topic").map(|counts| counted(&counts));
-                assert_eq!(redis, memory, "{}", self.at);
-            }
-        }
-    }
-
-    async fn call(&mut self, key: &JobKey, call: Call) {
-        let token = Token(self.sequence.to_le_bytes());
-        let due = match call {
-            Call::Reschedule(When::At(n)) => Due::At(self.began.plus(LONG / 2 + LONG * TIMES[n])),
-            Call::Reschedule(When::In(wait)) => Due::In(self.delay(wait)),
-            Call::Cancel => return self.cancel(key).await,
-            Call::Run | Call::Revive | Call::Purge => Due::In(ms(0)),
-        };
-        let mut answers = Vec::new();
-        for store in &self.stores {
-            let moved = match call {
-                Call::Reschedule(_) => store.reschedule(key, due, token).await,
-                Call::Run => store.run(key, token).await,
-                Call::Revive => store.revive(key, token).await,
-                Call::Cancel | Call::Purge => store.purge(key).await,
-            };
-            answers.push(moved.expect("an answer"));
-        }
-        self.moment();
-        match <[Moved; 2]>::try_from(answers).expect("of two stores") {
-            [Moved::Applied(redis), Moved::Applied(memory)]
-            | [Moved::Refused(redis), Moved::Refused(memory)] => self.same(&redis, &memory),
-            [redis, memory] => assert_eq!(redis, memory, "{}: {key}", self.at),
-        }
-    }
-
-    /// Lists, then purges or revives, all dead jobs of a filter.
-    async fn dead(&mut self, filter: &DeadFilter, purge: bool) {
-        self.sequence += 1;
-        let (token, mut told) = (Token(self.sequence.to_le_bytes()), Vec::new());
-        for store in &self.stores {
-            let mut listed = BTreeSet::new();
-            let mut from = None;
-            loop {
-                let page = store.dead(filter, from, 3).await.expect("a page");
-                assert!(page.items.is_sorted_by_key(|dead| dead.died), "{}", self.at);
-                listed
-                    .extend(page.items.into_iter().map(|dead| (dead.job.key.to_string(), dead.job.failures)));
-                from = page.next;
-                if from.is_none() {
-                    break;
-                }
-            }
-            let begun = store.begin_revival(token, filter, 1).await.expect("begin");
-            let Begun::Revival(revival) = begun else { panic!("{}: too many", self.at) };
-            let mut count = 0;
-            for shard in store.shards() {
-                let places = store.dead_places(shard, filter, None, 500).await.expect("places").items;
-                // Again, as after a lost answer.
-                for _ in 0..2 {
-                    if purge {
-                        count += store.purge_many(shard, &places).await.expect("purge");
-                    } else {
-                        store.revive_many(shard, revival.id, &places).await.expect("revive");
-                    }
-                }
-            }
-            let ended = store.stop_revival(revival.id).await.expect("stop").expect("it is known");
-            told.push((listed, count + ended.revived));
-        }
-        self.moment();
-        assert_eq!(told[0], told[1], "{}", self.at);
-        assert_eq!(told[0].0.len() as u64, told[0].1, "{}", self.at);
-    }
-
-    async fn cancel(&mut self, key: &JobKey) {
-        let mut answers = Vec::new();
-        for store in &self.stores {
-            answers.push(match store.cancel(key).await.expect("cancel") {
-                // Whether a brief lease has run out depends on the moment.
-                Cancelled::Requested { .. } => Cancelled::Requested { in_flight_unknown: false },
-                other => other,
-            });
-        }
-        assert_eq!(answers[0], answers[1], "{}: {key}", self.at);
-    }
-
-    async fn get(&mut self, key: &JobKey) {
-        let redis = self.stores[0].get(key).await.expect("get");
-        let memory = self.stores[1].get(key).await.expect("get");
-        match (redis, memory) {
-            (Some(redis), Some(memory)) => self.same(&redis, &memory),
-            (redis, memory) => assert_eq!(redis, memory, "{}: {key}", self.at),
-        }
-        self.same_attempts(key).await;
     }
 
     /// Passes over each shard until there is nothing left to do at once.

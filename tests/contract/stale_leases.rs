@@ -7,10 +7,10 @@ use ringback_core::store::{Answer, Cancelled, Lease, Settled};
 use ringback_testkit::eventually;
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
-use super::test_store::{Bench, SOON};
+use super::workbench::{SOON, Workbench};
 
 /// A stale success that counts, and leaves nothing behind.
-async fn completes(bench: &Bench, lease: Lease) {
+async fn completes(bench: &Workbench, lease: Lease) {
     let key = lease.key.clone();
     assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Late);
     assert_eq!(bench.state(&key).await, Some(State::Done));
@@ -22,14 +22,14 @@ async fn completes(bench: &Bench, lease: Lease) {
 }
 
 /// A stale success that changes nothing.
-async fn changes_nothing(bench: &Bench, lease: Lease) {
+async fn changes_nothing(bench: &Workbench, lease: Lease) {
     let key = lease.key.clone();
     let before = (bench.get(&key).await, bench.stats().await);
     assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Stale);
     assert_eq!((bench.get(&key).await, bench.stats().await), before);
 }
 
-pub(crate) async fn a_stale_failure_changes_nothing(bench: &Bench) {
+pub(crate) async fn a_stale_failure_changes_nothing(bench: &Workbench) {
     for (n, outcome) in [retry(ms(0)), bury(), release(ms(0)), release(LONG)].into_iter().enumerate() {
         let stale = bench.lapsed(bench.job(&format!("job-{n}"))).await;
         let key = stale.key.clone();
@@ -41,46 +41,46 @@ pub(crate) async fn a_stale_failure_changes_nothing(bench: &Bench) {
     }
 }
 
-pub(crate) async fn a_late_success_completes_a_ready_job(bench: &Bench) {
+pub(crate) async fn a_late_success_completes_a_ready_job(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     completes(bench, stale).await;
 }
 
-pub(crate) async fn a_late_success_completes_a_delayed_job(bench: &Bench) {
+pub(crate) async fn a_late_success_completes_a_delayed_job(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     let current = bench.take_one(&stale.key).await;
     bench.settle(current, retry(LONG)).await;
     completes(bench, stale).await;
 }
 
-pub(crate) async fn a_late_success_completes_a_job_reserved_by_another(bench: &Bench) {
+pub(crate) async fn a_late_success_completes_a_job_reserved_by_another(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     let current = bench.take_one(&stale.key).await;
     completes(bench, stale).await;
     changes_nothing(bench, current).await;
 }
 
-pub(crate) async fn a_late_success_completes_a_job_dead_by_lost(bench: &Bench) {
+pub(crate) async fn a_late_success_completes_a_job_dead_by_lost(bench: &Workbench) {
     let (first, last) = dead_by_lost(bench, "a").await;
     completes(bench, last).await;
     changes_nothing(bench, first).await;
 }
 
-pub(crate) async fn a_late_success_changes_nothing_on_a_job_dead_by_exhausted(bench: &Bench) {
+pub(crate) async fn a_late_success_changes_nothing_on_a_job_dead_by_exhausted(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     let current = bench.take_one(&stale.key).await;
     bench.settle(current, bury()).await;
     changes_nothing(bench, stale).await;
 }
 
-pub(crate) async fn a_late_success_changes_nothing_on_a_done_job(bench: &Bench) {
+pub(crate) async fn a_late_success_changes_nothing_on_a_done_job(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     let current = bench.take_one(&stale.key).await;
     bench.settle(current, Outcome::Complete).await;
     changes_nothing(bench, stale).await;
 }
 
-pub(crate) async fn a_late_success_changes_nothing_on_a_cancelled_job(bench: &Bench) {
+pub(crate) async fn a_late_success_changes_nothing_on_a_cancelled_job(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     bench.cancel(&stale.key).await;
     changes_nothing(bench, stale).await;
@@ -92,7 +92,7 @@ pub(crate) async fn a_late_success_changes_nothing_on_a_cancelled_job(bench: &Be
     changes_nothing(bench, requested).await;
 }
 
-pub(crate) async fn a_lease_of_an_earlier_life_completes_nothing(bench: &Bench) {
+pub(crate) async fn a_lease_of_an_earlier_life_completes_nothing(bench: &Workbench) {
     let forgetful = bench.with(|options| options.keep_done = ms(40)).await;
     let stale = forgetful.lapsed(forgetful.job("a")).await;
     let current = forgetful.take_one(&stale.key).await;
@@ -111,7 +111,7 @@ pub(crate) async fn a_lease_of_an_earlier_life_completes_nothing(bench: &Bench) 
 }
 
 /// The first and the last lease of a job that is dead because all of them were lost.
-async fn dead_by_lost(bench: &Bench, name: &str) -> (Lease, Lease) {
+async fn dead_by_lost(bench: &Workbench, name: &str) -> (Lease, Lease) {
     let first = bench.lapsed(bench.job(name)).await;
     let key: JobKey = first.key.clone();
     for _ in 0..3 {
@@ -124,7 +124,7 @@ async fn dead_by_lost(bench: &Bench, name: &str) -> (Lease, Lease) {
     (first, last)
 }
 
-pub(crate) async fn two_leases_of_one_job_in_one_call_are_settled_one_after_the_other(bench: &Bench) {
+pub(crate) async fn two_leases_of_one_job_in_one_call_are_settled_one_after_the_other(bench: &Workbench) {
     let late = bench.lapsed(bench.job("a")).await;
     let current = bench.take_one(&late.key).await;
     let key = late.key.clone();

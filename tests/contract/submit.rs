@@ -9,9 +9,9 @@ use ringback_core::state::State;
 use ringback_core::store::{Answer, Settled};
 
 use super::jobs::{LONG, STATES, With, ms, new_job};
-use super::test_store::{Bench, is_late_enough, now};
+use super::workbench::{Workbench, is_late_enough, now};
 
-pub(crate) async fn a_job_with_a_delay_is_delayed_and_never_due_early(bench: &Bench) {
+pub(crate) async fn a_job_with_a_delay_is_delayed_and_never_due_early(bench: &Workbench) {
     for (name, delay) in [("a", ms(1)), ("b", ms(50)), ("c", Duration::from_micros(20_500)), ("d", LONG)] {
         let (before, moment) = (now(), ringback_testkit::now());
         let job = bench.accept(bench.job(name).after(delay)).await;
@@ -23,7 +23,7 @@ pub(crate) async fn a_job_with_a_delay_is_delayed_and_never_due_early(bench: &Be
     }
 }
 
-pub(crate) async fn a_job_without_a_delay_is_ready(bench: &Bench) {
+pub(crate) async fn a_job_without_a_delay_is_ready(bench: &Workbench) {
     let before = now();
     let job = bench.accept(bench.job("a")).await;
     assert_eq!(job.state, State::Ready);
@@ -32,7 +32,7 @@ pub(crate) async fn a_job_without_a_delay_is_ready(bench: &Bench) {
     bench.take_one(&job.key).await;
 }
 
-pub(crate) async fn a_job_due_in_the_past_is_ready_and_due_now(bench: &Bench) {
+pub(crate) async fn a_job_due_in_the_past_is_ready_and_due_now(bench: &Workbench) {
     for (name, time) in [("a", Timestamp::from_millis(0)), ("b", now())] {
         let before = now();
         let job = bench.accept(bench.job(name).at(time)).await;
@@ -41,13 +41,13 @@ pub(crate) async fn a_job_due_in_the_past_is_ready_and_due_now(bench: &Bench) {
     }
 }
 
-pub(crate) async fn a_job_due_at_a_time_is_due_exactly_then(bench: &Bench) {
+pub(crate) async fn a_job_due_at_a_time_is_due_exactly_then(bench: &Workbench) {
     let time = now().plus(LONG);
     let job = bench.accept(bench.job("a").at(time)).await;
     assert_eq!((job.state, job.due), (State::Delayed, time));
 }
 
-pub(crate) async fn the_same_content_again_tells_the_state_the_job_is_in(bench: &Bench) {
+pub(crate) async fn the_same_content_again_tells_the_state_the_job_is_in(bench: &Workbench) {
     for state in STATES {
         let job = bench.job(state.name());
         let known = bench.job_in(state, job.clone()).await;
@@ -62,7 +62,7 @@ pub(crate) async fn the_same_content_again_tells_the_state_the_job_is_in(bench: 
     }
 }
 
-pub(crate) async fn other_content_under_a_known_name_is_a_conflict(bench: &Bench) {
+pub(crate) async fn other_content_under_a_known_name_is_a_conflict(bench: &Workbench) {
     for state in STATES {
         let job = bench.job(state.name());
         let known = bench.job_in(state, job.clone()).await;
@@ -73,7 +73,7 @@ pub(crate) async fn other_content_under_a_known_name_is_a_conflict(bench: &Bench
     assert_eq!(bench.stats().await.accepted, 6);
 }
 
-pub(crate) async fn a_name_twice_in_one_batch_is_submitted_twice(bench: &Bench) {
+pub(crate) async fn a_name_twice_in_one_batch_is_submitted_twice(bench: &Workbench) {
     let job = bench.job("a").after(LONG);
     let batch = [job.clone(), bench.job("b"), job.clone(), job.content(9), bench.job("b")];
     let answers: Vec<_> = bench.submit(&batch).await.into_iter().map(|answer| answer.answer).collect();
@@ -83,7 +83,7 @@ pub(crate) async fn a_name_twice_in_one_batch_is_submitted_twice(bench: &Bench) 
     assert_eq!(bench.take(10).await.len(), 1);
 }
 
-pub(crate) async fn a_batch_of_500_jobs_of_mixed_topics_is_answered_in_order(bench: &Bench) {
+pub(crate) async fn a_batch_of_500_jobs_of_mixed_topics_is_answered_in_order(bench: &Workbench) {
     let jobs: Vec<NewJob> = (0..500)
         .map(|n| {
             let job = bench.job_of(&format!("topic-{}", n % 50), &format!("job-{n}"));
@@ -106,7 +106,7 @@ pub(crate) async fn a_batch_of_500_jobs_of_mixed_topics_is_answered_in_order(ben
     }
 }
 
-pub(crate) async fn a_body_of_200_kb_is_kept_whole_and_goes_with_its_job(bench: &Bench) {
+pub(crate) async fn a_body_of_200_kb_is_kept_whole_and_goes_with_its_job(bench: &Workbench) {
     let body: Vec<u8> = (0..200_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
     for (name, outcome) in [("a", Outcome::Complete), ("b", super::jobs::bury()), ("c", Outcome::Complete)] {
         let lease = bench.reserved(bench.job(name).body(body.clone())).await;
@@ -117,7 +117,7 @@ pub(crate) async fn a_body_of_200_kb_is_kept_whole_and_goes_with_its_job(bench: 
     bench.cancel(&waiting.key).await;
 }
 
-pub(crate) async fn the_longest_name_the_longest_delay_and_the_largest_body_fit(bench: &Bench) {
+pub(crate) async fn the_longest_name_the_longest_delay_and_the_largest_body_fit(bench: &Workbench) {
     let key = bench.key(&"t".repeat(64), &"i".repeat(120));
     let origin = format!("http://{}.example:65535", "h".repeat(60));
     let job = new_job(key).to(&origin).body(vec![0; MAX_BODY]);
@@ -129,7 +129,7 @@ pub(crate) async fn the_longest_name_the_longest_delay_and_the_largest_body_fit(
     assert_eq!((&lease.key, &lease.delivery), (&job.key, &job.delivery));
 }
 
-pub(crate) async fn shards_add_up_to_one_installation(bench: &Bench) {
+pub(crate) async fn shards_add_up_to_one_installation(bench: &Workbench) {
     let store = bench.store();
     for n in 0..60 {
         let key = bench.key("unused", &format!("{n}"));

@@ -8,23 +8,23 @@ use ringback_core::state::State;
 use ringback_core::store::{Answer, Limit, MOST_TOPICS, Settled, Submitted, TopicCounts, Wake};
 
 use super::jobs::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
-use super::test_store::{Bench, next, now, until};
+use super::workbench::{Workbench, next, now, until};
 
 pub(crate) fn topic(name: &str) -> Topic {
     name.parse().expect("a topic")
 }
 
-pub(crate) async fn counts(bench: &Bench, name: &str) -> Option<TopicCounts> {
+pub(crate) async fn counts(bench: &Workbench, name: &str) -> Option<TopicCounts> {
     bench.store().topic(&topic(name)).await.expect("topic")
 }
 
 /// Delayed, ready, reserved and dead.
-async fn states(bench: &Bench, name: &str) -> [u64; 4] {
+async fn states(bench: &Workbench, name: &str) -> [u64; 4] {
     let counts = counts(bench, name).await.expect("it is known");
     [counts.delayed, counts.ready, counts.reserved, counts.dead]
 }
 
-pub(crate) async fn each_job_counts_in_the_state_that_it_is_in(bench: &Bench) {
+pub(crate) async fn each_job_counts_in_the_state_that_it_is_in(bench: &Workbench) {
     let mut expected = [0; 4];
     for state in STATES {
         bench.job_in(state, bench.job(state.name())).await;
@@ -40,7 +40,7 @@ pub(crate) async fn each_job_counts_in_the_state_that_it_is_in(bench: &Bench) {
     assert_eq!(expected, [1; 4]);
 }
 
-pub(crate) async fn every_edge_moves_its_job_in_the_counts(bench: &Bench) {
+pub(crate) async fn every_edge_moves_its_job_in_the_counts(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(LONG).timeout(BRIEF)).await;
     assert_eq!(states(bench, TOPIC).await, [1, 0, 0, 0], "submit");
     bench.store().run(&job.key, bench.token()).await.expect("run");
@@ -64,7 +64,7 @@ pub(crate) async fn every_edge_moves_its_job_in_the_counts(bench: &Bench) {
     assert_eq!(states(bench, TOPIC).await, [0; 4], "complete");
 }
 
-pub(crate) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_jobs(bench: &Bench) {
+pub(crate) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_jobs(bench: &Workbench) {
     let ended = async || {
         let counts = counts(bench, TOPIC).await.expect("it is known");
         (counts.done, counts.cancelled)
@@ -96,7 +96,7 @@ pub(crate) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_job
     assert_eq!(ended().await, (5, 5));
 }
 
-pub(crate) async fn a_topic_is_known_from_its_first_job_on(bench: &Bench) {
+pub(crate) async fn a_topic_is_known_from_its_first_job_on(bench: &Workbench) {
     assert_eq!(counts(bench, TOPIC).await, None);
     bench.accept(bench.job("a")).await;
     bench.cancel(&bench.job("a").key).await;
@@ -105,7 +105,7 @@ pub(crate) async fn a_topic_is_known_from_its_first_job_on(bench: &Bench) {
     assert_eq!(counts(bench, "store-").await, None);
 }
 
-pub(crate) async fn topics_come_page_by_page_in_the_order_of_their_names(bench: &Bench) {
+pub(crate) async fn topics_come_page_by_page_in_the_order_of_their_names(bench: &Workbench) {
     let names = ["a", "a-b", "a.b", "aa", "B", "store", "Store"];
     // Over all shards, and of one topic in several.
     for (n, name) in (0..21).zip(names.into_iter().cycle()) {
@@ -132,7 +132,7 @@ pub(crate) async fn topics_come_page_by_page_in_the_order_of_their_names(bench: 
     }
 }
 
-pub(crate) async fn a_topic_of_very_many_lanes_is_counted_and_paused(bench: &Bench) {
+pub(crate) async fn a_topic_of_very_many_lanes_is_counted_and_paused(bench: &Workbench) {
     const LANES: usize = 4_300;
     let jobs: Vec<NewJob> = (0..LANES)
         .map(|n| bench.job(&format!("job-{n}")).to(&format!("http://origin-{n}.example")).after(LONG))
@@ -151,7 +151,7 @@ pub(crate) async fn a_topic_of_very_many_lanes_is_counted_and_paused(bench: &Ben
     assert!(!bench.store().has_jobs(&topic("store.")).await.expect("has_jobs"));
 }
 
-pub(crate) async fn the_lanes_of_a_topic_add_up(bench: &Bench) {
+pub(crate) async fn the_lanes_of_a_topic_add_up(bench: &Workbench) {
     let jobs: Vec<NewJob> = (0..300)
         .map(|n| bench.job(&format!("job-{n}")).to(&format!("http://origin-{n}.example")).after(LONG))
         .collect();
@@ -169,7 +169,7 @@ pub(crate) async fn the_lanes_of_a_topic_add_up(bench: &Bench) {
     assert_eq!(states(bench, TOPIC).await, [0; 4]);
 }
 
-pub(crate) async fn the_first_due_time_is_that_of_what_is_near_or_ready(bench: &Bench) {
+pub(crate) async fn the_first_due_time_is_that_of_what_is_near_or_ready(bench: &Workbench) {
     bench.accept(bench.job("far").after(12 * LONG)).await;
     let known = counts(bench, TOPIC).await.expect("known");
     assert_eq!((known.oldest_due, known.late), (None, ms(0)));
@@ -194,21 +194,21 @@ pub(crate) async fn the_first_due_time_is_that_of_what_is_near_or_ready(bench: &
 }
 
 /// What a reserve of all lanes gives, by name.
-async fn given(bench: &Bench) -> Vec<String> {
+async fn given(bench: &Workbench) -> Vec<String> {
     let mut names: Vec<_> = bench.take(100).await.iter().map(|lease| lease.key.to_string()).collect();
     names.sort_unstable();
     names
 }
 
-async fn pause(bench: &Bench, name: &str) {
+async fn pause(bench: &Workbench, name: &str) {
     bench.store().pause(&topic(name)).await.expect("pause").expect("there is room");
 }
 
-async fn resume(bench: &Bench, name: &str) -> bool {
+async fn resume(bench: &Workbench, name: &str) -> bool {
     bench.store().resume(&topic(name)).await.expect("resume")
 }
 
-pub(crate) async fn nothing_of_a_paused_topic_is_handed_over_until_it_is_resumed(bench: &Bench) {
+pub(crate) async fn nothing_of_a_paused_topic_is_handed_over_until_it_is_resumed(bench: &Workbench) {
     let before = bench.accept(bench.job("before")).await;
     pause(bench, TOPIC).await;
     let other = bench.accept(bench.job_of("other", "a")).await;
@@ -228,7 +228,7 @@ pub(crate) async fn nothing_of_a_paused_topic_is_handed_over_until_it_is_resumed
     assert!(!counts(bench, TOPIC).await.expect("known").paused);
 }
 
-pub(crate) async fn an_exchange_gives_nothing_of_a_paused_topic(bench: &Bench) {
+pub(crate) async fn an_exchange_gives_nothing_of_a_paused_topic(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a")).await;
     bench.accept(bench.job("b")).await;
     pause(bench, TOPIC).await;
@@ -239,7 +239,7 @@ pub(crate) async fn an_exchange_gives_nothing_of_a_paused_topic(bench: &Bench) {
     assert_eq!(given(bench).await.len(), 1);
 }
 
-pub(crate) async fn what_is_being_handed_over_goes_on_while_its_topic_is_paused(bench: &Bench) {
+pub(crate) async fn what_is_being_handed_over_goes_on_while_its_topic_is_paused(bench: &Workbench) {
     let names = ["done", "retried", "buried", "released"];
     let mut leases = Vec::new();
     for name in names {
@@ -258,7 +258,7 @@ pub(crate) async fn what_is_being_handed_over_goes_on_while_its_topic_is_paused(
     assert_eq!(given(bench).await.len(), 2);
 }
 
-pub(crate) async fn consumers_are_given_nothing_of_a_paused_topic(bench: &Bench) {
+pub(crate) async fn consumers_are_given_nothing_of_a_paused_topic(bench: &Workbench) {
     bench.accept(bench.pull_job("a")).await;
     pause(bench, TOPIC).await;
     let pulled = bench.pull(10, LONG).await;
@@ -274,7 +274,7 @@ pub(crate) async fn consumers_are_given_nothing_of_a_paused_topic(bench: &Bench)
     assert_eq!(bench.pull(10, LONG).await.jobs.len(), 2);
 }
 
-pub(crate) async fn a_resumed_topic_wakes_the_notifiers(bench: &Bench) {
+pub(crate) async fn a_resumed_topic_wakes_the_notifiers(bench: &Workbench) {
     bench.accept(bench.job("a")).await;
     pause(bench, TOPIC).await;
     assert!(given(bench).await.is_empty());
@@ -283,7 +283,7 @@ pub(crate) async fn a_resumed_topic_wakes_the_notifiers(bench: &Bench) {
     assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()));
 }
 
-pub(crate) async fn pausing_and_resuming_again_changes_nothing(bench: &Bench) {
+pub(crate) async fn pausing_and_resuming_again_changes_nothing(bench: &Workbench) {
     assert!(!resume(bench, TOPIC).await);
     for _ in 0..2 {
         pause(bench, TOPIC).await;
@@ -304,7 +304,7 @@ pub(crate) async fn pausing_and_resuming_again_changes_nothing(bench: &Bench) {
     assert_eq!(counts(bench, TOPIC).await, Some(expected));
 }
 
-pub(crate) async fn a_lane_that_was_emptied_while_it_was_parked_is_found_again(bench: &Bench) {
+pub(crate) async fn a_lane_that_was_emptied_while_it_was_parked_is_found_again(bench: &Workbench) {
     bench.accept(bench.job("a")).await;
     pause(bench, TOPIC).await;
     assert!(given(bench).await.is_empty());
@@ -316,7 +316,7 @@ pub(crate) async fn a_lane_that_was_emptied_while_it_was_parked_is_found_again(b
     assert_eq!(given(bench).await, [job.key.to_string()]);
 }
 
-pub(crate) async fn a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another(bench: &Bench) {
+pub(crate) async fn a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another(bench: &Workbench) {
     const LANES: usize = 1_200;
     for part in 0..LANES / 400 {
         let jobs: Vec<_> = (0..400)
@@ -349,7 +349,7 @@ pub(crate) async fn a_thousand_lanes_of_a_paused_topic_do_not_stand_before_anoth
     }
 }
 
-pub(crate) async fn another_process_finds_the_topic_paused(bench: &Bench) {
+pub(crate) async fn another_process_finds_the_topic_paused(bench: &Workbench) {
     pause(bench, TOPIC).await;
     let another = bench.another(bench.options());
     another.prepare().await.expect("the store is fit");
@@ -358,7 +358,7 @@ pub(crate) async fn another_process_finds_the_topic_paused(bench: &Bench) {
     assert!(another.reserve(bench.shard(), &bench.ask(10)).await.expect("reserve").leases.is_empty());
 }
 
-pub(crate) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench: &Bench) {
+pub(crate) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench: &Workbench) {
     let most = usize::try_from(MOST_TOPICS).expect("a small number");
     let jobs: Vec<_> = (0..most).map(|n| bench.job_of(&format!("topic-{n}"), "a").after(LONG)).collect();
     for batch in jobs.chunks(500) {

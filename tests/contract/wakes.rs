@@ -7,23 +7,23 @@ use ringback_core::state::State;
 use ringback_core::store::{Wake, Wakes};
 
 use super::jobs::{BRIEF, LONG, With, ms, release, retry};
-use super::test_store::{Bench, next};
+use super::workbench::{Workbench, next};
 
 /// The carrier is told of a moment that is about so far away.
-async fn due(bench: &Bench, wakes: &mut Wakes, wanted: Duration) {
+async fn due(bench: &Workbench, wakes: &mut Wakes, wanted: Duration) {
     is_due(bench, next(wakes).await, wanted);
 }
 
 /// As `due`; but the word of an older moment, told before anybody listened, may come first:
 /// in a cluster a word takes a while from node to node.
-async fn due_past(bench: &Bench, wakes: &mut Wakes, older: Duration, wanted: Duration) {
+async fn due_past(bench: &Workbench, wakes: &mut Wakes, older: Duration, wanted: Duration) {
     match next(wakes).await {
         Wake::Due(_, wait) if about(wait, older) => due(bench, wakes, wanted).await,
         wake => is_due(bench, wake, wanted),
     }
 }
 
-fn is_due(bench: &Bench, wake: Wake, wanted: Duration) {
+fn is_due(bench: &Workbench, wake: Wake, wanted: Duration) {
     match wake {
         Wake::Due(shard, wait) => {
             assert_eq!(shard, bench.shard());
@@ -37,11 +37,11 @@ fn about(wait: Duration, wanted: Duration) -> bool {
     wait <= wanted + ms(2) && wait + ms(50) >= wanted
 }
 
-async fn ready(bench: &Bench, wakes: &mut Wakes) {
+async fn ready(bench: &Workbench, wakes: &mut Wakes) {
     assert_eq!(next(wakes).await, Wake::Ready(bench.shard()));
 }
 
-pub(crate) async fn an_earlier_job_wakes_the_carrier(bench: &Bench) {
+pub(crate) async fn an_earlier_job_wakes_the_carrier(bench: &Workbench) {
     bench.accept(bench.job("a").after(LONG)).await;
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
@@ -51,7 +51,7 @@ pub(crate) async fn an_earlier_job_wakes_the_carrier(bench: &Bench) {
     due(bench, &mut wakes, LONG / 4).await;
 }
 
-pub(crate) async fn a_later_job_wakes_nobody(bench: &Bench) {
+pub(crate) async fn a_later_job_wakes_nobody(bench: &Workbench) {
     bench.accept(bench.job("a").after(LONG / 2)).await;
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
@@ -63,7 +63,7 @@ pub(crate) async fn a_later_job_wakes_nobody(bench: &Bench) {
     due_past(bench, &mut wakes, LONG / 2, LONG / 4).await;
 }
 
-pub(crate) async fn a_retry_and_a_lease_wake_the_carrier_when_they_come_first(bench: &Bench) {
+pub(crate) async fn a_retry_and_a_lease_wake_the_carrier_when_they_come_first(bench: &Workbench) {
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
     let mut lease = bench.reserved(bench.job("a").timeout(LONG)).await;
@@ -78,7 +78,7 @@ pub(crate) async fn a_retry_and_a_lease_wake_the_carrier_when_they_come_first(be
     due(bench, &mut wakes, ms(2000)).await;
 }
 
-pub(crate) async fn a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not(bench: &Bench) {
+pub(crate) async fn a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not(bench: &Workbench) {
     let mut wakes = bench.wakes().await;
     bench.accept(bench.job("a")).await;
     ready(bench, &mut wakes).await;
@@ -89,7 +89,7 @@ pub(crate) async fn a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_doe
     ready(bench, &mut wakes).await;
 }
 
-pub(crate) async fn promoted_released_and_recovered_jobs_wake_the_notifiers(bench: &Bench) {
+pub(crate) async fn promoted_released_and_recovered_jobs_wake_the_notifiers(bench: &Workbench) {
     let key = bench.accept(bench.job("a").after(ms(5)).timeout(BRIEF)).await.key;
     let mut wakes = bench.wakes().await;
     bench.promote_until(1).await;
@@ -104,7 +104,7 @@ pub(crate) async fn promoted_released_and_recovered_jobs_wake_the_notifiers(benc
 }
 
 /// Passes what carriers are told of leases meanwhile.
-async fn loop_until_ready(bench: &Bench, wakes: &mut Wakes) {
+async fn loop_until_ready(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {
             Wake::Ready(shard) => return assert_eq!(shard, bench.shard()),
@@ -114,7 +114,7 @@ async fn loop_until_ready(bench: &Bench, wakes: &mut Wakes) {
     }
 }
 
-pub(crate) async fn members_that_come_and_go_wake_the_carriers(bench: &Bench) {
+pub(crate) async fn members_that_come_and_go_wake_the_carriers(bench: &Workbench) {
     let mut wakes = bench.wakes().await;
     let store = bench.store();
     store.members("a", LONG).await.expect("members");

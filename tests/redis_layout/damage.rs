@@ -16,7 +16,7 @@ use ringback_core::store::{Audit, Damage, MOST_FINDINGS, Options, Repair, Store,
 use ringback_testkit::RedisServer;
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, retry};
-use crate::contract::test_store::Bench;
+use crate::contract::workbench::Workbench;
 use crate::redis_layout::keys::{bench, entry, key, key_of, lane, plant_due, plant_ready, run};
 
 /// Far off: in a slot.
@@ -26,7 +26,7 @@ const LATE: &[u8] = b"9999999999999";
 
 /// A bench with a job of every kind.
 struct Ground {
-    bench: Bench,
+    bench: Workbench,
     redis: MultiplexedConnection,
     near: Job,
     far: Job,

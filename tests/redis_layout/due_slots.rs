@@ -12,7 +12,7 @@ use ringback_core::store::{Answer, Cancelled, Moved, Settled};
 use ringback_testkit::eventually;
 
 use crate::contract::jobs::{With, ms, release, retry};
-use crate::contract::test_store::{Bench, SOON, now, until};
+use crate::contract::workbench::{SOON, Workbench, now, until};
 use crate::redis_layout::keys::{bench, entry, key, key_of, lane, run};
 
 /// Of a slot, in ms.
@@ -69,7 +69,7 @@ async fn into_slot(redis: &mut MultiplexedConnection, jobs: &[Job]) {
 }
 
 /// Jobs that become due in one slot, some moments from now.
-async fn soon(bench: &Bench, count: usize) -> Vec<Job> {
+async fn soon(bench: &Workbench, count: usize) -> Vec<Job> {
     let wait = ms(300);
     if now().plus(wait + ms(100)).as_millis() / WIDTH != present() {
         until(now().plus(wait + ms(100))).await;
@@ -260,14 +260,14 @@ async fn a_job_that_is_ready_at_once_is_ready_while_a_slot_is_overdue() {
 }
 
 /// As `Store::reschedule`, and the job as it is then.
-async fn reschedule(bench: &Bench, job: &Job, due: Due) -> Job {
+async fn reschedule(bench: &Workbench, job: &Job, due: Due) -> Job {
     let moved = bench.store().reschedule(&job.key, due, bench.token()).await.expect("reschedule");
     assert!(matches!(moved, Moved::Applied(_)), "{moved:?}");
     bench.audit().await;
     bench.get(&job.key).await
 }
 
-async fn run_now(bench: &Bench, job: &Job) -> Job {
+async fn run_now(bench: &Workbench, job: &Job) -> Job {
     let moved = bench.store().run(&job.key, bench.token()).await.expect("run");
     assert!(matches!(moved, Moved::Applied(_)), "{moved:?}");
     bench.audit().await;

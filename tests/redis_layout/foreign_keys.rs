@@ -11,7 +11,7 @@ use ringback_core::store::{
 };
 
 use crate::contract::jobs::{LONG, With, ms, retry};
-use crate::contract::test_store::now;
+use crate::contract::workbench::now;
 use crate::redis_layout::keys::{bench, key, key_of, lane, run};
 
 #[tokio::test]

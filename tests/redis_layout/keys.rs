@@ -8,13 +8,13 @@ use ringback_core::job::Job;
 use ringback_testkit::RedisServer;
 use sha2::{Digest as _, Sha256};
 
-use crate::contract::test_store::{Bench, Server};
+use crate::contract::workbench::{Server, Workbench};
 
 /// A bench on a server of its own, and a connection to that.
-pub(crate) async fn bench() -> (Bench, MultiplexedConnection) {
+pub(crate) async fn bench() -> (Workbench, MultiplexedConnection) {
     let server = RedisServer::start().await;
     let client = server.client().await;
-    (Bench::new(Arc::new(Server::Redis(server)), "by-hand").await, client)
+    (Workbench::new(Arc::new(Server::Redis(server)), "by-hand").await, client)
 }
 
 /// A command in words.

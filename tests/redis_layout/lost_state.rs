@@ -1,7 +1,7 @@
 //! What Redis loses by a fail-over, a restart or `FUNCTION FLUSH`: counters, functions, cursors, lane rows.
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
-use crate::contract::test_store::{Bench, SOON, Server};
+use crate::contract::workbench::{SOON, Server, Workbench};
 use crate::redis_layout::keys::{bench, key, lane, run};
 use redis::cmd;
 use ringback_core::outcome::Outcome;
@@ -79,7 +79,7 @@ async fn functions_that_are_flushed_before_every_call_are_not_missed() {
 #[tokio::test]
 async fn a_place_in_the_jobs_means_nothing_to_a_server_that_was_restarted() {
     let mut server = RedisServer::options().persistence(Persistence::Always).start().await;
-    let bench = Bench::new(std::sync::Arc::new(Server::Redis(RedisServer::start().await)), "place").await;
+    let bench = Workbench::new(std::sync::Arc::new(Server::Redis(RedisServer::start().await)), "place").await;
     let store = Store::open(Options { url: server.url(), shards: 1, ..bench.options() }).expect("a store");
     store.prepare().await.expect("the store is fit");
     let shard = store.shards().next().expect("a shard");

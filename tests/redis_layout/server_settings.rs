@@ -9,11 +9,11 @@ use ringback_core::store::{Attempt, Cancelled, Filter, Note, Noted, Renewed, Set
 use ringback_testkit::{RedisServer, eventually};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
-use crate::contract::test_store::{Bench, SOON, Server, now};
+use crate::contract::workbench::{SOON, Server, Workbench, now};
 
-async fn bench() -> (Bench, Arc<Server>) {
+async fn bench() -> (Workbench, Arc<Server>) {
     let server = Arc::new(Server::Redis(RedisServer::start().await));
-    (Bench::new(Arc::clone(&server), "servers").await, server)
+    (Workbench::new(Arc::clone(&server), "servers").await, server)
 }
 
 async fn set(server: &Server, name: &str, value: &str) {
@@ -175,7 +175,7 @@ async fn a_full_store_takes_no_notes_and_shows_those_it_has() {
 }
 
 /// The same installation, by a process that has only just come up.
-async fn restarted(bench: &Bench) -> Bench {
+async fn restarted(bench: &Workbench) -> Workbench {
     let prefix = bench.options().prefix;
     bench.with(|options| options.prefix = prefix).await
 }

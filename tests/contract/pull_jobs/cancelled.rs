@@ -1,13 +1,13 @@
 //! Pull jobs that are cancelled: while ready, and while a consumer has them.
 
 use super::super::jobs::{LONG, ms};
-use super::super::test_store::Bench;
+use super::super::workbench::Workbench;
 use super::{bury, retry, told};
 use ringback_core::state::State;
 use ringback_core::store::{Cancelled, PulledJob, Settled, Word};
 
 pub(crate) async fn a_cancelled_job_in_a_consumer_s_hands_is_done_when_finished_and_else_cancelled(
-    bench: &Bench,
+    bench: &Workbench,
 ) {
     let words = [(Word::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
     for (n, (word, state)) in words.into_iter().enumerate() {
@@ -19,7 +19,7 @@ pub(crate) async fn a_cancelled_job_in_a_consumer_s_hands_is_done_when_finished_
     }
 }
 
-pub(crate) async fn a_cancelled_job_whose_lease_ran_out_is_cancelled(bench: &Bench) {
+pub(crate) async fn a_cancelled_job_whose_lease_ran_out_is_cancelled(bench: &Workbench) {
     let key = bench.accept(bench.pull_job("a")).await.key;
     let job = bench.pull_one(&key, ms(20)).await;
     bench.cancel(&key).await;
@@ -27,7 +27,7 @@ pub(crate) async fn a_cancelled_job_whose_lease_ran_out_is_cancelled(bench: &Ben
     assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale);
 }
 
-pub(crate) async fn cancelled_jobs_do_not_stand_before_others(bench: &Bench) {
+pub(crate) async fn cancelled_jobs_do_not_stand_before_others(bench: &Workbench) {
     let jobs: Vec<_> = (0..6).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     for job in &jobs[..5] {
@@ -42,7 +42,7 @@ pub(crate) async fn cancelled_jobs_do_not_stand_before_others(bench: &Bench) {
     }
 }
 
-pub(crate) async fn many_cancelled_jobs_take_few_calls(bench: &Bench) {
+pub(crate) async fn many_cancelled_jobs_take_few_calls(bench: &Workbench) {
     let jobs: Vec<_> = (0..91).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     for job in &jobs[1..90] {
@@ -61,7 +61,7 @@ pub(crate) async fn many_cancelled_jobs_take_few_calls(bench: &Bench) {
     assert_eq!((pulled.jobs.len(), pulled.more), (2, false));
 }
 
-pub(crate) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_job_wakes(bench: &Bench) {
+pub(crate) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_job_wakes(bench: &Workbench) {
     let mut wakes = bench.wakes().await;
     for count in [1, 3] {
         let jobs: Vec<_> = (0..count).map(|n| bench.pull_job(&format!("of-{count}-{n}"))).collect();

@@ -1,14 +1,14 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
 use super::super::jobs::{LONG, With, ms};
-use super::super::test_store::{Bench, is_late_enough, now, until};
+use super::super::workbench::{Workbench, is_late_enough, now, until};
 use super::{bury, fail, over, release, retry};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 use ringback_core::store::{PullReceipt, Renewed, Settled, Tries, Word};
 use tokio::time::sleep;
 
-pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Bench) {
+pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Workbench) {
     let job = bench.pulled("a").await;
     assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
     let (known, stats) = (bench.get(&job.key).await, bench.stats().await);
@@ -21,7 +21,7 @@ pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench:
     assert_eq!(bench.recover(10).await.next_lease, None, "nothing is left to be looked at");
 }
 
-pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure_and_its_error(bench: &Bench) {
+pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure_and_its_error(bench: &Workbench) {
     let job = bench.pulled("a").await;
     sleep(ms(20)).await;
     let (before, reserved) = (ringback_testkit::now(), now());
@@ -36,7 +36,7 @@ pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure_and_its_error
     assert!(last.duration >= ms(20) && last.duration < ms(10_000), "{last:?}");
 }
 
-pub(crate) async fn a_buried_job_is_dead_by_the_reason_given(bench: &Bench) {
+pub(crate) async fn a_buried_job_is_dead_by_the_reason_given(bench: &Workbench) {
     let job = bench.pulled("a").await;
     assert_eq!(bench.say(job.receipt, bury()).await, Settled::Applied);
     let known = bench.get(&job.key).await;
@@ -50,7 +50,7 @@ pub(crate) async fn a_buried_job_is_dead_by_the_reason_given(bench: &Bench) {
     assert_eq!(known.last.and_then(|last| last.error), Some("ä".repeat(64)));
 }
 
-pub(crate) async fn a_released_job_is_ready_again_at_once_or_after_its_delay(bench: &Bench) {
+pub(crate) async fn a_released_job_is_ready_again_at_once_or_after_its_delay(bench: &Workbench) {
     let job = bench.pulled("a").await;
     bench.accept(bench.pull_job("behind")).await;
     assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Applied);
@@ -63,7 +63,7 @@ pub(crate) async fn a_released_job_is_ready_again_at_once_or_after_its_delay(ben
     assert!(now() >= known.due);
 }
 
-pub(crate) async fn a_word_is_known_as_a_repetition_until_the_next_one(bench: &Bench) {
+pub(crate) async fn a_word_is_known_as_a_repetition_until_the_next_one(bench: &Workbench) {
     for (n, word) in [retry(ms(0)), release(ms(0)), bury()].into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
         assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Applied);
@@ -82,7 +82,7 @@ pub(crate) async fn a_word_is_known_as_a_repetition_until_the_next_one(bench: &B
     assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Stale);
 }
 
-pub(crate) async fn words_on_many_jobs_are_answered_in_order(bench: &Bench) {
+pub(crate) async fn words_on_many_jobs_are_answered_in_order(bench: &Workbench) {
     let jobs: Vec<_> = (0..20).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let pulled = bench.pull(20, LONG).await.jobs;
@@ -102,7 +102,7 @@ pub(crate) async fn words_on_many_jobs_are_answered_in_order(bench: &Bench) {
     assert_eq!(states, [Done, Delayed, Dead, Ready, Done, Reserved]);
 }
 
-pub(crate) async fn what_no_longer_holds_a_job_changes_nothing(bench: &Bench) {
+pub(crate) async fn what_no_longer_holds_a_job_changes_nothing(bench: &Workbench) {
     let job = over(bench, "a").await;
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
     bench.promote_until(1).await;
@@ -124,7 +124,7 @@ pub(crate) async fn what_no_longer_holds_a_job_changes_nothing(bench: &Bench) {
     assert_eq!(bench.get(&held.key).await.state, State::Reserved);
 }
 
-pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewed(bench: &Bench) {
+pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewed(bench: &Workbench) {
     let key = bench.accept(bench.pull_job("a")).await.key;
     let job = bench.pull_one(&key, ms(200)).await;
     let before = ringback_testkit::now();
@@ -141,7 +141,7 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     assert_eq!(renewed, Renewed::Stale);
 }
 
-pub(crate) async fn what_chooses_the_tier_is_told_by_the_receipt(bench: &Bench) {
+pub(crate) async fn what_chooses_the_tier_is_told_by_the_receipt(bench: &Workbench) {
     let policy = RetryPolicy::preset("standard-webhooks");
     for (name, size) in [("inline", 10), ("beside", 3000), ("huge", 200_000)] {
         let mut wanted = bench.pull_job(name).body(vec![b'x'; size]);
@@ -159,12 +159,12 @@ pub(crate) async fn what_chooses_the_tier_is_told_by_the_receipt(bench: &Bench) 
     }
 }
 
-pub(crate) async fn a_job_of_another_life_is_not_settled_by_an_old_receipt(bench: &Bench) {
+pub(crate) async fn a_job_of_another_life_is_not_settled_by_an_old_receipt(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(0)).await;
     let job = bench.pulled("a").await;
     bench.say(job.receipt, bury()).await;
     let key = job.key.clone();
-    ringback_testkit::eventually(crate::contract::test_store::SOON, "the dead job is gone", async || {
+    ringback_testkit::eventually(crate::contract::workbench::SOON, "the dead job is gone", async || {
         bench.expire(10).await;
         bench.state(&key).await.map_or(Ok(()), Err)
     })

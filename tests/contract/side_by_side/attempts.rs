@@ -6,7 +6,7 @@ use ringback_core::store::{Attempt, Note};
 
 use super::{Pair, Times};
 use crate::contract::jobs::ms;
-use crate::contract::test_store::now;
+use crate::contract::workbench::now;
 
 impl Pair {
     /// Notes the attempts of some of the leases ever given, all in one call for each shard.

@@ -9,7 +9,7 @@ use ringback_service::random;
 use tokio::time::timeout;
 
 use crate::contract::jobs::{LONG, With, new_job};
-use crate::contract::test_store::SOON;
+use crate::contract::workbench::SOON;
 
 /// The events of each job, as they were told.
 type ByJob = BTreeMap<String, Vec<String>>;

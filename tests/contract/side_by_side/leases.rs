@@ -8,7 +8,7 @@ use ringback_core::store::{Lateness, Lease, Reserve, Reserved, Settled, Shard};
 
 use super::{ORIGINS, Pair, TOPICS, Times, Word};
 use crate::contract::jobs::{BRIEF, LONG, bury, ms, release, retry};
-use crate::contract::test_store::now;
+use crate::contract::workbench::now;
 
 /// The same words for each store.
 type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;

@@ -7,7 +7,7 @@ use ringback_core::store::{Epoch, OutboxPlace, Shard, Store, Telling, Told};
 
 use super::{NewJob, Pair};
 use crate::contract::jobs::{LONG, ms};
-use crate::contract::test_store::{now, until};
+use crate::contract::workbench::{now, until};
 
 /// A job that says where its death is told, as some do by their names.
 pub(crate) fn telling(mut job: NewJob) -> NewJob {

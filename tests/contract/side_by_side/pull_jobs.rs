@@ -11,7 +11,7 @@ use ringback_core::store::{Pass, Pull, PullReceipt, Pulled, PulledJob, Shard, Tr
 
 use super::{NewJob, Pair, TOPICS, Word};
 use crate::contract::jobs::{BRIEF, LONG, ms};
-use crate::contract::test_store::{FLOOR, now, until};
+use crate::contract::workbench::{FLOOR, now, until};
 
 /// The same job in a consumer's hands, of each store.
 pub(crate) type Held = [PulledJob; 2];

@@ -6,10 +6,10 @@ use ringback_core::store::{Settled, Word};
 
 use super::{bench, key, run};
 use crate::contract::jobs::{LONG, ms};
-use crate::contract::test_store::Bench;
+use crate::contract::workbench::Workbench;
 
 /// Jobs for pull in a consumer's hands.
-async fn taken(bench: &Bench) {
+async fn taken(bench: &Workbench) {
     for name in ["unreadable", "well"] {
         let mut job = bench.pull_job(name);
         job.delivery.retry = RetryPolicy::preset("none");

@@ -1,5 +1,8 @@
-//! What a case works on: a prepared store that nobody else uses, one of its shards to work in, a carrier's
-//! epoch for it, and the words in which cases are told.
+//! What a case works on: a prepared store that nobody else uses, one of its shards, and a carrier's epoch for it.
+//!
+//! Its methods are the calls of the store with the defaults that most cases need.
+
+mod pull_jobs;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
-use ringback_core::job::{Callback, DEFAULT_TTR, Job, JobKey, NewJob};
+use ringback_core::job::{Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store::{
-    Answer, Cancelled, Epoch, Lapsed, Lateness, Lease, Logging, Memory, Options, Pass, Pull, PullReceipt,
-    Pulled, PulledJob, Reserve, Reserved, Settled, Shard, Stats, Store, Submitted, Token, Wake, Wakes, Word,
+    Answer, Cancelled, Epoch, Lateness, Lease, Logging, Memory, Options, Pass, Reserve, Reserved, Settled,
+    Shard, Stats, Store, Submitted, Token, Wake, Wakes,
 };
 use ringback_testkit::{RedisCluster, RedisServer, eventually};
 use tempfile::TempDir;
@@ -40,7 +43,7 @@ pub(crate) enum Server {
 }
 
 /// A prepared store, and one of its shards.
-pub(crate) struct Bench {
+pub(crate) struct Workbench {
     server: Arc<Server>,
     options: Options,
     store: Store,
@@ -60,7 +63,7 @@ pub(crate) struct Held {
     pub(crate) next_tell: Option<Duration>,
 }
 
-impl Bench {
+impl Workbench {
     /// A bench under a prefix made of a case's name, which also chooses the shard.
     pub(crate) async fn new(server: Arc<Server>, name: &str) -> Self {
         let sum = name.bytes().fold(0_u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
@@ -179,76 +182,6 @@ impl Bench {
 
     pub(crate) async fn recover(&self, limit: u32) -> Held {
         held(self.store.recover(self.shard, &self.epoch, limit, FLOOR).await.expect("recover").pass)
-    }
-
-    /// Recovers until so many leases for pull have run out. Those of different batches may be answered by
-    /// different calls, again and again.
-    pub(crate) async fn lapsed_jobs(&self, count: usize) -> Vec<Lapsed> {
-        let all: Mutex<Vec<Lapsed>> = Mutex::default();
-        eventually(SOON, &format!("{count} leases for pull run out"), async || {
-            let recovered = self.store.recover(self.shard, &self.epoch, 500, FLOOR).await.expect("recover");
-            let mut all = all.lock().expect("nobody has panicked with it");
-            for lapsed in recovered.lapsed {
-                if all.iter().all(|known| known.receipt != lapsed.receipt) {
-                    all.push(lapsed);
-                }
-            }
-            if all.len() < count { Err(all.len()) } else { Ok(()) }
-        })
-        .await;
-        all.into_inner().expect("nobody has panicked with it")
-    }
-
-    /// A job for pull that is due now.
-    pub(crate) fn pull_job(&self, name: &str) -> NewJob {
-        let mut job = self.job(name);
-        job.delivery.callback = Callback::pull();
-        job
-    }
-
-    /// What a consumer gets next of the bench's topic.
-    pub(crate) async fn pull(&self, limit: usize, ttr: Duration) -> Pulled {
-        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        self.pull_as(sequence, limit, Some(ttr)).await
-    }
-
-    pub(crate) async fn pull_as(&self, sequence: u64, limit: usize, ttr: Option<Duration>) -> Pulled {
-        self.pull_by(sequence, limit, ttr, DEFAULT_TTR).await
-    }
-
-    pub(crate) async fn pull_by(
-        &self,
-        sequence: u64,
-        limit: usize,
-        ttr: Option<Duration>,
-        default_ttr: Duration,
-    ) -> Pulled {
-        let (topic, bits) = (TOPIC.parse().expect("a topic"), sequence.to_be_bytes());
-        let ask = Pull { caller: "consumer", sequence, topic: &topic, limit, ttr, default_ttr, bits };
-        self.store.pull(self.shard, &ask).await.expect("pull")
-    }
-
-    /// Reserves the next job for pull, which is this one.
-    pub(crate) async fn pull_one(&self, key: &JobKey, ttr: Duration) -> PulledJob {
-        let mut pulled = self.pull(1, ttr).await;
-        // Only stale entries were met.
-        while pulled.jobs.is_empty() && pulled.more {
-            pulled = self.pull(1, ttr).await;
-        }
-        let job = pulled.jobs.pop().unwrap_or_else(|| panic!("{key} should be ready"));
-        assert_eq!(job.key, *key);
-        job
-    }
-
-    /// Submits a job for pull and reserves it.
-    pub(crate) async fn pulled(&self, name: &str) -> PulledJob {
-        let key = self.accept(self.pull_job(name)).await.key;
-        self.pull_one(&key, LONG).await
-    }
-
-    pub(crate) async fn say(&self, receipt: PullReceipt, word: Word) -> Settled {
-        let settled = self.store.settle_receipts(self.shard, &[(receipt, word)]).await;
-        settled.expect("settle").remove(0)
     }
 
     /// Recovers until a job is in a state.

@@ -1,0 +1,82 @@
+//! Calls on pull jobs, as cases make them.
+
+use super::super::jobs::{LONG, TOPIC};
+use super::{FLOOR, SOON, Workbench};
+use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
+use ringback_core::store::{Lapsed, Pull, PullReceipt, Pulled, PulledJob, Settled, Word};
+use ringback_testkit::eventually;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+impl Workbench {
+    /// Recovers until so many leases for pull have run out. Those of different batches may be answered by
+    /// different calls, again and again.
+    pub(crate) async fn lapsed_jobs(&self, count: usize) -> Vec<Lapsed> {
+        let all: Mutex<Vec<Lapsed>> = Mutex::default();
+        eventually(SOON, &format!("{count} leases for pull run out"), async || {
+            let recovered = self.store.recover(self.shard, &self.epoch, 500, FLOOR).await.expect("recover");
+            let mut all = all.lock().expect("nobody has panicked with it");
+            for lapsed in recovered.lapsed {
+                if all.iter().all(|known| known.receipt != lapsed.receipt) {
+                    all.push(lapsed);
+                }
+            }
+            if all.len() < count { Err(all.len()) } else { Ok(()) }
+        })
+        .await;
+        all.into_inner().expect("nobody has panicked with it")
+    }
+
+    /// A job for pull that is due now.
+    pub(crate) fn pull_job(&self, name: &str) -> NewJob {
+        let mut job = self.job(name);
+        job.delivery.callback = Callback::pull();
+        job
+    }
+
+    /// What a consumer gets next of the bench's topic.
+    pub(crate) async fn pull(&self, limit: usize, ttr: Duration) -> Pulled {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        self.pull_as(sequence, limit, Some(ttr)).await
+    }
+
+    pub(crate) async fn pull_as(&self, sequence: u64, limit: usize, ttr: Option<Duration>) -> Pulled {
+        self.pull_by(sequence, limit, ttr, DEFAULT_TTR).await
+    }
+
+    pub(crate) async fn pull_by(
+        &self,
+        sequence: u64,
+        limit: usize,
+        ttr: Option<Duration>,
+        default_ttr: Duration,
+    ) -> Pulled {
+        let (topic, bits) = (TOPIC.parse().expect("a topic"), sequence.to_be_bytes());
+        let ask = Pull { caller: "consumer", sequence, topic: &topic, limit, ttr, default_ttr, bits };
+        self.store.pull(self.shard, &ask).await.expect("pull")
+    }
+
+    /// Reserves the next job for pull, which is this one.
+    pub(crate) async fn pull_one(&self, key: &JobKey, ttr: Duration) -> PulledJob {
+        let mut pulled = self.pull(1, ttr).await;
+        // Only stale entries were met.
+        while pulled.jobs.is_empty() && pulled.more {
+            pulled = self.pull(1, ttr).await;
+        }
+        let job = pulled.jobs.pop().unwrap_or_else(|| panic!("{key} should be ready"));
+        assert_eq!(job.key, *key);
+        job
+    }
+
+    /// Submits a job for pull and reserves it.
+    pub(crate) async fn pulled(&self, name: &str) -> PulledJob {
+        let key = self.accept(self.pull_job(name)).await.key;
+        self.pull_one(&key, LONG).await
+    }
+
+    pub(crate) async fn say(&self, receipt: PullReceipt, word: Word) -> Settled {
+        let settled = self.store.settle_receipts(self.shard, &[(receipt, word)]).await;
+        settled.expect("settle").remove(0)
+    }
+}
