@@ -157,7 +157,7 @@ async fn stats_and_single_jobs_are_shown_as_tables() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_job_is_told_field_by_field() {
+async fn mistakes_in_a_job_are_reported_field_by_field() {
     let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let job = br#"{"topic":"a b","url":"ftp://h","colour":1}"#;
@@ -205,7 +205,7 @@ async fn wrong_usage_is_64_and_help_is_none() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_is_told_at_once_with_2() {
+async fn a_server_that_is_away_is_reported_at_once_with_2() {
     let server = format!("http://127.0.0.1:{}", free_port());
     let began = now();
     for words in [&["stats"][..], &["get", "t/i"], &["list"], &["export", "--patience", "0"]] {

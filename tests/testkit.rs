@@ -189,12 +189,12 @@ async fn a_counting_receiver_keeps_counts_only() {
 
 #[tokio::test]
 #[should_panic(expected = "build them first: cargo build --bins")]
-async fn a_missing_binary_says_what_to_build() {
+async fn the_error_for_a_missing_binary_names_what_to_build() {
     let _process = ProcessSpec::new("ringback-no-such-binary").start();
 }
 
 #[tokio::test]
 #[should_panic(expected = "after 30ms still waiting for this: the moon is full; last: it is half")]
-async fn a_wait_in_vain_tells_the_last_reason() {
+async fn a_wait_in_vain_reports_the_last_reason() {
     eventually(Duration::from_millis(30), "the moon is full", async || Err::<(), _>("it is half")).await;
 }

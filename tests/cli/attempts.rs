@@ -7,7 +7,7 @@ use super::ringback;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 #[tokio::test]
-async fn the_attempts_of_a_job_are_shown_as_a_table_and_as_the_api_tells_them() {
+async fn the_attempts_of_a_job_are_shown_as_a_table_and_as_the_json_of_the_api() {
     let (stack, sink) = (Stack::options().in_one_process().start().await, Sink::start().await);
     sink.answer_job("dies", Answer::status(500).body("out of\n\u{1b}[31mink"));
     stack.accept(&with(job(&sink, "dies"), "retry", json!({"delays": ["10ms"], "jitter": 0}))).await;

@@ -41,7 +41,7 @@ async fn an_import_goes_in_by_batches_and_a_second_run_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_bad_line_is_told_with_its_number_and_the_rest_goes_in() {
+async fn a_bad_line_is_reported_by_number_and_the_rest_is_imported() {
     let importer = Importer::start(&[]).await;
     let long = "x".repeat(3_000_000);
     let good = |id: &str| format!(r#"{{"topic":"t","id":"{id}","url":"http://h/"}}"#);
@@ -110,7 +110,7 @@ async fn an_import_outlives_a_server_that_fails_for_a_while() {
 }
 
 #[tokio::test]
-async fn an_import_that_cannot_be_finished_says_how_far_it_came_and_can_be_run_again() {
+async fn an_import_that_cannot_be_finished_shows_its_progress_and_can_be_repeated() {
     let importer = Importer::start(&[]).await;
     // The second batch; those after it are under way beside it.
     importer.chokes_on(Some("\"i-2000\""));
@@ -152,7 +152,7 @@ async fn an_answer_that_does_not_add_up_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_server_without_imports_is_told_so_at_once() {
+async fn a_server_without_imports_is_reported_at_once() {
     let sink = Sink::start().await;
     let problem = json!({"type": "about:blank", "status": 404, "title": "Not Found", "detail": "x"});
     sink.answer(Answer::status(404).body(problem.to_string()));

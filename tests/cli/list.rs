@@ -50,7 +50,7 @@ async fn all_jobs_are_listed_as_lines_of_json() {
 }
 
 #[tokio::test]
-async fn a_list_ends_at_its_limit_and_says_that_there_is_more() {
+async fn a_list_ends_at_its_limit_and_shows_that_there_is_more() {
     let sink = Sink::start().await;
     sink.answer_path("/v1/jobs?limit=2", page(0..2, Some("c")));
     let run = ringback(&sink.url(""), &["list", "--limit", "2"]).await;
@@ -62,7 +62,7 @@ async fn a_list_ends_at_its_limit_and_says_that_there_is_more() {
 }
 
 #[tokio::test]
-async fn a_server_without_lists_is_told_so() {
+async fn a_server_without_lists_is_reported() {
     let sink = Sink::start().await;
     let problem = json!({"type": "about:blank", "status": 405, "title": "Method Not Allowed", "detail": "x"});
     sink.answer(Answer::status(405).body(problem.to_string()));

@@ -91,7 +91,7 @@ async fn lists_show_what_the_server_has() {
 }
 
 #[tokio::test]
-async fn bad_lines_of_an_import_are_told_by_the_server() {
+async fn bad_lines_of_an_import_are_reported_by_the_server() {
     let stack = StackOptions::api_only().start().await;
     stack.accept(&far("taken")).await;
     let other = json!({"topic": TOPIC, "id": "taken", "url": "http://other/"});

@@ -68,7 +68,7 @@ async fn a_policy_is_set_shown_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_topic_whose_job_is_being_handed_over_is_told_to_wait() {
+async fn deleting_a_topic_waits_for_a_job_that_is_being_delivered() {
     let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     stack.accept(&json!({"topic": "t", "id": "held"})).await;

@@ -21,7 +21,7 @@ async fn said(server: &str, words: &[&str]) -> Run {
 }
 
 #[tokio::test]
-async fn a_job_is_reserved_and_each_word_is_said_by_its_receipt() {
+async fn a_job_is_reserved_and_settled_in_each_way_by_its_receipt() {
     let stack = Stack::options().count(Role::Notifier, 0).start().await;
     let server = stack.url("");
     let run = ringback(&server, &["reserve", TOPIC]).await;

@@ -61,7 +61,7 @@ async fn a_topic_is_paused_and_resumed() {
 }
 
 #[tokio::test]
-async fn no_topics_are_told_so() {
+async fn an_empty_list_of_topics_says_so() {
     let stack = StackOptions::api_only().start().await;
     let run = ringback(&stack.url(""), &["topics"]).await;
     assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no topics\n"));

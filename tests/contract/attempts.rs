@@ -50,7 +50,7 @@ impl Workbench {
     }
 }
 
-pub(crate) async fn what_is_noted_is_shown_and_a_job_without_a_note_has_none(bench: &Workbench) {
+pub(crate) async fn recorded_attempts_are_shown_and_a_job_without_attempts_has_none(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     assert_eq!(bench.attempts(&key).await, Some(Vec::new()));
@@ -89,7 +89,7 @@ pub(crate) async fn attempts_stand_by_number_and_the_last_twenty_stay(bench: &Wo
     assert_eq!(bench.numbers(&key).await, (12..=31).collect::<Vec<_>>());
 }
 
-pub(crate) async fn an_attempt_that_is_told_twice_is_shown_once_as_it_was_first(bench: &Workbench) {
+pub(crate) async fn an_attempt_that_is_recorded_twice_is_shown_once_as_it_was_first(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     let notes = [note(&mut lease, 1, b"first"), note(&mut lease, 2, b"second")];
@@ -103,7 +103,7 @@ pub(crate) async fn an_attempt_that_is_told_twice_is_shown_once_as_it_was_first(
     assert_eq!(answers, [&b"first"[..], b"second", b"third"]);
 }
 
-pub(crate) async fn answers_and_words_of_any_kind_are_kept_up_to_their_bounds(bench: &Workbench) {
+pub(crate) async fn responses_and_errors_of_any_kind_are_kept_up_to_their_bounds(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();
     let binary: Vec<u8> = (0..=255).collect();
@@ -117,7 +117,7 @@ pub(crate) async fn answers_and_words_of_any_kind_are_kept_up_to_their_bounds(be
     assert_eq!((shown[2].error.clone().unwrap_or_default(), shown[2].by.len()), ("ü".repeat(64), 64));
 }
 
-pub(crate) async fn many_notes_in_one_call_each_go_to_their_job(bench: &Workbench) {
+pub(crate) async fn many_attempts_in_one_call_each_go_to_their_job(bench: &Workbench) {
     let mut leases = Vec::new();
     for part in 0..MAX_BATCH / 100 {
         let jobs: Vec<_> = (0..100).map(|n| bench.job(&format!("job-{part}-{n}"))).collect();
@@ -160,7 +160,7 @@ pub(crate) async fn a_later_job_of_the_same_name_has_a_log_of_its_own(bench: &Wo
     assert_eq!((shown.len(), shown[0].answer.as_ref()), (1, &b"of the second"[..]));
 }
 
-pub(crate) async fn a_late_note_of_an_earlier_job_leaves_the_log_of_a_later_one(bench: &Workbench) {
+pub(crate) async fn a_late_record_of_an_earlier_job_leaves_the_log_of_a_later_one(bench: &Workbench) {
     let [lease, mut same] = bench.take_twice(&bench.accept(bench.job("a")).await.key).await;
     let key = lease.key.clone();
     assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
@@ -240,7 +240,7 @@ pub(crate) async fn a_log_that_is_added_to_stays_while_others_go(bench: &Workben
     small.audit().await;
 }
 
-pub(crate) async fn what_is_older_than_it_is_kept_is_not_shown(bench: &Workbench) {
+pub(crate) async fn attempts_older_than_their_retention_are_not_shown(bench: &Workbench) {
     let brief = bench.with(|options| options.keep_attempts = ms(400)).await;
     let mut lease = brief.reserved(brief.job("a")).await;
     let key = lease.key.clone();
@@ -269,7 +269,7 @@ pub(crate) async fn what_is_older_than_it_is_kept_is_not_shown(bench: &Workbench
     brief.audit().await;
 }
 
-pub(crate) async fn a_consumer_s_failure_is_noted_with_what_the_lease_tells(bench: &Workbench) {
+pub(crate) async fn a_consumer_s_failure_is_recorded_with_what_the_lease_knows(bench: &Workbench) {
     let job = bench.pulled("a").await;
     let noted = |error: &str| Note::failed(&job.receipt, Some(error.to_owned()));
     let before = now();
@@ -288,7 +288,7 @@ pub(crate) async fn a_consumer_s_failure_is_noted_with_what_the_lease_tells(benc
     assert_eq!(bench.numbers(&job.key).await, [1]);
 }
 
-pub(crate) async fn a_lease_that_ran_out_is_noted_and_one_that_was_renewed_is_not(bench: &Workbench) {
+pub(crate) async fn an_expired_lease_is_recorded_and_a_renewed_one_is_not(bench: &Workbench) {
     let keys = [bench.accept(bench.pull_job("a")).await.key, bench.accept(bench.pull_job("b")).await.key];
     for key in &keys {
         bench.pull_one(key, ms(30)).await;
@@ -308,7 +308,7 @@ pub(crate) async fn a_lease_that_ran_out_is_noted_and_one_that_was_renewed_is_no
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
 }
 
-pub(crate) async fn nothing_is_kept_without_room_and_a_topic_says_what_is_noted(bench: &Workbench) {
+pub(crate) async fn nothing_is_recorded_without_room_and_a_topic_chooses_what_is_recorded(bench: &Workbench) {
     let without_room = bench
         .with(|options| {
             options.prefix = format!("{}0", options.prefix);

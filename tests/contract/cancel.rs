@@ -38,7 +38,7 @@ pub(crate) async fn a_ready_job_is_cancelled_and_never_reserved(bench: &Workbenc
     gone(bench, &promoted.key).await;
 }
 
-pub(crate) async fn a_dead_job_is_cancelled_and_never_expired(bench: &Workbench) {
+pub(crate) async fn a_cancelled_dead_job_is_not_evicted(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(1)).await;
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     assert_eq!(bench.cancel(&job.key).await, CANCELLED);

@@ -93,7 +93,7 @@ async fn ready(bench: &Workbench, watching: &mut Watching, job: NewJob) -> JobKe
     job.key
 }
 
-pub(crate) async fn a_job_is_told_of_from_its_submit_to_its_end(bench: &Workbench) {
+pub(crate) async fn a_job_has_events_from_its_submit_to_its_end(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let job = bench.accept(bench.job("a").after(ms(20))).await;
     watching.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
@@ -105,7 +105,7 @@ pub(crate) async fn a_job_is_told_of_from_its_submit_to_its_end(bench: &Workbenc
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn failures_are_told_with_what_was_seen_and_when_it_goes_on(bench: &Workbench) {
+pub(crate) async fn events_of_failures_have_the_response_and_the_next_due_time(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.job("a")).await;
     let lease = bench.take_one(&key).await;
@@ -128,7 +128,7 @@ pub(crate) async fn failures_are_told_with_what_was_seen_and_when_it_goes_on(ben
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn releases_are_told_and_wait_or_do_not(bench: &Workbench) {
+pub(crate) async fn releases_have_events_with_and_without_a_delay(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.job("a")).await;
     let lease = bench.take_one(&key).await;
@@ -142,7 +142,7 @@ pub(crate) async fn releases_are_told_and_wait_or_do_not(bench: &Workbench) {
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn cancels_are_told_when_the_job_ends(bench: &Workbench) {
+pub(crate) async fn cancels_have_events_when_the_job_ends(bench: &Workbench) {
     let mut watching = Watching::silent(bench).await;
     let delayed = bench.job_in(State::Delayed, bench.job("a")).await.key;
     let buried = bench.job_in(State::Dead, bench.job("b")).await.key;
@@ -163,7 +163,7 @@ pub(crate) async fn cancels_are_told_when_the_job_ends(bench: &Workbench) {
     watching.nothing(bench, "after").await;
 }
 
-pub(crate) async fn a_success_is_told_with_its_answer_where_the_job_was_reserved_under_watch(
+pub(crate) async fn a_success_has_its_response_in_the_event_when_the_job_was_reserved_under_watch(
     bench: &Workbench,
 ) {
     let mut watching = Watching::silent(bench).await;
@@ -196,7 +196,7 @@ pub(crate) async fn a_success_is_told_with_its_answer_where_the_job_was_reserved
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn lost_leases_are_told_as_attempts(bench: &Workbench) {
+pub(crate) async fn lost_leases_have_events_as_attempts(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let job = bench.job("a").timeout(BRIEF);
     let key = ready(bench, &mut watching, job).await;
@@ -222,7 +222,7 @@ pub(crate) async fn lost_leases_are_told_as_attempts(bench: &Workbench) {
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn what_consumers_say_is_told(bench: &Workbench) {
+pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.pull_job("a")).await;
     let job = bench.pull_one(&key, LONG).await;
@@ -264,7 +264,7 @@ pub(crate) async fn what_consumers_say_is_told(bench: &Workbench) {
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn nothing_is_told_before_and_after_a_shard_is_watched(bench: &Workbench) {
+pub(crate) async fn a_shard_publishes_events_only_while_it_is_watched(bench: &Workbench) {
     let mut watching = Watching::silent(bench).await;
     bench.accept(bench.job("before")).await;
     let watch = async |lasts| bench.store().watch(bench.shard(), lasts).await.expect("watch");

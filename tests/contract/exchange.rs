@@ -26,7 +26,7 @@ fn all_complete(leases: Vec<Lease>) -> Vec<(Lease, Outcome)> {
     leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect()
 }
 
-pub(crate) async fn an_exchange_settles_every_word_and_then_takes_what_is_ready(bench: &Workbench) {
+pub(crate) async fn an_exchange_settles_every_outcome_and_then_reserves_ready_jobs(bench: &Workbench) {
     let [leases, _] = reserved_twice(bench, &["a", "b", "c", "d", "e"]).await;
     let keys: Vec<_> = leases.iter().map(|lease| lease.key.clone()).collect();
     let waiting = bench.accept(bench.job("f")).await.key;
@@ -47,7 +47,7 @@ pub(crate) async fn an_exchange_settles_every_word_and_then_takes_what_is_ready(
     assert_eq!(settled, [Settled::Applied; 2]);
 }
 
-pub(crate) async fn an_exchange_keeps_to_limit_and_rooms_and_tells_of_the_rest(bench: &Workbench) {
+pub(crate) async fn an_exchange_keeps_to_its_limits_and_reports_that_there_is_more(bench: &Workbench) {
     let [leases, _] = reserved_twice(bench, &["a", "b"]).await;
     for n in 0..5 {
         bench.accept(bench.job(&format!("job-{n}"))).await;
@@ -95,7 +95,7 @@ pub(crate) async fn an_exchange_is_repeated_by_its_two_halves_as_well(bench: &Wo
     assert_eq!(bench.settle_all(all_complete(same)).await, [Settled::Replayed; 2]);
 }
 
-pub(crate) async fn a_word_that_comes_too_late_keeps_an_exchange_from_nothing(bench: &Workbench) {
+pub(crate) async fn a_stale_settle_does_not_keep_an_exchange_from_reserving(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     bench.accept(bench.job("b")).await;
     let current = bench.take(2).await;

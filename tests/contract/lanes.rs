@@ -54,7 +54,7 @@ pub(crate) async fn lanes_come_in_turn_over_many_reserves(bench: &Workbench) {
     assert!(bench.take(1).await.is_empty());
 }
 
-pub(crate) async fn a_lane_without_room_is_passed_and_that_is_told(bench: &Workbench) {
+pub(crate) async fn a_lane_without_room_is_skipped_and_reported(bench: &Workbench) {
     fill(bench, 2, 3).await;
     let rooms = vec![(format!("{TOPIC} {}", origin(0)), 0)];
     let reserved = bench.reserve(&Reserve { rooms: rooms.clone(), ..bench.ask(10) }).await;
@@ -92,7 +92,7 @@ pub(crate) async fn hundred_lanes_without_room_do_not_hide_the_one_that_has_some
     }
 }
 
-pub(crate) async fn stale_entries_do_not_stand_before_another_lane(bench: &Workbench) {
+pub(crate) async fn stale_entries_do_not_block_another_lane(bench: &Workbench) {
     fill(bench, 2, 20).await;
     for n in 0..20 {
         bench.cancel(&bench.job(&format!("job-0-{n}")).key).await;

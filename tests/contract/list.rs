@@ -79,7 +79,7 @@ pub(crate) async fn the_pages_have_every_job_that_has_not_ended_as_it_is_kept(be
     assert_eq!(all(bench, &Filter::default()).await, kept);
 }
 
-pub(crate) async fn a_page_looks_at_about_as_many_as_it_is_told(bench: &Workbench) {
+pub(crate) async fn a_page_reads_about_as_many_jobs_as_its_limit(bench: &Workbench) {
     let kept = of_every_kind(bench).await;
     let pages = pages(bench, &Filter::default()).await;
     assert!(pages.len() >= kept.len() / (3 * LOOK), "{} pages", pages.len());

@@ -53,7 +53,7 @@ fn is_of(death: &Death, job: &Job) {
     assert_eq!(death.context.entries(), [("tenant".to_owned(), "a7".to_owned())]);
 }
 
-pub(crate) async fn a_death_is_to_be_told_with_what_its_notice_needs(bench: &Workbench) {
+pub(crate) async fn a_dead_letter_has_an_entry_with_all_its_notice_needs(bench: &Workbench) {
     let job = dead(bench, telling(bench.job("a"))).await;
     let plain = dead(bench, bench.job("b")).await;
     let told = deaths(bench).await;
@@ -65,7 +65,7 @@ pub(crate) async fn a_death_is_to_be_told_with_what_its_notice_needs(bench: &Wor
     assert_eq!((deaths(bench).await.len(), bench.stats().await.untold), (0, 0));
 }
 
-pub(crate) async fn each_way_to_die_is_to_be_told(bench: &Workbench) {
+pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
     let by_exchange = bench.reserved(telling(bench.job("exchange"))).await;
     let key = by_exchange.key.clone();
     bench.exchange(vec![(by_exchange, bury())], &bench.ask(1)).await;
@@ -101,7 +101,7 @@ pub(crate) async fn each_way_to_die_is_to_be_told(bench: &Workbench) {
     assert_eq!((told.len(), told[3].job.reason.as_deref()), (4, Some("lost")));
 }
 
-pub(crate) async fn what_ends_otherwise_or_comes_dead_is_not_told(bench: &Workbench) {
+pub(crate) async fn jobs_that_end_otherwise_or_are_imported_dead_leave_no_entry(bench: &Workbench) {
     for state in [State::Done, State::Cancelled, State::Delayed] {
         bench.job_in(state, telling(bench.job(state.name()))).await;
     }
@@ -117,7 +117,7 @@ pub(crate) async fn what_ends_otherwise_or_comes_dead_is_not_told(bench: &Workbe
     assert_eq!(bench.promote(10).await.next_tell, None);
 }
 
-pub(crate) async fn what_becomes_of_the_job_does_not_change_what_is_told(bench: &Workbench) {
+pub(crate) async fn the_later_life_of_a_job_does_not_change_its_entry(bench: &Workbench) {
     let jobs = ["purged", "cancelled", "revived", "again"].map(|name| telling(bench.job(name)));
     let mut as_it_was = Vec::new();
     for job in &jobs {
@@ -138,7 +138,7 @@ pub(crate) async fn what_becomes_of_the_job_does_not_change_what_is_told(bench: 
     }
 }
 
-pub(crate) async fn a_large_job_is_told_of_without_its_body(bench: &Workbench) {
+pub(crate) async fn the_entry_of_a_large_job_has_no_body(bench: &Workbench) {
     let mut job = telling(bench.job("large")).body(vec![b'x'; 200_000]);
     job.delivery.headers =
         ringback_core::job::Headers::parse(vec![("x-long".to_owned(), "y".repeat(8000))]).expect("headers");
@@ -154,7 +154,7 @@ pub(crate) async fn a_large_job_is_told_of_without_its_body(bench: &Workbench) {
     is_of(&told[1], &bench.get(&key).await);
 }
 
-pub(crate) async fn a_death_that_is_told_twice_has_one_notice(bench: &Workbench) {
+pub(crate) async fn a_dead_letter_that_is_acknowledged_twice_has_one_notice(bench: &Workbench) {
     dead(bench, telling(bench.job("a"))).await;
     let mut answers = Vec::new();
     for _ in 0..2 {
@@ -168,7 +168,7 @@ pub(crate) async fn a_death_that_is_told_twice_has_one_notice(bench: &Workbench)
     assert_eq!(bench.stats().await.states.ready, 1);
 }
 
-pub(crate) async fn a_job_that_dies_again_is_told_of_again(bench: &Workbench) {
+pub(crate) async fn a_job_that_dies_again_has_another_entry(bench: &Workbench) {
     let job = dead(bench, telling(bench.job("a"))).await;
     let token = bench.token();
     bench.store().revive(&job.key, token).await.expect("revive");
@@ -180,7 +180,7 @@ pub(crate) async fn a_job_that_dies_again_is_told_of_again(bench: &Workbench) {
     assert_ne!(names[0], names[1]);
 }
 
-pub(crate) async fn a_job_that_is_taken_in_anew_and_dies_again_is_told_of_again(bench: &Workbench) {
+pub(crate) async fn a_job_that_is_imported_again_and_dies_again_has_another_entry(bench: &Workbench) {
     let created = Some(Timestamp::from_millis(1_700_000_000_000));
     let history = History { created, attempts: 3, failures: 2, ..History::default() };
     for _ in 0..2 {
@@ -227,7 +227,7 @@ pub(crate) async fn deaths_are_read_in_their_order_and_no_more_than_the_limit(be
     assert_eq!(deaths(bench).await.len(), 13);
 }
 
-pub(crate) async fn many_deaths_of_one_call_are_all_told(bench: &Workbench) {
+pub(crate) async fn many_deaths_of_one_call_all_leave_entries(bench: &Workbench) {
     let jobs: Vec<_> = (0..250).map(|n| telling(bench.job(&format!("job-{n}")))).collect();
     bench.submit(&jobs).await;
     let leases = bench.take(250).await;
@@ -243,7 +243,7 @@ pub(crate) async fn many_deaths_of_one_call_are_all_told(bench: &Workbench) {
     assert_eq!(told, 250);
 }
 
-pub(crate) async fn what_is_put_off_stands_before_nothing_and_comes_again(bench: &Workbench) {
+pub(crate) async fn a_postponed_entry_blocks_no_other_and_comes_again(bench: &Workbench) {
     let (first, second) =
         (dead(bench, telling(bench.job("a"))).await, dead(bench, telling(bench.job("b"))).await);
     let deaths_now = outbox(bench).await.deaths;
@@ -271,7 +271,7 @@ pub(crate) async fn what_is_put_off_stands_before_nothing_and_comes_again(bench:
     tell_all(bench).await;
 }
 
-pub(crate) async fn a_fenced_tell_changes_nothing(bench: &Workbench) {
+pub(crate) async fn a_fenced_acknowledgement_changes_nothing(bench: &Workbench) {
     dead(bench, telling(bench.job("a"))).await;
     let place = outbox(bench).await.deaths.remove(0).place;
     let (store, shard) = (bench.store(), bench.shard());
@@ -283,7 +283,9 @@ pub(crate) async fn a_fenced_tell_changes_nothing(bench: &Workbench) {
     assert_eq!(store.tell(shard, &epoch, &telling).await.expect("tell"), Told::Held(None), "again");
 }
 
-pub(crate) async fn a_death_wakes_the_carrier_and_its_pass_says_when_to_tell(bench: &Workbench) {
+pub(crate) async fn a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_notice_is_due(
+    bench: &Workbench,
+) {
     let lease = bench.reserved(telling(bench.job("a"))).await;
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
@@ -297,7 +299,7 @@ pub(crate) async fn a_death_wakes_the_carrier_and_its_pass_says_when_to_tell(ben
     assert_eq!(bench.promote(10).await.next_tell, None);
 }
 
-pub(crate) async fn a_job_done_after_all_was_told_of_as_it_died(bench: &Workbench) {
+pub(crate) async fn a_job_done_after_its_death_has_a_notice_of_that_death(bench: &Workbench) {
     let key = bench.accept(telling(bench.job("a")).timeout(BRIEF)).await.key;
     for _ in 0..4 {
         bench.take_one(&key).await;

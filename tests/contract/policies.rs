@@ -152,7 +152,7 @@ pub(crate) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(ben
     assert_eq!(put(store, "one-more", "{}").await, Some(true));
 }
 
-pub(crate) async fn a_book_is_told_of_each_change_within_a_second(bench: &Workbench) {
+pub(crate) async fn a_policy_book_learns_of_each_change_within_a_second(bench: &Workbench) {
     let (book, another) = (PolicyBook::default(), bench.another(bench.options()));
     another.prepare().await.expect("prepare");
     put(bench.store(), "before", r#"{"timeout":1}"#).await;
@@ -182,7 +182,7 @@ async fn put_in_silence(bench: &Workbench, redis: &mut MultiplexedConnection, na
 }
 
 #[tokio::test]
-async fn a_change_that_nobody_was_told_of_is_known_within_seconds() {
+async fn a_change_that_was_not_published_is_known_within_seconds() {
     let (bench, mut redis) = keys::bench().await;
     let book = PolicyBook::default();
     put(bench.store(), "before", "{}").await;

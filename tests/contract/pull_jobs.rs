@@ -45,7 +45,7 @@ async fn fail(bench: &Workbench, receipt: PullReceipt) -> Settled {
     settled.expect("settle").remove(0)
 }
 
-pub(crate) async fn a_job_without_a_url_goes_to_who_asks_for_its_topic_and_to_no_notifier(bench: &Workbench) {
+pub(crate) async fn a_pull_job_goes_to_consumers_of_its_topic_and_to_no_notifier(bench: &Workbench) {
     let delayed = bench.accept(bench.pull_job("b").after(ms(30))).await;
     let job = bench.accept(bench.pull_job("a")).await;
     let pushed = bench.accept(bench.job("pushed")).await;
@@ -80,7 +80,7 @@ pub(crate) async fn a_pulled_job_carries_all_that_was_submitted(bench: &Workbenc
     }
 }
 
-pub(crate) async fn a_pull_takes_no_more_than_its_limit_and_tells_of_the_rest(bench: &Workbench) {
+pub(crate) async fn a_pull_takes_no_more_than_its_limit_and_reports_that_there_is_more(bench: &Workbench) {
     let jobs: Vec<_> = (0..5).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let mut names = Vec::new();
@@ -92,7 +92,7 @@ pub(crate) async fn a_pull_takes_no_more_than_its_limit_and_tells_of_the_rest(be
     assert_eq!(names, jobs.into_iter().map(|job| job.key).collect::<Vec<_>>(), "first come, first served");
 }
 
-pub(crate) async fn a_lease_for_pull_lasts_for_what_was_asked_else_for_what_the_job_says(bench: &Workbench) {
+pub(crate) async fn a_pull_lease_lasts_for_the_ttr_of_the_request_else_of_the_job(bench: &Workbench) {
     let day = Duration::from_secs(12 * 3600);
     bench.accept(bench.pull_job("own").timeout(day)).await;
     bench.accept(bench.pull_job("none")).await;
@@ -186,7 +186,7 @@ pub(crate) async fn a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_doe
     told(bench, &mut wakes).await;
 }
 
-pub(crate) async fn lanes_that_are_not_empty_are_told_page_by_page(bench: &Workbench) {
+pub(crate) async fn lanes_that_are_not_empty_are_listed_page_by_page(bench: &Workbench) {
     let (store, shard) = (bench.store(), bench.shard());
     assert_eq!(store.pulls(shard, 0, 10).await.expect("pulls"), []);
     bench.accept(bench.job("pushed")).await;
@@ -208,7 +208,7 @@ pub(crate) async fn lanes_that_are_not_empty_are_told_page_by_page(bench: &Workb
     assert!(!store.pulls(shard, 0, 10).await.expect("pulls").contains(&mine));
 }
 
-pub(crate) async fn an_exported_job_for_pull_is_imported_as_one(bench: &Workbench) {
+pub(crate) async fn an_exported_pull_job_is_imported_as_one(bench: &Workbench) {
     let job = bench.pulled("a").await;
     bench.say(job.receipt, retry(LONG)).await;
     let page = bench.store().page_kept(&Filter::default(), None, 100).await.expect("page");

@@ -74,7 +74,7 @@ pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Workbenc
     assert_eq!(bench.stats().await.states.dead, 4);
 }
 
-pub(crate) async fn a_job_is_revived_once_by_one_revival_whatever_is_repeated(bench: &Workbench) {
+pub(crate) async fn a_job_is_revived_once_by_a_redrive_whatever_is_repeated(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 9000])).await;
     let revival = begin(bench, &of_topic(TOPIC)).await;
     let first = places(bench, &of_topic(TOPIC)).await;
@@ -110,7 +110,7 @@ pub(crate) async fn only_what_was_dead_when_it_began_is_wanted(bench: &Workbench
     assert_eq!(look(bench, narrow.id).await, narrow);
 }
 
-pub(crate) async fn a_revival_has_one_holder_at_a_time_and_goes_on_with_another(bench: &Workbench) {
+pub(crate) async fn a_redrive_has_one_worker_at_a_time_and_goes_on_with_another(bench: &Workbench) {
     assert_eq!(take(bench, ONE, LONG).await, Taken::Nothing);
     let revival = begin(bench, &of_topic(TOPIC)).await;
     let (store, id) = (bench.store(), revival.id);
@@ -134,7 +134,7 @@ pub(crate) async fn a_revival_has_one_holder_at_a_time_and_goes_on_with_another(
     assert_eq!(take(bench, ONE, LONG).await, Taken::Revival(revival));
 }
 
-pub(crate) async fn a_stopped_revival_revives_nothing_more(bench: &Workbench) {
+pub(crate) async fn a_stopped_redrive_revives_nothing_more(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "job", 10), "gone").await;
     let revival = begin(bench, &of_topic(TOPIC)).await;
     take(bench, ONE, LONG).await;
@@ -156,7 +156,7 @@ pub(crate) async fn a_stopped_revival_revives_nothing_more(bench: &Workbench) {
     assert_eq!((stats.ready, stats.dead), (4, 6));
 }
 
-pub(crate) async fn a_finished_revival_is_done_and_tells_what_it_has_done(bench: &Workbench) {
+pub(crate) async fn a_finished_redrive_is_done_and_shows_its_counts(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "job", 5), "gone").await;
     let revival = begin(bench, &of_topic(TOPIC)).await;
     take(bench, ONE, LONG).await;
@@ -173,7 +173,7 @@ pub(crate) async fn a_finished_revival_is_done_and_tells_what_it_has_done(bench:
     assert!([done, other].iter().all(|revival| revival.rate == 50));
 }
 
-pub(crate) async fn a_repeated_call_begins_no_second_revival(bench: &Workbench) {
+pub(crate) async fn a_repeated_call_begins_no_second_redrive(bench: &Workbench) {
     let (token, mut wakes) = (bench.token(), bench.wakes().await);
     let first = bench.store().begin_revival(token, &of_topic(TOPIC), 50).await.expect("begin");
     assert_eq!(next(&mut wakes).await, Wake::Revival);
@@ -181,7 +181,7 @@ pub(crate) async fn a_repeated_call_begins_no_second_revival(bench: &Workbench) 
     assert_eq!(bench.store().revivals().await.expect("list").len(), 1);
 }
 
-pub(crate) async fn no_more_than_so_many_revivals_go_on(bench: &Workbench) {
+pub(crate) async fn the_number_of_running_redrives_is_bounded(bench: &Workbench) {
     let mut ids = Vec::new();
     for _ in 0..MOST_REVIVALS {
         ids.push(begin(bench, &of_topic(TOPIC)).await.id);

@@ -86,7 +86,7 @@ pub(crate) async fn a_job_rescheduled_to_now_or_the_past_is_ready(bench: &Workbe
     }
 }
 
-pub(crate) async fn a_rescheduled_job_is_handed_over_at_its_new_time_and_never_before(bench: &Workbench) {
+pub(crate) async fn a_rescheduled_job_is_delivered_at_its_new_time_and_never_before(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(ms(40))).await;
     let later = reschedule(bench, &job.key, Due::At(job.due.plus(ms(300)))).await;
     until(job.due.plus(ms(1))).await;
@@ -213,7 +213,7 @@ pub(crate) async fn a_late_success_completes_a_job_that_was_moved_and_lost(bench
     assert_eq!(bench.state(&job.key).await, Some(State::Done));
 }
 
-pub(crate) async fn a_state_that_forbids_a_move_is_told_and_stays(bench: &Workbench) {
+pub(crate) async fn a_state_that_forbids_a_move_is_returned_and_stays(bench: &Workbench) {
     for state in STATES {
         let job = bench.job_in(state, bench.job(state.name())).await;
         let (store, key) = (bench.store(), &job.key);
@@ -300,7 +300,7 @@ pub(crate) async fn a_repeated_move_is_known_whatever_became_of_the_job(bench: &
     assert_eq!(bench.get(&key).await, dead);
 }
 
-pub(crate) async fn a_moved_job_can_be_cancelled_and_is_never_handed_over(bench: &Workbench) {
+pub(crate) async fn a_moved_job_can_be_cancelled_and_is_never_delivered(bench: &Workbench) {
     const CANCELLED: Cancelled = Cancelled::Cancelled { in_flight_unknown: false };
     let far = now().plus(HOURS);
     for (name, wait) in [("near", LONG / 2), ("far", HOURS)] {

@@ -52,7 +52,7 @@ pub(crate) async fn each_reserve_is_another_attempt(bench: &Workbench) {
     assert_eq!(bench.get(&job.key).await.attempts, 6);
 }
 
-pub(crate) async fn a_reserve_takes_no_more_than_its_limit_and_tells_of_the_rest(bench: &Workbench) {
+pub(crate) async fn a_reserve_takes_no_more_than_its_limit_and_reports_that_there_is_more(bench: &Workbench) {
     for n in 0..5 {
         bench.accept(bench.job(&format!("job-{n}"))).await;
     }

@@ -112,7 +112,7 @@ pub(crate) async fn a_failure_after_the_next_hand_over_is_still_known_as_a_repet
     assert_eq!(bench.settle(next, Outcome::Complete).await, Settled::Applied);
 }
 
-pub(crate) async fn many_words_in_one_call_are_answered_in_order(bench: &Workbench) {
+pub(crate) async fn many_outcomes_in_one_call_are_answered_in_order(bench: &Workbench) {
     let names = ["a", "b", "c", "d", "e"];
     for name in names {
         bench.accept(bench.job(name)).await;

@@ -47,7 +47,7 @@ pub(crate) async fn a_job_due_at_a_time_is_due_exactly_then(bench: &Workbench) {
     assert_eq!((job.state, job.due), (State::Delayed, time));
 }
 
-pub(crate) async fn the_same_content_again_tells_the_state_the_job_is_in(bench: &Workbench) {
+pub(crate) async fn the_same_content_again_returns_the_state_of_the_job(bench: &Workbench) {
     for state in STATES {
         let job = bench.job(state.name());
         let known = bench.job_in(state, job.clone()).await;

@@ -208,7 +208,7 @@ async fn resume(bench: &Workbench, name: &str) -> bool {
     bench.store().resume(&topic(name)).await.expect("resume")
 }
 
-pub(crate) async fn nothing_of_a_paused_topic_is_handed_over_until_it_is_resumed(bench: &Workbench) {
+pub(crate) async fn nothing_of_a_paused_topic_is_delivered_until_it_is_resumed(bench: &Workbench) {
     let before = bench.accept(bench.job("before")).await;
     pause(bench, TOPIC).await;
     let other = bench.accept(bench.job_of("other", "a")).await;
@@ -239,7 +239,7 @@ pub(crate) async fn an_exchange_gives_nothing_of_a_paused_topic(bench: &Workbenc
     assert_eq!(given(bench).await.len(), 1);
 }
 
-pub(crate) async fn what_is_being_handed_over_goes_on_while_its_topic_is_paused(bench: &Workbench) {
+pub(crate) async fn a_delivery_under_way_goes_on_while_its_topic_is_paused(bench: &Workbench) {
     let names = ["done", "retried", "buried", "released"];
     let mut leases = Vec::new();
     for name in names {

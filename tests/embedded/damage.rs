@@ -119,7 +119,7 @@ async fn mended_kinds(directory: &Path, damage: &str, kinds: &[(Damage, u64)]) {
 }
 
 #[tokio::test]
-async fn jobs_that_nothing_leads_to_are_found_and_led_to_again() {
+async fn jobs_without_an_index_entry_are_found_and_linked_again() {
     let directory = ground().await;
     let path = directory.path();
     empty(path, DUE);
@@ -160,7 +160,7 @@ async fn topics_and_lanes_that_have_no_turn_are_found_and_given_one() {
 }
 
 #[tokio::test]
-async fn counts_that_are_wrong_are_put_right_where_they_can_be_told() {
+async fn wrong_counts_are_repaired_where_they_can_be_derived() {
     let directory = ground().await;
     let (path, shard) = (directory.path(), {
         let store = open(directory.path()).await;
@@ -246,7 +246,7 @@ async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn what_is_gone_is_told_and_stays_gone() {
+async fn an_ended_job_is_reported_and_stays_ended() {
     let directory = ground().await;
     empty(directory.path(), BODIES);
     let store = open(directory.path()).await;

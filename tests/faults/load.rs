@@ -70,7 +70,7 @@ async fn the_last_room_of_a_lane_is_used_though_its_other_calls_hang() {
 }
 
 #[tokio::test]
-async fn a_backlog_is_handed_over_by_three_notifiers_each_job_once() {
+async fn a_backlog_is_delivered_by_three_notifiers_each_job_once() {
     const JOBS: usize = 3_000;
     let options = Stack::options().count(Role::Carrier, 2).count(Role::Notifier, 0).lease_margin("30s");
     let (mut stack, sink) = (options.start().await, Sink::counting().await);

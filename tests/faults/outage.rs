@@ -99,7 +99,7 @@ async fn the_largest_batches_are_refused_by_a_silent_redis_in_time_too() {
 }
 
 #[tokio::test]
-async fn a_redis_that_became_a_replica_takes_nothing_and_says_so_until_it_is_a_master_again() {
+async fn a_redis_that_became_a_replica_is_reported_and_takes_nothing_until_it_is_a_master_again() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     let redis = stack.redis().client().await;
     let replica_of = |host: &'static str, port: &'static str| {
@@ -212,7 +212,7 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
 }
 
 #[tokio::test]
-async fn leases_that_cannot_be_recovered_are_told_of_once_and_hold_up_no_due_job() {
+async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() {
     let stack = Stack::options().env("RINGBACK_SHARDS", "1").count(Role::Notifier, 0).start().await;
     stack.accept(&json!({"topic": "pull", "id": "lapses"})).await;
     let ask = Bytes::from(json!({"ttr": "300ms"}).to_string());

@@ -23,7 +23,7 @@ fn each<'a>(items: &'a [Value], field: &str) -> Vec<&'a Value> {
 }
 
 #[tokio::test]
-async fn the_log_of_a_dead_job_tells_each_attempt_and_what_was_answered() {
+async fn the_log_of_a_dead_job_shows_each_attempt_and_its_response() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     let binary = Answer::status(502).body(vec![0xff, 0x00, 0xfe]);
     let script = Script::first(1, Answer::status(500).body("out of ink"))
@@ -121,7 +121,7 @@ async fn say(stack: &Stack, word: &str, ttr: &str, body: Option<Value>) {
 }
 
 #[tokio::test]
-async fn what_consumers_say_and_leases_that_ran_out_are_logged() {
+async fn settles_by_consumers_and_expired_leases_are_logged() {
     let stack = Stack::start().await;
     stack.accept(&json!({"topic": TOPIC, "id": "pull", "retry": at_once(3)})).await;
     let say = async |word: &str, ttr: &str, body| say(&stack, word, ttr, body).await;
@@ -137,7 +137,7 @@ async fn what_consumers_say_and_leases_that_ran_out_are_logged() {
 }
 
 #[tokio::test]
-async fn what_consumers_say_is_logged_as_the_policy_of_the_topic_says() {
+async fn settles_by_consumers_are_logged_by_the_policy_of_the_topic() {
     let stack = Stack::options().env("RINGBACK_ATTEMPTS", "off").start().await;
     for (logging, logged) in [("failed", vec![1, 2, 3]), ("off", Vec::new())] {
         let policy = Some(("application/json", json!({"attempts": logging}).to_string().into()));

@@ -57,7 +57,7 @@ async fn the_embedded_store_is_audited_and_repaired_by_the_same_calls() {
 }
 
 #[tokio::test]
-async fn nothing_is_found_while_jobs_are_handed_over_and_fail() {
+async fn nothing_is_found_while_jobs_are_delivered_and_fail() {
     let options = Stack::options().count(Role::Carrier, 2).count(Role::Notifier, 2);
     let (stack, sink) = (options.start().await, Sink::start().await);
     let jobs: Vec<_> = (0..1500)
@@ -87,7 +87,7 @@ async fn nothing_is_found_while_jobs_are_handed_over_and_fail() {
 }
 
 #[tokio::test]
-async fn the_command_line_tells_findings_and_ends_with_1_until_they_are_repaired() {
+async fn the_command_line_shows_findings_and_exits_with_1_until_they_are_repaired() {
     let stack = StackOptions::api_only().start().await;
     let server = stack.url("");
     let run = ringback(&server, &["audit"]).await;
@@ -110,7 +110,7 @@ async fn the_command_line_tells_findings_and_ends_with_1_until_they_are_repaired
 }
 
 #[tokio::test]
-async fn a_repair_with_a_body_that_says_something_is_refused() {
+async fn a_repair_with_fields_in_its_body_is_refused() {
     let stack = StackOptions::api_only().start().await;
     for (body, status) in [(&b"{}"[..], 200), (b"{\"dry\":true}", 422), (b"[", 400), (&[b' '; 5000], 413)] {
         let body = Some(("application/json", body.to_vec().into()));
@@ -169,7 +169,7 @@ async fn an_audit_rides_over_a_redis_that_is_silent_for_a_while() {
 }
 
 #[tokio::test]
-async fn what_a_repair_has_put_right_before_its_caller_hung_up_is_told_in_the_log() {
+async fn repairs_made_before_the_caller_hung_up_are_logged() {
     let stack = StackOptions::api_only().env("RINGBACK_SHARDS", "256").start().await;
     let jobs: Vec<_> = (0..500)
         .map(|n| json!({"topic": "t", "id": format!("job-{n}"), "delay": "8m", "url": "http://127.0.0.1:9/"}))

@@ -67,7 +67,7 @@ async fn all_is_told(stack: &Stack) {
 }
 
 #[tokio::test]
-async fn a_job_that_is_given_up_is_told_of_as_it_is_shown() {
+async fn the_notice_of_a_dead_job_agrees_with_what_the_api_shows() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer_job("exhausted", Answer::status(500));
@@ -91,7 +91,7 @@ async fn a_job_that_is_given_up_is_told_of_as_it_is_shown() {
 }
 
 #[tokio::test]
-async fn deaths_in_the_hands_of_consumers_are_told() {
+async fn pull_jobs_that_die_have_notices() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let reserve = async |ttr: &str| {
@@ -122,7 +122,7 @@ async fn deaths_in_the_hands_of_consumers_are_told() {
 }
 
 #[tokio::test]
-async fn a_job_that_no_notifier_survives_is_told_of() {
+async fn a_job_that_no_notifier_survives_has_a_notice() {
     let options = Stack::options().lease_margin("200ms");
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     sink.answer_job("poison", Answer::status(200).held());
@@ -137,7 +137,7 @@ async fn a_job_that_no_notifier_survives_is_told_of() {
 }
 
 #[tokio::test]
-async fn the_topic_s_policy_says_where_and_the_job_s_own_word_counts_before_it() {
+async fn the_job_s_on_dead_overrides_that_of_its_topic() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer(Script::always(Answer::status(500)));
@@ -163,7 +163,7 @@ async fn the_topic_s_policy_says_where_and_the_job_s_own_word_counts_before_it()
 }
 
 #[tokio::test]
-async fn a_notice_is_tried_as_its_topic_says_and_its_own_death_is_told_to_nobody() {
+async fn a_notice_is_retried_by_its_topic_s_policy_and_has_no_notice_of_its_own() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer(Answer::status(500));
@@ -211,7 +211,7 @@ async fn sentinel_through(stack: &Stack, sink: &Sink) {
 }
 
 #[tokio::test]
-async fn what_died_while_no_carrier_ran_is_told_by_the_next_one_whatever_became_of_it() {
+async fn deaths_while_no_carrier_ran_have_notices_by_the_next_one() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(410));
     sink.answer_path("/dead", Answer::status(200));
@@ -237,7 +237,7 @@ async fn what_died_while_no_carrier_ran_is_told_by_the_next_one_whatever_became_
 }
 
 #[tokio::test]
-async fn deaths_are_told_on_a_cluster() {
+async fn notices_are_delivered_on_a_cluster() {
     let options = Stack::options().cluster(RedisServer::options()).count(Role::Carrier, 2);
     let (stack, sink) = (options.start().await, Sink::start().await);
     sink.answer(Answer::status(410));

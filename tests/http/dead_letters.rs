@@ -149,7 +149,7 @@ async fn dead_jobs_are_purged_by_filter_and_by_name() {
 }
 
 #[tokio::test]
-async fn many_dead_jobs_are_revived_at_their_rate_and_handed_over() {
+async fn many_dead_jobs_are_revived_at_their_rate_and_delivered() {
     for options in [Stack::options(), Stack::options().in_one_process().store("embedded:./data")] {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let jobs: Vec<_> =
@@ -199,7 +199,7 @@ async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
 }
 
 #[tokio::test]
-async fn without_a_carrier_a_revival_stands_still_and_begins_once_there_is_one() {
+async fn a_redrive_waits_for_a_carrier() {
     let mut stack = StackOptions::api_only().start().await;
     stack.import(&many(50, "gone")).await;
     let location = revive(&stack, json!({"rate": 1000})).await;
@@ -241,7 +241,7 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
 }
 
 #[tokio::test]
-async fn a_revival_goes_on_after_its_process_was_killed_and_started_again() {
+async fn a_redrive_goes_on_after_its_process_was_killed_and_started_again() {
     let options = Stack::options().in_one_process().store("embedded:./data").lock_ttl("3s");
     let mut stack = options.start().await;
     stack
@@ -256,7 +256,7 @@ async fn a_revival_goes_on_after_its_process_was_killed_and_started_again() {
 }
 
 #[tokio::test]
-async fn a_stopped_revival_revives_no_more_and_several_go_on_at_once() {
+async fn a_stopped_redrive_revives_no_more_and_several_go_on_at_once() {
     let stack = Stack::options().count(Role::Notifier, 0).start().await;
     stack.import(&[many(500, "gone"), many(500, "lost")].concat()).await;
     let slow = revive(&stack, json!({"reason": "gone", "rate": 50})).await;
@@ -275,7 +275,7 @@ async fn a_stopped_revival_revives_no_more_and_several_go_on_at_once() {
 }
 
 #[tokio::test]
-async fn too_many_revivals_and_what_is_none_are_refused() {
+async fn too_many_redrives_and_unknown_ones_are_refused() {
     let stack = StackOptions::api_only().start().await;
     for _ in 0..16 {
         revive(&stack, json!({"rate": 1})).await;

@@ -30,7 +30,7 @@ async fn the_demonstration_finds_all_as_it_should_be() {
 }
 
 #[tokio::test]
-async fn the_demonstration_says_what_did_not_happen() {
+async fn the_demonstration_reports_what_did_not_happen() {
     let stack = Stack::options().count(Role::Notifier, 0).start().await;
     let (status, told) = demo(ProcessSpec::new("demo").arg(&stack.url(""))).await;
     assert_eq!(status.code(), Some(1), "{told}");
@@ -39,7 +39,7 @@ async fn the_demonstration_says_what_did_not_happen() {
 }
 
 #[tokio::test]
-async fn the_demonstration_says_that_nothing_is_up() {
+async fn the_demonstration_reports_that_nothing_is_up() {
     let url = format!("http://127.0.0.1:{}", free_port());
     let (status, told) = demo(ProcessSpec::new("demo").arg(&url)).await;
     assert_eq!(status.code(), Some(1), "{told}");

@@ -17,7 +17,7 @@ async fn listen(stack: &Stack, query: &str) -> Listener {
 }
 
 #[tokio::test]
-async fn a_listener_is_told_of_a_job_from_its_submit_to_its_end() {
+async fn a_listener_receives_the_events_of_a_job_from_its_submit_to_its_end() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let mut listener = listen(&stack, "").await;
@@ -36,7 +36,7 @@ async fn a_listener_is_told_of_a_job_from_its_submit_to_its_end() {
 }
 
 #[tokio::test]
-async fn failures_are_told_with_what_was_answered_and_then_the_death() {
+async fn events_of_failures_have_the_response_and_the_death_comes_last() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer_job("fails", Answer::status(503));
@@ -57,7 +57,7 @@ async fn failures_are_told_with_what_was_answered_and_then_the_death() {
 }
 
 #[tokio::test]
-async fn cancels_and_what_consumers_say_is_told() {
+async fn cancels_and_settles_by_consumers_have_events() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let mut listener = listen(&stack, "?topic=e2e").await;
@@ -77,7 +77,7 @@ async fn cancels_and_what_consumers_say_is_told() {
 }
 
 #[tokio::test]
-async fn a_listener_hears_of_what_it_asked_for_and_of_nothing_else() {
+async fn a_listener_receives_only_events_that_match_its_query() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     let mut of_topic = listen(&stack, "?topic=other").await;
     let mut of_job = listen(&stack, &format!("?topic={TOPIC}&id=a")).await;
@@ -100,7 +100,7 @@ async fn a_listener_hears_of_what_it_asked_for_and_of_nothing_else() {
 }
 
 #[tokio::test]
-async fn every_api_tells_all_that_happens() {
+async fn every_api_streams_all_events() {
     let (stack, sink) = (Stack::options().count(Role::Api, 2).start().await, Sink::start().await);
     let url = |n: usize| {
         let listen = stack.apis[n].setting("RINGBACK_API_LISTEN").expect("an api listens").to_owned();
@@ -205,7 +205,7 @@ async fn a_listener_that_does_not_read_is_dropped_and_another_gets_everything() 
 }
 
 #[tokio::test]
-async fn after_the_store_was_away_a_listener_is_told_that_something_may_be_missing() {
+async fn after_the_store_was_away_a_listener_receives_a_gap_event() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     let mut listener = listen(&stack, "").await;
     stack.redis_mut().kill();

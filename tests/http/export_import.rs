@@ -104,7 +104,7 @@ async fn traced(stack: &Stack, id: &str) {
 }
 
 #[tokio::test]
-async fn jobs_that_are_due_are_handed_over_where_they_were_moved_to() {
+async fn due_jobs_are_delivered_by_the_installation_they_were_moved_to() {
     let (mut stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     for id in ["a", "b"] {
         stack.accept(&job(&sink, id)).await;
@@ -131,7 +131,7 @@ async fn jobs_that_are_due_are_handed_over_where_they_were_moved_to() {
 }
 
 #[tokio::test]
-async fn bad_lines_are_told_by_their_numbers_and_spoil_no_other() {
+async fn bad_lines_are_reported_by_number_and_spoil_no_other() {
     let stack = StackOptions::api_only().start().await;
     let far = |id: &str| json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://h/"});
     stack.accept(&with(far("taken"), "body", 1)).await;
@@ -163,7 +163,7 @@ async fn bad_lines_are_told_by_their_numbers_and_spoil_no_other() {
 }
 
 #[tokio::test]
-async fn the_largest_import_goes_in_whole_and_a_silent_redis_is_told_in_time() {
+async fn the_largest_import_goes_in_whole_and_a_silent_redis_is_reported_in_time() {
     let mut stack = StackOptions::api_only().start().await;
     let lines: String = (0..10_000)
         .map(|n| {

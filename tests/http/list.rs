@@ -115,7 +115,7 @@ async fn jobs_that_stay_are_in_every_listing_while_others_come_and_go() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_query_is_told() {
+async fn mistakes_in_a_query_are_reported() {
     let stack = StackOptions::api_only().start().await;
     for (query, fields) in [
         ("state=done", vec!["state"]),
@@ -160,7 +160,7 @@ async fn a_cursor_does_not_outlive_its_redis() {
 }
 
 #[tokio::test]
-async fn a_silent_redis_is_told_within_two_seconds() {
+async fn a_silent_redis_is_reported_within_two_seconds() {
     let mut stack = StackOptions::api_only().start().await;
     accept_far(&stack, 10).await;
     stack.redis_mut().stop();

@@ -65,7 +65,7 @@ async fn headers_are_added_where_the_job_has_none_of_the_name() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_there_already_is_tried_again_as_its_topic_says_by_then() {
+async fn an_existing_job_is_retried_by_the_current_policy_of_its_topic() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.retry("10m").start().await, Sink::start().await);
         sink.answer(Answer::status(500));
@@ -215,7 +215,7 @@ async fn an_empty_answer_can_be_expected() {
 }
 
 #[tokio::test]
-async fn a_job_without_a_url_goes_where_its_topic_said_when_it_was_submitted() {
+async fn a_job_without_a_url_goes_to_the_url_its_topic_had_at_its_submit() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         stack.set_policy(TOPIC, &json!({"url": sink.url("/first"), "ttr": "5s"})).await;
@@ -253,7 +253,7 @@ async fn a_job_without_a_url_goes_where_its_topic_said_when_it_was_submitted() {
 }
 
 #[tokio::test]
-async fn consumers_have_a_job_for_as_long_as_its_topic_says_and_fail_as_it_says() {
+async fn consumers_use_the_ttr_and_the_retry_policy_of_the_topic() {
     for options in StackOptions::each_store() {
         let stack = options.retry("10m").start().await;
         stack
@@ -306,7 +306,7 @@ async fn policies_outlive_a_restart_of_every_process() {
 }
 
 #[tokio::test]
-async fn what_one_api_is_told_all_others_know() {
+async fn a_policy_put_at_one_api_is_known_to_all_others() {
     let (stack, sink) = (Stack::options().count(Role::Api, 2).start().await, Sink::start().await);
     let other = stack.apis[1].setting("RINGBACK_API_LISTEN").expect("it listens").to_owned();
     let client = http_client();
@@ -329,7 +329,7 @@ async fn what_one_api_is_told_all_others_know() {
 }
 
 #[tokio::test]
-async fn nothing_is_handed_over_before_the_policies_are_known() {
+async fn nothing_is_delivered_before_the_policies_are_known() {
     let (mut stack, sink) = (Stack::options().count(Role::Notifier, 0).start().await, Sink::start().await);
     stack.set_policy(TOPIC, &json!({"headers": {"x-tenant": "a7"}})).await;
     let mut redis = stack.redis().client().await;

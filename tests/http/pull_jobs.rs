@@ -199,7 +199,7 @@ async fn one_who_hangs_up_takes_no_job_and_passes_its_turn_on() {
 }
 
 #[tokio::test]
-async fn each_word_does_what_it_says() {
+async fn each_way_to_settle_by_receipt_has_its_effect() {
     for options in StackOptions::each_store() {
         let stack = options.start().await;
         stack.accept(&pull("words")).await;
@@ -289,7 +289,7 @@ async fn many_jobs_are_finished_at_once_with_a_result_each() {
 }
 
 #[tokio::test]
-async fn a_cancelled_job_in_a_consumers_hands_is_done_when_it_is_finished() {
+async fn a_cancelled_reserved_pull_job_is_done_when_it_is_finished() {
     let stack = Stack::start().await;
     for (id, word, state) in [("a", "finish", "done"), ("b", "retry", "cancelled")] {
         stack.accept(&pull(id)).await;
@@ -302,7 +302,7 @@ async fn a_cancelled_job_in_a_consumers_hands_is_done_when_it_is_finished() {
 }
 
 #[tokio::test]
-async fn who_waits_is_answered_with_nothing_when_the_api_is_told_to_stop() {
+async fn waiting_reserves_are_answered_empty_when_the_api_stops() {
     let mut stack = Stack::start().await;
     let mut waiters = JoinSet::new();
     for _ in 0..10 {
@@ -319,7 +319,7 @@ async fn who_waits_is_answered_with_nothing_when_the_api_is_told_to_stop() {
 }
 
 #[tokio::test]
-async fn what_consumers_may_not_say_is_refused_by_name() {
+async fn bad_requests_of_consumers_are_refused_by_field_name() {
     let stack = StackOptions::api_only().start().await;
     stack.accept(&pull("a")).await;
     for (ask, field) in [
@@ -380,7 +380,7 @@ async fn what_consumers_may_not_say_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn jobs_for_pull_are_exported_without_a_url_and_imported_as_they_are() {
+async fn pull_jobs_are_exported_without_a_url_and_imported_unchanged() {
     let stack = Stack::start().await;
     stack.accept(&with(pull("a"), "ttr", "45s")).await;
     let job = stack.reserve_one(TOPIC, &json!({})).await;

@@ -93,7 +93,7 @@ async fn a_job_that_waits_for_a_retry_can_be_moved_and_keeps_its_failures() {
 }
 
 #[tokio::test]
-async fn a_revived_job_is_handed_over_again_with_its_failures_counted_anew() {
+async fn a_revived_job_is_delivered_again_with_its_failures_counted_anew() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer_job("broken", Answer::status(500));
     stack.accept(&job(&sink, "broken")).await;
@@ -117,7 +117,7 @@ async fn a_revived_job_is_handed_over_again_with_its_failures_counted_anew() {
 }
 
 #[tokio::test]
-async fn what_the_state_forbids_is_told_with_what_to_do_instead() {
+async fn a_conflict_with_the_state_is_explained_with_what_to_do_instead() {
     let (mut stack, sink) = (Stack::options().count(Role::Notifier, 0).start().await, Sink::start().await);
     let later = json!({"delay": "1h"});
     let ready = stack.accept(&job(&sink, "a")).await;

@@ -25,7 +25,7 @@ async fn accept_far(stack: &Stack, topic: &str, count: usize) {
 }
 
 #[tokio::test]
-async fn a_topic_tells_how_many_of_its_jobs_are_in_which_state() {
+async fn a_topic_shows_how_many_of_its_jobs_are_in_each_state() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     accept_far(&stack, TOPIC, 20).await;
     accept_far(&stack, "other", 3).await;
@@ -52,7 +52,7 @@ async fn a_topic_tells_how_many_of_its_jobs_are_in_which_state() {
 }
 
 #[tokio::test]
-async fn what_waits_tells_since_when_it_is_due() {
+async fn the_lateness_of_waiting_jobs_is_known() {
     let stack = StackOptions::api_only().start().await;
     let accepted = stack.accept(&json!({"topic": TOPIC, "id": "a", "url": "http://127.0.0.1:9/"})).await;
     eventually(SOON, "it is late", async || {

@@ -133,7 +133,7 @@ fn slot_of(job: &Job) -> String {
 }
 
 #[tokio::test]
-async fn a_job_that_lost_its_due_time_is_found_and_led_to_again() {
+async fn a_job_that_lost_its_due_time_is_found_and_linked_again() {
     let mut ground = Ground::new().await;
     for job in [ground.near.clone(), ground.retried.clone()] {
         let due = ground.of("due:", &lane()).await;
@@ -146,7 +146,7 @@ async fn a_job_that_lost_its_due_time_is_found_and_led_to_again() {
 }
 
 #[tokio::test]
-async fn a_job_that_lost_its_place_in_a_slot_is_found_and_led_to_again() {
+async fn a_job_that_lost_its_entry_in_a_slot_is_found_and_linked_again() {
     let mut ground = Ground::new().await;
     for job in [ground.far.clone(), ground.large.clone()] {
         let slot = ground.of("slot:", slot_of(&job).as_bytes()).await;
@@ -165,7 +165,7 @@ async fn a_job_that_lost_its_place_in_a_slot_is_found_and_led_to_again() {
 }
 
 #[tokio::test]
-async fn a_job_that_lost_its_place_in_its_queue_is_found_and_handed_over() {
+async fn a_job_that_lost_its_entry_in_a_queue_is_found_and_delivered() {
     let mut ground = Ground::new().await;
     let (ready, pull) = (ground.ready.clone(), ground.pull.clone());
     let (queue, pulls) = (ground.of("ready:", &lane()).await, ground.of("ready:", &pull_lane()).await);
@@ -201,7 +201,7 @@ async fn a_lease_that_nobody_would_look_at_is_found_and_runs_out_again() {
 }
 
 #[tokio::test]
-async fn a_dead_job_that_would_never_expire_is_found_and_led_to_again() {
+async fn a_dead_job_that_would_never_be_evicted_is_found_and_linked_again() {
     let mut ground = Ground::new().await;
     let dead = ground.key("dead").await;
     ground.run(&[b"DEL", &dead]).await;
@@ -212,7 +212,7 @@ async fn a_dead_job_that_would_never_expire_is_found_and_led_to_again() {
 }
 
 #[tokio::test]
-async fn lanes_and_slots_that_nothing_leads_to_are_found_and_led_to_again() {
+async fn lanes_and_slots_without_an_index_entry_are_found_and_linked_again() {
     let mut ground = Ground::new().await;
     let slot = slot_of(&ground.far);
     let (lanes, pulls) = (ground.key("lanes").await, ground.key("pulls").await);
@@ -232,7 +232,7 @@ async fn lanes_and_slots_that_nothing_leads_to_are_found_and_led_to_again() {
 }
 
 #[tokio::test]
-async fn words_on_when_to_look_next_that_are_wrong_are_found_and_put_right() {
+async fn wrong_next_times_are_found_and_repaired() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
     for field in [b"lease_at".as_slice(), b"dead_at", b"tell_at", b"slot"] {
@@ -244,7 +244,7 @@ async fn words_on_when_to_look_next_that_are_wrong_are_found_and_put_right() {
 }
 
 #[tokio::test]
-async fn counts_that_are_wrong_are_found_and_put_right_where_they_can_be_told() {
+async fn wrong_counts_are_found_and_repaired_where_they_can_be_derived() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
     ground.run(&[b"HINCRBY", &shard, b"delayed", b"1"]).await;
@@ -272,7 +272,7 @@ async fn counts_that_are_wrong_are_found_and_put_right_where_they_can_be_told() 
 }
 
 #[tokio::test]
-async fn what_cannot_be_put_right_is_told_and_stays() {
+async fn damage_that_cannot_be_repaired_is_reported_and_stays() {
     let mut ground = Ground::new().await;
     let body = ground.of("body:", &ground.large.key.locator().0).await;
     ground.run(&[b"DEL", &body]).await;
@@ -327,7 +327,7 @@ async fn entries_that_lead_nowhere_are_counted_and_are_no_findings() {
 }
 
 #[tokio::test]
-async fn of_very_many_findings_the_first_are_told_and_all_are_put_right() {
+async fn of_very_many_findings_the_first_are_listed_and_all_are_repaired() {
     let mut ground = Ground::new().await;
     let jobs: Vec<NewJob> = (0..1200).map(|n| ground.bench.job(&format!("job-{n}"))).collect();
     for part in jobs.chunks(400) {

@@ -25,7 +25,7 @@ async fn a_store_of_another_layout_is_refused() {
 }
 
 #[tokio::test]
-async fn a_word_on_when_to_tell_that_is_too_early_is_put_right_by_who_looks() {
+async fn a_notice_time_that_is_too_early_is_corrected_by_the_next_read() {
     let (bench, mut redis) = bench().await;
     let key = bench.accept(bench.job("a")).await.key;
     let shard = key_of(&mut redis, "shard", b"").await;
@@ -40,7 +40,7 @@ async fn a_word_on_when_to_tell_that_is_too_early_is_put_right_by_who_looks() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_tells_when_a_revival_can_be_taken() {
+async fn a_missed_heartbeat_lets_another_carrier_take_a_redrive() {
     let (bench, _redis) = bench().await;
     let heartbeat = async || bench.store().members("a", LONG).await.expect("members").next_revival;
     assert_eq!(heartbeat().await, None);

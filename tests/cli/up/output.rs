@@ -115,7 +115,7 @@ async fn it_warns_when_others_can_reach_it() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_all_roles_is_told_at_once_with_64() {
+async fn mistakes_in_the_settings_of_all_roles_are_reported_at_once_with_64() {
     let wrong = [
         ("RINGBACK_STORE", "ftp://x"),
         ("RINGBACK_API_LISTEN", "nonsense"),

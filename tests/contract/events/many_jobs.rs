@@ -12,7 +12,7 @@ use ringback_core::store::{Begun, Revived, Settled};
 use ringback_testkit::eventually;
 use std::time::Duration;
 
-pub(crate) async fn imports_are_told_as_submits_and_deaths(bench: &Workbench) {
+pub(crate) async fn imports_have_events_of_submits_and_deaths(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let last = LastAttempt { status: None, error: Some("timeout".to_owned()), ..seen() };
     let history = History { attempts: 3, failures: 2, last: Some(last), ..History::default() };
@@ -27,7 +27,7 @@ pub(crate) async fn imports_are_told_as_submits_and_deaths(bench: &Workbench) {
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn what_a_call_makes_ready_is_told_as_promoted(bench: &Workbench) {
+pub(crate) async fn jobs_that_a_call_makes_ready_have_promoted_events(bench: &Workbench) {
     let mut watching = Watching::silent(bench).await;
     let (run, now_due, later) = (
         bench.job_in(State::Delayed, bench.job("a")).await.key,
@@ -47,7 +47,7 @@ pub(crate) async fn what_a_call_makes_ready_is_told_as_promoted(bench: &Workbenc
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn each_revived_job_of_many_is_told(bench: &Workbench) {
+pub(crate) async fn each_revived_job_of_many_has_an_event(bench: &Workbench) {
     let mut watching = Watching::silent(bench).await;
     for name in ["a", "b", "c"] {
         bench.job_in(State::Dead, bench.job(name)).await;
@@ -71,7 +71,7 @@ pub(crate) async fn each_revived_job_of_many_is_told(bench: &Workbench) {
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn what_is_purged_and_expired_is_not_told(bench: &Workbench) {
+pub(crate) async fn purges_and_evictions_have_no_events(bench: &Workbench) {
     let bench = &bench.with(|options| options.keep_dead = ms(1)).await;
     let mut watching = Watching::silent(bench).await;
     let purged = bench.job_in(State::Dead, bench.job("a")).await.key;
@@ -87,7 +87,7 @@ pub(crate) async fn what_is_purged_and_expired_is_not_told(bench: &Workbench) {
     bench.audit().await;
 }
 
-pub(crate) async fn a_large_batch_is_told_whole_and_in_order(bench: &Workbench) {
+pub(crate) async fn a_large_batch_has_all_its_events_in_order(bench: &Workbench) {
     const JOBS: usize = 500;
     let mut watching = Watching::start(bench).await;
     let topics = ["one", "two", "three"];
@@ -126,7 +126,7 @@ pub(crate) async fn a_large_batch_is_told_whole_and_in_order(bench: &Workbench) 
     watching.nothing(bench, "mark").await;
 }
 
-pub(crate) async fn an_exchange_tells_what_it_settles(bench: &Workbench) {
+pub(crate) async fn an_exchange_has_events_of_what_it_settles(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.job("a")).await;
     let lease = bench.take_one(&key).await;

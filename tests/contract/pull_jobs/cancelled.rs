@@ -6,7 +6,7 @@ use super::{bury, retry, told};
 use ringback_core::state::State;
 use ringback_core::store::{Cancelled, PulledJob, Settled, Word};
 
-pub(crate) async fn a_cancelled_job_in_a_consumer_s_hands_is_done_when_finished_and_else_cancelled(
+pub(crate) async fn a_cancelled_reserved_pull_job_is_done_when_finished_and_else_cancelled(
     bench: &Workbench,
 ) {
     let words = [(Word::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
@@ -19,7 +19,7 @@ pub(crate) async fn a_cancelled_job_in_a_consumer_s_hands_is_done_when_finished_
     }
 }
 
-pub(crate) async fn a_cancelled_job_whose_lease_ran_out_is_cancelled(bench: &Workbench) {
+pub(crate) async fn a_cancelled_job_whose_lease_expires_is_cancelled(bench: &Workbench) {
     let key = bench.accept(bench.pull_job("a")).await.key;
     let job = bench.pull_one(&key, ms(20)).await;
     bench.cancel(&key).await;
@@ -27,7 +27,7 @@ pub(crate) async fn a_cancelled_job_whose_lease_ran_out_is_cancelled(bench: &Wor
     assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale);
 }
 
-pub(crate) async fn cancelled_jobs_do_not_stand_before_others(bench: &Workbench) {
+pub(crate) async fn cancelled_jobs_do_not_block_others(bench: &Workbench) {
     let jobs: Vec<_> = (0..6).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     for job in &jobs[..5] {

@@ -8,7 +8,7 @@ use ringback_core::state::State;
 use ringback_core::store::{PulledJob, Renewed, Settled, Tries, Word};
 use std::collections::HashSet;
 
-pub(crate) async fn a_lease_that_ran_out_is_answered_until_it_is_settled_as_failed(bench: &Workbench) {
+pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(bench: &Workbench) {
     let mut wanted = bench.pull_job("a");
     wanted.delivery.retry = RetryPolicy::preset("standard-webhooks");
     let key = bench.accept(wanted.clone()).await.key;
@@ -34,7 +34,7 @@ pub(crate) async fn a_lease_that_ran_out_is_answered_until_it_is_settled_as_fail
     assert_eq!((again.attempt, bench.get(&key).await.failures), (2, 1));
 }
 
-pub(crate) async fn no_word_by_a_lease_that_ran_out_counts_as_a_repetition(bench: &Workbench) {
+pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: &Workbench) {
     let words = [retry(ms(0)), bury(), release(ms(0)), Word::Finish];
     let stale = async |job: &PulledJob, state| {
         for word in &words {
@@ -69,7 +69,7 @@ pub(crate) async fn no_word_by_a_lease_that_ran_out_counts_as_a_repetition(bench
     assert_eq!(bench.say(earlier.receipt, release(ms(0))).await, Settled::Replayed);
 }
 
-pub(crate) async fn leases_that_ran_out_and_are_not_settled_are_put_off(bench: &Workbench) {
+pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Workbench) {
     let job = over(bench, "a").await;
     let held = bench.recover(10).await;
     assert!(held.next_lease.is_some_and(|wait| wait > ms(0) && wait <= ms(1000)), "{held:?}");
@@ -109,7 +109,7 @@ pub(crate) async fn a_lease_finished_after_it_ran_out_is_not_settled_as_failed(b
     assert_eq!(bench.get(&job.key).await.state, State::Done);
 }
 
-pub(crate) async fn a_pass_answers_no_more_lapsed_jobs_than_its_limit(bench: &Workbench) {
+pub(crate) async fn a_pass_returns_no_more_expired_leases_than_its_limit(bench: &Workbench) {
     let jobs: Vec<_> = (0..5).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let pulled = bench.pull(5, ms(20)).await.jobs;

@@ -63,7 +63,7 @@ pub(crate) async fn a_released_job_is_ready_again_at_once_or_after_its_delay(ben
     assert!(now() >= known.due);
 }
 
-pub(crate) async fn a_word_is_known_as_a_repetition_until_the_next_one(bench: &Workbench) {
+pub(crate) async fn a_settle_by_receipt_repeats_until_the_next_one(bench: &Workbench) {
     for (n, word) in [retry(ms(0)), release(ms(0)), bury()].into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
         assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Applied);
@@ -82,7 +82,7 @@ pub(crate) async fn a_word_is_known_as_a_repetition_until_the_next_one(bench: &W
     assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Stale);
 }
 
-pub(crate) async fn words_on_many_jobs_are_answered_in_order(bench: &Workbench) {
+pub(crate) async fn settles_of_many_receipts_are_answered_in_order(bench: &Workbench) {
     let jobs: Vec<_> = (0..20).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let pulled = bench.pull(20, LONG).await.jobs;
@@ -102,7 +102,7 @@ pub(crate) async fn words_on_many_jobs_are_answered_in_order(bench: &Workbench) 
     assert_eq!(states, [Done, Delayed, Dead, Ready, Done, Reserved]);
 }
 
-pub(crate) async fn what_no_longer_holds_a_job_changes_nothing(bench: &Workbench) {
+pub(crate) async fn a_stale_receipt_changes_nothing(bench: &Workbench) {
     let job = over(bench, "a").await;
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
     bench.promote_until(1).await;
@@ -141,7 +141,7 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     assert_eq!(renewed, Renewed::Stale);
 }
 
-pub(crate) async fn what_chooses_the_tier_is_told_by_the_receipt(bench: &Workbench) {
+pub(crate) async fn the_receipt_leads_to_what_chooses_the_retry_tier(bench: &Workbench) {
     let policy = RetryPolicy::preset("standard-webhooks");
     for (name, size) in [("inline", 10), ("beside", 3000), ("huge", 200_000)] {
         let mut wanted = bench.pull_job(name).body(vec![b'x'; size]);
@@ -159,7 +159,7 @@ pub(crate) async fn what_chooses_the_tier_is_told_by_the_receipt(bench: &Workben
     }
 }
 
-pub(crate) async fn a_job_of_another_life_is_not_settled_by_an_old_receipt(bench: &Workbench) {
+pub(crate) async fn a_later_job_of_the_same_name_is_not_settled_by_an_old_receipt(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(0)).await;
     let job = bench.pulled("a").await;
     bench.say(job.receipt, bury()).await;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 #[tokio::test]
-async fn carriers_killed_while_they_tell_leave_out_no_death() {
+async fn carriers_killed_while_they_submit_notices_leave_out_none() {
     let options = Stack::options().count(Role::Carrier, 2).lock_ttl("500ms");
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     sink.answer(Answer::status(410));
@@ -33,7 +33,7 @@ async fn carriers_killed_while_they_tell_leave_out_no_death() {
 }
 
 #[tokio::test]
-async fn a_full_store_keeps_what_is_to_be_told_until_there_is_room() {
+async fn a_full_store_keeps_pending_notices_until_there_is_room() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(410));
     sink.answer_path("/dead", Answer::status(200));
@@ -101,7 +101,7 @@ async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn one_process_killed_while_it_tells_leaves_out_no_death() {
+async fn one_process_killed_while_it_submits_notices_leaves_out_none() {
     let options = Stack::options().in_one_process().store("embedded:./data");
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     sink.answer(Answer::status(410));
@@ -167,7 +167,7 @@ async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
 }
 
 #[tokio::test]
-async fn a_carrier_that_knows_no_policies_yet_leaves_deaths_untold() {
+async fn a_carrier_that_has_no_policies_yet_submits_no_notices() {
     let options = Stack::options().count(Role::Carrier, 0);
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     sink.answer(Answer::status(410));

@@ -7,7 +7,7 @@ use super::{Ground, lane, pull_lane, row};
 use crate::contract::jobs::{LONG, TOPIC, With, ms};
 
 #[tokio::test]
-async fn a_lane_that_is_said_to_have_no_jobs_is_kept_by_what_ends_none() {
+async fn a_lane_counted_as_empty_is_kept_by_calls_that_end_no_job() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
     let of_push = row([0; 4], &format!("{TOPIC} http://receiver.example"));

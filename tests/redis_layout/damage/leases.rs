@@ -8,7 +8,7 @@ use super::{Ground, named};
 use crate::contract::jobs::{BRIEF, With, ms};
 
 #[tokio::test]
-async fn a_lease_that_was_led_to_again_is_lost_once() {
+async fn a_lease_that_was_linked_again_is_lost_once() {
     let mut ground = Ground::new().await;
     let key = ground.bench.accept(ground.bench.job("brief").timeout(BRIEF)).await.key;
     // The one that was ready before, and this one.
@@ -57,7 +57,7 @@ async fn a_job_that_stands_twice_in_its_batch_is_lost_and_given_once() {
 }
 
 #[tokio::test]
-async fn all_jobs_of_a_batch_that_nobody_would_look_at_are_led_to_again_at_once() {
+async fn all_jobs_of_a_batch_without_an_index_entry_are_linked_again_at_once() {
     let mut ground = Ground::new().await;
     let (leases, batches) = (ground.key("leases").await, ground.key("batches").await);
     let jobs: Vec<_> = (0..5).map(|n| ground.bench.job(&format!("brief-{n}")).timeout(BRIEF)).collect();
@@ -84,7 +84,7 @@ async fn all_jobs_of_a_batch_that_nobody_would_look_at_are_led_to_again_at_once(
 }
 
 #[tokio::test]
-async fn a_job_in_a_state_that_nobody_knows_is_told_and_stays() {
+async fn a_job_in_an_unknown_state_is_reported_and_stays() {
     let mut ground = Ground::new().await;
     let (runs, locator) = (ground.key("runs").await, ground.retried.key.locator().0);
     let mut strange = ground.read(&runs, &locator).await;

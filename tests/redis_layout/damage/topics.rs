@@ -150,7 +150,7 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
 }
 
 #[tokio::test]
-async fn a_paused_topic_without_jobs_a_policy_and_a_revival_are_no_findings() {
+async fn a_paused_topic_without_jobs_a_policy_and_a_redrive_are_no_findings() {
     let ground = Ground::new().await;
     let store = ground.bench.store();
     let empty: Topic = "empty".parse().expect("a topic");
