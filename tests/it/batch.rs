@@ -57,7 +57,7 @@ async fn lines_are_taken_like_an_array_and_a_bad_one_spoils_no_other() {
         assert!(answer["results"][1].get("job").is_none(), "{answer}");
     }
     sink.wait_for_jobs(&["first", "last"], 1, SOON).await;
-    assert_eq!(stack.get(TOPIC, "wrong").await.0, 404);
+    assert_eq!(stack.job(TOPIC, "wrong").await.0, 404);
 }
 
 #[tokio::test]

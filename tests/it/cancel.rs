@@ -19,7 +19,7 @@ async fn a_job_cancelled_before_it_is_due_never_arrives() {
     sink.wait_for_job("after", 1, SOON).await;
     assert!(sink.arrivals_of("gone").is_empty());
 
-    let (status, shown) = stack.get(TOPIC, "gone").await;
+    let (status, shown) = stack.job(TOPIC, "gone").await;
     assert_eq!((status, &shown["state"]), (200, &json!("cancelled")), "{shown}");
     let (status, again) = stack.submit(&sent).await;
     assert_eq!((status, &again["state"]), (200, &json!("cancelled")), "{again}");

@@ -125,7 +125,7 @@ async fn json_output_is_the_json_of_the_api() {
     let server = stack.url("");
     let job = json!({"topic": "t", "id": "i", "delay": "1h", "url": "http://127.0.0.1:9/"}).to_string();
     let run = fed(&server, &["submit", "-", "--output", "json"], job.into_bytes()).await;
-    let (_, shown) = stack.get("t", "i").await;
+    let (_, shown) = stack.job("t", "i").await;
     assert_eq!((run.code, run.json()), (Some(0), shown.clone()));
     let run = ringback(&server, &["get", "t", "i", "--output", "json"]).await;
     assert_eq!((run.code, run.json()), (Some(0), shown));

@@ -113,7 +113,7 @@ async fn dead_jobs_are_listed_by_why_and_when_they_died() {
         let ids: BTreeSet<_> = all.iter().map(|job| job["id"].as_str().expect("an id")).collect();
         assert_eq!(ids.len(), 35);
         let first = &all[0];
-        let (_, known) = stack.get(TOPIC, first["id"].as_str().expect("an id")).await;
+        let (_, known) = stack.job(TOPIC, first["id"].as_str().expect("an id")).await;
         assert_eq!(*first, with(known, "died_at", first["died_at"].clone()));
         assert_eq!((&first["reason"], &first["state"]), (&json!("gone"), &json!("dead")));
         let between = format!("{between:.3}");
@@ -149,7 +149,7 @@ async fn dead_jobs_are_purged_by_filter_and_by_name() {
         let again = call(&stack, Method::DELETE, "/dead?reason=gone", None).await.json();
         assert_eq!(again, json!({"purged": 0, "next": null}));
 
-        let (_, known) = stack.get(TOPIC, "lost-1").await;
+        let (_, known) = stack.job(TOPIC, "lost-1").await;
         let reply = call(&stack, Method::DELETE, "/dead/lost-1", None).await;
         assert_eq!((reply.status, reply.json()), (200, known));
         assert_eq!(call(&stack, Method::DELETE, "/dead/lost-1", None).await.status, 404);

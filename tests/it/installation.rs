@@ -20,7 +20,7 @@ async fn installations_with_different_prefixes_do_not_see_each_other() {
         other.accept(&with(job(&other_sink, id), "delay", delay)).await;
     }
     one.accept(&with(job(&sink, "mine"), "delay", "1h")).await;
-    assert_eq!(other.get(TOPIC, "mine").await.0, 404);
+    assert_eq!(other.job(TOPIC, "mine").await.0, 404);
     assert_eq!(other.cancel(TOPIC, "mine").await.0, 404);
     assert_eq!(one.cancel(TOPIC, "cancelled").await.0, 200);
 

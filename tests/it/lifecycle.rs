@@ -41,7 +41,7 @@ async fn a_key_in_place_of_an_id_makes_a_submit_repeatable() {
     assert_eq!(status, 201);
     assert_ne!(first["id"], other["id"]);
     let id = first["id"].as_str().expect("an id");
-    assert_eq!(stack.get(TOPIC, id).await.1, first, "it is an id as any other");
+    assert_eq!(stack.job(TOPIC, id).await.1, first, "it is an id as any other");
     let other_topic = with(job.clone(), "topic", "other");
     assert_eq!(submit_with(&stack, &["order-1-paid"], &other_topic).await.0, 201);
 
@@ -197,7 +197,7 @@ async fn a_job_is_shown_in_each_state_it_passes() {
     let held = with(job(&sink, "held"), "delay", "300ms");
     sink.answer_job("held", Answer::status(200).held());
     stack.accept(&held).await;
-    let delayed = stack.get(TOPIC, "held").await;
+    let delayed = stack.job(TOPIC, "held").await;
     assert_eq!((delayed.0, &delayed.1["state"]), (200, &json!("delayed")), "{}", delayed.1);
     let ready = stack.wait_state(TOPIC, "held", "ready", SOON).await;
 

@@ -35,7 +35,7 @@ async fn a_rescheduled_job_arrives_at_its_new_time_and_never_before() {
     let due = time(&moved["due_at"]);
     assert!(between(time(&accepted["due_at"]), due) >= Duration::from_millis(450), "{moved}");
     assert_eq!(moved, but(&accepted, json!({"due_at": moved["due_at"]})));
-    assert_eq!(stack.get(TOPIC, "later").await, (200, moved));
+    assert_eq!(stack.job(TOPIC, "later").await, (200, moved));
 
     let far = with(job(&sink, "sooner"), "delay", "30d");
     stack.accept(&far).await;
@@ -180,8 +180,8 @@ async fn a_moved_job_is_listed_exported_and_taken_in_as_it_is() {
     let other = Stack::options().count(Role::Notifier, 0).start().await;
     let reply = other.request(Method::POST, "/v1/import", Some(("application/x-ndjson", lines))).await;
     assert_eq!((reply.status, &reply.json()["created"]), (200, &json!(2)), "{:?}", reply.body);
-    assert_eq!(other.get(TOPIC, "moved").await, (200, moved));
-    assert_eq!(other.get(TOPIC, "run").await.1["state"], "ready");
+    assert_eq!(other.job(TOPIC, "moved").await, (200, moved));
+    assert_eq!(other.job(TOPIC, "run").await.1["state"], "ready");
 }
 
 #[tokio::test]

@@ -89,7 +89,7 @@ async fn what_was_exported_and_imported_is_exported_the_same_again() {
         assert_eq!(counts(&answer), [13, 0, 0], "{answer}");
         assert_eq!(export(&other, "").await, lines);
         for (id, _) in dead {
-            assert_eq!(other.get(TOPIC, id).await, stack.get(TOPIC, id).await);
+            assert_eq!(other.job(TOPIC, id).await, stack.job(TOPIC, id).await);
         }
 
         // The same submit is known there as it was here.
@@ -165,8 +165,8 @@ async fn bad_lines_are_told_by_their_numbers_and_spoil_no_other() {
     assert_eq!(told, expected.map(|(line, status)| (Some(line), Some(status))), "{answer}");
     assert_eq!(problems[1]["problem"]["errors"][0]["field"], "state", "{answer}");
     assert_eq!(problems[2]["problem"]["errors"][0]["field"], "reason", "{answer}");
-    assert_eq!(stack.get(TOPIC, "late").await.1["state"], "ready");
-    assert_eq!(stack.get(TOPIC, "b").await.0, 404);
+    assert_eq!(stack.job(TOPIC, "late").await.1["state"], "ready");
+    assert_eq!(stack.job(TOPIC, "b").await.0, 404);
     let wrong = stack.request(Method::POST, "/v1/import", Some(("application/json", "[]".into()))).await;
     assert_eq!(wrong.status, 415);
 }

@@ -123,7 +123,7 @@ async fn deaths_in_the_hands_of_consumers_are_told() {
         let said = stack.request(Method::POST, &format!("/v1/receipts/{receipt}/bury"), word).await;
         assert_eq!(said.status, 200, "{:?}", said.body);
         let notice = notices(&sink, "/dead", 1).await.remove(0);
-        tells(&notice, &stack.get(TOPIC, "buried").await.1);
+        tells(&notice, &stack.job(TOPIC, "buried").await.1);
         assert_eq!(body(&notice)["data"]["last"]["error"], "no paper");
 
         stack.accept(&pull("lapsed")).await;
@@ -166,7 +166,7 @@ async fn the_topic_s_policy_says_where_and_the_job_s_own_word_counts_before_it()
         stack.accept(&doomed(&sink, "own")).await;
         let dead = stack.wait_state(TOPIC, "bare", "dead", SOON).await;
         tells(&notices(&sink, "/topic", 1).await[0], &dead);
-        tells(&notices(&sink, "/dead", 1).await[0], &stack.get(TOPIC, "own").await.1);
+        tells(&notices(&sink, "/dead", 1).await[0], &stack.job(TOPIC, "own").await.1);
         all_is_told(&stack).await;
         assert_eq!(stack.count_in("dead").await, 3);
         let came = (notices(&sink, "/topic", 1).await.len(), notices(&sink, "/dead", 1).await.len());

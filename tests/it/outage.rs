@@ -135,7 +135,7 @@ async fn a_call_in_flight_while_redis_restarts_is_settled_afterwards() {
     sink.answer_job("flies", Answer::status(200));
     sink.release();
     stack.redis_mut().restart().await;
-    eventually(RECOVERY, "the job is done", async || match stack.get(TOPIC, "flies").await {
+    eventually(RECOVERY, "the job is done", async || match stack.job(TOPIC, "flies").await {
         (200, job) if job["state"] == "done" => Ok(()),
         (status, answer) => Err(format!("{status} {answer}")),
     })
@@ -201,7 +201,7 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     .await;
     is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
     assert_eq!(stack.batch(&[job(&sink, "refused")]).await.0, 503);
-    assert_eq!(stack.get(TOPIC, "refused").await.0, 404);
+    assert_eq!(stack.job(TOPIC, "refused").await.0, 404);
 
     stack.add(Role::Notifier).await;
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;

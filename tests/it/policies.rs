@@ -117,7 +117,7 @@ async fn a_job_that_is_there_already_is_tried_again_as_its_topic_says_by_then() 
         put(&stack, json!({})).await;
         eventually(SECOND, "the configured tiers count again", async || {
             stack.revive(TOPIC, "waits").await;
-            let (_, job) = stack.get(TOPIC, "waits").await;
+            let (_, job) = stack.job(TOPIC, "waits").await;
             if job["state"] == "delayed" { Ok(()) } else { Err(job) }
         })
         .await;
@@ -175,11 +175,11 @@ async fn only_the_answer_that_is_expected_is_a_success() {
             let id = format!("job-{n}");
             stack.accept(&job(&sink, &id)).await;
             eventually(SOON, "it has ended", async || {
-                let (_, job) = stack.get(TOPIC, &id).await;
+                let (_, job) = stack.job(TOPIC, &id).await;
                 if job["state"] == "dead" || job["state"] == "done" { Ok(job) } else { Err(job) }
             })
             .await;
-            let (_, job) = stack.get(TOPIC, &id).await;
+            let (_, job) = stack.job(TOPIC, &id).await;
             if job["state"] == "dead" { Ok(job) } else { Err(job) }
         })
         .await;
@@ -307,7 +307,7 @@ async fn consumers_have_a_job_for_as_long_as_its_topic_says_and_fail_as_it_says(
                 assert!(between(now(), time(&own["deadline"])) > Duration::from_secs(50), "{own}");
             }
         }
-        assert_eq!(stack.get(TOPIC, "fails").await.1["state"], "dead");
+        assert_eq!(stack.job(TOPIC, "fails").await.1["state"], "dead");
     }
 }
 
@@ -380,7 +380,7 @@ async fn nothing_is_handed_over_before_the_policies_are_known() {
     .await;
     let arrived = sink.wait_for_job("waits", 1, SOON);
     assert!(tokio::time::timeout(Duration::from_secs(2), arrived).await.is_err(), "it is handed over");
-    assert_eq!(stack.get(TOPIC, "waits").await.1["state"], "ready");
+    assert_eq!(stack.job(TOPIC, "waits").await.1["state"], "ready");
     run(&["RENAME", aside, key]).await;
     assert_eq!(sink.wait_for_job("waits", 1, SOON).await[0].header("x-tenant"), Some("a7"));
     stack.ready(SOON).await;

@@ -142,7 +142,7 @@ async fn the_job_of_a_consumer_that_is_gone_goes_to_another_and_its_late_finish_
         let late = say(&stack, &first, "finish", json!({})).await;
         assert_eq!(late.status, 409, "{:?}", late.body);
         assert_eq!(late.header("content-type"), Some("application/problem+json"));
-        let (_, job) = stack.get(TOPIC, "left").await;
+        let (_, job) = stack.job(TOPIC, "left").await;
         assert_eq!((&job["state"], &job["failures"]), (&json!("reserved"), &json!(1)), "{job}");
         assert_eq!(job["last"]["error"], "lease ran out", "{job}");
         assert_eq!(say(&stack, &second, "finish", json!({})).await.status, 200);
@@ -193,7 +193,7 @@ async fn a_job_that_becomes_due_reaches_one_who_waits_when_it_is_due() {
     for options in both() {
         let stack = options.start().await;
         stack.accept(&with(pull("later"), "delay", "700ms")).await;
-        let (_, accepted) = stack.get(TOPIC, "later").await;
+        let (_, accepted) = stack.job(TOPIC, "later").await;
         let job = one(&stack, json!({"wait": "20s"})).await;
         let (due, at) = (time(&accepted["due_at"]), now());
         assert_eq!(job["id"], "later");
@@ -241,7 +241,7 @@ async fn each_word_does_what_it_says() {
         let job = one(&stack, json!({})).await;
         let said = say(&stack, &job, "retry", json!({"delay": "1h", "error": "out of paper"})).await;
         assert_eq!(said.status, 200, "{:?}", said.body);
-        let (_, delayed) = stack.get(TOPIC, "words").await;
+        let (_, delayed) = stack.job(TOPIC, "words").await;
         assert_eq!((&delayed["state"], &delayed["failures"]), (&json!("delayed"), &json!(1)), "{delayed}");
         assert_eq!(delayed["last"]["error"], "out of paper");
         let wait = between(now(), time(&delayed["due_at"]));
@@ -250,7 +250,7 @@ async fn each_word_does_what_it_says() {
         stack.accept(&pull("buried")).await;
         let job = one(&stack, json!({})).await;
         assert_eq!(say(&stack, &job, "bury", json!({"reason": "unwanted"})).await.status, 200);
-        let (_, dead) = stack.get(TOPIC, "buried").await;
+        let (_, dead) = stack.job(TOPIC, "buried").await;
         assert_eq!((&dead["state"], &dead["reason"]), (&json!("dead"), &json!("unwanted")), "{dead}");
 
         stack.accept(&pull("without")).await;
@@ -258,7 +258,7 @@ async fn each_word_does_what_it_says() {
         let receipt = job["receipt"].as_str().expect("a receipt");
         let said = stack.request(Method::POST, &format!("/v1/receipts/{receipt}/bury"), None).await;
         assert_eq!(said.status, 200, "without a body: {:?}", said.body);
-        assert_eq!(stack.get(TOPIC, "without").await.1["reason"], "buried");
+        assert_eq!(stack.job(TOPIC, "without").await.1["reason"], "buried");
     }
 }
 
@@ -276,7 +276,7 @@ async fn a_retry_without_a_delay_goes_by_the_policy_and_ends_after_its_last_tier
             }
             let before = now();
             assert_eq!(say(&stack, &job, "retry", json!({})).await.status, 200);
-            let (_, job) = stack.get(TOPIC, "a").await;
+            let (_, job) = stack.job(TOPIC, "a").await;
             assert_eq!(job["failures"], failures, "{job}");
             if tier > 0 {
                 let wait = between(before, time(&job["due_at"])).as_millis();
@@ -284,7 +284,7 @@ async fn a_retry_without_a_delay_goes_by_the_policy_and_ends_after_its_last_tier
                 last = Some(time(&job["due_at"]));
             }
         }
-        let (_, dead) = stack.get(TOPIC, "a").await;
+        let (_, dead) = stack.job(TOPIC, "a").await;
         assert_eq!((&dead["state"], &dead["reason"]), (&json!("dead"), &json!("exhausted")), "{dead}");
     }
 }
@@ -325,7 +325,7 @@ async fn a_cancelled_job_in_a_consumers_hands_is_done_when_it_is_finished() {
         let (status, answer) = stack.cancel(TOPIC, id).await;
         assert_eq!((status, &answer["in_flight"]), (202, &json!(true)), "{answer}");
         assert_eq!(say(&stack, &job, word, json!({})).await.status, 200);
-        assert_eq!(stack.get(TOPIC, id).await.1["state"], state);
+        assert_eq!(stack.job(TOPIC, id).await.1["state"], state);
     }
 }
 
@@ -395,7 +395,7 @@ async fn what_consumers_may_not_say_is_refused_by_name() {
     }
     let many = vec!["x"; 1001];
     assert_eq!(post(&stack, "/v1/receipts/finish", &json!({"receipts": many})).await.status, 422);
-    assert_eq!(stack.get(TOPIC, "a").await.1["state"], "reserved", "nothing was changed");
+    assert_eq!(stack.job(TOPIC, "a").await.1["state"], "reserved", "nothing was changed");
 
     for (job, field) in [
         (json!({"topic": "t", "timeout": "5s"}), "timeout"),

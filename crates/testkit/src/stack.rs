@@ -2,16 +2,15 @@
 
 mod audit;
 mod options;
+mod reply;
+mod requests;
+mod routes;
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::HeaderMap;
-use serde_json::Value;
-
 use self::options::StoreOptions;
 pub use self::options::{Role, StackOptions};
-use crate::eventually::eventually;
+pub use self::reply::Reply;
 use crate::http_client::http_client;
 use crate::process::{Process, ProcessSpec};
 use crate::redis::{RedisCluster, RedisServer};
@@ -50,38 +49,6 @@ impl Store {
             Self::Cluster(cluster) => cluster.url(),
             Self::Running(url) => url.clone(),
         }
-    }
-}
-
-/// An answer of the API.
-#[derive(Clone, Debug)]
-pub struct Reply {
-    /// The status code.
-    pub status: u16,
-    /// All headers.
-    pub headers: HeaderMap,
-    /// The body as it came.
-    pub body: Bytes,
-}
-
-impl Reply {
-    /// A header's value; none when it is absent or not text.
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-
-    /// The body as JSON, `null` when it is empty.
-    ///
-    /// # Panics
-    /// When it is something else.
-    #[must_use]
-    pub fn json(&self) -> Value {
-        if self.body.is_empty() {
-            return Value::Null;
-        }
-        serde_json::from_slice(&self.body)
-            .unwrap_or_else(|error| panic!("{error} in an answer {}: {:?}", self.status, self.body))
     }
 }
 
@@ -205,109 +172,5 @@ impl Stack {
     pub fn url(&self, path: &str) -> String {
         let api = self.apis.first().or(self.ups.first()).expect("this stack has an api");
         format!("http://{}{path}", api.setting("RINGBACK_API_LISTEN").expect("an api knows where it listens"))
-    }
-
-    /// Any request to the first api; the body, if any, with its content type.
-    ///
-    /// # Panics
-    /// When no answer comes.
-    pub async fn request(&self, method: http::Method, path: &str, body: Option<(&str, Bytes)>) -> Reply {
-        let url = self.url(path);
-        let mut request = self.http.request(method.clone(), &url);
-        if let Some((content_type, bytes)) = body {
-            request = request.header("content-type", content_type).body(bytes);
-        }
-        let answer = request.send().await.unwrap_or_else(|error| panic!("{method} {url}: {error:?}"));
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let body = answer.bytes().await.unwrap_or_else(|error| panic!("{method} {url}: {error:?}"));
-        Reply { status, headers, body }
-    }
-
-    /// Submits one job, given as the very text that is sent.
-    pub async fn submit_text(&self, job: impl Into<Bytes>) -> Reply {
-        self.request(http::Method::POST, "/v1/jobs", Some(("application/json", job.into()))).await
-    }
-
-    /// Submits one job: the status and the answer.
-    pub async fn submit(&self, job: &Value) -> (u16, Value) {
-        let reply = self.submit_text(job.to_string()).await;
-        (reply.status, reply.json())
-    }
-
-    /// Submits a job that must be new, and gives it as the answer shows it.
-    ///
-    /// # Panics
-    /// When the answer is not 201.
-    pub async fn accept(&self, job: &Value) -> Value {
-        let (status, answer) = self.submit(job).await;
-        assert_eq!(status, 201, "{job} is answered {answer}");
-        answer
-    }
-
-    /// Submits many jobs as a JSON array: the status and the answer.
-    pub async fn batch(&self, jobs: &[Value]) -> (u16, Value) {
-        let text = Value::from(jobs.to_vec()).to_string();
-        let body = Some(("application/json", Bytes::from(text)));
-        let reply = self.request(http::Method::POST, "/v1/jobs/batch", body).await;
-        (reply.status, reply.json())
-    }
-
-    /// A job: the status and the answer.
-    pub async fn get(&self, topic: &str, id: &str) -> (u16, Value) {
-        let reply = self.request(http::Method::GET, &format!("/v1/jobs/{topic}/{id}"), None).await;
-        (reply.status, reply.json())
-    }
-
-    /// Cancels a job: the status and the answer.
-    pub async fn cancel(&self, topic: &str, id: &str) -> (u16, Value) {
-        let reply = self.request(http::Method::DELETE, &format!("/v1/jobs/{topic}/{id}"), None).await;
-        (reply.status, reply.json())
-    }
-
-    /// Gives a job another due time (`{"delay":…}` or `{"at":…}`): the status and the answer.
-    pub async fn reschedule(&self, topic: &str, id: &str, when: &Value) -> (u16, Value) {
-        let body = Some(("application/json", Bytes::from(when.to_string())));
-        let reply = self.request(http::Method::PATCH, &format!("/v1/jobs/{topic}/{id}"), body).await;
-        (reply.status, reply.json())
-    }
-
-    /// Makes a job due now: the status and the answer.
-    pub async fn run(&self, topic: &str, id: &str) -> (u16, Value) {
-        let reply = self.request(http::Method::POST, &format!("/v1/jobs/{topic}/{id}/run"), None).await;
-        (reply.status, reply.json())
-    }
-
-    /// Lets a dead job begin again: the status and the answer.
-    pub async fn revive(&self, topic: &str, id: &str) -> (u16, Value) {
-        let reply = self.request(http::Method::POST, &format!("/v1/jobs/{topic}/{id}/revive"), None).await;
-        (reply.status, reply.json())
-    }
-
-    /// GET /v1/stats.
-    ///
-    /// # Panics
-    /// When the answer is not 200.
-    pub async fn stats(&self) -> Value {
-        let reply = self.request(http::Method::GET, "/v1/stats", None).await;
-        assert_eq!(reply.status, 200, "stats: {:?}", reply.body);
-        reply.json()
-    }
-
-    /// How many jobs are in a state, from the stats.
-    pub async fn count_in(&self, state: &str) -> u64 {
-        let stats = self.stats().await;
-        stats["states"][state].as_u64().unwrap_or_else(|| panic!("no count of {state} in {stats}"))
-    }
-
-    /// Waits until a job is in a state and gives it.
-    ///
-    /// # Panics
-    /// When it is not within that time.
-    pub async fn wait_state(&self, topic: &str, id: &str, state: &str, within: Duration) -> Value {
-        eventually(within, &format!("{topic}/{id} is {state}"), async || {
-            let (status, job) = self.get(topic, id).await;
-            if status == 200 && job["state"] == state { Ok(job) } else { Err(format!("{status} {job}")) }
-        })
-        .await
     }
 }

@@ -18,9 +18,9 @@ async fn a_job_is_rescheduled_and_run_by_its_name() {
     let told = "t/i is delayed, due 2030-01-02T03:04:05.678Z (in ";
     assert!(run.code == Some(0) && run.out.starts_with(told), "{run:?}");
     let run = ringback(&server, &["reschedule", "t", "i", "--delay", "1h 30m", "--output", "json"]).await;
-    assert_eq!((run.code, run.json()), (Some(0), stack.get("t", "i").await.1));
+    assert_eq!((run.code, run.json()), (Some(0), stack.job("t", "i").await.1));
     let run = ringback(&server, &["run", "t", "i"]).await;
-    let due = stack.get("t", "i").await.1["due_at"].clone();
+    let due = stack.job("t", "i").await.1["due_at"].clone();
     assert_eq!(
         (run.code, run.out),
         (Some(0), format!("t/i is ready, due {} (now)\n", due.as_str().expect("a time")))
@@ -51,7 +51,7 @@ async fn a_dead_job_is_revived_by_its_name() {
     assert!(run.code == Some(1) && run.err.contains("the job t/i is dead: revive it"), "{run:?}");
     let run = ringback(&server, &["revive", "t/i"]).await;
     assert!(run.code == Some(0) && run.out.starts_with("t/i is ready, due "), "{run:?}");
-    let (_, job) = stack.get("t", "i").await;
+    let (_, job) = stack.job("t", "i").await;
     assert_eq!((&job["failures"], &job["attempts"], &job["reason"]), (&json!(0), &json!(4), &Value::Null));
     assert!(time(&job["due_at"]) >= time(&job["created_at"]));
     let run = ringback(&server, &["revive", "t/i"]).await;

@@ -103,5 +103,5 @@ async fn bad_lines_of_an_import_are_told_by_the_server() {
     assert!(told[0].starts_with("line 3: 400 not a JSON object"), "{run:?}");
     assert!(told[1].starts_with("line 4: 409 another job has this topic and id"), "{run:?}");
     assert!(told[2].starts_with("line 5: 422 wrong: topic, url"), "{run:?}");
-    assert_eq!(stack.get(TOPIC, "a").await.0, 200);
+    assert_eq!(stack.job(TOPIC, "a").await.0, 200);
 }

@@ -38,7 +38,7 @@ async fn a_job_is_reserved_and_each_word_is_said_by_its_receipt() {
 
     let held = receipt(&server).await;
     said(&server, &["retry", &held, "--delay", "10ms", "--error", "out of paper"]).await;
-    let (_, job) = stack.get(TOPIC, "a").await;
+    let (_, job) = stack.job(TOPIC, "a").await;
     assert_eq!((&job["failures"], &job["last"]["error"]), (&json!(1), &json!("out of paper")), "{job}");
 
     let held = receipt(&server).await;
@@ -51,7 +51,7 @@ async fn a_job_is_reserved_and_each_word_is_said_by_its_receipt() {
     said(&server, &["submit", "--topic", TOPIC, "--id", "b"]).await;
     let held = receipt(&server).await;
     said(&server, &["bury", &held, "--reason", "unwanted"]).await;
-    assert_eq!(stack.get(TOPIC, "b").await.1["reason"], "unwanted");
+    assert_eq!(stack.job(TOPIC, "b").await.1["reason"], "unwanted");
     let run = ringback(&server, &["finish", "x"]).await;
     assert_eq!(run.code, Some(1), "{run:?}");
 }

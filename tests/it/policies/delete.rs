@@ -52,9 +52,9 @@ async fn a_forced_deletion_removes_jobs_in_every_state_and_leaves_other_topics()
         let told = json!({"topic": TOPIC, "deleted": false, "cancelled": 2, "purged": 1, "requested": 1, "next": null});
         assert_eq!((status, answer), (202, told));
         for (id, state) in [("delayed", "cancelled"), ("ready", "cancelled"), ("held", "reserved")] {
-            assert_eq!(stack.get(TOPIC, id).await.1["state"], state, "{id}");
+            assert_eq!(stack.job(TOPIC, id).await.1["state"], state, "{id}");
         }
-        assert_eq!(stack.get(TOPIC, "dead").await.0, 404, "a purged job is gone");
+        assert_eq!(stack.job(TOPIC, "dead").await.0, 404, "a purged job is gone");
         let (status, answer) = delete(&stack, "?force=true").await;
         assert_eq!(
             (status, &answer["cancelled"], &answer["requested"]),
@@ -70,7 +70,7 @@ async fn a_forced_deletion_removes_jobs_in_every_state_and_leaves_other_topics()
         .await;
         assert_eq!(answer["deleted"], true, "{answer}");
         assert_eq!(delete(&stack, "?force=true").await.0, 200, "again does no harm");
-        assert_eq!(stack.get("other", "delayed").await.1["state"], "delayed");
+        assert_eq!(stack.job("other", "delayed").await.1["state"], "delayed");
         assert_eq!(stack.request(Method::GET, PATH, None).await.json()["policy"], Value::Null);
     }
 }

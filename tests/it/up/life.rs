@@ -27,9 +27,9 @@ async fn asked_to_end_it_finishes_what_it_is_at_and_keeps_the_rest() {
 
         stack.ups[0].restart();
         stack.ready(SOON).await;
-        let (_, flown) = stack.get(TOPIC, "flies").await;
+        let (_, flown) = stack.job(TOPIC, "flies").await;
         assert_eq!((&flown["state"], &flown["attempts"]), (&json!("done"), &json!(1)), "{store}: {flown}");
-        assert_eq!(stack.get(TOPIC, "waits").await.1["state"], "delayed", "{store}");
+        assert_eq!(stack.job(TOPIC, "waits").await.1["state"], "delayed", "{store}");
         assert_eq!(sink.seen(), 1, "{store}");
     }
 }

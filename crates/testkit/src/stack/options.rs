@@ -110,6 +110,24 @@ impl StackOptions {
         self
     }
 
+    /// One API and no other role: no job becomes ready and none is delivered.
+    #[must_use]
+    pub fn api_only() -> Self {
+        Self::default().count(Role::Carrier, 0).count(Role::Notifier, 0)
+    }
+
+    /// One `ringback up` on an embedded store.
+    #[must_use]
+    pub fn embedded() -> Self {
+        Self::default().in_one_process().store("embedded:./data")
+    }
+
+    /// Both kinds of store: Redis with one process of each role, and one process on an embedded store.
+    #[must_use]
+    pub fn each_store() -> [Self; 2] {
+        [Self::default(), Self::embedded()]
+    }
+
     /// One `ringback up` in place of a process of each role.
     #[must_use]
     pub fn in_one_process(self) -> Self {

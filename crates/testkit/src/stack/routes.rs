@@ -1,0 +1,223 @@
+//! The calls of the API that tests make by name: jobs, topics, receipts, import and export, audit and statistics.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use ringback_core::wire::AuditAnswer;
+use serde_json::Value;
+
+use super::{Reply, Stack};
+use crate::eventually::eventually;
+
+impl Stack {
+    /// Submits one job, given as the exact text to send.
+    pub async fn submit_text(&self, job: impl Into<Bytes>) -> Reply {
+        self.request(http::Method::POST, "/v1/jobs", Some(("application/json", job.into()))).await
+    }
+
+    /// Submits one job: the status and the response.
+    pub async fn submit(&self, job: &Value) -> (u16, Value) {
+        self.submit_text(job.to_string()).await.parts()
+    }
+
+    /// Submits a job that must be new, and returns it as the response shows it.
+    ///
+    /// # Panics
+    /// When the status is not 201.
+    pub async fn accept(&self, job: &Value) -> Value {
+        let (status, answer) = self.submit(job).await;
+        assert_eq!(status, 201, "{job} is answered {answer}");
+        answer
+    }
+
+    /// Submits many jobs as a JSON array: the status and the response.
+    pub async fn batch(&self, jobs: &[Value]) -> (u16, Value) {
+        self.post("/v1/jobs/batch", &jobs.into()).await.parts()
+    }
+
+    /// Reads a job: the status and the response.
+    pub async fn job(&self, topic: &str, id: &str) -> (u16, Value) {
+        self.get(&job_path(topic, id)).await.parts()
+    }
+
+    /// Cancels a job: the status and the response.
+    pub async fn cancel(&self, topic: &str, id: &str) -> (u16, Value) {
+        self.delete(&job_path(topic, id)).await.parts()
+    }
+
+    /// Gives a job another due time (`{"delay":…}` or `{"at":…}`): the status and the response.
+    pub async fn reschedule(&self, topic: &str, id: &str, when: &Value) -> (u16, Value) {
+        self.patch(&job_path(topic, id), when).await.parts()
+    }
+
+    /// Makes a job due now: the status and the response.
+    pub async fn run(&self, topic: &str, id: &str) -> (u16, Value) {
+        self.post_empty(&format!("{}/run", job_path(topic, id))).await.parts()
+    }
+
+    /// Makes one dead job due again: the status and the response.
+    pub async fn revive(&self, topic: &str, id: &str) -> (u16, Value) {
+        self.post_empty(&format!("{}/revive", job_path(topic, id))).await.parts()
+    }
+
+    /// The recorded attempts of a job, oldest first.
+    ///
+    /// # Panics
+    /// When the status is not 200.
+    pub async fn attempts(&self, topic: &str, id: &str) -> Vec<Value> {
+        items(&self.get(&format!("{}/attempts", job_path(topic, id))).await.expect(200))
+    }
+
+    /// Sets the policy of a topic, which may have one already.
+    ///
+    /// # Panics
+    /// When the status is neither 200 nor 201.
+    pub async fn set_policy(&self, topic: &str, policy: &Value) -> Reply {
+        let reply = self.put(&topic_path(topic), policy).await;
+        assert!(matches!(reply.status, 200 | 201), "{} {:?}", reply.status, reply.body);
+        reply
+    }
+
+    /// Reads a topic: its policy and its counts.
+    ///
+    /// # Panics
+    /// When the status is not 200.
+    pub async fn topic(&self, topic: &str) -> Value {
+        self.get(&topic_path(topic)).await.expect(200)
+    }
+
+    /// Reserves pull jobs: the jobs of the response, none when the wait ended without one.
+    ///
+    /// # Panics
+    /// When the status is not 200.
+    pub async fn reserve(&self, topic: &str, ask: &Value) -> Vec<Value> {
+        let answer = self.post(&format!("{}/reserve", topic_path(topic)), ask).await.expect(200);
+        answer["jobs"].as_array().unwrap_or_else(|| panic!("no jobs in {answer}")).clone()
+    }
+
+    /// Reserves one pull job.
+    ///
+    /// # Panics
+    /// When the response has no job, or more than one.
+    pub async fn reserve_one(&self, topic: &str, ask: &Value) -> Value {
+        let mut jobs = self.reserve(topic, ask).await;
+        assert_eq!(jobs.len(), 1, "{jobs:?}");
+        jobs.remove(0)
+    }
+
+    /// Posts to a route of a reserved job's receipt: `action` is `finish`, `release`, `bury` or `renew`.
+    ///
+    /// # Panics
+    /// When the job has no receipt.
+    pub async fn settle(&self, reserved: &Value, action: &str, body: &Value) -> Reply {
+        let receipt = reserved["receipt"].as_str().unwrap_or_else(|| panic!("no receipt in {reserved}"));
+        self.post(&format!("/v1/receipts/{receipt}/{action}"), body).await
+    }
+
+    /// Imports jobs, one JSON document per line.
+    pub async fn import_lines(&self, lines: impl Into<Bytes>) -> Reply {
+        self.post_lines("/v1/import", lines).await
+    }
+
+    /// Imports jobs that must all be new.
+    ///
+    /// # Panics
+    /// When one of them is refused or exists.
+    pub async fn import(&self, jobs: &[Value]) {
+        for jobs in jobs.chunks(5000) {
+            let lines: Vec<_> = jobs.iter().map(ToString::to_string).collect();
+            let answer = self.import_lines(lines.join("\n")).await.json();
+            assert_eq!(answer["created"], jobs.len(), "{}", answer["problems"][0]);
+        }
+    }
+
+    /// All items of a list whose pages are linked by `next`, page by page. `path` has a query already.
+    ///
+    /// # Panics
+    /// When the status of a page is not 200.
+    pub async fn pages(&self, path: &str) -> Vec<Vec<Value>> {
+        let (mut pages, mut next) = (Vec::new(), String::new());
+        loop {
+            let page = self.get(&format!("{path}{next}")).await.expect(200);
+            pages.push(items(&page));
+            let Some(cursor) = page["next"].as_str() else {
+                assert_eq!(page["next"], Value::Null);
+                return pages;
+            };
+            next = format!("&cursor={cursor}");
+        }
+    }
+
+    /// `GET /v1/audit`.
+    ///
+    /// # Panics
+    /// When the status is not 200.
+    pub async fn audit(&self) -> AuditAnswer {
+        audit(&self.get("/v1/audit").await)
+    }
+
+    /// `POST /v1/audit/repair`.
+    ///
+    /// # Panics
+    /// When the status is not 200.
+    pub async fn repair(&self) -> AuditAnswer {
+        audit(&self.post_empty("/v1/audit/repair").await)
+    }
+
+    /// `GET /v1/stats`.
+    ///
+    /// # Panics
+    /// When the status is not 200.
+    pub async fn stats(&self) -> Value {
+        self.get("/v1/stats").await.expect(200)
+    }
+
+    /// The number of jobs in a state, from the statistics, which are up to a second old.
+    ///
+    /// # Panics
+    /// When the statistics do not name the state.
+    pub async fn count_in(&self, state: &str) -> u64 {
+        let stats = self.stats().await;
+        stats["states"][state].as_u64().unwrap_or_else(|| panic!("no count of {state} in {stats}"))
+    }
+
+    /// Waits until exactly `count` jobs are in a state.
+    ///
+    /// # Panics
+    /// When that takes longer than `within`.
+    pub async fn wait_count(&self, state: &str, count: u64, within: Duration) {
+        eventually(within, &format!("{count} jobs are {state}"), async || match self.count_in(state).await {
+            n if n == count => Ok(()),
+            n => Err(format!("{n} are")),
+        })
+        .await;
+    }
+
+    /// Waits until a job is in a state and returns it.
+    ///
+    /// # Panics
+    /// When that takes longer than `within`.
+    pub async fn wait_state(&self, topic: &str, id: &str, state: &str, within: Duration) -> Value {
+        eventually(within, &format!("{topic}/{id} is {state}"), async || {
+            let (status, job) = self.job(topic, id).await;
+            if status == 200 && job["state"] == state { Ok(job) } else { Err(format!("{status} {job}")) }
+        })
+        .await
+    }
+}
+
+fn job_path(topic: &str, id: &str) -> String {
+    format!("/v1/jobs/{topic}/{id}")
+}
+
+fn topic_path(topic: &str) -> String {
+    format!("/v1/topics/{topic}")
+}
+
+fn items(page: &Value) -> Vec<Value> {
+    page["items"].as_array().unwrap_or_else(|| panic!("no items in {page}")).clone()
+}
+
+fn audit(reply: &Reply) -> AuditAnswer {
+    serde_json::from_value(reply.expect(200)).expect("an audit")
+}
