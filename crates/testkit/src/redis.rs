@@ -268,8 +268,13 @@ async fn ping(port: u16) -> redis::RedisResult<()> {
     redis::cmd("PING").query_async(&mut client).await
 }
 
-/// `REDIS_SERVER`, else redis-server or valkey-server on PATH, else what is in `target/tools`.
-pub(crate) fn server_binary() -> PathBuf {
+/// The redis-server to start: `REDIS_SERVER`, else redis-server or valkey-server on PATH, else the one in
+/// `target/tools`.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn server_binary() -> PathBuf {
     if let Some(path) = std::env::var_os("REDIS_SERVER").filter(|path| !path.is_empty()) {
         return PathBuf::from(path);
     }
