@@ -92,7 +92,7 @@ async fn a_job_goes_its_way_from_submit_to_done() {
 
     let run = ringback(&server, &words).await;
     assert!(run.code == Some(0) && run.out.contains("state     done"), "the same again: {run:?}");
-    assert_eq!(run.err, "this very job was accepted before: nothing changed\n");
+    assert_eq!(run.err, "the same job was accepted before: nothing changed\n");
     let mut other = words.clone();
     other[8] = "2";
     let run = ringback(&server, &other).await;
@@ -212,7 +212,7 @@ async fn a_server_that_is_away_is_told_at_once_with_2() {
         let run = ringback(&server, words).await;
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{words:?}: {run:?}");
         assert!(
-            run.err.starts_with(&format!("error: no answer from {server}: Connection refused")),
+            run.err.starts_with(&format!("error: no response from {server}: Connection refused")),
             "{run:?}"
         );
         assert!(run.err.contains("next: start a server there, or name another with --server"), "{run:?}");
@@ -235,7 +235,7 @@ async fn what_is_no_ringback_is_2() {
     sink.answer(ringback_testkit::Answer::status(404).body("<html>"));
     let run = ringback(&sink.url(""), &["get", "t/i"]).await;
     assert!(
-        run.code == Some(2) && run.err.contains("answered 404 Not Found, but not as Ringback does"),
+        run.code == Some(2) && run.err.contains("answered 404 Not Found, but it is not a Ringback API"),
         "{run:?}"
     );
 }

@@ -75,7 +75,7 @@ async fn a_topic_whose_job_is_being_handed_over_is_told_to_wait() {
     let held = ringback(&server, &["reserve", "t", "--output", "json"]).await;
     assert_eq!(held.json()["jobs"].as_array().map(Vec::len), Some(1));
     let run = ringback(&server, &["policy", "delete", "t", "--force"]).await;
-    assert!(run.code == Some(1) && run.err.contains("1 are being handed over"), "{run:?}");
+    assert!(run.code == Some(1) && run.err.contains("1 are in delivery"), "{run:?}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What the command line takes, and what it refuses.
+//! Tests of the command line: values that it accepts and refuses.
 
 use clap::CommandFactory as _;
 use serde_json::json;
@@ -11,7 +11,7 @@ fn parse(words: &[&str]) -> Result<Cli, clap::Error> {
 
 fn refused(words: &[&str]) -> String {
     match parse(words) {
-        Ok(cli) => panic!("{words:?} was taken: {cli:?}"),
+        Ok(cli) => panic!("{words:?} was accepted: {cli:?}"),
         Err(error) => error.to_string(),
     }
 }
@@ -68,12 +68,12 @@ fn a_job_is_named_by_one_word_or_two() {
         args.key().map(|key| key.to_string()).map_err(|error| error.to_string())
     };
     assert_eq!(key(&["t/i~1"]), key(&["t", "i~1"]));
-    for (words, told) in [
+    for (words, message) in [
         (&["t"][..], "TOPIC/ID or TOPIC ID"),
-        (&["a b/c"], "no topic; a topic is 1 to 64"),
-        (&["t", "a/b"], "no id; an id is 1 to 128"),
+        (&["a b/c"], "not a topic; a topic is 1 to 64"),
+        (&["t", "a/b"], "not an id; an id is 1 to 128"),
     ] {
-        assert!(key(words).unwrap_err().contains(told), "{words:?}: {:?}", key(words));
+        assert!(key(words).unwrap_err().contains(message), "{words:?}: {:?}", key(words));
     }
 }
 

@@ -1,5 +1,4 @@
-//! The values of flags: what each may look like is core's business, how a slip is told is
-//! that of this file.
+//! Parses the values of flags with the rules of core, and words the errors.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use ringback_core::retry::RetryPolicy;
 use ringback_core::wire::parse_duration;
 use serde_json::{Value, json};
 
-/// A duration as the API takes it: a number of seconds, or a friendly one.
+/// A duration in the API's form: a number of seconds, or a text such as "1h 30m".
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wait(pub(crate) Value);
 
@@ -33,7 +32,7 @@ impl FromStr for Wait {
     }
 }
 
-/// A retry policy as the API takes it.
+/// A retry policy in the API's form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Retry(pub(crate) Value);
 
@@ -80,8 +79,10 @@ pub(super) fn id(text: &str) -> Result<String, String> {
 
 pub(super) fn time(text: &str) -> Result<String, String> {
     let time = text.parse::<jiff::Timestamp>();
-    let wrong =
-        |_| "a time is by RFC 3339, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00".to_owned();
+    let wrong = |_| {
+        "a time is written as in RFC 3339, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00"
+            .to_owned()
+    };
     time.map(|_| text.to_owned()).map_err(wrong)
 }
 
@@ -92,7 +93,7 @@ pub(super) fn patience(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// An http or https URL whose path, if any, stands before that of every call.
+/// An http or https URL. Its path, if any, comes before that of every call.
 pub(super) fn server(text: &str) -> Result<Url, String> {
     const ALLOWED: &str = "the API's URL is http or https without a query, such as http://127.0.0.1:7411";
     let mut url = Url::parse(text).map_err(|_| ALLOWED.to_owned())?;
@@ -117,10 +118,11 @@ pub(super) fn job_key(words: &[String]) -> Result<JobKey, clap::Error> {
     let (topic, id) = match words {
         [topic, id] => (topic.as_str(), id.as_str()),
         _ => words.first().and_then(|word| word.split_once('/')).ok_or_else(|| {
-            wrong(format!("{:?} is no job; name it by TOPIC/ID or TOPIC ID", words.join(" ")))
+            wrong(format!("{:?} is not a job; write TOPIC/ID or TOPIC ID", words.join(" ")))
         })?,
     };
-    let topic = topic.parse().map_err(|error| wrong(format!("{topic:?} is no topic; a topic is {error}")))?;
-    let id = id.parse().map_err(|error| wrong(format!("{id:?} is no id; an id is {error}")))?;
+    let topic =
+        topic.parse().map_err(|error| wrong(format!("{topic:?} is not a topic; a topic is {error}")))?;
+    let id = id.parse().map_err(|error| wrong(format!("{id:?} is not an id; an id is {error}")))?;
     Ok(JobKey { topic, id })
 }

@@ -1,4 +1,4 @@
-//! `ringback completions`: from the same definitions that parse the arguments.
+//! `ringback completions`: prints a completion script, made from the definitions that parse the arguments.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

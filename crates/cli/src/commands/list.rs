@@ -1,4 +1,4 @@
-//! `ringback list`: page after page, shown as they come.
+//! `ringback list`: prints pending and dead jobs, page by page.
 
 use super::Session;
 use super::pages::{self, List};
@@ -20,13 +20,7 @@ pub(super) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Resul
         ],
         session.out.colour,
     );
-    let limit = if args.all { u64::MAX } else { args.limit };
-    let list = List {
-        path: &["v1", "jobs"],
-        query: args.filter.query(),
-        limit,
-        of: "jobs",
-        lacking: "lists of jobs",
-    };
-    pages::show(session, list, table, job_row).await
+    let (path, query, limit) = (&["v1", "jobs"], args.filter.query(), args.page.limit());
+    let list = List { path, query, limit, of: "jobs", feature: "lists of jobs" };
+    pages::print(session, list, table, job_row).await
 }

@@ -1,5 +1,5 @@
-//! What is shown of events: a line each, in columns for people, as JSON for scripts. What is about
-//! the connection goes to standard error, but for scripts that something may be missing.
+//! Prints events: one line each, in columns for people or as JSON for scripts. Messages about the connection go to
+//! standard error; only missed events are also a line of JSON.
 
 use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;
@@ -8,23 +8,24 @@ use serde::Serialize;
 
 use crate::args::Format;
 use crate::client::ClientError;
-use crate::output::{Colour, Output, job_details, relative, say};
+use crate::output::{Colour, Output, job_details, note, relative};
 
-/// As wide as the longest kind.
+/// The width of the longest kind.
 const KIND: usize = 9;
 
-pub(super) struct Show {
+/// Prints the events of one run.
+pub(super) struct EventPrinter {
     format: Format,
     colour: Colour,
-    /// Empty: all.
+    /// The kinds to print; empty means all.
     kinds: Vec<String>,
-    /// The widest name of a job so far.
+    /// The width of the longest job name so far.
     width: usize,
-    /// That it waits has been told.
+    /// Whether the wait for the server has been printed.
     is_waiting: bool,
 }
 
-/// A line for scripts.
+/// An event as a line of JSON.
 #[derive(Serialize)]
 struct Line<'a, T> {
     event: &'a str,
@@ -32,7 +33,7 @@ struct Line<'a, T> {
     what: T,
 }
 
-impl Show {
+impl EventPrinter {
     pub(super) fn new(out: &Output, kinds: Vec<String>) -> Self {
         Self { format: out.format, colour: out.colour, kinds, width: 0, is_waiting: false }
     }
@@ -56,7 +57,7 @@ impl Show {
         line.trim_end().to_owned()
     }
 
-    /// The present state of the job that is watched.
+    /// Prints the current state of the watched job.
     pub(super) fn job(&self, out: &mut Output, job: &JobAnswer, now: Timestamp) -> anyhow::Result<()> {
         match self.format {
             Format::Json => json(out, "state", job),
@@ -64,29 +65,29 @@ impl Show {
         }
     }
 
-    /// Something may be missing.
+    /// Prints that events may be missing.
     pub(super) fn missed(&mut self, out: &mut Output) -> anyhow::Result<()> {
         self.is_waiting = false;
         match self.format {
             Format::Json => out.line(r#"{"event":"missed"}"#),
             Format::Table => {
                 out.flush()?;
-                say("some events may be missing");
+                note("some events may be missing");
                 Ok(())
             }
         }
     }
 
-    /// The stream has ended.
+    /// Prints that the stream has ended.
     pub(super) fn broken(&mut self, why: &ClientError) {
-        say(&format!("the stream of events ended: {why}; connecting again"));
+        note(&format!("the stream of events ended: {why}; reconnecting"));
         self.is_waiting = false;
     }
 
-    /// It could not be opened again; told once.
+    /// Prints, once, that the stream could not be opened again.
     pub(super) fn waiting(&mut self, error: &ClientError) {
         if !std::mem::replace(&mut self.is_waiting, true) {
-            say(&format!("{error}; trying again"));
+            note(&format!("{error}; trying again"));
         }
     }
 }
@@ -105,7 +106,7 @@ fn style(name: &str, event: &EventAnswer) -> Style {
     }
 }
 
-/// What matters, in words.
+/// The details of an event in words.
 fn details(event: &EventAnswer) -> String {
     let mut parts = Vec::new();
     if let (Some(number), Some(outcome)) = (event.attempt, &event.outcome) {
@@ -119,13 +120,13 @@ fn details(event: &EventAnswer) -> String {
     parts.join(", ")
 }
 
-/// How long after an event a time is; nothing for what is at once.
+/// The time between an event and a due time; empty when it is due at once.
 fn from(at: &str, due: &str) -> String {
     let Ok(at) = at.parse::<jiff::Timestamp>() else { return String::new() };
     let at = Timestamp::from_millis(u64::try_from(at.as_millisecond()).unwrap_or(0));
     match relative(due, at) {
-        told if told.is_empty() || told == "now" => String::new(),
-        told => format!(" ({told})"),
+        text if text.is_empty() || text == "now" => String::new(),
+        text => format!(" ({text})"),
     }
 }
 
@@ -138,14 +139,23 @@ mod tests {
         EventAnswer { topic: "pay".to_owned(), id: id.to_owned(), at, ..EventAnswer::default() }
     }
 
-    fn show() -> Show {
-        Show { format: Format::Table, colour: Colour::No, kinds: Vec::new(), width: 0, is_waiting: false }
+    fn printer() -> EventPrinter {
+        EventPrinter {
+            format: Format::Table,
+            colour: Colour::No,
+            kinds: Vec::new(),
+            width: 0,
+            is_waiting: false,
+        }
     }
 
     #[test]
-    fn a_line_has_what_matters_and_columns_that_only_grow() {
-        let mut show = show();
-        assert_eq!(show.row("done", &event("order-1")), "2026-11-20T09:30:15.017Z  done       pay/order-1");
+    fn a_line_has_the_details_and_columns_that_only_grow() {
+        let mut printer = printer();
+        assert_eq!(
+            printer.row("done", &event("order-1")),
+            "2026-11-20T09:30:15.017Z  done       pay/order-1"
+        );
         let failed = EventAnswer {
             attempt: Some(2),
             outcome: Some("retry".to_owned()),
@@ -156,9 +166,9 @@ mod tests {
         };
         let expected = "2026-11-20T09:30:15.017Z  attempt    pay/1        2: retry, answered 503, after 17 ms, \
                         due 2026-11-20T09:31:00.017Z (in 45s)";
-        assert_eq!(show.row("attempt", &failed), expected);
+        assert_eq!(printer.row("attempt", &failed), expected);
         let dead = EventAnswer { reason: Some("exhausted".to_owned()), ..event("1") };
-        assert_eq!(show.row("dead", &dead), "2026-11-20T09:30:15.017Z  dead       pay/1        exhausted");
+        assert_eq!(printer.row("dead", &dead), "2026-11-20T09:30:15.017Z  dead       pay/1        exhausted");
     }
 
     #[test]
