@@ -1,4 +1,4 @@
-//! The commands, one file each, and the session that they share: a client, an output and a clock.
+//! The commands, one file each, and the choice among them.
 
 mod attempts;
 mod audit;
@@ -15,6 +15,7 @@ mod receipts;
 mod reschedule;
 mod reserve;
 mod retry;
+mod session;
 mod stats;
 mod submit;
 mod topics;
@@ -22,57 +23,12 @@ mod watch;
 
 use std::process::ExitCode;
 
-use bytes::Bytes;
-use ringback_core::clock::{Clock, SystemClock, Timestamp};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-
-use crate::args::{Cli, Command, Format, Remote};
-use crate::client::{Client, ClientError};
+use self::session::Session;
+use crate::args::{Cli, Command, Remote};
+use crate::client::Client;
 use crate::failure::{Verdict, report};
-use crate::output::{Colour, Output};
+use crate::output::Output;
 use crate::up;
-
-/// The client and the output of one run.
-struct Session {
-    client: Client,
-    out: Output,
-}
-
-/// The circumstances that tables depend on.
-#[derive(Clone, Copy)]
-struct View {
-    now: Timestamp,
-    colour: Colour,
-}
-
-impl Session {
-    /// The current time, for times relative to now.
-    fn now(&self) -> Timestamp {
-        SystemClock.now()
-    }
-
-    /// Prints the API's JSON unchanged.
-    fn json(&mut self, body: &Bytes) -> anyhow::Result<()> {
-        self.out.line(body.trim_ascii_end())
-    }
-
-    /// Prints a response: its JSON unchanged, or the text that `text` makes of it.
-    fn print<T: DeserializeOwned>(
-        &mut self,
-        body: &Bytes,
-        text: impl FnOnce(&T, View) -> String,
-    ) -> anyhow::Result<Verdict> {
-        match self.out.format {
-            Format::Json => self.json(body)?,
-            Format::Table => {
-                let view = View { now: self.now(), colour: self.out.colour };
-                self.out.bytes(text(&parse(body)?, view).as_bytes())?;
-            }
-        }
-        Ok(Verdict::Done)
-    }
-}
 
 /// Runs a command and returns its exit code.
 pub(crate) fn run(cli: Cli) -> ExitCode {
@@ -136,14 +92,4 @@ fn online(
     // A thread may still read standard input: it is not waited for.
     runtime.shutdown_background();
     verdict.map(ExitCode::from)
-}
-
-/// A JSON object of the fields that have a value.
-fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
-    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-}
-
-/// Parses a response of the API.
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ClientError> {
-    serde_json::from_slice(body).map_err(|error| ClientError::Unreadable(error.to_string()))
 }

@@ -3,7 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 
-use super::{Page, TopicArgs, values};
+use super::list::Page;
+use super::topics::TopicArgs;
+use super::values;
 
 const LIST_EXAMPLES: &str = "\
 Examples:

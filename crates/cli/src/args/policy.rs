@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::TopicArgs;
+use super::topics::TopicArgs;
 use super::values::{self, Pair, Retry, Wait};
 
 /// The examples of all its commands.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::TopicArgs;
+use super::topics::TopicArgs;
 use super::values::Wait;
 
 const RESERVE_EXAMPLES: &str = "\

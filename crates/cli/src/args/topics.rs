@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use super::{Page, values};
+use super::list::Page;
+use super::values;
 
 const TOPICS_EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
 use ringback_service::flags::{self, PRINT_CONFIG};
 use ringback_service::{Setting, config, settings};
 
-use super::Remote;
+use super::remote::Remote;
 use crate::up;
 
 /// The given flags, each as one argument.

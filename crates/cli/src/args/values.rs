@@ -3,7 +3,6 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::CommandFactory;
 use clap::error::ErrorKind;
 use reqwest::Url;
 use ringback_core::job::{JobId, JobKey, Topic};
@@ -110,16 +109,17 @@ pub(super) fn server(text: &str) -> Result<Url, String> {
 
 /// A usage error.
 pub(super) fn wrong(why: String) -> clap::Error {
-    super::Cli::command().error(ErrorKind::ValueValidation, why)
+    clap::Error::raw(ErrorKind::ValueValidation, why + "\n")
 }
 
 /// `["topic/id"]` or `["topic", "id"]`.
-pub(super) fn job_key(words: &[String]) -> Result<JobKey, clap::Error> {
-    let (topic, id) = match words {
+pub(super) fn job_key(name: &[String]) -> Result<JobKey, clap::Error> {
+    let (topic, id) = match name {
         [topic, id] => (topic.as_str(), id.as_str()),
-        _ => words.first().and_then(|word| word.split_once('/')).ok_or_else(|| {
-            wrong(format!("{:?} is not a job; write TOPIC/ID or TOPIC ID", words.join(" ")))
-        })?,
+        _ => name
+            .first()
+            .and_then(|name| name.split_once('/'))
+            .ok_or_else(|| wrong(format!("{:?} is not a job; write TOPIC/ID or TOPIC ID", name.join(" "))))?,
     };
     let topic =
         topic.parse().map_err(|error| wrong(format!("{topic:?} is not a topic; a topic is {error}")))?;

@@ -4,7 +4,7 @@ use http::Method;
 use ringback_core::clock::Timestamp;
 use ringback_core::wire::{AttemptAnswer, AttemptsAnswer};
 
-use super::{Session, parse};
+use super::session::{Session, parse};
 use crate::args::{Format, JobArgs};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;

@@ -4,7 +4,7 @@
 use http::Method;
 use ringback_core::wire::{AuditAnswer, FindingAnswer};
 
-use super::{Session, parse};
+use super::session::{Session, parse};
 use crate::args::AuditArgs;
 use crate::client::Call;
 use crate::failure::Verdict;

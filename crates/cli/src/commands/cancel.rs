@@ -3,7 +3,7 @@
 use http::Method;
 use ringback_core::wire::{CancelAnswer, InFlight};
 
-use super::Session;
+use super::session::Session;
 use crate::args::JobArgs;
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;

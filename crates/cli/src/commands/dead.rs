@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::pages::{self, List, next_cursor};
-use super::{Session, parse};
+use super::session::{Session, parse};
 use crate::args::{DeadCommand, DeadListArgs, DeadPurgeArgs, DeadReviveArgs, Format, RedriveArgs};
 use crate::client::{Call, ClientError, LONG, SHORT};
 use crate::failure::Verdict;

@@ -11,8 +11,8 @@ use anyhow::Context as _;
 use http::Method;
 use reqwest::Response;
 
-use super::Session;
 use super::retry::Retry;
+use super::session::Session;
 use crate::args::ExportArgs;
 use crate::client::{Call, Client, ClientError, cut_off};
 use crate::failure::{Unfinished, Verdict};

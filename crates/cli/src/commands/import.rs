@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use self::read::{Batch, Batches};
 use self::send::send;
 use self::tally::Tally;
-use super::Session;
+use super::session::Session;
 use crate::args::ImportArgs;
 use crate::client::Client;
 use crate::failure::{Unfinished, Verdict};

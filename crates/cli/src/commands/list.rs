@@ -1,7 +1,7 @@
 //! `ringback list`: prints pending and dead jobs, page by page.
 
-use super::Session;
 use super::pages::{self, List};
+use super::session::Session;
 use crate::args::ListArgs;
 use crate::failure::Verdict;
 use crate::output::{Align, Table, job_row};

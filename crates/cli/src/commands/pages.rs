@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::Session;
+use super::session::Session;
 use crate::args::Format;
 use crate::client::{Call, ClientError, LONG};
 use crate::failure::Verdict;

@@ -4,7 +4,7 @@ use http::Method;
 use ringback_core::wire::{PolicyAnswer, TopicDeleteAnswer};
 use serde_json::{Map, Value};
 
-use super::{Session, object, parse};
+use super::session::{Session, object, parse};
 use crate::args::{DeleteArgs, Format, Pair, PolicyCommand, Retry, SetArgs, TopicArgs, Wait};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;

@@ -5,7 +5,7 @@ use http::Method;
 use ringback_core::wire::RenewAnswer;
 use serde_json::Value;
 
-use super::{Session, object};
+use super::session::{Session, object};
 use crate::args::{BuryArgs, Format, ReceiptArgs, ReleaseArgs, RenewArgs, RetryArgs, Wait};
 use crate::client::{Answer, Call, SHORT};
 use crate::failure::Verdict;

@@ -4,7 +4,7 @@ use http::Method;
 use ringback_core::wire::JobAnswer;
 use serde_json::json;
 
-use super::Session;
+use super::session::Session;
 use crate::args::{JobArgs, RescheduleArgs};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;

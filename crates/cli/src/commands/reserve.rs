@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 use ringback_core::wire::{MAX_WAIT, PulledAnswer, ReserveAnswer};
 
-use super::{Session, object, parse};
+use super::session::{Session, object, parse};
 use crate::args::{Format, ReserveArgs, Wait};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;

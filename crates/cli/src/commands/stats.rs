@@ -3,7 +3,7 @@
 use http::Method;
 use ringback_core::wire::{StatesAnswer, StatsAnswer};
 
-use super::Session;
+use super::session::Session;
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Align, Cell, Colour, Table, state};

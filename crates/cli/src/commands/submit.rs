@@ -18,7 +18,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Session;
+use super::session::Session;
 use crate::args::{Cli, Format, Pair, Retry, SubmitArgs, Wait};
 use crate::client::{Answer, Call, ClientError, SHORT};
 use crate::failure::Verdict;

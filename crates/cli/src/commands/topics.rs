@@ -7,8 +7,8 @@ use http::Method;
 use ringback_core::clock::Timestamp;
 use ringback_core::wire::{TopicAnswer, format_duration};
 
-use super::Session;
 use super::pages::{self, List};
+use super::session::Session;
 use crate::args::{TopicArgs, TopicsArgs};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;

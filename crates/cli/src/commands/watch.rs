@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use self::output::EventPrinter;
 use self::stream::{Item, Stream};
 use super::retry::{FIRST_PAUSE, MAX_PAUSE};
-use super::{Session, parse};
+use super::session::{Session, parse};
 use crate::args::{WatchArgs, Watched};
 use crate::client::{Call, ClientError, SHORT};
 use crate::failure::Verdict;

@@ -1,4 +1,4 @@
-//! What the demonstration asks of the API.
+//! The API calls of the demo.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::http_client::http_client;
 
-/// No call of the API takes longer unless it hangs.
+/// The limit of one call.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The API at some address.
+/// An API by its URL.
 pub(super) struct Api {
     url: String,
     http: reqwest::Client,
@@ -23,7 +23,7 @@ impl Api {
         Self { url: url.trim_end_matches('/').to_owned(), http: http_client() }
     }
 
-    /// Whether a Ringback that can work answers there; the error says what to do.
+    /// Checks that a Ringback with a store answers. The error says what to do.
     pub(super) async fn is_up(&self) -> anyhow::Result<()> {
         let url = &self.url;
         let answer = match self.http.get(self.at("/v1/stats")).timeout(TIMEOUT).send().await {
@@ -39,7 +39,7 @@ impl Api {
         Ok(())
     }
 
-    /// Submits a job, which must be new: when it is due.
+    /// Submits a job, which must be new, and returns its due time.
     pub(super) async fn submit(&self, job: &Value) -> anyhow::Result<Timestamp> {
         let request = self.http.post(self.at("/v1/jobs")).header("content-type", "application/json");
         let (status, answer) = json(request.body(job.to_string())).await?;
@@ -55,7 +55,7 @@ impl Api {
         Ok(())
     }
 
-    /// A job as it is now.
+    /// Reads a job.
     pub(super) async fn look(&self, topic: &str, id: &str) -> anyhow::Result<Value> {
         let (status, answer) = json(self.http.get(self.job(topic, id))).await?;
         ensure!(status == 200, "{topic}/{id} is answered {status}: {answer}");

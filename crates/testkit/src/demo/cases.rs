@@ -1,4 +1,4 @@
-//! The jobs of the demonstration: how each is submitted and answered, and what is expected of it.
+//! The jobs of the demo: how each is submitted and answered, and its expected result.
 
 use serde_json::{Value, json};
 
@@ -6,29 +6,29 @@ use crate::sink::{Answer, Script};
 
 /// One job.
 pub(super) struct Case {
-    /// What it is called in the table and, with hyphens, in its id.
+    /// The name in the table and, with hyphens, in the id.
     pub(super) name: &'static str,
-    /// What it is submitted with beside topic, id, URL and body.
+    /// The fields of the job besides topic, id, URL and body.
     pub(super) fields: Value,
-    /// How the receiver answers it.
+    /// The answers of the receiver.
     pub(super) answers: Script,
-    /// How often it should arrive.
+    /// The expected number of deliveries.
     pub(super) attempts: usize,
-    /// How it should end.
+    /// The expected end.
     pub(super) end: End,
 }
 
-/// How a job ends.
+/// The end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Done,
-    /// With this reason.
+    /// Dead for this reason.
     Dead(&'static str),
-    /// On request, right after the submit.
+    /// Cancelled right after the submit.
     Cancelled,
 }
 
-/// One of each kind.
+/// One case of each kind.
 pub(super) fn cases() -> [Case; 6] {
     let fine = || Script::always(Answer::status(200));
     let failing = || Answer::status(500);

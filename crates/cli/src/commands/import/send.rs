@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::Method;
 use ringback_core::wire::{ImportAnswer, Problem};
 
-use super::super::parse;
 use super::super::retry::Retry;
+use super::super::session::parse;
 use super::read::Batch;
 use crate::client::{Call, Client, ClientError, LONG, passes};
 use crate::progress::Progress;
