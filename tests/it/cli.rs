@@ -148,7 +148,7 @@ async fn stats_and_single_jobs_are_shown_as_tables() {
     let run = ringback(&server, &["stats"]).await;
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.out.starts_with("STATE      JOBS\ndelayed       1\nready         0\n"), "{}", run.out);
-    assert!(run.out.contains("\nstore                 redis, memory\n"), "{}", run.out);
+    assert!(run.out.contains("\nstore                        redis, memory\n"), "{}", run.out);
     let run = ringback(&server, &["get", "t/i"]).await;
     assert!(run.out.contains("Z (in 59m "), "{}", run.out);
     let run = ringback(&server, &["cancel", "t/i"]).await;

@@ -5,12 +5,12 @@ use ringback_core::job::JobKey;
 
 use super::values::{self, Wait};
 
-pub(super) const GET_EXAMPLES: &str = "\
+pub(crate) const GET_EXAMPLES: &str = "\
 Examples:
   ringback get pay.notify/order-1
   ringback get pay.notify order-1 --output json | jq -r .state";
 
-pub(super) const ATTEMPTS_EXAMPLES: &str = "\
+pub(crate) const ATTEMPTS_EXAMPLES: &str = "\
 Examples:
   ringback attempts pay.notify/order-1
   ringback attempts pay.notify order-1 --output json | jq -r '.items[-1].answer'
@@ -18,13 +18,13 @@ Examples:
 By default Ringback records failed attempts, and the successful one of a job that needed several. The table shows the \
 start of each response; --output json shows all that is recorded.";
 
-pub(super) const RUN_EXAMPLES: &str = "\
+pub(crate) const RUN_EXAMPLES: &str = "\
 Examples:
   ringback run pay.notify/order-1
 
 A job that is ready or in delivery stays unchanged, which is not an error.";
 
-pub(super) const REVIVE_EXAMPLES: &str = "\
+pub(crate) const REVIVE_EXAMPLES: &str = "\
 Examples:
   ringback revive pay.notify/order-1
   ringback list --state dead --all --output json | jq -r '.topic + \"/\" + .id' |
@@ -32,7 +32,7 @@ Examples:
 
 Its failures start at 0 again; the count of its attempts goes on.";
 
-pub(super) const CANCEL_EXAMPLES: &str = "\
+pub(crate) const CANCEL_EXAMPLES: &str = "\
 Examples:
   ringback cancel pay.notify/order-1
   ringback cancel pay.notify order-1 && echo it will not be delivered";

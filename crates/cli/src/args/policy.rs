@@ -6,7 +6,7 @@ use super::topics::TopicArgs;
 use super::values::{self, Pair, Retry, Wait};
 
 /// The examples of all its commands.
-pub(super) const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback policy set pay.notify --expect-body success --retry '15s 3m 10m' --max -1
   ringback policy get pay.notify
@@ -57,7 +57,7 @@ pub(crate) struct SetArgs {
     #[command(flatten)]
     pub(crate) of: TopicArgs,
     /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
-    #[arg(long, value_name = "WAITS")]
+    #[arg(long, value_name = "DELAYS")]
     pub(crate) retry: Option<Retry>,
     /// Failures after which a job is dead, -1 for never; the last delay repeats
     #[arg(long, value_name = "N", requires = "retry", allow_hyphen_values = true)]
@@ -65,10 +65,10 @@ pub(crate) struct SetArgs {
     /// Random share of a delay that may be added to it, 0 to 1
     #[arg(long, value_name = "SHARE", requires = "retry")]
     pub(crate) jitter: Option<f64>,
-    /// Time limit of one attempt
+    /// Time limit of one attempt, 100ms to 10m
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
-    /// Lease of a pull job
+    /// Lease of a pull job, 100ms to 12h
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
     /// URL of jobs that are submitted without one after this

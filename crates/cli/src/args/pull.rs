@@ -13,7 +13,7 @@ Examples:
 The exit code is 0 also when no job is ready.";
 
 /// The examples of all commands that take a receipt.
-pub(super) const RECEIPT_EXAMPLES: &str = "\
+pub(crate) const RECEIPT_EXAMPLES: &str = "\
 Examples:
   ringback finish \"$receipt\"
   ringback retry \"$receipt\" --delay 5m --error 'the printer is out of paper'
@@ -30,7 +30,7 @@ pub(crate) struct ReserveArgs {
     /// Maximum number of jobs, 1 to 100
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) max: u32,
-    /// Lease [default: that of the job or of its topic, else 30s]
+    /// Lease, 100ms to 12h [default: that of the job or of its topic, else 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
     /// How long to wait when no job is ready, at most 60s [default: 0s]
@@ -63,7 +63,7 @@ pub(crate) struct RetryArgs {
 pub(crate) struct RenewArgs {
     #[command(flatten)]
     pub(crate) of: ReceiptArgs,
-    /// Lease from now [default: 30s]
+    /// Lease from now, 100ms to 12h [default: 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
 }

@@ -58,12 +58,12 @@ pub(crate) struct SubmitArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::context)]
     pub(crate) context: Vec<Pair>,
     /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
-    #[arg(long, value_name = "WAITS")]
+    #[arg(long, value_name = "DELAYS")]
     pub(crate) retry: Option<Retry>,
-    /// Time limit of one attempt
+    /// Time limit of one attempt, 100ms to 10m [default: that of the topic, else 10s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
-    /// Lease of a pull job; not with --url
+    /// Lease of a pull job, 100ms to 12h; not with --url [default: that of the topic, else 30s]
     #[arg(long, value_name = "DURATION", conflicts_with = "url")]
     pub(crate) ttr: Option<Wait>,
     /// URL (http or https) for a dead-letter notice if the job dies

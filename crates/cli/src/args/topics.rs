@@ -10,18 +10,18 @@ Examples:
   ringback topics
   ringback topics --all --output json | jq -r 'select(.states.dead > 0) | .topic'";
 
-pub(super) const TOPIC_EXAMPLES: &str = "\
+pub(crate) const TOPIC_EXAMPLES: &str = "\
 Examples:
   ringback topic pay.notify
   ringback topic pay.notify --output json | jq .late_ms";
 
-pub(super) const PAUSE_EXAMPLES: &str = "\
+pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
   ringback pause pay.notify
 
 Jobs of a paused topic can be submitted and cancelled, and become due. Deliveries in flight go on.";
 
-pub(super) const RESUME_EXAMPLES: &str = "\
+pub(crate) const RESUME_EXAMPLES: &str = "\
 Examples:
   ringback resume pay.notify
   ringback topics --all --output json | jq -r 'select(.paused) | .topic' | xargs -n 1 ringback resume";

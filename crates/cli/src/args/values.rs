@@ -55,28 +55,28 @@ impl FromStr for Retry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair(pub(crate) String, pub(crate) String);
 
-pub(super) fn header(text: &str) -> Result<Pair, String> {
+pub(crate) fn header(text: &str) -> Result<Pair, String> {
     let (name, value) = text.split_once(':').ok_or("a header is NAME:VALUE, such as x-tenant:a7")?;
     Ok(Pair(name.trim().to_owned(), value.trim().to_owned()))
 }
 
-pub(super) fn context(text: &str) -> Result<Pair, String> {
+pub(crate) fn context(text: &str) -> Result<Pair, String> {
     let (key, value) =
         text.split_once('=').ok_or("an entry of the context is KEY=VALUE, such as tenant=a7")?;
     Ok(Pair(key.to_owned(), value.to_owned()))
 }
 
-pub(super) fn topic(text: &str) -> Result<String, String> {
+pub(crate) fn topic(text: &str) -> Result<String, String> {
     let topic: Topic = text.parse().map_err(|error| format!("a topic is {error}"))?;
     Ok(topic.to_string())
 }
 
-pub(super) fn id(text: &str) -> Result<String, String> {
+pub(crate) fn id(text: &str) -> Result<String, String> {
     let id: JobId = text.parse().map_err(|error| format!("an id is {error}"))?;
     Ok(id.to_string())
 }
 
-pub(super) fn time(text: &str) -> Result<String, String> {
+pub(crate) fn time(text: &str) -> Result<String, String> {
     let time = text.parse::<jiff::Timestamp>();
     let wrong = |_| {
         "a time is written as in RFC 3339, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00"
@@ -85,7 +85,7 @@ pub(super) fn time(text: &str) -> Result<String, String> {
     time.map(|_| text.to_owned()).map_err(wrong)
 }
 
-pub(super) fn patience(text: &str) -> Result<Duration, String> {
+pub(crate) fn patience(text: &str) -> Result<Duration, String> {
     match text.parse::<Wait>()?.0 {
         Value::String(text) => parse_duration(&text),
         number => Ok(Duration::from_secs_f64(number.as_f64().unwrap_or_default())),
@@ -93,7 +93,7 @@ pub(super) fn patience(text: &str) -> Result<Duration, String> {
 }
 
 /// An http or https URL. Its path, if any, comes before that of every call.
-pub(super) fn server(text: &str) -> Result<Url, String> {
+pub(crate) fn server(text: &str) -> Result<Url, String> {
     const ALLOWED: &str = "the API's URL is http or https without a query, such as http://127.0.0.1:7411";
     let mut url = Url::parse(text).map_err(|_| ALLOWED.to_owned())?;
     let plain = url.query().is_none() && url.fragment().is_none();
@@ -108,12 +108,12 @@ pub(super) fn server(text: &str) -> Result<Url, String> {
 }
 
 /// A usage error.
-pub(super) fn wrong(why: String) -> clap::Error {
+pub(crate) fn wrong(why: String) -> clap::Error {
     clap::Error::raw(ErrorKind::ValueValidation, why + "\n")
 }
 
 /// `["topic/id"]` or `["topic", "id"]`.
-pub(super) fn job_key(name: &[String]) -> Result<JobKey, clap::Error> {
+pub(crate) fn job_key(name: &[String]) -> Result<JobKey, clap::Error> {
     let (topic, id) = match name {
         [topic, id] => (topic.as_str(), id.as_str()),
         _ => name

@@ -13,7 +13,7 @@ use crate::output::{Align, Cell, Table, note, relative};
 /// The most characters of a text in the table.
 const SHOWN: usize = 60;
 
-pub(super) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     let body = session.client.ask(Call::job(Method::GET, &args.key()?, &["attempts"]), SHORT).await?.body;
     if session.out.format == Format::Table && parse::<AttemptsAnswer>(&body)?.items.is_empty() {
         note("no attempts are recorded");

@@ -10,7 +10,7 @@ use crate::client::Call;
 use crate::failure::Verdict;
 use crate::output::{Align, Cell, Colour, Table};
 
-pub(super) async fn run(session: &mut Session, args: &AuditArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &AuditArgs) -> anyhow::Result<Verdict> {
     let call = if args.repair {
         Call::new(Method::POST, &["v1", "audit", "repair"])
     } else {

@@ -8,7 +8,7 @@ use crate::args::JobArgs;
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 
-pub(super) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     let key = args.key()?;
     let body = session.client.ask(Call::job(Method::DELETE, &key, &[]), SHORT).await?.body;
     session.print(&body, |answer: &CancelAnswer, _| format!("{key} {}\n", sentence(answer)))

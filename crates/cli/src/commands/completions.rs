@@ -7,7 +7,7 @@ use crate::args::Cli;
 use crate::failure::Verdict;
 use crate::output::Output;
 
-pub(super) fn run(mut out: Output, shell: Shell) -> anyhow::Result<Verdict> {
+pub(crate) fn run(mut out: Output, shell: Shell) -> anyhow::Result<Verdict> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "ringback", &mut script);
     out.bytes(&script)?;

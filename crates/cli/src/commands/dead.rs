@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(500);
 /// The number of failed looks in a row before giving up.
 const MAX_FAILED_POLLS: u32 = 20;
 
-pub(super) async fn run(session: &mut Session, command: DeadCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: DeadCommand) -> anyhow::Result<Verdict> {
     match command {
         DeadCommand::List(args) => list(session, &args).await,
         DeadCommand::Purge(args) => match &args.id {

@@ -19,7 +19,7 @@ use crate::failure::{Unfinished, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
 
-pub(super) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<Verdict> {
     let mut call = Call::new(Method::GET, &["v1", "export"]);
     call.query = args.filter.query();
     let progress = Progress::new("exported", None);

@@ -9,7 +9,7 @@ use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::job_details;
 
-pub(super) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     let body = session.client.ask(Call::job(Method::GET, &args.key()?, &[]), SHORT).await?.body;
     session.print(&body, |job: &JobAnswer, view| job_details(job, view.now, view.colour))
 }

@@ -29,7 +29,7 @@ const IN_FLIGHT: usize = 4;
 /// The bytes of the read buffer.
 const BUFFER: usize = 256 * 1024;
 
-pub(super) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Result<Verdict> {
     let (source, total) = open(&args.file)?;
     let progress = Progress::new("imported", total);
     let mut tally = Tally::new(session.out.format);

@@ -6,7 +6,7 @@ use crate::args::ListArgs;
 use crate::failure::Verdict;
 use crate::output::{Align, Table, job_row};
 
-pub(super) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Result<Verdict> {
     let table = Table::new(
         [
             ("TOPIC", Align::Left),

@@ -22,20 +22,20 @@ struct Page<'a> {
 }
 
 /// The list to print, and how many of its items.
-pub(super) struct List<'a> {
+pub(crate) struct List<'a> {
     /// The segments of the path.
-    pub(super) path: &'a [&'a str],
+    pub(crate) path: &'a [&'a str],
     /// The filter.
-    pub(super) query: Vec<(&'static str, String)>,
-    pub(super) limit: u64,
+    pub(crate) query: Vec<(&'static str, String)>,
+    pub(crate) limit: u64,
     /// The items, in the plural.
-    pub(super) of: &'static str,
+    pub(crate) of: &'static str,
     /// The feature that is missing in a server that does not know the path.
-    pub(super) feature: &'static str,
+    pub(crate) feature: &'static str,
 }
 
 /// Prints page after page: the JSON of the items unchanged, or rows of a table.
-pub(super) async fn print<T: DeserializeOwned, const N: usize>(
+pub(crate) async fn print<T: DeserializeOwned, const N: usize>(
     session: &mut Session,
     list: List<'_>,
     mut table: Table<N>,
@@ -77,7 +77,7 @@ pub(super) async fn print<T: DeserializeOwned, const N: usize>(
 }
 
 /// The cursor of the next page, which must differ from that of this one.
-pub(super) fn next_cursor(cursor: Option<&String>, next: Option<String>) -> Result<String, ClientError> {
+pub(crate) fn next_cursor(cursor: Option<&String>, next: Option<String>) -> Result<String, ClientError> {
     next.filter(|next| cursor != Some(next))
         .ok_or_else(|| ClientError::Unreadable("a page that follows itself".to_owned()))
 }

@@ -10,7 +10,7 @@ use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Align, Cell, Table, note};
 
-pub(super) async fn run(session: &mut Session, command: PolicyCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: PolicyCommand) -> anyhow::Result<Verdict> {
     match command {
         PolicyCommand::Set(args) => set(session, *args).await,
         PolicyCommand::Get(args) => get(session, &args).await,

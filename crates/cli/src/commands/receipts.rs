@@ -13,25 +13,25 @@ use crate::failure::Verdict;
 /// A field of a request and its value, if it was given.
 type Field = (&'static str, Option<Value>);
 
-pub(super) async fn finish(session: &mut Session, args: &ReceiptArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn finish(session: &mut Session, args: &ReceiptArgs) -> anyhow::Result<Verdict> {
     settle(session, args, "finish", [], "the job is done").await
 }
 
-pub(super) async fn retry(session: &mut Session, args: RetryArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn retry(session: &mut Session, args: RetryArgs) -> anyhow::Result<Verdict> {
     let fields = [duration("delay", args.delay), text("error", args.error)];
     settle(session, &args.of, "retry", fields, "the failure is recorded").await
 }
 
-pub(super) async fn bury(session: &mut Session, args: BuryArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn bury(session: &mut Session, args: BuryArgs) -> anyhow::Result<Verdict> {
     let fields = [text("reason", args.reason), text("error", args.error)];
     settle(session, &args.of, "bury", fields, "the job is dead").await
 }
 
-pub(super) async fn release(session: &mut Session, args: ReleaseArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn release(session: &mut Session, args: ReleaseArgs) -> anyhow::Result<Verdict> {
     settle(session, &args.of, "release", [duration("delay", args.delay)], "the job is released").await
 }
 
-pub(super) async fn renew(session: &mut Session, args: RenewArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn renew(session: &mut Session, args: RenewArgs) -> anyhow::Result<Verdict> {
     let Answer { body, .. } = ask(session, &args.of, "renew", [duration("ttr", args.ttr)]).await?;
     session.print(&body, |renewed: &RenewAnswer, _| format!("the lease ends at {}\n", renewed.deadline))
 }

@@ -10,7 +10,7 @@ use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::relative;
 
-pub(super) async fn reschedule(session: &mut Session, args: &RescheduleArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn reschedule(session: &mut Session, args: &RescheduleArgs) -> anyhow::Result<Verdict> {
     let due = match (&args.delay, &args.at) {
         (Some(delay), _) => json!({ "delay": delay.0 }),
         (None, at) => json!({ "at": at }),
@@ -18,11 +18,11 @@ pub(super) async fn reschedule(session: &mut Session, args: &RescheduleArgs) -> 
     print(session, Call::job(Method::PATCH, &args.job.key()?, &[]).json(&due)).await
 }
 
-pub(super) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     print(session, Call::job(Method::POST, &args.key()?, &["run"])).await
 }
 
-pub(super) async fn revive(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn revive(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     print(session, Call::job(Method::POST, &args.key()?, &["revive"])).await
 }
 

@@ -14,7 +14,7 @@ use crate::output::{Align, Cell, Table, note};
 /// The limit of the call: the longest wait of the API, and some time for the response.
 const CALL_TIMEOUT: Duration = MAX_WAIT.saturating_add(SHORT);
 
-pub(super) async fn run(session: &mut Session, args: ReserveArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: ReserveArgs) -> anyhow::Result<Verdict> {
     let value = |wait: Option<Wait>| wait.map(|Wait(value)| value);
     let ask = [("max", Some(args.max.into())), ("ttr", value(args.ttr)), ("wait", value(args.wait))];
     let call = Call::topic(Method::POST, &args.of.topic, &["reserve"]).json(&object(ask));

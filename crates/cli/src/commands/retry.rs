@@ -8,12 +8,12 @@ use crate::client::ClientError;
 use crate::progress::Progress;
 
 /// The pause before the first retry. Each further pause doubles, up to [`MAX_PAUSE`].
-pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(250);
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause between two tries, unless the server asks for a longer one.
-pub(super) const MAX_PAUSE: Duration = Duration::from_secs(5);
+pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The retries of one call.
-pub(super) struct Retry {
+pub(crate) struct Retry {
     patience: Duration,
     pause: Duration,
     /// Set by the first failure, because a call may itself take longer than the patience.
@@ -22,7 +22,7 @@ pub(super) struct Retry {
 
 impl Retry {
     /// Retries for as long as `patience` after the first failure.
-    pub(super) fn new(patience: Duration) -> Self {
+    pub(crate) fn new(patience: Duration) -> Self {
         Self { patience, pause: FIRST_PAUSE, deadline: None }
     }
 
@@ -30,7 +30,7 @@ impl Retry {
     ///
     /// # Errors
     /// The error itself, when it is permanent or the patience ends first.
-    pub(super) async fn pause(&mut self, error: ClientError, progress: &Progress) -> Result<(), ClientError> {
+    pub(crate) async fn pause(&mut self, error: ClientError, progress: &Progress) -> Result<(), ClientError> {
         let pause = error.retry_after().unwrap_or_default().max(self.pause);
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.patience);
         if !error.is_transient() || Instant::now() + pause > deadline {

@@ -11,31 +11,31 @@ use crate::failure::Verdict;
 use crate::output::{Colour, Output};
 
 /// The client and the output of one run.
-pub(super) struct Session {
-    pub(super) client: Client,
-    pub(super) out: Output,
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) out: Output,
 }
 
 /// The circumstances that tables depend on.
 #[derive(Clone, Copy)]
-pub(super) struct View {
-    pub(super) now: Timestamp,
-    pub(super) colour: Colour,
+pub(crate) struct View {
+    pub(crate) now: Timestamp,
+    pub(crate) colour: Colour,
 }
 
 impl Session {
     /// The current time, for times relative to now.
-    pub(super) fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         SystemClock.now()
     }
 
     /// Prints the API's JSON unchanged.
-    pub(super) fn json(&mut self, body: &Bytes) -> anyhow::Result<()> {
+    pub(crate) fn json(&mut self, body: &Bytes) -> anyhow::Result<()> {
         self.out.line(body.trim_ascii_end())
     }
 
     /// Prints a response: its JSON unchanged, or the text that `text` makes of it.
-    pub(super) fn print<T: DeserializeOwned>(
+    pub(crate) fn print<T: DeserializeOwned>(
         &mut self,
         body: &Bytes,
         text: impl FnOnce(&T, View) -> String,
@@ -52,11 +52,11 @@ impl Session {
 }
 
 /// A JSON object of the fields that have a value.
-pub(super) fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+pub(crate) fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// Parses a response of the API.
-pub(super) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ClientError> {
+pub(crate) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ClientError> {
     serde_json::from_slice(body).map_err(|error| ClientError::Unreadable(error.to_string()))
 }

@@ -8,7 +8,7 @@ use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Align, Cell, Colour, Table, state};
 
-pub(super) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
     let call = Call::new(Method::GET, &["v1", "stats"]);
     let answer = session.client.ask(call, SHORT).await;
     let body = answer.map_err(|error| error.of_whole("stats"))?.body;

@@ -24,7 +24,7 @@ use crate::client::{Answer, Call, ClientError, SHORT};
 use crate::failure::Verdict;
 use crate::output::{job_details, note};
 
-pub(super) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
     let job = match &args.file {
         Some(path) => read(path)?.into(),
         None => from_flags(args)?,

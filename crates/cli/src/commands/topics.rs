@@ -14,22 +14,22 @@ use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Align, Cell, Colour, Table, relative};
 
-pub(super) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<Verdict> {
     let (path, limit) = (&["v1", "topics"], args.page.limit());
     let list = List { path, query: Vec::new(), limit, of: "topics", feature: "lists of topics" };
     let table = table(session.out.colour);
     pages::print(session, list, table, row).await
 }
 
-pub(super) async fn get(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn get(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
     ask(session, Call::topic(Method::GET, &args.topic, &[])).await
 }
 
-pub(super) async fn pause(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn pause(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
     ask(session, Call::topic(Method::POST, &args.topic, &["pause"])).await
 }
 
-pub(super) async fn resume(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn resume(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
     ask(session, Call::topic(Method::POST, &args.topic, &["resume"])).await
 }
 

@@ -19,7 +19,7 @@ use crate::args::{WatchArgs, Watched};
 use crate::client::{Call, ClientError, SHORT};
 use crate::failure::Verdict;
 
-pub(super) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Result<Verdict> {
     let watched = args.watched()?;
     let mut call = Call::new(Method::GET, &["v1", "events"]);
     let mut printer = EventPrinter::new(&session.out, args.kinds.clone());

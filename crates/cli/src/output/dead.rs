@@ -19,7 +19,7 @@ pub(crate) fn dead_row(dead: &DeadJobAnswer, now: Timestamp) -> [Cell; 6] {
 }
 
 /// The result of a failed attempt.
-pub(super) fn failure(last: &LastAnswer) -> String {
+pub(crate) fn failure(last: &LastAnswer) -> String {
     let status = last.status.map(|status| format!("answered {status}"));
     let error = last.error.as_ref().map(|error| format!("no answer: {error}"));
     status.or(error).unwrap_or_else(|| "failed".to_owned())

@@ -34,19 +34,19 @@ pub(crate) fn settings() -> &'static [&'static [Setting]] {
 }
 
 /// The configuration of the process.
-pub(super) struct Config {
-    pub(super) api: ringback_api::Config,
-    pub(super) carrier: ringback_carrier::Config,
-    pub(super) notifier: ringback_notifier::Config,
+pub(crate) struct Config {
+    pub(crate) api: ringback_api::Config,
+    pub(crate) carrier: ringback_carrier::Config,
+    pub(crate) notifier: ringback_notifier::Config,
     /// The address of the admin port.
-    pub(super) admin: SocketAddr,
+    pub(crate) admin: SocketAddr,
     /// The store, without secrets.
-    pub(super) store: String,
+    pub(crate) store: String,
 }
 
 impl Config {
     /// Reads the settings. Mistakes are collected in `lookup`.
-    pub(super) fn load(lookup: &mut Lookup) -> Self {
+    pub(crate) fn load(lookup: &mut Lookup) -> Self {
         let mut config = Self {
             api: ringback_api::Config::load(lookup),
             carrier: ringback_carrier::Config::load(lookup),

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::config::Config;
 
 /// The values of the message.
-pub(super) struct Greeting {
+pub(crate) struct Greeting {
     api: String,
     admin: String,
     data: String,
@@ -17,7 +17,7 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    pub(super) fn of(config: &Config) -> Self {
+    pub(crate) fn of(config: &Config) -> Self {
         let program = std::env::current_exe().unwrap_or_else(|_| "ringback".into());
         Self {
             api: url(config.api.listen),
@@ -54,7 +54,7 @@ The job is delivered to http://127.0.0.1:8080/hook, and retried while nothing an
 }
 
 /// Prints the message. An error is ignored: standard output is for people here.
-pub(super) fn print(text: &str) {
+pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
 }

@@ -5,22 +5,22 @@ use serde_json::{Value, json};
 use crate::sink::{Answer, Script};
 
 /// One job.
-pub(super) struct Case {
+pub(crate) struct Case {
     /// The name in the table and, with hyphens, in the id.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The fields of the job besides topic, id, URL and body.
-    pub(super) fields: Value,
+    pub(crate) fields: Value,
     /// The answers of the receiver.
-    pub(super) answers: Script,
+    pub(crate) answers: Script,
     /// The expected number of deliveries.
-    pub(super) attempts: usize,
+    pub(crate) attempts: usize,
     /// The expected end.
-    pub(super) end: End,
+    pub(crate) end: End,
 }
 
 /// The end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     Done,
     /// Dead for this reason.
     Dead(&'static str),
@@ -29,7 +29,7 @@ pub(super) enum End {
 }
 
 /// One case of each kind.
-pub(super) fn cases() -> [Case; 6] {
+pub(crate) fn cases() -> [Case; 6] {
     let fine = || Script::always(Answer::status(200));
     let failing = || Answer::status(500);
     let tiers = || json!({ "retry": { "delays": ["500ms", "1s"], "jitter": 0 } });

@@ -9,7 +9,7 @@ use super::cases::End;
 use crate::sink::Arrival;
 
 /// The result of a job.
-pub(super) struct Seen {
+pub(crate) struct Seen {
     name: &'static str,
     expected: usize,
     attempts: usize,
@@ -17,12 +17,12 @@ pub(super) struct Seen {
     /// The lateness of each attempt, in ms.
     lateness: Vec<f64>,
     /// A sentence for each difference from the case.
-    pub(super) wrong: Vec<String>,
+    pub(crate) wrong: Vec<String>,
 }
 
 impl Seen {
     /// Compares the arrivals and the final state of a job with its case.
-    pub(super) fn new(job: &Submitted, arrivals: &[Arrival], last: &Value) -> Self {
+    pub(crate) fn new(job: &Submitted, arrivals: &[Arrival], last: &Value) -> Self {
         let case = &job.case;
         let end = match (last["state"].as_str(), last["reason"].as_str()) {
             (Some(state), Some(reason)) => format!("{state} ({reason})"),
@@ -84,16 +84,16 @@ impl fmt::Display for End {
 }
 
 /// The table with a line per job.
-pub(super) fn of(jobs: &[Seen]) -> String {
-    let row = |name: &str, attempts: &str, end: &str, late: &str, word: &str| {
-        format!("{name:19}{attempts:12}{end:19}{late:27}{word}").trim_end().to_owned() + "\n"
+pub(crate) fn of(jobs: &[Seen]) -> String {
+    let row = |name: &str, attempts: &str, end: &str, late: &str, verdict: &str| {
+        format!("{name:19}{attempts:12}{end:19}{late:27}{verdict}").trim_end().to_owned() + "\n"
     };
     let mut table = row("job", "attempts", "ended as", "lateness of each, ms", "");
     for job in jobs {
         let late: Vec<String> = job.lateness.iter().map(|late| format!("{late:.1}")).collect();
         let attempts = format!("{} of {}", job.attempts, job.expected);
-        let word = if job.wrong.is_empty() { "ok" } else { "WRONG" };
-        table += &row(job.name, &attempts, &job.end, &late.join("  "), word);
+        let verdict = if job.wrong.is_empty() { "ok" } else { "WRONG" };
+        table += &row(job.name, &attempts, &job.end, &late.join("  "), verdict);
     }
     table
 }

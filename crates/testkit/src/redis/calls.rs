@@ -20,7 +20,7 @@ pub struct CallWatch {
 }
 
 impl CallWatch {
-    pub(super) async fn start(port: u16) -> Self {
+    pub(crate) async fn start(port: u16) -> Self {
         let client = Client::open(("127.0.0.1", port)).expect("an address with a port is well formed");
         let monitor = client.get_async_monitor().await.expect("MONITOR answers");
         let counts = Arc::new(Mutex::new(BTreeMap::new()));
@@ -62,7 +62,7 @@ fn client_command(line: &str) -> Option<String> {
 }
 
 /// `calls` by command, from INFO commandstats.
-pub(super) fn commandstats(info: &str) -> BTreeMap<String, u64> {
+pub(crate) fn commandstats(info: &str) -> BTreeMap<String, u64> {
     info.lines()
         .filter_map(|line| {
             let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;

@@ -7,14 +7,14 @@ use bytes::Bytes;
 /// One answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    pub(super) after: Duration,
-    pub(super) held: bool,
-    pub(super) end: End,
+    pub(crate) after: Duration,
+    pub(crate) held: bool,
+    pub(crate) end: End,
 }
 
 /// How an exchange ends, after the delay.
 #[derive(Clone, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// A well-formed response.
     Response { status: u16, headers: Vec<(String, String)>, body: Bytes },
     /// Any bytes, after which the connection is closed.
@@ -121,7 +121,7 @@ impl Script {
         self
     }
 
-    pub(super) fn next(&mut self) -> Answer {
+    pub(crate) fn next(&mut self) -> Answer {
         while let Some((left, answer)) = self.first.first_mut() {
             if *left > 0 {
                 *left -= 1;

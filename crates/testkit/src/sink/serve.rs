@@ -21,7 +21,7 @@ use crate::clock::now;
 const MAX_HEADERS: usize = 128;
 
 /// Serves connections until it is aborted, which ends them too.
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         if let Ok((stream, _)) = listener.accept().await {

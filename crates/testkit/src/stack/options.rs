@@ -43,18 +43,18 @@ impl Role {
 /// carrier lock of one second, a lease margin of one second and retry delays of 100, 200 and 400 ms.
 #[derive(Clone, Debug)]
 pub struct StackOptions {
-    pub(super) store: StoreOptions,
-    pub(super) apis: usize,
-    pub(super) carriers: usize,
-    pub(super) notifiers: usize,
-    pub(super) ups: usize,
-    pub(super) is_audited: bool,
+    pub(crate) store: StoreOptions,
+    pub(crate) apis: usize,
+    pub(crate) carriers: usize,
+    pub(crate) notifiers: usize,
+    pub(crate) ups: usize,
+    pub(crate) is_audited: bool,
     env: Vec<(Option<Role>, String, String)>,
 }
 
 /// The store of a stack.
 #[derive(Clone, Debug)]
-pub(super) enum StoreOptions {
+pub(crate) enum StoreOptions {
     Single(RedisOptions),
     Cluster(RedisOptions),
     Running(String),
@@ -175,7 +175,7 @@ impl StackOptions {
     }
 
     /// The settings of one more process of a role.
-    pub(super) fn spec(&self, role: Role, store: &str) -> ProcessSpec {
+    pub(crate) fn spec(&self, role: Role, store: &str) -> ProcessSpec {
         let listen = || format!("127.0.0.1:{}", free_port());
         let mut spec = role.start().env("RINGBACK_STORE", store);
         spec = spec.env("RINGBACK_ADMIN_LISTEN", &listen());

@@ -22,7 +22,7 @@ fn written<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 
 /// The line with an id: its own, or one made from its content and number. A line that is not a JSON object, or has no
 /// topic, stays unchanged.
-pub(super) fn with_id(line: &[u8], number: u64) -> Cow<'_, [u8]> {
+pub(crate) fn with_id(line: &[u8], number: u64) -> Cow<'_, [u8]> {
     let Ok(Line { id, topic: Some(_) }) = serde_json::from_slice::<Line<'_>>(line) else {
         return line.into();
     };

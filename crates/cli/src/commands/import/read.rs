@@ -19,24 +19,24 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Lines that are sent together.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     /// The number of the batch, from 0.
-    pub(super) sequence: u64,
+    pub(crate) sequence: u64,
     /// The lines, each with its line break.
-    pub(super) bytes: Bytes,
+    pub(crate) bytes: Bytes,
     /// The number of each line in the source, from 1, and its range in `bytes`.
-    pub(super) lines: Vec<(u64, Range<usize>)>,
+    pub(crate) lines: Vec<(u64, Range<usize>)>,
     /// Lines that are refused without being sent.
-    pub(super) refused: Vec<(u64, Problem)>,
+    pub(crate) refused: Vec<(u64, Problem)>,
     /// The last line of the source that this batch covers.
-    pub(super) last_line: u64,
+    pub(crate) last_line: u64,
     /// The bytes of the source that it covers.
-    pub(super) source_bytes: u64,
+    pub(crate) source_bytes: u64,
 }
 
 impl Batch {
     /// The same batch with only some of its lines, given by their positions.
-    pub(super) fn only(&self, places: &[usize]) -> Self {
+    pub(crate) fn only(&self, places: &[usize]) -> Self {
         let mut bytes = BytesMut::new();
         let mut lines = Vec::with_capacity(places.len());
         for (number, range) in places.iter().filter_map(|place| self.lines.get(*place)) {
@@ -49,7 +49,7 @@ impl Batch {
 }
 
 /// The batches of a source.
-pub(super) struct Batches<R> {
+pub(crate) struct Batches<R> {
     source: R,
     line: Vec<u8>,
     number: u64,
@@ -58,7 +58,7 @@ pub(super) struct Batches<R> {
 }
 
 impl<R: BufRead> Batches<R> {
-    pub(super) fn new(source: R) -> Self {
+    pub(crate) fn new(source: R) -> Self {
         Self { source, line: Vec::new(), number: 0, sequence: 0, ended: false }
     }
 

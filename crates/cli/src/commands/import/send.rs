@@ -14,18 +14,18 @@ use crate::progress::Progress;
 
 /// The results of a batch.
 #[derive(Debug)]
-pub(super) struct Sent {
-    pub(super) batch: Batch,
-    pub(super) created: u64,
-    pub(super) repeated: u64,
+pub(crate) struct Sent {
+    pub(crate) batch: Batch,
+    pub(crate) created: u64,
+    pub(crate) repeated: u64,
     /// The refused lines, in order.
-    pub(super) refused: Vec<(u64, Problem)>,
+    pub(crate) refused: Vec<(u64, Problem)>,
     /// The reason why it is not finished, if it is not.
-    pub(super) stopped: Option<ClientError>,
+    pub(crate) stopped: Option<ClientError>,
 }
 
 /// Sends a batch. Lines that fail for a moment are sent again.
-pub(super) async fn send(client: &Client, mut batch: Batch, patience: Duration, progress: &Progress) -> Sent {
+pub(crate) async fn send(client: &Client, mut batch: Batch, patience: Duration, progress: &Progress) -> Sent {
     let refused = std::mem::take(&mut batch.refused);
     let mut sent = Sent { created: 0, repeated: 0, refused, stopped: None, batch: batch.clone() };
     // The results need only the line numbers.

@@ -13,7 +13,7 @@ use crate::progress::Progress;
 
 /// The results so far.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     format: Format,
     counts: Counts,
     /// The last lines of the batches that are finished after one that is not, by number.
@@ -44,12 +44,12 @@ struct Refused<'a> {
 }
 
 impl Tally {
-    pub(super) fn new(format: Format) -> Self {
+    pub(crate) fn new(format: Format) -> Self {
         Self { format, counts: Counts::default(), finished: BTreeMap::new(), next: 0 }
     }
 
     /// Counts a batch and prints its refused lines.
-    pub(super) fn add(&mut self, sent: &Sent, progress: &Progress) {
+    pub(crate) fn add(&mut self, sent: &Sent, progress: &Progress) {
         let refused = sent.refused.len() as u64;
         let lines = sent.created + sent.repeated + refused;
         self.counts.lines += lines;
@@ -82,12 +82,12 @@ impl Tally {
     }
 
     /// The number of refused lines.
-    pub(super) fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.counts.refused
     }
 
     /// A sentence on how far the import came.
-    pub(super) fn how_far(&self) -> String {
+    pub(crate) fn how_far(&self) -> String {
         match self.counts.through {
             0 => "some lines from the first one were not imported".to_owned(),
             line => format!("all lines up to {line} have a result, and some after it were not imported"),
@@ -95,7 +95,7 @@ impl Tally {
     }
 
     /// Prints the counts.
-    pub(super) fn print(&mut self, out: &mut Output, complete: bool) -> anyhow::Result<()> {
+    pub(crate) fn print(&mut self, out: &mut Output, complete: bool) -> anyhow::Result<()> {
         self.counts.complete = complete;
         let Counts { lines, created, repeated, refused, .. } = self.counts;
         match self.format {

@@ -14,7 +14,7 @@ use crate::output::{Colour, Output, job_details, note, relative};
 const KIND: usize = 9;
 
 /// Prints the events of one run.
-pub(super) struct EventPrinter {
+pub(crate) struct EventPrinter {
     format: Format,
     colour: Colour,
     /// The kinds to print; empty means all.
@@ -34,11 +34,11 @@ struct Line<'a, T> {
 }
 
 impl EventPrinter {
-    pub(super) fn new(out: &Output, kinds: Vec<String>) -> Self {
+    pub(crate) fn new(out: &Output, kinds: Vec<String>) -> Self {
         Self { format: out.format, colour: out.colour, kinds, width: 0, is_waiting: false }
     }
 
-    pub(super) fn event(&mut self, out: &mut Output, name: &str, event: &EventAnswer) -> anyhow::Result<()> {
+    pub(crate) fn event(&mut self, out: &mut Output, name: &str, event: &EventAnswer) -> anyhow::Result<()> {
         if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| kind == name) {
             return Ok(());
         }
@@ -58,7 +58,7 @@ impl EventPrinter {
     }
 
     /// Prints the current state of the watched job.
-    pub(super) fn job(&self, out: &mut Output, job: &JobAnswer, now: Timestamp) -> anyhow::Result<()> {
+    pub(crate) fn job(&self, out: &mut Output, job: &JobAnswer, now: Timestamp) -> anyhow::Result<()> {
         match self.format {
             Format::Json => json(out, "state", job),
             Format::Table => out.bytes(job_details(job, now, self.colour).as_bytes()),
@@ -66,7 +66,7 @@ impl EventPrinter {
     }
 
     /// Prints that events may be missing.
-    pub(super) fn missed(&mut self, out: &mut Output) -> anyhow::Result<()> {
+    pub(crate) fn missed(&mut self, out: &mut Output) -> anyhow::Result<()> {
         self.is_waiting = false;
         match self.format {
             Format::Json => out.line(r#"{"event":"missed"}"#),
@@ -79,13 +79,13 @@ impl EventPrinter {
     }
 
     /// Prints that the stream has ended.
-    pub(super) fn broken(&mut self, why: &ClientError) {
+    pub(crate) fn broken(&mut self, why: &ClientError) {
         note(&format!("the stream of events ended: {why}; reconnecting"));
         self.is_waiting = false;
     }
 
     /// Prints, once, that the stream could not be opened again.
-    pub(super) fn waiting(&mut self, error: &ClientError) {
+    pub(crate) fn waiting(&mut self, error: &ClientError) {
         if !std::mem::replace(&mut self.is_waiting, true) {
             note(&format!("{error}; trying again"));
         }

@@ -12,14 +12,14 @@ const MAX_EVENT: usize = 1024 * 1024;
 
 /// An item of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(crate) enum Item {
     Event(String, Box<EventAnswer>),
     /// Events may be missing.
     Missed,
 }
 
 /// An open stream.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     response: Response,
     read: Events,
     pending: VecDeque<(String, String)>,
@@ -27,7 +27,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// Opens the stream. It has every event after this returns.
-    pub(super) async fn open(client: &Client, call: &Call) -> Result<Self, ClientError> {
+    pub(crate) async fn open(client: &Client, call: &Call) -> Result<Self, ClientError> {
         let response = client.open(call.clone()).await?;
         let mut stream = Self { response, read: Events::default(), pending: VecDeque::new() };
         while stream.named().await?.0 != "ready" {}
@@ -35,7 +35,7 @@ impl Stream {
     }
 
     /// The next item; the error says why the stream has ended.
-    pub(super) async fn next(&mut self) -> Result<Item, ClientError> {
+    pub(crate) async fn next(&mut self) -> Result<Item, ClientError> {
         loop {
             let (name, data) = self.named().await?;
             match name.as_str() {
@@ -54,7 +54,7 @@ impl Stream {
     }
 
     /// Whether no item that has arrived is left.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.pending.is_empty()
     }
 
