@@ -92,7 +92,7 @@ async fn a_job_goes_its_way_from_submit_to_done() {
 
     let run = ringback(&server, &words).await;
     assert!(run.code == Some(0) && run.out.contains("state     done"), "the same again: {run:?}");
-    assert_eq!(run.err, "this very job was accepted before: nothing changed\n");
+    assert_eq!(run.err, "the same job was accepted before: nothing changed\n");
     let mut other = words.clone();
     other[8] = "2";
     let run = ringback(&server, &other).await;
@@ -148,7 +148,7 @@ async fn stats_and_single_jobs_are_shown_as_tables() {
     let run = ringback(&server, &["stats"]).await;
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.out.starts_with("STATE      JOBS\ndelayed       1\nready         0\n"), "{}", run.out);
-    assert!(run.out.contains("\nstore                 redis, memory\n"), "{}", run.out);
+    assert!(run.out.contains("\nstore                        redis, memory\n"), "{}", run.out);
     let run = ringback(&server, &["get", "t/i"]).await;
     assert!(run.out.contains("Z (in 59m "), "{}", run.out);
     let run = ringback(&server, &["cancel", "t/i"]).await;
@@ -212,7 +212,7 @@ async fn a_server_that_is_away_is_reported_at_once_with_2() {
         let run = ringback(&server, words).await;
         assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{words:?}: {run:?}");
         assert!(
-            run.err.starts_with(&format!("error: no answer from {server}: Connection refused")),
+            run.err.starts_with(&format!("error: no response from {server}: Connection refused")),
             "{run:?}"
         );
         assert!(run.err.contains("next: start a server there, or name another with --server"), "{run:?}");
@@ -235,7 +235,7 @@ async fn what_is_no_ringback_is_2() {
     sink.answer(ringback_testkit::Answer::status(404).body("<html>"));
     let run = ringback(&sink.url(""), &["get", "t/i"]).await;
     assert!(
-        run.code == Some(2) && run.err.contains("answered 404 Not Found, but not as Ringback does"),
+        run.code == Some(2) && run.err.contains("answered 404 Not Found, but it is not a Ringback API"),
         "{run:?}"
     );
 }

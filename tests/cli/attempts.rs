@@ -29,7 +29,7 @@ async fn the_attempts_of_a_job_are_shown_as_a_table_and_as_the_json_of_the_api()
     assert_eq!((run.code, &items[1]["answer"]), (Some(0), &json!("out of\n\u{1b}[31mink")), "{run:?}");
 
     let run = ringback(&server, &["attempts", TOPIC, "waits"]).await;
-    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no attempts are logged\n"));
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no attempts are recorded\n"));
     let run = ringback(&server, &["attempts", TOPIC, "nobody"]).await;
     assert!(run.code == Some(1) && run.err.contains("no job"), "{run:?}");
 }

@@ -91,9 +91,9 @@ async fn many_are_revived_and_the_progress_is_shown_watched_and_stopped() {
     assert!(run.code == Some(0) && run.out.contains("state    stopped"), "{run:?}");
     assert_eq!((watched.code, &watched.json()["state"]), (Some(0), &json!("stopped")));
     let run = ringback(&server, &["dead", "revivals", "t"]).await;
-    assert!(run.out.starts_with("REVIVAL") && run.out.lines().count() == 3, "{}", run.out);
+    assert!(run.out.starts_with("REDRIVE") && run.out.lines().count() == 3, "{}", run.out);
     let run = ringback(&server, &["dead", "revivals", "other"]).await;
-    assert_eq!((run.code, run.err.as_str()), (Some(0), "no revivals\n"));
+    assert_eq!((run.code, run.err.as_str()), (Some(0), "no redrives\n"));
     let run = ringback(&server, &["dead", "stop", "t", "nothing"]).await;
     assert!(run.code == Some(1) && run.err.contains("no such revival"), "{run:?}");
     for wrong in ["0", "100001", "fast"] {

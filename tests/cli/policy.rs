@@ -75,7 +75,7 @@ async fn deleting_a_topic_waits_for_a_job_that_is_being_delivered() {
     let held = ringback(&server, &["reserve", "t", "--output", "json"]).await;
     assert_eq!(held.json()["jobs"].as_array().map(Vec::len), Some(1));
     let run = ringback(&server, &["policy", "delete", "t", "--force"]).await;
-    assert!(run.code == Some(1) && run.err.contains("1 are being handed over"), "{run:?}");
+    assert!(run.code == Some(1) && run.err.contains("1 are in delivery"), "{run:?}");
 }
 
 #[tokio::test]

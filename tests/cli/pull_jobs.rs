@@ -25,7 +25,7 @@ async fn a_job_is_reserved_and_settled_in_each_way_by_its_receipt() {
     let stack = Stack::options().count(Role::Notifier, 0).start().await;
     let server = stack.url("");
     let run = ringback(&server, &["reserve", TOPIC]).await;
-    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "nothing is ready\n"));
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no job is ready\n"));
 
     said(&server, &["submit", "--topic", TOPIC, "--id", "a", "--body", "1", "--ttr", "5m"]).await;
     let run = said(&server, &["reserve", TOPIC, "--max", "5"]).await;
@@ -33,7 +33,7 @@ async fn a_job_is_reserved_and_settled_in_each_way_by_its_receipt() {
     assert!(lines.len() == 2 && lines[0].starts_with("ID  ATTEMPT  DEADLINE"), "{run:?}");
     let held = lines[1].split_whitespace().last().expect("a receipt").to_owned();
     let run = said(&server, &["renew", &held, "--ttr", "1h"]).await;
-    assert!(run.out.starts_with("the job is kept until 20"), "{run:?}");
+    assert!(run.out.starts_with("the lease ends at 20"), "{run:?}");
     said(&server, &["release", &held]).await;
 
     let held = receipt(&server).await;

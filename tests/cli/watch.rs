@@ -97,7 +97,7 @@ async fn a_topic_is_watched_for_scripts_and_after_a_restart_of_the_api_again() {
     stack.ready(SOON).await;
     shows(&watch, "{\"event\":\"missed\"}").await;
     is_told(&stack).await;
-    assert!(watch.log().contains("connecting again"), "{}", watch.log());
+    assert!(watch.log().contains("reconnecting"), "{}", watch.log());
 }
 
 #[tokio::test]

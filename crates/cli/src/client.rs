@@ -1,31 +1,33 @@
-//! The one HTTP client: no redirects, no proxies, every wait bounded. An answer that is no
-//! success is an error that says whether asking again may help.
+//! The HTTP client of the command line: no redirects, no proxies, a limit on every wait. A response without a status
+//! of success is an error, which knows whether a retry may help.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode, header};
 use reqwest::{Response, Url};
+use ringback_core::job::JobKey;
 use ringback_core::wire::Problem;
+use serde_json::Value;
 
-/// So long a connection may take; then the server counts as away.
-const CONNECT_WITHIN: Duration = Duration::from_secs(3);
-/// So long an answer may pause in the middle, or before it begins: a reserve waits for a minute.
-const PAUSE: Duration = Duration::from_secs(75);
-/// How often a server is asked for a sign of life while it says nothing.
-const PROBE_EVERY: Duration = Duration::from_secs(20);
-/// So long a call about one job may take; the server itself gives up after two seconds.
+/// The limit of connecting; then the server counts as unreachable.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The limit of a pause before or within a response. A reserve waits for a minute.
+const READ_TIMEOUT: Duration = Duration::from_secs(75);
+/// The interval of TCP keep-alive probes on a silent connection.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+/// The limit of a call for one job. The server itself gives up after two seconds.
 pub(crate) const SHORT: Duration = Duration::from_secs(10);
-/// So long a call about many jobs may take.
+/// The limit of a call for many jobs.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
-/// The most of an error's answer that is read.
+/// The most bytes of an error response that are read.
 const MAX_PROBLEM: usize = 256 * 1024;
 
 /// A call to make.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// The parts of the path, not encoded.
+    /// The segments of the path, not encoded.
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<(&'static str, String)>,
     /// The content type and the body.
@@ -38,43 +40,59 @@ impl Call {
         let path = path.iter().map(|part| (*part).to_owned()).collect();
         Self { method, path, query: Vec::new(), body: None }
     }
+
+    /// A call to a job, or to a path below it.
+    pub(crate) fn job(method: Method, key: &JobKey, below: &[&str]) -> Self {
+        Self::new(method, &[&["v1", "jobs", key.topic.as_str(), key.id.as_str()], below].concat())
+    }
+
+    /// A call to a topic, or to a path below it.
+    pub(crate) fn topic(method: Method, topic: &str, below: &[&str]) -> Self {
+        Self::new(method, &[&["v1", "topics", topic], below].concat())
+    }
+
+    /// The call with a JSON body.
+    pub(crate) fn json(mut self, body: &Value) -> Self {
+        self.body = Some(("application/json", body.to_string().into()));
+        self
+    }
 }
 
-/// A good answer.
+/// A response with a status of success.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
 }
 
-/// Why there is no good answer.
+/// The reason why there is no successful response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// No connection, or it broke before there was an answer.
-    #[error("no answer from {server}: {why}")]
+    /// The server could not be reached, or the connection broke before a response.
+    #[error("no response from {server}: {why}")]
     Away { server: String, why: String },
-    /// Not in time.
+    /// The response did not come in time.
     #[error("{server} did not answer within {} s", within.as_secs())]
     Slow { server: String, within: Duration },
-    /// The server said what is wrong.
+    /// The API answered with a problem document.
     #[error("{} {}: {}", problem.status, problem.title, problem.detail)]
     Problem { problem: Box<Problem>, retry_after: Option<Duration> },
-    /// An answer that is not of this API.
-    #[error("{server} answered {status}, but not as Ringback does")]
+    /// The response is not one of this API.
+    #[error("{server} answered {status}, but it is not a Ringback API")]
     Stranger { server: String, status: StatusCode, retry_after: Option<Duration> },
-    /// The server does not know the call.
+    /// The server does not know the route.
     #[error("the server does not offer {what}")]
     Lacking { what: &'static str },
-    /// The answer ended in the middle.
-    #[error("the answer broke off: {why}")]
+    /// The response ended early.
+    #[error("the response ended early: {why}")]
     CutOff { why: String },
-    /// The answer is no JSON of this API.
-    #[error("the answer cannot be read: {0}")]
+    /// The body of a response is not what this API sends.
+    #[error("the response cannot be read: {0}")]
     Unreadable(String),
 }
 
 impl ClientError {
-    /// Whether the same call may succeed a little later.
+    /// Whether the same call may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Away { .. } | Self::Slow { .. } | Self::CutOff { .. } => true,
@@ -84,7 +102,7 @@ impl ClientError {
         }
     }
 
-    /// When the server asked to come again.
+    /// The wait that the server asked for.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Problem { retry_after, .. } | Self::Stranger { retry_after, .. } => *retry_after,
@@ -96,7 +114,7 @@ impl ClientError {
         }
     }
 
-    /// For calls that are about no single job: an unknown path or method is not about one either.
+    /// The error of a call for no single job or topic: 404 and 405 mean that the server does not know the route.
     pub(crate) fn of_whole(self, what: &'static str) -> Self {
         match self {
             Self::Problem { problem, .. } if matches!(problem.status, 404 | 405) => Self::Lacking { what },
@@ -105,7 +123,7 @@ impl ClientError {
     }
 }
 
-/// Whether what a status speaks of passes by itself.
+/// Whether a request with this status may succeed later.
 pub(crate) fn passes(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..)
 }
@@ -122,21 +140,21 @@ impl Client {
     /// # Errors
     /// When TLS cannot be set up.
     pub(crate) fn new(server: Url) -> anyhow::Result<Self> {
-        // It fails only where there is a provider already.
+        // It fails only when there is a provider already.
         rustls::crypto::ring::default_provider().install_default().ok();
-        Ok(Self { http: builder().read_timeout(PAUSE).build()?, server })
+        Ok(Self { http: builder().read_timeout(READ_TIMEOUT).build()?, server })
     }
 
-    /// One that waits for as long as it is told to for an answer to begin.
+    /// A client without a limit on the pause before a response.
     ///
     /// # Errors
     /// When TLS cannot be set up.
     pub(crate) fn unhurried(&self) -> anyhow::Result<Self> {
-        let http = builder().tcp_keepalive(PROBE_EVERY).tcp_keepalive_interval(PROBE_EVERY).build()?;
+        let http = builder().tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE).build()?;
         Ok(Self { http, server: self.server.clone() })
     }
 
-    /// The whole answer of a call, which must be a success.
+    /// Makes a call and reads the whole response, which must be a success.
     pub(crate) async fn ask(&self, call: Call, within: Duration) -> Result<Answer, ClientError> {
         let whole = async {
             let response = self.open(call).await?;
@@ -148,7 +166,7 @@ impl Client {
         tokio::time::timeout(within, whole).await.map_err(slow)?
     }
 
-    /// The head of an answer, which must be a success; its body is yet to be read.
+    /// Makes a call and reads the head of the response, which must be a success. The caller reads the body.
     pub(crate) async fn open(&self, call: Call) -> Result<Response, ClientError> {
         let mut request = self.http.request(call.method, self.url(&call.path, &call.query));
         if let Some((content_type, body)) = call.body {
@@ -167,7 +185,7 @@ impl Client {
         url
     }
 
-    /// The server as people name it.
+    /// The URL of the server, for messages.
     fn shown(&self) -> String {
         self.server.as_str().trim_end_matches('/').to_owned()
     }
@@ -175,10 +193,10 @@ impl Client {
     fn away(&self, error: &reqwest::Error) -> ClientError {
         let server = self.shown();
         if error.is_timeout() && !error.is_connect() {
-            return ClientError::Slow { server, within: PAUSE };
+            return ClientError::Slow { server, within: READ_TIMEOUT };
         }
         let why = if error.is_timeout() {
-            format!("no connection within {} s", CONNECT_WITHIN.as_secs())
+            format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())
         } else {
             innermost(error)
         };
@@ -190,7 +208,7 @@ impl Client {
         let value = response.headers().get(header::RETRY_AFTER);
         let retry_after = value.and_then(|value| value.to_str().ok()).and_then(retry_after);
         let mut body = Vec::new();
-        // A problem that breaks off is one that cannot be read.
+        // A problem document that ends early cannot be parsed below.
         while let Ok(Some(chunk)) = response.chunk().await {
             body.extend_from_slice(&chunk);
             if body.len() > MAX_PROBLEM {
@@ -209,7 +227,7 @@ fn builder() -> reqwest::ClientBuilder {
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .no_proxy()
-        .connect_timeout(CONNECT_WITHIN)
+        .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .user_agent(concat!("ringback/", env!("CARGO_PKG_VERSION")))
 }
@@ -219,12 +237,12 @@ fn retry_after(text: &str) -> Option<Duration> {
     text.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// What a body that does not end well is told as.
+/// The error of a body that ends early.
 pub(crate) fn cut_off(error: &reqwest::Error) -> ClientError {
     ClientError::CutOff { why: innermost(error) }
 }
 
-/// The last cause, which is the one that people know: "Connection refused".
+/// The innermost cause, which is the one that people know: "Connection refused".
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -242,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_the_server_stands_before_that_of_a_call() {
+    fn the_path_of_the_server_comes_before_that_of_a_call() {
         let path = ["v1".to_owned(), "jobs".to_owned(), "a b".to_owned(), "x~y:@+=,".to_owned()];
         let url = client("http://h:1/ringback/").url(&path, &[("state", "a&b".to_owned())]);
         assert_eq!(url.as_str(), "http://h:1/ringback/v1/jobs/a%20b/x~y:@+=,?state=a%26b");
@@ -250,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_by_itself_is_worth_another_try() {
+    fn errors_that_may_pass_are_worth_a_retry() {
         for (status, again) in
             [(503, true), (500, true), (429, true), (408, true), (409, false), (422, false)]
         {

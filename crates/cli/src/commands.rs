@@ -1,4 +1,4 @@
-//! The commands, a file each, and what they share: a client, an output, a clock.
+//! The commands, one file each, and the choice among them.
 
 mod attempts;
 mod audit;
@@ -9,53 +9,28 @@ mod export;
 mod get;
 mod import;
 mod list;
-mod moves;
 mod pages;
 mod policy;
 mod receipts;
+mod reschedule;
 mod reserve;
+mod retry;
+mod session;
 mod stats;
 mod submit;
 mod topics;
 mod watch;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use bytes::Bytes;
-use ringback_core::clock::{Clock, SystemClock, Timestamp};
-use serde::de::DeserializeOwned;
-
+use self::session::Session;
 use crate::args::{Cli, Command, Remote};
-use crate::client::{Client, ClientError};
+use crate::client::Client;
 use crate::failure::{Verdict, report};
 use crate::output::Output;
 use crate::up;
 
-/// The first wait before a call is tried again; it doubles up to [`LAST_WAIT`].
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-/// The longest wait, unless the server asks for a longer one.
-const LAST_WAIT: Duration = Duration::from_secs(5);
-
-/// What a command works with.
-struct Session {
-    client: Client,
-    out: Output,
-}
-
-impl Session {
-    /// The time, for what is told relative to now.
-    fn now(&self) -> Timestamp {
-        SystemClock.now()
-    }
-
-    /// The API's JSON as it came.
-    fn json(&mut self, body: &Bytes) -> anyhow::Result<()> {
-        self.out.line(body.trim_ascii_end())
-    }
-}
-
-/// Runs a command and says how it ended.
+/// Runs a command and returns its exit code.
 pub(crate) fn run(cli: Cli) -> ExitCode {
     let format = cli.remote.output;
     match command(cli) {
@@ -67,7 +42,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
 fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     let remote = cli.remote;
     match cli.command {
-        Command::Up(args) => Ok(up::main(args.words)),
+        Command::Up(args) => Ok(up::main(args.flags)),
         Command::Completions { shell } => {
             completions::run(Output::new(remote.output), shell).map(ExitCode::from)
         }
@@ -76,9 +51,11 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Export(args) => online(remote, async |session| export::run(session, args).await),
         Command::Get(args) => online(remote, async |session| get::run(session, &args).await),
         Command::Attempts(args) => online(remote, async |session| attempts::run(session, &args).await),
-        Command::Reschedule(args) => online(remote, async |session| moves::reschedule(session, &args).await),
-        Command::Run(args) => online(remote, async |session| moves::run(session, &args).await),
-        Command::Revive(args) => online(remote, async |session| moves::revive(session, &args).await),
+        Command::Reschedule(args) => {
+            online(remote, async |session| reschedule::reschedule(session, &args).await)
+        }
+        Command::Run(args) => online(remote, async |session| reschedule::run(session, &args).await),
+        Command::Revive(args) => online(remote, async |session| reschedule::revive(session, &args).await),
         Command::Cancel(args) => online(remote, async |session| cancel::run(session, &args).await),
         Command::List(args) => online(remote, async |session| list::run(session, &args).await),
         Command::Dead(command) => online(remote, async |session| dead::run(session, command).await),
@@ -90,7 +67,7 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Bury(args) => online(remote, async |session| receipts::bury(session, args).await),
         Command::Release(args) => online(remote, async |session| receipts::release(session, args).await),
         Command::Topics(args) => online(remote, async |session| topics::list(session, &args).await),
-        Command::Topic(args) => online(remote, async |session| topics::show(session, &args).await),
+        Command::Topic(args) => online(remote, async |session| topics::get(session, &args).await),
         Command::Pause(args) => online(remote, async |session| topics::pause(session, &args).await),
         Command::Resume(args) => online(remote, async |session| topics::resume(session, &args).await),
         Command::Watch(args) => online(remote, async |session| watch::run(session, &args).await),
@@ -99,7 +76,7 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Runs a command that needs a server.
+/// Runs a command that calls the API.
 fn online(
     remote: Remote,
     command: impl AsyncFnOnce(&mut Session) -> anyhow::Result<Verdict>,
@@ -108,16 +85,11 @@ fn online(
     let mut session = Session { client: Client::new(remote.server)?, out: Output::new(remote.output) };
     let verdict = runtime.block_on(async {
         let verdict = command(&mut session).await;
-        // What was found before an error is shown too; the error counts.
+        // Results that came before an error are printed too, and the error decides the exit code.
         let flushed = session.out.flush();
         verdict.and_then(|verdict| flushed.map(|()| verdict))
     });
-    // A thread that still waits for standard input is not waited for.
+    // A thread may still read standard input: it is not waited for.
     runtime.shutdown_background();
     verdict.map(ExitCode::from)
-}
-
-/// An answer of the API as a type.
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ClientError> {
-    serde_json::from_slice(body).map_err(|error| ClientError::Unreadable(error.to_string()))
 }

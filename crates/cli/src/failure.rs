@@ -1,5 +1,5 @@
-//! How a run ends: the exit code, and what is said of an error on standard error: what was
-//! wrong, where, what is allowed, and what to do next.
+//! The end of a run: the exit code, and the error message on standard error with the wrong fields, the allowed values
+//! and the next step.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -10,19 +10,19 @@ use ringback_service::USAGE;
 
 use crate::args::Format;
 use crate::client::ClientError;
-use crate::output::{Colour, OutputClosed, say};
+use crate::output::{Colour, OutputClosed, note};
 
-/// The answer is no.
+/// The exit code when the API refuses.
 const NO: u8 = 1;
-/// It could not be done.
+/// The exit code when the command could not be carried out.
 const BROKEN: u8 = 2;
 
-/// What a command came to where nothing broke.
+/// The result of a command that could be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Done.
     Done,
-    /// Some of it was refused, as has been told.
+    /// The answer is no, or some of it was refused; that has been printed.
     No,
 }
 
@@ -35,7 +35,7 @@ impl From<Verdict> for ExitCode {
     }
 }
 
-/// Something could not be finished; how far it came has been told.
+/// A command that stopped before its end, and the next step.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub(crate) struct Unfinished {
@@ -43,14 +43,13 @@ pub(crate) struct Unfinished {
     pub(crate) next: String,
 }
 
-/// Help that was asked for, or a wrong usage.
+/// Prints help that was asked for, or an error of the command line.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    // Where it cannot be written nobody is left to be told.
     error.print().ok();
     if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE) }
 }
 
-/// Tells an error and chooses the exit code.
+/// Prints an error and returns the exit code.
 pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
     if error.is::<OutputClosed>() {
         return ExitCode::SUCCESS;
@@ -61,9 +60,9 @@ pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
     let colour = Colour::of_stderr();
     match error.downcast_ref::<ClientError>() {
         Some(ClientError::Problem { problem, .. }) if format == Format::Json => {
-            say(&serde_json::to_string(problem).expect("plain data always serialises"));
+            note(&serde_json::to_string(problem).expect("plain data always serialises"));
         }
-        _ => say(told(error, colour).trim_end()),
+        _ => note(message(error, colour).trim_end()),
     }
     ExitCode::from(code(error))
 }
@@ -75,12 +74,12 @@ fn code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// The statuses that say no to this very job.
+/// Whether a status means that the API refuses this job, not that something is broken.
 fn is_no(status: u16) -> bool {
     matches!(status, 400 | 404 | 409 | 413 | 422)
 }
 
-fn told(error: &anyhow::Error, colour: Colour) -> String {
+fn message(error: &anyhow::Error, colour: Colour) -> String {
     let red = AnsiColor::Red.on_default().bold();
     let mut text = format!("{} {error:#}\n", colour.paint("error:", red));
     if let Some(ClientError::Problem { problem, .. }) = error.downcast_ref() {
@@ -101,7 +100,7 @@ pub(crate) fn fields(problem: &Problem) -> String {
     text
 }
 
-/// What to do next.
+/// The next step for the user.
 fn next(error: &anyhow::Error) -> Option<String> {
     if let Some(unfinished) = error.downcast_ref::<Unfinished>() {
         return Some(unfinished.next.clone());
@@ -109,10 +108,10 @@ fn next(error: &anyhow::Error) -> Option<String> {
     let text = match error.downcast_ref::<ClientError>()? {
         ClientError::Away { .. } => "start a server there, or name another with --server or RINGBACK_URL",
         ClientError::Slow { .. } | ClientError::CutOff { .. } => {
-            "run the same command again; to submit a job again with the same id does no harm"
+            "run the same command again; submitting a job again with the same id does no harm"
         }
-        ClientError::Stranger { .. } => "check --server and RINGBACK_URL: they name the API's URL",
-        ClientError::Lacking { .. } => "check that the server is of the same version as `ringback --version`",
+        ClientError::Stranger { .. } => "check --server or RINGBACK_URL, which must be the URL of the API",
+        ClientError::Lacking { .. } => "check that the server has the same version as `ringback --version`",
         ClientError::Unreadable(_) => return None,
         ClientError::Problem { problem, .. } => match problem.status {
             422 | 400 => "correct it and run the command again",
@@ -155,7 +154,7 @@ mod tests {
             detail: "is wrong".to_owned(),
             allowed: "something else".to_owned(),
         });
-        let text = told(&error(Problem { errors: errors.to_vec(), ..problem(422) }), Colour::No);
+        let text = message(&error(Problem { errors: errors.to_vec(), ..problem(422) }), Colour::No);
         let expected = "error: 422 Unprocessable Entity: the detail\n\
             \x20 topic: is wrong; allowed: something else\n\
             \x20 retry.delays: is wrong; allowed: something else\n\
@@ -164,8 +163,8 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_in_one_line() {
+    fn causes_are_printed_in_one_line() {
         let error = anyhow::anyhow!("no such file").context("jobs.ndjson");
-        assert_eq!(told(&error, Colour::No), "error: jobs.ndjson: no such file\n");
+        assert_eq!(message(&error, Colour::No), "error: jobs.ndjson: no such file\n");
     }
 }

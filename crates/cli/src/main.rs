@@ -1,5 +1,5 @@
-//! `ringback`: the command line. `up` runs all of Ringback; every other command speaks to the
-//! HTTP API alone. What each does is in `commands`, what they are told in `args`.
+//! `ringback`, the command line. `up` runs a complete Ringback; every other command calls the HTTP API. The commands are
+//! in `commands`, and their arguments in `args`.
 
 mod args;
 mod client;

@@ -1,5 +1,5 @@
-//! What goes to standard output and standard error. A reader that goes away ends the run
-//! quietly; colours appear on a terminal only, and not with `NO_COLOR`.
+//! Standard output and standard error. The run ends quietly when the reader goes away. Colours appear only on a
+//! terminal, and not with `NO_COLOR`.
 
 mod dead;
 mod job;
@@ -11,18 +11,18 @@ use std::io::{self, Write};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 
-pub(crate) use self::dead::{dead_row, revival_details, revival_row};
+pub(crate) use self::dead::{dead_row, redrive_details, redrive_row};
 pub(crate) use self::job::{job_details, job_row, state};
 pub(crate) use self::table::{Align, Cell, Table};
 pub(crate) use self::time::relative;
 use crate::args::Format;
 
-/// Nobody reads the output any more, as with `| head`. No error.
+/// The reader of standard output has gone, as with `| head`. This is not an error.
 #[derive(Debug, thiserror::Error)]
 #[error("the output was closed")]
 pub(crate) struct OutputClosed;
 
-/// Whether to colour.
+/// Whether output has colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     Yes,
@@ -30,12 +30,12 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// For standard error.
+    /// The choice for standard error.
     pub(crate) fn of_stderr() -> Self {
         Self::from(AutoStream::choice(&io::stderr()))
     }
 
-    /// A text in a style.
+    /// The text in a style, if there are colours.
     pub(crate) fn paint(self, text: &str, style: Style) -> String {
         match self {
             Self::Yes if style != Style::new() && !text.is_empty() => format!("{style}{text}{style:#}"),
@@ -61,24 +61,24 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Standard output, locked.
+    /// Locks standard output.
     pub(crate) fn new(format: Format) -> Self {
         let colour = Colour::from(AutoStream::choice(&io::stdout()));
         Self { format, colour, out: io::BufWriter::with_capacity(64 * 1024, io::stdout().lock()) }
     }
 
-    /// Bytes as they are.
+    /// Writes bytes unchanged.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.out.write_all(bytes).map_err(closed)
     }
 
-    /// A text and a line break.
+    /// Writes a text and a line break.
     pub(crate) fn line(&mut self, text: impl AsRef<[u8]>) -> anyhow::Result<()> {
         self.bytes(text.as_ref())?;
         self.bytes(b"\n")
     }
 
-    /// Makes sure that all of it has been written.
+    /// Writes what is buffered.
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
         self.out.flush().map_err(closed)
     }
@@ -91,8 +91,8 @@ fn closed(error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context("standard output")
 }
 
-/// A line on standard error.
-pub(crate) fn say(text: &str) {
-    // Where it cannot be written nobody is left to be told.
+/// Prints a line on standard error.
+pub(crate) fn note(text: &str) {
+    // Nobody can be told when this fails.
     writeln!(io::stderr().lock(), "{text}").ok();
 }

@@ -1,5 +1,4 @@
-//! How far an import or export has come, on standard error: a bar on a terminal, else a
-//! plain line now and then.
+//! The progress of a long command on standard error: a bar on a terminal, else a plain line every ten seconds.
 
 use std::cell::Cell;
 use std::io::IsTerminal as _;
@@ -10,26 +9,26 @@ use ringback_core::wire::format_duration;
 use tokio::time::Instant;
 
 use crate::client::ClientError;
-use crate::output::say;
+use crate::output::note;
 
-/// Between two plain lines.
-const NOW_AND_THEN: Duration = Duration::from_secs(10);
+/// The pause between two plain lines.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A bar or plain lines.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     verb: &'static str,
-    /// Of the bytes; unknown for a stream.
+    /// The number of bytes; unknown for a stream.
     total: Option<u64>,
     bytes: Cell<u64>,
     lines: Cell<u64>,
     started: Instant,
-    told: Cell<Instant>,
+    last_line: Cell<Instant>,
     waited: Cell<Option<Instant>>,
 }
 
 impl Progress {
-    /// Of something that has just begun; `verb` is what happens to the lines: "imported".
+    /// The progress of a command that starts now. `verb` is the past participle for its jobs, such as "imported".
     pub(crate) fn new(verb: &'static str, total: Option<u64>) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let (bar, template) = match total {
@@ -47,12 +46,12 @@ impl Progress {
             bytes: Cell::new(0),
             lines: Cell::new(0),
             started: now,
-            told: Cell::new(now),
+            last_line: Cell::new(now),
             waited: Cell::new(None),
         }
     }
 
-    /// So much more.
+    /// Adds to the progress.
     pub(crate) fn advance(&self, bytes: u64, lines: u64) {
         self.bytes.set(self.bytes.get() + bytes);
         self.lines.set(self.lines.get() + lines);
@@ -61,44 +60,44 @@ impl Progress {
                 bar.set_position(self.bytes.get());
                 bar.set_message(self.state());
             }
-            None if self.told.get().elapsed() >= NOW_AND_THEN => self.tell(),
+            None if self.last_line.get().elapsed() >= LINE_INTERVAL => self.print_line(),
             None => {}
         }
     }
 
-    /// A line of its own.
+    /// Prints a line beside the progress.
     pub(crate) fn note(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| say(text)),
-            None => say(text),
+            Some(bar) => bar.suspend(|| note(text)),
+            None => note(text),
         }
     }
 
-    /// Tells that the server is waited for, unless that was told a moment ago.
+    /// Prints that the command waits for the server, at most once per interval.
     pub(crate) fn waiting(&self, error: &ClientError, patience: Duration) {
-        if self.waited.get().is_none_or(|at| at.elapsed() >= NOW_AND_THEN) {
+        if self.waited.get().is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {
             self.waited.set(Some(Instant::now()));
             self.note(&format!("{error}; trying again for up to {}", format_duration(patience)));
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// How many lines so far.
+    /// The number of lines so far.
     pub(crate) fn lines(&self) -> u64 {
         self.lines.get()
     }
 
-    fn tell(&self) {
-        self.told.set(Instant::now());
+    fn print_line(&self) {
+        self.last_line.set(Instant::now());
         let share = self.total.filter(|total| *total > 0).map(|total| self.bytes.get() * 100 / total);
         let share = share.map(|percent| format!(", {percent} %")).unwrap_or_default();
-        say(&format!("{}{share}", self.state()));
+        note(&format!("{}{share}", self.state()));
     }
 
     fn state(&self) -> String {

@@ -1,5 +1,5 @@
-//! `ringback up`: api, carrier and notifier in this process, on one store that is opened and
-//! watched once, under one shutdown. What a role does is decided in its own crate.
+//! `ringback up`: API, carrier and notifier in one process, on one store that is opened and watched once, with one
+//! shutdown. The work of each role is in its own crate.
 
 mod config;
 mod greeting;
@@ -15,18 +15,18 @@ use ringback_service::{Context, Service, Tasks};
 
 use self::config::Config;
 pub(crate) use self::config::settings;
-use self::greeting::{Greeting, say};
+use self::greeting::{Greeting, print};
 
-/// Lives from these words, without the program's name, to the exit status.
-pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
+/// Runs with these flags until shutdown, and returns the exit code.
+pub(crate) fn main(flags: Vec<OsString>) -> ExitCode {
     let service = Service {
         name: "ringback up",
-        about: "Runs a whole Ringback in one process",
+        about: "Runs a complete Ringback in one process",
         version: env!("CARGO_PKG_VERSION"),
         settings: settings(),
         load: Config::load,
     };
-    service.main_with([OsString::from("ringback up")].into_iter().chain(words), run)
+    service.main_with([OsString::from("ringback up")].into_iter().chain(flags), run)
 }
 
 async fn run(config: Config, context: Context) -> anyhow::Result<()> {
@@ -41,12 +41,12 @@ async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let dependency = Dependency {
         name: "store",
         subject: store,
-        // By now the API listens, so that what is told to be tried works.
+        // The API listens by now, so the commands of the greeting work.
         prepare: move |store: Store| {
             let (greeted, greeting) = (Arc::clone(&greeted), greeting.clone());
             async move {
                 let found = store.prepared().await?;
-                greeted.call_once(|| say(&greeting));
+                greeted.call_once(|| print(&greeting));
                 Ok(found)
             }
         },
@@ -57,7 +57,7 @@ async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     tasks.join_all(&context.shutdown).await
 }
 
-/// Whoever reaches a port may use it.
+/// Warns about ports that other machines can reach, because no port asks for credentials.
 fn warn_beyond_loopback(config: &Config) {
     let ports = [
         ("API", config.api.listen, "submit jobs to any address, read and cancel all"),
@@ -66,7 +66,7 @@ fn warn_beyond_loopback(config: &Config) {
     for (port, address, power) in ports.into_iter().filter(|(_, address, _)| !is_loopback(*address)) {
         tracing::warn!(
             listen = %address,
-            "the {port} can be reached from beyond this machine and asks nobody who they are: whoever reaches it can {power}"
+            "the {port} is not limited to loopback and has no authentication: anyone who can reach it can {power}"
         );
     }
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback_is_this_machine_alone() {
+    fn only_loopback_addresses_are_local() {
         for (address, expected) in [
             ("127.0.0.1:1", true),
             ("127.9.9.9:1", true),

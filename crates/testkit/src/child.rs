@@ -1,4 +1,4 @@
-//! A child process that is signalled by its own pid only, and never outlives the value that stands for it.
+//! A child process that writes its output to a log file, and is killed when its value is dropped.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::time::{Instant, sleep};
 
-/// What is printed of a log at most, from its end.
+/// The most that is printed of a log, in bytes from its end.
 const LOG_TAIL: usize = 16 * 1024;
 
-/// A started process and the file that gets what it prints.
-pub(crate) struct Child {
+/// A child process and the log file of its output. It is killed when this is dropped.
+pub struct Child {
     name: String,
     child: StdChild,
     exited: Option<ExitStatus>,
@@ -21,8 +21,11 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts `command`; both its outputs are appended to `log`.
-    pub(crate) fn spawn(name: &str, command: &mut Command, log: &Path) -> Self {
+    /// Starts `command`; standard output and standard error are appended to `log`.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn spawn(name: &str, command: &mut Command, log: &Path) -> Self {
         let out =
             OpenOptions::new().create(true).append(true).open(log).expect("the temp directory is writable");
         let err = out.try_clone().expect("a file handle can be cloned");
@@ -35,7 +38,9 @@ impl Child {
         Self { name: name.to_owned(), child, exited: None, log: log.to_owned() }
     }
 
-    pub(crate) fn pid(&self) -> u32 {
+    /// The process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -48,8 +53,11 @@ impl Child {
         }
     }
 
-    /// How it ended, if it has.
-    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+    /// The exit status; `None` while it runs.
+    ///
+    /// # Panics
+    /// When the child cannot be waited for.
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
         if self.exited.is_none() {
             self.exited = self.child.try_wait().expect("a child can be waited for");
         }
@@ -57,7 +65,10 @@ impl Child {
     }
 
     /// Waits until it has ended.
-    pub(crate) async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
+    ///
+    /// # Panics
+    /// When that takes longer than `within`.
+    pub async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
         let deadline = Instant::now() + within;
         loop {
             if let Some(status) = self.exit_status() {
@@ -68,8 +79,8 @@ impl Child {
         }
     }
 
-    /// SIGKILL, and its end waited for, which takes no longer than the kernel needs.
-    pub(crate) fn kill(&mut self) {
+    /// Sends SIGKILL and waits until the process is gone.
+    pub fn kill(&mut self) {
         if self.exit_status().is_none() {
             // Both fail only when it has just ended by itself.
             let _ = self.child.kill();
@@ -77,14 +88,16 @@ impl Child {
         }
     }
 
-    /// All that it has printed.
-    pub(crate) fn log(&self) -> String {
+    /// The whole log.
+    #[must_use]
+    pub fn log(&self) -> String {
         std::fs::read(&self.log)
             .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The end of what it has printed.
-    pub(crate) fn log_tail(&self) -> String {
+    /// The end of the log.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
         let log = self.log();
         let start = log.len().saturating_sub(LOG_TAIL);
         let start = (start..log.len()).find(|&at| log.is_char_boundary(at)).unwrap_or(start);

@@ -1,5 +1,5 @@
-//! A demonstration against a Ringback that is up: a receiver, one job of each kind, what happens while they
-//! run, and a table of what arrived. What is not as it should be is said in words.
+//! The demo of `make demo`, against a running Ringback: submits one job of each kind, receives their deliveries, and
+//! prints progress, a table of the results, and a sentence for each result that is wrong.
 //!
 //! The receiver listens on 127.0.0.1, so the notifiers must run on this machine.
 
@@ -21,16 +21,16 @@ use self::table::Seen;
 use crate::clock::now;
 use crate::sink::Sink;
 
-/// Where `ringback up` and `make stack` serve the API.
+/// The URL of the API of `ringback up` and `make stack`.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";
 
 const TOPIC: &str = "demo";
-/// Between two looks at the jobs.
-const LOOK: Duration = Duration::from_millis(100);
-/// So long after the last due time nothing more is expected to arrive.
+/// The pause between two looks at the jobs.
+const POLL: Duration = Duration::from_millis(100);
+/// The wait after the last due time for deliveries that should not come.
 const QUIET: Duration = Duration::from_millis(500);
-/// So long after the last due time whatever has not happened counts as missing.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The limit after the last due time; whatever has not happened by then is missing.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A case whose job has been submitted.
 struct Submitted {
@@ -39,10 +39,10 @@ struct Submitted {
     due: Timestamp,
 }
 
-/// Runs the demonstration against the API at `url`.
+/// Runs the demo against the API at `url`.
 ///
 /// # Errors
-/// When nothing answers there, or something is not as it should be.
+/// When no Ringback answers there, or a result is wrong.
 pub async fn run(url: &str) -> anyhow::Result<()> {
     let api = Api::new(url);
     api.is_up().await?;
@@ -62,7 +62,7 @@ pub async fn run(url: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Submits a job of each case; its id is this run's own.
+/// Submits a job of each case, with an id of this run.
 async fn submit(api: &Api, sink: &Sink) -> anyhow::Result<Vec<Submitted>> {
     let run = format!("{}-{}", now().as_millisecond(), std::process::id());
     let mut jobs = Vec::new();
@@ -82,11 +82,11 @@ async fn submit(api: &Api, sink: &Sink) -> anyhow::Result<Vec<Submitted>> {
     Ok(jobs)
 }
 
-/// Shows how the jobs come along until all have ended and nothing more can arrive; then the last look at each.
+/// Prints progress until all jobs have ended and no delivery can follow. Returns the final state of each job.
 async fn watch(api: &Api, sink: &Sink, jobs: &[Submitted]) -> anyhow::Result<Vec<Value>> {
     let latest = jobs.iter().map(|job| job.due).max().unwrap_or_else(now);
     let left: Duration = latest.duration_since(now()).try_into().unwrap_or_default();
-    let (quiet, give_up) = (Instant::now() + left + QUIET, Instant::now() + left + PATIENCE);
+    let (quiet, give_up) = (Instant::now() + left + QUIET, Instant::now() + left + DEADLINE);
     let attempts: usize = jobs.iter().map(|job| job.case.attempts).sum();
     let mut progress = Progress::start();
     loop {
@@ -102,7 +102,7 @@ async fn watch(api: &Api, sink: &Sink, jobs: &[Submitted]) -> anyhow::Result<Vec
             progress.end();
             return Ok(looks);
         }
-        sleep(LOOK).await;
+        sleep(POLL).await;
     }
 }
 
@@ -110,7 +110,7 @@ fn has_ended(look: &Value) -> bool {
     ["done", "dead", "cancelled"].iter().any(|state| look["state"] == *state)
 }
 
-/// One line that is written over on a terminal, and a line per change elsewhere.
+/// The progress: one line that is overwritten on a terminal, or a line per change elsewhere.
 struct Progress {
     started: Instant,
     last: String,
@@ -140,7 +140,7 @@ fn say(text: &str) {
     write(&format!("{text}\n"));
 }
 
-/// Nobody is left to tell when standard output is closed.
+/// Writes to standard output, and ignores that it may be closed.
 fn write(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,14 +1,14 @@
-//! Waiting for something that will be true soon, with the last reason why it was not in the message.
+//! Waits until a condition holds; a time-out prints the last reason why it did not.
 
 use std::fmt::Display;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Pause between two looks.
+/// The pause between two checks.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Calls `check` every 10 ms until it answers `Ok`, and gives back what it answered.
+/// Calls `check` every 10 ms until it returns `Ok`, and returns that value.
 ///
 /// # Panics
 /// When `within` has passed, with `what` and the last reason.
@@ -19,7 +19,7 @@ pub async fn eventually<T, E: Display>(
 ) -> T {
     let deadline = Instant::now() + within;
     let mut last = "nothing was seen".to_owned();
-    // A look that is over at once never meets the time-out, so the clock is asked as well.
+    // A check that returns at once never meets the time-out, so the clock is checked too.
     while Instant::now() < deadline
         && let Ok(seen) = timeout_at(deadline, check()).await
     {

@@ -1,12 +1,12 @@
-//! The one HTTP client of tests: no redirects, no proxies, and a TLS provider installed before it is built.
+//! The HTTP client of tests: no redirects, no proxies, no retries.
 
 use std::sync::Once;
 use std::time::Duration;
 
-/// Total time of one request; no call of the API takes longer unless it hangs.
+/// The limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A new client. Its connections live on the calling runtime, so make one per test, not one per process.
+/// Builds a client. Its connections belong to the calling runtime, so make one per test, not one per process.
 ///
 /// # Panics
 /// When the TLS backend cannot start.
@@ -14,7 +14,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub fn http_client() -> reqwest::Client {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // An error says that the process has a provider already, which is all that is needed.
+        // An error means that the process has a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     reqwest::Client::builder()

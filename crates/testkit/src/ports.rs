@@ -1,4 +1,4 @@
-//! Free ports for servers that must be told their port before they start.
+//! Free ports for servers that need their port before they start.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 11_000;
 const COUNT: u32 = 20_000;
 
-/// A port of 127.0.0.1 on which nothing listens. This process is given each port once only; other processes
-/// begin elsewhere in the range, so a clash is unlikely but possible.
+/// Finds a port of 127.0.0.1 on which nothing listens. A process gets each port only once. Other processes start
+/// elsewhere in the range, so a clash is unlikely but possible.
 ///
 /// # Panics
 /// When none of the range is free.

@@ -1,4 +1,4 @@
-//! The real binaries as child processes, found beside the test that starts them.
+//! The binaries of the workspace as child processes. They are found beside the test that starts them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::child::Child;
 use crate::eventually::eventually;
 use crate::http_client::http_client;
 
-/// What to start and with which settings. Nothing of the caller's own `RINGBACK_*` and `OTEL_*` gets in.
+/// A binary and its settings. `RINGBACK_*` and `OTEL_*` variables of the caller are not passed on.
 #[derive(Clone, Debug)]
 pub struct ProcessSpec {
     binary: String,
@@ -27,21 +27,21 @@ impl ProcessSpec {
         Self { binary: binary.to_owned(), args: Vec::new(), env: Vec::new() }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());
         self
     }
 
-    /// One more variable of the environment; the last value given for a name counts.
+    /// Adds an environment variable. The last value of a name counts.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The command that starts it, for callers who want its input and outputs for themselves.
+    /// The command that starts it, for callers that connect its input and output themselves.
     ///
     /// # Panics
     /// When the binary has not been built.
@@ -59,7 +59,7 @@ impl ProcessSpec {
         command
     }
 
-    /// Starts it, without waiting for anything.
+    /// Starts it without waiting until it is ready.
     ///
     /// # Panics
     /// When the binary has not been built.
@@ -71,7 +71,7 @@ impl ProcessSpec {
     }
 }
 
-/// A running process; it is killed when this is dropped, and its log shown when the test fails.
+/// A running process. Dropping it kills the process, and prints its log when the test has failed.
 pub struct Process {
     spec: ProcessSpec,
     child: Child,
@@ -86,33 +86,33 @@ impl Process {
         self.child.pid()
     }
 
-    /// SIGTERM: the polite request to end.
+    /// Sends SIGTERM.
     pub fn term(&mut self) {
         self.child.signal(Signal::SIGTERM);
     }
 
-    /// `kill -9`, and its end waited for.
+    /// Sends SIGKILL and waits until the process is gone.
     pub fn kill(&mut self) {
         self.child.kill();
     }
 
-    /// SIGSTOP: it keeps its connections and does nothing.
+    /// Sends SIGSTOP: it keeps its connections and does nothing.
     pub fn stop(&mut self) {
         self.child.signal(Signal::SIGSTOP);
     }
 
-    /// SIGCONT.
+    /// Sends SIGCONT.
     pub fn cont(&mut self) {
         self.child.signal(Signal::SIGCONT);
     }
 
-    /// Starts it again with the same settings, killed first if it still runs.
+    /// Kills it if it runs, and starts it again with the same settings.
     pub fn restart(&mut self) {
         self.child.kill();
         self.child = spawn(&self.spec, self.dir.path());
     }
 
-    /// How it ended, if it has.
+    /// The exit status; `None` while it runs.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.exit_status()
     }
@@ -120,7 +120,7 @@ impl Process {
     /// Waits until it has ended.
     ///
     /// # Panics
-    /// When it has not within that time.
+    /// When that takes longer than `within`.
     pub async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
         self.child.wait_exit(within).await
     }
@@ -128,7 +128,7 @@ impl Process {
     /// Waits until `/readyz` of its admin port answers 200.
     ///
     /// # Panics
-    /// When it has ended, has no admin port of its own in its settings, or is not ready in time.
+    /// When it has ended, its settings have no admin port, or it is not ready in time.
     pub async fn ready(&mut self, within: Duration) {
         let url = format!("http://{}/readyz", self.admin());
         let client = http_client();
@@ -148,7 +148,7 @@ impl Process {
         .await;
     }
 
-    /// Where its admin port listens.
+    /// The address of its admin port.
     ///
     /// # Panics
     /// When its settings name none.
@@ -159,10 +159,10 @@ impl Process {
         listen.parse().expect("RINGBACK_ADMIN_LISTEN is an address with a port")
     }
 
-    /// What `/metrics` of its admin port answers.
+    /// The text of `/metrics` of its admin port.
     ///
     /// # Panics
-    /// When it answers nothing, or has no admin port of its own in its settings.
+    /// When it does not answer, or its settings have no admin port.
     pub async fn metrics(&self) -> String {
         let url = format!("http://{}/metrics", self.admin());
         let answer = http_client().get(&url).send().await.and_then(reqwest::Response::error_for_status);
@@ -170,7 +170,7 @@ impl Process {
         answer.text().await.unwrap_or_else(|error| panic!("{url}: {error}"))
     }
 
-    /// What it was given for a variable of the environment.
+    /// The value that it was given for an environment variable.
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.spec.env.iter().rfind(|(have, _)| have == name).map(|(_, value)| value.as_str())
@@ -181,7 +181,7 @@ impl Process {
         self.dir.path()
     }
 
-    /// All that it has printed, over all its restarts.
+    /// All of its output, over all its restarts.
     #[must_use]
     pub fn log(&self) -> String {
         self.child.log()

@@ -1,6 +1,6 @@
 //! A private redis-server (or valkey-server) per test: its own port, its own directory, 127.0.0.1 only.
 //!
-//! It can be killed and started again on the same port and data, paused and continued.
+//! It can be killed and restarted on the same port and data, paused and continued.
 
 mod calls;
 mod cluster;
@@ -21,19 +21,19 @@ pub use self::cluster::RedisCluster;
 use crate::child::Child;
 use crate::ports::free_port;
 
-/// A server answers its first PING well within this, a large append-only file to load included.
+/// The limit until a server answers its first PING, even if it must load a large append-only file.
 const START_DEADLINE: Duration = Duration::from_secs(20);
-/// How often another port is tried when somebody was faster.
+/// The number of ports to try, because another process may take a free one first.
 const PORT_TRIES: usize = 5;
 
-/// What a server keeps on disk.
+/// The data that a server keeps on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
     /// Nothing: a restart begins empty.
     Off,
     /// An append-only file, synced once a second.
     EverySec,
-    /// An append-only file, synced before anyone is answered.
+    /// An append-only file, synced before each response.
     Always,
 }
 
@@ -58,7 +58,7 @@ impl Default for RedisOptions {
 }
 
 impl RedisOptions {
-    /// What is kept on disk; nothing by default.
+    /// Sets what is kept on disk; nothing by default.
     #[must_use]
     pub fn persistence(mut self, persistence: Persistence) -> Self {
         self.persistence = persistence;
@@ -72,14 +72,14 @@ impl RedisOptions {
         self
     }
 
-    /// What happens at the limit; `noeviction` by default.
+    /// The policy at the memory limit; `noeviction` by default.
     #[must_use]
     pub fn maxmemory_policy(mut self, policy: &str) -> Self {
         policy.clone_into(&mut self.maxmemory_policy);
         self
     }
 
-    /// A further option, as in `arg("--maxclients", "64")`; it wins over those set here.
+    /// Adds an option, as in `arg("--maxclients", "64")`. It overrides those set here.
     #[must_use]
     pub fn arg(mut self, name: &str, value: &str) -> Self {
         self.args.extend([name.to_owned(), value.to_owned()]);
@@ -118,7 +118,7 @@ impl RedisServer {
         RedisOptions::default().start().await
     }
 
-    /// To start one with other settings.
+    /// The options of a server, to change them before it starts.
     #[must_use]
     pub fn options() -> RedisOptions {
         RedisOptions::default()
@@ -150,7 +150,7 @@ impl RedisServer {
         self.child.pid()
     }
 
-    /// What it has printed.
+    /// The output of the server.
     #[must_use]
     pub fn log(&self) -> String {
         self.child.log()
@@ -161,7 +161,7 @@ impl RedisServer {
         self.child.kill();
     }
 
-    /// Starts it again on the same port and data, killed first if it still runs, and waits until it answers.
+    /// Kills it if it runs, starts it again on the same port and data, and waits until it answers.
     ///
     /// # Panics
     /// When it does not answer in time.
@@ -181,7 +181,7 @@ impl RedisServer {
         self.child.signal(Signal::SIGCONT);
     }
 
-    /// A connection of its own, with a response time-out of five seconds.
+    /// Opens a connection with a response time-out of five seconds.
     ///
     /// # Panics
     /// When the server does not answer.
@@ -189,17 +189,17 @@ impl RedisServer {
         connect(self.port).await.unwrap_or_else(|error| panic!("redis-server on port {}: {error}", self.port))
     }
 
-    /// Begins to count the commands that clients send. See [`CallWatch`].
+    /// Starts to count the commands that clients send; see [`CallWatch`].
     pub async fn watch_calls(&self) -> CallWatch {
         CallWatch::start(self.port).await
     }
 
-    /// How often each command has run, those that scripts call included: `calls` of INFO commandstats.
+    /// The number of calls of each command, including those from scripts: `calls` of INFO commandstats.
     pub async fn command_calls(&self) -> BTreeMap<String, u64> {
         calls::commandstats(&self.info("commandstats").await)
     }
 
-    /// `used_memory` in bytes, as INFO tells it.
+    /// `used_memory` of INFO, in bytes.
     pub async fn used_memory(&self) -> u64 {
         let info = self.info("memory").await;
         let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
@@ -212,7 +212,7 @@ impl RedisServer {
         redis::cmd("INFO").arg(section).query_async(&mut client).await.expect("INFO answers")
     }
 
-    /// Waits for PONG; the reason why none came otherwise.
+    /// Waits for PONG; the error is the last reason why none came.
     async fn answers(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_DEADLINE;
         loop {
@@ -268,8 +268,13 @@ async fn ping(port: u16) -> redis::RedisResult<()> {
     redis::cmd("PING").query_async(&mut client).await
 }
 
-/// `REDIS_SERVER`, else redis-server or valkey-server on PATH, else what is in `target/tools`.
-pub(crate) fn server_binary() -> PathBuf {
+/// The redis-server to start: `REDIS_SERVER`, else redis-server or valkey-server on PATH, else the one in
+/// `target/tools`.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn server_binary() -> PathBuf {
     if let Some(path) = std::env::var_os("REDIS_SERVER").filter(|path| !path.is_empty()) {
         return PathBuf::from(path);
     }

@@ -1,7 +1,7 @@
-//! A receiver of callbacks that answers by script and remembers what arrived.
+//! An HTTP receiver of deliveries that answers by script and records what arrives.
 //!
-//! It speaks HTTP/1.1 by hand, so that it can note the time when a head is complete, and misbehave: hang,
-//! close without a word, send garbage. What an answer looks like is in `answer`, the connections are in `serve`.
+//! It implements HTTP/1.1 itself, so that it can record the time at which a head is complete, and misbehave: hang,
+//! close the connection without a response, send garbage. Scripts are in `answer`, connections in `serve`.
 
 mod answer;
 mod serve;
@@ -25,7 +25,7 @@ use crate::eventually::eventually;
 /// One request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Arrival {
-    /// When its head was complete, before its body was read.
+    /// The time at which its head was complete, before its body was read.
     pub at: Timestamp,
     /// The method.
     pub method: String,
@@ -38,7 +38,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// A header's value; none when it is absent or not text.
+    /// The value of a header; `None` when it is absent or not text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -56,14 +56,14 @@ impl Arrival {
         self.header("ringback-attempt")?.parse().ok()
     }
 
-    /// `ringback-due-at`: when this attempt was due.
+    /// `ringback-due-at`: the time at which this attempt was due.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         self.header("ringback-due-at")?.parse().ok()
     }
 }
 
-/// A running receiver; its connections are cut when this is dropped.
+/// A running receiver. Dropping it closes its connections.
 pub struct Sink {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -71,7 +71,7 @@ pub struct Sink {
     _listener: JoinSet<()>,
 }
 
-/// What the connections and the test's own hands both reach.
+/// The state shared by the connections and the test.
 struct Shared {
     detail: Detail,
     seen: AtomicUsize,
@@ -79,18 +79,18 @@ struct Shared {
     arrivals: Mutex<Vec<Arrival>>,
     counts: Mutex<HashMap<String, u32>>,
     scripts: Mutex<Scripts>,
-    // Grows with every release; what is held waits for it to change.
+    // Counts releases; held requests wait for it to change.
     releases: watch::Sender<u64>,
 }
 
-/// What is kept of an arrival.
+/// How much is recorded of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     Everything,
     CountById,
 }
 
-/// Which script answers: that of the job, else that of the path, else the default.
+/// The scripts: that of the job counts, else that of the path, else the default.
 struct Scripts {
     by_job: HashMap<String, Script>,
     by_path: HashMap<String, Script>,
@@ -98,12 +98,12 @@ struct Scripts {
 }
 
 impl Sink {
-    /// A receiver that keeps every arrival and answers 200 until it is told otherwise.
+    /// Starts a receiver that records every arrival and answers 200 unless a script says otherwise.
     pub async fn start() -> Self {
         Self::listen(Detail::Everything).await
     }
 
-    /// A receiver for loads: it counts arrivals by `ringback-job-id` and keeps nothing else.
+    /// Starts a receiver for high load, which only counts arrivals by `ringback-job-id`.
     pub async fn counting() -> Self {
         Self::listen(Detail::CountById).await
     }
@@ -130,7 +130,7 @@ impl Sink {
         Self { address, shared, _listener: tasks }
     }
 
-    /// Where it listens.
+    /// The address of the receiver.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -142,57 +142,57 @@ impl Sink {
         format!("http://{}{path}", self.address)
     }
 
-    /// How every request is answered that nothing else speaks for.
+    /// Sets the script of requests that have no script of their job or path.
     pub fn answer(&self, script: impl Into<Script>) {
         lock(&self.shared.scripts).default = script.into();
     }
 
-    /// How requests to a path are answered.
+    /// Sets the script of requests to a path.
     pub fn answer_path(&self, path: &str, script: impl Into<Script>) {
         lock(&self.shared.scripts).by_path.insert(path.to_owned(), script.into());
     }
 
-    /// How a job's attempts are answered, by its `ringback-job-id`.
+    /// Sets the script of a job's attempts, by its `ringback-job-id`.
     pub fn answer_job(&self, id: &str, script: impl Into<Script>) {
         lock(&self.shared.scripts).by_job.insert(id.to_owned(), script.into());
     }
 
-    /// Lets all requests go that are held at this moment; later ones are held again.
+    /// Answers all requests that are held now. Later ones are held again.
     pub fn release(&self) {
         self.shared.releases.send_modify(|count| *count += 1);
     }
 
-    /// How many requests have arrived.
+    /// The number of requests that have arrived.
     #[must_use]
     pub fn seen(&self) -> usize {
         self.shared.seen.load(Ordering::Acquire)
     }
 
-    /// How many callers went away while their request was held or delayed.
+    /// The number of callers that went away while their request was held or delayed.
     #[must_use]
     pub fn hung_up(&self) -> usize {
         self.shared.hung_up.load(Ordering::Acquire)
     }
 
-    /// Everything that has arrived, in order of completion; empty on a counting receiver.
+    /// All arrivals, in order of completion; empty on a counting receiver.
     #[must_use]
     pub fn arrivals(&self) -> Vec<Arrival> {
         lock(&self.shared.arrivals).clone()
     }
 
-    /// What has arrived of one job.
+    /// The arrivals of one job.
     #[must_use]
     pub fn arrivals_of(&self, id: &str) -> Vec<Arrival> {
         lock(&self.shared.arrivals).iter().filter(|arrival| arrival.job_id() == id).cloned().collect()
     }
 
-    /// How often each job has arrived.
+    /// The number of arrivals of each job.
     #[must_use]
     pub fn counts(&self) -> HashMap<String, u32> {
         lock(&self.shared.counts).clone()
     }
 
-    /// Waits for at least `wanted` requests and gives all arrivals.
+    /// Waits for at least `wanted` requests and returns all arrivals.
     ///
     /// # Panics
     /// When there are fewer at the deadline.
@@ -205,7 +205,7 @@ impl Sink {
         self.arrivals()
     }
 
-    /// Waits for at least `wanted` requests of one job and gives them.
+    /// Waits for at least `wanted` requests of one job and returns them.
     ///
     /// # Panics
     /// When there are fewer at the deadline.
@@ -231,7 +231,7 @@ impl Sink {
         .await;
     }
 
-    /// Waits until the arrivals satisfy `done`, and gives them.
+    /// Waits until the arrivals satisfy `done`, and returns them.
     ///
     /// # Panics
     /// When they do not at the deadline.
@@ -251,7 +251,7 @@ impl Sink {
 }
 
 impl Shared {
-    /// Remembers a request and says how to answer it.
+    /// Records a request and returns its answer.
     fn arrived(&self, arrival: Arrival) -> Answer {
         let answer = lock(&self.scripts).next(arrival.job_id(), &arrival.path);
         *lock(&self.counts).entry(arrival.job_id().to_owned()).or_insert(0) += 1;
@@ -274,7 +274,7 @@ impl Scripts {
     }
 }
 
-/// A test that failed while it held the lock has left nothing half done.
+/// Locks the state. A test that panicked with the lock held has left nothing half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

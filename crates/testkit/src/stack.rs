@@ -1,4 +1,5 @@
-//! A whole Ringback: one store and any number of each role, or all in one, as real processes, with short times.
+//! A complete Ringback as real processes with short timings: one store and any number of each role, or all roles in one
+//! process.
 
 mod audit;
 mod options;
@@ -15,11 +16,10 @@ use crate::http_client::http_client;
 use crate::process::{Process, ProcessSpec};
 use crate::redis::{RedisCluster, RedisServer};
 
-/// Every process answers `/readyz` well within this, on a busy machine too.
+/// The limit until a process answers `/readyz`, on a busy machine too.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A running stack; when it is dropped its store is audited, and everything in it is killed, the processes before
-/// the store.
+/// A running stack. Dropping it audits the store and then kills the processes and the store.
 pub struct Stack {
     /// The api processes.
     pub apis: Vec<Process>,
@@ -27,7 +27,7 @@ pub struct Stack {
     pub carriers: Vec<Process>,
     /// The notifiers.
     pub notifiers: Vec<Process>,
-    /// The processes that have all three roles.
+    /// The processes that run all three roles.
     pub ups: Vec<Process>,
     store: Store,
     http: reqwest::Client,
@@ -53,7 +53,7 @@ impl Store {
 }
 
 impl StackOptions {
-    /// Starts the store and all processes, and waits until each says that it is ready.
+    /// Starts the store and all processes, and waits until each is ready.
     ///
     /// # Panics
     /// When one of them does not become ready.
@@ -82,21 +82,21 @@ impl StackOptions {
 }
 
 impl Stack {
-    /// A stack with the default options.
+    /// Starts a stack with the default options.
     pub async fn start() -> Self {
         StackOptions::default().start().await
     }
 
-    /// To start one with other settings.
+    /// The default options, to change them before the start.
     #[must_use]
     pub fn options() -> StackOptions {
         StackOptions::default()
     }
 
-    /// Waits until every process says that it is ready.
+    /// Waits until every process is ready.
     ///
     /// # Panics
-    /// When one does not within that time.
+    /// When that takes longer than `within`.
     pub async fn ready(&mut self, within: Duration) {
         let groups = [&mut self.apis, &mut self.carriers, &mut self.notifiers, &mut self.ups];
         for process in groups.into_iter().flatten() {
@@ -118,7 +118,7 @@ impl Stack {
         group.last_mut().expect("it has just been added")
     }
 
-    /// The settings of one more process of a role, on ports of its own, to start it by hand.
+    /// The settings of one more process of a role, with its own ports, for tests that start it themselves.
     #[must_use]
     pub fn spec(&self, role: Role) -> ProcessSpec {
         self.options.spec(role, &self.store.url())
@@ -158,7 +158,7 @@ impl Stack {
         }
     }
 
-    /// The address of `RINGBACK_STORE`.
+    /// The value of `RINGBACK_STORE`.
     #[must_use]
     pub fn store_url(&self) -> String {
         self.store.url()

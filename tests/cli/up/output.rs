@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::sample_jobs::SOON;
 
 /// How the last line that is for people begins.
-const LAST: &str = "The job is handed over to ";
+const LAST: &str = "The job is delivered to ";
 
 /// One `ringback up` whose two outputs are read apart; killed when it is dropped.
 struct Up {
@@ -100,8 +100,7 @@ async fn it_warns_when_others_can_reach_it() {
     let told = up.greeting();
     assert!(told.contains(&format!("  curl -i http://127.0.0.1:{}/v1/jobs ", up.api)), "{told}");
     let (_, err) = up.end();
-    let warnings: Vec<_> =
-        err.lines().filter(|line| line.contains("reached from beyond this machine")).collect();
+    let warnings: Vec<_> = err.lines().filter(|line| line.contains("is not limited to loopback")).collect();
     assert_eq!(warnings.len(), 2, "{err}");
     for (warning, word, port) in [(warnings[0], "the API", up.api), (warnings[1], "the admin port", up.admin)]
     {

@@ -1,8 +1,10 @@
-//! What `ringback dead` is told.
+//! The arguments of `ringback dead`.
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 
+use super::list::Page;
+use super::topics::TopicArgs;
 use super::values;
 
 const LIST_EXAMPLES: &str = "\
@@ -17,49 +19,45 @@ Examples:
   ringback dead purge pay.notify --reason gone --died-before 2026-11-01T00:00:00Z
   ringback dead purge pay.notify --all
 
-A job that was purged is unknown, and its id is free; only its log of attempts is left.";
+A purged job is no longer known and its id can be used again; only its recorded attempts remain.";
 
 const REVIVE_EXAMPLES: &str = "\
 Examples:
   ringback dead revive pay.notify --reason exhausted --rate 200
   ringback dead revive pay.notify --died-after 2026-11-20T09:00:00Z --no-wait
 
-A carrier does the work. Ctrl-C stops watching, not the revival: see `ringback dead stop`.";
+A carrier does the work. Ctrl-C stops watching, not the redrive: use `ringback dead stop` for that.";
 
-/// What is done with the dead jobs of a topic.
+/// The commands on the dead jobs of a topic.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeadCommand {
-    /// List them, in order of death
+    /// List dead jobs, in the order in which they died
     #[command(after_help = LIST_EXAMPLES)]
     List(DeadListArgs),
-    /// Remove one of them, or all that a filter finds
+    /// Remove one dead job, or all that match a filter
     #[command(after_help = PURGE_EXAMPLES)]
     Purge(DeadPurgeArgs),
-    /// Hand those that a filter finds over again, so many a second
+    /// Redrive dead jobs: make all that match a filter due again, at a given rate
     #[command(after_help = REVIVE_EXAMPLES)]
     Revive(DeadReviveArgs),
-    /// Show the revivals of a topic
-    Revivals {
-        /// The topic
-        #[arg(value_parser = values::topic)]
-        topic: String,
-    },
-    /// Watch a revival until it has ended
-    Watch(RevivalArgs),
-    /// Stop a revival; what it has revived stays so
-    Stop(RevivalArgs),
+    /// List the redrives of a topic
+    Revivals(TopicArgs),
+    /// Show the progress of a redrive until it ends
+    Watch(RedriveArgs),
+    /// Stop a redrive; jobs that it has made due stay so
+    Stop(RedriveArgs),
 }
 
-/// Which dead jobs.
+/// A filter of dead jobs.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DeadFilter {
-    /// Only those that are dead for this reason: exhausted, gone, lost, or a consumer's own
+    /// Only jobs that are dead for this reason: exhausted, gone, lost, or one that a consumer gave
     #[arg(long, value_name = "WORD")]
     pub(crate) reason: Option<String>,
-    /// Only those that died at this time or later, by RFC 3339
+    /// Only jobs that died at this time or later (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) died_after: Option<String>,
-    /// Only those that died before this time, by RFC 3339
+    /// Only jobs that died before this time (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) died_before: Option<String>,
 }
@@ -74,73 +72,65 @@ impl DeadFilter {
         fields.into_iter().filter_map(|(name, value)| value.map(|value| (name, value)))
     }
 
-    /// As the query of a request.
+    /// The query of the request.
     pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
         self.fields().collect()
     }
 
-    /// As the fields of a request.
+    /// The fields of the request body.
     pub(crate) fn json(&self) -> Map<String, Value> {
         self.fields().map(|(name, value)| (name.to_owned(), value.into())).collect()
     }
 }
 
-/// What to list.
+/// The filter and the size of a list.
 #[derive(Debug, Args)]
 pub(crate) struct DeadListArgs {
-    /// The topic
-    #[arg(value_parser = values::topic)]
-    pub(crate) topic: String,
+    #[command(flatten)]
+    pub(crate) of: TopicArgs,
     #[command(flatten)]
     pub(crate) filter: DeadFilter,
-    /// At most so many jobs
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) limit: u64,
-    /// All jobs, however many
-    #[arg(long, conflicts_with = "limit")]
-    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) page: Page,
 }
 
-/// What to purge.
+/// The dead jobs to purge.
 #[derive(Debug, Args)]
 pub(crate) struct DeadPurgeArgs {
-    /// The topic
-    #[arg(value_parser = values::topic)]
-    pub(crate) topic: String,
-    /// One job of it
+    #[command(flatten)]
+    pub(crate) of: TopicArgs,
+    /// Id of the one job to purge
     #[arg(value_parser = values::id, required_unless_present_any = ["reason", "died_after", "died_before", "all"],
         conflicts_with_all = ["reason", "died_after", "died_before", "all"])]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) filter: DeadFilter,
-    /// All dead jobs of the topic
+    /// Purge all dead jobs of the topic
     #[arg(long)]
     pub(crate) all: bool,
 }
 
-/// What to revive, and how fast.
+/// The dead jobs to redrive, and the rate.
 #[derive(Debug, Args)]
 pub(crate) struct DeadReviveArgs {
-    /// The topic
-    #[arg(value_parser = values::topic)]
-    pub(crate) topic: String,
+    #[command(flatten)]
+    pub(crate) of: TopicArgs,
     #[command(flatten)]
     pub(crate) filter: DeadFilter,
-    /// So many a second, 1 to 100000
+    /// Jobs per second, 1 to 100000
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) rate: u32,
-    /// Do not wait until it has ended
+    /// Start the redrive and return at once
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
 
-/// A revival.
+/// A redrive, by topic and id.
 #[derive(Debug, Args)]
-pub(crate) struct RevivalArgs {
-    /// The topic
-    #[arg(value_parser = values::topic)]
-    pub(crate) topic: String,
-    /// The revival's id
-    #[arg(value_name = "REVIVAL")]
+pub(crate) struct RedriveArgs {
+    #[command(flatten)]
+    pub(crate) of: TopicArgs,
+    /// Id of the redrive
+    #[arg(value_name = "REDRIVE")]
     pub(crate) revival: String,
 }

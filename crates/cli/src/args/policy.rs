@@ -1,12 +1,12 @@
-//! `ringback policy`: what its commands are told.
+//! The arguments of `ringback policy`.
 
 use clap::{Args, Subcommand};
 
-use super::TopicArgs;
+use super::topics::TopicArgs;
 use super::values::{self, Pair, Retry, Wait};
 
-/// Of all its commands.
-pub(super) const EXAMPLES: &str = "\
+/// The examples of all its commands.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   ringback policy set pay.notify --expect-body success --retry '15s 3m 10m' --max -1
   ringback policy get pay.notify
@@ -19,81 +19,81 @@ Examples:
   ringback policy set remind --url http://127.0.0.1:8080/hook --header x-tenant:a7 --timeout 5s
   ringback policy set pay.notify --on-dead https://shop.example/dead
 
-The whole policy is replaced: what is not given is not in it any more.";
+The new policy replaces the whole old one: defaults that are not given are unset.";
 
 const GET_EXAMPLES: &str = "\
 Examples:
   ringback policy get pay.notify
   ringback policy get pay.notify --output json | jq .policy.retry
 
-A topic without a policy is answered with exit code 1.";
+The exit code is 1 when the topic has no policy.";
 
 const DELETE_EXAMPLES: &str = "\
 Examples:
   ringback policy delete pay.notify
   ringback policy delete pay.notify --force && echo the topic is gone
 
-Without --force the answer is no while the topic has jobs. With it those that wait are cancelled, \
-dead ones purged, and a cancel is noted for those that are being handed over; while there are such \
-the answer is no too: run it again.";
+Without --force the command is refused while the topic has jobs. With --force waiting jobs are cancelled, dead jobs \
+are purged, and jobs in delivery are cancelled unless the delivery succeeds; while there are such jobs the exit code is \
+1: run the command again later.";
 
-/// What to do with a policy.
+/// The commands on a policy.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Give a topic a policy, in place of the one that it has
+    /// Set the policy of a topic, in place of the old one
     #[command(after_help = SET_EXAMPLES)]
     Set(Box<SetArgs>),
     /// Show the policy of a topic
     #[command(after_help = GET_EXAMPLES)]
     Get(TopicArgs),
-    /// Forget the policy of a topic that has no jobs, or remove those first
+    /// Delete the policy of a topic without jobs; --force removes its jobs first
     #[command(after_help = DELETE_EXAMPLES)]
     Delete(DeleteArgs),
 }
 
-/// A policy.
+/// A policy and its topic.
 #[derive(Debug, Args)]
 pub(crate) struct SetArgs {
     #[command(flatten)]
     pub(crate) of: TopicArgs,
-    /// The waits after each failure, such as "15s 3m 10m", or default, standard-webhooks or none
-    #[arg(long, value_name = "WAITS")]
+    /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
+    #[arg(long, value_name = "DELAYS")]
     pub(crate) retry: Option<Retry>,
-    /// After how many failures a job is dead, -1 for never; beyond the waits the last one repeats
+    /// Failures after which a job is dead, -1 for never; the last delay repeats
     #[arg(long, value_name = "N", requires = "retry", allow_hyphen_values = true)]
     pub(crate) max: Option<i64>,
-    /// How much of a wait may be added at random, 0 to 1
+    /// Random share of a delay that may be added to it, 0 to 1
     #[arg(long, value_name = "SHARE", requires = "retry")]
     pub(crate) jitter: Option<f64>,
-    /// The deadline of one attempt
+    /// Time limit of one attempt, 100ms to 10m
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
-    /// How long a consumer has a job for pull
+    /// Lease of a pull job, 100ms to 12h
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
-    /// Where jobs go that are submitted from now on without a URL
+    /// URL of jobs that are submitted without one after this
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// A header to add where a job has none of the name; may be repeated
+    /// Header for jobs that have none of this name; may be repeated
     #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
     pub(crate) header: Vec<Pair>,
-    /// What a receiver's answer must be, but for white space around it
+    /// Response body that means success; white space around it is ignored
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_body: Option<String>,
-    /// Which attempts are logged: failed, all or off
+    /// Attempts to record: failed, all or off
     #[arg(long, value_name = "WHICH", value_parser = ["failed", "all", "off"])]
     pub(crate) attempts: Option<String>,
-    /// Where the deaths of jobs are told that do not say so themselves: an http or https URL
+    /// URL (http or https) for dead-letter notices of jobs that have none themselves
     #[arg(long, value_name = "URL")]
     pub(crate) on_dead: Option<String>,
 }
 
-/// A topic to be deleted.
+/// The topic to delete.
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
     pub(crate) of: TopicArgs,
-    /// Remove its jobs first
+    /// Remove the jobs of the topic first
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -1,18 +1,19 @@
-//! What consumers say: which jobs they reserve, and what became of each.
+//! The arguments of the commands of consumers: reserve a pull job, settle it, extend its lease.
 
 use clap::Args;
 
-use super::values::{self, Wait};
+use super::topics::TopicArgs;
+use super::values::Wait;
 
 const RESERVE_EXAMPLES: &str = "\
 Examples:
   ringback reserve thumbnails
   ringback reserve thumbnails --max 10 --ttr 2m --wait 20s --output json | jq -r '.jobs[].receipt'
 
-Exit codes: 0 also where there was nothing.";
+The exit code is 0 also when no job is ready.";
 
-/// Of each word on a reserved job.
-pub(super) const RECEIPT_EXAMPLES: &str = "\
+/// The examples of all commands that take a receipt.
+pub(crate) const RECEIPT_EXAMPLES: &str = "\
 Examples:
   ringback finish \"$receipt\"
   ringback retry \"$receipt\" --delay 5m --error 'the printer is out of paper'
@@ -20,20 +21,19 @@ Examples:
   ringback bury \"$receipt\" --reason unwanted
   ringback release \"$receipt\"";
 
-/// What to reserve.
+/// The jobs to reserve.
 #[derive(Debug, Args)]
 #[command(after_help = RESERVE_EXAMPLES)]
 pub(crate) struct ReserveArgs {
-    /// Jobs of this topic
-    #[arg(value_parser = values::topic)]
-    pub(crate) topic: String,
-    /// At most so many, 1 to 100
+    #[command(flatten)]
+    pub(crate) of: TopicArgs,
+    /// Maximum number of jobs, 1 to 100
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) max: u32,
-    /// For how long; without it as long as each job or its topic says, else 30 s
+    /// Lease, 100ms to 12h [default: that of the job or of its topic, else 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
-    /// How long to wait where there are none, at most 60s
+    /// How long to wait when no job is ready, at most 60s [default: 0s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) wait: Option<Wait>,
 }
@@ -41,52 +41,52 @@ pub(crate) struct ReserveArgs {
 /// A reserved job, by its receipt.
 #[derive(Debug, Args)]
 pub(crate) struct ReceiptArgs {
-    /// The receipt that the reserve gave
+    /// Receipt that `reserve` printed
     pub(crate) receipt: String,
 }
 
-/// A failure.
+/// A failure of a reserved job.
 #[derive(Debug, Args)]
 pub(crate) struct RetryArgs {
     #[command(flatten)]
     pub(crate) of: ReceiptArgs,
-    /// How long to wait; without it as the job's retry policy says
+    /// Delay until the next attempt [default: that of the retry policy]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) delay: Option<Wait>,
-    /// What went wrong
+    /// Error message to record
     #[arg(long, value_name = "TEXT")]
     pub(crate) error: Option<String>,
 }
 
-/// A renewal.
+/// A new lease.
 #[derive(Debug, Args)]
 pub(crate) struct RenewArgs {
     #[command(flatten)]
     pub(crate) of: ReceiptArgs,
-    /// For how long from now on; without it 30 s
+    /// Lease from now, 100ms to 12h [default: 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
 }
 
-/// An end.
+/// A job to make dead.
 #[derive(Debug, Args)]
 pub(crate) struct BuryArgs {
     #[command(flatten)]
     pub(crate) of: ReceiptArgs,
-    /// Why, as one word; without it buried
+    /// Reason, as one word [default: buried]
     #[arg(long, value_name = "WORD")]
     pub(crate) reason: Option<String>,
-    /// What went wrong
+    /// Error message to record
     #[arg(long, value_name = "TEXT")]
     pub(crate) error: Option<String>,
 }
 
-/// A job given back.
+/// A job to release.
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArgs {
     #[command(flatten)]
     pub(crate) of: ReceiptArgs,
-    /// How long it is to wait; without it it is ready at once
+    /// Delay until the job is ready again [default: none]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) delay: Option<Wait>,
 }

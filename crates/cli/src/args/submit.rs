@@ -1,4 +1,4 @@
-//! A job to be submitted.
+//! The arguments of `ringback submit`.
 
 use std::path::PathBuf;
 
@@ -16,57 +16,57 @@ Examples:
   ringback submit job.json
   echo '{\"topic\":\"t\",\"url\":\"http://127.0.0.1:8080/hook\"}' | ringback submit -
 
-The same topic and id with the same content again changes nothing and is no error.";
+Submitting the same topic and id with the same content again changes nothing and is not an error.";
 
-/// A job, by flags or as JSON.
+/// A job, made from flags or given as JSON.
 #[derive(Debug, Args)]
 #[command(after_help = SUBMIT_EXAMPLES)]
 pub(crate) struct SubmitArgs {
-    /// A file with one JSON job, as the API takes it; - is standard input
+    /// File with one JSON job, as the API takes it; - is standard input
     #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
         "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead"])]
     pub(crate) file: Option<PathBuf>,
-    /// What kind of job it is
+    /// Topic of the job
     #[arg(long, required_unless_present = "file", value_parser = values::topic)]
     pub(crate) topic: Option<String>,
-    /// Which job of the topic; without it the server makes one
+    /// Id of the job, unique in its topic [default: made by the server]
     #[arg(long, value_parser = values::id)]
     pub(crate) id: Option<String>,
-    /// How long to wait: 10m, "1h 30m", 250ms, or seconds as a number
+    /// Delay until the job is due: 10m, "1h 30m", 250ms, or a number of seconds
     #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
     pub(crate) delay: Option<Wait>,
-    /// When it is due, by RFC 3339
+    /// Due time (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(crate) at: Option<String>,
-    /// Where it is handed over: an http or https URL; without it as its topic's policy says, else consumers
-    /// reserve it
+    /// URL (http or https) to deliver the job to [default: that of the topic's policy, else a pull job that
+    /// consumers reserve]
     #[arg(long)]
     pub(crate) url: Option<String>,
-    /// The body: JSON, or anything together with --content-type
+    /// Body: JSON, or any text together with --content-type
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]
     pub(crate) body: Option<String>,
-    /// The body from a file; - is standard input
+    /// File with the body; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) body_file: Option<PathBuf>,
-    /// The body's media type, where it is not JSON
+    /// Media type of a body that is not JSON
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
-    /// A header to deliver with; may be repeated
+    /// Header of the delivery; may be repeated
     #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
     pub(crate) header: Vec<Pair>,
-    /// An entry of the context, delivered as a header ringback-context-KEY; may be repeated
+    /// Context entry, delivered as the header ringback-context-KEY; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = values::context)]
     pub(crate) context: Vec<Pair>,
-    /// The waits after each failure, such as "15s 3m 10m", or default, standard-webhooks or none
-    #[arg(long, value_name = "WAITS")]
+    /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
+    #[arg(long, value_name = "DELAYS")]
     pub(crate) retry: Option<Retry>,
-    /// The deadline of one attempt
+    /// Time limit of one attempt, 100ms to 10m [default: that of the topic, else 10s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
-    /// How long a consumer has the job; only without --url
+    /// Lease of a pull job, 100ms to 12h; not with --url [default: that of the topic, else 30s]
     #[arg(long, value_name = "DURATION", conflicts_with = "url")]
     pub(crate) ttr: Option<Wait>,
-    /// Where it is told if the job dies: an http or https URL
+    /// URL (http or https) for a dead-letter notice if the job dies
     #[arg(long, value_name = "URL")]
     pub(crate) on_dead: Option<String>,
 }

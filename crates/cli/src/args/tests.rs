@@ -1,17 +1,17 @@
-//! What the command line takes, and what it refuses.
+//! Tests of the command line: values that it accepts and refuses.
 
 use clap::CommandFactory as _;
 use serde_json::json;
 
 use super::*;
 
-fn parse(words: &[&str]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(["ringback"].iter().chain(words))
+fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(["ringback"].iter().chain(args))
 }
 
-fn refused(words: &[&str]) -> String {
-    match parse(words) {
-        Ok(cli) => panic!("{words:?} was taken: {cli:?}"),
+fn refused(args: &[&str]) -> String {
+    match parse(args) {
+        Ok(cli) => panic!("{args:?} was accepted: {cli:?}"),
         Err(error) => error.to_string(),
     }
 }
@@ -63,17 +63,17 @@ fn a_server_is_an_http_url_and_its_path_is_kept() {
 
 #[test]
 fn a_job_is_named_by_one_word_or_two() {
-    let key = |words: &[&str]| {
-        let args = JobArgs { name: words.iter().map(|word| (*word).to_owned()).collect() };
-        args.key().map(|key| key.to_string()).map_err(|error| error.to_string())
+    let key = |args: &[&str]| {
+        let name: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        values::job_key(&name).map(|key| key.to_string()).map_err(|error| error.to_string())
     };
     assert_eq!(key(&["t/i~1"]), key(&["t", "i~1"]));
-    for (words, told) in [
+    for (args, message) in [
         (&["t"][..], "TOPIC/ID or TOPIC ID"),
-        (&["a b/c"], "no topic; a topic is 1 to 64"),
-        (&["t", "a/b"], "no id; an id is 1 to 128"),
+        (&["a b/c"], "not a topic; a topic is 1 to 64"),
+        (&["t", "a/b"], "not an id; an id is 1 to 128"),
     ] {
-        assert!(key(words).unwrap_err().contains(told), "{words:?}: {:?}", key(words));
+        assert!(key(args).unwrap_err().contains(message), "{args:?}: {:?}", key(args));
     }
 }
 

@@ -1,7 +1,8 @@
-//! Which topics are looked at, paused or resumed.
+//! The arguments of `ringback topics`, `topic`, `pause` and `resume`.
 
 use clap::Args;
 
+use super::list::Page;
 use super::values;
 
 const TOPICS_EXAMPLES: &str = "\
@@ -9,38 +10,34 @@ Examples:
   ringback topics
   ringback topics --all --output json | jq -r 'select(.states.dead > 0) | .topic'";
 
-pub(super) const TOPIC_EXAMPLES: &str = "\
+pub(crate) const TOPIC_EXAMPLES: &str = "\
 Examples:
   ringback topic pay.notify
   ringback topic pay.notify --output json | jq .late_ms";
 
-pub(super) const PAUSE_EXAMPLES: &str = "\
+pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
   ringback pause pay.notify
 
-Its jobs are submitted, cancelled and become due as before. What is being handed over goes on.";
+Jobs of a paused topic can be submitted and cancelled, and become due. Deliveries in flight go on.";
 
-pub(super) const RESUME_EXAMPLES: &str = "\
+pub(crate) const RESUME_EXAMPLES: &str = "\
 Examples:
   ringback resume pay.notify
   ringback topics --all --output json | jq -r 'select(.paused) | .topic' | xargs -n 1 ringback resume";
 
-/// How many topics.
+/// The number of topics.
 #[derive(Debug, Args)]
 #[command(after_help = TOPICS_EXAMPLES)]
 pub(crate) struct TopicsArgs {
-    /// At most so many topics
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) limit: u64,
-    /// All topics, however many
-    #[arg(long, conflicts_with = "limit")]
-    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) page: Page,
 }
 
-/// A topic, by its name.
+/// One topic.
 #[derive(Debug, Args)]
 pub(crate) struct TopicArgs {
-    /// The topic
+    /// Name of the topic
     #[arg(value_name = "TOPIC", value_parser = values::topic)]
     pub(crate) topic: String,
 }

@@ -1,6 +1,5 @@
-//! The flags of `ringback up`: one per setting, as the other binaries have them. They are read
-//! here so that help, completions and slips are those of the command line; what the values
-//! mean is read where all processes read their settings.
+//! The flags of `ringback up`, one per setting, as the other binaries have them. They are defined here too, for help,
+//! completions and usage errors; `ringback-service` parses their values as it does for every process.
 
 use std::ffi::OsString;
 
@@ -8,18 +7,18 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
 use ringback_service::flags::{self, PRINT_CONFIG};
 use ringback_service::{Setting, config, settings};
 
-use super::Remote;
+use super::remote::Remote;
 use crate::up;
 
-/// What was given, each flag as one word.
+/// The given flags, each as one argument.
 #[derive(Clone, Debug)]
 pub(crate) struct UpArgs {
-    pub(crate) words: Vec<OsString>,
+    pub(crate) flags: Vec<OsString>,
 }
 
 impl Args for UpArgs {
     fn augment_args(command: Command) -> Command {
-        // No server is asked here; the flags that say which go with every command.
+        // The flags of every command that calls the API; they have no meaning here.
         let command = Remote::augment_args(command).mut_args(|flag| flag.hide(true)).next_help_heading(None);
         let flag = |setting| flags::flag(setting).value_parser(value_parser!(OsString));
         command.args(all().iter().map(flag)).arg(flags::print_config())
@@ -33,12 +32,12 @@ impl Args for UpArgs {
 impl FromArgMatches for UpArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |setting: &Setting| {
-            let mut word = OsString::from(setting.flag() + "=");
-            word.push(matches.get_one::<OsString>(setting.name)?);
-            Some(word)
+            let mut flag = OsString::from(setting.flag() + "=");
+            flag.push(matches.get_one::<OsString>(setting.name)?);
+            Some(flag)
         };
         let print_config = matches.get_flag(PRINT_CONFIG).then(|| format!("--{PRINT_CONFIG}").into());
-        Ok(Self { words: all().iter().filter_map(given).chain(print_config).collect() })
+        Ok(Self { flags: all().iter().filter_map(given).chain(print_config).collect() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -58,24 +57,24 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
 
-    fn words(line: &str) -> Vec<OsString> {
+    fn given(line: &str) -> Vec<OsString> {
         match Cli::try_parse_from(line.split(' ')).unwrap().command {
-            Command::Up(args) => args.words,
+            Command::Up(args) => args.flags,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn only_what_was_given_is_passed_on() {
-        assert_eq!(words("ringback up"), [""; 0]);
+    fn only_given_flags_are_passed_on() {
+        assert_eq!(given("ringback up"), [""; 0]);
         assert_eq!(
-            words("ringback up --drain 5s --store=redis://h:1 --print-config --retry="),
+            given("ringback up --drain 5s --store=redis://h:1 --print-config --retry="),
             ["--store=redis://h:1", "--retry=", "--drain=5s", "--print-config"]
         );
     }
 
     #[test]
-    fn what_is_no_setting_is_refused() {
+    fn unknown_flags_are_refused() {
         for line in ["ringback up --colour red", "ringback up now", "ringback up --drain 1s --drain 2s"] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

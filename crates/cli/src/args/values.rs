@@ -1,10 +1,8 @@
-//! The values of flags: what each may look like is core's business, how a slip is told is
-//! that of this file.
+//! Parses the values of flags with the rules of core, and words the errors.
 
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::CommandFactory;
 use clap::error::ErrorKind;
 use reqwest::Url;
 use ringback_core::job::{JobId, JobKey, Topic};
@@ -12,7 +10,7 @@ use ringback_core::retry::RetryPolicy;
 use ringback_core::wire::parse_duration;
 use serde_json::{Value, json};
 
-/// A duration as the API takes it: a number of seconds, or a friendly one.
+/// A duration in the API's form: a number of seconds, or a text such as "1h 30m".
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wait(pub(crate) Value);
 
@@ -33,7 +31,7 @@ impl FromStr for Wait {
     }
 }
 
-/// A retry policy as the API takes it.
+/// A retry policy in the API's form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Retry(pub(crate) Value);
 
@@ -57,43 +55,45 @@ impl FromStr for Retry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair(pub(crate) String, pub(crate) String);
 
-pub(super) fn header(text: &str) -> Result<Pair, String> {
+pub(crate) fn header(text: &str) -> Result<Pair, String> {
     let (name, value) = text.split_once(':').ok_or("a header is NAME:VALUE, such as x-tenant:a7")?;
     Ok(Pair(name.trim().to_owned(), value.trim().to_owned()))
 }
 
-pub(super) fn context(text: &str) -> Result<Pair, String> {
+pub(crate) fn context(text: &str) -> Result<Pair, String> {
     let (key, value) =
         text.split_once('=').ok_or("an entry of the context is KEY=VALUE, such as tenant=a7")?;
     Ok(Pair(key.to_owned(), value.to_owned()))
 }
 
-pub(super) fn topic(text: &str) -> Result<String, String> {
+pub(crate) fn topic(text: &str) -> Result<String, String> {
     let topic: Topic = text.parse().map_err(|error| format!("a topic is {error}"))?;
     Ok(topic.to_string())
 }
 
-pub(super) fn id(text: &str) -> Result<String, String> {
+pub(crate) fn id(text: &str) -> Result<String, String> {
     let id: JobId = text.parse().map_err(|error| format!("an id is {error}"))?;
     Ok(id.to_string())
 }
 
-pub(super) fn time(text: &str) -> Result<String, String> {
+pub(crate) fn time(text: &str) -> Result<String, String> {
     let time = text.parse::<jiff::Timestamp>();
-    let wrong =
-        |_| "a time is by RFC 3339, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00".to_owned();
+    let wrong = |_| {
+        "a time is written as in RFC 3339, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00"
+            .to_owned()
+    };
     time.map(|_| text.to_owned()).map_err(wrong)
 }
 
-pub(super) fn patience(text: &str) -> Result<Duration, String> {
+pub(crate) fn patience(text: &str) -> Result<Duration, String> {
     match text.parse::<Wait>()?.0 {
         Value::String(text) => parse_duration(&text),
         number => Ok(Duration::from_secs_f64(number.as_f64().unwrap_or_default())),
     }
 }
 
-/// An http or https URL whose path, if any, stands before that of every call.
-pub(super) fn server(text: &str) -> Result<Url, String> {
+/// An http or https URL. Its path, if any, comes before that of every call.
+pub(crate) fn server(text: &str) -> Result<Url, String> {
     const ALLOWED: &str = "the API's URL is http or https without a query, such as http://127.0.0.1:7411";
     let mut url = Url::parse(text).map_err(|_| ALLOWED.to_owned())?;
     let plain = url.query().is_none() && url.fragment().is_none();
@@ -108,19 +108,21 @@ pub(super) fn server(text: &str) -> Result<Url, String> {
 }
 
 /// A usage error.
-pub(super) fn wrong(why: String) -> clap::Error {
-    super::Cli::command().error(ErrorKind::ValueValidation, why)
+pub(crate) fn wrong(why: String) -> clap::Error {
+    clap::Error::raw(ErrorKind::ValueValidation, why + "\n")
 }
 
 /// `["topic/id"]` or `["topic", "id"]`.
-pub(super) fn job_key(words: &[String]) -> Result<JobKey, clap::Error> {
-    let (topic, id) = match words {
+pub(crate) fn job_key(name: &[String]) -> Result<JobKey, clap::Error> {
+    let (topic, id) = match name {
         [topic, id] => (topic.as_str(), id.as_str()),
-        _ => words.first().and_then(|word| word.split_once('/')).ok_or_else(|| {
-            wrong(format!("{:?} is no job; name it by TOPIC/ID or TOPIC ID", words.join(" ")))
-        })?,
+        _ => name
+            .first()
+            .and_then(|name| name.split_once('/'))
+            .ok_or_else(|| wrong(format!("{:?} is not a job; write TOPIC/ID or TOPIC ID", name.join(" "))))?,
     };
-    let topic = topic.parse().map_err(|error| wrong(format!("{topic:?} is no topic; a topic is {error}")))?;
-    let id = id.parse().map_err(|error| wrong(format!("{id:?} is no id; an id is {error}")))?;
+    let topic =
+        topic.parse().map_err(|error| wrong(format!("{topic:?} is not a topic; a topic is {error}")))?;
+    let id = id.parse().map_err(|error| wrong(format!("{id:?} is not an id; an id is {error}")))?;
     Ok(JobKey { topic, id })
 }

@@ -1,4 +1,4 @@
-//! What is watched.
+//! The arguments of `ringback watch`.
 
 use clap::Args;
 use ringback_core::job::JobKey;
@@ -10,26 +10,26 @@ const EXAMPLES: &str = "\
 Examples:
   ringback watch
   ringback watch pay.notify --kind attempt,dead
-  ringback watch pay.notify/order-1 && echo it was handed over
+  ringback watch pay.notify/order-1 && echo it was delivered
   ringback watch pay.notify --output json | jq -r 'select(.event == \"dead\") | .id'
 
-Live only: what happened before is not shown. It connects again by itself, and says when something may be \
-missing. Of one job it shows the state and then what happens, until it has ended. Exit codes of that: 0 the \
-job is done; 1 it is dead or cancelled, or not known. Otherwise it goes on until it is interrupted.";
+Events are live: earlier ones are not shown. The command reconnects by itself and prints a note when events may be \
+missing. For one job it shows the state and then the events until the job ends; the exit code is 0 when the job is \
+done, and 1 when it is dead, cancelled or not known. For topics it runs until it is interrupted.";
 
-/// What to watch: everything, a topic, or one job.
+/// The jobs to watch, and the kinds of events.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
-    /// A topic, or a job by its topic and id, as one word with a slash or as two; without it everything
+    /// A topic, or a job as TOPIC/ID or as two arguments [default: all topics]
     #[arg(num_args = 0..=2, value_name = "TOPIC[/ID]")]
     name: Vec<String>,
-    /// Show only these kinds of events, with commas between
+    /// Show only these kinds of events, separated by commas
     #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = EventKind::ALL.map(EventKind::name))]
     pub(crate) kinds: Vec<String>,
 }
 
-/// What is watched.
+/// All jobs, those of a topic, or one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
     Everything,
@@ -38,10 +38,10 @@ pub(crate) enum Watched {
 }
 
 impl WatchArgs {
-    /// What is watched.
+    /// The jobs to watch.
     ///
     /// # Errors
-    /// A usage error where it cannot be a name.
+    /// A usage error when the name is not valid.
     pub(crate) fn watched(&self) -> Result<Watched, clap::Error> {
         match self.name.as_slice() {
             [] => Ok(Watched::Everything),

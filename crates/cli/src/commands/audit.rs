@@ -1,32 +1,26 @@
-//! `ringback audit`: whether the books are right, and with `--repair` what could be put right.
-//! Findings that are left are a no.
+//! `ringback audit`: checks indexes and counts, and repairs them with `--repair`. Findings that remain make the exit
+//! code 1.
 
 use http::Method;
 use ringback_core::wire::{AuditAnswer, FindingAnswer};
 
-use super::{Session, parse};
-use crate::args::{AuditArgs, Format};
+use super::session::{Session, parse};
+use crate::args::AuditArgs;
 use crate::client::Call;
 use crate::failure::Verdict;
 use crate::output::{Align, Cell, Colour, Table};
 
-pub(super) async fn run(session: &mut Session, args: &AuditArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &AuditArgs) -> anyhow::Result<Verdict> {
     let call = if args.repair {
         Call::new(Method::POST, &["v1", "audit", "repair"])
     } else {
         Call::new(Method::GET, &["v1", "audit"])
     };
-    // However long it takes: the answer begins when all has been looked at.
+    // The response begins only when the whole audit is done.
     let answer = session.client.unhurried()?.ask(call, args.patience).await;
     let body = answer.map_err(|error| error.of_whole("audits"))?.body;
     let audit: AuditAnswer = parse(&body)?;
-    match session.out.format {
-        Format::Json => session.json(&body)?,
-        Format::Table => {
-            let text = tables(&audit, session.out.colour);
-            session.out.bytes(text.as_bytes())?;
-        }
-    }
+    session.print(&body, |audit: &AuditAnswer, view| tables(audit, view.colour))?;
     Ok(if audit.clean { Verdict::Done } else { Verdict::No })
 }
 
@@ -38,26 +32,26 @@ fn tables(audit: &AuditAnswer, colour: Colour) -> String {
             ("SHARD", Align::Right),
             ("JOB", Align::Left),
             ("REPAIRED", Align::Left),
-            ("WHAT", Align::Left),
+            ("DETAIL", Align::Left),
         ];
         let rows: Vec<_> = audit.findings.iter().map(row).collect();
         text = Table::new(columns, colour).page(&rows);
-        let untold = audit.found.saturating_sub(audit.findings.len() as u64);
-        if untold > 0 {
-            text += &format!("and {untold} more\n");
+        let more = audit.found.saturating_sub(audit.findings.len() as u64);
+        if more > 0 {
+            text += &format!("and {more} more\n");
         }
         text += "\n";
     }
     let rows = [
         [Cell::from("clean"), Cell::from(if audit.clean { "yes" } else { "no" })],
         [Cell::from("findings"), Cell::from(format!("{}, {} repaired", audit.found, audit.repaired))],
-        [Cell::from("jobs looked at"), Cell::from(audit.checked)],
+        [Cell::from("jobs checked"), Cell::from(audit.checked)],
         [Cell::from("stale entries"), Cell::from(audit.stale)],
         [
             Cell::from("counts compared in"),
             Cell::from(format!("{} of {} shards", audit.compared, audit.shards)),
         ],
-        [Cell::from("took"), Cell::from(format!("{} ms", audit.duration_ms))],
+        [Cell::from("duration"), Cell::from(format!("{} ms", audit.duration_ms))],
     ];
     text + &Table::new([("", Align::Left); 2], colour).page(&rows)
 }

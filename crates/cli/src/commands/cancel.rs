@@ -1,35 +1,27 @@
-//! `ringback cancel`: at once, or as soon as the hand-over under way has failed.
+//! `ringback cancel`: cancels a job at once, or as soon as its current delivery has failed.
 
 use http::Method;
 use ringback_core::wire::{CancelAnswer, InFlight};
 
-use super::{Session, parse};
-use crate::args::{Format, JobArgs};
+use super::session::Session;
+use crate::args::JobArgs;
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 
-pub(super) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     let key = args.key()?;
-    let call = Call::new(Method::DELETE, &["v1", "jobs", key.topic.as_str(), key.id.as_str()]);
-    let body = session.client.ask(call, SHORT).await?.body;
-    match session.out.format {
-        Format::Json => session.json(&body)?,
-        Format::Table => {
-            let answer = parse::<CancelAnswer>(&body)?;
-            session.out.line(format!("{key} {}", sentence(&answer)))?;
-        }
-    }
-    Ok(Verdict::Done)
+    let body = session.client.ask(Call::job(Method::DELETE, &key, &[]), SHORT).await?.body;
+    session.print(&body, |answer: &CancelAnswer, _| format!("{key} {}\n", sentence(answer)))
 }
 
 fn sentence(answer: &CancelAnswer) -> &'static str {
     let cancelled = answer.state == "cancelled";
     match (cancelled, &answer.in_flight) {
         (true, None) => "is cancelled",
-        (true, Some(_)) => "is cancelled; a hand-over was begun before and may still be under way",
+        (true, Some(_)) => "is cancelled; a delivery began before and may still be in flight",
         (false, Some(InFlight::Unknown(_))) => {
-            "may be being handed over: it will be cancelled unless that succeeds"
+            "may be in delivery: it will be cancelled unless the delivery succeeds"
         }
-        (false, _) => "is being handed over: it will be cancelled unless that succeeds",
+        (false, _) => "is in delivery: it will be cancelled unless the delivery succeeds",
     }
 }

@@ -1,5 +1,5 @@
-//! `ringback export`: the server's lines, as they come. What is incomplete never looks
-//! complete: a file gets its name at the end only, and a cut-off stream is an error.
+//! `ringback export`: writes the lines of the server to standard output or to a file. An incomplete export never looks
+//! complete: a file gets its name only at the end, and a stream that ends early is an error.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,16 +10,16 @@ use std::time::Duration;
 use anyhow::Context as _;
 use http::Method;
 use reqwest::Response;
-use tokio::time::{Instant, sleep};
 
-use super::{FIRST_WAIT, LAST_WAIT, Session};
+use super::retry::Retry;
+use super::session::Session;
 use crate::args::ExportArgs;
 use crate::client::{Call, Client, ClientError, cut_off};
 use crate::failure::{Unfinished, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
 
-pub(super) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<Verdict> {
     let mut call = Call::new(Method::GET, &["v1", "export"]);
     call.query = args.filter.query();
     let progress = Progress::new("exported", None);
@@ -34,32 +34,24 @@ pub(super) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Resu
     Ok(Verdict::Done)
 }
 
-/// The head of the stream; a server that is away is asked again for a while.
+/// Opens the stream. An unreachable server is tried again for as long as `patience`.
 async fn open(
     client: &Client,
     call: &Call,
     patience: Duration,
     progress: &Progress,
 ) -> Result<Response, ClientError> {
-    let mut deadline = None;
-    let mut wait = FIRST_WAIT;
+    let mut retry = Retry::new(patience);
     loop {
         let error = match client.open(call.clone()).await {
             Ok(answer) => return Ok(answer),
             Err(error) => error.of_whole("exports"),
         };
-        let pause = error.retry_after().unwrap_or_default().max(wait);
-        let end = *deadline.get_or_insert_with(|| Instant::now() + patience);
-        if !error.is_transient() || Instant::now() + pause > end {
-            return Err(error);
-        }
-        progress.waiting(&error, patience);
-        sleep(pause).await;
-        wait = (wait * 2).min(LAST_WAIT);
+        retry.pause(error, progress).await?;
     }
 }
 
-/// Where the lines go.
+/// The destination of the lines.
 enum Target<'a> {
     Stdout(&'a mut Output),
     File(File, &'a Path),
@@ -80,7 +72,7 @@ async fn to_file(answer: Response, path: &Path, progress: &Progress) -> anyhow::
     let mut target = Target::File(file, &part);
     copy(answer, &mut target, progress).await.with_context(|| part.display().to_string())?;
     let Target::File(file, _) = target else { return Ok(()) };
-    // On disk before the name says that it is complete.
+    // The name means that the file is complete, so it must be on disk first.
     file.sync_all().with_context(|| part.display().to_string())?;
     std::fs::rename(&part, path).with_context(|| path.display().to_string())?;
     progress.note(&format!("{} jobs exported to {}", progress.lines(), path.display()));
@@ -93,7 +85,7 @@ fn part(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Copies the stream to its end, which is the end of a line.
+/// Copies the stream to its end, which must be the end of a line.
 async fn copy(mut answer: Response, target: &mut Target<'_>, progress: &Progress) -> anyhow::Result<()> {
     let mut last = b'\n';
     loop {

@@ -1,6 +1,5 @@
-//! `ringback import`: a file of any size, read line by line, sent in batches, a few at a
-//! time. To send a line again does no harm, so what fails is tried again, and a run that
-//! ended early is finished by running it again.
+//! `ringback import`: reads a file of any size line by line and sends it in batches, a few at a time. A line can be sent
+//! again without harm, so failed batches are tried again, and a run that ended early can be run again.
 
 mod line_id;
 mod read;
@@ -19,49 +18,50 @@ use tokio::sync::mpsc;
 use self::read::{Batch, Batches};
 use self::send::send;
 use self::tally::Tally;
-use super::Session;
+use super::session::Session;
 use crate::args::ImportArgs;
 use crate::client::Client;
 use crate::failure::{Unfinished, Verdict};
 use crate::progress::Progress;
 
-/// So many requests are under way at most.
+/// The most requests in flight.
 const IN_FLIGHT: usize = 4;
-/// The buffer over the file.
+/// The bytes of the read buffer.
 const BUFFER: usize = 256 * 1024;
 
-pub(super) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Result<Verdict> {
     let (source, total) = open(&args.file)?;
     let progress = Progress::new("imported", total);
     let mut tally = Tally::new(session.out.format);
     let stopped = feed(&session.client, read_on_a_thread(source), &args, &progress, &mut tally).await;
     progress.clear();
-    tally.show(&mut session.out, stopped.is_ok())?;
+    tally.print(&mut session.out, stopped.is_ok())?;
     match stopped {
         Ok(()) if tally.refused() == 0 => Ok(Verdict::Done),
         Ok(()) => Ok(Verdict::No),
         Err(error) => {
             session.out.flush()?;
             let what = format!("the import is not finished: {error:#}; {}", tally.how_far());
-            let next = "run the same import again: what went in before counts as repeated".to_owned();
+            let next =
+                "run the same import again: jobs that were imported before count as repeated".to_owned();
             Err(Unfinished { what, next }.into())
         }
     }
 }
 
-/// A file and its length, or standard input.
+/// Opens a file, whose length is known, or standard input.
 fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, Option<u64>)> {
     if path == Path::new("-") {
         return Ok((Box::new(io::stdin()), None));
     }
-    let told = || path.display().to_string();
-    let file = File::open(path).with_context(told)?;
-    let metadata = file.metadata().with_context(told)?;
+    let name = || path.display().to_string();
+    let file = File::open(path).with_context(name)?;
+    let metadata = file.metadata().with_context(name)?;
     let total = metadata.is_file().then_some(metadata.len());
     Ok((Box::new(file), total))
 }
 
-/// Batches of the source, one ahead of what is sent. The thread is not waited for: it may
+/// Reads the batches of the source on a thread, one ahead of those that are sent. Nobody waits for the thread, which may
 /// wait for standard input for ever.
 fn read_on_a_thread(source: Box<dyn Read + Send>) -> mpsc::Receiver<io::Result<Batch>> {
     let (tx, rx) = mpsc::channel(1);
@@ -75,8 +75,7 @@ fn read_on_a_thread(source: Box<dyn Read + Send>) -> mpsc::Receiver<io::Result<B
     rx
 }
 
-/// Sends all batches, and ends with the first thing that could not be done; what is under
-/// way then is still waited for.
+/// Sends all batches. It stops at the first error and then waits for the requests in flight.
 async fn feed(
     client: &Client,
     mut batches: mpsc::Receiver<io::Result<Batch>>,

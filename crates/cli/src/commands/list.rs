@@ -1,12 +1,12 @@
-//! `ringback list`: page after page, shown as they come.
+//! `ringback list`: prints pending and dead jobs, page by page.
 
-use super::Session;
 use super::pages::{self, List};
+use super::session::Session;
 use crate::args::ListArgs;
 use crate::failure::Verdict;
 use crate::output::{Align, Table, job_row};
 
-pub(super) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Result<Verdict> {
     let table = Table::new(
         [
             ("TOPIC", Align::Left),
@@ -20,13 +20,7 @@ pub(super) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Resul
         ],
         session.out.colour,
     );
-    let limit = if args.all { u64::MAX } else { args.limit };
-    let list = List {
-        path: &["v1", "jobs"],
-        query: args.filter.query(),
-        limit,
-        of: "jobs",
-        lacking: "lists of jobs",
-    };
-    pages::show(session, list, table, job_row).await
+    let (path, query, limit) = (&["v1", "jobs"], args.filter.query(), args.page.limit());
+    let list = List { path, query, limit, of: "jobs", feature: "lists of jobs" };
+    pages::print(session, list, table, job_row).await
 }

@@ -1,4 +1,4 @@
-//! Lists that come page by page, shown as they come.
+//! Prints lists that the API returns page by page.
 
 use http::Method;
 use ringback_core::clock::Timestamp;
@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::Session;
+use super::session::Session;
 use crate::args::Format;
 use crate::client::{Call, ClientError, LONG};
 use crate::failure::Verdict;
-use crate::output::{Cell, Table, say};
+use crate::output::{Cell, Table, note};
 
-/// A page whose items are shown as they came.
+/// A page of a list. Its items keep their JSON unchanged.
 #[derive(Deserialize)]
 struct Page<'a> {
     #[serde(borrow)]
@@ -21,33 +21,33 @@ struct Page<'a> {
     next: Option<String>,
 }
 
-/// Which list is asked for, and how much of it.
-pub(super) struct List<'a> {
-    /// The parts of the path.
-    pub(super) path: &'a [&'a str],
-    /// What the items have to fit.
-    pub(super) query: Vec<(&'static str, String)>,
-    pub(super) limit: u64,
-    /// What it is a list of, in the plural.
-    pub(super) of: &'static str,
-    /// The feature that a server lacks which does not know the path.
-    pub(super) lacking: &'static str,
+/// The list to print, and how many of its items.
+pub(crate) struct List<'a> {
+    /// The segments of the path.
+    pub(crate) path: &'a [&'a str],
+    /// The filter.
+    pub(crate) query: Vec<(&'static str, String)>,
+    pub(crate) limit: u64,
+    /// The items, in the plural.
+    pub(crate) of: &'static str,
+    /// The feature that is missing in a server that does not know the path.
+    pub(crate) feature: &'static str,
 }
 
-/// Asks for page after page; JSON as it is, or rows of a table.
-pub(super) async fn show<T: DeserializeOwned, const N: usize>(
+/// Prints page after page: the JSON of the items unchanged, or rows of a table.
+pub(crate) async fn print<T: DeserializeOwned, const N: usize>(
     session: &mut Session,
     list: List<'_>,
     mut table: Table<N>,
     row: impl Fn(&T, Timestamp) -> [Cell; N],
 ) -> anyhow::Result<Verdict> {
-    let List { path, query, limit, of, lacking } = list;
+    let List { path, query, limit, of, feature } = list;
     let (mut shown, mut cursor) = (0, None);
     loop {
         let mut call = Call { query: query.clone(), ..Call::new(Method::GET, path) };
         call.query.extend(cursor.iter().map(|cursor: &String| ("cursor", cursor.clone())));
         call.query.push(("limit", (limit - shown).min(MAX_PAGE as u64).to_string()));
-        let body = session.client.ask(call, LONG).await.map_err(|error| error.of_whole(lacking))?.body;
+        let body = session.client.ask(call, LONG).await.map_err(|error| error.of_whole(feature))?.body;
         let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
         match session.out.format {
             Format::Json => page.items.iter().try_for_each(|item| session.out.line(item.get()))?,
@@ -64,20 +64,20 @@ pub(super) async fn show<T: DeserializeOwned, const N: usize>(
         match page.next {
             None => break,
             Some(_) if shown >= limit => {
-                say(&format!("the first {shown} {of}; more with --limit or --all"));
+                note(&format!("the first {shown} {of}; more with --limit or --all"));
                 return Ok(Verdict::Done);
             }
-            next => cursor = Some(following(cursor.as_ref(), next)?),
+            next => cursor = Some(next_cursor(cursor.as_ref(), next)?),
         }
     }
     if shown == 0 && session.out.format == Format::Table {
-        say(&format!("no {of}"));
+        note(&format!("no {of}"));
     }
     Ok(Verdict::Done)
 }
 
-/// Where the next page begins: elsewhere than this one.
-pub(super) fn following(cursor: Option<&String>, next: Option<String>) -> Result<String, ClientError> {
+/// The cursor of the next page, which must differ from that of this one.
+pub(crate) fn next_cursor(cursor: Option<&String>, next: Option<String>) -> Result<String, ClientError> {
     next.filter(|next| cursor != Some(next))
         .ok_or_else(|| ClientError::Unreadable("a page that follows itself".to_owned()))
 }

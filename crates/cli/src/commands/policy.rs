@@ -1,16 +1,16 @@
-//! `ringback policy`: what a topic says of its jobs, and the end of a topic.
+//! `ringback policy`: sets, prints and deletes the defaults of a topic.
 
 use http::Method;
 use ringback_core::wire::{PolicyAnswer, TopicDeleteAnswer};
 use serde_json::{Map, Value};
 
-use super::{Session, parse};
+use super::session::{Session, object, parse};
 use crate::args::{DeleteArgs, Format, Pair, PolicyCommand, Retry, SetArgs, TopicArgs, Wait};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Align, Cell, Table, say};
+use crate::output::{Align, Cell, Table, note};
 
-pub(super) async fn run(session: &mut Session, command: PolicyCommand) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, command: PolicyCommand) -> anyhow::Result<Verdict> {
     match command {
         PolicyCommand::Set(args) => set(session, *args).await,
         PolicyCommand::Get(args) => get(session, &args).await,
@@ -20,8 +20,7 @@ pub(super) async fn run(session: &mut Session, command: PolicyCommand) -> anyhow
 
 async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<Verdict> {
     let topic = args.of.topic.clone();
-    let body = Some(("application/json", policy(args).to_string().into()));
-    let call = Call { body, ..Call::new(Method::PUT, &["v1", "topics", &topic]) };
+    let call = Call::topic(Method::PUT, &topic, &[]).json(&policy(args));
     let answer = session.client.ask(call, SHORT).await?;
     match session.out.format {
         Format::Json => session.json(&answer.body)?,
@@ -42,7 +41,7 @@ fn policy(args: SetArgs) -> Value {
     });
     let header = |Pair(name, value): Pair| (name, Value::from(value));
     let headers: Map<_, _> = args.header.into_iter().map(header).collect();
-    let fields = [
+    object([
         ("retry", retry),
         ("timeout", args.timeout.map(|Wait(value)| value)),
         ("ttr", args.ttr.map(|Wait(value)| value)),
@@ -51,13 +50,11 @@ fn policy(args: SetArgs) -> Value {
         ("expect_body", args.expect_body.map(Value::from)),
         ("attempts", args.attempts.map(Value::from)),
         ("on_dead", args.on_dead.map(Value::from)),
-    ];
-    let given = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::Object(given.collect())
+    ])
 }
 
 async fn get(session: &mut Session, TopicArgs { topic }: &TopicArgs) -> anyhow::Result<Verdict> {
-    let body = session.client.ask(Call::new(Method::GET, &["v1", "topics", topic]), SHORT).await?.body;
+    let body = session.client.ask(Call::topic(Method::GET, topic, &[]), SHORT).await?.body;
     let policy = parse::<PolicyAnswer>(&body)?.policy;
     match (session.out.format, &policy) {
         (Format::Json, _) => session.json(&body)?,
@@ -71,17 +68,17 @@ async fn get(session: &mut Session, TopicArgs { topic }: &TopicArgs) -> anyhow::
             let text = Table::new(columns, session.out.colour).page(&rows);
             session.out.bytes(text.as_bytes())?;
         }
-        (Format::Table, None) => say(&format!("the topic {topic} has no policy")),
+        (Format::Table, None) => note(&format!("the topic {topic} has no policy")),
     }
     Ok(if policy.is_some() { Verdict::Done } else { Verdict::No })
 }
 
-/// Calls again for as long as there is something to go on from.
+/// Deletes the policy, and with `--force` the jobs of the topic: one call after the other until no cursor is left.
 async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<Verdict> {
     let topic = &args.of.topic;
     let mut sum = TopicDeleteAnswer::default();
     loop {
-        let mut call = Call::new(Method::DELETE, &["v1", "topics", topic]);
+        let mut call = Call::topic(Method::DELETE, topic, &[]);
         if args.force {
             call.query.push(("force", true.to_string()));
             call.query.extend(sum.next.take().map(|next| ("cursor", next)));
@@ -100,19 +97,19 @@ async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<Verd
         }
     }
     if session.out.format == Format::Table {
-        tell(session, topic, &sum)?;
+        print_deleted(session, topic, &sum)?;
     }
     Ok(if sum.deleted { Verdict::Done } else { Verdict::No })
 }
 
-fn tell(session: &mut Session, topic: &str, sum: &TopicDeleteAnswer) -> anyhow::Result<()> {
+fn print_deleted(session: &mut Session, topic: &str, sum: &TopicDeleteAnswer) -> anyhow::Result<()> {
     let TopicDeleteAnswer { deleted, cancelled, purged, requested, .. } = sum;
     let removed = format!("{cancelled} jobs were cancelled, {purged} purged");
     if *deleted {
         return session.out.line(format!("the topic {topic} is deleted; {removed}"));
     }
-    say(&format!(
-        "{removed}; {requested} are being handed over and will be cancelled unless that succeeds: run it again later"
+    note(&format!(
+        "{removed}; {requested} are in delivery and will be cancelled unless it succeeds: run the command again later"
     ));
     Ok(())
 }

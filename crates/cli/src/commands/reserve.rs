@@ -1,57 +1,34 @@
-//! `ringback reserve`: jobs of a topic that have no URL, with the receipts to settle them by.
+//! `ringback reserve`: reserves pull jobs of a topic and prints their receipts.
 
 use std::time::Duration;
 
 use http::Method;
 use ringback_core::wire::{MAX_WAIT, PulledAnswer, ReserveAnswer};
-use serde::Serialize;
-use serde_json::Value;
 
-use super::{Session, parse};
+use super::session::{Session, object, parse};
 use crate::args::{Format, ReserveArgs, Wait};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Align, Cell, Table, say};
+use crate::output::{Align, Cell, Table, note};
 
-/// The longest that an answer may take.
-const WITHIN: Duration = MAX_WAIT.saturating_add(SHORT);
+/// The limit of the call: the longest wait of the API, and some time for the response.
+const CALL_TIMEOUT: Duration = MAX_WAIT.saturating_add(SHORT);
 
-#[derive(Serialize)]
-struct Ask {
-    max: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ttr: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wait: Option<Value>,
-}
-
-pub(super) async fn run(session: &mut Session, args: ReserveArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: ReserveArgs) -> anyhow::Result<Verdict> {
     let value = |wait: Option<Wait>| wait.map(|Wait(value)| value);
-    let ask = Ask { max: args.max, ttr: value(args.ttr), wait: value(args.wait) };
-    let body = Some(("application/json", serde_json::to_vec(&ask)?.into()));
-    let call = Call { body, ..Call::new(Method::POST, &["v1", "topics", &args.topic, "reserve"]) };
-    let body = session.client.ask(call, WITHIN).await?.body;
-    match session.out.format {
-        Format::Json => session.json(&body)?,
-        Format::Table => {
-            let jobs = parse::<ReserveAnswer>(&body)?.jobs;
-            if jobs.is_empty() {
-                say("nothing is ready");
-                return Ok(Verdict::Done);
-            }
-            let columns = [
-                ("ID", Align::Left),
-                ("ATTEMPT", Align::Right),
-                ("DEADLINE", Align::Left),
-                ("RECEIPT", Align::Left),
-            ];
-            let mut table = Table::new(columns, session.out.colour);
-            let row = |job: PulledAnswer| {
-                [Cell::from(job.id), job.attempt.into(), job.deadline.into(), job.receipt.into()]
-            };
-            let rows: Vec<_> = jobs.into_iter().map(row).collect();
-            session.out.bytes(table.page(&rows).as_bytes())?;
-        }
+    let ask = [("max", Some(args.max.into())), ("ttr", value(args.ttr)), ("wait", value(args.wait))];
+    let call = Call::topic(Method::POST, &args.of.topic, &["reserve"]).json(&object(ask));
+    let body = session.client.ask(call, CALL_TIMEOUT).await?.body;
+    if session.out.format == Format::Table && parse::<ReserveAnswer>(&body)?.jobs.is_empty() {
+        note("no job is ready");
+        return Ok(Verdict::Done);
     }
-    Ok(Verdict::Done)
+    let columns =
+        [("ID", Align::Left), ("ATTEMPT", Align::Right), ("DEADLINE", Align::Left), ("RECEIPT", Align::Left)];
+    session.print(&body, |answer: &ReserveAnswer, view| {
+        let row = |job: &PulledAnswer| {
+            [Cell::from(&job.id), job.attempt.into(), Cell::from(&job.deadline), Cell::from(&job.receipt)]
+        };
+        Table::new(columns, view.colour).page(&answer.jobs.iter().map(row).collect::<Vec<_>>())
+    })
 }

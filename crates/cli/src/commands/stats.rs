@@ -1,26 +1,18 @@
-//! `ringback stats`: jobs per state, lateness, and where jobs are kept.
+//! `ringback stats`: prints the number of jobs per state, the lateness, and the store.
 
 use http::Method;
 use ringback_core::wire::{StatesAnswer, StatsAnswer};
 
-use super::{Session, parse};
-use crate::args::Format;
+use super::session::Session;
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Align, Cell, Colour, Table, state};
 
-pub(super) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
     let call = Call::new(Method::GET, &["v1", "stats"]);
     let answer = session.client.ask(call, SHORT).await;
     let body = answer.map_err(|error| error.of_whole("stats"))?.body;
-    match session.out.format {
-        Format::Json => session.json(&body)?,
-        Format::Table => {
-            let text = tables(&parse(&body)?, session.out.colour);
-            session.out.bytes(text.as_bytes())?;
-        }
-    }
-    Ok(Verdict::Done)
+    session.print(&body, |stats: &StatsAnswer, view| tables(stats, view.colour))
 }
 
 fn tables(stats: &StatsAnswer, colour: Colour) -> String {
@@ -42,8 +34,8 @@ fn tables(stats: &StatsAnswer, colour: Colour) -> String {
     let rows = [
         [Cell::from("topics"), Cell::from(stats.topics)],
         [Cell::from("lateness, last 5 min"), Cell::from(late)],
-        [Cell::from("forgotten early"), Cell::from(stats.tombstones.forgotten_early)],
-        [Cell::from("deaths to be told"), Cell::from(stats.outbox.deaths)],
+        [Cell::from("evicted early"), Cell::from(stats.tombstones.forgotten_early)],
+        [Cell::from("pending dead-letter notices"), Cell::from(stats.outbox.deaths)],
         [Cell::from("store"), Cell::from(format!("{}, {}", stats.store.kind, stats.store.profile))],
     ];
     states + "\n" + &Table::new([("", Align::Left); 2], colour).page(&rows)

@@ -1,4 +1,4 @@
-//! `ringback submit`: one job, made of flags or taken as it is.
+//! `ringback submit`: submits one job, made from flags or given as JSON.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,33 +18,27 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Session, parse};
+use super::session::Session;
 use crate::args::{Cli, Format, Pair, Retry, SubmitArgs, Wait};
 use crate::client::{Answer, Call, ClientError, SHORT};
 use crate::failure::Verdict;
-use crate::output::{job_details, say};
+use crate::output::{job_details, note};
 
-pub(super) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
     let job = match &args.file {
         Some(path) => read(path)?.into(),
         None => from_flags(args)?,
     };
     let call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
     let Answer { status, body } = session.client.ask(call, SHORT).await?;
-    match session.out.format {
-        Format::Json => session.json(&body)?,
-        Format::Table => {
-            let text = job_details(&parse::<JobAnswer>(&body)?, session.now(), session.out.colour);
-            session.out.bytes(text.as_bytes())?;
-            if status == StatusCode::OK {
-                say("this very job was accepted before: nothing changed");
-            }
-        }
+    let verdict = session.print(&body, |job: &JobAnswer, view| job_details(job, view.now, view.colour))?;
+    if status == StatusCode::OK && session.out.format == Format::Table {
+        note("the same job was accepted before: nothing changed");
     }
-    Ok(Verdict::Done)
+    Ok(verdict)
 }
 
-/// The fields of a submit that flags can say.
+/// The fields of a submit that have flags.
 #[derive(Serialize)]
 struct Job {
     topic: Option<String>,
@@ -114,20 +108,20 @@ fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
     Ok(serde_json::to_vec(&job)?.into())
 }
 
-/// A body that no content type was given for.
+/// Parses a body without a content type, which must be JSON.
 fn json(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
     let parsed = String::from_utf8(bytes).map_err(|error| error.to_string());
     let parsed = parsed.and_then(|text| RawValue::from_string(text).map_err(|error| error.to_string()));
     parsed.map_err(|why| {
         let text = format!(
             "the body is not JSON: {why}\n\nWrite JSON, such as --body '{{\"status\":\"PAID\"}}' or --body '\"text\"', \
-            or say what it is, such as --content-type text/plain"
+            or give its type, such as --content-type text/plain"
         );
         Cli::command().error(ErrorKind::ValueValidation, text)
     })
 }
 
-/// A file, or standard input, of no more bytes than any job can have.
+/// Reads a file or standard input, up to the largest job that is allowed.
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())

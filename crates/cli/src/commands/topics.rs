@@ -1,5 +1,5 @@
-//! `ringback topics` and `ringback topic`: what is known of topics. `ringback pause` and `ringback resume`:
-//! whether they are handed over.
+//! `ringback topics` and `ringback topic` print topics; `ringback pause` and `ringback resume` stop and resume their
+//! delivery.
 
 use std::time::Duration;
 
@@ -8,44 +8,35 @@ use ringback_core::clock::Timestamp;
 use ringback_core::wire::{TopicAnswer, format_duration};
 
 use super::pages::{self, List};
-use super::{Session, parse};
-use crate::args::{Format, TopicArgs, TopicsArgs};
+use super::session::Session;
+use crate::args::{TopicArgs, TopicsArgs};
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Align, Cell, Colour, Table, relative};
 
-pub(super) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<Verdict> {
-    let limit = if args.all { u64::MAX } else { args.limit };
-    let list =
-        List { path: &["v1", "topics"], query: Vec::new(), limit, of: "topics", lacking: "lists of topics" };
+pub(crate) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<Verdict> {
+    let (path, limit) = (&["v1", "topics"], args.page.limit());
+    let list = List { path, query: Vec::new(), limit, of: "topics", feature: "lists of topics" };
     let table = table(session.out.colour);
-    pages::show(session, list, table, row).await
+    pages::print(session, list, table, row).await
 }
 
-pub(super) async fn show(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
-    ask(session, Call::new(Method::GET, &["v1", "topics", &args.topic])).await
+pub(crate) async fn get(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
+    ask(session, Call::topic(Method::GET, &args.topic, &[])).await
 }
 
-pub(super) async fn pause(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
-    ask(session, Call::new(Method::POST, &["v1", "topics", &args.topic, "pause"])).await
+pub(crate) async fn pause(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
+    ask(session, Call::topic(Method::POST, &args.topic, &["pause"])).await
 }
 
-pub(super) async fn resume(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
-    ask(session, Call::new(Method::POST, &["v1", "topics", &args.topic, "resume"])).await
+pub(crate) async fn resume(session: &mut Session, args: &TopicArgs) -> anyhow::Result<Verdict> {
+    ask(session, Call::topic(Method::POST, &args.topic, &["resume"])).await
 }
 
-/// Makes the call and shows the topic that it is answered with.
+/// Makes the call and prints the topic of the response.
 async fn ask(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
     let body = session.client.ask(call, SHORT).await?.body;
-    match session.out.format {
-        Format::Json => session.json(&body)?,
-        Format::Table => {
-            let row = row(&parse(&body)?, session.now());
-            let text = table(session.out.colour).page(&[row]);
-            session.out.bytes(text.as_bytes())?;
-        }
-    }
-    Ok(Verdict::Done)
+    session.print(&body, |topic: &TopicAnswer, view| table(view.colour).page(&[row(topic, view.now)]))
 }
 
 fn table(colour: Colour) -> Table<10> {

@@ -1,7 +1,7 @@
-//! `ringback watch`: what happens to jobs, while it happens. It listens before it looks, so that
-//! nothing comes in between, and connects again by itself.
+//! `ringback watch`: prints the events of jobs live. It opens the stream before it reads the job's state, so that no
+//! event is lost in between, and reconnects by itself.
 
-mod show;
+mod output;
 mod stream;
 
 use std::time::Duration;
@@ -11,17 +11,18 @@ use ringback_core::job::JobKey;
 use ringback_core::wire::{EventAnswer, JobAnswer};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::show::Show;
-use self::stream::{Said, Stream};
-use super::{FIRST_WAIT, LAST_WAIT, Session, parse};
+use self::output::EventPrinter;
+use self::stream::{Item, Stream};
+use super::retry::{FIRST_PAUSE, MAX_PAUSE};
+use super::session::{Session, parse};
 use crate::args::{WatchArgs, Watched};
 use crate::client::{Call, ClientError, SHORT};
 use crate::failure::Verdict;
 
-pub(super) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Result<Verdict> {
     let watched = args.watched()?;
     let mut call = Call::new(Method::GET, &["v1", "events"]);
-    let mut show = Show::new(&session.out, args.kinds.clone());
+    let mut printer = EventPrinter::new(&session.out, args.kinds.clone());
     let job = match watched {
         Watched::Everything => None,
         Watched::Topic(topic) => {
@@ -33,53 +34,53 @@ pub(super) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Resu
             Some(key)
         }
     };
-    // The end of one job is to be seen whatever is shown.
+    // The end of a watched job must be seen even if its kind is not printed.
     if job.is_none() && !args.kinds.is_empty() {
         call.query.push(("kind", args.kinds.join(",")));
     }
     let mut stream = Stream::open(&session.client, &call).await.map_err(|error| error.of_whole("events"))?;
-    if let Some(verdict) = look(session, &mut show, job.as_ref()).await? {
+    if let Some(verdict) = look(session, &mut printer, job.as_ref()).await? {
         return Ok(verdict);
     }
-    let mut unseen = None;
+    let mut unknown = None;
     loop {
-        let said = match unseen {
+        let item = match unknown {
             None => Some(stream.next().await),
-            Some(Unseen { at, .. }) => timeout_at(at, stream.next()).await.ok(),
+            Some(UnknownState { at, .. }) => timeout_at(at, stream.next()).await.ok(),
         };
-        let ended = match said {
-            Some(Ok(Said::Event(name, event))) => {
-                told(session, &mut show, job.as_ref(), &name, &event).await?
+        let ended = match item {
+            Some(Ok(Item::Event(name, event))) => {
+                on_event(session, &mut printer, job.as_ref(), &name, &event).await?
             }
-            Some(Ok(Said::Missed)) => missed(session, &mut show, job.as_ref(), &mut unseen).await?,
+            Some(Ok(Item::Missed)) => on_missed(session, &mut printer, job.as_ref(), &mut unknown).await?,
             Some(Err(why)) => {
-                show.broken(&why);
-                stream = again(session, &mut show, &call).await?;
-                missed(session, &mut show, job.as_ref(), &mut unseen).await?
+                printer.broken(&why);
+                stream = reconnect(session, &mut printer, &call).await?;
+                on_missed(session, &mut printer, job.as_ref(), &mut unknown).await?
             }
-            None => seen(session, &mut show, job.as_ref(), &mut unseen).await?,
+            None => look_again(session, &mut printer, job.as_ref(), &mut unknown).await?,
         };
         if let Some(verdict) = ended {
             return Ok(verdict);
         }
-        if stream.is_read() {
+        if stream.is_drained() {
             session.out.flush()?;
         }
     }
 }
 
-/// Shows an event; says how it ends where the watched job has ended.
-async fn told(
+/// Prints an event. Returns the verdict when the watched job has ended.
+async fn on_event(
     session: &mut Session,
-    show: &mut Show,
+    printer: &mut EventPrinter,
     job: Option<&JobKey>,
     name: &str,
     event: &EventAnswer,
 ) -> anyhow::Result<Option<Verdict>> {
-    show.event(&mut session.out, name, event)?;
+    printer.event(&mut session.out, name, event)?;
     let (Some(key), Some(verdict)) = (job, end(name)) else { return Ok(None) };
     session.out.flush()?;
-    // It may have been revived since, or come again.
+    // The job may have been revived or submitted again since.
     match ask(session, key).await {
         Ok(job) => Ok(end(&job.state)),
         Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(Some(verdict)),
@@ -88,75 +89,73 @@ async fn told(
     }
 }
 
-/// Says that something may be missing; of one job what it came to can still be told.
-async fn missed(
+/// Prints that events may be missing. The end of a watched job is still found from its state.
+async fn on_missed(
     session: &mut Session,
-    show: &mut Show,
+    printer: &mut EventPrinter,
     job: Option<&JobKey>,
-    unseen: &mut Option<Unseen>,
+    unknown: &mut Option<UnknownState>,
 ) -> anyhow::Result<Option<Verdict>> {
-    show.missed(&mut session.out)?;
-    seen(session, show, job, unseen).await
+    printer.missed(&mut session.out)?;
+    look_again(session, printer, job, unknown).await
 }
 
-/// The state of the watched job could not be asked for: its end may have been missed, so it is asked
-/// for again.
+/// The state of the watched job could not be read. Its end may have been missed, so it is read again at `at`.
 #[derive(Clone, Copy)]
-struct Unseen {
+struct UnknownState {
     wait: Duration,
     at: Instant,
 }
 
-/// Looks at the watched job; where that is not answered, later.
-async fn seen(
+/// Reads the state of the watched job, and plans another try when the server does not answer.
+async fn look_again(
     session: &mut Session,
-    show: &mut Show,
+    printer: &mut EventPrinter,
     job: Option<&JobKey>,
-    unseen: &mut Option<Unseen>,
+    unknown: &mut Option<UnknownState>,
 ) -> anyhow::Result<Option<Verdict>> {
-    let last = unseen.take();
-    match look(session, show, job).await {
+    let last = unknown.take();
+    match look(session, printer, job).await {
         Err(error) if error.downcast_ref().is_some_and(ClientError::is_transient) => {
-            let wait = last.map_or(FIRST_WAIT, |last| (last.wait * 2).min(LAST_WAIT));
-            *unseen = Some(Unseen { wait, at: Instant::now() + wait });
+            let wait = last.map_or(FIRST_PAUSE, |last| (last.wait * 2).min(MAX_PAUSE));
+            *unknown = Some(UnknownState { wait, at: Instant::now() + wait });
             Ok(None)
         }
         looked => looked,
     }
 }
 
-/// Shows the state of the watched job, if it is one; says how it ends where it has.
+/// Prints the state of the watched job, if there is one. Returns the verdict when it has ended.
 async fn look(
     session: &mut Session,
-    show: &mut Show,
+    printer: &mut EventPrinter,
     job: Option<&JobKey>,
 ) -> anyhow::Result<Option<Verdict>> {
     let Some(key) = job else { return Ok(None) };
     let job = ask(session, key).await?;
     let now = session.now();
-    show.job(&mut session.out, &job, now)?;
+    printer.job(&mut session.out, &job, now)?;
     session.out.flush()?;
     Ok(end(&job.state))
 }
 
 async fn ask(session: &Session, key: &JobKey) -> Result<JobAnswer, ClientError> {
-    let call = Call::new(Method::GET, &["v1", "jobs", key.topic.as_str(), key.id.as_str()]);
-    parse(&session.client.ask(call, SHORT).await?.body)
+    parse(&session.client.ask(Call::job(Method::GET, key, &[]), SHORT).await?.body)
 }
 
-/// The end that an event or a state is.
-fn end(word: &str) -> Option<Verdict> {
-    match word {
+/// The verdict of an event or a state that ends a job.
+fn end(name: &str) -> Option<Verdict> {
+    match name {
         "done" => Some(Verdict::Done),
         "dead" | "cancelled" => Some(Verdict::No),
         _ => None,
     }
 }
 
-/// The stream again, however long that takes.
-async fn again(session: &mut Session, show: &mut Show, call: &Call) -> anyhow::Result<Stream> {
+/// Opens the stream again, however long that takes.
+async fn reconnect(session: &mut Session, printer: &mut EventPrinter, call: &Call) -> anyhow::Result<Stream> {
     session.out.flush()?;
-    let mut wait: Duration = FIRST_WAIT;
+    let mut wait: Duration = FIRST_PAUSE;
     loop {
         sleep(wait).await;
         let error = match Stream::open(&session.client, call).await {
@@ -166,7 +165,7 @@ async fn again(session: &mut Session, show: &mut Show, call: &Call) -> anyhow::R
         if !error.is_transient() {
             return Err(error.into());
         }
-        show.waiting(&error);
-        wait = error.retry_after().unwrap_or_default().max((wait * 2).min(LAST_WAIT));
+        printer.waiting(&error);
+        wait = error.retry_after().unwrap_or_default().max((wait * 2).min(MAX_PAUSE));
     }
 }

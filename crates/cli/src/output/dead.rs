@@ -1,4 +1,4 @@
-//! Dead jobs and revivals as people see them.
+//! Dead jobs and redrives as rows and details for people.
 
 use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;
@@ -18,41 +18,41 @@ pub(crate) fn dead_row(dead: &DeadJobAnswer, now: Timestamp) -> [Cell; 6] {
     ]
 }
 
-/// What was seen of a failed attempt.
-fn failure(last: &LastAnswer) -> String {
+/// The result of a failed attempt.
+pub(crate) fn failure(last: &LastAnswer) -> String {
     let status = last.status.map(|status| format!("answered {status}"));
     let error = last.error.as_ref().map(|error| format!("no answer: {error}"));
     status.or(error).unwrap_or_else(|| "failed".to_owned())
 }
 
-/// The row of a revival in a list.
-pub(crate) fn revival_row(revival: &RevivalAnswer, now: Timestamp) -> [Cell; 7] {
+/// The row of a redrive in a list.
+pub(crate) fn redrive_row(redrive: &RevivalAnswer, now: Timestamp) -> [Cell; 7] {
     [
-        Cell::from(&revival.id),
-        state(&revival.state),
-        Cell::from(revival.revived),
-        Cell::from(revival.rate),
-        Cell::from(&revival.started_at),
-        Cell::from(relative(&revival.started_at, now)),
-        Cell::from(revival.reason.as_deref().unwrap_or_default()),
+        Cell::from(&redrive.id),
+        state(&redrive.state),
+        Cell::from(redrive.revived),
+        Cell::from(redrive.rate),
+        Cell::from(&redrive.started_at),
+        Cell::from(relative(&redrive.started_at, now)),
+        Cell::from(redrive.reason.as_deref().unwrap_or_default()),
     ]
 }
 
-/// All that is known of a revival, a line each.
-pub(crate) fn revival_details(revival: &RevivalAnswer, now: Timestamp, colour: Colour) -> String {
+/// The details of a redrive, one per line.
+pub(crate) fn redrive_details(redrive: &RevivalAnswer, now: Timestamp, colour: Colour) -> String {
     let time = |time: &str| Cell::from(format!("{time} ({})", relative(time, now)));
     let mut rows = vec![
-        [Cell::from("revival"), Cell::from(&revival.id)],
-        [Cell::from("topic"), Cell::from(&revival.topic)],
-        [Cell::from("state"), state(&revival.state)],
-        [Cell::from("revived"), Cell::from(revival.revived)],
-        [Cell::from("rate"), Cell::from(format!("{}/s", revival.rate))],
-        [Cell::from("started"), time(&revival.started_at)],
+        [Cell::from("redrive"), Cell::from(&redrive.id)],
+        [Cell::from("topic"), Cell::from(&redrive.topic)],
+        [Cell::from("state"), state(&redrive.state)],
+        [Cell::from("revived"), Cell::from(redrive.revived)],
+        [Cell::from("rate"), Cell::from(format!("{}/s", redrive.rate))],
+        [Cell::from("started"), time(&redrive.started_at)],
     ];
-    rows.extend(revival.ended_at.as_deref().map(|at| [Cell::from("ended"), time(at)]));
-    rows.extend(revival.reason.as_ref().map(|reason| [Cell::from("reason"), Cell::from(reason)]));
-    rows.extend(revival.died_after.as_deref().map(|at| [Cell::from("died after"), time(at)]));
-    rows.extend(revival.died_before.as_deref().map(|at| [Cell::from("died before"), time(at)]));
+    rows.extend(redrive.ended_at.as_deref().map(|at| [Cell::from("ended"), time(at)]));
+    rows.extend(redrive.reason.as_ref().map(|reason| [Cell::from("reason"), Cell::from(reason)]));
+    rows.extend(redrive.died_after.as_deref().map(|at| [Cell::from("died after"), time(at)]));
+    rows.extend(redrive.died_before.as_deref().map(|at| [Cell::from("died before"), time(at)]));
     Table::new([("", Align::Left); 2], colour).page(&rows)
 }
 
@@ -70,8 +70,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_revival_is_shown_with_what_it_was_asked_for() {
-        let revival = RevivalAnswer {
+    fn a_redrive_is_shown_with_its_filter() {
+        let redrive = RevivalAnswer {
             id: "0123456789abcdef".to_owned(),
             topic: "demo".to_owned(),
             state: "running".to_owned(),
@@ -83,9 +83,9 @@ mod tests {
             died_after: None,
             died_before: Some("2025-11-20T00:53:10.000Z".to_owned()),
         };
-        let text = revival_details(&revival, Timestamp::from_millis(1_763_600_060_000), Colour::No);
+        let text = redrive_details(&redrive, Timestamp::from_millis(1_763_600_060_000), Colour::No);
         let expected = "\
-revival      0123456789abcdef
+redrive      0123456789abcdef
 topic        demo
 state        running
 revived      17

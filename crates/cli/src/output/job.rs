@@ -1,9 +1,10 @@
-//! A job as people see it: a row of a list, or all that is known of it.
+//! A job as a row of a list, or with its details one per line.
 
 use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;
 use ringback_core::wire::JobAnswer;
 
+use super::dead::failure;
 use super::{Align, Cell, Colour, Table, relative};
 
 /// A state in its colour.
@@ -32,7 +33,7 @@ pub(crate) fn job_row(job: &JobAnswer, now: Timestamp) -> [Cell; 8] {
     ]
 }
 
-/// All that is known of a job, a line each.
+/// The details of a job, one per line.
 pub(crate) fn job_details(job: &JobAnswer, now: Timestamp, colour: Colour) -> String {
     let time = |time: &str| Cell::from(format!("{time} ({})", relative(time, now)));
     let mut rows = vec![
@@ -44,10 +45,7 @@ pub(crate) fn job_details(job: &JobAnswer, now: Timestamp, colour: Colour) -> St
         [Cell::from("failures"), Cell::from(job.failures)],
     ];
     if let Some(last) = &job.last {
-        let status = last.status.map(|status| format!("answered {status}"));
-        let error = last.error.as_ref().map(|error| format!("no answer: {error}"));
-        let what = status.or(error).unwrap_or_else(|| "failed".to_owned());
-        let text = format!("{} {what} after {} ms", last.at, last.duration_ms);
+        let text = format!("{} {} after {} ms", last.at, failure(last), last.duration_ms);
         rows.push([Cell::from("last failure"), Cell::from(text)]);
     }
     if let Some(reason) = &job.reason {

@@ -1,17 +1,17 @@
-//! Tables for people: a heading, columns as wide as the first page of rows needs them.
+//! Tables for people: a heading, and columns as wide as the first page of rows needs.
 
 use anstyle::Style;
 
 use super::Colour;
 
-/// On which side a column is flush.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// A cell: its text and style.
+/// The text and the style of a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -31,21 +31,21 @@ impl<T: ToString> From<T> for Cell {
     }
 }
 
-/// A table that is written page by page.
+/// A table that is printed page by page.
 pub(crate) struct Table<const N: usize> {
     columns: [(&'static str, Align); N],
-    /// Known once the first page is.
+    /// Set by the first page.
     widths: Option<[usize; N]>,
     colour: Colour,
 }
 
 impl<const N: usize> Table<N> {
-    /// A table of these columns; without any heading where all names are empty.
+    /// A table with these columns. It has no heading when all names are empty.
     pub(crate) fn new(columns: [(&'static str, Align); N], colour: Colour) -> Self {
         Self { columns, widths: None, colour }
     }
 
-    /// More rows, each with its line break; the first time with the heading above.
+    /// More rows, each with a line break. The first page has the heading.
     pub(crate) fn page(&mut self, rows: &[[Cell; N]]) -> String {
         let mut text = String::new();
         let widths = match self.widths {

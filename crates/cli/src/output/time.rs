@@ -1,8 +1,8 @@
-//! Times as people think of them: how long from now.
+//! Times relative to now, such as "in 9m 59s".
 
 use ringback_core::clock::Timestamp;
 
-/// `in 9m 59s`, `3s ago` or `now`, of a time as the API writes it; empty where it is none.
+/// `in 9m 59s`, `3s ago` or `now`, for a time of the API; empty when it is not a time.
 pub(crate) fn relative(time: &str, now: Timestamp) -> String {
     let Ok(time) = time.parse::<jiff::Timestamp>() else { return String::new() };
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_from_now_in_two_units() {
+    fn times_are_relative_to_now_in_two_units() {
         let now = Timestamp::from_millis(1_763_600_000_000);
         for (ahead, text) in [
             (0, "now"),

@@ -1,20 +1,20 @@
-//! The configuration of `ringback up`: that of the three roles together, with defaults of its
-//! own where a process that has everything needs others.
+//! The configuration of `ringback up`: that of the three roles together, with other defaults for the store and the admin
+//! port.
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 
 use ringback_service::{Lookup, Setting, files};
 
-/// What the API's callers may have open while all callbacks are in flight.
+/// Connections kept for callers of the API while all deliveries are in flight.
 const API_CONNECTIONS: u64 = 256;
 
-/// Before the groups of the roles, whose defaults give way.
+/// Settings whose defaults replace those of the roles.
 const OWN: &[Setting] = &[
     Setting::new(
         "STORE",
         "embedded:./ringback-data",
-        "Where jobs are kept: embedded: and a directory of this machine, or redis://, rediss://, redis-cluster://a:1,b:2,c:3",
+        "Store of the jobs: embedded: and a directory on this machine, or redis://, rediss://, redis-cluster://a:1,b:2,c:3",
     ),
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
 ];
@@ -33,20 +33,20 @@ pub(crate) fn settings() -> &'static [&'static [Setting]] {
     &SETTINGS
 }
 
-/// What the process is told.
-pub(super) struct Config {
-    pub(super) api: ringback_api::Config,
-    pub(super) carrier: ringback_carrier::Config,
-    pub(super) notifier: ringback_notifier::Config,
-    /// Where the admin port is served.
-    pub(super) admin: SocketAddr,
-    /// Where jobs are kept, as it may be shown.
-    pub(super) store: String,
+/// The configuration of the process.
+pub(crate) struct Config {
+    pub(crate) api: ringback_api::Config,
+    pub(crate) carrier: ringback_carrier::Config,
+    pub(crate) notifier: ringback_notifier::Config,
+    /// The address of the admin port.
+    pub(crate) admin: SocketAddr,
+    /// The store, without secrets.
+    pub(crate) store: String,
 }
 
 impl Config {
-    /// Reads the settings; mistakes are collected in `lookup`.
-    pub(super) fn load(lookup: &mut Lookup) -> Self {
+    /// Reads the settings. Mistakes are collected in `lookup`.
+    pub(crate) fn load(lookup: &mut Lookup) -> Self {
         let mut config = Self {
             api: ringback_api::Config::load(lookup),
             carrier: ringback_carrier::Config::load(lookup),
@@ -59,7 +59,7 @@ impl Config {
         config
     }
 
-    /// One store has one patience: the shortest, with which the times of all roles fit.
+    /// Gives all roles the shortest store timeout of the three, with which the times of all fit.
     fn share_patience(&mut self) {
         let stores = [&mut self.api.store, &mut self.carrier.store, &mut self.notifier.store];
         let shortest = stores.iter().map(|store| store.patience).min();
@@ -69,32 +69,32 @@ impl Config {
     }
 }
 
-/// A value with its secrets hidden.
+/// A setting's value with its secrets hidden.
 fn shown(lookup: &Lookup, name: &str) -> String {
     let is_it = |variable: &str| variable.strip_prefix(ringback_service::config::PREFIX) == Some(name);
     let found = lookup.effective().into_iter().find(|(variable, _)| is_it(variable));
     found.map_or_else(String::new, |(_, value)| value)
 }
 
-/// The notifier alone has been looked at already; here the API's callers come on top.
-fn check_open_files(lookup: &mut Lookup, callbacks: u64) {
+/// Checks that the limit of open files has room for callers of the API too. The notifier has checked its own share.
+fn check_open_files(lookup: &mut Lookup, deliveries: u64) {
     let most = files::most();
-    if files::fits(callbacks, most).is_ok()
-        && let Err(most) = fits_with_api(callbacks, most)
+    if files::fits(deliveries, most).is_ok()
+        && let Err(most) = fits_with_api(deliveries, most)
     {
         lookup.reject(
             "CONCURRENCY",
             format!(
-                "does not fit the limit of open files, of which {} are kept free, for the API's callers too: at most {most}, or raise the hard limit (ulimit -Hn)",
+                "does not fit the limit of open files, of which {} are kept for callers of the API and other needs: at most {most}, or raise the hard limit (ulimit -Hn)",
                 files::RESERVE + API_CONNECTIONS
             ),
         );
     }
 }
 
-/// Whether so many callbacks fit beside the API, or how many would.
-fn fits_with_api(callbacks: u64, most: u64) -> Result<(), u64> {
-    files::fits(callbacks + API_CONNECTIONS, most).map_err(|left| left.saturating_sub(API_CONNECTIONS))
+/// Checks that this many deliveries fit beside the API. The error is the number that fits.
+fn fits_with_api(deliveries: u64, most: u64) -> Result<(), u64> {
+    files::fits(deliveries + API_CONNECTIONS, most).map_err(|left| left.saturating_sub(API_CONNECTIONS))
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mistakes_of_all_roles_are_told_once_each() {
+    fn the_mistakes_of_all_roles_are_reported_once_each() {
         let (_, mistakes) = load(&[
             ("STORE", "ftp://x"),
             ("API_LISTEN", "7411"),

@@ -1,5 +1,4 @@
-//! What `ringback up` tells people once it is up: where everything is, and two commands that
-//! work as they stand there.
+//! The message that `ringback up` prints once it is ready: its addresses, its data, and two commands to try.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -8,22 +7,22 @@ use std::path::Path;
 
 use super::config::Config;
 
-/// The words, ready to be shown.
-pub(super) struct Greeting {
+/// The values of the message.
+pub(crate) struct Greeting {
     api: String,
     admin: String,
     data: String,
-    /// This program, as a shell takes it.
+    /// The path of this program, quoted for a shell.
     program: String,
 }
 
 impl Greeting {
-    pub(super) fn of(config: &Config) -> Self {
+    pub(crate) fn of(config: &Config) -> Self {
         let program = std::env::current_exe().unwrap_or_else(|_| "ringback".into());
         Self {
             api: url(config.api.listen),
             admin: url(config.admin),
-            data: place(&config.store),
+            data: location(&config.store),
             program: quoted(&program),
         }
     }
@@ -35,7 +34,7 @@ impl fmt::Display for Greeting {
         write!(
             f,
             r#"
-Ringback is up; Ctrl-C ends it.
+Ringback is up; press Ctrl-C to stop it.
 
   API    {api}/v1
   admin  {admin}/readyz, /healthz, /metrics
@@ -47,20 +46,20 @@ Try, in another terminal:
     -d '{{"topic":"demo","id":"hello","delay":"2s","url":"http://127.0.0.1:8080/hook","body":{{"hello":"world"}}}}'
   {program} get demo/hello --server {api}
 
-The job is handed over to http://127.0.0.1:8080/hook: where nothing answers, it is tried again.
+The job is delivered to http://127.0.0.1:8080/hook, and retried while nothing answers there.
 
 "#
         )
     }
 }
 
-/// Standard output is for people here; where nobody reads it nobody is left to be told.
-pub(super) fn say(text: &str) {
+/// Prints the message. An error is ignored: standard output is for people here.
+pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
 }
 
-/// How this machine reaches what listens there.
+/// The URL at which this machine reaches an address.
 fn url(listen: SocketAddr) -> String {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -70,14 +69,14 @@ fn url(listen: SocketAddr) -> String {
     format!("http://{}", SocketAddr::new(ip, listen.port()))
 }
 
-/// A directory by its whole path, anything else by its URL.
-fn place(store: &str) -> String {
+/// The absolute path of a directory, or the URL of any other store.
+fn location(store: &str) -> String {
     let Some(directory) = store.strip_prefix("embedded:") else { return store.to_owned() };
     let path = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
     format!("{} (embedded)", path.display())
 }
 
-/// In single quotes where a shell would not take it for one word.
+/// A path in single quotes, if a shell would not take it for one word.
 fn quoted(program: &Path) -> String {
     let text = program.to_string_lossy();
     if text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c)) {
@@ -103,11 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_told_by_its_whole_path() {
+    fn a_directory_is_shown_by_its_absolute_path() {
         let here = std::env::current_dir().unwrap();
-        assert_eq!(place("embedded:./ringback-data"), format!("{}/ringback-data (embedded)", here.display()));
-        assert_eq!(place("embedded:/var/lib/ringback"), "/var/lib/ringback (embedded)");
-        assert_eq!(place("redis://h:1"), "redis://h:1");
+        assert_eq!(
+            location("embedded:./ringback-data"),
+            format!("{}/ringback-data (embedded)", here.display())
+        );
+        assert_eq!(location("embedded:/var/lib/ringback"), "/var/lib/ringback (embedded)");
+        assert_eq!(location("redis://h:1"), "redis://h:1");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The demonstration as a program: `demo [URL]`, else the API at `RINGBACK_URL`, else the local one.
+//! The program `demo [URL]`: runs the demo against that API, else the one of `RINGBACK_URL`, else the local one.
 
 use std::process::ExitCode;
 
 use ringback_testkit::demo::{DEFAULT_URL, run};
 
 #[tokio::main]
-#[expect(clippy::print_stderr, reason = "whoever started it is told what is wrong")]
+#[expect(clippy::print_stderr, reason = "errors go to the terminal")]
 async fn main() -> ExitCode {
     let variable = || std::env::var_os("RINGBACK_URL")?.into_string().ok().filter(|url| !url.is_empty());
     let url = std::env::args().nth(1).or_else(variable).unwrap_or_else(|| DEFAULT_URL.to_owned());

@@ -1,4 +1,4 @@
-//! What the demonstration asks of the API.
+//! The API calls of the demo.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use serde_json::Value;
 
 use crate::http_client::http_client;
 
-/// No call of the API takes longer unless it hangs.
+/// The limit of one call.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The API at some address.
-pub(super) struct Api {
+/// An API by its URL.
+pub(crate) struct Api {
     url: String,
     http: reqwest::Client,
 }
 
 impl Api {
-    pub(super) fn new(url: &str) -> Self {
+    pub(crate) fn new(url: &str) -> Self {
         Self { url: url.trim_end_matches('/').to_owned(), http: http_client() }
     }
 
-    /// Whether a Ringback that can work answers there; the error says what to do.
-    pub(super) async fn is_up(&self) -> anyhow::Result<()> {
+    /// Checks that a Ringback with a store answers. The error says what to do.
+    pub(crate) async fn is_up(&self) -> anyhow::Result<()> {
         let url = &self.url;
         let answer = match self.http.get(self.at("/v1/stats")).timeout(TIMEOUT).send().await {
             Err(error) if error.is_connect() => bail!("nothing answers at {url}; run make up first"),
@@ -39,8 +39,8 @@ impl Api {
         Ok(())
     }
 
-    /// Submits a job, which must be new: when it is due.
-    pub(super) async fn submit(&self, job: &Value) -> anyhow::Result<Timestamp> {
+    /// Submits a job, which must be new, and returns its due time.
+    pub(crate) async fn submit(&self, job: &Value) -> anyhow::Result<Timestamp> {
         let request = self.http.post(self.at("/v1/jobs")).header("content-type", "application/json");
         let (status, answer) = json(request.body(job.to_string())).await?;
         ensure!(status == 201, "the submit of {job} is answered {status}: {answer}");
@@ -49,14 +49,14 @@ impl Api {
     }
 
     /// Cancels a job that is not due yet.
-    pub(super) async fn cancel(&self, topic: &str, id: &str) -> anyhow::Result<()> {
+    pub(crate) async fn cancel(&self, topic: &str, id: &str) -> anyhow::Result<()> {
         let (status, answer) = json(self.http.delete(self.job(topic, id))).await?;
         ensure!(status == 200, "the cancel of {topic}/{id} is answered {status}: {answer}");
         Ok(())
     }
 
-    /// A job as it is now.
-    pub(super) async fn look(&self, topic: &str, id: &str) -> anyhow::Result<Value> {
+    /// Reads a job.
+    pub(crate) async fn look(&self, topic: &str, id: &str) -> anyhow::Result<Value> {
         let (status, answer) = json(self.http.get(self.job(topic, id))).await?;
         ensure!(status == 200, "{topic}/{id} is answered {status}: {answer}");
         Ok(answer)

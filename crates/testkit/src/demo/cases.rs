@@ -1,35 +1,35 @@
-//! The jobs of the demonstration: how each is submitted and answered, and what is expected of it.
+//! The jobs of the demo: how each is submitted and answered, and its expected result.
 
 use serde_json::{Value, json};
 
 use crate::sink::{Answer, Script};
 
 /// One job.
-pub(super) struct Case {
-    /// What it is called in the table and, with hyphens, in its id.
-    pub(super) name: &'static str,
-    /// What it is submitted with beside topic, id, URL and body.
-    pub(super) fields: Value,
-    /// How the receiver answers it.
-    pub(super) answers: Script,
-    /// How often it should arrive.
-    pub(super) attempts: usize,
-    /// How it should end.
-    pub(super) end: End,
+pub(crate) struct Case {
+    /// The name in the table and, with hyphens, in the id.
+    pub(crate) name: &'static str,
+    /// The fields of the job besides topic, id, URL and body.
+    pub(crate) fields: Value,
+    /// The answers of the receiver.
+    pub(crate) answers: Script,
+    /// The expected number of deliveries.
+    pub(crate) attempts: usize,
+    /// The expected end.
+    pub(crate) end: End,
 }
 
-/// How a job ends.
+/// The end of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     Done,
-    /// With this reason.
+    /// Dead for this reason.
     Dead(&'static str),
-    /// On request, right after the submit.
+    /// Cancelled right after the submit.
     Cancelled,
 }
 
-/// One of each kind.
-pub(super) fn cases() -> [Case; 6] {
+/// One case of each kind.
+pub(crate) fn cases() -> [Case; 6] {
     let fine = || Script::always(Answer::status(200));
     let failing = || Answer::status(500);
     let tiers = || json!({ "retry": { "delays": ["500ms", "1s"], "jitter": 0 } });

@@ -1,4 +1,4 @@
-//! What was seen of each job beside what was expected.
+//! Compares the result of each job with its case, and prints the table.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use super::Submitted;
 use super::cases::End;
 use crate::sink::Arrival;
 
-/// What was seen of a job.
-pub(super) struct Seen {
+/// The result of a job.
+pub(crate) struct Seen {
     name: &'static str,
     expected: usize,
     attempts: usize,
     end: String,
-    /// Of each attempt, in ms.
+    /// The lateness of each attempt, in ms.
     lateness: Vec<f64>,
-    /// What is not as it should be, a sentence each.
-    pub(super) wrong: Vec<String>,
+    /// A sentence for each difference from the case.
+    pub(crate) wrong: Vec<String>,
 }
 
 impl Seen {
-    /// Compares what arrived of a job and how it was at last with its case.
-    pub(super) fn new(job: &Submitted, arrivals: &[Arrival], last: &Value) -> Self {
+    /// Compares the arrivals and the final state of a job with its case.
+    pub(crate) fn new(job: &Submitted, arrivals: &[Arrival], last: &Value) -> Self {
         let case = &job.case;
         let end = match (last["state"].as_str(), last["reason"].as_str()) {
             (Some(state), Some(reason)) => format!("{state} ({reason})"),
@@ -53,8 +53,8 @@ impl Seen {
         }
         for (arrival, number) in arrivals.iter().zip(1..) {
             if arrival.attempt() != Some(number) {
-                let told = arrival.header("ringback-attempt").unwrap_or("none");
-                wrong.push(format!("\"{name}\" arrived with attempt {told} in place of {number}"));
+                let number_seen = arrival.header("ringback-attempt").unwrap_or("none");
+                wrong.push(format!("\"{name}\" arrived with attempt {number_seen} in place of {number}"));
             }
             if arrival.body != format!(r#"{{"job":"{}"}}"#, job.id) {
                 wrong.push(format!("\"{name}\" arrived with another body than it was submitted with"));
@@ -67,7 +67,7 @@ impl Seen {
     }
 }
 
-/// From due to arrival in ms: the attempt's own due time, and never before the job's.
+/// The time in ms from due to arrival, where due is the later of the attempt's and the job's due time.
 fn lateness(arrival: &Arrival, job: &Submitted) -> f64 {
     let due = arrival.due_at().map_or(job.due, |due| due.max(job.due));
     arrival.at.duration_since(due).as_secs_f64() * 1000.0
@@ -83,17 +83,17 @@ impl fmt::Display for End {
     }
 }
 
-/// The table, a line per job.
-pub(super) fn of(jobs: &[Seen]) -> String {
-    let row = |name: &str, attempts: &str, end: &str, late: &str, word: &str| {
-        format!("{name:19}{attempts:12}{end:19}{late:27}{word}").trim_end().to_owned() + "\n"
+/// The table with a line per job.
+pub(crate) fn of(jobs: &[Seen]) -> String {
+    let row = |name: &str, attempts: &str, end: &str, late: &str, verdict: &str| {
+        format!("{name:19}{attempts:12}{end:19}{late:27}{verdict}").trim_end().to_owned() + "\n"
     };
     let mut table = row("job", "attempts", "ended as", "lateness of each, ms", "");
     for job in jobs {
         let late: Vec<String> = job.lateness.iter().map(|late| format!("{late:.1}")).collect();
         let attempts = format!("{} of {}", job.attempts, job.expected);
-        let word = if job.wrong.is_empty() { "ok" } else { "WRONG" };
-        table += &row(job.name, &attempts, &job.end, &late.join("  "), word);
+        let verdict = if job.wrong.is_empty() { "ok" } else { "WRONG" };
+        table += &row(job.name, &attempts, &job.end, &late.join("  "), verdict);
     }
     table
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_expected_has_no_word_of_blame() {
+    fn an_expected_result_is_ok() {
         let seen = Seen::new(&submitted("due now"), &[arrival(1_503, "1")], &json!({ "state": "done" }));
         assert!(seen.wrong.is_empty(), "{:?}", seen.wrong);
         let line = of(&[seen]).lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_said() {
+    fn every_difference_is_printed() {
         let last = json!({ "state": "dead", "reason": "lost" });
         let seen = Seen::new(&submitted("always fails"), &[arrival(1_400, "2")], &last);
         let expected = [

@@ -1,7 +1,7 @@
-//! How many commands clients send to a server.
+//! Counts the commands that clients send to a server.
 //!
-//! Neither INFO commandstats, nor `total_commands_processed`, nor the slow log can tell: all three count what
-//! scripts call as well. MONITOR can: it marks those with `lua` where a client's address stands otherwise.
+//! INFO commandstats, `total_commands_processed` and the slow log also count commands that scripts call. MONITOR
+//! prints `lua` instead of a client's address for those, so that they can be left out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +10,8 @@ use futures_util::StreamExt;
 use redis::Client;
 use tokio::task::JoinSet;
 
-/// Counts commands by a MONITOR connection until it is dropped: exact, one per command of a pipeline or a
-/// transaction, without those inside scripts. The server pays for each line, so measure rates with it, not
+/// Counts commands with a MONITOR connection until it is dropped. The count is exact: each command of a pipeline or a
+/// transaction counts, and those inside scripts do not. MONITOR slows the server down, so use it for rates, not for
 /// throughput.
 pub struct CallWatch {
     counts: Arc<Mutex<BTreeMap<String, u64>>>,
@@ -20,7 +20,7 @@ pub struct CallWatch {
 }
 
 impl CallWatch {
-    pub(super) async fn start(port: u16) -> Self {
+    pub(crate) async fn start(port: u16) -> Self {
         let client = Client::open(("127.0.0.1", port)).expect("an address with a port is well formed");
         let monitor = client.get_async_monitor().await.expect("MONITOR answers");
         let counts = Arc::new(Mutex::new(BTreeMap::new()));
@@ -37,20 +37,20 @@ impl CallWatch {
         Self { counts, _task: task }
     }
 
-    /// The calls so far, by command in lower case.
+    /// The number of calls of each command, in lower case.
     #[must_use]
     pub fn by_command(&self) -> BTreeMap<String, u64> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// All calls so far.
+    /// The number of all calls.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.by_command().values().sum()
     }
 }
 
-/// The command of a line like `1763631780.01 [0 127.0.0.1:50312] "FCALL" "…"`; none for one of a script.
+/// The command of a line like `1763631780.01 [0 127.0.0.1:50312] "FCALL" "…"`; `None` for one of a script.
 fn client_command(line: &str) -> Option<String> {
     let (_, rest) = line.split_once('[')?;
     let (source, command) = rest.split_once("] ")?;
@@ -62,7 +62,7 @@ fn client_command(line: &str) -> Option<String> {
 }
 
 /// `calls` by command, from INFO commandstats.
-pub(super) fn commandstats(info: &str) -> BTreeMap<String, u64> {
+pub(crate) fn commandstats(info: &str) -> BTreeMap<String, u64> {
     info.lines()
         .filter_map(|line| {
             let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;

@@ -1,4 +1,4 @@
-//! A Redis Cluster of three masters without replicas, put together through plain commands.
+//! A Redis Cluster of three masters without replicas, formed with plain commands.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{RedisOptions, RedisServer};
 use crate::eventually::eventually;
 use crate::ports::free_port;
 
-/// The first and last slot of each master, as redis-cli would share them out.
+/// The first and the last slot of each master, as redis-cli assigns them.
 const SLOTS: [(u16, u16); 3] = [(0, 5_460), (5_461, 10_922), (10_923, 16_383)];
 /// A new master takes writes two seconds after it has seen the cluster complete.
 const FORM_DEADLINE: Duration = Duration::from_secs(30);
@@ -81,7 +81,7 @@ impl RedisCluster {
             .expect("the cluster answers")
     }
 
-    /// Shares out the slots and introduces the masters to the first.
+    /// Assigns the slots and introduces the masters to the first one.
     async fn form(&self, buses: &[u16]) -> RedisResult<()> {
         for (epoch, (node, (first, last))) in self.nodes.iter().zip(SLOTS).enumerate() {
             let mut client = node.client().await;

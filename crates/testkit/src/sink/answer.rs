@@ -1,4 +1,4 @@
-//! What a receiver answers, and in which order.
+//! The answers of a receiver and their order.
 
 use std::time::Duration;
 
@@ -7,36 +7,36 @@ use bytes::Bytes;
 /// One answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    pub(super) after: Duration,
-    pub(super) held: bool,
-    pub(super) end: End,
+    pub(crate) after: Duration,
+    pub(crate) held: bool,
+    pub(crate) end: End,
 }
 
-/// How the exchange ends once its time has come.
+/// How an exchange ends, after the delay.
 #[derive(Clone, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// A well-formed response.
     Response { status: u16, headers: Vec<(String, String)>, body: Bytes },
-    /// These bytes, whatever they are, and then the connection is closed.
+    /// Any bytes, after which the connection is closed.
     Raw(Bytes),
-    /// The connection is closed without a word.
+    /// The connection is closed without a response.
     Close,
 }
 
 impl Answer {
-    /// A status, no body.
+    /// A status without a body.
     #[must_use]
     pub fn status(status: u16) -> Self {
         Self::of(End::Response { status, headers: Vec::new(), body: Bytes::new() })
     }
 
-    /// The connection is closed without an answer.
+    /// The connection is closed without a response.
     #[must_use]
     pub fn close() -> Self {
         Self::of(End::Close)
     }
 
-    /// Any bytes instead of a response, then the connection is closed.
+    /// Any bytes instead of a response, after which the connection is closed.
     #[must_use]
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         Self::of(End::Raw(bytes.into()))
@@ -87,7 +87,7 @@ impl Answer {
     }
 }
 
-/// Answers in their order; the last one repeats for ever.
+/// A list of answers in order. The last one repeats for ever.
 #[derive(Clone, Debug)]
 pub struct Script {
     first: Vec<(usize, Answer)>,
@@ -107,21 +107,21 @@ impl Script {
         Self { first: vec![(count, answer)], last: Answer::status(200) }
     }
 
-    /// After those so far, `answer` for `count` requests more, before the last one.
+    /// Adds `answer` for `count` more requests, before the last answer.
     #[must_use]
     pub fn then(mut self, count: usize, answer: Answer) -> Self {
         self.first.push((count, answer));
         self
     }
 
-    /// What comes after all the others, for ever.
+    /// Sets the last answer, which repeats for ever.
     #[must_use]
     pub fn finally(mut self, answer: Answer) -> Self {
         self.last = answer;
         self
     }
 
-    pub(super) fn next(&mut self) -> Answer {
+    pub(crate) fn next(&mut self) -> Answer {
         while let Some((left, answer)) = self.first.first_mut() {
             if *left > 0 {
                 *left -= 1;

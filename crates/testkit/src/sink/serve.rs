@@ -1,4 +1,4 @@
-//! The connections of a receiver: reads requests, has them noted, writes what the script says.
+//! The connections of a receiver: read requests, record them, write the answers of the script.
 
 use std::fmt::Write as _;
 use std::io;
@@ -20,14 +20,14 @@ use crate::clock::now;
 /// More headers than any job may bring.
 const MAX_HEADERS: usize = 128;
 
-/// Serves connections until it is aborted, and they with it.
-pub(super) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+/// Serves connections until it is aborted, which ends them too.
+pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
         if let Ok((stream, _)) = listener.accept().await {
             let shared = Arc::clone(&shared);
             connections.spawn(async move {
-                // A caller that goes away is part of what tests do.
+                // Callers may go away: tests do that on purpose.
                 let _ = converse(stream, &shared).await;
             });
         }
@@ -40,7 +40,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut input = BytesMut::with_capacity(8 * 1024);
     while let Some(arrival) = read_request(&mut stream, &mut input, shared.detail).await? {
-        // Subscribed before the arrival can be seen: whoever sees it may release it at once.
+        // Subscribes before the arrival is visible, because a test that sees it may release it at once.
         let mut releases = shared.releases.subscribe();
         let answer = shared.arrived(arrival);
         if answer.held || !answer.after.is_zero() {
@@ -52,7 +52,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
             };
             tokio::select! {
                 () = due => {}
-                // Nobody sends a second request before the first is answered: the connection ends.
+                // No client sends a second request before the first is answered: close the connection.
                 _ = stream.read_buf(&mut input) => {
                     shared.hung_up.fetch_add(1, Ordering::AcqRel);
                     return Ok(());
@@ -66,7 +66,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// The next request; none when the caller has closed.
+/// Reads the next request; `None` when the caller has closed the connection.
 async fn read_request(
     stream: &mut TcpStream,
     input: &mut BytesMut,
@@ -90,7 +90,7 @@ async fn read_request(
     Ok(Some(Arrival { at, method: head.method, path: head.path, headers: head.headers, body }))
 }
 
-/// What stands before a body.
+/// The head of a request.
 struct Head {
     at: Timestamp,
     method: String,
@@ -150,7 +150,7 @@ fn response(status: u16, headers: &[(String, String)], body: &Bytes) -> Vec<u8> 
     for (name, value) in headers {
         let _ = write!(head, "{name}: {value}\r\n");
     }
-    // A 204 and a 304 end with their head and must not tell a length.
+    // A 204 and a 304 have no body and must not have a content-length.
     if !matches!(status, 204 | 304) {
         let _ = write!(head, "content-length: {}\r\n", body.len());
     }

@@ -1,5 +1,5 @@
-//! The audit at the end of a stack: whatever a test has done, every job must be where it would be looked for, and
-//! every count right. It is asked for over HTTP, or made here where no API answers any more.
+//! The audit at the end of a stack: after any test all indexes must lead to their jobs and all counts must be right. It
+//! runs over HTTP, or in this process when no API answers any more.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use ringback_core::wire::AuditAnswer;
 use super::Stack;
 use crate::http_client::http_client;
 
-/// An API that does not answer within this is frozen.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// So long one call to the store may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The limit for an API, which a test may have frozen.
+const AUDIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The limit of one store call.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What there is to audit, and by whom.
-struct Books {
-    /// Of an API that runs.
+/// The store to audit, and the API that can do it.
+struct Target {
+    /// The URL of the audit of an API that runs.
     url: Option<String>,
     store: Options,
 }
@@ -26,29 +26,29 @@ impl Drop for Stack {
         if !self.is_audited || std::thread::panicking() {
             return;
         }
-        let Some(books) = self.books() else { return };
-        // In a runtime of its own: that of the test may be the one that drops this.
+        let Some(target) = self.audit_target() else { return };
+        // On a runtime of its own, because the test's runtime may be the one that drops this.
         let audit = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime can be built").block_on(books.audit())
+            runtime.expect("a runtime can be built").block_on(target.audit())
         });
         match audit.join().expect("the audit does not panic") {
-            Ok(audit) => assert!(audit.clean, "the books are not right at the end: {audit:#?}"),
+            Ok(audit) => assert!(audit.clean, "the audit at the end has findings: {audit:#?}"),
             Err(why) => panic!(
-                "the store cannot be audited at the end; where it is gone on purpose, say forgo_audit(): {why}"
+                "the store cannot be audited at the end; call forgo_audit() when it is gone on purpose: {why}"
             ),
         }
     }
 }
 
 impl Stack {
-    /// Says that the store is gone or damaged on purpose, so that it cannot be audited at the end.
+    /// Skips the audit at the end, for a store that is gone or damaged on purpose.
     pub fn forgo_audit(&mut self) {
         self.is_audited = false;
     }
 
-    /// None where nobody has ever written anything.
-    fn books(&mut self) -> Option<Books> {
+    /// `None` for a stack without processes.
+    fn audit_target(&mut self) -> Option<Target> {
         let (apis, ups) = (&mut self.apis, &mut self.ups);
         let running = |process: &mut &mut crate::Process| process.exit_status().is_none();
         let api = apis.iter_mut().chain(ups).find_map(|mut process| running(&mut process).then_some(process));
@@ -56,8 +56,8 @@ impl Stack {
             api.and_then(|api| api.setting("RINGBACK_API_LISTEN")).map(|at| format!("http://{at}/v1/audit"));
         let processes = self.apis.iter().chain(&self.carriers).chain(&self.notifiers).chain(&self.ups);
         let process = processes.into_iter().next()?;
-        let mut store = Options { url: self.store.url(), ..Options::default_with(PATIENCE) };
-        // A directory that is not absolute is below that of the process.
+        let mut store = Options { url: self.store.url(), ..Options::default_with(CALL_TIMEOUT) };
+        // A relative directory is below that of the process.
         if let Some(directory) = store.url.strip_prefix("embedded:") {
             store.url = format!("embedded:{}", process.directory().join(directory).display());
         }
@@ -67,11 +67,11 @@ impl Stack {
         if let Some(shards) = process.setting("RINGBACK_SHARDS") {
             store.shards = shards.parse().ok()?;
         }
-        Some(Books { url, store })
+        Some(Target { url, store })
     }
 }
 
-impl Books {
+impl Target {
     async fn audit(self) -> Result<AuditAnswer, String> {
         let why = match &self.url {
             Some(url) => match over_http(url).await {
@@ -80,19 +80,19 @@ impl Books {
             },
             None => "no API runs".to_owned(),
         };
-        let audit = here(self.store).await;
+        let audit = in_process(self.store).await;
         audit.map(|audit| AuditAnswer::new(audit, Duration::ZERO)).map_err(|here| format!("{why}; {here}"))
     }
 }
 
 async fn over_http(url: &str) -> Result<AuditAnswer, String> {
-    let answer = http_client().get(url).timeout(ANSWER_WITHIN).send().await;
+    let answer = http_client().get(url).timeout(AUDIT_TIMEOUT).send().await;
     let answer = answer.and_then(reqwest::Response::error_for_status).map_err(|error| error.to_string())?;
     let body = answer.bytes().await.map_err(|error| error.to_string())?;
     serde_json::from_slice(&body).map_err(|error| format!("{error} in {body:?}"))
 }
 
-async fn here(options: Options) -> Result<Audit, String> {
+async fn in_process(options: Options) -> Result<Audit, String> {
     let audit = async {
         let store = Store::open(options)?;
         store.prepare().await?;

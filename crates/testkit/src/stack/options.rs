@@ -1,19 +1,19 @@
-//! What a stack is made of, and which settings each of its processes is given.
+//! The parts of a stack, and the settings of each of its processes.
 
 use crate::ports::free_port;
 use crate::process::ProcessSpec;
 use crate::redis::RedisOptions;
 
-/// What a process of the stack does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// HTTP in.
+    /// The HTTP API.
     Api,
-    /// Time.
+    /// Moves due jobs and recovers expired leases.
     Carrier,
-    /// Hand-over.
+    /// Delivers jobs.
     Notifier,
-    /// All three in one process: `ringback up`.
+    /// All three roles in one process: `ringback up`.
     Up,
 }
 
@@ -29,7 +29,7 @@ impl Role {
         }
     }
 
-    /// What starts it, without settings.
+    /// The command that starts it, without settings.
     fn start(self) -> ProcessSpec {
         let spec = ProcessSpec::new(self.binary());
         match self {
@@ -39,22 +39,22 @@ impl Role {
     }
 }
 
-/// What a stack is made of. By default one process of each role, a redis-server that keeps nothing on disk, a
-/// carrier lock of one second, a lease margin of one second and tiers of 100, 200 and 400 ms.
+/// The options of a stack. The default is one process of each role, a redis-server that keeps nothing on disk, a
+/// carrier lock of one second, a lease margin of one second and retry delays of 100, 200 and 400 ms.
 #[derive(Clone, Debug)]
 pub struct StackOptions {
-    pub(super) store: StoreOptions,
-    pub(super) apis: usize,
-    pub(super) carriers: usize,
-    pub(super) notifiers: usize,
-    pub(super) ups: usize,
-    pub(super) is_audited: bool,
+    pub(crate) store: StoreOptions,
+    pub(crate) apis: usize,
+    pub(crate) carriers: usize,
+    pub(crate) notifiers: usize,
+    pub(crate) ups: usize,
+    pub(crate) is_audited: bool,
     env: Vec<(Option<Role>, String, String)>,
 }
 
-/// Where the jobs are kept.
+/// The store of a stack.
 #[derive(Clone, Debug)]
-pub(super) enum StoreOptions {
+pub(crate) enum StoreOptions {
     Single(RedisOptions),
     Cluster(RedisOptions),
     Running(String),
@@ -76,29 +76,29 @@ impl Default for StackOptions {
 }
 
 impl StackOptions {
-    /// A redis-server started with these options.
+    /// Uses a redis-server with these options.
     #[must_use]
     pub fn redis(mut self, options: RedisOptions) -> Self {
         self.store = StoreOptions::Single(options);
         self
     }
 
-    /// A store that outlives the stack, by its address; `embedded:` and a relative directory is one that each
-    /// process has in its own, and keeps over its restarts.
+    /// Uses a store by its URL, which outlives the stack. `embedded:` with a relative directory is below the directory
+    /// of each process, which keeps it over restarts.
     #[must_use]
     pub fn store(mut self, url: &str) -> Self {
         self.store = StoreOptions::Running(url.to_owned());
         self
     }
 
-    /// A cluster of three masters instead of one server.
+    /// Uses a cluster of three masters instead of one server.
     #[must_use]
     pub fn cluster(mut self, options: RedisOptions) -> Self {
         self.store = StoreOptions::Cluster(options);
         self
     }
 
-    /// How many processes of a role; none is allowed.
+    /// Sets the number of processes of a role, which may be 0.
     #[must_use]
     pub fn count(mut self, role: Role, count: usize) -> Self {
         match role {
@@ -136,38 +136,38 @@ impl StackOptions {
         none.count(Role::Up, 1)
     }
 
-    /// Without the audit at the end, for benchmarks, and where the store is damaged on purpose.
+    /// Skips the audit at the end, for benchmarks and for stores that are damaged on purpose.
     #[must_use]
     pub fn unaudited(self) -> Self {
         Self { is_audited: false, ..self }
     }
 
-    /// How long a carrier's lock outlives its carrier.
+    /// Sets how long a carrier's lock outlives its carrier.
     #[must_use]
     pub fn lock_ttl(self, ttl: &str) -> Self {
         self.env("RINGBACK_LOCK_TTL", ttl)
     }
 
-    /// What a lease has beyond its job's timeout.
+    /// Sets how much longer a lease is than its job's timeout.
     #[must_use]
     pub fn lease_margin(self, margin: &str) -> Self {
         self.env("RINGBACK_LEASE_MARGIN", margin)
     }
 
-    /// The tiers of jobs that bring none.
+    /// Sets the retry delays of jobs that have none.
     #[must_use]
     pub fn retry(self, tiers: &str) -> Self {
         self.env("RINGBACK_RETRY", tiers)
     }
 
-    /// A variable for every process; the last value given for a name counts.
+    /// Sets an environment variable for every process. The last value of a name counts.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((None, name.to_owned(), value.to_owned()));
         self
     }
 
-    /// A variable for the processes of one role.
+    /// Sets an environment variable for the processes of one role.
     #[must_use]
     pub fn role_env(mut self, role: Role, name: &str, value: &str) -> Self {
         self.env.push((Some(role), name.to_owned(), value.to_owned()));
@@ -175,7 +175,7 @@ impl StackOptions {
     }
 
     /// The settings of one more process of a role.
-    pub(super) fn spec(&self, role: Role, store: &str) -> ProcessSpec {
+    pub(crate) fn spec(&self, role: Role, store: &str) -> ProcessSpec {
         let listen = || format!("127.0.0.1:{}", free_port());
         let mut spec = role.start().env("RINGBACK_STORE", store);
         spec = spec.env("RINGBACK_ADMIN_LISTEN", &listen());
@@ -191,7 +191,7 @@ impl StackOptions {
     }
 }
 
-/// A role is given nothing that it does not know.
+/// Whether a role has a setting, because processes refuse unknown ones.
 fn known_to(role: Role, name: &str) -> bool {
     match name {
         "RINGBACK_LOCK_TTL" => matches!(role, Role::Carrier | Role::Up),

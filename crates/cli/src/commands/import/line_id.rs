@@ -1,4 +1,4 @@
-//! Ids for lines that bring none, so that the same file imported again makes the same jobs.
+//! Gives an id to lines of an import that have none, so that importing the same file again makes the same jobs.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-/// What is looked for; all else is the server's to judge.
+/// The fields that matter here. The server checks all others.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow, default, deserialize_with = "written")]
@@ -15,27 +15,27 @@ struct Line<'a> {
     topic: Option<&'a RawValue>,
 }
 
-/// A value that is there, be it null.
+/// A value that is present, even if it is null.
 fn written<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The line with an id: its own, else one made of its content and number. A line that is no
-/// JSON object, or has no topic either, is left as it is.
-pub(super) fn with_id(line: &[u8], number: u64) -> Cow<'_, [u8]> {
+/// The line with an id: its own, or one made from its content and number. A line that is not a JSON object, or has no
+/// topic, stays unchanged.
+pub(crate) fn with_id(line: &[u8], number: u64) -> Cow<'_, [u8]> {
     let Ok(Line { id, topic: Some(_) }) = serde_json::from_slice::<Line<'_>>(line) else {
         return line.into();
     };
     match id {
         None => match line.iter().position(|byte| *byte == b'{') {
             Some(brace) => {
-                replaced(line, brace + 1..brace + 1, &format!("\"id\":\"{}\",", made(line, number)))
+                replaced(line, brace + 1..brace + 1, &format!("\"id\":\"{}\",", made_id(line, number)))
             }
             None => line.into(),
         },
         Some(id) if id.get() == "null" => {
             let start = id.get().as_ptr().addr() - line.as_ptr().addr();
-            replaced(line, start..start + "null".len(), &format!("\"{}\"", made(line, number)))
+            replaced(line, start..start + "null".len(), &format!("\"{}\"", made_id(line, number)))
         }
         Some(_) => line.into(),
     }
@@ -45,8 +45,8 @@ fn replaced<'a>(line: &[u8], range: std::ops::Range<usize>, with: &str) -> Cow<'
     [&line[..range.start], with.as_bytes(), &line[range.end..]].concat().into()
 }
 
-/// 64 bits of SHA-256 over the line, behind its number.
-fn made(line: &[u8], number: u64) -> String {
+/// The id made for a line: its number, and 64 bits of the SHA-256 of its content.
+fn made_id(line: &[u8], number: u64) -> String {
     let digest = Sha256::digest(line);
     let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("line-{number}-{hex}")

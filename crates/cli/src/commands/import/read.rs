@@ -1,5 +1,5 @@
-//! Lines of a source, gathered into batches. Memory is bounded whatever the source: a line
-//! that is too long for any job is passed over without being kept.
+//! Reads the lines of a source into batches. Memory is bounded for any source: a line that is too long for a job is
+//! skipped without being kept.
 
 use std::io::{self, BufRead, Read as _};
 use std::ops::Range;
@@ -10,33 +10,33 @@ use ringback_core::wire::Problem;
 
 use super::line_id::with_id;
 
-/// The most lines of a batch; a fifth of what the API takes, so that each is answered soon.
+/// The most lines of a batch: a fifth of what the API takes, so that each request is short.
 const MAX_LINES: usize = 2_000;
-/// A batch with so many bytes is full.
+/// A batch with this many bytes is full.
 const FULL: usize = 4 * 1024 * 1024;
-/// What some editors write before everything else.
+/// The mark that some editors write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Lines to be sent together.
+/// Lines that are sent together.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Batch {
-    /// Which batch of the source it is, from 0.
-    pub(super) sequence: u64,
+pub(crate) struct Batch {
+    /// The number of the batch, from 0.
+    pub(crate) sequence: u64,
     /// The lines, each with its line break.
-    pub(super) bytes: Bytes,
-    /// Where in `bytes` each line lies, and which line of the source it is, from 1.
-    pub(super) lines: Vec<(u64, Range<usize>)>,
-    /// Lines that are not worth sending.
-    pub(super) refused: Vec<(u64, Problem)>,
+    pub(crate) bytes: Bytes,
+    /// The number of each line in the source, from 1, and its range in `bytes`.
+    pub(crate) lines: Vec<(u64, Range<usize>)>,
+    /// Lines that are refused without being sent.
+    pub(crate) refused: Vec<(u64, Problem)>,
     /// The last line of the source that this batch covers.
-    pub(super) last_line: u64,
-    /// How many bytes of the source it covers.
-    pub(super) source_bytes: u64,
+    pub(crate) last_line: u64,
+    /// The bytes of the source that it covers.
+    pub(crate) source_bytes: u64,
 }
 
 impl Batch {
-    /// The same batch with some of its lines alone, given by their places.
-    pub(super) fn only(&self, places: &[usize]) -> Self {
+    /// The same batch with only some of its lines, given by their positions.
+    pub(crate) fn only(&self, places: &[usize]) -> Self {
         let mut bytes = BytesMut::new();
         let mut lines = Vec::with_capacity(places.len());
         for (number, range) in places.iter().filter_map(|place| self.lines.get(*place)) {
@@ -49,7 +49,7 @@ impl Batch {
 }
 
 /// The batches of a source.
-pub(super) struct Batches<R> {
+pub(crate) struct Batches<R> {
     source: R,
     line: Vec<u8>,
     number: u64,
@@ -58,7 +58,7 @@ pub(super) struct Batches<R> {
 }
 
 impl<R: BufRead> Batches<R> {
-    pub(super) fn new(source: R) -> Self {
+    pub(crate) fn new(source: R) -> Self {
         Self { source, line: Vec::new(), number: 0, sequence: 0, ended: false }
     }
 
@@ -92,7 +92,7 @@ impl<R: BufRead> Batches<R> {
         Ok(Some(batch).filter(|batch| batch.source_bytes > 0))
     }
 
-    /// Reads the next line into `self.line`, or past it where it is too long.
+    /// Reads the next line into `self.line`, or skips it when it is too long.
     fn read_line(&mut self) -> io::Result<ReadLine> {
         self.line.clear();
         // The line break may have two bytes.
@@ -110,7 +110,7 @@ impl<R: BufRead> Batches<R> {
     }
 }
 
-/// What was read of the source.
+/// The size of a line that was read.
 struct ReadLine {
     bytes: u64,
     too_long: bool,

@@ -1,39 +1,37 @@
-//! One batch, sent until the server has had its word on every line, or for as long as the
-//! patience lasts after the first failure since its last word.
+//! Sends a batch of an import until every line has a result, or until the patience ends after the first failure since
+//! the last result.
 
 use std::time::Duration;
 
 use http::Method;
 use ringback_core::wire::{ImportAnswer, Problem};
-use tokio::time::{Instant, sleep};
 
-use super::super::{FIRST_WAIT, LAST_WAIT, parse};
+use super::super::retry::Retry;
+use super::super::session::parse;
 use super::read::Batch;
 use crate::client::{Call, Client, ClientError, LONG, passes};
 use crate::progress::Progress;
 
-/// What became of a batch.
+/// The results of a batch.
 #[derive(Debug)]
-pub(super) struct Sent {
-    pub(super) batch: Batch,
-    pub(super) created: u64,
-    pub(super) repeated: u64,
-    /// The lines that were not taken, in order.
-    pub(super) refused: Vec<(u64, Problem)>,
-    /// Why it is not finished, if it is not.
-    pub(super) stopped: Option<ClientError>,
+pub(crate) struct Sent {
+    pub(crate) batch: Batch,
+    pub(crate) created: u64,
+    pub(crate) repeated: u64,
+    /// The refused lines, in order.
+    pub(crate) refused: Vec<(u64, Problem)>,
+    /// The reason why it is not finished, if it is not.
+    pub(crate) stopped: Option<ClientError>,
 }
 
-/// Sends a batch; what fails for the moment is sent again.
-pub(super) async fn send(client: &Client, mut batch: Batch, patience: Duration, progress: &Progress) -> Sent {
+/// Sends a batch. Lines that fail for a moment are sent again.
+pub(crate) async fn send(client: &Client, mut batch: Batch, patience: Duration, progress: &Progress) -> Sent {
     let refused = std::mem::take(&mut batch.refused);
     let mut sent = Sent { created: 0, repeated: 0, refused, stopped: None, batch: batch.clone() };
-    // Its bytes are needed no longer than this call.
+    // The results need only the line numbers.
     sent.batch.bytes.clear();
     let mut left = batch;
-    // Set by the first failure: a call may itself take longer than the patience lasts.
-    let mut deadline = None;
-    let mut wait = FIRST_WAIT;
+    let mut retry = Retry::new(patience);
     while !left.lines.is_empty() {
         let before = left.lines.len();
         let error = match round(client, &mut left, &mut sent).await {
@@ -41,23 +39,18 @@ pub(super) async fn send(client: &Client, mut batch: Batch, patience: Duration, 
             Ok(Some(error)) | Err(error) => error,
         };
         if left.lines.len() < before {
-            (deadline, wait) = (None, FIRST_WAIT);
+            retry = Retry::new(patience);
         }
-        let pause = error.retry_after().unwrap_or_default().max(wait);
-        let end = *deadline.get_or_insert_with(|| Instant::now() + patience);
-        if !error.is_transient() || Instant::now() + pause > end {
+        if let Err(error) = retry.pause(error, progress).await {
             sent.stopped = Some(error);
             break;
         }
-        progress.waiting(&error, patience);
-        sleep(pause).await;
-        wait = (wait * 2).min(LAST_WAIT);
     }
     sent.refused.sort_by_key(|(number, _)| *number);
     sent
 }
 
-/// Sends what is left once; the lines that it leaves failed for the moment, as told.
+/// Sends the remaining lines once. Those that it leaves have failed for a moment, with the returned error.
 async fn round(
     client: &Client,
     left: &mut Batch,
@@ -85,7 +78,7 @@ async fn round(
     Ok(error)
 }
 
-/// Every line must have exactly one word.
+/// Checks that the response has exactly one result for every line.
 fn check(answer: &ImportAnswer, lines: usize) -> Result<(), ClientError> {
     let mut places: Vec<_> = answer.problems.iter().map(|problem| problem.line).collect();
     places.sort_unstable();
@@ -96,7 +89,7 @@ fn check(answer: &ImportAnswer, lines: usize) -> Result<(), ClientError> {
         return Ok(());
     }
     let counts = format!("{} + {} + {}", answer.created, answer.repeated, answer.refused);
-    Err(ClientError::Unreadable(format!("{lines} lines were sent, and it speaks of {counts}")))
+    Err(ClientError::Unreadable(format!("{lines} lines were sent, and it counts {counts}")))
 }
 
 #[cfg(test)]
@@ -107,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_must_speak_of_every_line_once() {
+    fn a_response_has_one_result_for_every_line() {
         let problem =
             |line| ImportProblem { line, status: 409, problem: Problem::new(StatusCode::CONFLICT, "") };
         let answer = |created, lines: &[usize]| ImportAnswer {

@@ -1,4 +1,4 @@
-//! The counts of an import, and how far all of it went in.
+//! Counts the results of an import, prints refused lines, and knows up to which line all have a result.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use crate::failure::fields;
 use crate::output::{Align, Cell, Output, Table};
 use crate::progress::Progress;
 
-/// What has become of the lines so far.
+/// The results so far.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     format: Format,
     counts: Counts,
-    /// The batches that are finished, beyond the first that is not, with their last lines.
+    /// The last lines of the batches that are finished after one that is not, by number.
     finished: BTreeMap<u64, u64>,
     next: u64,
 }
 
-/// The counts, as scripts get them.
+/// The counts, in the form that `--output json` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Counts {
-    /// Lines that had a word, blank ones not counted.
+    /// Lines with a result, without blank ones.
     lines: u64,
     created: u64,
     repeated: u64,
     refused: u64,
-    /// Whether that is all lines.
+    /// Whether all lines have a result.
     complete: bool,
-    /// Up to this line of the file every line had its word.
+    /// All lines of the file up to this one have a result.
     through: u64,
 }
 
-/// A refused line, as scripts get it.
+/// A refused line, in the form that `--output json` prints.
 #[derive(Serialize)]
 struct Refused<'a> {
     line: u64,
@@ -44,12 +44,12 @@ struct Refused<'a> {
 }
 
 impl Tally {
-    pub(super) fn new(format: Format) -> Self {
+    pub(crate) fn new(format: Format) -> Self {
         Self { format, counts: Counts::default(), finished: BTreeMap::new(), next: 0 }
     }
 
-    /// Counts a batch and tells its refused lines.
-    pub(super) fn add(&mut self, sent: &Sent, progress: &Progress) {
+    /// Counts a batch and prints its refused lines.
+    pub(crate) fn add(&mut self, sent: &Sent, progress: &Progress) {
         let refused = sent.refused.len() as u64;
         let lines = sent.created + sent.repeated + refused;
         self.counts.lines += lines;
@@ -57,7 +57,7 @@ impl Tally {
         self.counts.repeated += sent.repeated;
         self.counts.refused += refused;
         for (line, problem) in &sent.refused {
-            progress.note(&self.told(*line, problem));
+            progress.note(&self.refusal(*line, problem));
         }
         if sent.stopped.is_none() {
             self.finished.insert(sent.batch.sequence, sent.batch.last_line);
@@ -68,7 +68,7 @@ impl Tally {
         }
     }
 
-    fn told(&self, line: u64, problem: &Problem) -> String {
+    fn refusal(&self, line: u64, problem: &Problem) -> String {
         match self.format {
             Format::Json => {
                 let refused = Refused { line, status: problem.status, problem };
@@ -81,21 +81,21 @@ impl Tally {
         }
     }
 
-    /// How many lines were refused.
-    pub(super) fn refused(&self) -> u64 {
+    /// The number of refused lines.
+    pub(crate) fn refused(&self) -> u64 {
         self.counts.refused
     }
 
-    /// Up to where all went in, in words.
-    pub(super) fn how_far(&self) -> String {
+    /// A sentence on how far the import came.
+    pub(crate) fn how_far(&self) -> String {
         match self.counts.through {
-            0 => "from the first line on some did not go in".to_owned(),
-            line => format!("all lines up to {line} had their answer, of those after it some did not go in"),
+            0 => "some lines from the first one were not imported".to_owned(),
+            line => format!("all lines up to {line} have a result, and some after it were not imported"),
         }
     }
 
-    /// Writes the counts.
-    pub(super) fn show(&mut self, out: &mut Output, complete: bool) -> anyhow::Result<()> {
+    /// Prints the counts.
+    pub(crate) fn print(&mut self, out: &mut Output, complete: bool) -> anyhow::Result<()> {
         self.counts.complete = complete;
         let Counts { lines, created, repeated, refused, .. } = self.counts;
         match self.format {

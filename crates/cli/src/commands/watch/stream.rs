@@ -1,5 +1,4 @@
-//! The stream of events as it is read: server-sent events (the HTML standard, section 9.2), as far
-//! as the API sends them.
+//! Reads the stream of events: server-sent events (the HTML standard, section 9.2), as far as the API sends them.
 
 use std::collections::VecDeque;
 
@@ -8,71 +7,71 @@ use ringback_core::wire::EventAnswer;
 
 use crate::client::{Call, Client, ClientError, cut_off};
 
-/// No event is longer.
-const MOST: usize = 1024 * 1024;
+/// The most bytes of an event.
+const MAX_EVENT: usize = 1024 * 1024;
 
-/// What the API says.
+/// An item of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(crate) enum Item {
     Event(String, Box<EventAnswer>),
-    /// Something may be missing.
+    /// Events may be missing.
     Missed,
 }
 
-/// A stream that has begun.
-pub(super) struct Stream {
+/// An open stream.
+pub(crate) struct Stream {
     response: Response,
     read: Events,
-    said: VecDeque<(String, String)>,
+    pending: VecDeque<(String, String)>,
 }
 
 impl Stream {
-    /// Begins to listen: from here on nothing is left out.
-    pub(super) async fn open(client: &Client, call: &Call) -> Result<Self, ClientError> {
+    /// Opens the stream. It has every event after this returns.
+    pub(crate) async fn open(client: &Client, call: &Call) -> Result<Self, ClientError> {
         let response = client.open(call.clone()).await?;
-        let mut stream = Self { response, read: Events::default(), said: VecDeque::new() };
+        let mut stream = Self { response, read: Events::default(), pending: VecDeque::new() };
         while stream.named().await?.0 != "ready" {}
         Ok(stream)
     }
 
-    /// What is said next; the error says why there is no more.
-    pub(super) async fn next(&mut self) -> Result<Said, ClientError> {
+    /// The next item; the error says why the stream has ended.
+    pub(crate) async fn next(&mut self) -> Result<Item, ClientError> {
         loop {
             let (name, data) = self.named().await?;
             match name.as_str() {
-                "missed" => return Ok(Said::Missed),
+                "missed" => return Ok(Item::Missed),
                 "dropped" => {
                     let why = "the events were not read fast enough".to_owned();
                     return Err(ClientError::CutOff { why });
                 }
                 _ => {}
             }
-            // One of a later version is passed over.
+            // An event of a later version is skipped.
             if let Ok(event) = serde_json::from_str::<EventAnswer>(&data) {
-                return Ok(Said::Event(name, Box::new(event)));
+                return Ok(Item::Event(name, Box::new(event)));
             }
         }
     }
 
-    /// Whether all that has come by now was taken.
-    pub(super) fn is_read(&self) -> bool {
-        self.said.is_empty()
+    /// Whether no item that has arrived is left.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.pending.is_empty()
     }
 
-    /// The next event by its name, and its data.
+    /// The name and the data of the next event.
     async fn named(&mut self) -> Result<(String, String), ClientError> {
         loop {
-            if let Some(said) = self.said.pop_front() {
-                return Ok(said);
+            if let Some(item) = self.pending.pop_front() {
+                return Ok(item);
             }
             let chunk = self.response.chunk().await.map_err(|error| cut_off(&error))?;
             let ended = || ClientError::CutOff { why: "the server ended it".to_owned() };
-            self.said.extend(self.read.add(&chunk.ok_or_else(ended)?)?);
+            self.pending.extend(self.read.add(&chunk.ok_or_else(ended)?)?);
         }
     }
 }
 
-/// What is read of an event so far.
+/// The event that is being read.
 #[derive(Default)]
 struct Events {
     line: Vec<u8>,
@@ -81,12 +80,12 @@ struct Events {
 }
 
 impl Events {
-    /// The events that a chunk completes.
+    /// Adds a chunk; returns the events that it completes.
     fn add(&mut self, chunk: &[u8]) -> Result<Vec<(String, String)>, ClientError> {
         let mut whole = Vec::new();
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {
             self.line.extend_from_slice(part);
-            if self.line.len() + self.data.len() > MOST {
+            if self.line.len() + self.data.len() > MAX_EVENT {
                 return Err(ClientError::Unreadable("an event is too long".to_owned()));
             }
             if part.ends_with(b"\n") {
@@ -97,7 +96,7 @@ impl Events {
         Ok(whole)
     }
 
-    /// The event that a line completes: an empty one does, where there is data.
+    /// Adds a line. An empty line completes the event, if it has data.
     fn end_line(&mut self, line: &str) -> Option<(String, String)> {
         if line.is_empty() {
             let event = (std::mem::take(&mut self.name), std::mem::take(&mut self.data));
@@ -136,7 +135,7 @@ mod tests {
     #[test]
     fn an_event_without_end_is_not_waited_for() {
         let mut read = Events::default();
-        assert!(read.add(&vec![b'x'; MOST]).is_ok());
+        assert!(read.add(&vec![b'x'; MAX_EVENT]).is_ok());
         assert!(matches!(read.add(b"x"), Err(ClientError::Unreadable(_))));
     }
 }

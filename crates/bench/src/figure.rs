@@ -1,0 +1,161 @@
+//! One measured figure: a readable line for the terminal and a JSON line for the report.
+
+use std::fs::{OpenOptions, create_dir_all};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::spread::Spread;
+
+/// The folder of the report, and of the yardsticks that are installed.
+pub(crate) const FOLDER: &str = "target/bench";
+
+/// One thing that was measured.
+pub(crate) struct Figure<'a> {
+    pub(crate) scenario: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) unit: &'a str,
+    pub(crate) value: Spread,
+    /// The name and the value, in the same unit, of what it is compared with in the same run.
+    pub(crate) yardstick: Option<(&'a str, Spread)>,
+    /// The circumstances, and what else was seen.
+    pub(crate) with: Value,
+}
+
+impl Figure<'_> {
+    /// Prints it and appends it to the report.
+    ///
+    /// # Panics
+    /// When the report cannot be written.
+    pub(crate) fn report(&self) {
+        let line = self.json();
+        show(&line);
+        append(&line);
+    }
+
+    fn json(&self) -> Value {
+        let mut line = json!({
+            "scenario": self.scenario,
+            "figure": self.name,
+            "value": number(self.value.median),
+            "unit": self.unit,
+            "spread": self.value.json(),
+            "with": self.with,
+        });
+        if let Some((name, value)) = self.yardstick {
+            line["yardstick"] = json!({
+                "name": name,
+                "value": number(value.median),
+                "unit": self.unit,
+                "spread": value.json(),
+            });
+            line["ratio"] = number(self.value.ratio(value));
+        }
+        line
+    }
+}
+
+/// Reports a figure without a yardstick.
+pub(crate) fn report(scenario: &str, name: &str, value: impl Into<Spread>, unit: &str, with: &Value) {
+    Figure { scenario, name, unit, value: value.into(), yardstick: None, with: with.clone() }.report();
+}
+
+/// Names a yardstick that could be measured; reports the reason of one that could not.
+pub(crate) fn yardstick<'a, T>(
+    scenario: &str,
+    name: &'a str,
+    measured: Result<T, String>,
+) -> Option<(&'a str, T)> {
+    match measured {
+        Ok(value) => Some((name, value)),
+        Err(reason) => {
+            skipped(scenario, name, &reason);
+            None
+        }
+    }
+}
+
+/// Reports that a part was left out, and why.
+#[expect(clippy::print_stdout, reason = "the figures are this program's output")]
+pub(crate) fn skipped(scenario: &str, what: &str, reason: &str) {
+    println!("{scenario}: {what} is left out: {reason}");
+    append(&json!({ "scenario": scenario, "skipped": what, "reason": reason }));
+}
+
+/// The report, to which every run appends.
+pub(crate) fn report_file() -> PathBuf {
+    Path::new(FOLDER).join("report.jsonl")
+}
+
+/// Marks the lines of this run, so that another one may write at the same time.
+pub(crate) fn this_run() -> Value {
+    std::process::id().into()
+}
+
+/// Appends a line to the report.
+///
+/// # Panics
+/// When the report cannot be written.
+pub(crate) fn append(line: &Value) {
+    let mut line = line.clone();
+    line["run"] = this_run();
+    create_dir_all(FOLDER).expect("target/bench can be made");
+    let file = OpenOptions::new().create(true).append(true).open(report_file());
+    writeln!(file.expect("the report can be opened"), "{line}").expect("the report can be written");
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are this program's output")]
+fn show(line: &Value) {
+    let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+    let value = line["value"].as_f64().unwrap_or(f64::NAN);
+    let mut shown = format!("{:17} {:24} {value:>12.2} {:9}", text("scenario"), text("figure"), text("unit"));
+    if let (Some(ratio), Some(name)) = (line["ratio"].as_f64(), line["yardstick"]["name"].as_str()) {
+        shown.push_str(&format!(" {ratio:.3} of {name}"));
+    }
+    println!("{shown} {}", line["with"]);
+}
+
+/// Rounded to three decimal places, which is more than any figure is good for; null when it is not a number.
+fn number(value: f64) -> Value {
+    json!((value * 1000.0).round() / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_carries_its_yardstick_and_the_ratio() {
+        let figure = Figure {
+            scenario: "drain",
+            name: "delivered",
+            unit: "jobs/s",
+            value: Spread::of([10.0, 30.0, 20.0]),
+            yardstick: Some(("bare reqwest", 40.0.into())),
+            with: json!({ "jobs": 3 }),
+        };
+        let wanted = json!({
+            "scenario": "drain", "figure": "delivered", "value": 20.0, "unit": "jobs/s",
+            "spread": { "min": 10.0, "max": 30.0, "rounds": 3 },
+            "yardstick": { "name": "bare reqwest", "value": 40.0, "unit": "jobs/s", "spread": null },
+            "ratio": 0.5,
+            "with": { "jobs": 3 },
+        });
+        assert_eq!(figure.json(), wanted);
+    }
+
+    #[test]
+    fn without_a_yardstick_there_is_no_ratio() {
+        let figure = Figure {
+            scenario: "idle",
+            name: "calls",
+            unit: "calls/s",
+            value: f64::NAN.into(),
+            yardstick: None,
+            with: Value::Null,
+        };
+        let line = figure.json();
+        assert_eq!((line.get("ratio"), line.get("yardstick"), &line["value"]), (None, None, &Value::Null));
+    }
+}

@@ -1,0 +1,80 @@
+//! Puts very many jobs straight into a store, past the API, as the background of a measurement.
+
+use std::ops::Range;
+
+use futures_util::future::try_join_all;
+use ringback_core::job::{JobKey, NewJob};
+use ringback_core::store::{Shard, Store, StoreError};
+use serde_json::{Value, json};
+
+use crate::job::{URL, job, parse};
+
+/// Jobs in one call.
+const PER_CALL: usize = 500;
+/// Jobs in all calls that run side by side.
+const SIDE_BY_SIDE: usize = 4 * PER_CALL;
+/// The delay of the first far job, in seconds.
+const FAR: f64 = 86_400.0;
+/// The seconds over which the far jobs are spread: a day.
+const SPREAD: f64 = 86_400.0;
+
+/// Puts in jobs that are due evenly over a day that begins in 24 hours, so that none is due while anything is measured.
+///
+/// # Panics
+/// When the store does not accept them all.
+pub(crate) async fn far(store: &Store, numbers: Range<usize>) {
+    let (first, count) = (numbers.start, numbers.len() as f64);
+    let delay = |n: usize| json!({ "delay": FAR + ((n - first) as f64 / count * SPREAD).floor() });
+    fill(store, numbers, delay).await;
+}
+
+/// Puts in jobs that are due now: ready, all in one lane.
+///
+/// # Panics
+/// When the store does not accept them all.
+pub(crate) async fn ready(store: &Store, numbers: Range<usize>) {
+    fill(store, numbers, |_| json!({})).await;
+}
+
+/// `more` has the due time of each job.
+async fn fill(store: &Store, numbers: Range<usize>, more: impl Fn(usize) -> Value) {
+    let mut left = numbers;
+    while !left.is_empty() {
+        let end = left.end.min(left.start + SIDE_BY_SIDE);
+        submit(store, (left.start..end).map(|n| parse(&job(n, URL, &more(n))))).await;
+        left.start = end;
+    }
+}
+
+/// Submits jobs, the shards side by side.
+async fn submit(store: &Store, jobs: impl Iterator<Item = NewJob>) {
+    let jobs = by_shard(store, jobs, |job| &job.key);
+    let calls = jobs.iter().map(|(shard, jobs)| async move {
+        for call in jobs.chunks(PER_CALL) {
+            store.submit(*shard, call).await?;
+        }
+        Ok::<_, StoreError>(())
+    });
+    try_join_all(calls).await.expect("the store accepts");
+}
+
+/// Groups items by the shard of their keys, in the order of the shards.
+pub(crate) fn by_shard<T>(
+    store: &Store,
+    items: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> &JobKey,
+) -> Vec<(Shard, Vec<T>)> {
+    let mut shards: Vec<_> = store.shards().map(|shard| (shard, Vec::new())).collect();
+    for item in items {
+        shards[usize::from(store.shard_of(key(&item)).number())].1.push(item);
+    }
+    shards
+}
+
+/// The number of delayed jobs.
+///
+/// # Panics
+/// When the store does not answer.
+pub(crate) async fn delayed(store: &Store) -> u64 {
+    store.stats().await.expect("the store answers").states.delayed
+}

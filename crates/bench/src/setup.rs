@@ -1,0 +1,130 @@
+//! The settings of a run: its size, its shards and how Redis syncs; and the stacks and stores that follow from them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ringback_core::store::{Options, Store};
+
+use ringback_testkit::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
+
+/// The size of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Large enough for figures that mean something.
+    Full,
+    /// Only to see that the benchmarks work.
+    Quick,
+}
+
+impl Size {
+    pub(crate) fn pick<T>(self, full: T, quick: T) -> T {
+        match self {
+            Self::Full => full,
+            Self::Quick => quick,
+        }
+    }
+}
+
+/// When Redis syncs its log to disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Before it answers a write.
+    Always,
+    /// Once a second.
+    EverySec,
+}
+
+impl Profile {
+    /// The value of `appendfsync`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::EverySec => "everysec",
+        }
+    }
+
+    /// A server with this setting.
+    pub(crate) fn redis(self) -> RedisOptions {
+        RedisServer::options().persistence(match self {
+            Self::Always => Persistence::Always,
+            Self::EverySec => Persistence::EverySec,
+        })
+    }
+}
+
+/// The settings of a run.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Full or quick.
+    pub size: Size,
+    /// `RINGBACK_SHARDS`, when it is not the default.
+    pub shards: Option<u16>,
+    /// How Redis syncs. Scenarios where it matters run with each, the others with the first.
+    pub profiles: Vec<Profile>,
+    /// The most pending jobs of the scenario `growth`.
+    pub growth: usize,
+}
+
+impl Setup {
+    /// The number of rounds of a figure that varies.
+    pub(crate) fn rounds(&self) -> usize {
+        self.size.pick(3, 1)
+    }
+
+    /// Runs all rounds one after the other.
+    pub(crate) async fn repeat<T>(&self, mut round: impl AsyncFnMut() -> T) -> Vec<T> {
+        let mut values = Vec::new();
+        for _ in 0..self.rounds() {
+            values.push(round().await);
+        }
+        values
+    }
+
+    /// Runs all rounds one after the other, up to the first that fails.
+    pub(crate) async fn try_repeat<T, E>(
+        &self,
+        mut round: impl AsyncFnMut() -> Result<T, E>,
+    ) -> Result<Vec<T>, E> {
+        let mut values = Vec::new();
+        for _ in 0..self.rounds() {
+            values.push(round().await?);
+        }
+        Ok(values)
+    }
+
+    /// The profile of scenarios that run with one only.
+    pub(crate) fn profile(&self) -> Profile {
+        self.profiles.first().copied().unwrap_or(Profile::Always)
+    }
+
+    /// The options of a stack with the timings of a real installation.
+    pub(crate) fn stack(&self, profile: Profile) -> StackOptions {
+        let options = Stack::options().redis(profile.redis()).lock_ttl("5s").lease_margin("10s").unaudited();
+        match self.shards {
+            Some(shards) => options.env("RINGBACK_SHARDS", &shards.to_string()),
+            None => options,
+        }
+    }
+
+    /// Opens and prepares the store of a server.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub(crate) async fn open(&self, server: &RedisServer) -> Store {
+        let defaults = Options::default_with(Duration::from_secs(10));
+        let shards = self.shards.unwrap_or(defaults.shards);
+        let store = Store::open(Options { url: server.url(), shards, ..defaults }).expect("the URL is good");
+        store.prepare().await.expect("a private server is fit");
+        store
+    }
+}
+
+/// The address of a stack's API.
+///
+/// # Panics
+/// When the stack has none.
+pub(crate) fn api_address(stack: &Stack) -> SocketAddr {
+    let url = stack.url("");
+    url.strip_prefix("http://").and_then(|address| address.parse().ok()).expect("an API has an address")
+}

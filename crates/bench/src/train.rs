@@ -1,0 +1,104 @@
+//! Jobs that are due evenly, one after the other, and all submitted before the first of them is due.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use ringback_testkit::{Stack, now};
+use serde_json::{Value, json};
+
+use crate::job::job;
+use crate::latencies::Latencies;
+use crate::receiver::{Channel, Receiver};
+
+/// How far ahead the first job is due, in seconds: the first value that leaves enough time to submit all counts.
+pub(crate) const LEADS: [u64; 4] = [3, 8, 20, 60];
+/// Jobs of one request.
+const PER_REQUEST: usize = 1000;
+
+/// Jobs due evenly.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Train {
+    /// The number of the first job.
+    pub(crate) first: usize,
+    /// The number of jobs.
+    pub(crate) jobs: usize,
+    /// Jobs per second.
+    pub(crate) rate: usize,
+}
+
+impl Train {
+    /// Submits the jobs and waits until `arrivals` of them have arrived. When submitting takes longer than the lead
+    /// it starts over with a longer one and with new numbers. Afterwards `first` is a number that no job has yet.
+    ///
+    /// `job` makes a job from its place in the train and its number; its due time is added here.
+    ///
+    /// # Panics
+    /// When a job is lost or early, or no lead is long enough.
+    pub(crate) async fn run(
+        &mut self,
+        stack: &Stack,
+        receiver: &Receiver,
+        arrivals: usize,
+        job: impl Fn(usize, usize) -> Value,
+    ) {
+        for lead in LEADS.map(Duration::from_secs) {
+            let numbers = self.first..self.first + self.jobs;
+            self.first = numbers.end;
+            receiver.expect(numbers.clone());
+            let start = ahead(lead);
+            submit_evenly(stack, numbers, self.rate, start, &job).await;
+            let in_time = now() < start;
+            receiver.wait_for(arrivals, lead + self.within()).await;
+            if in_time {
+                return;
+            }
+        }
+        panic!("this machine takes longer to submit {} jobs than any lead", self.jobs);
+    }
+
+    /// The time in which all jobs arrive once the first is due: a minute more than the train takes.
+    pub(crate) fn within(&self) -> Duration {
+        Duration::from_secs(60 + (self.jobs / self.rate) as u64)
+    }
+}
+
+/// Runs a train of measured jobs: how late each of them arrived.
+///
+/// # Panics
+/// When a job is lost or early.
+pub(crate) async fn lateness(train: &mut Train, stack: &Stack, receiver: &Receiver) -> Latencies {
+    let url = receiver.url(Channel::Main);
+    train.run(stack, receiver, train.jobs, |_, number| job(number, &url, &json!({}))).await;
+    receiver.board().lateness(Channel::Main).clone()
+}
+
+/// A full millisecond, about this far from now.
+pub(crate) fn ahead(lead: Duration) -> Timestamp {
+    let millis = (now() + SignedDuration::try_from(lead).unwrap_or_default()).as_millisecond();
+    Timestamp::from_millisecond(millis).expect("the near future is a timestamp")
+}
+
+/// Submits jobs in batches, `rate` of them due per second from `start`. `job` makes each from its place and its
+/// number, without a due time.
+///
+/// # Panics
+/// When a job is refused.
+pub(crate) async fn submit_evenly(
+    stack: &Stack,
+    numbers: Range<usize>,
+    rate: usize,
+    start: Timestamp,
+    job: impl Fn(usize, usize) -> Value,
+) {
+    let due = |n: usize| start + SignedDuration::from_micros((n * 1_000_000 / rate) as i64);
+    let jobs = numbers.enumerate().map(|(n, number)| {
+        let mut job = job(n, number);
+        job["at"] = due(n).to_string().into();
+        job
+    });
+    for batch in jobs.collect::<Vec<_>>().chunks(PER_REQUEST) {
+        let (status, answer) = stack.batch(batch).await;
+        assert_eq!((status, answer["refused"].as_u64()), (200, Some(0)), "a batch was refused");
+    }
+}

@@ -1,0 +1,15 @@
+//! The yardsticks that figures are compared with. Each runs in the same run and does as little as possible of the same
+//! work.
+
+pub(crate) mod bullmq;
+pub(crate) mod noop;
+pub(crate) mod redis_benchmark;
+pub(crate) mod reqwest_loop;
+
+use std::path::PathBuf;
+
+/// Finds a program on `PATH`.
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+}

@@ -1,0 +1,44 @@
+//! Retries of a call that failed for a moment: pauses that double, and a time limit.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::client::ClientError;
+use crate::progress::Progress;
+
+/// The pause before the first retry. Each further pause doubles, up to [`MAX_PAUSE`].
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause between two tries, unless the server asks for a longer one.
+pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// The retries of one call.
+pub(crate) struct Retry {
+    patience: Duration,
+    pause: Duration,
+    /// Set by the first failure, because a call may itself take longer than the patience.
+    deadline: Option<Instant>,
+}
+
+impl Retry {
+    /// Retries for as long as `patience` after the first failure.
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { patience, pause: FIRST_PAUSE, deadline: None }
+    }
+
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    /// The error itself, when it is permanent or the patience ends first.
+    pub(crate) async fn pause(&mut self, error: ClientError, progress: &Progress) -> Result<(), ClientError> {
+        let pause = error.retry_after().unwrap_or_default().max(self.pause);
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.patience);
+        if !error.is_transient() || Instant::now() + pause > deadline {
+            return Err(error);
+        }
+        progress.waiting(&error, self.patience);
+        sleep(pause).await;
+        self.pause = (self.pause * 2).min(MAX_PAUSE);
+        Ok(())
+    }
+}

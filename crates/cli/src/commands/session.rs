@@ -1,0 +1,62 @@
+//! The session that all commands share: the client, the output, and how a response is printed.
+
+use bytes::Bytes;
+use ringback_core::clock::{Clock, SystemClock, Timestamp};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::args::Format;
+use crate::client::{Client, ClientError};
+use crate::failure::Verdict;
+use crate::output::{Colour, Output};
+
+/// The client and the output of one run.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) out: Output,
+}
+
+/// The circumstances that tables depend on.
+#[derive(Clone, Copy)]
+pub(crate) struct View {
+    pub(crate) now: Timestamp,
+    pub(crate) colour: Colour,
+}
+
+impl Session {
+    /// The current time, for times relative to now.
+    pub(crate) fn now(&self) -> Timestamp {
+        SystemClock.now()
+    }
+
+    /// Prints the API's JSON unchanged.
+    pub(crate) fn json(&mut self, body: &Bytes) -> anyhow::Result<()> {
+        self.out.line(body.trim_ascii_end())
+    }
+
+    /// Prints a response: its JSON unchanged, or the text that `text` makes of it.
+    pub(crate) fn print<T: DeserializeOwned>(
+        &mut self,
+        body: &Bytes,
+        text: impl FnOnce(&T, View) -> String,
+    ) -> anyhow::Result<Verdict> {
+        match self.out.format {
+            Format::Json => self.json(body)?,
+            Format::Table => {
+                let view = View { now: self.now(), colour: self.out.colour };
+                self.out.bytes(text(&parse(body)?, view).as_bytes())?;
+            }
+        }
+        Ok(Verdict::Done)
+    }
+}
+
+/// A JSON object of the fields that have a value.
+pub(crate) fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Parses a response of the API.
+pub(crate) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ClientError> {
+    serde_json::from_slice(body).map_err(|error| ClientError::Unreadable(error.to_string()))
+}
