@@ -1,11 +1,11 @@
-//! Friendly durations ("1h 30m") and their ranges. A day is 24 hours.
+//! Parses durations such as "1h 30m" and checks their range. A day is 24 hours.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
-/// Parses a friendly duration; the error says in words what is allowed.
+/// Parses a duration. The error is a text for the user.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from(length).map_err(|_| "a duration cannot be negative".to_owned())
 }
 
-/// `found`, where it lies in `range`.
+/// Returns `found` if it lies in `range`, else a text for the user.
 pub(super) fn within(found: Duration, range: &RangeInclusive<Duration>) -> Result<Duration, String> {
     if range.contains(&found) {
         return Ok(found);

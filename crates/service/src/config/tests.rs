@@ -1,4 +1,4 @@
-//! What a lookup finds, and what it says of mistakes.
+//! Tests of `Lookup`: sources of values, mistakes, hidden secrets.
 
 use super::*;
 
