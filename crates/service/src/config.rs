@@ -71,11 +71,6 @@ impl Lookup {
         self.read(name, |text| text.parse().map_err(|error: T::Err| error.to_string()))
     }
 
-    /// Parses a duration above zero, such as `5s`, `1h 30m`, `250ms` or `7d`.
-    pub fn duration(&mut self, name: &str) -> Duration {
-        self.duration_in(name, Duration::from_millis(1)..=Duration::MAX)
-    }
-
     /// Parses a duration within `range`.
     pub fn duration_in(&mut self, name: &str, range: RangeInclusive<Duration>) -> Duration {
         self.read(name, |text| duration::parse(text).and_then(|found| duration::within(found, &range)))
@@ -101,12 +96,6 @@ impl Lookup {
         })
     }
 
-    /// Splits the value at spaces and commas. An empty value is an empty list.
-    pub fn list(&mut self, name: &str) -> Vec<String> {
-        let text = self.text(name);
-        text.split([',', ' ', '\t', '\n']).filter(|item| !item.is_empty()).map(str::to_owned).collect()
-    }
-
     /// Reads a group of settings with a parser of another crate. If that fails, records its mistakes
     /// and returns `fallback`, so that later mistakes are found too.
     pub fn group<T>(
@@ -124,7 +113,7 @@ impl Lookup {
     pub fn reject(&mut self, name: &str, why: impl Display) {
         let setting = self.setting(name);
         let value = self.value(&setting);
-        let shown = setting.shown(value);
+        let shown = Setting::shown(value);
         let why = if value.is_empty() { why.to_string() } else { why.to_string().replace(value, &shown) };
         let line =
             format!("{} (or {}) is \"{shown}\": {}", setting.env(), setting.flag(), mask::passwords(&why));
@@ -143,7 +132,7 @@ impl Lookup {
     /// Returns the values in effect as (variable, value), secrets hidden, in the order of the groups.
     #[must_use]
     pub fn effective(&self) -> Vec<(String, String)> {
-        self.settings.iter().map(|setting| (setting.env(), setting.shown(self.value(setting)))).collect()
+        self.settings.iter().map(|setting| (setting.env(), Setting::shown(self.value(setting)))).collect()
     }
 
     /// Returns the variables that begin with [`PREFIX`] but that no Ringback process reads.

@@ -41,7 +41,7 @@ pub enum TraceParentError {
 }
 
 impl TraceParent {
-    /// Converts to the context of a remote parent, for a propagator or a link.
+    /// Converts to the context of a remote parent.
     #[must_use]
     pub fn context(&self) -> opentelemetry::Context {
         opentelemetry::Context::new().with_remote_span_context(self.span_context())
@@ -61,13 +61,6 @@ impl TraceParent {
         if tracing_active() {
             // Fails only for spans that a filter dropped.
             span.set_parent(self.context()).ok();
-        }
-    }
-
-    /// Links `span` to this one without making it a child.
-    pub fn link(&self, span: &tracing::Span) {
-        if tracing_active() {
-            span.add_link(self.span_context());
         }
     }
 

@@ -1,7 +1,7 @@
 //! Hides passwords of URLs in text that is printed.
 
 /// Replaces a secret.
-pub(super) const HIDDEN: &str = "***";
+const HIDDEN: &str = "***";
 
 /// Hides the password of a `scheme://user:password@…` in `text`.
 ///

@@ -39,15 +39,13 @@ pub struct Setting {
     pub default: &'static str,
     /// The help text: one line without a full stop.
     pub help: &'static str,
-    /// True if the value must never be printed.
-    pub secret: bool,
 }
 
 impl Setting {
     /// Creates a setting. Its value may be printed, except passwords in URLs.
     #[must_use]
     pub const fn new(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        Self { name, default, help, secret: false }
+        Self { name, default, help }
     }
 
     /// Creates a group of settings from rows of name, default and help text.
@@ -62,13 +60,6 @@ impl Setting {
         settings
     }
 
-    /// Marks the setting as secret: its value is hidden in `--print-config` and in mistakes.
-    #[must_use]
-    pub const fn secret(mut self) -> Self {
-        self.secret = true;
-        self
-    }
-
     /// The environment variable: `LOCK_TTL` is `RINGBACK_LOCK_TTL`.
     #[must_use]
     pub fn env(&self) -> String {
@@ -81,9 +72,9 @@ impl Setting {
         format!("--{}", self.name.to_ascii_lowercase().replace('_', "-"))
     }
 
-    /// Returns the value with secrets hidden.
-    pub(super) fn shown(&self, value: &str) -> String {
-        if self.secret && !value.is_empty() { mask::HIDDEN.to_owned() } else { mask::passwords(value) }
+    /// Returns the value with passwords hidden.
+    pub(super) fn shown(value: &str) -> String {
+        mask::passwords(value)
     }
 }
 
