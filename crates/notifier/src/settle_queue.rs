@@ -212,11 +212,11 @@ fn retry_until((lease, outcome): &(Lease, Outcome)) -> Instant {
 mod tests {
     use opentelemetry::metrics::MeterProvider as _;
     use opentelemetry::metrics::noop::NoopMeterProvider;
-    use ringback_core::clock::SystemClock;
-    use ringback_core::clock::Timestamp;
-    use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
+    use ringback_core::clock::{SystemClock, Timestamp};
+    use ringback_core::job::NewJob;
     use ringback_core::outcome::LastAttempt;
     use ringback_core::store::{Attempt, Memory, Note, Options, Reserve, Store, StoreError};
+    use ringback_core::wire::{Defaults, parse_job};
 
     use super::*;
 
@@ -225,18 +225,10 @@ mod tests {
     }
 
     fn job(id: &str) -> NewJob {
-        let delivery = Delivery {
-            callback: Callback::parse("http://receiver.example/hook").unwrap(),
-            body: Body { bytes: "{}".into(), content_type: None },
-            headers: Headers::default(),
-            context: Context::default(),
-            retry: None,
-            timeout: None,
-            trace: None,
-            on_dead: None,
-        };
-        let key = JobKey { topic: "t".parse().unwrap(), id: id.parse().unwrap() };
-        NewJob { key, due: Due::In(Duration::ZERO), delivery, content: ContentHash([1; 8]) }
+        let json = format!(r#"{{"topic":"t","id":"{id}","url":"http://receiver.example/hook"}}"#);
+        let mut make_id = || panic!("the job has an id");
+        let defaults = Defaults { now: Timestamp::from_millis(0), make_id: &mut make_id, trace: None };
+        parse_job(json.as_bytes(), defaults).unwrap()
     }
 
     /// Settlements of two shards, `count` of each.

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wrong_number_of_results_answers_nobody() {
+    async fn a_wrong_number_of_results_closes_the_items() {
         let mut tasks = Tasks::new();
         let wrong = async |_items: Vec<u32>| vec![0, 0];
         let batcher = Batcher::start(&mut tasks, "batcher", &shutdown(), OPTIONS, wrong);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_item_runs_though_its_submitter_went_away() {
+    async fn an_item_is_processed_although_its_submitter_was_dropped() {
         let (batcher, mut tasks, batches) = batcher(OPTIONS);
         let left = timeout(Duration::from_millis(1), batcher.submit(5)).await;
         assert!(left.is_err());
@@ -318,7 +318,7 @@ mod tests {
         let stopping = shutdown();
         stopping.begin();
         let early = timeout(Duration::from_secs(20), tasks.join_all(&stopping)).await;
-        assert!(early.is_err(), "it waits for more");
+        assert!(early.is_err(), "it waits for more items");
         drop((batcher.clone(), batcher));
         timeout(Duration::from_secs(1), tasks.join_all(&stopping)).await.unwrap().unwrap();
     }

@@ -179,57 +179,57 @@ mod tests {
         ready(Ok(result))
     }
 
-    async fn life(work: impl Future<Output = Outcome>, shutdown: &Shutdown) -> u8 {
+    async fn exit_code(work: impl Future<Output = Outcome>, shutdown: &Shutdown) -> u8 {
         supervise(work, pending(), pending(), shutdown).await.expect("no second signal")
     }
 
     #[tokio::test]
     async fn a_clean_shutdown_is_a_success() {
         let shutdown = Shutdown::new(GRACE);
-        let until_told = async {
+        let until_stopped = async {
             shutdown.stopping().await;
             Ok(Ok(()))
         };
-        let told = async { shutdown.begin() };
-        assert_eq!(tokio::join!(life(until_told, &shutdown), told).0, 0);
+        let stop = async { shutdown.begin() };
+        assert_eq!(tokio::join!(exit_code(until_stopped, &shutdown), stop).0, 0);
     }
 
     #[tokio::test]
-    async fn an_end_that_nobody_asked_for_is_a_failure() {
-        assert_eq!(life(work(Ok(())), &Shutdown::new(GRACE)).await, FAILURE);
+    async fn an_end_before_the_shutdown_is_a_failure() {
+        assert_eq!(exit_code(work(Ok(())), &Shutdown::new(GRACE)).await, FAILURE);
     }
 
     #[tokio::test]
     async fn an_error_is_a_failure_even_during_a_shutdown() {
         let shutdown = Shutdown::new(GRACE);
         shutdown.begin();
-        assert_eq!(life(work(Err(anyhow::anyhow!("lost the store"))), &shutdown).await, FAILURE);
+        assert_eq!(exit_code(work(Err(anyhow::anyhow!("lost the store"))), &shutdown).await, FAILURE);
     }
 
     #[tokio::test]
     async fn a_panic_is_a_failure() {
         let panics = AssertUnwindSafe(async { panic!("out of luck") }).catch_unwind();
-        assert_eq!(life(panics, &Shutdown::new(GRACE)).await, FAILURE);
+        assert_eq!(exit_code(panics, &Shutdown::new(GRACE)).await, FAILURE);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_outlasts_the_grace_is_given_up() {
+    async fn work_that_outlasts_the_grace_period_is_abandoned() {
         let shutdown = Shutdown::new(GRACE);
         shutdown.begin();
         let start = tokio::time::Instant::now();
-        assert_eq!(life(pending(), &shutdown).await, FAILURE);
+        assert_eq!(exit_code(pending(), &shutdown).await, FAILURE);
         assert_eq!(start.elapsed(), GRACE + ABORT_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_drops_what_is_left_when_told_so_ends_cleanly() {
+    async fn work_that_stops_at_the_end_of_the_grace_period_ends_cleanly() {
         let shutdown = Shutdown::new(GRACE);
         shutdown.begin();
         let until_expired = async {
             shutdown.expired().await;
             Ok(Ok(()))
         };
-        assert_eq!(life(until_expired, &shutdown).await, 0);
+        assert_eq!(exit_code(until_expired, &shutdown).await, 0);
     }
 
     #[tokio::test]
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_admin_port_that_dies_takes_the_process_with_it() {
+    async fn an_admin_port_that_fails_ends_the_process() {
         let dead = ready(Err(io::Error::other("closed")));
         assert_eq!(supervise(pending(), pending(), dead, &Shutdown::new(GRACE)).await.unwrap(), FAILURE);
     }

@@ -160,20 +160,20 @@ mod tests {
     }
 
     #[test]
-    fn upper_case_and_foreign_characters_are_refused() {
+    fn upper_case_and_other_characters_are_rejected() {
         assert_eq!(error(&EXAMPLE.replace("af", "AF")), TraceParentError::Digit);
         assert_eq!(error(&EXAMPLE.replace("af", "xy")), TraceParentError::Digit);
         assert_eq!(error(&EXAMPLE.replace("af", "é")), TraceParentError::Digit);
     }
 
     #[test]
-    fn zero_ids_are_refused() {
+    fn zero_ids_are_rejected() {
         assert_eq!(error("00-00000000000000000000000000000000-b7ad6b7169203331-01"), TraceParentError::Zero);
         assert_eq!(error("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"), TraceParentError::Zero);
     }
 
     #[test]
-    fn wrong_lengths_are_refused() {
+    fn wrong_lengths_are_rejected() {
         for text in [
             "",
             "00",

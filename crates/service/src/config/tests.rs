@@ -47,17 +47,17 @@ fn all_mistakes_are_found_at_once_and_defaults_stand_in() {
     let mut lookup = lookup(&[("LOCK_TTL", "5")], &[("RINGBACK_SHARDS", "many")]);
     assert_eq!(lookup.duration_in("LOCK_TTL", Duration::ZERO..=Duration::MAX), Duration::from_secs(5));
     assert_eq!(lookup.number_in("SHARDS", 1..=64_u32), 8);
-    lookup.reject("STORE", "nobody is there");
+    lookup.reject("STORE", "no such server");
     let expected = [
         "RINGBACK_LOCK_TTL (or --lock-ttl) is \"5\": a duration needs a unit, such as \"5s\" or \"5ms\"",
         "RINGBACK_SHARDS (or --shards) is \"many\": must be a whole number from 1 to 64",
-        "RINGBACK_STORE (or --store) is \"redis://127.0.0.1:6379\": nobody is there",
+        "RINGBACK_STORE (or --store) is \"redis://127.0.0.1:6379\": no such server",
     ];
     assert_eq!(lines(&lookup), expected);
 }
 
 #[test]
-fn the_same_mistake_is_told_once() {
+fn the_same_mistake_is_recorded_once() {
     let mut lookup = lookup(&[("SHARDS", "0")], &[]);
     lookup.number_in("SHARDS", 1..=64_usize);
     lookup.number_in("SHARDS", 1..=64_usize);
@@ -65,7 +65,7 @@ fn the_same_mistake_is_told_once() {
 }
 
 #[test]
-fn the_error_of_a_parser_says_what_is_wrong() {
+fn the_error_of_a_parser_is_shown() {
     let mut lookup = lookup(&[("SHARDS", "-1")], &[]);
     assert_eq!(lookup.parse::<u16>("SHARDS"), 8);
     assert_eq!(lines(&lookup), ["RINGBACK_SHARDS (or --shards) is \"-1\": invalid digit found in string"]);
@@ -91,7 +91,7 @@ fn the_first_group_that_lists_a_name_gives_its_default() {
 }
 
 #[test]
-fn a_variable_nobody_reads_is_named_and_one_of_another_process_is_not() {
+fn a_variable_that_no_process_reads_is_reported_and_one_of_another_process_is_not() {
     let env =
         [("RINGBACK_LOK_TTL", "5s"), ("RINGBACK_KEEP_DEAD", "7d"), ("RINGBACK_SHARDS", "4"), ("OTEL_X", "1")];
     assert_eq!(lookup(&[], &env).unknown_variables(), ["RINGBACK_LOK_TTL"]);
@@ -99,6 +99,6 @@ fn a_variable_nobody_reads_is_named_and_one_of_another_process_is_not() {
 
 #[test]
 #[should_panic(expected = "no group of this process lists the setting NOPE")]
-fn a_name_that_no_group_lists_is_a_fault_of_the_program() {
+fn a_name_that_no_group_lists_is_a_bug() {
     lookup(&[], &[]).text("NOPE");
 }
