@@ -173,7 +173,7 @@ async fn a_store_that_is_nearly_full_keeps_no_attempts_and_loses_no_outcome() {
     assert_eq!(attempts(&stack, "after").await, [Value::Null; 0]);
     eventually(SOON, "the attempt is counted", async || {
         let text = stack.notifiers[0].metrics().await;
-        let line = text.lines().find(|line| line.starts_with("ringback_notifier_unnoted_attempts_total"));
+        let line = text.lines().find(|line| line.starts_with("ringback_notifier_unlogged_attempts_total"));
         if line.is_some_and(|line| line.ends_with(" 1")) { Ok(()) } else { Err(format!("{line:?}")) }
     })
     .await;

@@ -208,7 +208,7 @@ async fn a_redrive_waits_for_a_carrier() {
     stack.add(Role::Carrier).await;
     assert_eq!(wait_done(&stack, &location).await["revived"], 50);
     assert_eq!(stack.count_in("ready").await, 50);
-    let line = "ringback_carrier_revived_jobs_total 50";
+    let line = "ringback_carrier_redriven_jobs_total 50";
     eventually(SOON, line, async || {
         let text = stack.carriers[0].metrics().await;
         if text.lines().any(|have| have == line) { Ok(()) } else { Err(text) }

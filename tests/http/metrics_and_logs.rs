@@ -14,20 +14,20 @@ use crate::sample_jobs::{SOON, TOPIC, job, with};
 const RARE: [&str; 16] = [
     "ringback_carrier_recovered_jobs_total",
     "ringback_carrier_lost_jobs_total",
-    "ringback_carrier_expired_jobs_total",
-    "ringback_carrier_revived_jobs_total",
+    "ringback_carrier_evicted_jobs_total",
+    "ringback_carrier_redriven_jobs_total",
     "ringback_carrier_stale_entries_total",
-    "ringback_carrier_told_deaths_total",
-    "ringback_carrier_untold_deaths_total",
-    "ringback_carrier_unreadable_deaths_total",
-    "ringback_carrier_fenced_total",
+    "ringback_carrier_published_dead_letter_notices_total",
+    "ringback_carrier_rejected_dead_letter_notices_total",
+    "ringback_carrier_unreadable_dead_letters_total",
+    "ringback_carrier_fenced_shards_total",
     "ringback_notifier_late_settles_total",
     "ringback_notifier_stale_settles_total",
-    "ringback_notifier_unsettled_total",
+    "ringback_notifier_unsettled_jobs_total",
     "ringback_api_unnoted_attempts_total",
     "ringback_api_event_listeners_dropped_total",
-    "ringback_carrier_unnoted_attempts_total",
-    "ringback_notifier_unnoted_attempts_total",
+    "ringback_carrier_unlogged_attempts_total",
+    "ringback_notifier_unlogged_attempts_total",
 ];
 
 #[tokio::test]
@@ -60,11 +60,11 @@ async fn the_metrics_count_what_has_happened() {
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="conflict"} 1"#),
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="invalid"} 1"#),
         (&stack.carriers[0], "ringback_carrier_promoted_jobs_total 2"),
-        (&stack.carriers[0], "ringback_carrier_lapsed_jobs_total 1"),
+        (&stack.carriers[0], "ringback_carrier_expired_pull_leases_total 1"),
         (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="complete"} 3"#),
         (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="retry"} 1"#),
         (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="bury"} 1"#),
-        (&stack.notifiers[0], "ringback_notifier_in_flight 0"),
+        (&stack.notifiers[0], "ringback_notifier_in_flight_jobs 0"),
     ];
     for (process, line) in lines {
         eventually(SOON, line, async || {

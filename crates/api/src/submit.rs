@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use ringback_core::store::{
     MAX_BATCH, MAX_BATCH_BYTES, PoliciesUnknown, Shard, Store, StoreError, Submitted,
 };
-use ringback_service::{Gather, GatherOptions, Shutdown, Tasks};
+use ringback_service::{Batcher, BatcherOptions, Shutdown, Tasks};
 use tokio::sync::mpsc;
 
 pub(crate) use self::item::Item;
@@ -24,7 +24,7 @@ use crate::room::Share;
 const CAPACITY: usize = 512;
 
 type Outcome = Result<Vec<Submitted>, Unavailable>;
-type Line<J> = Gather<Part<J>, Outcome>;
+type Line<J> = Batcher<Part<J>, Outcome>;
 
 /// What goes into a line: jobs of one request and shard, in order, and the room that they take
 /// until they have been carried, though their submitter went away.
@@ -167,7 +167,7 @@ fn line<J: Item>(
     shutdown: &Shutdown,
 ) -> Line<J> {
     let (metrics, pressure) = (Arc::clone(metrics), Arc::clone(pressure));
-    let options = GatherOptions {
+    let options = BatcherOptions {
         limit: MAX_BATCH,
         max_weight: MAX_BATCH_BYTES,
         weight: |part: &Part<J>| part.jobs.iter().map(Item::weight).sum(),
@@ -176,7 +176,7 @@ fn line<J: Item>(
         capacity: CAPACITY,
     };
     let name = format!("{} of shard {}", J::NAME, shard.number());
-    Gather::start(tasks, name, shutdown, options, move |parts: Vec<Part<J>>| {
+    Batcher::start(tasks, name, shutdown, options, move |parts: Vec<Part<J>>| {
         let (store, metrics, pressure) = (store.clone(), Arc::clone(&metrics), Arc::clone(&pressure));
         async move {
             if pressure.is_high(&store).await {

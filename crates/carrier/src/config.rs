@@ -1,18 +1,18 @@
-//! The carrier's configuration, and how its times must fit each other.
+//! The configuration of a carrier, and the checks between its times.
 
 use std::time::Duration;
 
 use ringback_core::retry::{self, RetryPolicy};
 use ringback_core::store::{Options, settings};
-use ringback_service::settings::drain_allows;
+use ringback_service::settings::check_drain;
 use ringback_service::{Lookup, Setting};
 
-/// One call to the store may take this long, and a third of the lock's time at most: so a
-/// heartbeat that gets no answer is sent again while the shards are still held.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// Of this a third is as little as a call to a store on another machine may be given.
-const SHORTEST_LOCK: Duration = Duration::from_millis(300);
-const LONGEST_LOCK: Duration = Duration::from_secs(300);
+/// The longest timeout of a store call. It is also at most a third of the lock TTL, so that a heartbeat
+/// without an answer is repeated while the shards are still held.
+const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(3);
+/// The shortest lock TTL. A third of it is the shortest reasonable timeout of a call over a network.
+const MIN_LOCK_TTL: Duration = Duration::from_millis(300);
+const MAX_LOCK_TTL: Duration = Duration::from_secs(300);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const RETRY: &[Setting] = &Setting::table(retry::SETTING);
@@ -20,61 +20,63 @@ const OWN: &[Setting] = &[
     Setting::new(
         "LOCK_TTL",
         "5s",
-        "How long a carrier that is silent keeps its shards, 300ms to 5m; a call to the store may take a third of it, 3s at most, and DRAIN no less",
+        "How long a carrier keeps its shards without a heartbeat, 300ms to 5m; a third of it, at most 3s, is the timeout of a store call, and DRAIN must not be shorter than that",
     ),
-    Setting::new("ADMIN_LISTEN", "127.0.0.1:7413", "Where /healthz, /readyz and /metrics are served"),
+    Setting::new(
+        "ADMIN_LISTEN",
+        "127.0.0.1:7413",
+        "Address of the admin port: /healthz, /readyz and /metrics",
+    ),
 ];
 
-/// What a carrier is told.
+/// The configuration of a carrier.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The store.
+    /// How to reach the store.
     pub store: Options,
-    /// How long a carrier that is silent keeps its shards (`LOCK_TTL`, 5s).
+    /// How long a carrier keeps its shards without a heartbeat (`LOCK_TTL`, 5s).
     pub lock_ttl: Duration,
-    /// The policy of jobs for pull that bring none, when their lease runs out (`RETRY`).
+    /// The retry policy of pull jobs whose lease expires, if neither they nor their topic have one
+    /// (`RETRY`).
     pub retry: RetryPolicy,
 }
 
 impl Config {
-    /// All settings of a carrier.
+    /// The settings of a carrier.
     pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN];
 
-    /// Reads the settings; mistakes are collected in `lookup`.
+    /// Reads the settings and collects mistakes in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
-        let lock_ttl = lookup.duration_in("LOCK_TTL", SHORTEST_LOCK..=LONGEST_LOCK);
-        let patience = PATIENCE.min(lock_ttl / 3);
-        drain_allows(lookup, patience, "LOCK_TTL", "the farewell");
-        let store = lookup.group(|get| Options::parse(get, patience), || Options::default_with(patience));
+        let lock_ttl = lookup.duration_in("LOCK_TTL", MIN_LOCK_TTL..=MAX_LOCK_TTL);
+        let call_timeout = MAX_CALL_TIMEOUT.min(lock_ttl / 3);
+        check_drain(lookup, call_timeout, "LOCK_TTL", "releasing the shards");
+        let store =
+            lookup.group(|get| Options::parse(get, call_timeout), || Options::default_with(call_timeout));
         Self { store, lock_ttl, retry: lookup.parse("RETRY") }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use ringback_service::settings::load_from;
 
     use super::*;
 
     fn load(env: &[(&str, &str)]) -> (Config, Vec<String>) {
-        let env = env.iter().map(|(name, value)| (format!("RINGBACK_{name}"), (*value).to_owned())).collect();
-        let groups = [STORE, RETRY, OWN, ringback_service::settings::SETTINGS];
-        let mut lookup = Lookup::new(&groups, BTreeMap::new(), env);
-        let config = Config::load(&mut lookup);
-        (config, lookup.mistakes().iter().map(ToString::to_string).collect())
+        load_from(Config::SETTINGS, env, Config::load)
     }
 
     #[test]
-    fn a_call_may_take_a_third_of_the_lock_and_three_seconds_at_most() {
-        for (lock, patience) in [("300ms", 100), ("6s", 2_000), ("9s", 3_000), ("5m", 3_000)] {
+    fn the_call_timeout_is_a_third_of_the_lock_ttl_and_at_most_three_seconds() {
+        for (lock, timeout) in [("300ms", 100), ("6s", 2_000), ("9s", 3_000), ("5m", 3_000)] {
             let (config, mistakes) = load(&[("LOCK_TTL", lock)]);
             assert_eq!(mistakes, [""; 0]);
-            assert_eq!(config.store.patience, Duration::from_millis(patience), "{lock}");
+            assert_eq!(config.store.patience, Duration::from_millis(timeout), "{lock}");
         }
     }
 
     #[test]
-    fn a_drain_too_short_for_a_farewell_is_refused_and_both_settings_are_named() {
+    fn a_drain_too_short_to_release_the_shards_is_rejected_and_both_settings_are_named() {
         let (_, mistakes) = load(&[("LOCK_TTL", "6s"), ("DRAIN", "1999ms")]);
         let [mistake] = mistakes.as_slice() else { panic!("{mistakes:?}") };
         for word in ["RINGBACK_DRAIN", "1999ms", "RINGBACK_LOCK_TTL", "at least 2s"] {
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_too_short_for_a_call_is_refused_with_all_other_mistakes() {
+    fn a_lock_ttl_too_short_for_a_call_is_rejected_with_all_other_mistakes() {
         let (_, mistakes) = load(&[("LOCK_TTL", "299ms"), ("DRAIN", "0s"), ("SHARDS", "0")]);
         assert_eq!(mistakes.len(), 3, "{mistakes:?}");
     }

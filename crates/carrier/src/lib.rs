@@ -1,83 +1,66 @@
-//! Time: a carrier moves due jobs to ready, brings back leases that ran out, and removes
-//! dead jobs that were kept long enough. Any number of carriers share the shards.
+//! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes dead-letter
+//! notices and works on redrives. Any number of carriers share the shards. A carrier delivers nothing.
 //!
-//! Whoever of them takes a revival of many dead jobs works on it.
-//!
-//! `shards` decides which shards are held here, `holder` works on one of them,
-//! `pace` says how long it sleeps, `setbacks` what it leaves alone for a while, `bells` wake it. Beside a
-//! holder a `teller` tells of the shard's deaths. `reviver` takes revivals, `revival` works on one. Nothing
-//! here delivers anything.
+//! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks
+//! `pace` for the next pass and `pass_backoff` for kinds that fail, and an `outbox_relay` runs beside
+//! it. `redrive` takes redrives. `wake` turns the wake-ups of the store into signals for all of them.
 
-mod bells;
 mod config;
-mod holder;
 mod metrics;
+mod outbox_relay;
 mod pace;
-mod revival;
-mod reviver;
-mod setbacks;
+mod pass_backoff;
+mod redrive;
+mod shard_worker;
 mod shards;
-mod teller;
+mod wake;
 
-use std::error::Error;
 use std::sync::Arc;
 
 use ringback_core::store::{PolicyBook, Retries, Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
 
-use crate::bells::Bells;
 pub use crate::config::Config;
 use crate::metrics::Metrics;
-use crate::reviver::Reviver;
-use crate::shards::{Shards, Times};
+use crate::redrive::Redrives;
+use crate::shards::{Shards, Timing};
+use crate::wake::DeadlineSignals;
 
-/// The task that knows the policies of the topics, and whether it does.
+/// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "carrier's policies";
 
 /// Runs a carrier until the shutdown.
 ///
 /// # Errors
-/// When the store is unfit, or a task died.
+/// When the store cannot be used, or a task failed.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
     let mut tasks = Tasks::new();
     start(&config, &store, &context, &mut tasks);
-    let dependency = Dependency {
-        name: "store",
-        subject: store,
-        prepare: Store::prepared,
-        check: Store::answers,
-        is_transient: StoreError::is_transient,
-    };
-    tasks.spawn("store", dependency.watch(context.health, context.shutdown.clone()));
-    tasks.join_all(&context.shutdown).await
+    let (prepare, check, is_transient) = (Store::prepared, Store::answers, StoreError::is_transient);
+    Dependency { name: "store", subject: store, prepare, check, is_transient }.run(tasks, context).await
 }
 
-/// Starts the role on a store that somebody else watches.
+/// Starts the tasks of a carrier. The caller watches the store.
 pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) {
-    let bells = Arc::new(Bells::new(store.shards()));
+    let signals = Arc::new(DeadlineSignals::new(store.shards()));
     let wakes = store.wakes(random::generator());
-    tasks.spawn("carrier's wakes", Arc::clone(&bells).listen(wakes, context.shutdown.clone()));
+    tasks.spawn("carrier's wakes", Arc::clone(&signals).listen(wakes, context.shutdown.clone()));
     let metrics = Metrics::new(&context.meter);
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
-    let times = Times { ttl: config.lock_ttl, patience: config.store.patience };
-    let reviver = Reviver {
+    let redrives = Redrives {
         store: store.clone(),
-        bells: Arc::clone(&bells),
+        signals: Arc::clone(&signals),
         metrics: metrics.clone(),
         shutdown: context.shutdown.clone(),
         ttl: config.lock_ttl,
     };
-    tasks.spawn("reviver", reviver.run());
+    tasks.spawn("redrives", redrives.run());
+    let timing = Timing { lock_ttl: config.lock_ttl, call_timeout: config.store.patience };
     let retries = Retries { policies, default: config.retry.clone() };
-    let shards = Shards::new(store.clone(), bells, times, retries, metrics, context.clone());
+    let shards = Shards::new(store.clone(), signals, timing, retries, metrics, context.clone());
     tasks.spawn("shards", shards.run());
-}
-
-/// An error with its causes, for a log line.
-fn cause(error: &StoreError) -> &(dyn Error + 'static) {
-    error
 }

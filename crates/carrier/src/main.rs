@@ -1,4 +1,4 @@
-//! The carrier's process.
+//! The binary `ringback-carrier`.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     let service = Service {
         name: "ringback-carrier",
-        about: "Moves due jobs to ready, brings back jobs whose lease ran out, removes old dead ones",
+        about: "Makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes dead-letter notices",
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,
         load: Config::load,

@@ -1,35 +1,22 @@
-//! What a carrier counts. Names appear on `/metrics` as they stand here.
+//! The metrics of a carrier. Each appears on `/metrics` under the name given here.
 
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 
-/// The carrier's instruments.
+/// The instruments of a carrier; their descriptions are in [`Metrics::new`].
 #[derive(Clone)]
 pub(crate) struct Metrics {
-    /// Jobs moved from delayed to ready.
     pub(crate) promoted: Counter<u64>,
-    /// Leases that ran out and whose jobs are ready again.
     pub(crate) recovered: Counter<u64>,
-    /// Leases for pull that ran out and whose jobs were settled as failed.
-    pub(crate) lapsed: Counter<u64>,
-    /// Of them, those that are not in the log of attempts.
-    pub(crate) unnoted: Counter<u64>,
-    /// Jobs buried because too many leases in a row ran out.
+    pub(crate) expired_pull_leases: Counter<u64>,
+    pub(crate) unlogged: Counter<u64>,
     pub(crate) lost: Counter<u64>,
-    /// Dead jobs removed after their retention.
-    pub(crate) expired: Counter<u64>,
-    /// Dead jobs revived by calls that are about many.
-    pub(crate) revived: Counter<u64>,
-    /// Deaths of which a notice was submitted.
-    pub(crate) told: Counter<u64>,
-    /// Notices that were not taken.
-    pub(crate) untold: Counter<u64>,
-    /// Deaths that could not be read.
-    pub(crate) unreadable: Counter<u64>,
-    /// Passes refused because another carrier had taken the shard.
+    pub(crate) evicted: Counter<u64>,
+    pub(crate) redriven: Counter<u64>,
+    pub(crate) published_notices: Counter<u64>,
+    pub(crate) rejected_notices: Counter<u64>,
+    pub(crate) unreadable_dead_letters: Counter<u64>,
     pub(crate) fenced: Counter<u64>,
-    /// How long a pass took.
     pub(crate) pass: Histogram<f64>,
-    /// How many shards are held.
     pub(crate) shards: Gauge<u64>,
 }
 
@@ -37,51 +24,49 @@ impl Metrics {
     pub(crate) fn new(meter: &Meter) -> Self {
         let counter = |name, about| meter.u64_counter(name).with_description(about).build();
         let seconds = vec![0.000_25, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 3.0];
+        let pass = meter.f64_histogram("ringback_carrier_pass_duration_seconds").with_boundaries(seconds);
+        let shards = meter.u64_gauge("ringback_carrier_held_shards");
         Self {
             promoted: counter("ringback_carrier_promoted_jobs_total", "Jobs moved from delayed to ready"),
             recovered: counter(
                 "ringback_carrier_recovered_jobs_total",
-                "Jobs ready again after a lease ran out",
+                "Push jobs made ready again after their lease expired",
             ),
-            lapsed: counter(
-                "ringback_carrier_lapsed_jobs_total",
-                "Jobs for pull that failed because a consumer's lease ran out",
+            expired_pull_leases: counter(
+                "ringback_carrier_expired_pull_leases_total",
+                "Pull jobs failed because the lease of their consumer expired",
             ),
-            unnoted: counter(
-                "ringback_carrier_unnoted_attempts_total",
-                "Leases for pull that ran out and could not be noted in the log of attempts",
+            unlogged: counter(
+                "ringback_carrier_unlogged_attempts_total",
+                "Expired pull leases that could not be written to the attempt log",
             ),
             lost: counter(
                 "ringback_carrier_lost_jobs_total",
-                "Jobs dead after too many leases ran out in a row",
+                "Jobs dead after too many leases in a row expired",
             ),
-            expired: counter(
-                "ringback_carrier_expired_jobs_total",
+            evicted: counter(
+                "ringback_carrier_evicted_jobs_total",
                 "Dead jobs removed after their retention",
             ),
-            revived: counter(
-                "ringback_carrier_revived_jobs_total",
-                "Dead jobs ready again by a call that revives many",
+            redriven: counter("ringback_carrier_redriven_jobs_total", "Dead jobs made ready by redrives"),
+            published_notices: counter(
+                "ringback_carrier_published_dead_letter_notices_total",
+                "Dead-letter notices submitted as jobs",
             ),
-            told: counter("ringback_carrier_told_deaths_total", "Deaths of which a notice was submitted"),
-            untold: counter(
-                "ringback_carrier_untold_deaths_total",
-                "Notices that the store did not take, each time; they are submitted again later",
+            rejected_notices: counter(
+                "ringback_carrier_rejected_dead_letter_notices_total",
+                "Submits of dead-letter notices that failed; each is retried",
             ),
-            unreadable: counter(
-                "ringback_carrier_unreadable_deaths_total",
-                "Deaths that were not told because they could not be read",
+            unreadable_dead_letters: counter(
+                "ringback_carrier_unreadable_dead_letters_total",
+                "Outbox entries without a notice because they cannot be read",
             ),
             fenced: counter(
-                "ringback_carrier_fenced_total",
-                "Passes refused because the shard had changed hands",
+                "ringback_carrier_fenced_shards_total",
+                "Shards lost because another carrier claimed them",
             ),
-            pass: meter
-                .f64_histogram("ringback_carrier_pass_seconds")
-                .with_description("How long a pass over a shard took")
-                .with_boundaries(seconds)
-                .build(),
-            shards: meter.u64_gauge("ringback_carrier_shards").with_description("Shards held here").build(),
+            pass: pass.with_description("Duration of a pass over a shard").build(),
+            shards: shards.with_description("Shards held by this carrier").build(),
         }
     }
 }

@@ -1,59 +1,58 @@
-//! How long a carrier may sleep over a shard: exactly until the next moment that matters,
-//! and never longer than the floor, in case a wake-up was lost. Pure.
+//! Chooses the next pass over a shard, or how long to sleep: exactly until something is due, but no longer
+//! than a maximum, in case a wake-up was lost. Pure.
 
 use std::time::Duration;
 
-/// A carrier looks at a shard at least this often.
-pub(crate) const FLOOR: Duration = Duration::from_secs(5);
-/// Between a look that found something and the next one, at a shard that is not behind. What
-/// becomes due within it is taken together.
-pub(crate) const BREATH: Duration = Duration::from_millis(1);
+/// The longest sleep between two passes over a shard.
+pub(crate) const MAX_SLEEP: Duration = Duration::from_secs(5);
+/// The shortest sleep after a pass that moved jobs, unless more is due at once. What becomes due
+/// meanwhile is moved together.
+pub(crate) const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-/// When something of a shard will be due, from the last look on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waits {
-    /// A job.
-    pub(crate) due: Option<Duration>,
-    /// A lease.
-    pub(crate) lease: Option<Duration>,
-    /// A dead job's removal.
-    pub(crate) dead: Option<Duration>,
+/// The kinds of passes over a shard, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PassKind {
+    /// Makes due jobs ready.
+    Promote,
+    /// Takes back expired leases.
+    Recover,
+    /// Removes dead jobs after their retention.
+    Evict,
 }
+
+impl PassKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Promote, Self::Recover, Self::Evict];
+
+    /// Returns the kind to try after this one failed. The kinds take turns, so that one that fails
+    /// does not block the others.
+    pub(crate) const fn after_failure(self) -> Self {
+        match self {
+            Self::Promote => Self::Recover,
+            Self::Recover => Self::Evict,
+            Self::Evict => Self::Promote,
+        }
+    }
+}
+
+/// For each [`PassKind`], the time until its next job, lease or dead job is due; zero if it is due now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NextDue(pub(crate) [Option<Duration>; 3]);
 
 /// What to do next for a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Jobs are due.
-    Promote,
-    /// Leases have run out.
-    Recover,
-    /// Dead jobs have been kept long enough.
-    Expire,
-    /// Nothing, for so long.
+pub(crate) enum Step {
+    Pass(PassKind),
     Sleep(Duration),
 }
 
-/// What comes first. Due jobs go before leases, leases before removals; each look is
-/// bounded, and after a full one the others have their turn (`last` was just done).
-pub(crate) fn next(waits: Waits, last: Option<Next>) -> Next {
-    let now = |wait: Option<Duration>| wait == Some(Duration::ZERO);
-    let order =
-        [(now(waits.due), Next::Promote), (now(waits.lease), Next::Recover), (now(waits.dead), Next::Expire)];
-    let due = || order.iter().filter(|(due, _)| *due).map(|(_, what)| *what);
-    if let Some(what) = due().find(|what| Some(*what) != last).or_else(|| due().next()) {
-        return what;
-    }
-    let first = [waits.due, waits.lease, waits.dead].into_iter().flatten().min();
-    Next::Sleep(first.unwrap_or(FLOOR).min(FLOOR))
-}
-
-/// What to try after `failed` got no answer: each in turn, so that one edge that fails does
-/// not keep the others from their work.
-pub(crate) const fn after_failure(failed: Next) -> Next {
-    match failed {
-        Next::Promote | Next::Sleep(_) => Next::Recover,
-        Next::Recover => Next::Expire,
-        Next::Expire => Next::Promote,
+/// Returns the next step after a pass of the kind `last`. Of the kinds that are due the most urgent one
+/// comes first, except `last`: each pass is limited, so the others get a turn in between.
+pub(crate) fn next_step(next_due: NextDue, last: Option<PassKind>) -> Step {
+    let is_due = |kind: &PassKind| next_due.0[*kind as usize] == Some(Duration::ZERO);
+    let due = || PassKind::ALL.into_iter().filter(is_due);
+    match due().find(|kind| Some(*kind) != last).or_else(|| due().next()) {
+        Some(kind) => Step::Pass(kind),
+        None => Step::Sleep(next_due.0.into_iter().flatten().min().unwrap_or(MAX_SLEEP).min(MAX_SLEEP)),
     }
 }
 
@@ -66,26 +65,25 @@ mod tests {
     }
 
     #[test]
-    fn it_sleeps_exactly_until_the_next_moment_and_no_longer_than_the_floor() {
-        let waits = Waits { due: ms(300), lease: ms(200), dead: None };
-        assert_eq!(next(waits, None), Next::Sleep(Duration::from_millis(200)));
-        assert_eq!(next(Waits::default(), None), Next::Sleep(FLOOR));
-        assert_eq!(next(Waits { due: ms(90_000), ..Waits::default() }, None), Next::Sleep(FLOOR));
+    fn it_sleeps_exactly_until_something_is_due_and_no_longer_than_the_maximum() {
+        assert_eq!(next_step(NextDue([ms(300), ms(200), None]), None), Step::Sleep(ms(200).unwrap()));
+        assert_eq!(next_step(NextDue::default(), None), Step::Sleep(MAX_SLEEP));
+        assert_eq!(next_step(NextDue([ms(90_000), None, None]), None), Step::Sleep(MAX_SLEEP));
     }
 
     #[test]
     fn what_is_due_is_done_at_once_and_a_backlog_of_one_kind_does_not_starve_the_others() {
-        let all = Waits { due: ms(0), lease: ms(0), dead: ms(0) };
-        assert_eq!(next(all, None), Next::Promote);
-        assert_eq!(next(all, Some(Next::Promote)), Next::Recover);
-        let only = Waits { due: ms(0), lease: ms(9), dead: None };
-        assert_eq!(next(only, Some(Next::Promote)), Next::Promote);
+        let all = NextDue([ms(0); 3]);
+        assert_eq!(next_step(all, None), Step::Pass(PassKind::Promote));
+        assert_eq!(next_step(all, Some(PassKind::Promote)), Step::Pass(PassKind::Recover));
+        let only = NextDue([ms(0), ms(9), None]);
+        assert_eq!(next_step(only, Some(PassKind::Promote)), Step::Pass(PassKind::Promote));
     }
 
     #[test]
-    fn after_failures_each_has_its_turn() {
-        let three: Vec<_> =
-            std::iter::successors(Some(Next::Promote), |next| Some(after_failure(*next))).take(4).collect();
-        assert_eq!(three, [Next::Promote, Next::Recover, Next::Expire, Next::Promote]);
+    fn after_failures_each_kind_has_its_turn() {
+        let turns = std::iter::successors(Some(PassKind::Promote), |kind| Some(kind.after_failure()));
+        assert_eq!(turns.take(3).collect::<Vec<_>>(), PassKind::ALL);
+        assert_eq!(PassKind::Evict.after_failure(), PassKind::Promote);
     }
 }

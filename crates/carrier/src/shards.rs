@@ -1,7 +1,8 @@
-//! Which shards are held here. Every carrier sends one heartbeat and learns who else is
-//! alive; from that list alone each knows which shards are its own. A shard is taken by
-//! raising its epoch, which fences whoever held it: so two carriers that disagree for a
-//! moment do no harm, and nobody has to wait for a lock.
+//! The shards that this carrier holds. Every carrier sends heartbeats and gets the list of live
+//! carriers, from which each computes its own share of the shards.
+//!
+//! To claim a shard a carrier raises its epoch, which fences the previous holder. So two carriers that
+//! briefly disagree do no harm, and nobody waits for a lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,96 +11,88 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use rand::RngExt as _;
 use ringback_core::store::{Epoch, Members, Retries, Shard, Store, StoreError};
-use ringback_service::backoff::Backoff;
+use ringback_service::backoff::Outage;
+use ringback_service::telemetry::with_causes;
 use ringback_service::{Context, random};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use crate::bells::Bells;
-use crate::holder::Holder;
 use crate::metrics::Metrics;
+use crate::shard_worker::ShardWorker;
+use crate::wake::DeadlineSignals;
 
-/// A little after another carrier's time is over, so that the store agrees that it is.
-const AFTER: Duration = Duration::from_millis(2);
+/// Added to the time at which another carrier expires, so that it has expired for the store too.
+const EXPIRY_SLACK: Duration = Duration::from_millis(2);
 
-/// The times that a carrier lives by.
+/// The times of a carrier.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
-    /// How long it keeps its shards while it is silent.
-    pub(crate) ttl: Duration,
+pub(crate) struct Timing {
+    /// How long a carrier keeps its shards without a heartbeat.
+    pub(crate) lock_ttl: Duration,
     /// How long one call to the store may take.
-    pub(crate) patience: Duration,
+    pub(crate) call_timeout: Duration,
 }
 
-/// The shards of this carrier.
+/// The shards that this carrier holds, and their workers.
 pub(crate) struct Shards {
     store: Store,
-    bells: Arc<Bells>,
+    signals: Arc<DeadlineSignals>,
     metrics: Metrics,
     context: Context,
     retries: Retries,
+    /// The random name of this carrier.
     name: String,
-    ttl: Duration,
-    /// How long one call to the store may take.
-    patience: Duration,
+    timing: Timing,
     held: HashMap<Shard, (Epoch, AbortHandle)>,
-    holders: JoinSet<Shard>,
-    ids: HashMap<Id, Shard>,
+    workers: JoinSet<Shard>,
 }
 
 impl Shards {
     pub(crate) fn new(
         store: Store,
-        bells: Arc<Bells>,
-        times: Times,
+        signals: Arc<DeadlineSignals>,
+        timing: Timing,
         retries: Retries,
         metrics: Metrics,
         context: Context,
     ) -> Self {
-        let Times { ttl, patience } = times;
         let name = format!("{:016x}", random::generator().random::<u64>());
-        let (held, holders, ids) = (HashMap::new(), JoinSet::new(), HashMap::new());
-        Self { store, bells, metrics, context, retries, name, ttl, patience, held, holders, ids }
+        let (held, workers) = (HashMap::new(), JoinSet::new());
+        Self { store, signals, metrics, context, retries, name, timing, held, workers }
     }
 
-    /// Holds what is to be held until the shutdown, then hands everything over.
+    /// Holds this carrier's share until the shutdown, then releases all shards.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
-        let mut backoff = Backoff::new(random::generator());
-        let mut away = false;
+        let mut outage = Outage::new();
         while !self.context.shutdown.is_stopping() {
             let sent = Instant::now();
             let wait = match self.heartbeat().await {
                 Ok(members) => {
-                    if std::mem::take(&mut away) {
-                        info!(carrier = self.name, "heartbeats reach the store again");
+                    if outage.ends() {
+                        info!(carrier = self.name, "heartbeat succeeds again");
                     }
-                    backoff.reset();
-                    let next = members.next_change.map_or(Duration::MAX, |change| change + AFTER);
-                    next.min((self.ttl / 3).saturating_sub(sent.elapsed()))
+                    let next = members.next_change.map_or(Duration::MAX, |change| change + EXPIRY_SLACK);
+                    next.min((self.timing.lock_ttl / 3).saturating_sub(sent.elapsed()))
                 }
                 Err(error) => {
-                    let known = matches!(error, StoreError::Unprepared);
-                    if !known && !std::mem::replace(&mut away, true) {
-                        warn!(
-                            carrier = self.name,
-                            error = crate::cause(&error),
-                            "no heartbeat; trying again"
-                        );
+                    // The store's own check logs why it is not prepared.
+                    if !matches!(error, StoreError::Unprepared) && outage.begins() {
+                        warn!(carrier = self.name, error = with_causes(&error), "heartbeat failed; retrying");
                     }
-                    backoff.next()
+                    outage.wait()
                 }
             };
-            self.rest(wait).await?;
+            self.wait(wait).await?;
         }
-        self.farewell().await;
+        self.leave().await;
         Ok(())
     }
 
-    /// Tells the others that this carrier lives, and holds its share.
+    /// Sends a heartbeat, then claims and releases shards according to the live carriers.
     async fn heartbeat(&mut self) -> Result<Members, StoreError> {
-        let members = self.store.members(&self.name, self.ttl).await?;
-        members.next_revival.iter().for_each(|after| self.bells.ring_revival(*after));
+        let members = self.store.members(&self.name, self.timing.lock_ttl).await?;
+        members.next_revival.iter().for_each(|after| self.signals.redrives.set(Instant::now() + *after));
         let mine = share(&members.carriers, &self.name, self.store.shards());
         let extra: Vec<_> = self.held.keys().copied().filter(|shard| !mine.contains(shard)).collect();
         self.release(extra).await;
@@ -121,90 +114,84 @@ impl Shards {
 
     async fn claim(&mut self, shard: Shard) -> Result<(), StoreError> {
         let epoch = self.store.claim(shard, &self.name).await?;
-        info!(carrier = self.name, shard = shard.number(), "holds the shard");
-        let holder = Holder {
+        info!(carrier = self.name, shard = shard.number(), "claimed shard");
+        let worker = ShardWorker {
             store: self.store.clone(),
-            bells: Arc::clone(&self.bells),
+            signals: Arc::clone(&self.signals),
             metrics: self.metrics.clone(),
             shard,
             epoch: epoch.clone(),
             retries: self.retries.clone(),
         };
-        let handle = self.holders.spawn(async move {
-            holder.run().await;
+        let handle = self.workers.spawn(async move {
+            worker.run().await;
             shard
         });
-        self.ids.insert(handle.id(), shard);
         self.held.insert(shard, (epoch, handle));
         Ok(())
     }
 
-    /// Stops working on shards and gives them back, all at once. If that fails, whoever
-    /// claims them next fences this carrier anyway.
+    /// Stops the workers of shards and releases the shards, all at the same time. If that fails, the
+    /// next claim fences this carrier anyway.
     ///
-    /// Between the two nobody is fenced: a pass that was sent before its holder was stopped
-    /// may still run. It is one whole script under this carrier's epoch, as good as one that
-    /// ran a moment earlier, and its answer is heard by nobody.
+    /// A pass that was sent before its worker stopped may still run. That does no harm: it runs
+    /// under the epoch of this carrier, as if it had run a moment earlier.
     async fn release(&mut self, shards: Vec<Shard>) {
-        let mut given = Vec::new();
+        let mut released = Vec::new();
         for shard in shards {
             let Some((epoch, handle)) = self.held.remove(&shard) else { continue };
             handle.abort();
-            info!(carrier = self.name, shard = shard.number(), "gives the shard back");
-            given.push((shard, epoch));
+            info!(carrier = self.name, shard = shard.number(), "released shard");
+            released.push((shard, epoch));
         }
         let store = &self.store;
-        join_all(given.iter().map(|(shard, epoch)| store.give_back(*shard, epoch))).await;
+        join_all(released.iter().map(|(shard, epoch)| store.give_back(*shard, epoch))).await;
     }
 
-    /// Waits for the next heartbeat's time, or for a reason to send it earlier.
-    async fn rest(&mut self, wait: Duration) -> anyhow::Result<()> {
+    /// Waits until the next heartbeat, or for a reason to send it earlier.
+    async fn wait(&mut self, wait: Duration) -> anyhow::Result<()> {
         let shutdown = self.context.shutdown.clone();
         tokio::select! {
             () = sleep(wait) => Ok(()),
-            () = self.bells.members_changed() => Ok(()),
+            () = self.signals.carriers_changed() => Ok(()),
             () = shutdown.stopping() => Ok(()),
-            Some(ended) = self.holders.join_next_with_id() => match ended {
+            Some(ended) = self.workers.join_next_with_id() => match ended {
                 Ok((id, shard)) => {
-                    // Fenced: the list of carriers tells whose it is now.
-                    self.ids.remove(&id);
+                    // Fenced; the next heartbeat computes the share anew.
                     self.forget(shard, id);
                     Ok(())
                 }
-                Err(error) if error.is_cancelled() => {
-                    self.ids.remove(&error.id());
-                    Ok(())
-                }
-                Err(error) => Err(anyhow::Error::new(error).context("a shard's holder died")),
+                Err(error) if error.is_cancelled() => Ok(()),
+                Err(error) => Err(anyhow::Error::new(error).context("a shard worker panicked")),
             },
         }
     }
 
-    /// Forgets a holder that has ended, unless the shard is held anew already.
+    /// Forgets a worker that has ended, unless the shard has a new worker already.
     fn forget(&mut self, shard: Shard, id: Id) {
         if self.held.get(&shard).is_some_and(|(_, handle)| handle.id() == id) {
             self.held.remove(&shard);
         }
     }
 
-    /// Gives all shards back and says so: two rounds of calls, for which the grace must do.
-    async fn farewell(&mut self) {
-        let within = (2 * self.patience).min(self.context.shutdown.grace());
-        let goodbye = async {
+    /// Releases all shards, then leaves the list of live carriers: two rounds of calls within the grace
+    /// period.
+    async fn leave(&mut self) {
+        let within = (2 * self.timing.call_timeout).min(self.context.shutdown.grace());
+        let leave = async {
             self.release(self.held.keys().copied().collect()).await;
             self.store.members(&self.name, Duration::ZERO).await
         };
-        match timeout(within, goodbye).await {
-            Ok(Ok(_)) => info!("handed all shards over"),
+        match timeout(within, leave).await {
+            Ok(Ok(_)) => info!("released all shards"),
             Ok(Err(_)) | Err(_) => {
-                info!("left without a farewell; the shards are taken over after the lock's time");
+                info!("could not release the shards in time; other carriers claim them after the lock TTL");
             }
         }
     }
 }
 
-/// The shards that are `me`'s when the live carriers are these: every carrier sorts the
-/// same names and deals the shards out in turn.
+/// Returns the share of carrier `me`: every carrier sorts the same names and assigns the shards in turn.
 fn share(carriers: &[String], me: &str, shards: impl Iterator<Item = Shard>) -> Vec<Shard> {
     let mut names: Vec<&str> = carriers.iter().map(String::as_str).collect();
     names.sort_unstable();
@@ -218,7 +205,7 @@ mod tests {
     use ringback_core::store::Options;
 
     #[tokio::test]
-    async fn every_shard_is_dealt_to_exactly_one_carrier_and_the_shares_differ_by_one_at_most() {
+    async fn every_shard_has_exactly_one_carrier_and_the_shares_differ_by_one_at_most() {
         let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
         let names = ["c", "a", "b"].map(str::to_owned);
         let shares = names.each_ref().map(|me| share(&names, me, store.shards()));

@@ -69,7 +69,7 @@ pub const MAX_BATCH: usize = 500;
 /// The most bytes that one submit call carries.
 pub const MAX_BATCH_BYTES: usize = 1024 * 1024;
 /// A push lease is no longer than this plus the margin; longer calls renew it.
-const LONGEST_STRETCH: Duration = Duration::from_secs(15);
+pub const LONGEST_STRETCH: Duration = Duration::from_secs(15);
 /// So many leases in a row that ran out without an outcome bury a job.
 const MOST_LOST: u32 = 5;
 

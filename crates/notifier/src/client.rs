@@ -1,6 +1,5 @@
-//! The one HTTP client: no redirects, no proxies, no retries of its own, no decompression,
-//! no cookies. It reads an answer's head and at most 64 KiB of its body, and compares that with
-//! what the topic expects.
+//! The HTTP client: no redirects, proxies, retries, decompression or cookies. It reads the head and at
+//! most 64 KiB of the body of a response, and compares the body with the one that the topic expects.
 
 use std::io;
 use std::sync::Arc;
@@ -10,66 +9,65 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Client, Request, Url, redirect, retry};
 use ringback_core::policy::Policy;
-use ringback_core::store::MAX_ANSWER as MOST_KEPT;
+use ringback_core::store::MAX_ANSWER as MAX_LOGGED;
 
-/// Of an answer's body, no more is read. What follows is cut off with the connection.
-const MAX_ANSWER: usize = 64 * 1024;
-/// Idle connections are closed before common servers close them (Node.js after 5 s), so
-/// that a job does not run into a connection that is just going away.
-const IDLE: Duration = Duration::from_secs(4);
+/// The most bytes of a body that are read. A longer body is cut off by closing the connection.
+const MAX_BODY: usize = 64 * 1024;
+/// Idle connections are closed after this time. Common servers close them later (Node.js after 5 s), so
+/// a request does not meet a connection that the server is about to close.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// ENOMEM, ENFILE, EMFILE and ENOBUFS on Linux: what every call would run into.
-const LACKING: [i32; 4] = [12, 23, 24, 105];
-/// On Linux; what the calls to one destination run into, for ports are counted by it.
+/// ENOMEM, ENFILE, EMFILE and ENOBUFS on Linux: shortages that affect every request.
+const OUT_OF_RESOURCES: [i32; 4] = [12, 23, 24, 105];
+/// The error on Linux when no local port is free for a destination.
 const EADDRNOTAVAIL: i32 = 99;
 
-/// What is sent.
-pub(crate) struct Call {
-    /// What the topic says of it, the answer that it expects among that.
+/// A request to send.
+pub(crate) struct PostRequest {
+    /// The policy of the topic, which may name the expected body of the response.
     pub(crate) policy: Option<Arc<Policy>>,
     pub(crate) url: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// What came back: a complete head, and a body read to its end or to 64 KiB.
+/// A response: a complete head, and a body read to its end or to 64 KiB.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct PostResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    /// The start of the body, where it was asked for.
-    pub(crate) start: Bytes,
-    /// Whether its body is what the topic expects, where it expects something.
+    /// The start of the body, if the attempt is logged.
+    pub(crate) body: Bytes,
+    /// False if the topic expects another body.
     pub(crate) is_expected: bool,
 }
 
-impl Answer {
-    /// The word used in the API and the log for a success that is none.
+impl PostResponse {
+    /// Returns the error, as in the API and the log, of a success with another body than expected.
     pub(crate) fn error(&self) -> Option<&'static str> {
         (self.status.is_success() && !self.is_expected).then_some("unexpected body")
     }
 }
 
-/// Why nothing, or no whole answer, came back.
+/// Why there is no complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallError {
-    /// Not within the deadline.
+pub(crate) enum PostError {
+    /// The timeout is over.
     Timeout,
     /// No connection: refused, unreachable, name unknown, or TLS failed.
     Connect,
-    /// The head came, the body broke off.
+    /// The body is incomplete.
     Body,
-    /// The connection broke, or what came is no HTTP.
+    /// The connection broke, or the response is not HTTP.
     Broken,
-    /// This machine has no port left for this destination, so that nothing was sent.
+    /// This machine has no free port for this destination; nothing was sent.
     Ports,
-    /// This machine has run out of something (file descriptors, memory), so that nothing
-    /// was sent.
+    /// This machine is out of file descriptors or memory; nothing was sent.
     Local,
 }
 
-impl CallError {
-    /// The word used in the API and the log.
+impl PostError {
+    /// Returns the name used in the API and the log.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
@@ -82,7 +80,7 @@ impl CallError {
     }
 }
 
-/// Makes the client; at most `idle` connections per host are kept open.
+/// Creates the client. It keeps at most `idle` idle connections per host.
 pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
     Client::builder()
         .redirect(redirect::Policy::none())
@@ -91,65 +89,65 @@ pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
         .referer(false)
         .tcp_nodelay(true)
         .pool_max_idle_per_host(idle)
-        .pool_idle_timeout(IDLE)
+        .pool_idle_timeout(IDLE_TIMEOUT)
         .build()
 }
 
-/// One POST, from the name look-up to the last byte that is read. The caller bounds it, and
-/// says by the status whether the start of the body is worth keeping.
+/// Sends a POST and reads the response. The caller sets the time limit. `is_logged` tells by the status
+/// whether the start of the body is kept.
 pub(crate) async fn post(
     client: &Client,
-    call: Call,
-    is_kept: impl Fn(StatusCode) -> bool,
-) -> Result<Answer, CallError> {
-    let url = Url::parse(&call.url).map_err(|_| CallError::Broken)?;
-    // Made whole: the client's builder would move the headers one by one into a map that grows.
+    post: PostRequest,
+    is_logged: impl Fn(StatusCode) -> bool,
+) -> Result<PostResponse, PostError> {
+    let url = Url::parse(&post.url).map_err(|_| PostError::Broken)?;
+    // Built directly: the builder would copy the headers one by one into a growing map.
     let mut request = Request::new(Method::POST, url);
-    *request.headers_mut() = call.headers;
-    *request.body_mut() = Some(call.body.into());
-    let expected = call.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());
+    *request.headers_mut() = post.headers;
+    *request.body_mut() = Some(post.body.into());
+    let expected = post.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());
     let mut response = client.execute(request).await.map_err(|e| classify(&e))?;
-    let room = match expected {
-        Some(_) => MAX_ANSWER,
-        None if is_kept(response.status()) => MOST_KEPT,
+    let keep = match expected {
+        Some(_) => MAX_BODY,
+        None if is_logged(response.status()) => MAX_LOGGED,
         None => 0,
     };
-    // Allocates nothing while nothing is put into it.
+    // An empty Vec allocates nothing.
     let (mut read, mut kept) = (0, Vec::new());
-    while read < MAX_ANSWER {
+    while read < MAX_BODY {
         match response.chunk().await {
             Ok(Some(chunk)) => {
-                kept.extend_from_slice(&chunk[..chunk.len().min(room - kept.len())]);
+                kept.extend_from_slice(&chunk[..chunk.len().min(keep - kept.len())]);
                 read += chunk.len();
             }
             Ok(None) => break,
-            Err(_) => return Err(CallError::Body),
+            Err(_) => return Err(PostError::Body),
         }
     }
     let is_expected = expected.is_none_or(|expected| kept.trim_ascii() == expected.as_bytes());
-    // What is not as expected has failed.
-    kept.truncate(if is_expected && !is_kept(response.status()) { 0 } else { MOST_KEPT });
+    // A response with an unexpected body is logged as a failure.
+    kept.truncate(if is_expected && !is_logged(response.status()) { 0 } else { MAX_LOGGED });
     let headers = std::mem::take(response.headers_mut());
-    Ok(Answer { status: response.status(), headers, start: kept.into(), is_expected })
+    Ok(PostResponse { status: response.status(), headers, body: kept.into(), is_expected })
 }
 
-fn classify(error: &reqwest::Error) -> CallError {
-    // No IPv6 on this machine shows like a lack of ports, and is none that passes.
+fn classify(error: &reqwest::Error) -> PostError {
+    // A machine without IPv6 reports the same code, but that is no temporary shortage.
     let v6 = error.url().and_then(|url| url.host_str()).is_some_and(|host| host.starts_with('['));
-    if has_code(error, &LACKING) {
-        CallError::Local
+    if has_code(error, &OUT_OF_RESOURCES) {
+        PostError::Local
     } else if has_code(error, &[EADDRNOTAVAIL]) && !v6 {
-        CallError::Ports
+        PostError::Ports
     } else if error.is_timeout() {
-        CallError::Timeout
+        PostError::Timeout
     } else if error.is_connect() {
-        CallError::Connect
+        PostError::Connect
     } else {
-        CallError::Broken
+        PostError::Broken
     }
 }
 
-/// Whether a cause is one of these codes of the operating system.
+/// Returns true if a cause is one of these error codes of the operating system.
 fn has_code(error: &reqwest::Error, codes: &[i32]) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

@@ -1,6 +1,9 @@
-//! Permit, reserve, spawn, settle: a job is reserved only when it can start at once, so nothing
-//! that is leased waits in memory. One task owns all the counts; several shards are asked
-//! at the same time, one call each. Outcomes that wait for a shard go along when it is asked.
+//! The main loop of the notifier: takes a permit, reserves jobs, delivers each in a task of its own, and
+//! settles the outcomes.
+//!
+//! A job is reserved only if it can start at once, so no leased job waits in memory. One task owns all
+//! bookkeeping. Several shards are called at the same time, each with at most one reserve and one
+//! settle; a settle shares the call of a reserve where possible.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::pin;
@@ -12,301 +15,301 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::store::{Reserved, Shard, Store, StoreError};
 use ringback_service::backoff::Backoff;
+use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
-use crate::blocked::Blocked;
-use crate::call::{Answered, Asking, Call};
-use crate::delivery::{Courier, Delivered, Machine};
-use crate::lack::{Lack, Shown};
-use crate::lanes::{Ask, Lanes, Refill, lane_of};
+use crate::deliverer::{Delivered, Deliverer};
+use crate::lanes::{Lanes, Refill, ReserveLimits, SkippedLanes, lane_of};
 use crate::metrics::Metrics;
-use crate::settler::Settler;
-use crate::wanted::{Cause, Wanted};
+use crate::resource_backoff::{ResourceBackoff, Shortage};
+use crate::settle_queue::SettleQueue;
+use crate::shard_signals::{Cause, ShardSignals};
+use crate::store_call::{ReserveCall, StoreCall, StoreReply};
 
-/// While few permits are left they are not asked for more often than this.
+/// The pause between two reserves while permits are scarce.
 const SCARCE_PAUSE: Duration = Duration::from_millis(5);
 
-/// After so long without a reserve any room of a lane is worth one: its calls take long, and
-/// who waits for a batch to come together waits in vain.
-const BATCH_PAUSE: Duration = Duration::from_millis(20);
+/// After this time without a reserve, one free slot of a lane justifies one: its callbacks take long,
+/// so waiting for half of the lane would take too long.
+const REFILL_PAUSE: Duration = Duration::from_millis(20);
 
-/// At the end of the grace calls under way are given so long to be answered.
+/// How long store calls in flight may take after the grace period.
 const LAST_CALLS: Duration = Duration::from_millis(500);
 
-/// So much of a call's time a note may take before the settle that it goes ahead of: a lease leaves
-/// time for a slow reserve and a slow settle, and not for a third slow call.
-const NOTE_PART: u32 = 4;
+/// The fraction of the call timeout that logging attempts may delay their settle. A lease leaves time
+/// for a slow reserve and a slow settle, but not for a third slow call.
+const LOG_FRACTION: u32 = 4;
 
-/// Hands jobs to couriers.
+/// Reserves jobs and starts their deliveries.
 pub(crate) struct Dispatcher {
     store: Store,
-    wanted: Arc<Wanted>,
+    signals: Arc<ShardSignals>,
     lanes: Lanes,
-    courier: Arc<Courier>,
-    margin: Duration,
+    deliverer: Arc<Deliverer>,
     metrics: Metrics,
     shutdown: Shutdown,
+    /// The name of this notifier in its reserves.
     caller: Arc<str>,
     rng: StdRng,
-    /// Sequences per shard: the same again until its answer has come.
+    /// The sequence number of the next reserve, per shard. A retry repeats the number.
     sequences: HashMap<Shard, u64>,
-    /// Calls under way: of each shard at most one that reserves and one that settles.
-    calls: JoinSet<Answered>,
-    last_ask: Instant,
-    /// Shards with a call under way that reserves.
-    asking: BTreeSet<Shard>,
-    /// Shards that were marked while they were being asked.
-    again: BTreeMap<Shard, Cause>,
-    blocked: Blocked,
-    /// Attempts, with their lanes.
+    /// Store calls in flight: per shard at most one with a reserve and one without.
+    calls: JoinSet<StoreReply>,
+    last_reserve: Instant,
+    /// Shards with a reserve in flight.
+    reserving: BTreeSet<Shard>,
+    /// Shards that were marked while their reserve was in flight.
+    marked_meanwhile: BTreeMap<Shard, Cause>,
+    skipped: SkippedLanes,
+    /// Deliveries in flight, with their lanes.
     deliveries: JoinSet<(String, Delivered)>,
-    settler: Settler,
-    /// No reserve before this, after one failed.
-    pause: Option<Instant>,
+    settle_queue: SettleQueue,
+    /// Set after a reserve that failed: no reserve before this time.
+    paused_until: Option<Instant>,
     backoff: Backoff,
-    lack: Lack,
-    /// No reserve before this while few permits are left.
-    scarce: Option<Instant>,
+    resources: ResourceBackoff,
+    /// No reserve before this time while permits are scarce.
+    scarce_until: Option<Instant>,
 }
 
 impl Dispatcher {
     pub(crate) fn new(
-        store: Store,
-        wanted: Arc<Wanted>,
+        signals: Arc<ShardSignals>,
         lanes: Lanes,
-        courier: Courier,
-        margin: Duration,
+        deliverer: Deliverer,
         metrics: Metrics,
         shutdown: Shutdown,
     ) -> Self {
         let mut rng = random::generator();
-        let settler = Settler::new(metrics.clone());
+        let settle_queue = SettleQueue::new(metrics.clone());
         Self {
-            store,
-            wanted,
+            store: deliverer.store.clone(),
+            signals,
             lanes,
-            courier: Arc::new(courier),
-            margin,
+            deliverer: Arc::new(deliverer),
             metrics,
             shutdown,
             caller: format!("{:016x}", rng.random::<u64>()).into(),
             rng,
             sequences: HashMap::new(),
             calls: JoinSet::new(),
-            last_ask: Instant::now(),
-            asking: BTreeSet::new(),
-            again: BTreeMap::new(),
-            blocked: Blocked::default(),
+            last_reserve: Instant::now(),
+            reserving: BTreeSet::new(),
+            marked_meanwhile: BTreeMap::new(),
+            skipped: SkippedLanes::default(),
             deliveries: JoinSet::new(),
-            settler,
-            pause: None,
+            settle_queue,
+            paused_until: None,
             backoff: Backoff::new(random::generator()),
-            lack: Lack::new(random::generator()),
-            scarce: None,
+            resources: ResourceBackoff::new(random::generator()),
+            scarce_until: None,
         }
     }
 
-    /// Works until the shutdown, then lets what is in flight end.
+    /// Runs until the shutdown, then finishes the deliveries in flight.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
-        let (shutdown, courier) = (self.shutdown.clone(), Arc::clone(&self.courier));
+        let (shutdown, deliverer) = (self.shutdown.clone(), Arc::clone(&self.deliverer));
         tokio::select! {
-            // Before that nobody can say by which policy a job is handed over.
-            () = courier.policies.known() => {}
+            // A delivery depends on the policy of its topic.
+            () = deliverer.retries.policies.known() => {}
             () = shutdown.stopping() => {}
         }
         while !self.shutdown.is_stopping() {
-            self.ask_all();
-            self.settle_all();
-            self.rest().await?;
+            self.reserve_all();
+            self.settle_due();
+            self.wait().await?;
         }
-        info!(in_flight = self.lanes.permits(), "no more jobs are taken; waiting for those in flight");
+        info!(in_flight = self.lanes.permits(), "draining; no more jobs are reserved");
         self.finish().await
     }
 
-    /// Delivers what was asked for before, like the rest, and settles all of it.
+    /// Delivers the jobs of reserves in flight, too, and settles everything.
     async fn finish(mut self) -> anyhow::Result<()> {
         let shutdown = self.shutdown.clone();
         let mut expired = pin!(shutdown.expired());
         loop {
-            self.settle_all();
-            if self.calls.is_empty() && self.deliveries.is_empty() && self.settler.is_empty() {
+            self.settle_due();
+            if self.calls.is_empty() && self.deliveries.is_empty() && self.settle_queue.is_empty() {
                 return Ok(());
             }
-            let at = self.next_words().map(|(_, at)| at);
+            let at = self.next_settle().map(|(_, at)| at);
             tokio::select! {
-                Some(answered) = self.calls.join_next() => self.answered(answered)?,
+                Some(reply) = self.calls.join_next() => self.replied(reply)?,
                 Some(delivered) = self.deliveries.join_next() => self.delivered(delivered)?,
                 () = sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {}
                 () = &mut expired => break,
             }
         }
         let last_calls = async {
-            while let Some(answered) = self.calls.join_next().await {
-                self.answered(answered)?;
+            while let Some(reply) = self.calls.join_next().await {
+                self.replied(reply)?;
             }
             Ok(())
         };
-        let answered = timeout(LAST_CALLS, last_calls).await;
-        self.settler.close(self.lanes.permits());
-        answered.unwrap_or(Ok(()))
+        let result = timeout(LAST_CALLS, last_calls).await;
+        self.settle_queue.close(self.lanes.permits());
+        result.unwrap_or(Ok(()))
     }
 
-    /// Asks every wanted shard for as much as may start.
-    fn ask_all(&mut self) {
+    /// Reserves from every marked shard, as long as permits are free.
+    fn reserve_all(&mut self) {
         let refill = self.refill();
-        while self.held_back().is_none() && self.wanted.is_any_marked() {
-            let scarce = self.lanes.is_scarce();
-            let Some(ask) = self.lanes.ask(refill) else { return };
-            let Some((shard, cause)) = self.next_wanted() else {
-                self.lanes.answered(&ask);
+        while self.held_back_until().is_none() && self.signals.is_any_marked() {
+            let is_scarce = self.lanes.is_scarce();
+            let Some(limits) = self.lanes.request(refill) else { return };
+            let Some((shard, cause)) = self.next_shard() else {
+                self.lanes.answered(&limits);
                 return;
             };
-            self.call(shard, Some((cause, ask)));
-            self.scarce = scarce.then(|| Instant::now() + SCARCE_PAUSE);
+            let batch = self.settle_queue.take_with_reserve(shard);
+            let reserve = self.reserve_call(shard, cause, limits);
+            self.call(StoreCall { shard, reserve: Some(reserve), batch, log_timeout: self.log_timeout() });
+            self.scarce_until = is_scarce.then(|| Instant::now() + SCARCE_PAUSE);
         }
     }
 
-    /// Settles what is to be settled by now without a reserve.
-    fn settle_all(&mut self) {
+    /// Settles the batches that are due without waiting for a reserve.
+    fn settle_due(&mut self) {
         let now = Instant::now();
-        while let Some((shard, _)) = self.next_words().filter(|(_, at)| *at <= now) {
-            self.call(shard, None);
+        while let Some((shard, _)) = self.next_settle().filter(|(_, at)| *at <= now) {
+            let batch = self.settle_queue.take(shard);
+            self.call(StoreCall { shard, reserve: None, batch, log_timeout: self.log_timeout() });
         }
     }
 
-    /// The shard whose words go next, and when, unless they go along with a reserve before.
-    fn next_words(&self) -> Option<(Shard, Instant)> {
-        let may_wait = !self.shutdown.is_stopping() && self.lanes.is_plenty();
-        self.settler.next(|shard| may_wait && (self.asking.contains(&shard) || self.blocked.is_in(shard)))
+    fn call(&mut self, call: StoreCall) {
+        self.calls.spawn(call.make(self.store.clone()));
     }
 
-    /// Until when nothing is to be asked for, if it is not now.
-    fn held_back(&self) -> Option<Instant> {
-        let scarce = self.scarce.filter(|_| self.lanes.is_scarce());
-        let until = self.pause.max(self.lack.until()).max(scarce)?;
+    fn log_timeout(&self) -> Duration {
+        self.deliverer.call_timeout / LOG_FRACTION
+    }
+
+    /// Returns the shard to settle next, and when, unless its batch shares the call of a reserve
+    /// before.
+    fn next_settle(&self) -> Option<(Shard, Instant)> {
+        let may_wait = !self.shutdown.is_stopping() && self.lanes.is_plenty();
+        let is_expected = |shard| self.reserving.contains(&shard) || self.skipped.is_in(shard);
+        self.settle_queue.next(|shard| may_wait && is_expected(shard))
+    }
+
+    /// Returns until when nothing is reserved; `None` if a reserve may go now.
+    fn held_back_until(&self) -> Option<Instant> {
+        let scarce = self.scarce_until.filter(|_| self.lanes.is_scarce());
+        let until = self.paused_until.max(self.resources.until()).max(scarce)?;
         (until > Instant::now()).then_some(until)
     }
 
     fn refill(&self) -> Refill {
-        if self.last_ask.elapsed() < BATCH_PAUSE { Refill::Batch } else { Refill::Any }
+        if self.last_reserve.elapsed() < REFILL_PAUSE { Refill::Batch } else { Refill::Any }
     }
 
-    /// When a passed lane with a little room is worth a reserve, if there is one.
+    /// Returns when a skipped lane with few free slots justifies a reserve.
     fn refill_at(&self) -> Option<Instant> {
-        let waits = self.blocked.is_any(|lane| self.lanes.is_open(lane, Refill::Any));
-        waits.then(|| self.last_ask + BATCH_PAUSE)
+        let waits = self.skipped.is_any(|lane| self.lanes.is_open(lane, Refill::Any));
+        waits.then(|| self.last_reserve + REFILL_PAUSE)
     }
 
-    /// A marked shard that is not being asked already.
-    fn next_wanted(&mut self) -> Option<(Shard, Cause)> {
+    /// Returns the next marked shard that has no reserve in flight.
+    fn next_shard(&mut self) -> Option<(Shard, Cause)> {
         loop {
-            let (shard, cause) = self.wanted.take()?;
-            if !self.asking.contains(&shard) {
+            let (shard, cause) = self.signals.take()?;
+            if !self.reserving.contains(&shard) {
                 return Some((shard, cause));
             }
-            let known = self.again.entry(shard).or_insert(cause);
+            let known = self.marked_meanwhile.entry(shard).or_insert(cause);
             *known = cause.max(*known);
         }
     }
 
-    /// Asks a shard, or none but settles what is to be settled of it.
-    fn call(&mut self, shard: Shard, wanted: Option<(Cause, Ask)>) {
-        let batch = match wanted {
-            Some(_) => self.settler.ride(shard),
-            None => self.settler.take(shard),
-        };
-        let asking = wanted.map(|(cause, ask)| self.asking(shard, cause, ask));
-        let note_within = self.courier.patience / NOTE_PART;
-        let call = Call { shard, asking, batch, note_within };
-        self.calls.spawn(call.make(self.store.clone()));
-    }
-
-    fn asking(&mut self, shard: Shard, cause: Cause, ask: Ask) -> Asking {
+    fn reserve_call(&mut self, shard: Shard, cause: Cause, limits: ReserveLimits) -> ReserveCall {
         let sequence = *self.sequences.entry(shard).or_insert_with(|| self.rng.random::<u32>().into());
-        self.asking.insert(shard);
-        self.last_ask = Instant::now();
-        let (caller, bits) = (Arc::clone(&self.caller), self.rng.random());
-        Asking { cause, ask, caller, sequence, bits, margin: self.margin }
+        self.reserving.insert(shard);
+        self.last_reserve = Instant::now();
+        let (caller, margin) = (Arc::clone(&self.caller), self.deliverer.margin);
+        ReserveCall { cause, limits, caller, sequence, bits: self.rng.random(), margin }
     }
 
-    /// Waits for a reason to go on, and takes in all that has happened.
-    async fn rest(&mut self) -> anyhow::Result<()> {
-        let held_back = self.held_back();
+    /// Waits until there is something to do, and processes everything that has finished.
+    async fn wait(&mut self) -> anyhow::Result<()> {
+        let held_back = self.held_back_until();
         let shutdown = self.shutdown.clone();
-        let words = self.next_words().map(|(_, at)| at);
-        let at = [held_back.or_else(|| self.refill_at()), words].into_iter().flatten().min();
+        let settle_at = self.next_settle().map(|(_, at)| at);
+        let at = [held_back.or_else(|| self.refill_at()), settle_at].into_iter().flatten().min();
         let until = at.unwrap_or_else(Instant::now);
         tokio::select! {
-            Some(answered) = self.calls.join_next() => self.answered(answered)?,
+            Some(reply) = self.calls.join_next() => self.replied(reply)?,
             Some(delivered) = self.deliveries.join_next() => self.delivered(delivered)?,
-            () = self.wanted.marked(), if held_back.is_none() => {}
+            () = self.signals.marked(), if held_back.is_none() => {}
             () = sleep_until(until), if at.is_some() => {}
             () = shutdown.stopping() => {}
         }
-        while let Some(answered) = self.calls.try_join_next() {
-            self.answered(answered)?;
+        while let Some(reply) = self.calls.try_join_next() {
+            self.replied(reply)?;
         }
         while let Some(delivered) = self.deliveries.try_join_next() {
             self.delivered(delivered)?;
         }
-        self.unblock();
+        self.mark_open_lanes();
         self.metrics.in_flight.record(self.lanes.permits() as u64, &[]);
         Ok(())
     }
 
-    /// Wants a shard again for each passed lane that has room by now.
-    fn unblock(&mut self) {
+    /// Marks a shard of each skipped lane that is open again.
+    fn mark_open_lanes(&mut self) {
         let refill = self.refill();
-        for shard in self.blocked.take(|lane| self.lanes.is_open(lane, refill)) {
-            self.wanted.mark(shard, Cause::Own);
+        for shard in self.skipped.take(|lane| self.lanes.is_open(lane, refill)) {
+            self.signals.mark(shard, Cause::Local);
         }
     }
 
-    /// An attempt has ended. Its lane is free while the outcome is still on its way to the store.
+    /// Handles the end of a delivery. Its lane is free although the outcome is not settled yet.
     fn delivered(&mut self, delivered: Result<(String, Delivered), JoinError>) -> anyhow::Result<()> {
-        let (lane, Delivered { word, machine }) = delivered.context("a delivery died")?;
+        let (lane, Delivered { settlement, is_out_of_resources }) =
+            delivered.context("a delivery panicked")?;
         self.lanes.leave(&lane);
-        if machine == Machine::Lacking && self.lack.show(Instant::now()) == Shown::First {
-            warn!("this machine lacks file descriptors or memory; jobs are given back, and fewer are taken");
+        if is_out_of_resources && self.resources.record(Instant::now()) == Shortage::Begins {
+            warn!("out of file descriptors or memory; releasing jobs and reserving fewer");
         }
-        match word {
-            Some(word) => self.settler.add(word, Instant::now()),
+        match settlement {
+            Some(settlement) => self.settle_queue.add(settlement, Instant::now()),
             None => self.lanes.settled(1),
         }
         Ok(())
     }
 
-    fn answered(&mut self, answered: Result<Answered, JoinError>) -> anyhow::Result<()> {
-        let Answered { shard, asked, told, answer } = answered.context("a call to the store died")?;
-        if let Some((_, ask)) = &asked {
-            self.lanes.answered(ask);
-            self.asking.remove(&shard);
-            if let Some(cause) = self.again.remove(&shard) {
-                self.wanted.mark(shard, cause);
+    /// Handles the end of a store call.
+    fn replied(&mut self, reply: Result<StoreReply, JoinError>) -> anyhow::Result<()> {
+        let StoreReply { shard, reserve, batch, result } = reply.context("a store call panicked")?;
+        if let Some((_, limits)) = &reserve {
+            self.lanes.answered(limits);
+            self.reserving.remove(&shard);
+            if let Some(cause) = self.marked_meanwhile.remove(&shard) {
+                self.signals.mark(shard, cause);
             }
         }
-        match answer {
+        match result {
             Ok((settled, reserved)) => {
-                if let Some(told) = told {
-                    // The words are told, so nothing goes that the rest could go along with.
-                    self.unnoted(told.unnoted + told.notes.len());
-                    self.settler.answered(shard, &told.jobs, &settled);
-                    self.lanes.settled(told.jobs.len());
+                if let Some(batch) = batch {
+                    // The outcomes are settled, so there is no retry that could log the rest.
+                    self.count_unlogged(batch.unlogged + batch.notes.len());
+                    self.settle_queue.succeeded(shard, &batch.jobs, &settled);
+                    self.lanes.settled(batch.jobs.len());
                 }
-                if let (Some((cause, _)), Some(reserved)) = (asked, reserved) {
+                if let (Some((cause, _)), Some(reserved)) = (reserve, reserved) {
                     self.reserved(shard, cause, reserved);
                 }
             }
             Err(unsettled) => {
-                if asked.is_some() {
-                    self.not_reserved(shard, &unsettled.error);
+                if reserve.is_some() {
+                    self.reserve_failed(shard, &unsettled.error);
                 }
-                if let Some(told) = told {
-                    self.unnoted(told.unnoted);
-                    let given_up = self.settler.failed(shard, unsettled, told, Instant::now());
+                if let Some(batch) = batch {
+                    self.count_unlogged(batch.unlogged);
+                    let given_up = self.settle_queue.failed(shard, unsettled, batch, Instant::now());
                     self.lanes.settled(given_up);
                 }
             }
@@ -314,10 +317,9 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// So many attempts are not in the log.
-    fn unnoted(&self, attempts: usize) {
+    fn count_unlogged(&self, attempts: usize) {
         if attempts > 0 {
-            self.metrics.unnoted.add(attempts as u64, &[]);
+            self.metrics.unlogged.add(attempts as u64, &[]);
         }
     }
 
@@ -326,39 +328,31 @@ impl Dispatcher {
             *sequence += 1;
         }
         self.backoff.reset();
-        if self.pause.take().is_some() {
-            info!("jobs can be reserved again");
+        if self.paused_until.take().is_some() {
+            info!("reserve succeeds again");
         }
-        self.wanted.heed(shard, cause, &reserved);
-        self.start(shard, reserved);
-    }
-
-    fn start(&mut self, shard: Shard, reserved: Reserved) {
+        self.signals.record(shard, cause, &reserved);
         if reserved.more {
-            self.wanted.mark(shard, Cause::Own);
+            self.signals.mark(shard, Cause::Local);
         }
         for lane in reserved.passed {
-            self.blocked.pass(lane, shard);
+            self.skipped.add(lane, shard);
         }
-        self.metrics.reserved.record(reserved.leases.len() as u64, &[]);
+        self.metrics.reserve_batch.record(reserved.leases.len() as u64, &[]);
         for lease in reserved.leases {
             let lane = lane_of(&lease);
             self.lanes.enter(&lane);
-            let courier = Arc::clone(&self.courier);
-            self.deliveries.spawn(async move { (lane, courier.deliver(lease).await) });
+            let deliverer = Arc::clone(&self.deliverer);
+            self.deliveries.spawn(async move { (lane, deliverer.deliver(lease).await) });
         }
     }
 
-    fn not_reserved(&mut self, shard: Shard, error: &StoreError) {
-        let unprepared = matches!(error, StoreError::Unprepared);
-        if self.pause.is_none() && !unprepared {
-            warn!(
-                shard = shard.number(),
-                error = crate::cause(error),
-                "no job can be reserved; trying again"
-            );
+    fn reserve_failed(&mut self, shard: Shard, error: &StoreError) {
+        // The store's own check logs why it is not prepared.
+        if self.paused_until.is_none() && !matches!(error, StoreError::Unprepared) {
+            warn!(shard = shard.number(), error = with_causes(error), "reserve failed; retrying");
         }
-        self.pause = Some(Instant::now() + self.backoff.next());
-        self.wanted.mark(shard, Cause::Own);
+        self.paused_until = Some(Instant::now() + self.backoff.next());
+        self.signals.mark(shard, Cause::Local);
     }
 }

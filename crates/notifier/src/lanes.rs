@@ -1,142 +1,160 @@
-//! Lanes: topic and destination together, the unit of fairness. How many callbacks of each
-//! are in flight here, and how many more it may have. Pure bookkeeping of one owner.
+//! Lane limits: how many callbacks of each lane are in flight here and how many more may start. A lane
+//! is a topic together with an origin, the unit of fairness. Pure.
+
+mod skipped;
 
 use std::collections::HashMap;
 
 use ringback_core::store::Lease;
 
-/// At most so many jobs a reserve.
-const LIMIT: usize = 128;
-/// What is left is asked for in so many parts,
+pub(crate) use self::skipped::SkippedLanes;
+
+/// The most jobs of one reserve.
+const MAX_RESERVE: usize = 128;
+/// A reserve asks for one of this many parts of the free permits, so that several shards can be asked
+/// at the same time.
 const PARTS: usize = 2;
-/// none of them below this, unless less is left.
-const BATCH: usize = 16;
-/// Of so many lanes a reserve tells the room at most: each costs the store about a microsecond.
-const NAMED: usize = 256;
-/// Less than this part of all permits is scarce,
+/// The least number of jobs that a reserve asks for, unless fewer permits are free.
+const MIN_RESERVE: usize = 16;
+/// The most lanes whose limits a reserve names. Each costs the store about a microsecond.
+const MAX_NAMED: usize = 256;
+/// Permits are scarce when less than this fraction of them is free.
 const SCARCE: usize = 32;
-/// and this part is plenty.
+/// Permits are plenty when at least this fraction of them is free.
 const PLENTY: usize = 4;
 
-/// How much room of a lane is worth a call.
+/// How many free slots of a lane justify a reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refill {
-    /// Half of what the lane may have: so a busy lane is refilled in batches.
+    /// Half of the limit of the lane, so that a busy lane is refilled in batches.
     Batch,
-    /// Any: for lanes whose calls take long.
+    /// One slot: for lanes whose callbacks take long.
     Any,
 }
 
-/// A lane's name, as the store writes it.
+/// Returns the lane of a lease, under the name that the store uses.
 pub(crate) fn lane_of(lease: &Lease) -> String {
     format!("{} {}", lease.key.topic, lease.delivery.callback.origin())
 }
 
-/// What one reserve may ask for. It counts as taken until the answer is here.
+/// The limits of one reserve. Its permits count as used until it is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
-    /// At most so many jobs.
+pub(crate) struct ReserveLimits {
+    /// The most jobs.
     pub(crate) limit: usize,
-    /// At most so many of a lane that `rooms` does not name.
-    pub(crate) lane_room: usize,
-    /// Lanes that have less room, the fullest 256 of them; 0 for those whose room is not
-    /// worth a call yet.
-    pub(crate) rooms: Vec<(String, usize)>,
+    /// The most jobs of a lane that `lanes` does not name.
+    pub(crate) per_lane: usize,
+    /// Lanes with a lower limit; 0 skips the lane.
+    pub(crate) lanes: Vec<(String, usize)>,
 }
 
-/// Callbacks in flight, outcomes on their way to the store, and reserves under way.
+/// The permits of this notifier: callbacks in flight, outcomes that are not settled yet, and reserves
+/// in flight.
 pub(crate) struct Lanes {
     concurrency: usize,
     lane_concurrency: usize,
-    /// Jobs that hold a permit: from the reserve until they are settled.
+    /// Jobs that hold a permit, from the reserve until they are settled.
     permits: usize,
-    /// Calls in flight per lane.
+    /// Callbacks in flight per lane.
     lanes: HashMap<String, usize>,
-    asked: usize,
-    asked_per_lane: usize,
+    /// Jobs that reserves in flight ask for.
+    requested: usize,
+    /// Jobs per lane that reserves in flight ask for.
+    requested_per_lane: usize,
 }
 
 impl Lanes {
     pub(crate) fn new(concurrency: usize, lane_concurrency: usize) -> Self {
-        Self { concurrency, lane_concurrency, permits: 0, lanes: HashMap::new(), asked: 0, asked_per_lane: 0 }
+        Self {
+            concurrency,
+            lane_concurrency,
+            permits: 0,
+            lanes: HashMap::new(),
+            requested: 0,
+            requested_per_lane: 0,
+        }
     }
 
-    /// How many permits are left.
+    /// Returns the number of free permits.
     fn free(&self) -> usize {
-        self.concurrency.saturating_sub(self.permits + self.asked)
+        self.concurrency.saturating_sub(self.permits + self.requested)
     }
 
-    /// How many jobs hold a permit.
+    /// Returns the number of jobs that hold a permit.
     pub(crate) fn permits(&self) -> usize {
         self.permits
     }
 
-    /// How many more of a lane may start that has `held` in flight: its own bound, and no
-    /// more than half of what is free without it, so that a few lanes with slow receivers
-    /// never take all there is.
-    fn room(&self, held: usize) -> usize {
+    /// Returns how many more callbacks may start of a lane that has `held` in flight. The limit of a
+    /// lane is `lane_concurrency`, and at most half of the permits that other lanes leave free, so
+    /// that a few lanes with slow receivers never use all permits.
+    fn free_slots(&self, held: usize) -> usize {
         let fair = ((self.free() + held) / 2).max(1);
-        fair.min(self.lane_concurrency).saturating_sub(held + self.asked_per_lane).min(self.free())
+        fair.min(self.lane_concurrency).saturating_sub(held + self.requested_per_lane).min(self.free())
     }
 
-    /// A lane's room, where it is worth a call. That of a narrow lane always is.
-    fn worth(&self, held: usize, refill: Refill) -> usize {
-        let room = self.room(held);
+    /// Returns the free slots of a lane if they justify a reserve, else 0. In a narrow lane any slot
+    /// does.
+    fn usable_slots(&self, held: usize, refill: Refill) -> usize {
+        let free = self.free_slots(held);
         match refill {
-            Refill::Batch if room < (room + held) / 2 => 0,
-            Refill::Batch | Refill::Any => room,
+            Refill::Batch if free < (free + held) / 2 => 0,
+            Refill::Batch | Refill::Any => free,
         }
     }
 
-    /// What the next reserve may ask for: a part of what is left, so that several shards
-    /// can be asked at the same time, but no less than a batch worth a call. `None` when
-    /// nothing is left.
-    pub(crate) fn ask(&mut self, refill: Refill) -> Option<Ask> {
-        let part = |left: usize| left.div_ceil(PARTS).max(BATCH).min(left);
-        let lane_room = part(self.room(0));
-        if lane_room == 0 {
+    /// Takes permits for the next reserve and returns its limits; `None` if no permit is free.
+    pub(crate) fn request(&mut self, refill: Refill) -> Option<ReserveLimits> {
+        let part = |left: usize| left.div_ceil(PARTS).max(MIN_RESERVE).min(left);
+        let per_lane = part(self.free_slots(0));
+        if per_lane == 0 {
             return None;
         }
-        let limit = part(self.free()).min(LIMIT);
-        let (lane_room, rooms) = self.rooms(lane_room, refill);
-        self.asked += limit;
-        self.asked_per_lane += lane_room;
-        Some(Ask { limit, lane_room, rooms })
+        let limit = part(self.free()).min(MAX_RESERVE);
+        let (per_lane, lanes) = self.named_limits(per_lane, refill);
+        self.requested += limit;
+        self.requested_per_lane += per_lane;
+        Some(ReserveLimits { limit, per_lane, lanes })
     }
 
-    /// The room of the fullest lanes among those that have less than `lane_room`. When there
-    /// are more than can be named, the others get no more than the fullest of them may have;
-    /// or 1, where even that one is full, for lanes with nothing in flight must go on. So
-    /// only a lane that is full beside 256 others may get one too many.
-    fn rooms(&self, lane_room: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
-        let rooms = self.lanes.iter().map(|(lane, held)| (self.worth(*held, refill), self.room(*held), lane));
-        let mut rooms: Vec<_> = rooms.filter(|(worth, ..)| *worth < lane_room).collect();
-        let mut lane_room = lane_room;
-        if rooms.len() > NAMED {
-            rooms.select_nth_unstable(NAMED);
-            let least = rooms.drain(NAMED..).map(|(_, room, _)| room).min();
-            lane_room = lane_room.min(least.unwrap_or(lane_room)).max(1);
+    /// Returns the limit per lane and the lanes whose limit is lower, the fullest ones first.
+    ///
+    /// If there are more such lanes than can be named, the limit per lane is lowered to the free slots
+    /// of the fullest lane that is not named, but to 1 at least, so that lanes with nothing in flight
+    /// still progress. Only a lane that is full beside 256 others may exceed its limit, by one.
+    fn named_limits(&self, mut per_lane: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
+        let slots =
+            |(lane, held): (_, &usize)| (self.usable_slots(*held, refill), self.free_slots(*held), lane);
+        let mut lanes: Vec<_> =
+            self.lanes.iter().map(slots).filter(|(usable, ..)| *usable < per_lane).collect();
+        if lanes.len() > MAX_NAMED {
+            lanes.select_nth_unstable(MAX_NAMED);
+            let least = lanes.drain(MAX_NAMED..).map(|(_, free, _)| free).min();
+            per_lane = per_lane.min(least.unwrap_or(per_lane)).max(1);
         }
-        (lane_room, rooms.into_iter().map(|(worth, _, lane)| (lane.clone(), worth)).collect())
+        (
+            per_lane,
+            lanes.into_iter().map(|(usable, _, lane): (_, _, &String)| (lane.clone(), usable)).collect(),
+        )
     }
 
-    /// Whether so little is left that asking for it each time would make many small calls.
+    /// Returns true if so few permits are free that using each at once would cause many small calls.
     pub(crate) fn is_scarce(&self) -> bool {
         self.free() < self.concurrency / SCARCE
     }
 
-    /// Whether so much is left that outcomes may hold their permits a moment longer.
+    /// Returns true if so many permits are free that outcomes may hold theirs a little longer.
     pub(crate) fn is_plenty(&self) -> bool {
         self.free() >= self.concurrency / PLENTY
     }
 
-    /// The answer to a reserve is here.
-    pub(crate) fn answered(&mut self, ask: &Ask) {
-        self.asked = self.asked.saturating_sub(ask.limit);
-        self.asked_per_lane = self.asked_per_lane.saturating_sub(ask.lane_room);
+    /// Returns the permits of a reserve that has been answered.
+    pub(crate) fn answered(&mut self, limits: &ReserveLimits) {
+        self.requested = self.requested.saturating_sub(limits.limit);
+        self.requested_per_lane = self.requested_per_lane.saturating_sub(limits.per_lane);
     }
 
-    /// A call of the lane starts.
+    /// Records that a callback of the lane starts. It holds a permit until it is settled.
     pub(crate) fn enter(&mut self, lane: &str) {
         self.permits += 1;
         match self.lanes.get_mut(lane) {
@@ -147,12 +165,12 @@ impl Lanes {
         }
     }
 
-    /// Whether the lane has room worth a reserve.
+    /// Returns true if the free slots of the lane justify a reserve.
     pub(crate) fn is_open(&self, lane: &str, refill: Refill) -> bool {
-        self.worth(self.lanes.get(lane).copied().unwrap_or(0), refill) > 0
+        self.usable_slots(self.lanes.get(lane).copied().unwrap_or(0), refill) > 0
     }
 
-    /// A call of the lane has ended.
+    /// Records that a callback of the lane has ended. Its permit stays in use.
     pub(crate) fn leave(&mut self, lane: &str) {
         let held = self.lanes.get(lane).map_or(0, |held| held.saturating_sub(1));
         if held == 0 {
@@ -162,7 +180,7 @@ impl Lanes {
         }
     }
 
-    /// So many jobs are settled, or given up: their permits are free.
+    /// Frees the permits of jobs that are settled or given up.
     pub(crate) fn settled(&mut self, jobs: usize) {
         self.permits = self.permits.saturating_sub(jobs);
     }
@@ -172,56 +190,56 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    /// One ask at a time, all of it taken by the lane.
+    /// Fills a lane, one reserve at a time, and returns the number of jobs.
     fn fill(lanes: &mut Lanes, lane: &str) -> usize {
         let mut taken = 0;
-        while let Some(ask) = lanes.ask(Refill::Batch) {
-            lanes.answered(&ask);
-            let room =
-                ask.rooms.iter().find(|(name, _)| name == lane).map_or(ask.lane_room, |(_, room)| *room);
-            if room == 0 {
+        while let Some(limits) = lanes.request(Refill::Batch) {
+            lanes.answered(&limits);
+            let free =
+                limits.lanes.iter().find(|(name, _)| name == lane).map_or(limits.per_lane, |(_, free)| *free);
+            if free == 0 {
                 break;
             }
-            (0..room.min(ask.limit)).for_each(|_| lanes.enter(lane));
-            taken += room.min(ask.limit);
+            (0..free.min(limits.limit)).for_each(|_| lanes.enter(lane));
+            taken += free.min(limits.limit);
         }
         taken
     }
 
     #[test]
-    fn a_lane_takes_up_to_its_bound_and_no_more() {
+    fn a_lane_takes_up_to_its_limit_and_no_more() {
         let mut lanes = Lanes::new(512, 64);
         assert_eq!(fill(&mut lanes, "a"), 64);
-        let ask = lanes.ask(Refill::Batch).unwrap();
-        assert_eq!((ask.lane_room, ask.rooms), (32, vec![("a".to_owned(), 0)]));
+        let limits = lanes.request(Refill::Batch).unwrap();
+        assert_eq!((limits.per_lane, limits.lanes), (32, vec![("a".to_owned(), 0)]));
     }
 
     #[test]
-    fn asks_under_way_together_never_exceed_a_lanes_bound_or_the_permits() {
+    fn reserves_in_flight_never_exceed_a_lanes_limit_or_the_permits() {
         for (concurrency, lane) in [(512, 64), (10, 10), (7, 3), (1, 1)] {
             let mut lanes = Lanes::new(concurrency, lane);
-            let asks: Vec<_> = std::iter::from_fn(|| lanes.ask(Refill::Batch)).collect();
-            assert!(!asks.is_empty());
+            let requests: Vec<_> = std::iter::from_fn(|| lanes.request(Refill::Batch)).collect();
+            assert!(!requests.is_empty());
             assert!(
-                asks.iter().map(|a| a.lane_room).sum::<usize>() <= lane,
-                "{concurrency} {lane}: {asks:?}"
+                requests.iter().map(|a| a.per_lane).sum::<usize>() <= lane,
+                "{concurrency} {lane}: {requests:?}"
             );
             assert!(
-                asks.iter().map(|a| a.limit).sum::<usize>() <= concurrency,
-                "{concurrency} {lane}: {asks:?}"
+                requests.iter().map(|a| a.limit).sum::<usize>() <= concurrency,
+                "{concurrency} {lane}: {requests:?}"
             );
-            asks.iter().for_each(|ask| lanes.answered(ask));
-            assert!(lanes.ask(Refill::Batch).is_some());
+            requests.iter().for_each(|limits| lanes.answered(limits));
+            assert!(lanes.request(Refill::Batch).is_some());
         }
     }
 
     #[test]
-    fn slow_lanes_leave_room_for_others_however_many_they_are() {
+    fn slow_lanes_leave_permits_for_others_however_many_they_are() {
         let mut lanes = Lanes::new(512, 64);
         for lane in 0..12 {
             assert!(fill(&mut lanes, &lane.to_string()) > 0, "lane {lane} has none");
         }
-        assert!(lanes.ask(Refill::Batch).is_some());
+        assert!(lanes.request(Refill::Batch).is_some());
     }
 
     #[test]
@@ -243,49 +261,49 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_whose_calls_take_long_is_refilled_with_any_room() {
+    fn a_lane_whose_callbacks_take_long_is_refilled_one_by_one() {
         let mut lanes = Lanes::new(512, 64);
         fill(&mut lanes, "slow");
         assert!(!lanes.is_open("slow", Refill::Any));
         lanes.leave("slow");
         assert!(!lanes.is_open("slow", Refill::Batch) && lanes.is_open("slow", Refill::Any));
-        assert_eq!(lanes.ask(Refill::Any).unwrap().rooms, [("slow".to_owned(), 1)]);
+        assert_eq!(lanes.request(Refill::Any).unwrap().lanes, [("slow".to_owned(), 1)]);
     }
 
     #[test]
-    fn a_lane_with_little_room_is_passed_until_more_is_free() {
+    fn a_lane_with_few_free_slots_is_skipped_until_more_are_free() {
         let mut lanes = Lanes::new(512, 64);
         fill(&mut lanes, "wide");
         lanes.leave("wide");
-        let ask = lanes.ask(Refill::Batch).unwrap();
-        assert_eq!(ask.rooms, [("wide".to_owned(), 0)]);
-        lanes.answered(&ask);
+        let limits = lanes.request(Refill::Batch).unwrap();
+        assert_eq!(limits.lanes, [("wide".to_owned(), 0)]);
+        lanes.answered(&limits);
         (0..31).for_each(|_| lanes.leave("wide"));
-        assert_eq!(lanes.ask(Refill::Batch).unwrap().rooms, []);
+        assert_eq!(lanes.request(Refill::Batch).unwrap().lanes, []);
     }
 
     #[test]
-    fn of_many_lanes_the_fullest_are_named_and_the_others_get_no_more_than_they_may_have() {
+    fn of_many_lanes_the_fullest_are_named_and_the_others_stay_within_their_limit() {
         let mut lanes = Lanes::new(65_536, 8);
         let enter = |lanes: &mut Lanes, lane: &str, times| (0..times).for_each(|_| lanes.enter(lane));
         (0..5_000).for_each(|n| enter(&mut lanes, &format!("little {n}"), 1));
         (0..200).for_each(|n| enter(&mut lanes, &format!("full {n}"), 8));
         (0..200).for_each(|n| enter(&mut lanes, &format!("half {n}"), 5));
-        let ask = lanes.ask(Refill::Batch).unwrap();
-        assert_eq!(ask.rooms.len(), NAMED);
+        let limits = lanes.request(Refill::Batch).unwrap();
+        assert_eq!(limits.lanes.len(), MAX_NAMED);
         assert_eq!(
-            ask.rooms.iter().filter(|(lane, room)| lane.starts_with("full") && *room == 0).count(),
+            limits.lanes.iter().filter(|(lane, free)| lane.starts_with("full") && *free == 0).count(),
             200
         );
-        assert_eq!(ask.lane_room, 3, "the room of those half full that are not named");
+        assert_eq!(limits.per_lane, 3, "the free slots of the half full lanes that are not named");
     }
 
     #[test]
     fn lanes_with_nothing_in_flight_go_on_though_more_are_full_than_can_be_named() {
         let mut lanes = Lanes::new(1_000, 1);
         (0..300).for_each(|n| lanes.enter(&n.to_string()));
-        let ask = lanes.ask(Refill::Batch).unwrap();
-        assert_eq!((ask.rooms.len(), ask.lane_room), (NAMED, 1));
+        let limits = lanes.request(Refill::Batch).unwrap();
+        assert_eq!((limits.lanes.len(), limits.per_lane), (MAX_NAMED, 1));
     }
 
     #[test]
@@ -301,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_the_permits_is_plenty_and_asks_under_way_take_of_it() {
+    fn a_quarter_of_the_permits_is_plenty_and_reserves_in_flight_use_it_up() {
         let mut lanes = Lanes::new(512, 512);
         (0..384).for_each(|_| lanes.enter("a"));
         assert!(lanes.is_plenty());
-        let ask = lanes.ask(Refill::Any).unwrap();
+        let limits = lanes.request(Refill::Any).unwrap();
         assert!(!lanes.is_plenty());
-        lanes.answered(&ask);
+        lanes.answered(&limits);
         assert!(lanes.is_plenty());
     }
 
@@ -316,9 +334,9 @@ mod tests {
         let mut lanes = Lanes::new(1, 1);
         lanes.enter("a");
         lanes.leave("a");
-        assert_eq!((lanes.ask(Refill::Batch), lanes.is_open("a", Refill::Batch)), (None, false));
+        assert_eq!((lanes.request(Refill::Batch), lanes.is_open("a", Refill::Batch)), (None, false));
         lanes.settled(1);
         assert!(lanes.is_open("a", Refill::Batch));
-        assert_eq!(lanes.ask(Refill::Batch).map(|ask| (ask.limit, ask.lane_room)), Some((1, 1)));
+        assert_eq!(lanes.request(Refill::Batch).map(|limits| (limits.limit, limits.per_lane)), Some((1, 1)));
     }
 }

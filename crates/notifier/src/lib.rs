@@ -1,96 +1,80 @@
-//! Hand-over: a notifier reserves ready jobs, POSTs each to its callback URL, and settles
-//! what came of it. Any number of notifiers share the work; none knows a due time.
+//! The notifier: reserves ready jobs, POSTs each to its callback URL, and settles the outcome. Any number
+//! of notifiers share the work; none of them knows a due time.
 //!
-//! In the order of one job: `wanted` (which shards to ask) and `standback` (when others
-//! are faster), `dispatcher` (permit, reserve, spawn, settle), `lanes` (who may have how much),
-//! `blocked` (lanes that wait for room), `call` (one call to the store), `delivery` (one
-//! attempt), `request` (its headers), `client` (the one HTTP client), `verdict` (what an
-//! answer means), `lack` (what this machine cannot do), `settler` (words that wait to be told).
+//! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to
+//! wait after a wake-up), `dispatcher` (the main loop), `lanes` (lane limits), `store_call` (one reserve
+//! and settle), `deliverer` (one attempt), `request` (its headers), `client` (the HTTP client),
+//! `verdict` (the meaning of a response), `resource_backoff` (when this machine is out of resources),
+//! `settle_batch` and `settle_queue` (outcomes on their way to the store).
 
-mod blocked;
-mod call;
 mod client;
 mod config;
-mod delivery;
+mod deliverer;
 mod dispatcher;
-mod lack;
 mod lanes;
 mod metrics;
 mod request;
-mod settler;
-mod standback;
+mod resource_backoff;
+mod settle_batch;
+mod settle_queue;
+mod shard_signals;
+mod store_call;
 mod verdict;
-mod wanted;
+mod wake_backoff;
 
-use std::error::Error;
 use std::sync::Arc;
 
-use ringback_core::store::{PolicyBook, Store, StoreError};
+use ringback_core::store::{PolicyBook, Retries, Store, StoreError};
 use ringback_service::dependency::Dependency;
-use ringback_service::{Context, Tasks, random};
+use ringback_service::{Context, Tasks, process_name, random};
 
 pub use crate::config::Config;
-use crate::delivery::Courier;
+use crate::deliverer::Deliverer;
 use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
 use crate::metrics::Metrics;
-use crate::wanted::Wanted;
+use crate::shard_signals::ShardSignals;
 
-/// The task that knows the policies of the topics, and whether it does.
+/// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "notifier's policies";
 
 /// Runs a notifier until the shutdown.
 ///
 /// # Errors
-/// When the store is unfit, the HTTP client cannot be made, or a task died.
+/// When the store cannot be used, the HTTP client cannot be created, or a task failed.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
     let mut tasks = Tasks::new();
     start(config, &store, &context, &mut tasks)?;
-    let dependency = Dependency {
-        name: "store",
-        subject: store,
-        prepare: Store::prepared,
-        check: Store::answers,
-        is_transient: StoreError::is_transient,
-    };
-    tasks.spawn("store", dependency.watch(context.health, context.shutdown.clone()));
-    tasks.join_all(&context.shutdown).await
+    let (prepare, check, is_transient) = (Store::prepared, Store::answers, StoreError::is_transient);
+    Dependency { name: "store", subject: store, prepare, check, is_transient }.run(tasks, context).await
 }
 
-/// Starts the role on a store that somebody else watches.
+/// Starts the tasks of a notifier. The caller watches the store.
 ///
 /// # Errors
-/// When the HTTP client cannot be made.
+/// When the HTTP client cannot be created.
 pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks) -> anyhow::Result<()> {
     let Context { shutdown, meter, .. } = context;
     let metrics = Metrics::new(meter);
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
-    let wanted = Arc::new(Wanted::new(store.shards()));
+    let signals = Arc::new(ShardSignals::new(store.shards()));
     let wakes = store.wakes(random::generator());
-    tasks.spawn("notifier's wakes", Arc::clone(&wanted).listen(wakes, shutdown.clone()));
-    let courier = Courier {
+    tasks.spawn("notifier's wakes", Arc::clone(&signals).listen(wakes, shutdown.clone()));
+    let deliverer = Deliverer {
         client: client::build(config.lane_concurrency)?,
         store: store.clone(),
-        policies,
-        retry: config.retry,
+        retries: Retries { policies, default: config.retry },
         margin: config.lease_margin,
-        patience: config.store.patience,
+        call_timeout: config.store.patience,
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
-        name: ringback_service::name::of_process().into(),
+        name: process_name().into(),
     };
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
-    let margin = config.lease_margin;
-    let store = store.clone();
-    let dispatcher = Dispatcher::new(store, wanted, lanes, courier, margin, metrics, shutdown.clone());
+    let dispatcher = Dispatcher::new(signals, lanes, deliverer, metrics, shutdown.clone());
     tasks.spawn("dispatcher", dispatcher.run());
     Ok(())
-}
-
-/// An error with its causes, for a log line.
-fn cause(error: &StoreError) -> &(dyn Error + 'static) {
-    error
 }

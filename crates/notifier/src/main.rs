@@ -1,4 +1,4 @@
-//! The notifier's process.
+//! The binary `ringback-notifier`.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     let service = Service {
         name: "ringback-notifier",
-        about: "POSTs ready jobs to their callback URLs and settles the outcome",
+        about: "Delivers ready jobs: POSTs each to its callback URL and settles the outcome",
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,
         load: Config::load,

@@ -1,11 +1,11 @@
-//! What a notifier counts. Names appear on `/metrics` as they stand here.
+//! The metrics of a notifier. Each appears on `/metrics` under the name given here.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 
-/// How an attempt is counted.
+/// The label `result` of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counted {
+pub(crate) enum AttemptResult {
     Complete,
     Retry,
     Bury,
@@ -13,7 +13,7 @@ pub(crate) enum Counted {
     LeaseLost,
 }
 
-impl Counted {
+impl AttemptResult {
     const ALL: [Self; 5] = [Self::Complete, Self::Retry, Self::Bury, Self::Release, Self::LeaseLost];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -27,29 +27,20 @@ impl Counted {
     }
 }
 
-/// The notifier's instruments.
+/// The instruments of a notifier; their descriptions are in [`Metrics::new`].
 #[derive(Clone)]
 pub(crate) struct Metrics {
     attempts: Counter<u64>,
     labels: [[KeyValue; 1]; 5],
-    /// How long attempts took.
     pub(crate) attempt: Histogram<f64>,
-    /// From due to sent.
     pub(crate) lateness: Histogram<f64>,
-    /// Callbacks in flight.
     pub(crate) in_flight: Gauge<u64>,
-    /// Jobs per reserve.
-    pub(crate) reserved: Histogram<u64>,
-    /// Jobs per settle.
+    pub(crate) reserve_batch: Histogram<u64>,
     pub(crate) settle_batch: Histogram<u64>,
-    /// Settles that came after their lease had run out and changed nothing.
-    pub(crate) stale_settles: Counter<u64>,
-    /// Successes that came after their lease had run out and counted all the same.
     pub(crate) late_settles: Counter<u64>,
-    /// Outcomes that could not be told to the store in time.
+    pub(crate) stale_settles: Counter<u64>,
     pub(crate) unsettled: Counter<u64>,
-    /// Attempts that are not in the log.
-    pub(crate) unnoted: Counter<u64>,
+    pub(crate) unlogged: Counter<u64>,
 }
 
 impl Metrics {
@@ -66,32 +57,36 @@ impl Metrics {
             ];
             meter.f64_histogram(name).with_description(about).with_boundaries(bounds).build()
         };
+        let in_flight = meter.u64_gauge("ringback_notifier_in_flight_jobs");
         Self {
-            attempts: counter("ringback_notifier_attempts_total", "Attempts, by what became of them"),
-            labels: Counted::ALL.map(|result| [KeyValue::new("result", result.name())]),
-            attempt: seconds("ringback_notifier_attempt_seconds", "How long attempts took"),
-            lateness: seconds("ringback_notifier_lateness_seconds", "From due to sent"),
-            in_flight: meter
-                .u64_gauge("ringback_notifier_in_flight")
-                .with_description("Callbacks in flight")
-                .build(),
-            reserved: jobs("ringback_notifier_reserve_jobs", "Jobs per reserve"),
-            settle_batch: jobs("ringback_notifier_settle_jobs", "Jobs per settle"),
-            stale_settles: counter("ringback_notifier_stale_settles_total", "Outcomes too late to count"),
+            attempts: counter("ringback_notifier_attempts_total", "Delivery attempts, by result"),
+            labels: AttemptResult::ALL.map(|result| [KeyValue::new("result", result.name())]),
+            attempt: seconds("ringback_notifier_attempt_duration_seconds", "Duration of delivery attempts"),
+            lateness: seconds("ringback_notifier_lateness_seconds", "Time from due to sent"),
+            in_flight: in_flight.with_description("Jobs reserved and not settled yet").build(),
+            reserve_batch: jobs("ringback_notifier_reserve_batch_jobs", "Jobs per reserve"),
+            settle_batch: jobs("ringback_notifier_settle_batch_jobs", "Jobs per settle"),
             late_settles: counter(
                 "ringback_notifier_late_settles_total",
-                "Successes that came late and counted",
+                "Successes recorded after their lease had expired",
             ),
-            unsettled: counter("ringback_notifier_unsettled_total", "Outcomes that never reached the store"),
-            unnoted: counter(
-                "ringback_notifier_unnoted_attempts_total",
-                "Attempts that could not be noted in the log of attempts",
+            stale_settles: counter(
+                "ringback_notifier_stale_settles_total",
+                "Outcomes discarded because their lease had expired",
+            ),
+            unsettled: counter(
+                "ringback_notifier_unsettled_jobs_total",
+                "Jobs whose outcome could not be settled in time",
+            ),
+            unlogged: counter(
+                "ringback_notifier_unlogged_attempts_total",
+                "Attempts that could not be written to the attempt log",
             ),
         }
     }
 
     /// Counts one attempt.
-    pub(crate) fn count(&self, result: Counted) {
+    pub(crate) fn count(&self, result: AttemptResult) {
         self.attempts.add(1, &self.labels[result as usize]);
     }
 }

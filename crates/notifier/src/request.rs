@@ -1,4 +1,4 @@
-//! The headers of one attempt.
+//! Builds the request of an attempt: its headers, `webhook-id` and trace id.
 
 use std::sync::Arc;
 
@@ -11,13 +11,17 @@ use ringback_core::policy::Policy;
 use ringback_core::store::Lease;
 use ringback_service::TraceParent;
 
-use crate::client::Call;
+use crate::client::PostRequest;
 
 const AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
 
-/// Builds the call for a lease, by its topic's policy. `now` is the store's time; `trace` goes
-/// out as it is.
-pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, trace: TraceParent) -> Call {
+/// Builds the request for a lease under the policy of its topic. `now` is the time of the store.
+pub(crate) fn build(
+    lease: &Lease,
+    policy: Option<Arc<Policy>>,
+    now: Timestamp,
+    trace: TraceParent,
+) -> PostRequest {
     let delivery = &lease.delivery;
     let own = delivery.headers.entries();
     let added = policy.as_ref().map_or(&[][..], |policy| policy.headers.entries());
@@ -28,7 +32,7 @@ pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, 
     put(CONTENT_TYPE.as_str(), delivery.body.content_type());
     put(USER_AGENT.as_str(), AGENT);
     if delivery.body.bytes.is_empty() {
-        // The HTTP library leaves it out, and some servers answer 411 then (RFC 9110, 8.6).
+        // The HTTP library omits it, and some servers then answer 411 (RFC 9110, 8.6).
         put(CONTENT_LENGTH.as_str(), "0");
     }
     put("webhook-id", &webhook_id(lease));
@@ -39,39 +43,37 @@ pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, 
     put("ringback-due-at", &lease.due.to_string());
     put("traceparent", &trace.to_string());
     for (key, value) in context {
-        named(&mut headers, &format!("ringback-context-{key}"), value);
+        insert_named(&mut headers, &format!("ringback-context-{key}"), value);
     }
-    // Those of the job come after and take the place of those that its topic adds.
+    // Headers of the job replace those that its topic adds.
     for (name, value) in added.iter().chain(own) {
-        named(&mut headers, name, value);
+        insert_named(&mut headers, name, value);
     }
-    Call { policy, url: delivery.callback.to_string(), headers, body: delivery.body.bytes.clone() }
+    PostRequest { policy, url: delivery.callback.to_string(), headers, body: delivery.body.bytes.clone() }
 }
 
-fn named(headers: &mut HeaderMap, name: &str, value: &str) {
+fn insert_named(headers: &mut HeaderMap, name: &str, value: &str) {
     if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
         insert(headers, name, value);
     }
 }
 
-/// What was accepted is valid, so nothing is left out here.
+/// Headers of accepted jobs are valid, so none is dropped here.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
 }
 
-/// Names one life of a job: the same over all its attempts, another when the same topic
-/// and id are submitted again later. Opaque, and without a dot, as the Standard Webhooks
-/// specification wants it.
+/// Returns the `webhook-id`: the same for all attempts of a job, another one if the same topic and id
+/// are submitted again later. Opaque and without a dot, as the Standard Webhooks specification requires.
 fn webhook_id(lease: &Lease) -> String {
     let created = lease.created.as_millis().to_be_bytes();
     let life = [&lease.locator().0[..], &created[2..]].concat();
     format!("msg_{}", URL_SAFE_NO_PAD.encode(life))
 }
 
-/// The trace of a job that brought none: made from its life, so it is the same over all
-/// its attempts. Not sampled, since nobody recorded its beginning.
+/// Returns the trace id of a job that was submitted without a trace. It is the same for all attempts.
 pub(crate) fn trace_id(lease: &Lease) -> [u8; 16] {
     let mut id = [0; 16];
     id[..12].copy_from_slice(&lease.locator().0);

@@ -1,4 +1,4 @@
-//! What an answer means. Pure: the whole table of the callback contract in one function.
+//! The meaning of a response under the callback contract: complete, failed, bury or release. Pure.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,38 +7,38 @@ use http::{HeaderMap, StatusCode};
 use ringback_core::clock::Timestamp;
 use ringback_core::outcome::Reason;
 
-use crate::client::{Answer, CallError};
+use crate::client::{PostError, PostResponse};
 
-/// How long a job waits that could not be tried for a lack on this machine.
-const BREATHER: Duration = Duration::from_secs(1);
+/// How long a job waits that could not be sent for lack of local resources.
+const RELEASE_DELAY: Duration = Duration::from_secs(1);
 
 /// The meaning of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The receiver has it.
+    /// The receiver has accepted the job.
     Complete,
-    /// Again on the schedule, and not before what the receiver asked for.
+    /// Retry on the schedule of the job, but not before the receiver's `Retry-After`.
     Failed { retry_after: Option<Duration> },
-    /// Never again.
+    /// Do not retry.
     Bury(Reason),
-    /// It was not tried: our own fault, no failure.
+    /// Nothing was sent, so this does not count as a failure.
     Release(Duration),
 }
 
-/// Judges an attempt. `now` is for a Retry-After that names a date.
-pub(crate) fn verdict(answer: &Result<Answer, CallError>, now: Timestamp) -> Verdict {
+/// Interprets a response. `now` is needed for a `Retry-After` that names a date.
+pub(crate) fn verdict(answer: &Result<PostResponse, PostError>, now: Timestamp) -> Verdict {
     match answer {
         Ok(answer) if answer.status.is_success() && answer.is_expected => Verdict::Complete,
         Ok(answer) if answer.status == StatusCode::GONE => Verdict::Bury(Reason::Gone),
         Ok(answer) => Verdict::Failed { retry_after: retry_after(&answer.headers, now) },
-        Err(CallError::Timeout | CallError::Connect | CallError::Body | CallError::Broken) => {
+        Err(PostError::Timeout | PostError::Connect | PostError::Body | PostError::Broken) => {
             Verdict::Failed { retry_after: None }
         }
-        Err(CallError::Ports | CallError::Local) => Verdict::Release(BREATHER),
+        Err(PostError::Ports | PostError::Local) => Verdict::Release(RELEASE_DELAY),
     }
 }
 
-/// Seconds or a date (RFC 9110, section 10.2.3); anything else is no wish at all.
+/// Parses `Retry-After`: seconds or a date (RFC 9110, section 10.2.3). Anything else is ignored.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {
@@ -65,7 +65,7 @@ mod tests {
 
     fn judged(status: u16, headers: HeaderMap, is_expected: bool) -> Verdict {
         let status = StatusCode::from_u16(status).unwrap();
-        verdict(&Ok(Answer { status, headers, start: bytes::Bytes::new(), is_expected }), NOW)
+        verdict(&Ok(PostResponse { status, headers, body: bytes::Bytes::new(), is_expected }), NOW)
     }
 
     fn failed(seconds: Option<u64>) -> Verdict {
@@ -95,11 +95,11 @@ mod tests {
 
     #[test]
     fn an_attempt_without_an_answer_failed_unless_it_was_our_fault() {
-        for error in [CallError::Timeout, CallError::Connect, CallError::Body, CallError::Broken] {
+        for error in [PostError::Timeout, PostError::Connect, PostError::Body, PostError::Broken] {
             assert_eq!(verdict(&Err(error), NOW), failed(None), "{error:?}");
         }
-        for error in [CallError::Ports, CallError::Local] {
-            assert_eq!(verdict(&Err(error), NOW), Verdict::Release(BREATHER), "{error:?}");
+        for error in [PostError::Ports, PostError::Local] {
+            assert_eq!(verdict(&Err(error), NOW), Verdict::Release(RELEASE_DELAY), "{error:?}");
         }
     }
 

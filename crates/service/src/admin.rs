@@ -1,6 +1,5 @@
-//! The admin port: is the process alive, is it ready, and what does it count.
-//!
-//! Meant for orchestrators and Prometheus, not for users; it shows no jobs and takes no orders.
+//! The admin port: `/healthz`, `/readyz` and `/metrics`, for orchestrators and Prometheus. It shows no
+//! jobs and changes nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,7 +18,7 @@ use tokio::net::TcpListener;
 
 use crate::shutdown::Shutdown;
 
-/// Whether the process can do its work, as the sum of named checks. Clones share one state.
+/// The readiness of the process: a set of named checks. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Health {
     checks: Arc<Mutex<BTreeMap<String, Check>>>,
@@ -33,18 +32,18 @@ struct Check {
 }
 
 impl Health {
-    /// No checks yet, so not ready; and never ready again once `shutdown` has begun.
+    /// Creates a state without checks, which is not ready. After `shutdown` has begun it is never ready.
     #[must_use]
     pub fn new(shutdown: &Shutdown) -> Self {
         Self { checks: Arc::default(), shutdown: shutdown.clone() }
     }
 
-    /// Sets one check; `detail` is shown to whoever asks, so it holds no secrets.
+    /// Sets a check. `detail` is public on `/readyz`, so it must not contain secrets.
     pub fn set(&self, check: &str, ready: bool, detail: impl Into<String>) {
         self.lock().insert(check.to_owned(), Check { ready, detail: detail.into() });
     }
 
-    /// Whether there is a check, all are ready, and the process is not shutting down.
+    /// Returns true if there is a check, all checks are ready, and the process is not shutting down.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let checks = self.lock();
@@ -72,17 +71,17 @@ impl Health {
 /// Binds the admin port.
 ///
 /// # Errors
-/// Where the address cannot be listened on; the message names it.
+/// When the address cannot be bound; the message names it.
 pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on the admin address {address}"))
 }
 
-/// Answers on `listener` until dropped.
+/// Serves the admin port until the future is dropped.
 pub(crate) async fn serve(listener: TcpListener, health: Health, registry: Registry) -> io::Result<()> {
     axum::serve(listener, router(health, registry)).await
 }
 
-/// The admin port's routes.
+/// The routes of the admin port.
 fn router(health: Health, registry: Registry) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok"))
@@ -100,7 +99,7 @@ async fn metrics(State(registry): State<Registry>) -> Response {
     match TextEncoder::new().encode_to_string(&registry.gather()) {
         Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(error) => {
-            tracing::error!(error = %error, "cannot write out the metrics");
+            tracing::error!(error = %error, "cannot encode the metrics");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

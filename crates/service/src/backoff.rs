@@ -1,17 +1,19 @@
-//! How long to wait between attempts to reach something that is gone.
+//! Exponential backoff with jitter, and [`Outage`], which adds "log it once".
 
 use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-/// The first wait after a server was lost, before jitter.
+use crate::random;
+
+/// The default first wait, before jitter.
 pub const FIRST: Duration = Duration::from_millis(50);
-/// No wait is longer.
+/// The default longest wait.
 pub const LONGEST: Duration = Duration::from_secs(1);
 
-/// Waits that double from a first to a longest one, each drawn from the upper half of its step, so
-/// that many processes that lost the same server do not come back together.
+/// Waits that double up to a maximum. Each wait is drawn from the upper half of its step, so that
+/// processes that lost the same server do not all reconnect at once.
 #[derive(Debug)]
 pub struct Backoff {
     first: Duration,
@@ -21,19 +23,19 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// From [`FIRST`] to [`LONGEST`]; `rng` spreads the waits.
+    /// Waits between [`FIRST`] and [`LONGEST`], with jitter from `rng`.
     #[must_use]
     pub fn new(rng: StdRng) -> Self {
         Self::between(FIRST, LONGEST, rng)
     }
 
-    /// From `first` to `longest`.
+    /// Waits between `first` and `longest`, with jitter from `rng`.
     #[must_use]
     pub fn between(first: Duration, longest: Duration, rng: StdRng) -> Self {
         Self { first, longest, step: first, rng }
     }
 
-    /// How long to wait before the next attempt.
+    /// Returns the wait before the next attempt and doubles the step.
     #[expect(clippy::should_implement_trait, reason = "it never ends, so it is no iterator")]
     pub fn next(&mut self) -> Duration {
         let step = self.step;
@@ -41,9 +43,48 @@ impl Backoff {
         step.mul_f64(self.rng.random_range(0.5..=1.0))
     }
 
-    /// Back to the first step: an attempt succeeded.
+    /// Starts again at the first step, after an attempt that succeeded.
     pub fn reset(&mut self) {
         self.step = self.first;
+    }
+}
+
+/// A [`Backoff`] that knows whether an outage is going on, so that its begin and its end are each
+/// logged once.
+#[derive(Debug)]
+pub struct Outage {
+    backoff: Backoff,
+    is_ongoing: bool,
+}
+
+impl Outage {
+    /// No outage yet; waits between [`FIRST`] and [`LONGEST`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self { backoff: Backoff::new(random::generator()), is_ongoing: false }
+    }
+
+    /// Records a failure. Returns true for the first one of an outage.
+    #[must_use]
+    pub fn begins(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_ongoing, true)
+    }
+
+    /// Returns the wait before the next attempt.
+    pub fn wait(&mut self) -> Duration {
+        self.backoff.next()
+    }
+
+    /// Records a success and resets the waits. Returns true when that ends an outage.
+    pub fn ends(&mut self) -> bool {
+        self.backoff.reset();
+        std::mem::take(&mut self.is_ongoing)
+    }
+}
+
+impl Default for Outage {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -65,11 +106,12 @@ mod tests {
 
     #[test]
     fn a_success_starts_over() {
-        let mut backoff = Backoff::new(StdRng::seed_from_u64(2));
+        let mut outage = Outage::new();
+        assert!(!outage.ends() && outage.begins() && !outage.begins());
         for _ in 0..10 {
-            backoff.next();
+            outage.wait();
         }
-        backoff.reset();
-        assert!(backoff.next() <= FIRST);
+        assert!(outage.ends() && !outage.ends());
+        assert!(outage.wait() <= FIRST && outage.begins());
     }
 }

@@ -1,7 +1,7 @@
-//! Settings and where their values come from: a flag, else the environment, else the default.
+//! Settings and their values: from a flag, else from the environment, else the default.
 //!
-//! A role lists its settings as constants and reads them through a [`Lookup`], which collects
-//! every mistake instead of stopping at the first. What a value means is the role's affair.
+//! A role lists its settings as constants and reads them through a [`Lookup`], which collects every
+//! mistake instead of stopping at the first one.
 
 mod duration;
 mod mask;
@@ -18,10 +18,10 @@ use std::time::Duration;
 
 pub use self::setting::{ALL_NAMES, PREFIX, Setting, distinct};
 
-/// A value that cannot be used. Displays as one line without secrets.
+/// A setting whose value is not valid. Displays as one line without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// The setting's name without prefix.
+    /// The name of the setting, without prefix.
     pub name: &'static str,
     line: String,
 }
@@ -32,10 +32,10 @@ impl Display for Mistake {
     }
 }
 
-/// The values of one process, and the mistakes found in them so far.
+/// The setting values of a process, and the mistakes found in them so far.
 ///
-/// The reading methods panic on a name that no group lists and on a default that breaks its own
-/// rule: both are faults of the program, not of its user.
+/// The reading methods panic on a name that no group lists and on a default that is not valid: both
+/// are bugs of the program.
 pub struct Lookup {
     settings: Vec<Setting>,
     flags: BTreeMap<String, String>,
@@ -44,9 +44,9 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Looks up `settings`, flags (by setting name: `LOCK_TTL`) before environment (by variable:
-    /// `RINGBACK_LOCK_TTL`) before default. An empty variable counts as unset. Where two groups
-    /// list the same name the first one's default counts.
+    /// Creates a lookup over groups of settings. `flags` are keyed by setting name (`LOCK_TTL`), `env`
+    /// by variable (`RINGBACK_LOCK_TTL`). An empty variable counts as unset. If two groups list the
+    /// same name, the default of the first one counts.
     #[must_use]
     pub fn new(
         settings: &[&'static [Setting]],
@@ -56,13 +56,13 @@ impl Lookup {
         Self { settings: distinct(settings), flags, env, mistakes: Vec::new() }
     }
 
-    /// The value as it was written.
+    /// Returns the value as text.
     pub fn text(&mut self, name: &str) -> String {
         let setting = self.setting(name);
         self.value(&setting).to_owned()
     }
 
-    /// The value as a `T`; a wrong one is recorded, and the default is returned in its stead.
+    /// Parses the value. If it is not valid, records a mistake and returns the default.
     pub fn parse<T>(&mut self, name: &str) -> T
     where
         T: FromStr,
@@ -71,17 +71,12 @@ impl Lookup {
         self.read(name, |text| text.parse().map_err(|error: T::Err| error.to_string()))
     }
 
-    /// A duration above zero, written as a friendly one: `5s`, `1h 30m`, `250ms`, `7d`.
-    pub fn duration(&mut self, name: &str) -> Duration {
-        self.duration_in(name, Duration::from_millis(1)..=Duration::MAX)
-    }
-
-    /// A duration within `range`.
+    /// Parses a duration within `range`.
     pub fn duration_in(&mut self, name: &str, range: RangeInclusive<Duration>) -> Duration {
         self.read(name, |text| duration::parse(text).and_then(|found| duration::within(found, &range)))
     }
 
-    /// A whole number within `range`.
+    /// Parses a whole number within `range`.
     pub fn number_in<N>(&mut self, name: &str, range: RangeInclusive<N>) -> N
     where
         N: FromStr + PartialOrd + Display,
@@ -94,21 +89,15 @@ impl Lookup {
         })
     }
 
-    /// An address to listen on, IP and port.
+    /// Parses an address to listen on, IP and port.
     pub fn address(&mut self, name: &str) -> SocketAddr {
         self.read(name, |text| {
             text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:7411".to_owned())
         })
     }
 
-    /// A list, its items separated by spaces or commas; empty when the value is.
-    pub fn list(&mut self, name: &str) -> Vec<String> {
-        let text = self.text(name);
-        text.split([',', ' ', '\t', '\n']).filter(|item| !item.is_empty()).map(str::to_owned).collect()
-    }
-
-    /// Reads a group of settings by a parser that is not known here. Its mistakes are recorded, and
-    /// `fallback` stands in so that the others are found too.
+    /// Reads a group of settings with a parser of another crate. If that fails, records its mistakes
+    /// and returns `fallback`, so that later mistakes are found too.
     pub fn group<T>(
         &mut self,
         parse: impl FnOnce(&mut dyn FnMut(&'static str) -> String) -> Result<T, Vec<(&'static str, String)>>,
@@ -120,11 +109,11 @@ impl Lookup {
         })
     }
 
-    /// Records that the value of `name` does not do, for instance beside another setting.
+    /// Records that the value of `name` is not valid, for example because of another setting.
     pub fn reject(&mut self, name: &str, why: impl Display) {
         let setting = self.setting(name);
         let value = self.value(&setting);
-        let shown = setting.shown(value);
+        let shown = Setting::shown(value);
         let why = if value.is_empty() { why.to_string() } else { why.to_string().replace(value, &shown) };
         let line =
             format!("{} (or {}) is \"{shown}\": {}", setting.env(), setting.flag(), mask::passwords(&why));
@@ -134,19 +123,19 @@ impl Lookup {
         }
     }
 
-    /// Every mistake so far, each once.
+    /// Returns the mistakes so far, without duplicates.
     #[must_use]
     pub fn mistakes(&self) -> &[Mistake] {
         &self.mistakes
     }
 
-    /// What is in force, as (variable, value) with secrets hidden, in the order of the groups.
+    /// Returns the values in effect as (variable, value), secrets hidden, in the order of the groups.
     #[must_use]
     pub fn effective(&self) -> Vec<(String, String)> {
-        self.settings.iter().map(|setting| (setting.env(), setting.shown(self.value(setting)))).collect()
+        self.settings.iter().map(|setting| (setting.env(), Setting::shown(self.value(setting)))).collect()
     }
 
-    /// Variables that begin like ours but that no Ringback process reads.
+    /// Returns the variables that begin with [`PREFIX`] but that no Ringback process reads.
     #[must_use]
     pub fn unknown_variables(&self) -> Vec<&str> {
         let known = |name: &str| {
@@ -181,8 +170,8 @@ impl Lookup {
     }
 }
 
-/// The environment, read once at start and nowhere else. Text that is not UTF-8 is kept with
-/// replacement characters, so that it fails where it is parsed.
+/// Reads the environment, once at start and nowhere else. Text that is not UTF-8 keeps replacement
+/// characters, so that parsing it fails.
 pub(crate) fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))

@@ -1,5 +1,5 @@
-//! Something outside that a process depends on: reached for until it is there and fit,
-//! then looked at now and again, so that `/readyz` tells the truth.
+//! An external dependency, such as the store: connects to it, retries while it is unavailable, and
+//! keeps its check on `/readyz` up to date.
 
 use std::error::Error;
 use std::future::Future;
@@ -8,56 +8,67 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::backoff::Backoff;
-use crate::{Health, Shutdown, random};
+use crate::admin::Health;
+use crate::backoff::Outage;
+use crate::context::Context;
+use crate::shutdown::Shutdown;
+use crate::tasks::Tasks;
+use crate::telemetry::with_causes;
 
-/// How often a dependency that is there is looked at.
-const EVERY: Duration = Duration::from_secs(5);
+/// The interval between two checks of a dependency that is available.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// One dependency, named by how to get at it.
+/// A dependency, and the calls that reach it.
 pub struct Dependency<S, P, C, E> {
-    /// Its name on `/readyz` and in the log.
+    /// The name in log lines and on `/readyz`.
     pub name: &'static str,
-    /// What is asked, by a clone each time.
+    /// The client; every call gets a clone.
     pub subject: S,
-    /// Reaches for it; says what was found.
+    /// Connects and verifies the dependency. The text it returns is shown on `/readyz`.
     pub prepare: P,
-    /// Looks whether it still answers.
+    /// Checks that the dependency still answers.
     pub check: C,
-    /// False when somebody has to change something before trying again can help.
+    /// Returns false for an error that no retry can cure.
     pub is_transient: fn(&E) -> bool,
 }
 
 impl<S, P, C, E, PF, CF> Dependency<S, P, C, E>
 where
-    S: Clone,
+    S: Clone + Send + Sync + 'static,
     E: Error + Send + Sync + 'static,
-    P: Fn(S) -> PF,
-    PF: Future<Output = Result<String, E>>,
-    C: Fn(S) -> CF,
-    CF: Future<Output = Result<(), E>>,
+    P: Fn(S) -> PF + Send + Sync + 'static,
+    PF: Future<Output = Result<String, E>> + Send + 'static,
+    C: Fn(S) -> CF + Send + Sync + 'static,
+    CF: Future<Output = Result<(), E>> + Send + 'static,
 {
-    /// Watches it until the shutdown. After it was away it is prepared again.
+    /// Watches the dependency while `tasks` run, and returns when all of them have ended.
     ///
     /// # Errors
-    /// As soon as it turns out to be unfit for good.
+    /// The error of the first task that failed, or of [`watch`](Self::watch).
+    pub async fn run(self, mut tasks: Tasks, context: Context) -> anyhow::Result<()> {
+        tasks.spawn(self.name, self.watch(context.health, context.shutdown.clone()));
+        tasks.join_all(&context.shutdown).await
+    }
+
+    /// Watches the dependency until the shutdown. After an outage it is prepared again.
+    ///
+    /// # Errors
+    /// At once on an error that is not transient.
     pub async fn watch(self, health: Health, shutdown: Shutdown) -> anyhow::Result<()> {
-        let mut backoff = Backoff::new(random::generator());
-        let mut away = false;
+        let mut outage = Outage::new();
         health.set(self.name, false, "not reached yet");
         while !shutdown.is_stopping() {
             let wait = match (self.prepare)(self.subject.clone()).await {
                 Ok(found) => {
-                    info!(dependency = self.name, %found, "{} is there", self.name);
+                    info!(dependency = self.name, %found, "connected to the {}", self.name);
                     health.set(self.name, true, found);
-                    backoff.reset();
-                    away = false;
-                    self.stays(&health, &shutdown).await;
+                    outage.ends();
+                    self.until_unavailable(&mut outage, &health, &shutdown).await;
                     Duration::ZERO
                 }
                 Err(error) if (self.is_transient)(&error) => {
-                    self.away(&error, &mut away, &health);
-                    backoff.next()
+                    self.report_unavailable(&error, &mut outage, &health);
+                    outage.wait()
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -69,24 +80,23 @@ where
         Ok(())
     }
 
-    /// Returns once it no longer answers, or at the shutdown.
-    async fn stays(&self, health: &Health, shutdown: &Shutdown) {
+    /// Returns when a check fails, or at the shutdown.
+    async fn until_unavailable(&self, outage: &mut Outage, health: &Health, shutdown: &Shutdown) {
         loop {
             tokio::select! {
-                () = sleep(EVERY) => {}
+                () = sleep(CHECK_INTERVAL) => {}
                 () = shutdown.stopping() => return,
             }
             if let Err(error) = (self.check)(self.subject.clone()).await {
-                self.away(&error, &mut false, health);
-                return;
+                return self.report_unavailable(&error, outage, health);
             }
         }
     }
 
-    /// Tells it once, not at every attempt.
-    fn away(&self, error: &E, told: &mut bool, health: &Health) {
-        if !std::mem::replace(told, true) {
-            warn!(dependency = self.name, error = error as &dyn Error, "{} is away; trying again", self.name);
+    fn report_unavailable(&self, error: &E, outage: &mut Outage, health: &Health) {
+        if outage.begins() {
+            let error = with_causes(error);
+            warn!(dependency = self.name, error, "the {} is unavailable; retrying", self.name);
         }
         health.set(self.name, false, error.to_string());
     }

@@ -1,29 +1,29 @@
-//! How many files, sockets included, the process may have open.
+//! The limit of open files (sockets included): raising it, and checking that a setting fits it.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tracing::{debug, warn};
 
-/// What a process opens beside what its work needs: the store, the admin port and those who
-/// ask it, look-ups of names, traces, the log.
+/// Files kept free for the process itself: the store, the admin port and its clients, DNS lookups,
+/// traces, the log.
 pub const RESERVE: u64 = 64;
 
-/// The most that `raise` can get; unlimited where the system does not tell.
+/// Returns the hard limit, or `u64::MAX` if the system does not report one.
 #[must_use]
 pub fn most() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard)
 }
 
-/// Whether `needed` files beside [`RESERVE`] may be open at once, of `most` in all.
+/// Checks that `needed` files plus [`RESERVE`] fit the limit `most`.
 ///
 /// # Errors
-/// How many may be instead.
+/// The largest number that fits.
 pub const fn fits(needed: u64, most: u64) -> Result<(), u64> {
     let left = most.saturating_sub(RESERVE);
     if needed <= left { Ok(()) } else { Err(left) }
 }
 
-/// Raises the soft limit, often 1024, to the hard one. The soft one is that low for the sake
-/// of programs that use `select`, and this is none.
+/// Raises the soft limit, often 1024, to the hard limit. The low default exists for programs that
+/// use `select`, which Ringback does not.
 pub(crate) fn raise() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE).and_then(|(soft, hard)| {
         if soft < hard {
@@ -32,8 +32,8 @@ pub(crate) fn raise() {
         Ok((soft, hard))
     });
     match raised {
-        Ok((soft, hard)) => debug!(soft, hard, "the limit of open files is the hard one"),
-        Err(error) => warn!(error = %error, "the limit of open files stays as it is"),
+        Ok((soft, hard)) => debug!(soft, hard, "raised the limit of open files to the hard limit"),
+        Err(error) => warn!(error = %error, "cannot raise the limit of open files"),
     }
 }
 

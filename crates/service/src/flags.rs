@@ -1,5 +1,5 @@
-//! The command line of a process: one flag per setting, and the few that concern the line itself.
-//! [`flag`] and [`print_config`] serve a command line that is put together elsewhere.
+//! The command line of a process: one flag per setting, and `--print-config`. `ringback up` builds its
+//! own command from [`flag`] and [`print_config`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,19 +8,19 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::config::Setting;
 
-/// The name of the flag that [`print_config`] makes.
+/// The name of the flag that [`print_config`] creates.
 pub const PRINT_CONFIG: &str = "print-config";
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug)]
 pub(crate) struct Flags {
-    /// The values given, by setting name.
+    /// The values of the flags, by setting name.
     pub(crate) values: BTreeMap<String, String>,
-    /// Whether to show the configuration instead of running.
+    /// True to print the configuration instead of running.
     pub(crate) print_config: bool,
 }
 
-/// Reads `args`, the first of which is the program's own name.
+/// Parses `args`, of which the first one is the name of the program.
 pub(crate) fn parse(
     command: Command,
     settings: &[Setting],
@@ -35,16 +35,16 @@ pub(crate) fn parse(
     })
 }
 
-/// The flag that asks for the configuration.
+/// Creates the flag `--print-config`.
 #[must_use]
 pub fn print_config() -> Arg {
     Arg::new(PRINT_CONFIG)
         .long(PRINT_CONFIG)
         .action(ArgAction::SetTrue)
-        .help("Print the configuration in force, secrets hidden, and exit")
+        .help("Print the configuration in effect, secrets hidden, and exit")
 }
 
-/// The flag of a setting, under the setting's name; its help tells variable and default.
+/// Creates the flag of a setting. Its help text names the variable and the default.
 #[must_use]
 pub fn flag(setting: &Setting) -> Arg {
     let default = if setting.default.is_empty() { "empty" } else { setting.default };
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_told() {
+    fn the_version_is_printed() {
         assert_eq!(ask(&["--version"]).unwrap_err().to_string(), "ringback-test 1.2.3\n");
     }
 }

@@ -1,4 +1,4 @@
-//! One life: runtime, telemetry, signals, the admin port, and how the work in their midst ended.
+//! Runs a process: runtime, telemetry, signals and admin port around its work, and the exit status.
 
 mod signals;
 
@@ -12,52 +12,52 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::runtime;
 
-use crate::Context;
 use crate::admin::{self, Health};
+use crate::context::Context;
 use crate::files;
-use crate::settings::Own;
+use crate::settings::ProcessSettings;
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Telemetry};
 
 use self::signals::{Caught, Signals};
 
-/// The exit status of a wrong configuration or command line, `EX_USAGE` of sysexits.h.
+/// The exit status for a wrong configuration or command line (`EX_USAGE` of sysexits.h).
 pub const USAGE: u8 = 64;
 const FAILURE: u8 = 1;
-/// How long work that was told to drop everything may take to do so.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long work may take to stop after the grace period.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How the work ended.
+/// The result of the work; the outer error is a panic.
 type Outcome = Result<anyhow::Result<()>, Box<dyn Any + Send>>;
 
-/// What is known of the process before it lives.
+/// A process that is ready to run: its identity and its settings.
 pub(crate) struct Process {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
-    pub(crate) own: Own,
+    pub(crate) settings: ProcessSettings,
     pub(crate) unknown_variables: Vec<String>,
 }
 
 impl Process {
-    /// Lives until the work ends, and answers with the exit status.
+    /// Runs until the work ends and returns the exit status.
     pub(crate) fn run<F, Fut>(self, work: F) -> ExitCode
     where
         F: FnOnce(Context) -> Fut,
         Fut: Future<Output = anyhow::Result<()>>,
     {
-        // An error says that a provider is installed already, which is as good.
+        // An error means that a provider is installed already.
         rustls::crypto::ring::default_provider().install_default().ok();
         let runtime = match runtime::Builder::new_multi_thread().thread_name(self.name).enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return refuse(&format!("cannot start a runtime: {error}"), FAILURE),
         };
-        let code = runtime.block_on(self.live(work));
-        // What is left was either asked to end and did not, or belongs to nobody.
+        let code = runtime.block_on(self.run_async(work));
+        // Tasks that still run did not stop in time or have no owner.
         runtime.shutdown_background();
         code
     }
 
-    async fn live<F, Fut>(self, work: F) -> ExitCode
+    async fn run_async<F, Fut>(self, work: F) -> ExitCode
     where
         F: FnOnce(Context) -> Fut,
         Fut: Future<Output = anyhow::Result<()>>,
@@ -65,27 +65,25 @@ impl Process {
         let options = telemetry::Options {
             service: self.name,
             version: self.version,
-            filter: self.own.filter,
-            format: self.own.format,
-            export_traces: self.own.export_traces,
+            filter: self.settings.filter,
+            format: self.settings.format,
+            export_traces: self.settings.export_traces,
         };
         let telemetry = match Telemetry::start(&options) {
             Ok(telemetry) => telemetry,
             Err(error) => return refuse(&format!("{error:#}"), USAGE),
         };
         for variable in &self.unknown_variables {
-            tracing::warn!(
-                "{variable} is set but no Ringback process reads it: did you mean another? See --help"
-            );
+            tracing::warn!("{variable} is set, but no Ringback process reads it; see --help for the names");
         }
         files::raise();
-        let shutdown = Shutdown::new(self.own.drain);
+        let shutdown = Shutdown::new(self.settings.drain);
         let health = Health::new(&shutdown);
         let context =
             Context { shutdown: shutdown.clone(), health: health.clone(), meter: telemetry.meter() };
-        let code = match (Signals::listen(), admin::bind(self.own.admin).await) {
+        let code = match (Signals::listen(), admin::bind(self.settings.admin).await) {
             (Ok(mut signals), Ok(listener)) => {
-                let address = listener.local_addr().unwrap_or(self.own.admin);
+                let address = listener.local_addr().unwrap_or(self.settings.admin);
                 tracing::info!(version = self.version, admin = %address, "{} started", self.name);
                 let admin = admin::serve(listener, health, telemetry.registry());
                 let work = AssertUnwindSafe(async { work(context).await }).catch_unwind();
@@ -102,8 +100,8 @@ impl Process {
     }
 }
 
-/// Waits for the first of: the work ends, a second signal (the error), the grace runs out, the
-/// admin port dies.
+/// Waits for the first of: the work ends, a second signal (the error), the grace period ends, the
+/// admin port fails.
 async fn supervise(
     work: impl Future<Output = Outcome>,
     second_signal: impl Future<Output = Caught>,
@@ -112,17 +110,17 @@ async fn supervise(
 ) -> Result<u8, Caught> {
     let too_late = async {
         shutdown.expired().await;
-        tokio::time::sleep(LAST_WORDS).await;
+        tokio::time::sleep(ABORT_TIMEOUT).await;
     };
     tokio::select! {
         biased;
         outcome = work => Ok(ended(outcome, shutdown)),
         signal = second_signal => {
-            tracing::error!(signal = signal.name, "a second signal: ending at once");
+            tracing::error!(signal = signal.name, "received a second signal; exiting at once");
             Err(signal)
         }
         () = too_late => {
-            tracing::error!(grace = ?shutdown.grace(), "the grace is over and work is still going on: ending without it");
+            tracing::error!(grace = ?shutdown.grace(), "work did not finish within the grace period; exiting without it");
             Ok(FAILURE)
         }
         result = admin => Ok(failed("the admin port failed", &anyhow::anyhow!("{result:?}"))),
@@ -136,7 +134,7 @@ fn ended(outcome: Outcome, shutdown: &Shutdown) -> u8 {
             0
         }
         Ok(Ok(())) => {
-            tracing::error!("the service ended though nobody asked it to");
+            tracing::error!("the service ended without a shutdown");
             FAILURE
         }
         Ok(Err(error)) => failed("the service failed", &error),
@@ -152,11 +150,20 @@ fn failed(what: &str, error: &anyhow::Error) -> u8 {
     FAILURE
 }
 
-/// Says on stderr why there is no life to live.
+/// Prints to stderr why the process does not run, and returns the exit status.
 #[expect(clippy::print_stderr, reason = "logging is not set up")]
 pub(crate) fn refuse(why: &str, code: u8) -> ExitCode {
     eprintln!("{why}");
     ExitCode::from(code)
+}
+
+/// Returns the name that identifies this process to others: host and process id, such as
+/// `worker-3/4711`. The host is `unknown` if it has no name in UTF-8.
+#[must_use]
+pub fn process_name() -> String {
+    let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    let host = host.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned());
+    format!("{host}/{}", std::process::id())
 }
 
 #[cfg(test)]
@@ -172,57 +179,57 @@ mod tests {
         ready(Ok(result))
     }
 
-    async fn life(work: impl Future<Output = Outcome>, shutdown: &Shutdown) -> u8 {
+    async fn exit_code(work: impl Future<Output = Outcome>, shutdown: &Shutdown) -> u8 {
         supervise(work, pending(), pending(), shutdown).await.expect("no second signal")
     }
 
     #[tokio::test]
     async fn a_clean_shutdown_is_a_success() {
         let shutdown = Shutdown::new(GRACE);
-        let until_told = async {
+        let until_stopped = async {
             shutdown.stopping().await;
             Ok(Ok(()))
         };
-        let told = async { shutdown.begin() };
-        assert_eq!(tokio::join!(life(until_told, &shutdown), told).0, 0);
+        let stop = async { shutdown.begin() };
+        assert_eq!(tokio::join!(exit_code(until_stopped, &shutdown), stop).0, 0);
     }
 
     #[tokio::test]
-    async fn an_end_that_nobody_asked_for_is_a_failure() {
-        assert_eq!(life(work(Ok(())), &Shutdown::new(GRACE)).await, FAILURE);
+    async fn an_end_before_the_shutdown_is_a_failure() {
+        assert_eq!(exit_code(work(Ok(())), &Shutdown::new(GRACE)).await, FAILURE);
     }
 
     #[tokio::test]
     async fn an_error_is_a_failure_even_during_a_shutdown() {
         let shutdown = Shutdown::new(GRACE);
         shutdown.begin();
-        assert_eq!(life(work(Err(anyhow::anyhow!("lost the store"))), &shutdown).await, FAILURE);
+        assert_eq!(exit_code(work(Err(anyhow::anyhow!("lost the store"))), &shutdown).await, FAILURE);
     }
 
     #[tokio::test]
     async fn a_panic_is_a_failure() {
         let panics = AssertUnwindSafe(async { panic!("out of luck") }).catch_unwind();
-        assert_eq!(life(panics, &Shutdown::new(GRACE)).await, FAILURE);
+        assert_eq!(exit_code(panics, &Shutdown::new(GRACE)).await, FAILURE);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_outlasts_the_grace_is_given_up() {
+    async fn work_that_outlasts_the_grace_period_is_abandoned() {
         let shutdown = Shutdown::new(GRACE);
         shutdown.begin();
         let start = tokio::time::Instant::now();
-        assert_eq!(life(pending(), &shutdown).await, FAILURE);
-        assert_eq!(start.elapsed(), GRACE + LAST_WORDS);
+        assert_eq!(exit_code(pending(), &shutdown).await, FAILURE);
+        assert_eq!(start.elapsed(), GRACE + ABORT_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_that_drops_what_is_left_when_told_so_ends_cleanly() {
+    async fn work_that_stops_at_the_end_of_the_grace_period_ends_cleanly() {
         let shutdown = Shutdown::new(GRACE);
         shutdown.begin();
         let until_expired = async {
             shutdown.expired().await;
             Ok(Ok(()))
         };
-        assert_eq!(life(until_expired, &shutdown).await, 0);
+        assert_eq!(exit_code(until_expired, &shutdown).await, 0);
     }
 
     #[tokio::test]
@@ -233,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_admin_port_that_dies_takes_the_process_with_it() {
+    async fn an_admin_port_that_fails_ends_the_process() {
         let dead = ready(Err(io::Error::other("closed")));
         assert_eq!(supervise(pending(), pending(), dead, &Shutdown::new(GRACE)).await.unwrap(), FAILURE);
     }

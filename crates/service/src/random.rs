@@ -1,12 +1,12 @@
-//! Randomness: one generator per owner, seeded by the operating system and handed in.
+//! Random number generators, seeded by the operating system. Each owner gets its own as an argument.
 
 use rand::SeedableRng as _;
 use rand::rngs::{StdRng, SysRng};
 
-/// A generator seeded by the operating system.
+/// Creates a generator seeded by the operating system.
 ///
 /// # Panics
-/// When the operating system has no randomness to give; nothing safe can be done then.
+/// If the operating system cannot provide random numbers.
 #[must_use]
 pub fn generator() -> StdRng {
     StdRng::try_from_rng(&mut SysRng).expect("the operating system gives random numbers")

@@ -1,4 +1,4 @@
-//! The settings that every process has, whatever its work.
+//! The settings that every process has: log, drain, admin port, trace export.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,18 +10,22 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::config::{Lookup, PREFIX, Setting};
 use crate::telemetry::LogFormat;
 
-/// Added to the groups of every [`Service`](crate::Service). `ADMIN_LISTEN` is read too, but listed
-/// by each role, because its default differs.
+/// Settings that are added to every [`Service`](crate::Service). `ADMIN_LISTEN` is read here too, but
+/// each role lists it with a default of its own.
 pub const SETTINGS: &[Setting] = &[
-    Setting::new("LOG", "info", "What is logged: a level, or directives such as info,ringback_core=debug"),
-    Setting::new("LOG_FORMAT", "text", "How log lines look: text or json"),
-    Setting::new("DRAIN", "30s", "How long work may go on after the first signal to stop"),
+    Setting::new("LOG", "info", "Log filter: a level, or directives such as info,ringback_core=debug"),
+    Setting::new("LOG_FORMAT", "text", "Log format: text or json"),
+    Setting::new(
+        "DRAIN",
+        "30s",
+        "Grace period: how long running work may take to finish after the first signal",
+    ),
 ];
 
 const LONGEST_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The values of [`SETTINGS`], and of the standard `OTEL_` variables that are looked at here.
-pub(crate) struct Own {
+/// The values of [`SETTINGS`], and whether the standard `OTEL_` variables ask for trace export.
+pub(crate) struct ProcessSettings {
     pub(crate) admin: SocketAddr,
     pub(crate) filter: EnvFilter,
     pub(crate) format: LogFormat,
@@ -29,7 +33,7 @@ pub(crate) struct Own {
     pub(crate) export_traces: bool,
 }
 
-impl Own {
+impl ProcessSettings {
     pub(crate) fn load(lookup: &mut Lookup, env: &BTreeMap<String, String>) -> Self {
         Self {
             admin: lookup.address("ADMIN_LISTEN"),
@@ -41,25 +45,39 @@ impl Own {
     }
 }
 
-/// The grace on shutdown.
+/// Loads the configuration of a role from variables given without [`PREFIX`], and returns it with the
+/// mistakes found. For tests.
+pub fn load_from<C>(
+    groups: &[&'static [Setting]],
+    variables: &[(&str, &str)],
+    load: fn(&mut Lookup) -> C,
+) -> (C, Vec<String>) {
+    let env = variables.iter().map(|(name, value)| (format!("{PREFIX}{name}"), (*value).to_owned()));
+    let mut lookup = Lookup::new(&[groups, &[SETTINGS]].concat(), BTreeMap::new(), env.collect());
+    let config = load(&mut lookup);
+    (config, lookup.mistakes().iter().map(ToString::to_string).collect())
+}
+
+/// Reads the grace period.
 fn drain(lookup: &mut Lookup) -> Duration {
     lookup.duration_in("DRAIN", Duration::ZERO..=LONGEST_DRAIN)
 }
 
-/// Refuses a grace that is shorter than one call to what the role depends on may take. `by` is
-/// the setting that allows the call so long, `need` what the call is needed for at the end.
-pub fn drain_allows(lookup: &mut Lookup, patience: Duration, by: &str, need: &str) {
-    if drain(lookup) < patience {
+/// Rejects a grace period that is shorter than one call to the store may take. `setting` is the
+/// setting that `call_timeout` was derived from; `purpose` is what the last call is needed for.
+pub fn check_drain(lookup: &mut Lookup, call_timeout: Duration, setting: &str, purpose: &str) {
+    if drain(lookup) < call_timeout {
         lookup.reject(
             "DRAIN",
             format!(
-                "does not fit {PREFIX}{by}, by which a call to the store may take {patience:?}: {need} needs one, so at least {patience:?}"
+                "is shorter than a call to the store may take: {PREFIX}{setting} allows {call_timeout:?}, and {purpose} needs one call, so set at least {call_timeout:?}"
             ),
         );
     }
 }
 
-/// A single word that is no level would be taken for a target, and everything else fall silent.
+/// Reads the log filter. A single word that is no level is rejected, because the filter would take it
+/// for a target and drop everything else.
 fn filter(lookup: &mut Lookup) -> EnvFilter {
     let text = lookup.text("LOG");
     if text.chars().all(char::is_alphanumeric) && text.parse::<LevelFilter>().is_err() {
@@ -83,11 +101,11 @@ mod tests {
 
     const ADMIN: &[Setting] = &[Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "the admin port")];
 
-    fn load(env: &[(&str, &str)]) -> (Own, Vec<String>) {
+    fn load(env: &[(&str, &str)]) -> (ProcessSettings, Vec<String>) {
         let env: BTreeMap<_, _> =
             env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let mut lookup = Lookup::new(&[ADMIN, SETTINGS], BTreeMap::new(), env.clone());
-        let own = Own::load(&mut lookup, &env);
+        let own = ProcessSettings::load(&mut lookup, &env);
         (own, lookup.mistakes().iter().map(ToString::to_string).collect())
     }
 

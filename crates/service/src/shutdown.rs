@@ -1,6 +1,6 @@
-//! The two words of a shutdown: "take on nothing new", and later "drop what is left".
+//! The two phases of a shutdown: first accept no new work, then, after the grace period, drop the rest.
 //!
-//! Who begins it (a signal, a test) and what each role does about it is decided elsewhere.
+//! Signals and tests begin it; each role decides how it reacts.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Tells every part of a process that it is to end, and by when. Clones share one state.
+/// Tells every part of a process that it has to stop, and by when. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
     soft: CancellationToken,
@@ -18,7 +18,8 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// A process that runs, and that will have `grace` to finish its work once told to stop.
+    /// Creates the handle of a running process. After [`begin`](Self::begin) its work has `grace` to
+    /// finish.
     #[must_use]
     pub fn new(grace: Duration) -> Self {
         Self {
@@ -29,30 +30,30 @@ impl Shutdown {
         }
     }
 
-    /// Begins the shutdown; the grace runs from the first call on.
+    /// Begins the shutdown. The grace period starts at the first call.
     pub fn begin(&self) {
         self.deadline.get_or_init(|| Instant::now() + self.grace);
         self.soft.cancel();
     }
 
-    /// Ends the grace at once, beginning the shutdown where nobody has.
+    /// Ends the grace period at once. Begins the shutdown if it has not begun.
     pub fn expire(&self) {
         self.begin();
         self.hard.cancel();
     }
 
-    /// Whether the shutdown has begun.
+    /// Returns true if the shutdown has begun.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.soft.is_cancelled()
     }
 
-    /// Waits until the shutdown has begun: take on nothing new.
+    /// Waits until the shutdown has begun: accept no new work.
     pub async fn stopping(&self) {
         self.soft.cancelled().await;
     }
 
-    /// Waits until the grace is over or was cut short: drop what is left.
+    /// Waits until the grace period is over: drop all work that is left.
     pub async fn expired(&self) {
         let run_out = async {
             self.stopping().await;
@@ -67,13 +68,13 @@ impl Shutdown {
         }
     }
 
-    /// How long work may go on after [`begin`](Self::begin).
+    /// Returns the grace period: how long work may take to finish after [`begin`](Self::begin).
     #[must_use]
     pub fn grace(&self) -> Duration {
         self.grace
     }
 
-    /// When the grace ends; nothing before the shutdown has begun.
+    /// Returns when the grace period ends; `None` before the shutdown has begun.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline.get().copied()
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_grace_runs_from_the_first_word_on() {
+    async fn the_grace_period_starts_at_the_first_call() {
         let start = Instant::now();
         let shutdown = Shutdown::new(Duration::from_secs(30));
         shutdown.begin();

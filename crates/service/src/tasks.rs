@@ -1,4 +1,4 @@
-//! Tasks that run as long as the process does: one that ends early takes the process with it.
+//! Supervised tasks, which run as long as the process: one that ends early ends the process.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -8,12 +8,12 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::shutdown::Shutdown;
 
-/// What a supervised task may return: nothing, or a result whose error ends the service.
+/// The return value of a supervised task: nothing, or a result whose error ends the service.
 pub trait Ending: Send + 'static {
-    /// The end as a result.
+    /// Converts the value into a result.
     ///
     /// # Errors
-    /// The task's own.
+    /// The error of the task.
     fn into_result(self) -> anyhow::Result<()>;
 }
 
@@ -29,7 +29,7 @@ impl<E: Into<anyhow::Error> + Send + 'static> Ending for Result<(), E> {
     }
 }
 
-/// Supervised tasks. Dropping it aborts those still running.
+/// A set of supervised tasks. Dropping it aborts those that still run.
 #[derive(Debug, Default)]
 pub struct Tasks {
     running: JoinSet<anyhow::Result<()>>,
@@ -37,13 +37,13 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// No tasks yet.
+    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Starts a task that is to run until the shutdown; `name` is what an error calls it.
+    /// Spawns a task that has to run until the shutdown. Errors refer to it as `name`.
     pub fn spawn<F>(&mut self, name: impl Into<String>, task: F)
     where
         F: Future<Output: Ending> + Send + 'static,
@@ -55,8 +55,8 @@ impl Tasks {
     /// Waits for all tasks.
     ///
     /// # Errors
-    /// At once when a task fails, panics or just ends before the shutdown began. Once it has
-    /// begun the others are let finish, and the first failure among them is returned then.
+    /// Before the shutdown: at once if a task fails, panics or ends. During the shutdown: the first
+    /// failure, after all tasks have ended.
     pub async fn join_all(&mut self, shutdown: &Shutdown) -> anyhow::Result<()> {
         let mut result = Ok(());
         while let Some(joined) = self.running.join_next_with_id().await {
@@ -80,7 +80,7 @@ impl Tasks {
             Ok((_, Ok(()))) if shutdown.is_stopping() => Ok(()),
             Ok((_, Ok(()))) => Err(anyhow!("the task {name} ended unexpectedly")),
             Ok((_, Err(error))) => Err(error).with_context(|| format!("the task {name} failed")),
-            Err(error) => Err(error).with_context(|| format!("the task {name} died")),
+            Err(error) => Err(error).with_context(|| format!("the task {name} panicked")),
         }
     }
 }
@@ -106,7 +106,7 @@ mod tests {
         tasks.spawn("promoter", pending::<()>());
         tasks.spawn("janitor", async { panic_now() });
         let error = tasks.join_all(&shutdown()).await.unwrap_err();
-        assert_eq!(error.to_string(), "the task janitor died");
+        assert_eq!(error.to_string(), "the task janitor panicked");
     }
 
     #[tokio::test]

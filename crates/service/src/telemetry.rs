@@ -1,16 +1,17 @@
 //! Logs, traces and metrics of one process.
 //!
-//! Logs go to stderr, as text or as JSON lines. Traces go out over OTLP (protobuf over HTTP) when
-//! an OTLP endpoint is set: spans and events of Ringback's own crates from level `info` up,
-//! whatever the log filter says. Metrics are read by Prometheus.
+//! Logs go to stderr, as text or as JSON lines. Traces are exported over OTLP (protobuf over HTTP) if
+//! an OTLP endpoint is set: spans and events of Ringback's crates at level `info` and above,
+//! regardless of the log filter. Prometheus reads the metrics from the admin port.
 //!
-//! A metric comes out under exactly the name of its instrument: no suffix is added for its unit
-//! or for being a counter, so the name carries both (`ringback_callback_duration_seconds`,
-//! `ringback_submitted_total`), and there is neither `target_info` nor an `otel_scope_` label.
-//! Histograms carry their own boundaries (`with_boundaries`); no views are set up here.
+//! A metric has exactly the name of its instrument. No suffix is added for the unit or the kind, so
+//! the name contains both (`ringback_callback_duration_seconds`, `ringback_submitted_total`). There is
+//! neither `target_info` nor an `otel_scope_` label. Histograms set their own boundaries
+//! (`with_boundaries`).
 
 mod export;
 
+use std::error::Error;
 use std::io::{self, IsTerminal as _};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,27 +33,32 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// How long the last spans may take to leave when the process ends.
+/// How long the last spans may take to be exported when the process ends.
 const FLUSH: Duration = Duration::from_secs(3);
 
 static EXPORTING: AtomicBool = AtomicBool::new(false);
 
-/// Whether traces are exported. Without it spans cost nothing worth having: skip them.
+/// Returns true if traces are exported. If not, callers skip the cost of their spans.
 #[must_use]
 pub fn tracing_active() -> bool {
     EXPORTING.load(Ordering::Relaxed)
 }
 
-/// How log lines look.
+/// Formats an error as a log field that includes its causes.
+pub fn with_causes<E: Error + 'static>(error: &E) -> &(dyn Error + 'static) {
+    error
+}
+
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people; coloured on a terminal.
+    /// Text; coloured on a terminal.
     Text,
     /// One JSON object per line.
     Json,
 }
 
-/// The error of a [`LogFormat`] that does not exist.
+/// The text names no [`LogFormat`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be text or json")]
 pub struct UnknownLogFormat;
@@ -69,17 +75,17 @@ impl FromStr for LogFormat {
     }
 }
 
-/// What is to be set up.
+/// The options of [`Telemetry::start`].
 pub(crate) struct Options {
     pub(crate) service: &'static str,
     pub(crate) version: &'static str,
     pub(crate) filter: EnvFilter,
     pub(crate) format: LogFormat,
-    /// Whether the environment names an OTLP endpoint; the exporter reads it there itself.
+    /// True if the environment names an OTLP endpoint. The exporter reads the endpoint itself.
     pub(crate) export_traces: bool,
 }
 
-/// What was set up, to be stopped at the end.
+/// The telemetry of a running process. [`Telemetry::stop`] flushes it.
 pub(crate) struct Telemetry {
     service: &'static str,
     registry: Registry,
@@ -88,7 +94,7 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Sets up everything that is global to the process, within its runtime.
+    /// Sets up logs, traces and metrics for the process. Must run inside its runtime.
     pub(crate) fn start(options: &Options) -> anyhow::Result<Self> {
         let (registry, metrics) = metrics()?;
         let traces = options.export_traces.then(|| export::provider(resource(options))).transpose()?;
@@ -106,19 +112,19 @@ impl Telemetry {
         self.registry.clone()
     }
 
-    /// Sends what has not left yet, for a few seconds at most.
+    /// Exports the remaining spans, for at most [`FLUSH`].
     pub(crate) async fn stop(self) {
         EXPORTING.store(false, Ordering::Relaxed);
         let Some(traces) = self.traces else { return };
-        // It blocks its thread, for as long as a collector that hangs pleases.
+        // It blocks its thread until the collector answers.
         let flush = tokio::task::spawn_blocking(move || traces.shutdown());
         if !matches!(tokio::time::timeout(FLUSH, flush).await, Ok(Ok(Ok(())))) {
-            tracing::warn!("the last traces could not be sent");
+            tracing::warn!("cannot export the last traces");
         }
     }
 }
 
-/// A registry that `/metrics` reads, and the provider whose instruments fill it.
+/// Creates the registry that `/metrics` reads and the provider whose instruments fill it.
 pub(crate) fn metrics() -> anyhow::Result<(Registry, SdkMeterProvider)> {
     let registry = Registry::new();
     let exporter = opentelemetry_prometheus::exporter()
@@ -132,7 +138,7 @@ pub(crate) fn metrics() -> anyhow::Result<(Registry, SdkMeterProvider)> {
     Ok((registry, SdkMeterProvider::builder().with_reader(exporter).build()))
 }
 
-/// Who we are in traces; `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` win.
+/// The identity in traces. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence.
 fn resource(options: &Options) -> Resource {
     let detected = Resource::builder().with_attribute(KeyValue::new("service.version", options.version));
     let named = Resource::builder()
@@ -153,7 +159,7 @@ fn log(options: &Options, traces: Option<&SdkTracerProvider>) -> anyhow::Result<
                 .with_location(false)
                 .with_threads(false)
                 .with_tracked_inactivity(false)
-                // The HTTP client's own spans would beget spans with every export.
+                // Spans of the HTTP client would create new spans with every export.
                 .with_filter(Targets::new().with_target("ringback", LevelFilter::INFO));
             registry.with(spans).with(lines(options.format).with_filter(filter)).try_init()
         }

@@ -1,6 +1,5 @@
-//! The `traceparent` header of W3C Trace Context level 1, and how spans take it up.
-//!
-//! Header maps are none of its business: it turns text into a value and back.
+//! The `traceparent` header of W3C Trace Context level 1: parsing, formatting, and use as the parent of
+//! a span.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,21 +12,21 @@ use crate::telemetry::tracing_active;
 /// `00-` + 32 digits + `-` + 16 digits + `-` + 2 digits.
 const LENGTH: usize = 55;
 
-/// Which span of which trace something belongs to. Neither id is all zeros.
+/// A span of a trace. Neither id is all zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
-    /// The trace.
+    /// The id of the trace.
     pub trace_id: [u8; 16],
-    /// The span within it.
+    /// The id of the span in the trace.
     pub span_id: [u8; 8],
-    /// Whether the caller records this trace.
+    /// True if the caller records this trace.
     pub sampled: bool,
 }
 
-/// Why a text is no `traceparent`. The specification asks to go on as if there were none.
+/// Why a text is not a `traceparent`. The specification asks to ignore such a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceParentError {
-    /// The fields do not have their lengths, or something follows version 00.
+    /// A field has the wrong length, or version 00 has a further field.
     #[error("a traceparent is 00-<32 digits>-<16 digits>-<2 digits>")]
     Shape,
     /// A digit is not one of `0123456789abcdef`.
@@ -36,19 +35,19 @@ pub enum TraceParentError {
     /// Version ff is forbidden.
     #[error("version ff of a traceparent is invalid")]
     Version,
-    /// An id of zeros only means that there is none.
+    /// An id of zeros means that there is none.
     #[error("the ids of a traceparent cannot be all zeros")]
     Zero,
 }
 
 impl TraceParent {
-    /// As the context of a remote parent, for a propagator or a link.
+    /// Converts to the context of a remote parent.
     #[must_use]
     pub fn context(&self) -> opentelemetry::Context {
         opentelemetry::Context::new().with_remote_span_context(self.span_context())
     }
 
-    /// As a remote span context without trace state.
+    /// Converts to a remote span context without trace state.
     #[must_use]
     pub fn span_context(&self) -> SpanContext {
         let flags = TraceFlags::default().with_sampled(self.sampled);
@@ -56,24 +55,17 @@ impl TraceParent {
         SpanContext::new(trace, span, flags, true, TraceState::default())
     }
 
-    /// Makes `span` a child of this one. It must not have been entered, nor asked for its own
-    /// context; without a trace exporter nothing happens.
+    /// Makes `span` a child of this one. Call it before the span is entered or asked for its context.
+    /// Does nothing unless traces are exported.
     pub fn adopt(&self, span: &tracing::Span) {
         if tracing_active() {
-            // It fails only for spans that a filter left out, and those have no parent to miss.
+            // Fails only for spans that a filter dropped.
             span.set_parent(self.context()).ok();
         }
     }
 
-    /// Links `span` to this one: related, but not a part of it.
-    pub fn link(&self, span: &tracing::Span) {
-        if tracing_active() {
-            span.add_link(self.span_context());
-        }
-    }
-
-    /// The current span, where traces are exported and one is open. Asking settles the span's
-    /// parent: [`adopt`](Self::adopt) comes first.
+    /// Returns the current span, if traces are exported. This fixes the parent of the span, so call
+    /// [`adopt`](Self::adopt) first.
     #[must_use]
     pub fn current() -> Option<Self> {
         if !tracing_active() {
@@ -100,7 +92,7 @@ impl FromStr for TraceParent {
             return Err(TraceParentError::Shape);
         }
         let [version]: [u8; 1] = digits(&bytes[..2])?;
-        // A later version may append fields, after a dash.
+        // Later versions may append fields after a dash.
         let whole = bytes.len() == LENGTH || (version != 0 && bytes[LENGTH] == b'-');
         let [flags]: [u8; 1] = digits(&bytes[53..LENGTH])?;
         let (trace_id, span_id) = (digits(&bytes[3..35])?, digits(&bytes[36..52])?);
@@ -117,7 +109,7 @@ impl FromStr for TraceParent {
     }
 }
 
-/// Version 00, whatever version was read; of the flags only `sampled` is passed on.
+/// Always formats version 00; of the flags only `sampled` is kept.
 impl fmt::Display for TraceParent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (trace, span) = (u128::from_be_bytes(self.trace_id), u64::from_be_bytes(self.span_id));
@@ -168,20 +160,20 @@ mod tests {
     }
 
     #[test]
-    fn upper_case_and_foreign_characters_are_refused() {
+    fn upper_case_and_other_characters_are_rejected() {
         assert_eq!(error(&EXAMPLE.replace("af", "AF")), TraceParentError::Digit);
         assert_eq!(error(&EXAMPLE.replace("af", "xy")), TraceParentError::Digit);
         assert_eq!(error(&EXAMPLE.replace("af", "é")), TraceParentError::Digit);
     }
 
     #[test]
-    fn zero_ids_are_refused() {
+    fn zero_ids_are_rejected() {
         assert_eq!(error("00-00000000000000000000000000000000-b7ad6b7169203331-01"), TraceParentError::Zero);
         assert_eq!(error("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"), TraceParentError::Zero);
     }
 
     #[test]
-    fn wrong_lengths_are_refused() {
+    fn wrong_lengths_are_rejected() {
         for text in [
             "",
             "00",

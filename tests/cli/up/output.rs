@@ -91,7 +91,7 @@ async fn what_it_prints_for_people_works_as_it_stands_there() {
     assert!(out.contains("job       demo/hello\nstate     delayed\n"), "{out}");
     let (out, err) = up.end();
     assert_eq!(out.trim(), "", "logs go to standard error");
-    assert!(err.contains("store is there"), "{err}");
+    assert!(err.contains("connected to the store"), "{err}");
 }
 
 #[tokio::test]

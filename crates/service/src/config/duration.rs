@@ -1,11 +1,11 @@
-//! Friendly durations ("1h 30m") and their ranges. A day is 24 hours.
+//! Parses durations such as "1h 30m" and checks their range. A day is 24 hours.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
-/// Parses a friendly duration; the error says in words what is allowed.
+/// Parses a duration. The error is a text for the user.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from(length).map_err(|_| "a duration cannot be negative".to_owned())
 }
 
-/// `found`, where it lies in `range`.
+/// Returns `found` if it lies in `range`, else a text for the user.
 pub(super) fn within(found: Duration, range: &RangeInclusive<Duration>) -> Result<Duration, String> {
     if range.contains(&found) {
         return Ok(found);
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn friendly_durations_are_read() {
+    fn durations_are_parsed() {
         let cases = [
             ("250ms", 250),
             ("5s", 5_000),
@@ -55,19 +55,19 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_number_is_refused_with_a_hint() {
+    fn a_number_without_a_unit_is_rejected_with_a_hint() {
         assert_eq!(parse("30").unwrap_err(), "a duration needs a unit, such as \"30s\" or \"30ms\"");
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn other_text_is_rejected() {
         for text in ["", "soon", "5 parsecs", "-5s", "5s ago", "1mo", "99999999999999999999s"] {
             assert!(parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn a_range_is_told_in_friendly_words() {
+    fn a_range_is_shown_as_durations() {
         let range = Duration::from_millis(100)..=Duration::from_secs(600);
         assert_eq!(within(Duration::from_secs(1), &range), Ok(Duration::from_secs(1)));
         assert_eq!(within(Duration::ZERO, &range).unwrap_err(), "must be from 100ms to 10m");

@@ -1,12 +1,12 @@
-//! Keeps passwords out of what is printed.
+//! Hides passwords of URLs in text that is printed.
 
-/// What stands where a secret was.
-pub(super) const HIDDEN: &str = "***";
+/// Replaces a secret.
+const HIDDEN: &str = "***";
 
-/// `text` with the password of a `scheme://user:password@…` hidden.
+/// Hides the password of a `scheme://user:password@…` in `text`.
 ///
-/// A password that should have been percent-encoded may hold any character, so everything up to
-/// the last `@` is hidden: rather too much than too little.
+/// Everything up to the last `@` is hidden, because a password that is not percent-encoded may
+/// contain any character.
 pub(super) fn passwords(text: &str) -> String {
     let hidden = text.split_once("://").and_then(|(scheme, rest)| {
         let (userinfo, host) = rest.rsplit_once('@')?;

@@ -1,12 +1,12 @@
-//! One thing that can be configured: its name, default and help, and how it is written as a variable and a flag.
+//! A setting: its name, default and help text, its environment variable and its flag.
 
 use super::mask;
 
-/// What every environment variable of Ringback begins with.
+/// The prefix of all environment variables of Ringback.
 pub const PREFIX: &str = "RINGBACK_";
 
-/// Every name that some Ringback process reads, so that a misspelt variable can be told from one
-/// that is meant for another process.
+/// The names that any Ringback process reads. They distinguish a misspelt variable from one that
+/// is meant for another process.
 pub const ALL_NAMES: &[&str] = &[
     "STORE",
     "API_LISTEN",
@@ -30,27 +30,25 @@ pub const ALL_NAMES: &[&str] = &[
     "LOG_FORMAT",
 ];
 
-/// One thing that can be configured.
+/// A setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The name without prefix, such as `LOCK_TTL`.
     pub name: &'static str,
-    /// What counts when neither flag nor variable is given.
+    /// The value if neither flag nor variable is set.
     pub default: &'static str,
-    /// One line for `--help`, without a full stop.
+    /// The help text: one line without a full stop.
     pub help: &'static str,
-    /// Whether the value is never shown.
-    pub secret: bool,
 }
 
 impl Setting {
-    /// A setting whose value may be shown, passwords in URLs excepted.
+    /// Creates a setting. Its value may be printed, except passwords in URLs.
     #[must_use]
     pub const fn new(name: &'static str, default: &'static str, help: &'static str) -> Self {
-        Self { name, default, help, secret: false }
+        Self { name, default, help }
     }
 
-    /// A group of settings from a table of name, default and meaning.
+    /// Creates a group of settings from rows of name, default and help text.
     #[must_use]
     pub const fn table<const N: usize>(rows: [(&'static str, &'static str, &'static str); N]) -> [Self; N] {
         let mut settings = [Self::new("", "", ""); N];
@@ -60,13 +58,6 @@ impl Setting {
             i += 1;
         }
         settings
-    }
-
-    /// The same setting, its value hidden in `--print-config` and in mistakes.
-    #[must_use]
-    pub const fn secret(mut self) -> Self {
-        self.secret = true;
-        self
     }
 
     /// The environment variable: `LOCK_TTL` is `RINGBACK_LOCK_TTL`.
@@ -81,13 +72,13 @@ impl Setting {
         format!("--{}", self.name.to_ascii_lowercase().replace('_', "-"))
     }
 
-    /// The value as it may be shown.
-    pub(super) fn shown(&self, value: &str) -> String {
-        if self.secret && !value.is_empty() { mask::HIDDEN.to_owned() } else { mask::passwords(value) }
+    /// Returns the value with passwords hidden.
+    pub(super) fn shown(value: &str) -> String {
+        mask::passwords(value)
     }
 }
 
-/// The settings of all groups, each name once; the first mention counts.
+/// Returns the settings of all groups. Of several with the same name the first one counts.
 #[must_use]
 pub fn distinct(groups: &[&'static [Setting]]) -> Vec<Setting> {
     let mut settings: Vec<Setting> = Vec::new();

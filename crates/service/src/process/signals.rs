@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT: the first begins the shutdown, the second ends its grace.
+//! SIGTERM and SIGINT: the first signal begins the shutdown, the second one ends its grace period.
 
 use std::io;
 
@@ -14,7 +14,7 @@ pub(super) struct Caught {
 }
 
 impl Caught {
-    /// The status a shell shows for a process that this signal killed.
+    /// The exit status that a shell reports for a process killed by this signal.
     pub(super) fn exit_code(self) -> u8 {
         128 + self.number
     }
@@ -30,7 +30,7 @@ impl Signals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Begins the shutdown at the first signal; returns with the second.
+    /// Begins the shutdown at the first signal. Returns at the second one.
     pub(super) async fn obey(&mut self, shutdown: &Shutdown) -> Caught {
         let first = self.next().await;
         tracing::info!(signal = first.name, grace = ?shutdown.grace(), "shutting down");

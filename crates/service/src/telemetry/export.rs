@@ -1,5 +1,5 @@
-//! Traces over OTLP. Endpoint, headers, time-out and sampler are read from the standard `OTEL_`
-//! variables by the OpenTelemetry crates themselves.
+//! The export of traces over OTLP. The OpenTelemetry crates read endpoint, headers, timeout and sampler
+//! from the standard `OTEL_` variables.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use opentelemetry_sdk::runtime::Tokio;
 use opentelemetry_sdk::trace::span_processor_with_async_runtime::BatchSpanProcessor;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 
-/// A provider that exports in batches on the current runtime.
+/// Creates a provider that exports in batches on the current runtime.
 pub(super) fn provider(resource: Resource) -> anyhow::Result<SdkTracerProvider> {
     let exporter = opentelemetry_otlp::SpanExporter::builder()
         .with_http()
@@ -23,7 +23,7 @@ pub(super) fn provider(resource: Resource) -> anyhow::Result<SdkTracerProvider> 
     Ok(SdkTracerProvider::builder().with_resource(resource).with_span_processor(batches).build())
 }
 
-/// Says once when exports begin to fail, and once when they succeed again.
+/// An exporter that logs once when exports begin to fail and once when they succeed again.
 #[derive(Debug)]
 struct Watched<E> {
     exporter: E,
@@ -35,8 +35,8 @@ impl<E> Watched<E> {
         Self { exporter, failing: AtomicBool::new(false) }
     }
 
-    /// Whether this is news.
-    fn note(&self, result: &OTelSdkResult) -> bool {
+    /// Returns true if `result` differs from the one before.
+    fn has_changed(&self, result: &OTelSdkResult) -> bool {
         self.failing.swap(result.is_err(), Ordering::Relaxed) != result.is_err()
     }
 }
@@ -44,11 +44,11 @@ impl<E> Watched<E> {
 impl<E: SpanExporter> SpanExporter for Watched<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let result = self.exporter.export(batch).await;
-        if self.note(&result) {
+        if self.has_changed(&result) {
             match &result {
-                Ok(()) => tracing::info!("traces are exported again"),
+                Ok(()) => tracing::info!("trace export succeeds again"),
                 Err(error) => {
-                    tracing::warn!(error = %error, "cannot export traces: dropping them until it succeeds");
+                    tracing::warn!(error = %error, "cannot export traces; dropping them until an export succeeds");
                 }
             }
         }
@@ -75,10 +75,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_change_between_failing_and_succeeding_is_news() {
+    fn only_a_change_between_failure_and_success_is_reported() {
         let watched = Watched::new(());
         let failure = || Err(OTelSdkError::InternalFailure("refused".to_owned()));
         let results = [Ok(()), failure(), failure(), Ok(()), Ok(())];
-        assert_eq!(results.map(|result| watched.note(&result)), [false, true, false, true, false]);
+        assert_eq!(results.map(|result| watched.has_changed(&result)), [false, true, false, true, false]);
     }
 }

@@ -1,8 +1,8 @@
-//! Natural batching: while one call is under way the items that arrive gather for the next.
+//! A batcher: items that arrive while a call is in flight wait and share the next call.
 //!
-//! There is no timer. On an idle line an item goes at once and alone; the busier the line, the
-//! larger the batches. What a call does with its items is the caller's affair. A line is one of
-//! the process's [`Tasks`]: a call that dies takes the process with it.
+//! There is no timer. An idle batcher sends an item at once and alone; the busier it is, the larger
+//! the batches. The caller provides the call. A batcher is one of the process's [`Tasks`]: a call
+//! that panics ends the process.
 
 use std::fmt;
 use std::future::Future;
@@ -16,32 +16,32 @@ use tokio::time::sleep;
 use crate::shutdown::Shutdown;
 use crate::tasks::Tasks;
 
-/// How long calls that obey the end of the grace by themselves have to answer.
+/// How long calls in flight may still take after the grace period.
 const LAST_CALLS: Duration = Duration::from_millis(500);
 
-/// The bounds of one line.
+/// The limits of a batcher.
 #[derive(Debug)]
-pub struct GatherOptions<T> {
-    /// At most so many items per call.
+pub struct BatcherOptions<T> {
+    /// The most items in one call.
     pub limit: usize,
-    /// At most so much weight per call; an item heavier than that goes alone.
+    /// The largest total weight of one call. An item heavier than that is sent alone.
     pub max_weight: usize,
-    /// What an item weighs, for instance its bytes.
+    /// The weight of an item, for example its size in bytes.
     pub weight: fn(&T) -> usize,
-    /// At most so many calls at once, and at least one.
+    /// The most calls in flight, at least 1.
     pub in_flight: usize,
-    /// At most so many items wait for a call; beyond it [`Gather::submit`] waits for room.
+    /// The most items that wait for a call. When the queue is full, [`Batcher::submit`] waits.
     pub capacity: usize,
 }
 
-/// The item was not answered: the call that carried it died, or the line is gone.
+/// The item has no result: its call panicked, or the batcher has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the call that carried this item ended without an answer")]
 pub struct Closed;
 
-/// A call of the line panicked.
+/// A call panicked.
 #[derive(Debug, thiserror::Error)]
-#[error("a gathered call died")]
+#[error("a batch call panicked")]
 struct CallDied(#[from] JoinError);
 
 struct Waiting<T, R> {
@@ -49,39 +49,39 @@ struct Waiting<T, R> {
     reply: oneshot::Sender<R>,
 }
 
-/// A handle to one line; the line ends when the last handle is dropped and everything submitted
-/// has been answered, and at the end of the grace in any case.
-pub struct Gather<T, R> {
-    line: mpsc::Sender<Waiting<T, R>>,
+/// A handle to a batcher. The batcher ends when the last handle is dropped and every item has its
+/// result, or at the end of the grace period.
+pub struct Batcher<T, R> {
+    queue: mpsc::Sender<Waiting<T, R>>,
 }
 
-impl<T, R> Clone for Gather<T, R> {
+impl<T, R> Clone for Batcher<T, R> {
     fn clone(&self) -> Self {
-        Self { line: self.line.clone() }
+        Self { queue: self.queue.clone() }
     }
 }
 
-impl<T, R> fmt::Debug for Gather<T, R> {
+impl<T, R> fmt::Debug for Batcher<T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gather").field("room", &self.line.capacity()).finish()
+        f.debug_struct("Batcher").field("free", &self.queue.capacity()).finish()
     }
 }
 
-impl<T: Send + 'static, R: Send + 'static> Gather<T, R> {
-    /// Starts the line as a task of that name. `run` answers a batch with one result per item, in
-    /// the order of the items. When it panics its submitters get [`Closed`] and the task fails.
+impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
+    /// Starts a batcher as a task called `name`. `run` returns one result per item, in the order of
+    /// the items. If it panics, the submitters of that batch get [`Closed`] and the task fails.
     pub fn start<Run, Fut>(
         tasks: &mut Tasks,
         name: impl Into<String>,
         shutdown: &Shutdown,
-        options: GatherOptions<T>,
+        options: BatcherOptions<T>,
         run: Run,
     ) -> Self
     where
         Run: Fn(Vec<T>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<R>> + Send + 'static,
     {
-        let (line, waiting) = mpsc::channel(options.capacity);
+        let (queue, waiting) = mpsc::channel(options.capacity);
         let worker = Worker { waiting, too_heavy: None, calls: JoinSet::new(), options, run: Arc::new(run) };
         let shutdown = shutdown.clone();
         let cut = async move {
@@ -94,26 +94,26 @@ impl<T: Send + 'static, R: Send + 'static> Gather<T, R> {
                 () = cut => Ok(()),
             }
         });
-        Self { line }
+        Self { queue }
     }
 
-    /// Hands in one item and waits for its result. Once the item has found room in the line it
-    /// runs even when this future is dropped, unless the grace of a shutdown ends before.
+    /// Submits an item and waits for its result. An item that is in the queue is processed even if
+    /// this future is dropped, unless the grace period ends first.
     ///
     /// # Errors
-    /// [`Closed`] when the call that carried the item died.
+    /// [`Closed`] if the call of the item panicked or the batcher has ended.
     pub async fn submit(&self, item: T) -> Result<R, Closed> {
         let (reply, result) = oneshot::channel();
-        self.line.send(Waiting { item, reply }).await.map_err(|_| Closed)?;
+        self.queue.send(Waiting { item, reply }).await.map_err(|_| Closed)?;
         result.await.map_err(|_| Closed)
     }
 }
 
 struct Worker<T, R, Run> {
     waiting: mpsc::Receiver<Waiting<T, R>>,
-    /// Taken from the line, but left for the next call by its weight.
+    /// Taken from the queue, but too heavy for the last call.
     too_heavy: Option<Waiting<T, R>>,
-    options: GatherOptions<T>,
+    options: BatcherOptions<T>,
     calls: JoinSet<()>,
     run: Arc<Run>,
 }
@@ -127,9 +127,9 @@ where
 {
     async fn run(mut self) -> Result<(), CallDied> {
         while let Some(first) = self.first().await? {
-            // Lets submitters that are ready to run reach the line: a moment shared costs no timer.
+            // Lets submitters that are ready to run reach the queue, without a timer.
             tokio::task::yield_now().await;
-            // Items gather in the line while all calls are taken.
+            // Items wait in the queue while the maximum of calls is in flight.
             while self.calls.len() >= self.options.in_flight {
                 self.calls.join_next().await.transpose()?;
             }
@@ -140,7 +140,7 @@ where
         Ok(())
     }
 
-    /// The next item, or none when there will be no more; sees calls end meanwhile.
+    /// Waits for the next item; `None` if there will be no more. Reaps finished calls meanwhile.
     async fn first(&mut self) -> Result<Option<Waiting<T, R>>, CallDied> {
         if let Some(waiting) = self.too_heavy.take() {
             return Ok(Some(waiting));
@@ -180,12 +180,12 @@ where
                 tracing::error!(
                     expected = replies.len(),
                     found = results.len(),
-                    "a gathered call gave the wrong number of results"
+                    "a batch call returned the wrong number of results"
                 );
                 return;
             }
             for (reply, result) in replies.into_iter().zip(results) {
-                // A submitter that went away misses nothing but its answer.
+                // The submitter may have been dropped.
                 reply.send(result).ok();
             }
         });
@@ -201,8 +201,8 @@ mod tests {
 
     use super::*;
 
-    const OPTIONS: GatherOptions<u32> =
-        GatherOptions { limit: 4, max_weight: 100, weight: |_| 1, in_flight: 1, capacity: 64 };
+    const OPTIONS: BatcherOptions<u32> =
+        BatcherOptions { limit: 4, max_weight: 100, weight: |_| 1, in_flight: 1, capacity: 64 };
 
     type Batches = Arc<Mutex<Vec<Vec<u32>>>>;
 
@@ -210,11 +210,11 @@ mod tests {
         Shutdown::new(Duration::from_secs(30))
     }
 
-    /// A line whose calls take a second and answer each item times ten; and the batches it ran.
-    fn line(options: GatherOptions<u32>) -> (Gather<u32, u32>, Tasks, Batches) {
+    /// A batcher whose calls take a second and return each item times ten, and the batches it ran.
+    fn batcher(options: BatcherOptions<u32>) -> (Batcher<u32, u32>, Tasks, Batches) {
         let (mut tasks, batches) = (Tasks::new(), Batches::default());
         let seen = Arc::clone(&batches);
-        let gather = Gather::start(&mut tasks, "line", &shutdown(), options, move |items: Vec<u32>| {
+        let batcher = Batcher::start(&mut tasks, "batcher", &shutdown(), options, move |items: Vec<u32>| {
             seen.lock().unwrap().push(items.clone());
             async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -222,90 +222,90 @@ mod tests {
                 items.iter().map(|item| item * 10).collect()
             }
         });
-        (gather, tasks, batches)
+        (batcher, tasks, batches)
     }
 
     async fn submit_all(
-        gather: &Gather<u32, u32>,
+        batcher: &Batcher<u32, u32>,
         items: impl IntoIterator<Item = u32>,
     ) -> Vec<Result<u32, Closed>> {
-        futures_util::future::join_all(items.into_iter().map(|item| gather.submit(item))).await
+        futures_util::future::join_all(items.into_iter().map(|item| batcher.submit(item))).await
     }
 
     #[tokio::test(start_paused = true)]
-    async fn on_an_idle_line_an_item_goes_at_once() {
-        let (gather, _tasks, _) = line(OPTIONS);
+    async fn an_idle_batcher_sends_an_item_at_once() {
+        let (batcher, _tasks, _) = batcher(OPTIONS);
         let start = tokio::time::Instant::now();
-        assert_eq!(gather.submit(7).await, Ok(70));
+        assert_eq!(batcher.submit(7).await, Ok(70));
         assert_eq!(start.elapsed(), Duration::from_secs(1));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn items_of_the_same_moment_share_calls_up_to_the_limit() {
-        let (gather, _tasks, batches) = line(OPTIONS);
-        let results = submit_all(&gather, 0..9).await;
+    async fn items_submitted_together_share_calls_up_to_the_limit() {
+        let (batcher, _tasks, batches) = batcher(OPTIONS);
+        let results = submit_all(&batcher, 0..9).await;
         assert_eq!(results, (0..9).map(|item| Ok(item * 10)).collect::<Vec<_>>());
         assert_eq!(*batches.lock().unwrap(), [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8]]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn items_gather_while_a_call_is_under_way() {
-        let (gather, _tasks, batches) = line(OPTIONS);
+    async fn items_wait_while_a_call_is_in_flight() {
+        let (batcher, _tasks, batches) = batcher(OPTIONS);
         let late = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
-            submit_all(&gather, [2, 3]).await
+            submit_all(&batcher, [2, 3]).await
         };
-        tokio::join!(gather.submit(1), late).0.unwrap();
+        tokio::join!(batcher.submit(1), late).0.unwrap();
         assert_eq!(*batches.lock().unwrap(), [vec![1], vec![2, 3]]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn weight_bounds_a_call_and_a_heavy_item_goes_alone() {
-        let (gather, _tasks, batches) = line(GatherOptions { weight: |item| *item as usize, ..OPTIONS });
-        submit_all(&gather, [60, 40, 1, 500, 2]).await;
+        let (batcher, _tasks, batches) = batcher(BatcherOptions { weight: |item| *item as usize, ..OPTIONS });
+        submit_all(&batcher, [60, 40, 1, 500, 2]).await;
         assert_eq!(*batches.lock().unwrap(), [vec![60, 40], vec![1], vec![500], vec![2]]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn several_calls_may_be_under_way() {
-        let (gather, _tasks, _) = line(GatherOptions { limit: 1, in_flight: 3, ..OPTIONS });
+    async fn several_calls_may_be_in_flight() {
+        let (batcher, _tasks, _) = batcher(BatcherOptions { limit: 1, in_flight: 3, ..OPTIONS });
         let start = tokio::time::Instant::now();
-        submit_all(&gather, 0..6).await;
+        submit_all(&batcher, 0..6).await;
         assert_eq!(start.elapsed(), Duration::from_secs(2));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_closes_its_own_items_and_ends_the_line_with_an_error() {
-        let (gather, mut tasks, _) = line(OPTIONS);
-        assert_eq!(submit_all(&gather, [1, 13]).await, [Err(Closed), Err(Closed)]);
+    async fn a_panic_closes_its_own_items_and_ends_the_batcher_with_an_error() {
+        let (batcher, mut tasks, _) = batcher(OPTIONS);
+        assert_eq!(submit_all(&batcher, [1, 13]).await, [Err(Closed), Err(Closed)]);
         let error = tasks.join_all(&shutdown()).await.unwrap_err();
-        assert_eq!(format!("{error:#}").split(": ").next(), Some("the task line failed"), "{error:#}");
-        assert_eq!(gather.submit(2).await, Err(Closed));
+        assert_eq!(format!("{error:#}").split(": ").next(), Some("the task batcher failed"), "{error:#}");
+        assert_eq!(batcher.submit(2).await, Err(Closed));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_among_several_calls_is_seen_while_the_line_is_full() {
-        let (gather, mut tasks, _) = line(GatherOptions { limit: 1, in_flight: 2, ..OPTIONS });
+    async fn a_panic_among_several_calls_is_seen_while_all_calls_are_in_flight() {
+        let (batcher, mut tasks, _) = batcher(BatcherOptions { limit: 1, in_flight: 2, ..OPTIONS });
         let running = shutdown();
-        let (results, ended) = tokio::join!(submit_all(&gather, [1, 13, 2, 3]), tasks.join_all(&running));
+        let (results, ended) = tokio::join!(submit_all(&batcher, [1, 13, 2, 3]), tasks.join_all(&running));
         assert_eq!(results[..2], [Ok(10), Err(Closed)]);
         assert!(ended.is_err());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wrong_number_of_results_answers_nobody() {
+    async fn a_wrong_number_of_results_closes_the_items() {
         let mut tasks = Tasks::new();
         let wrong = async |_items: Vec<u32>| vec![0, 0];
-        let gather = Gather::start(&mut tasks, "line", &shutdown(), OPTIONS, wrong);
-        assert_eq!(gather.submit(1).await, Err(Closed));
+        let batcher = Batcher::start(&mut tasks, "batcher", &shutdown(), OPTIONS, wrong);
+        assert_eq!(batcher.submit(1).await, Err(Closed));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_item_runs_though_its_submitter_went_away() {
-        let (gather, mut tasks, batches) = line(OPTIONS);
-        let left = timeout(Duration::from_millis(1), gather.submit(5)).await;
+    async fn an_item_is_processed_although_its_submitter_was_dropped() {
+        let (batcher, mut tasks, batches) = batcher(OPTIONS);
+        let left = timeout(Duration::from_millis(1), batcher.submit(5)).await;
         assert!(left.is_err());
-        drop(gather);
+        drop(batcher);
         let stopping = shutdown();
         stopping.begin();
         tasks.join_all(&stopping).await.unwrap();
@@ -313,23 +313,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_line_ends_when_all_handles_are_dropped_and_not_before() {
-        let (gather, mut tasks, _) = line(OPTIONS);
+    async fn the_batcher_ends_when_all_handles_are_dropped_and_not_before() {
+        let (batcher, mut tasks, _) = batcher(OPTIONS);
         let stopping = shutdown();
         stopping.begin();
         let early = timeout(Duration::from_secs(20), tasks.join_all(&stopping)).await;
-        assert!(early.is_err(), "it waits for more");
-        drop((gather.clone(), gather));
+        assert!(early.is_err(), "it waits for more items");
+        drop((batcher.clone(), batcher));
         timeout(Duration::from_secs(1), tasks.join_all(&stopping)).await.unwrap().unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-    async fn at_the_end_of_the_grace_the_line_ends_whatever_is_under_way() {
+    async fn at_the_end_of_the_grace_the_batcher_ends_whatever_is_in_flight() {
         let (mut tasks, stopping) = (Tasks::new(), shutdown());
         let never = async |_items: Vec<u32>| std::future::pending::<Vec<u32>>().await;
-        let gather = Gather::start(&mut tasks, "line", &stopping, OPTIONS, never);
+        let batcher = Batcher::start(&mut tasks, "batcher", &stopping, OPTIONS, never);
         let begin = async { stopping.begin() };
-        let (result, ended, ()) = tokio::join!(gather.submit(1), tasks.join_all(&stopping), begin);
+        let (result, ended, ()) = tokio::join!(batcher.submit(1), tasks.join_all(&stopping), begin);
         assert_eq!(result, Err(Closed));
         ended.unwrap();
     }

@@ -1,21 +1,21 @@
-//! Lanes that were passed for lack of room here, and the shards where they wait, in turn.
-//! Pure bookkeeping of one owner.
+//! Lanes that a reserve skipped because their limit was reached here, and the shards in which their
+//! jobs wait. Pure.
 
 use std::collections::{HashMap, VecDeque};
 
 use ringback_core::store::Shard;
 
-/// What waits for room.
+/// Skipped lanes and their shards.
 #[derive(Default)]
-pub(crate) struct Blocked {
+pub(crate) struct SkippedLanes {
     lanes: HashMap<String, VecDeque<Shard>>,
-    /// In how many lanes a shard waits.
+    /// The number of skipped lanes per shard.
     shards: HashMap<Shard, usize>,
 }
 
-impl Blocked {
-    /// A lane was passed in a shard.
-    pub(crate) fn pass(&mut self, lane: String, shard: Shard) {
+impl SkippedLanes {
+    /// Records that a reserve of `shard` skipped `lane`.
+    pub(crate) fn add(&mut self, lane: String, shard: Shard) {
         let shards = self.lanes.entry(lane).or_default();
         if !shards.contains(&shard) {
             shards.push_back(shard);
@@ -23,18 +23,18 @@ impl Blocked {
         }
     }
 
-    /// Whether a lane waits in the shard.
+    /// Returns true if a lane was skipped in `shard`.
     pub(crate) fn is_in(&self, shard: Shard) -> bool {
         self.shards.contains_key(&shard)
     }
 
-    /// Whether one of the lanes is open.
+    /// Returns true if one of the lanes is open.
     pub(crate) fn is_any(&self, is_open: impl Fn(&str) -> bool) -> bool {
         self.lanes.keys().any(|lane| is_open(lane))
     }
 
-    /// Takes one shard of each open lane. One at a time: it may take all the room, and the
-    /// others would be asked in vain.
+    /// Removes and returns one shard of each open lane. Only one, because its jobs may use up the
+    /// limit of the lane; the next shard has its turn later.
     pub(crate) fn take(&mut self, is_open: impl Fn(&str) -> bool) -> Vec<Shard> {
         let mut taken = Vec::new();
         self.lanes.retain(|lane, shards| {
@@ -65,16 +65,16 @@ mod tests {
     async fn the_shards_of_a_lane_come_in_turn_and_one_at_a_time() {
         let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
         let shards: Vec<_> = store.shards().take(2).collect();
-        let mut blocked = Blocked::default();
+        let mut skipped = SkippedLanes::default();
         for (lane, shard) in [("a", 0), ("a", 1), ("a", 0), ("b", 0)] {
-            blocked.pass(lane.to_owned(), shards[shard]);
+            skipped.add(lane.to_owned(), shards[shard]);
         }
-        assert!(blocked.is_any(|lane| lane == "b") && !blocked.is_any(|lane| lane == "c"));
-        assert_eq!(blocked.take(|lane| lane == "a"), [shards[0]]);
-        assert!(blocked.is_in(shards[0]), "lane b waits there still");
-        assert_eq!(blocked.take(|lane| lane == "b"), [shards[0]]);
-        assert!(!blocked.is_in(shards[0]) && blocked.is_in(shards[1]));
-        assert_eq!(blocked.take(|_| true), [shards[1]]);
-        assert!(!blocked.is_any(|_| true) && blocked.take(|_| true).is_empty());
+        assert!(skipped.is_any(|lane| lane == "b") && !skipped.is_any(|lane| lane == "c"));
+        assert_eq!(skipped.take(|lane| lane == "a"), [shards[0]]);
+        assert!(skipped.is_in(shards[0]), "lane b still waits there");
+        assert_eq!(skipped.take(|lane| lane == "b"), [shards[0]]);
+        assert!(!skipped.is_in(shards[0]) && skipped.is_in(shards[1]));
+        assert_eq!(skipped.take(|_| true), [shards[1]]);
+        assert!(!skipped.is_any(|_| true) && skipped.take(|_| true).is_empty());
     }
 }

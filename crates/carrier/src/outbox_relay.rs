@@ -1,0 +1,242 @@
+//! The outbox relay of one held shard: reads the outbox of dead letters, submits a notice job for each
+//! that has a receiver, and removes the published entries. The id of a notice is derived from its dead
+//! letter, so one that is submitted twice, for example after a crash, exists once.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use ringback_core::job::NewJob;
+use ringback_core::notice::Death;
+use ringback_core::store::{
+    Answer, Epoch, Limit, MAX_DEATHS, Outbox, PolicyBook, Shard, Store, StoreError, Telling, Told, Untold,
+};
+use ringback_service::backoff::Outage;
+use ringback_service::telemetry::with_causes;
+use tokio::time::{Instant, sleep, timeout_at};
+use tracing::{error, info, warn};
+
+use crate::metrics::Metrics;
+use crate::pace::MIN_SLEEP;
+use crate::wake::DeadlineSignal;
+
+/// The shortest delay of a rejected notice. The delay equals the age of the dead letter.
+const MIN_RETRY: Duration = Duration::from_secs(1);
+/// The longest delay of a rejected notice.
+const MAX_RETRY: Duration = Duration::from_secs(60);
+
+/// How long a round waits for further shards after the first answer. Notices for a slow shard count as
+/// rejected and are submitted again, so that they do not delay those for others.
+const SLOW_SHARD: Duration = Duration::from_millis(100);
+
+/// The relay of one shard.
+pub(crate) struct OutboxRelay<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) policies: &'a PolicyBook,
+    pub(crate) shard: Shard,
+    pub(crate) epoch: &'a Epoch,
+    /// Set to the time at which an entry is due.
+    pub(crate) due: &'a DeadlineSignal,
+}
+
+/// The result for one entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EntryResult {
+    /// The dead letter has no receiver or cannot be read.
+    NoNotice,
+    /// The store has the notice, from this call or an earlier one.
+    Published,
+    /// The store did not accept the notice.
+    Rejected,
+}
+
+/// The result of a round.
+enum Round {
+    Fenced,
+    /// More entries may be due.
+    More,
+    /// No entry is due.
+    Empty,
+}
+
+impl OutboxRelay<'_> {
+    /// Runs until another carrier claims the shard. May be dropped at any time.
+    pub(crate) async fn run(&self) {
+        let (mut rejections, mut outage) = (Rejections::default(), Outage::new());
+        loop {
+            self.due.sleep_until(None).await;
+            loop {
+                match self.round(&mut rejections).await {
+                    Ok(Round::Fenced) => return,
+                    Ok(round) => {
+                        if outage.ends() {
+                            info!(shard = self.shard.number(), "dead-letter notices are published again");
+                        }
+                        if matches!(round, Round::Empty) {
+                            break;
+                        }
+                        sleep(MIN_SLEEP).await;
+                    }
+                    Err(error) => {
+                        if outage.begins() {
+                            let (shard, error) = (self.shard.number(), with_causes(&error));
+                            warn!(shard, error, "cannot publish dead-letter notices; retrying");
+                        }
+                        sleep(outage.wait()).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn round(&self, rejections: &mut Rejections) -> Result<Round, StoreError> {
+        // The policy of a topic decides whether its dead letters have a receiver.
+        self.policies.known().await;
+        // If the outbox is empty, the call below returns when the next entry is due.
+        let outbox = self.store.outbox(self.shard, MAX_DEATHS).await?;
+        let results = self.submit(&outbox.deaths, rejections).await;
+        let telling = self.telling(outbox, &results, rejections);
+        // The answer of this call includes every deadline that was set before.
+        self.due.clear();
+        let asked = Instant::now();
+        match self.store.tell(self.shard, self.epoch, &telling).await? {
+            Told::Fenced => Ok(Round::Fenced),
+            Told::Held(Some(Duration::ZERO)) => Ok(Round::More),
+            Told::Held(next) => {
+                next.iter().for_each(|wait| self.due.set(asked + *wait));
+                Ok(Round::Empty)
+            }
+        }
+    }
+
+    /// Submits the notices, one call per shard, and returns a result for each entry. A notice without
+    /// an answer counts as rejected.
+    async fn submit(&self, deaths: &[Untold], rejections: &mut Rejections) -> Vec<EntryResult> {
+        let by_shard = self.notices(deaths);
+        let mut results = vec![EntryResult::NoNotice; deaths.len()];
+        by_shard
+            .values()
+            .flat_map(|(indexes, _)| indexes)
+            .for_each(|index| results[*index] = EntryResult::Rejected);
+        let mut calls: FuturesUnordered<_> = by_shard
+            .iter()
+            .map(|(shard, (indexes, jobs))| async move { (indexes, self.store.submit(*shard, jobs).await) })
+            .collect();
+        let mut answer = calls.next().await;
+        let until = Instant::now() + SLOW_SHARD;
+        while let Some((indexes, answered)) = answer {
+            match answered {
+                Ok(answers) => {
+                    let of_shard = answers.into_iter().map(|one| entry_result(one.answer, rejections));
+                    indexes.iter().zip(of_shard).for_each(|(index, result)| results[*index] = result);
+                }
+                Err(error) => rejections.note(&error),
+            }
+            answer = timeout_at(until, calls.next()).await.unwrap_or_else(|_elapsed| {
+                rejections.note(&"a shard is slow");
+                None
+            });
+        }
+        results
+    }
+
+    /// Returns the notices by shard, with the indexes of their entries.
+    fn notices(&self, deaths: &[Untold]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
+        let mut by_shard: BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
+        for (index, death) in deaths.iter().enumerate() {
+            let Some(death) = &death.death else {
+                self.metrics.unreadable_dead_letters.add(1, &[]);
+                continue;
+            };
+            let Some(notice) = self.notice(death) else { continue };
+            let (indexes, jobs) = by_shard.entry(self.store.shard_of(&notice.key)).or_default();
+            indexes.push(index);
+            jobs.push(notice);
+        }
+        by_shard
+    }
+
+    fn notice(&self, death: &Death) -> Option<NewJob> {
+        let policy = self.policies.get(&death.job.key.topic).ok().flatten();
+        death.notice(policy.as_deref())
+    }
+
+    /// Returns the entries to remove and those to retry.
+    fn telling(&self, outbox: Outbox, results: &[EntryResult], rejections: &mut Rejections) -> Telling {
+        self.count(results, rejections);
+        let Outbox { deaths, now } = outbox;
+        let mut telling = Telling::default();
+        for (Untold { place, death }, result) in deaths.into_iter().zip(results) {
+            match result {
+                EntryResult::Published | EntryResult::NoNotice => telling.told.push(place),
+                EntryResult::Rejected => {
+                    let age = death.map_or(MIN_RETRY, |death| now.since(death.died));
+                    telling.later.push((place, age.clamp(MIN_RETRY, MAX_RETRY)));
+                }
+            }
+        }
+        telling
+    }
+
+    fn count(&self, results: &[EntryResult], rejections: &mut Rejections) {
+        let count = |wanted: EntryResult| results.iter().filter(|result| **result == wanted).count() as u64;
+        let (shard, published, rejected) =
+            (self.shard.number(), count(EntryResult::Published), count(EntryResult::Rejected));
+        if published > 0 {
+            self.metrics.published_notices.add(published, &[]);
+        }
+        if rejected > 0 {
+            self.metrics.rejected_notices.add(rejected, &[]);
+            if let Some(cause) = rejections.begin() {
+                error!(shard, rejected, cause, "dead-letter notices are rejected; retrying");
+            }
+        } else if published > 0 && rejections.end() {
+            info!(shard, "dead-letter notices are accepted again");
+        }
+    }
+}
+
+/// Limits the log to one line per series of rejections. A series ends when no notice was rejected for
+/// [`MAX_RETRY`].
+#[derive(Default)]
+struct Rejections {
+    /// The first cause in this round.
+    cause: Option<String>,
+    /// When a notice was last rejected.
+    last: Option<Instant>,
+}
+
+impl Rejections {
+    /// Records why notices of this round are rejected.
+    fn note(&mut self, cause: &dyn std::fmt::Display) {
+        self.cause.get_or_insert_with(|| cause.to_string());
+    }
+
+    /// Records a round with rejections. Returns the cause if it is to be logged.
+    fn begin(&mut self) -> Option<String> {
+        let cause = self.cause.take().unwrap_or_default();
+        self.last.replace(Instant::now()).is_none().then_some(cause)
+    }
+
+    /// Records a round without rejections. Returns true if that ends a series.
+    fn end(&mut self) -> bool {
+        self.last.take_if(|last| last.elapsed() > MAX_RETRY).is_some()
+    }
+}
+
+/// Converts the answer to a submit. A conflict counts as published: the other job is a notice of the same
+/// dead letter, submitted before the policy of its topic changed.
+fn entry_result(answer: Answer, rejections: &mut Rejections) -> EntryResult {
+    match answer {
+        Answer::Created | Answer::Repeated | Answer::Conflict => EntryResult::Published,
+        Answer::Full(limit) => {
+            rejections.note(&match limit {
+                Limit::Topics => "a shard has jobs of too many topics",
+                Limit::Lanes => "a shard has jobs for too many origins",
+            });
+            EntryResult::Rejected
+        }
+    }
+}

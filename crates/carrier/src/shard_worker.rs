@@ -1,0 +1,167 @@
+//! The worker of one held shard: promotes due jobs, recovers expired leases, evicts old dead jobs, sleeps
+//! in between, and stops when another carrier claims the shard. The outbox relay runs beside it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_core::store::{
+    Epoch, Lapsed, Note, Pass, PoliciesUnknown, Recovered, Retries, Settled, Shard, Store, StoreError,
+};
+use ringback_service::random;
+use ringback_service::telemetry::with_causes;
+use tokio::time::{Instant, sleep};
+use tracing::{debug, info, warn};
+
+use crate::metrics::Metrics;
+use crate::outbox_relay::OutboxRelay;
+use crate::pace::{self, MIN_SLEEP, NextDue, PassKind, Step};
+use crate::pass_backoff::PassBackoff;
+use crate::wake::{DeadlineSignal, DeadlineSignals};
+
+/// The most jobs of one pass: a script of this size takes a few milliseconds.
+const PASS_LIMIT: u32 = 500;
+
+/// The error in the attempt log of an attempt whose consumer did not settle in time.
+const LEASE_EXPIRED: &str = "lease ran out";
+/// How long logging attempts may delay the settle of expired pull leases.
+const LOG_TIMEOUT: Duration = Duration::from_millis(400);
+
+/// The worker of one held shard.
+pub(crate) struct ShardWorker {
+    pub(crate) store: Store,
+    pub(crate) signals: Arc<DeadlineSignals>,
+    pub(crate) metrics: Metrics,
+    pub(crate) shard: Shard,
+    pub(crate) epoch: Epoch,
+    pub(crate) retries: Retries,
+}
+
+impl ShardWorker {
+    /// Runs until another carrier claims the shard. May be dropped at any time.
+    pub(crate) async fn run(&self) {
+        let outbox = DeadlineSignal::default();
+        let relay = OutboxRelay {
+            store: &self.store,
+            metrics: &self.metrics,
+            policies: &self.retries.policies,
+            shard: self.shard,
+            epoch: &self.epoch,
+            due: &outbox,
+        };
+        // Both belong to one task, so they end together.
+        tokio::select! {
+            () = self.run_passes(&outbox) => {}
+            () = relay.run() => {}
+        }
+        self.metrics.fenced.add(1, &[]);
+        info!(shard = self.shard.number(), "shard claimed by another carrier");
+    }
+
+    /// Runs one pass after the other until one is fenced.
+    async fn run_passes(&self, outbox: &DeadlineSignal) {
+        let mut backoff = PassBackoff::new([(); 3].map(|()| random::generator()));
+        // The first passes find everything that happened before.
+        let mut kind = PassKind::Promote;
+        loop {
+            let (allowed, wait) = backoff.allowed(kind, Instant::now());
+            // Even the shortest sleep takes a millisecond.
+            if !wait.is_zero() {
+                sleep(wait).await;
+            }
+            kind = allowed;
+            let started = Instant::now();
+            match self.pass(kind).await {
+                Ok(Pass::Fenced) => return,
+                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_tell }) => {
+                    self.metrics.pass.record(started.elapsed().as_secs_f64(), &[]);
+                    self.count(kind, moved, other);
+                    next_tell.iter().for_each(|wait| outbox.set(started + *wait));
+                    if backoff.succeeded(kind) {
+                        info!(shard = self.shard.number(), "passes succeed again");
+                    }
+                    let next_due = NextDue([next_due, next_lease, next_dead]);
+                    kind = match pace::next_step(backoff.delay(next_due, started), Some(kind)) {
+                        Step::Pass(next) => next,
+                        Step::Sleep(wait) => {
+                            // Counted from the call, since the answer may have waited for the disk.
+                            let least = if moved > 0 { MIN_SLEEP } else { Duration::ZERO };
+                            let until = (started + wait).max(Instant::now() + least);
+                            self.signals.shard(self.shard).sleep_until(Some(until)).await;
+                            PassKind::Promote
+                        }
+                    };
+                }
+                Err(error) => {
+                    if backoff.failed(kind, Instant::now()) {
+                        let (shard, error) = (self.shard.number(), with_causes(&error));
+                        warn!(shard, error, ?kind, "pass failed; retrying");
+                    }
+                    kind = kind.after_failure();
+                }
+            }
+        }
+    }
+
+    async fn pass(&self, kind: PassKind) -> Result<Pass, StoreError> {
+        let (shard, epoch, floor) = (self.shard, &self.epoch, pace::MAX_SLEEP);
+        match kind {
+            PassKind::Promote => self.store.promote(shard, epoch, PASS_LIMIT, floor).await,
+            PassKind::Recover => {
+                let recovered = self.store.recover(shard, epoch, PASS_LIMIT, floor).await?;
+                self.settle_expired(recovered).await
+            }
+            PassKind::Evict => self.store.expire(shard, epoch, PASS_LIMIT, floor).await,
+        }
+    }
+
+    /// Settles the pull jobs of expired leases as failed. If that is not possible, a later recover
+    /// returns them again.
+    async fn settle_expired(&self, recovered: Recovered) -> Result<Pass, StoreError> {
+        let Recovered { pass, lapsed: expired } = recovered;
+        if expired.is_empty() {
+            return Ok(pass);
+        }
+        let mut rng = random::generator();
+        let error = || Some(LEASE_EXPIRED.to_owned());
+        let outcomes = expired
+            .iter()
+            .map(|Lapsed { receipt, tries }| Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?)));
+        // The delay of a retry is not known before the policies are.
+        let Ok(outcomes) = outcomes.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };
+        self.log_attempts(&expired).await;
+        let settled = self.store.settle_lapsed(self.shard, &outcomes).await?;
+        let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count() as u64;
+        self.metrics.expired_pull_leases.add(applied, &[]);
+        debug!(shard = self.shard.number(), applied, "pull leases expired");
+        Ok(pass.with_due(Duration::ZERO))
+    }
+
+    async fn log_attempts(&self, expired: &[Lapsed]) {
+        let is_logged = |job: &&Lapsed| {
+            let policy = job.tries.topic.as_ref().and_then(|topic| self.retries.policies.get(topic).ok()?);
+            self.store.logging(policy.as_deref()).notes_failure()
+        };
+        let logged = expired.iter().filter(is_logged);
+        let notes: Vec<_> = logged.map(|job| Note::lapsed(&job.receipt, LEASE_EXPIRED)).collect();
+        if !notes.is_empty() {
+            let unlogged = self.store.note_within(self.shard, &notes, LOG_TIMEOUT).await;
+            self.metrics.unlogged.add(unlogged as u64, &[]);
+        }
+    }
+
+    fn count(&self, kind: PassKind, moved: u32, other: u32) {
+        if moved == 0 && other == 0 {
+            return;
+        }
+        debug!(shard = self.shard.number(), ?kind, moved, other, "moved jobs");
+        let (moved, other) = (u64::from(moved), u64::from(other));
+        match kind {
+            PassKind::Promote => self.metrics.promoted.add(moved, &[]),
+            PassKind::Recover => {
+                self.metrics.recovered.add(moved, &[]);
+                self.metrics.lost.add(other, &[]);
+            }
+            PassKind::Evict => self.metrics.evicted.add(moved, &[]),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Deadline signals: they wake a sleeping task at a given time. Fed by the wake-ups of the store. A
+//! signal that is set while nobody waits is kept.
+
+use std::future::pending;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ringback_core::store::{Shard, Wake, Wakes};
+use ringback_service::Shutdown;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+/// A deadline that several tasks may set and one task waits for.
+#[derive(Debug, Default)]
+pub(crate) struct DeadlineSignal {
+    earliest: Mutex<Option<Instant>>,
+    changed: Notify,
+}
+
+impl DeadlineSignal {
+    /// Sets the deadline. Of several deadlines the earliest counts.
+    pub(crate) fn set(&self, at: Instant) {
+        let mut earliest = self.lock();
+        *earliest = Some(earliest.map_or(at, |known| known.min(at)));
+        self.changed.notify_one();
+    }
+
+    /// Forgets the deadline.
+    pub(crate) fn clear(&self) {
+        *self.lock() = None;
+    }
+
+    /// Waits until `until` or the deadline, whichever is earlier. Without `until` only the deadline
+    /// counts.
+    pub(crate) async fn sleep_until(&self, mut until: Option<Instant>) {
+        loop {
+            let sleep = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                () = sleep => return,
+                at = self.next() => until = Some(until.map_or(at, |until| until.min(at))),
+            }
+        }
+    }
+
+    /// Waits for a deadline and takes it.
+    async fn next(&self) -> Instant {
+        loop {
+            self.changed.notified().await;
+            if let Some(at) = self.lock().take() {
+                return at;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.earliest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The signals of a carrier: one per shard, one for redrives, one for changes among the carriers.
+pub(crate) struct DeadlineSignals {
+    shards: Vec<DeadlineSignal>,
+    /// Set to the time at which a redrive can be taken.
+    pub(crate) redrives: DeadlineSignal,
+    carriers: Notify,
+}
+
+impl DeadlineSignals {
+    pub(crate) fn new(shards: impl Iterator<Item = Shard>) -> Self {
+        Self {
+            shards: shards.map(|_| DeadlineSignal::default()).collect(),
+            redrives: DeadlineSignal::default(),
+            carriers: Notify::new(),
+        }
+    }
+
+    /// Returns the signal of a shard, set to the time at which one of its jobs is due.
+    pub(crate) fn shard(&self, shard: Shard) -> &DeadlineSignal {
+        &self.shards[usize::from(shard.number())]
+    }
+
+    /// Waits for a change among the carriers.
+    pub(crate) async fn carriers_changed(&self) {
+        self.carriers.notified().await;
+    }
+
+    /// Turns wake-ups into signals until the shutdown. A new subscription sets all signals, because
+    /// wake-ups may have been missed before it.
+    pub(crate) async fn listen(self: Arc<Self>, mut wakes: Wakes, shutdown: Shutdown) {
+        loop {
+            let wake = tokio::select! {
+                wake = wakes.next() => wake,
+                () = shutdown.stopping() => return,
+            };
+            let now = Instant::now();
+            match wake {
+                Wake::Subscribed => {
+                    self.shards.iter().for_each(|signal| signal.set(now));
+                    self.carriers.notify_one();
+                    self.redrives.set(now);
+                }
+                Wake::Due(shard, after) => self.set_shard(shard, now + after),
+                Wake::Members => self.carriers.notify_one(),
+                Wake::Revival => self.redrives.set(now),
+                Wake::Ready(_) | Wake::Pull(..) => {}
+            }
+        }
+    }
+
+    fn set_shard(&self, shard: Shard, at: Instant) {
+        if let Some(signal) = self.shards.get(usize::from(shard.number())) {
+            signal.set(at);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Delivers one job: sends the callback, bounded by timeout, lease and shutdown, renews the lease during
+//! long callbacks, and turns the response into an outcome.
+
+mod trace;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use reqwest::Client;
+use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::job::DEFAULT_TIMEOUT;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::policy::Policy;
+use ringback_core::store::{Attempt, LONGEST_STRETCH, Lease, Logging, Note, Renewed, Retries, Store};
+use ringback_service::{Shutdown, random};
+use tokio::time::{Instant, sleep, sleep_until};
+use tracing::{Instrument as _, debug, warn};
+
+use crate::client::{self, PostError, PostRequest, PostResponse};
+use crate::metrics::{AttemptResult, Metrics};
+use crate::request;
+use crate::settle_batch::Settlement;
+use crate::verdict::{Verdict, verdict};
+
+/// The pause between two tries to renew a lease.
+const RENEW_RETRY: Duration = Duration::from_millis(200);
+
+/// Delivers jobs; one instance serves all attempts.
+pub(crate) struct Deliverer {
+    pub(crate) client: Client,
+    pub(crate) store: Store,
+    /// The policies of the topics, known before the first job is reserved, and the default.
+    pub(crate) retries: Retries,
+    /// How much longer than the timeout of its attempt a lease is.
+    pub(crate) margin: Duration,
+    /// How long one call to the store may take.
+    pub(crate) call_timeout: Duration,
+    pub(crate) metrics: Metrics,
+    pub(crate) shutdown: Shutdown,
+    /// The name of this process in the attempt log.
+    pub(crate) name: Arc<str>,
+}
+
+/// The result of a delivery.
+pub(crate) struct Delivered {
+    /// `None` if the lease was lost meanwhile.
+    pub(crate) settlement: Option<Settlement>,
+    /// True if nothing was sent because this machine is out of file descriptors or memory.
+    pub(crate) is_out_of_resources: bool,
+}
+
+/// How an attempt ended.
+enum Ending {
+    /// With a response, or with an error instead of one.
+    Answered(Result<PostResponse, PostError>),
+    /// The lease expired: another notifier may have the job by now.
+    LeaseLost,
+    /// The grace period of the shutdown is nearly over.
+    CutOff,
+}
+
+/// An attempt that has ended.
+struct Attempted {
+    ending: Ending,
+    started: Instant,
+    took: Duration,
+    /// The time from due to sent.
+    lateness: Duration,
+}
+
+impl Attempted {
+    fn response(&self) -> Option<&PostResponse> {
+        match &self.ending {
+            Ending::Answered(Ok(response)) => Some(response),
+            Ending::Answered(Err(_)) | Ending::LeaseLost | Ending::CutOff => None,
+        }
+    }
+
+    fn status(&self) -> Option<u16> {
+        self.response().map(|response| response.status.as_u16())
+    }
+
+    /// The class of the error; `None` if the status says enough.
+    fn error(&self) -> Option<&'static str> {
+        match &self.ending {
+            Ending::Answered(Ok(response)) => response.error(),
+            Ending::Answered(Err(error)) => Some(error.name()),
+            Ending::LeaseLost => Some("lease lost"),
+            Ending::CutOff => Some("shutdown"),
+        }
+    }
+
+    fn is_out_of_resources(&self) -> bool {
+        matches!(self.ending, Ending::Answered(Err(PostError::Local)))
+    }
+}
+
+impl Deliverer {
+    /// Delivers one job.
+    pub(crate) async fn deliver(&self, mut lease: Lease) -> Delivered {
+        let span = trace::span(&lease);
+        let mut rng = fork_generator();
+        async {
+            let trace = trace::to_send(&lease, &mut rng);
+            let started = Instant::now();
+            let policy = self.policy(&lease);
+            let timeout = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
+            let logging = self.store.logging(policy.as_deref());
+            let request = request::build(&lease, policy, lease.clock().at(started), trace);
+            let lateness = lease.clock().since(lease.due, started);
+            self.metrics.lateness.record(lateness.as_secs_f64(), &[]);
+            let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
+            let ending = self.attempt(&mut lease, request, timeout, logging).await;
+            let took = started.elapsed();
+            self.metrics.attempt.record(took.as_secs_f64(), &[]);
+            let attempted = Attempted { ending, started, took, lateness };
+            let outcome = self.outcome(&lease, &attempted, &mut rng);
+            if let Some(status) = attempted.status() {
+                lease.saw(status, took);
+            }
+            self.report(&lease, &attempted, outcome.as_ref());
+            let settlement = outcome.map(|outcome| {
+                let note = self.note(&lease, &attempted, &outcome, logging);
+                Settlement { lease, outcome, lateness, note }
+            });
+            Delivered { settlement, is_out_of_resources: attempted.is_out_of_resources() }
+        }
+        .instrument(span)
+        .await
+    }
+
+    /// Returns the policy of the job's topic.
+    fn policy(&self, lease: &Lease) -> Option<Arc<Policy>> {
+        self.retries.policies.get(&lease.key.topic).ok().flatten()
+    }
+
+    async fn attempt(
+        &self,
+        lease: &mut Lease,
+        request: PostRequest,
+        timeout: Duration,
+        logging: Logging,
+    ) -> Ending {
+        let (failures, successes) = (logging.notes_failure(), logging.notes_success(lease.attempt));
+        let is_logged = move |status: StatusCode| if status.is_success() { successes } else { failures };
+        tokio::select! {
+            response = client::post(&self.client, request, is_logged) => Ending::Answered(response),
+            ending = self.expire(lease, timeout) => ending,
+            () = self.cut_off() => Ending::CutOff,
+        }
+    }
+
+    /// Ends an attempt after `timeout`, or earlier if its lease is lost.
+    async fn expire(&self, lease: &mut Lease, timeout: Duration) -> Ending {
+        let deadline = Instant::now() + timeout;
+        if timeout <= covered(lease) {
+            // One timer for both: most attempts reach neither.
+            let lost = lease.deadline();
+            sleep_until(deadline.min(lost)).await;
+            let is_timeout = deadline <= lost;
+            return if is_timeout { Ending::Answered(Err(PostError::Timeout)) } else { Ending::LeaseLost };
+        }
+        tokio::select! {
+            () = sleep_until(deadline) => Ending::Answered(Err(PostError::Timeout)),
+            () = self.keep_lease(lease) => Ending::LeaseLost,
+        }
+    }
+
+    /// Renews the lease each time half of it is over. Returns when it is lost.
+    async fn keep_lease(&self, lease: &mut Lease) {
+        let by = LONGEST_STRETCH + self.margin;
+        loop {
+            sleep(lease.deadline().saturating_duration_since(Instant::now()) / 2).await;
+            loop {
+                match self.store.renew(lease, by).await {
+                    Ok(Renewed::Extended) => break,
+                    Ok(Renewed::Stale) => return,
+                    Err(_) if Instant::now() >= lease.deadline() => return,
+                    Err(_) => sleep(RENEW_RETRY).await,
+                }
+            }
+        }
+    }
+
+    /// Returns during a shutdown, early enough before the end of the grace period for one store call.
+    async fn cut_off(&self) {
+        self.shutdown.stopping().await;
+        let grace = self.shutdown.grace();
+        let call = self.call_timeout.min(grace);
+        match self.shutdown.deadline() {
+            Some(deadline) => sleep_until(deadline - call).await,
+            None => sleep(grace - call).await,
+        }
+    }
+
+    /// Returns the outcome to settle; `None` if the lease was lost.
+    fn outcome(&self, lease: &Lease, attempted: &Attempted, rng: &mut StdRng) -> Option<Outcome> {
+        let answer = match &attempted.ending {
+            Ending::Answered(answer) => answer,
+            Ending::CutOff => return Some(Outcome::Release { after: Duration::ZERO }),
+            Ending::LeaseLost => return None,
+        };
+        let last = || LastAttempt {
+            at: lease.clock().at(attempted.started),
+            status: attempted.status(),
+            error: attempted.error().map(str::to_owned),
+            duration: attempted.took,
+        };
+        let topic = self.policy(lease);
+        let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
+        let retry = lease.delivery.retry.as_ref().or(of_topic).unwrap_or(&self.retries.default);
+        Some(match verdict(answer, SystemClock.now()) {
+            Verdict::Complete => Outcome::Complete,
+            Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
+            Verdict::Release(after) => Outcome::Release { after },
+            Verdict::Failed { retry_after } => match retry.delay(lease.failures + 1, retry_after, rng) {
+                Some(after) => Outcome::Retry { after, last: last() },
+                None => Outcome::Bury { reason: Reason::Exhausted, last: last() },
+            },
+        })
+    }
+
+    /// Returns the entry for the attempt log. Attempts that sent nothing or were cut off by the
+    /// shutdown are not logged.
+    fn note(
+        &self,
+        lease: &Lease,
+        attempted: &Attempted,
+        outcome: &Outcome,
+        logging: Logging,
+    ) -> Option<Box<Note>> {
+        let is_logged = match outcome {
+            Outcome::Complete => logging.notes_success(lease.attempt),
+            Outcome::Retry { .. } | Outcome::Bury { .. } => logging.notes_failure(),
+            Outcome::Release { .. } => false,
+        };
+        is_logged.then(|| {
+            let attempt = Attempt {
+                number: lease.attempt,
+                at: lease.clock().at(attempted.started),
+                duration: attempted.took,
+                status: attempted.status(),
+                error: attempted.error().map(str::to_owned),
+                answer: attempted.response().map_or_else(Bytes::new, |response| response.body.clone()),
+                by: self.name.as_ref().to_owned(),
+            };
+            Box::new(Note::of(lease, attempt))
+        })
+    }
+
+    /// Counts and logs an attempt.
+    fn report(&self, lease: &Lease, attempted: &Attempted, outcome: Option<&Outcome>) {
+        let result = match outcome {
+            Some(Outcome::Complete) => AttemptResult::Complete,
+            Some(Outcome::Retry { .. }) => AttemptResult::Retry,
+            Some(Outcome::Bury { .. }) => AttemptResult::Bury,
+            Some(Outcome::Release { .. }) => AttemptResult::Release,
+            None => AttemptResult::LeaseLost,
+        };
+        self.metrics.count(result);
+        let (status, error) = (attempted.status(), attempted.error());
+        let destination = lease.delivery.callback.origin();
+        let ms = |length: Duration| length.as_secs_f64() * 1000.0;
+        let (duration_ms, lateness_ms) = (ms(attempted.took), ms(attempted.lateness));
+        let (topic, id, attempt) = (&lease.key.topic, &lease.key.id, lease.attempt);
+        let next = result.name();
+        if result == AttemptResult::Complete {
+            debug!(job.topic = %topic, job.id = %id, attempt, destination, status, duration_ms, lateness_ms, "delivered");
+        } else if attempted.is_out_of_resources() {
+            // The dispatcher logs this once for all jobs.
+            debug!(job.topic = %topic, job.id = %id, attempt, destination, error, next, "not attempted");
+        } else {
+            warn!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "attempt failed");
+        }
+    }
+}
+
+/// Returns how long a callback may take under the lease as it was reserved. The store knows the timeout
+/// of the job, but not that of its topic.
+fn covered(lease: &Lease) -> Duration {
+    lease.delivery.timeout.unwrap_or(DEFAULT_TIMEOUT).min(LONGEST_STRETCH)
+}
+
+/// Creates a generator for one attempt, seeded from one per thread, which is cheaper than asking the
+/// operating system each time.
+fn fork_generator() -> StdRng {
+    thread_local! {
+        static SEEDS: RefCell<StdRng> = RefCell::new(random::generator());
+    }
+    StdRng::seed_from_u64(SEEDS.with_borrow_mut(|seeds| seeds.random()))
+}

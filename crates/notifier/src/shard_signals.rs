@@ -1,0 +1,208 @@
+//! The shards that are worth a reserve. A shard is marked by a wake-up, by a reserve that left jobs
+//! behind, and at an interval, in case a wake-up was lost.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ringback_core::store::{Reserved, Shard, Wake, Wakes};
+use ringback_service::{Shutdown, random};
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use crate::wake_backoff::{Turn, WakeBackoff};
+
+/// Every shard is marked at least this often.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Why a shard is marked. Of two causes the greater one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    /// A wake-up, which every other notifier has received as well.
+    WakeUp,
+    /// Something that only this notifier knows: jobs were left behind, a lane is open again, or
+    /// the polling interval is over.
+    Local,
+}
+
+/// The signals of all shards.
+pub(crate) struct ShardSignals {
+    signals: Vec<Signal>,
+    cursor: AtomicUsize,
+    marked: Notify,
+}
+
+struct Signal {
+    shard: Shard,
+    woken: AtomicBool,
+    local: AtomicBool,
+    /// Reserves in a row, caused by wake-ups, that found no job.
+    empty_reserves: AtomicU32,
+}
+
+impl Signal {
+    fn set(&self, cause: Cause) {
+        let flag = match cause {
+            Cause::WakeUp => &self.woken,
+            Cause::Local => &self.local,
+        };
+        flag.store(true, Ordering::SeqCst);
+    }
+
+    fn take(&self) -> Option<Cause> {
+        let (woken, local) =
+            (self.woken.swap(false, Ordering::SeqCst), self.local.swap(false, Ordering::SeqCst));
+        if local { Some(Cause::Local) } else { woken.then_some(Cause::WakeUp) }
+    }
+}
+
+impl ShardSignals {
+    /// Marks all shards.
+    pub(crate) fn new(shards: impl Iterator<Item = Shard>) -> Self {
+        let signal = |shard| Signal {
+            shard,
+            woken: AtomicBool::new(false),
+            local: AtomicBool::new(true),
+            empty_reserves: AtomicU32::new(0),
+        };
+        Self { signals: shards.map(signal).collect(), cursor: AtomicUsize::new(0), marked: Notify::new() }
+    }
+
+    pub(crate) fn mark(&self, shard: Shard, cause: Cause) {
+        if let Some(signal) = self.of(shard) {
+            signal.set(cause);
+            self.marked.notify_one();
+        }
+    }
+
+    pub(crate) fn mark_all(&self) {
+        self.signals.iter().for_each(|signal| signal.set(Cause::Local));
+        self.marked.notify_one();
+    }
+
+    /// Returns true if a shard is marked.
+    pub(crate) fn is_any_marked(&self) -> bool {
+        let set = |flag: &AtomicBool| flag.load(Ordering::SeqCst);
+        self.signals.iter().any(|signal| set(&signal.woken) || set(&signal.local))
+    }
+
+    /// Removes the mark of the next marked shard. Call it before the reserve, so that a mark set
+    /// meanwhile is not lost.
+    pub(crate) fn take(&self) -> Option<(Shard, Cause)> {
+        let n = self.signals.len();
+        (0..n).find_map(|_| {
+            let signal = &self.signals[self.cursor.fetch_add(1, Ordering::Relaxed) % n];
+            Some((signal.shard, signal.take()?))
+        })
+    }
+
+    /// Waits for a mark. One set since the last wait counts.
+    pub(crate) async fn marked(&self) {
+        self.marked.notified().await;
+    }
+
+    /// Records the result of a reserve. Empty ones after a wake-up mean that other notifiers are
+    /// faster.
+    pub(crate) fn record(&self, shard: Shard, cause: Cause, found: &Reserved) {
+        let Some(signal) = self.of(shard) else { return };
+        if !found.leases.is_empty() {
+            signal.empty_reserves.store(0, Ordering::Relaxed);
+        } else if cause == Cause::WakeUp && !found.more && found.passed.is_empty() {
+            signal.empty_reserves.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Marks shards on wake-ups and at the polling interval, until the shutdown.
+    pub(crate) async fn listen(self: Arc<Self>, wakes: Wakes, shutdown: Shutdown) {
+        let mut timer = interval(POLL_INTERVAL);
+        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let ticks = async {
+            loop {
+                timer.tick().await;
+                self.mark_all();
+            }
+        };
+        tokio::select! {
+            () = ticks => {}
+            () = self.follow_wakes(wakes) => {}
+            () = shutdown.stopping() => {}
+        }
+    }
+
+    /// Marks shards on wake-ups, delayed by [`WakeBackoff`]. Never ends.
+    async fn follow_wakes(&self, mut wakes: Wakes) {
+        let mut backoff = WakeBackoff::new(random::generator());
+        loop {
+            // Outlives the inner loop: if it were dropped in between, a slow subscription would
+            // never be established.
+            let mut next = pin!(wakes.next());
+            let wake = loop {
+                let due = backoff.next_due();
+                tokio::select! {
+                    wake = &mut next => break wake,
+                    () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                        backoff.due(Instant::now()).into_iter().for_each(|shard| self.mark(shard, Cause::WakeUp));
+                    }
+                }
+            };
+            match wake {
+                Wake::Ready(shard) => {
+                    let empty =
+                        self.of(shard).map_or(0, |signal| signal.empty_reserves.load(Ordering::Relaxed));
+                    match backoff.wake(shard, empty, Instant::now()) {
+                        Turn::Now => self.mark(shard, Cause::WakeUp),
+                        Turn::Later => {}
+                    }
+                }
+                Wake::Subscribed => self.mark_all(),
+                Wake::Due(..) | Wake::Pull(..) | Wake::Members | Wake::Revival => {}
+            }
+        }
+    }
+
+    fn of(&self, shard: Shard) -> Option<&Signal> {
+        self.signals.get(usize::from(shard.number()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::store::{Options, Store};
+
+    use super::*;
+
+    async fn signals() -> (ShardSignals, Shard) {
+        let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
+        let signals = ShardSignals::new(store.shards());
+        while signals.take().is_some() {}
+        (signals, store.shards().next().unwrap())
+    }
+
+    fn found(more: bool, skipped: &[&str]) -> Reserved {
+        Reserved { leases: Vec::new(), more, passed: skipped.iter().map(|lane| (*lane).to_owned()).collect() }
+    }
+
+    #[tokio::test]
+    async fn a_local_cause_takes_precedence_over_a_wake_up() {
+        let (signals, shard) = signals().await;
+        signals.mark(shard, Cause::WakeUp);
+        signals.mark(shard, Cause::Local);
+        assert_eq!(signals.take(), Some((shard, Cause::Local)));
+        assert_eq!(signals.take(), None);
+        signals.mark(shard, Cause::WakeUp);
+        assert_eq!(signals.take(), Some((shard, Cause::WakeUp)));
+    }
+
+    #[tokio::test]
+    async fn only_reserves_after_a_wake_up_that_found_nothing_count_as_empty() {
+        let (signals, shard) = signals().await;
+        let empty = || signals.signals[0].empty_reserves.load(Ordering::Relaxed);
+        signals.record(shard, Cause::Local, &found(false, &[]));
+        signals.record(shard, Cause::WakeUp, &found(true, &[]));
+        signals.record(shard, Cause::WakeUp, &found(false, &["a full lane"]));
+        assert_eq!(empty(), 0, "polling and full lanes say nothing about other notifiers");
+        signals.record(shard, Cause::WakeUp, &found(false, &[]));
+        assert_eq!(empty(), 1);
+    }
+}

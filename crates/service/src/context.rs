@@ -1,0 +1,44 @@
+//! What a process gives to the roles that run in it: shutdown, health and metrics.
+
+use std::future::Future;
+
+use opentelemetry::metrics::Meter;
+
+use crate::admin::Health;
+use crate::shutdown::Shutdown;
+use crate::tasks::Tasks;
+
+/// The handles that a role needs from its process.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Tells the role when to stop.
+    pub shutdown: Shutdown,
+    /// The checks behind `/readyz`. The process is not ready before the first one is set.
+    pub health: Health,
+    /// Creates the metrics that `/metrics` shows.
+    pub meter: Meter,
+}
+
+impl Context {
+    /// Spawns a task that has to read something before the process is ready. The process becomes
+    /// ready when the task calls the function that it is given. The task is dropped when the
+    /// shutdown begins.
+    pub fn spawn_reader<F>(
+        &self,
+        name: &'static str,
+        tasks: &mut Tasks,
+        task: impl FnOnce(Box<dyn FnOnce() + Send>) -> F,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (health, shutdown) = (self.health.clone(), self.shutdown.clone());
+        health.set(name, false, "not read yet");
+        let task = task(Box::new(move || health.set(name, true, "known")));
+        tasks.spawn(name, async move {
+            tokio::select! {
+                () = task => {}
+                () = shutdown.stopping() => {}
+            }
+        });
+    }
+}
