@@ -25,7 +25,7 @@ const RARE: [&str; 16] = [
     "ringback_notifier_late_settles_total",
     "ringback_notifier_stale_settles_total",
     "ringback_notifier_unsettled_total",
-    "ringback_api_unnoted_attempts_total",
+    "ringback_api_unrecorded_attempts_total",
     "ringback_api_event_listeners_dropped_total",
     "ringback_carrier_unnoted_attempts_total",
     "ringback_notifier_unnoted_attempts_total",

@@ -2,7 +2,7 @@
 //!
 //! A binary describes itself as a [`Service`] and hands over its work; nothing in here knows what
 //! that work is. In reading order: [`config`], [`settings`], [`flags`], [`shutdown`], [`tasks`], [`admin`],
-//! [`telemetry`], [`trace`], [`gather`], [`backoff`], [`dependency`],
+//! [`telemetry`], [`trace`], [`backoff`], [`dependency`],
 //! [`files`], [`random`], [`name`].
 
 pub mod admin;
@@ -11,7 +11,6 @@ pub mod config;
 pub mod dependency;
 pub mod files;
 pub mod flags;
-pub mod gather;
 pub mod name;
 mod process;
 pub mod random;
@@ -32,7 +31,6 @@ use opentelemetry::metrics::Meter;
 
 pub use crate::admin::Health;
 pub use crate::config::{Lookup, Setting};
-pub use crate::gather::{Gather, GatherOptions};
 pub use crate::shutdown::Shutdown;
 pub use crate::tasks::Tasks;
 pub use crate::trace::TraceParent;
