@@ -60,33 +60,25 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new(meter: &Meter) -> Self {
         let outcome = |name: &'static str| [KeyValue::new("result", name)];
+        let counter = |name, description| meter.u64_counter(name).with_description(description).build();
+        let seconds = meter.f64_histogram(REQUEST_SECONDS).with_boundaries(SECONDS.to_vec());
+        let batch_jobs = meter.u64_histogram(BATCH_JOBS).with_boundaries(JOBS.to_vec());
+        let listeners = meter.i64_up_down_counter(LISTENERS).with_description("Open event streams");
         Self {
-            requests: meter.u64_counter(REQUESTS).with_description("Requests answered").build(),
-            seconds: meter
-                .f64_histogram(REQUEST_SECONDS)
+            requests: counter(REQUESTS, "Requests answered"),
+            seconds: seconds
                 .with_description("From the head of a request to the head of its response")
-                .with_boundaries(SECONDS.to_vec())
                 .build(),
-            submitted: meter.u64_counter(SUBMITTED).with_description("Jobs submitted or imported").build(),
-            pulled: meter.u64_counter(PULLED).with_description("Jobs that consumers have reserved").build(),
-            unrecorded: meter
-                .u64_counter(UNRECORDED)
-                .with_description("Failed attempts of consumers that are missing in the attempt log")
-                .build(),
-            listeners: meter.i64_up_down_counter(LISTENERS).with_description("Open event streams").build(),
-            events_sent: meter
-                .u64_counter(EVENTS_SENT)
-                .with_description("Events sent, counted once per listener")
-                .build(),
-            dropped: meter
-                .u64_counter(DROPPED)
-                .with_description("Event streams ended because they were read too slowly")
-                .build(),
-            batch_jobs: meter
-                .u64_histogram(BATCH_JOBS)
-                .with_description("Jobs per store call")
-                .with_boundaries(JOBS.to_vec())
-                .build(),
+            submitted: counter(SUBMITTED, "Jobs submitted or imported"),
+            pulled: counter(PULLED, "Jobs that consumers have reserved"),
+            unrecorded: counter(
+                UNRECORDED,
+                "Failed attempts of consumers that are missing in the attempt log",
+            ),
+            listeners: listeners.build(),
+            events_sent: counter(EVENTS_SENT, "Events sent, counted once per listener"),
+            dropped: counter(DROPPED, "Event streams ended because they were read too slowly"),
+            batch_jobs: batch_jobs.with_description("Jobs per store call").build(),
             outcomes: ["created", "repeated", "conflict", "invalid", "unavailable"].map(outcome),
         }
     }

@@ -14,11 +14,9 @@ pub(crate) use self::job::{ImportLine, JobRequest, ListedState, RescheduleReques
 pub(crate) use self::params::{JobParams, ReceiptParams, RedriveParams, TopicParams};
 pub(crate) use self::policy::PolicyRequest;
 pub(crate) use self::problems::{
-    AuditProblems, BatchProblems, BeginRedriveProblems, CancelProblems, DeadProblems, DeleteTopicProblems,
-    EventsProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems, JobActionProblems,
-    ListProblems, PauseProblems, PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems,
-    RedriveProblems, RedrivesProblems, RepairProblems, RescheduleProblems, ReserveProblems, ResumeProblems,
-    StatsProblems, SubmitProblems, TopicProblems, TopicsProblems,
+    BodyProblems, ChangeProblems, CreateProblems, DeleteTopicProblems, FindProblems, ImportProblems,
+    JobActionProblems, NoBodyProblems, QueryProblems, RedriveProblems, RemoveProblems, ResumeProblems,
+    StoreProblems,
 };
 pub(crate) use self::pull::{
     BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,

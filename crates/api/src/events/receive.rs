@@ -34,7 +34,7 @@ pub(super) async fn receive(bus: &EventBus, store: &Store) {
         // Without a subscription `next` would begin to subscribe, which must not be cancelled.
         if is_subscribed {
             for _ in 0..=MAX_WAITING {
-                // Tokio's budget would stop this loop early, and the rest would pile up in the socket.
+                // Tokio's budget would stop this loop early, and the rest would pile up.
                 let Some(item) = unconstrained(events.next()).now_or_never() else { break };
                 waiting.add(item);
             }

@@ -22,8 +22,8 @@ const DRAIN_FOR: Duration = Duration::from_secs(2);
 const SMALL: usize = 16 * 1024;
 /// A body with a permit must send a part of itself in each period of this length.
 const PERIOD: Duration = Duration::from_secs(2);
-/// A body must arrive within this number of periods. The part for each is at least [`SMALL`].
-const PERIODS: usize = 30;
+/// The number of such parts of a body. A part has at least [`SMALL`] bytes.
+const PARTS: usize = 30;
 
 /// A body that has arrived completely.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Res
     if announced.is_some_and(|length| length > limit) {
         return Err(refuse(frames, too_large(limit)).await);
     }
-    let part = (announced.unwrap_or(0) / PERIODS).max(SMALL);
+    let part = (announced.unwrap_or(0) / PARTS).max(SMALL);
     let mut rate = Rate { until: start + WITHIN, goal: None, part };
     let (mut whole, mut length, mut permit) = (Collected::Nothing, 0, None);
     let max = announced.unwrap_or(limit);

@@ -112,33 +112,41 @@ fn it_is_openapi_3_1_and_every_reference_leads_somewhere() {
     }
 }
 
-#[test]
-fn the_fields_of_a_request_are_those_that_are_read() {
-    let document = document();
-    let fields = document["components"]["schemas"]["JobRequest"]["properties"].as_object().unwrap();
-    let refusal = fields_that_are_read();
-    let known: BTreeSet<_> = refusal.split(", ").collect();
-    assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+/// The fields of a schema.
+fn fields(document: &Value, schema: &str) -> BTreeSet<String> {
+    let fields = document["components"]["schemas"][schema]["properties"].as_object().unwrap();
+    fields.keys().cloned().collect()
+}
+
+/// The fields that a parser lists in its error about the unknown field `colour`.
+fn parsed(problem: &Problem) -> BTreeSet<String> {
+    let error = problem.errors.iter().find(|error| error.field == "colour").unwrap();
+    error.allowed.split(", ").map(str::to_owned).collect()
 }
 
 #[test]
-fn the_fields_of_a_reschedule_are_those_that_are_read() {
-    let document = document();
-    let fields = document["components"]["schemas"]["RescheduleRequest"]["properties"].as_object().unwrap();
-    let refusal = parse_reschedule(br#"{"delay":1,"colour":"red"}"#, Timestamp::default()).unwrap_err();
-    let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
-    assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
+fn the_fields_of_a_request_are_those_that_are_parsed() {
+    let (document, colour) = (document(), br#"{"colour":"red"}"#);
+    let job = parse(r#"{"colour":"red"}"#).unwrap_err();
+    let reschedule = parse_reschedule(br#"{"delay":1,"colour":"red"}"#, Timestamp::default()).unwrap_err();
+    for (schema, problem) in [
+        ("JobRequest", job),
+        ("RescheduleRequest", reschedule),
+        ("PolicyRequest", parse_policy(colour).unwrap_err()),
+        ("ReviveRequest", ReviveAsk::parse(colour).unwrap_err()),
+    ] {
+        assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");
+    }
 }
 
 #[test]
-fn the_fields_of_a_policy_are_those_that_are_read() {
+fn the_examples_can_be_parsed() {
     let document = document();
-    let schema = &document["components"]["schemas"]["PolicyRequest"];
-    let refusal = parse_policy(br#"{"colour":"red"}"#).unwrap_err();
-    let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
-    let fields = schema["properties"].as_object().unwrap();
-    assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
-    parse_policy(schema["example"].to_string().as_bytes()).unwrap();
+    let example = |schema: &str| document["components"]["schemas"][schema]["example"].to_string();
+    parse(&example("JobRequest")).unwrap();
+    serde_json::from_str::<JobRequest>(&example("JobRequest")).unwrap();
+    parse_policy(example("PolicyRequest").as_bytes()).unwrap();
+    assert!(ReviveAsk::parse(example("ReviveRequest").as_bytes()).is_ok());
 }
 
 #[tokio::test]
@@ -148,69 +156,41 @@ async fn the_fields_of_a_line_are_those_that_an_import_reads() {
     let forms = schemas["ImportLine"]["oneOf"].as_array().unwrap();
     let names: Vec<_> = forms.iter().map(|form| form["$ref"].as_str().unwrap()).collect();
     assert_eq!(names, ["#/components/schemas/ExportLine", "#/components/schemas/JobRequest"]);
-    let fields = |name: &str| schemas[name]["properties"].as_object().unwrap().keys().cloned();
-    let refusal = unprepared().parse_import(br#"{"colour":"red"}"#).unwrap_err();
-    let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").map(str::to_owned).collect();
-    assert_eq!(fields("ExportLine").chain(fields("JobRequest")).collect::<BTreeSet<_>>(), known);
+    let problem = unprepared().parse_import(br#"{"colour":"red"}"#).unwrap_err();
+    let documented = &fields(&document, "ExportLine") | &fields(&document, "JobRequest");
+    assert_eq!(documented, parsed(&problem));
 }
 
 #[tokio::test]
 async fn the_parameters_of_a_query_are_those_that_are_read() {
     let document = document();
-    for path in ["/v1/jobs", "/v1/export", "/v1/topics", "/v1/events"] {
-        let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
-        let documented: Vec<_> =
-            parameters.iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();
-        let uri = format!("{path}?colour=red");
-        let request = Request::builder().uri(uri).body(Body::empty()).unwrap();
+    let calls = [
+        (Method::GET, "/v1/jobs"),
+        (Method::GET, "/v1/export"),
+        (Method::GET, "/v1/topics"),
+        (Method::GET, "/v1/events"),
+        (Method::GET, "/v1/topics/{topic}/dead"),
+        (Method::DELETE, "/v1/topics/{topic}/dead"),
+    ];
+    for (method, path) in calls {
+        let operation = &document["paths"][path][method.as_str().to_lowercase()];
+        let parameters = operation["parameters"].as_array().unwrap();
+        let of_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
+        let documented: Vec<_> = of_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
+        let uri = format!("{}?colour=red", path.replace("{topic}", "t"));
+        let request = Request::builder().method(&method).uri(uri).body(Body::empty()).unwrap();
         let response = app(unprepared()).oneshot(request).await.unwrap();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         let problem: Problem = serde_json::from_slice(&body).unwrap();
-        assert_eq!(problem.errors[0].allowed, documented.join(", "), "{path}");
+        assert_eq!(problem.errors[0].allowed, documented.join(", "), "{method} {path}");
     }
-    let states = document["components"]["schemas"]["Listed"]["enum"].as_array().unwrap();
+}
+
+#[test]
+fn the_states_of_a_list_are_those_that_have_not_ended() {
+    let states = document()["components"]["schemas"]["Listed"]["enum"].take();
     let listed = State::ALL.into_iter().filter(|state| !state.is_terminal());
-    assert_eq!(*states, listed.map(|state| Value::from(state.name())).collect::<Vec<_>>());
-}
-
-#[test]
-fn the_fields_of_a_redrive_are_those_that_are_read() {
-    let document = document();
-    let schema = &document["components"]["schemas"]["ReviveRequest"];
-    let refusal = ReviveAsk::parse(br#"{"colour":"red"}"#).unwrap_err();
-    let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
-    let fields = schema["properties"].as_object().unwrap();
-    assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
-    assert!(ReviveAsk::parse(schema["example"].to_string().as_bytes()).is_ok());
-}
-
-#[tokio::test]
-async fn the_parameters_about_dead_jobs_are_those_that_are_read() {
-    let document = document();
-    for (method, name) in [(Method::GET, "get"), (Method::DELETE, "delete")] {
-        let parameters = document["paths"]["/v1/topics/{topic}/dead"][name]["parameters"].as_array().unwrap();
-        let of_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
-        let documented: Vec<_> = of_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
-        let request = Request::builder().method(method).uri("/v1/topics/t/dead?colour=red");
-        let response = app(unprepared()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        let problem: Problem = serde_json::from_slice(&body).unwrap();
-        assert_eq!(problem.errors[0].allowed, documented.join(", "), "{name}");
-    }
-}
-
-#[test]
-fn the_example_of_a_job_can_be_submitted() {
-    let document = document();
-    let example = document["components"]["schemas"]["JobRequest"]["example"].to_string();
-    parse(&example).unwrap();
-    serde_json::from_str::<JobRequest>(&example).unwrap();
-}
-
-/// The fields that the parser lists in its error about an unknown field.
-fn fields_that_are_read() -> String {
-    let problem = parse(r#"{"colour":"red"}"#).unwrap_err();
-    problem.errors.into_iter().find(|error| error.field == "colour").unwrap().allowed
+    assert_eq!(states, Value::from(listed.map(State::name).collect::<Vec<_>>()));
 }
 
 fn parse(json: &str) -> Result<NewJob, Problem> {

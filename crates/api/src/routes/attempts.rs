@@ -10,7 +10,7 @@ use super::jobs::unknown;
 use crate::error::ApiError;
 use crate::extract::JobPath;
 use crate::limits::Deadline;
-use crate::schema::{GetProblems, JobParams};
+use crate::schema::{FindProblems, JobParams};
 use crate::state::Api;
 
 /// Get the attempts of a job
@@ -21,7 +21,7 @@ use crate::state::Api;
 #[utoipa::path(
     get, path = "/v1/jobs/{topic}/{id}/attempts", tag = "jobs", operation_id = "attempts",
     params(JobParams),
-    responses((status = 200, description = "Its attempts", body = AttemptsAnswer), GetProblems),
+    responses((status = 200, description = "Its attempts", body = AttemptsAnswer), FindProblems),
 )]
 pub(crate) async fn attempts(
     State(api): State<Arc<Api>>,

@@ -12,7 +12,7 @@ use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
 use crate::error::{ApiError, Unavailable};
 use crate::extract::{BatchBody, Caller, NoIdempotencyKey};
-use crate::schema::{BatchProblems, JobRequest};
+use crate::schema::{BodyProblems, JobRequest};
 use crate::state::Api;
 
 /// Submit many jobs
@@ -25,7 +25,7 @@ use crate::state::Api;
     request_body(content((Vec<JobRequest> = "application/json"), (String = "application/x-ndjson"))),
     responses(
         (status = 200, description = "A result per item", body = BatchAnswer),
-        BatchProblems,
+        BodyProblems,
     ),
 )]
 pub(crate) async fn submit_batch(

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::error::ApiError;
 use crate::extract::NoBody;
-use crate::schema::{AuditProblems, RepairProblems};
+use crate::schema::{NoBodyProblems, StoreProblems};
 use crate::state::Api;
 
 /// Audit
@@ -23,7 +23,7 @@ use crate::state::Api;
 /// limit. One at a time: while another one runs the answer is 503.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "stats", operation_id = "audit",
-    responses((status = 200, description = "The findings", body = AuditAnswer), AuditProblems),
+    responses((status = 200, description = "The findings", body = AuditAnswer), StoreProblems),
 )]
 pub(crate) async fn audit(State(api): State<Arc<Api>>) -> Result<Json<AuditAnswer>, ApiError> {
     run(&api, Repair::No).await
@@ -37,7 +37,7 @@ pub(crate) async fn audit(State(api): State<Arc<Api>>) -> Result<Json<AuditAnswe
     post, path = "/v1/audit/repair", tag = "stats", operation_id = "repair",
     responses(
         (status = 200, description = "The findings, and how many of them are repaired", body = AuditAnswer),
-        RepairProblems,
+        NoBodyProblems,
     ),
 )]
 pub(crate) async fn repair(

@@ -14,7 +14,7 @@ use crate::error::ApiError;
 use crate::extract::{DeadQuery, JobPath, PurgeQuery, TopicPath};
 use crate::limits::Deadline;
 use crate::paging;
-use crate::schema::{DeadProblems, JobParams, PurgeOneProblems, PurgeProblems, TopicParams};
+use crate::schema::{JobParams, QueryProblems, RemoveProblems, TopicParams};
 use crate::state::Api;
 
 /// List dead jobs
@@ -33,7 +33,7 @@ use crate::state::Api;
         ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "A page", body = DeadPageAnswer), DeadProblems),
+    responses((status = 200, description = "A page", body = DeadPageAnswer), QueryProblems),
 )]
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
@@ -59,7 +59,7 @@ pub(crate) async fn list(
         ("died_before" = Option<String>, Query, description = "Only jobs that died before this time (RFC 3339)"),
         ("cursor" = Option<String>, Query, description = "`next` of the previous call; opaque"),
     ),
-    responses((status = 200, description = "How many were removed, and where to continue", body = PurgeAnswer), PurgeProblems),
+    responses((status = 200, description = "How many were removed, and where to continue", body = PurgeAnswer), QueryProblems),
 )]
 pub(crate) async fn purge_all(
     State(api): State<Arc<Api>>,
@@ -76,7 +76,7 @@ pub(crate) async fn purge_all(
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/dead/{id}", tag = "dead", operation_id = "purge",
     params(JobParams),
-    responses((status = 200, description = "The job as it was", body = JobAnswer), PurgeOneProblems),
+    responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
 )]
 pub(crate) async fn purge(
     State(api): State<Arc<Api>>,
@@ -91,7 +91,7 @@ pub(crate) async fn purge(
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "purge_job_named_revive",
     params(TopicParams),
-    responses((status = 200, description = "The job as it was", body = JobAnswer), PurgeOneProblems),
+    responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
 )]
 pub(crate) async fn purge_job_named_revive(
     State(api): State<Arc<Api>>,

@@ -10,7 +10,7 @@ use ringback_core::wire::EventAnswer;
 
 use crate::error::ApiError;
 use crate::extract::EventsQuery;
-use crate::schema::{EventKinds, EventsProblems};
+use crate::schema::{EventKinds, QueryProblems};
 use crate::state::Api;
 
 /// Stream events of jobs
@@ -27,7 +27,7 @@ use crate::state::Api;
     ),
     responses(
         (status = 200, description = "The data of each event", body = EventAnswer, content_type = "text/event-stream"),
-        EventsProblems,
+        QueryProblems,
     ),
 )]
 pub(crate) async fn events(

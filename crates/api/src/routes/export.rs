@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use crate::error::{self, ApiError};
 use crate::extract::FilterQuery;
 use crate::limits::Deadline;
-use crate::schema::{ExportProblems, ListedState};
+use crate::schema::{ListedState, QueryProblems};
 use crate::state::{Api, MAX_EXPORTS};
 
 /// How many jobs one store call scans; fewer if they are large.
@@ -44,7 +44,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
     ),
     responses(
         (status = 200, description = "A line per job", body = ExportLine, content_type = "application/x-ndjson"),
-        ExportProblems,
+        QueryProblems,
     ),
 )]
 pub(crate) async fn export(

@@ -14,7 +14,7 @@ use super::idempotent_call::idempotent_call;
 use super::jobs::unknown;
 use crate::error::{ApiError, Unavailable};
 use crate::extract::{JobPath, JsonBody, NoBody, Upload};
-use crate::schema::{JobActionProblems, JobParams, RescheduleProblems, RescheduleRequest};
+use crate::schema::{ChangeProblems, JobActionProblems, JobParams, RescheduleRequest};
 use crate::state::Api;
 
 /// Reschedule a job
@@ -25,7 +25,7 @@ use crate::state::Api;
     patch, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "reschedule",
     params(JobParams),
     request_body = RescheduleRequest,
-    responses((status = 200, description = "The job as it is now", body = JobAnswer), RescheduleProblems),
+    responses((status = 200, description = "The job as it is now", body = JobAnswer), ChangeProblems),
 )]
 pub(crate) async fn reschedule(
     State(api): State<Arc<Api>>,

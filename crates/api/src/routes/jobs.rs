@@ -15,7 +15,7 @@ use crate::error::{ApiError, invalid_field};
 use crate::extract::{Caller, IdempotencyKey, JobPath, JsonBody, Upload, key_and_id};
 use crate::limits::Deadline;
 use crate::metrics::Outcome;
-use crate::schema::{CancelProblems, GetProblems, JobParams, JobRequest, SubmitProblems};
+use crate::schema::{CreateProblems, FindProblems, JobParams, JobRequest, RemoveProblems};
 use crate::state::Api;
 
 /// Submit a job
@@ -33,7 +33,7 @@ use crate::state::Api;
             headers(("Location" = String, description = "The path of the job"))),
         (status = 200, description = "Accepted before", body = JobAnswer,
             headers(("Location" = String, description = "The path of the job"))),
-        SubmitProblems,
+        CreateProblems,
     ),
 )]
 pub(crate) async fn submit(
@@ -102,7 +102,7 @@ fn location(key: &JobKey) -> HeaderValue {
 #[utoipa::path(
     get, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "get_job",
     params(JobParams),
-    responses((status = 200, description = "The job", body = JobAnswer), GetProblems),
+    responses((status = 200, description = "The job", body = JobAnswer), FindProblems),
 )]
 pub(crate) async fn get_job(
     State(api): State<Arc<Api>>,
@@ -122,7 +122,7 @@ pub(crate) async fn get_job(
     responses(
         (status = 200, description = "Cancelled, now or before", body = CancelAnswer),
         (status = 202, description = "Being delivered; cancelled if the delivery fails", body = CancelAnswer),
-        CancelProblems,
+        RemoveProblems,
     ),
 )]
 pub(crate) async fn cancel(State(api): State<Arc<Api>>, JobPath(key): JobPath) -> Result<Response, ApiError> {

@@ -11,7 +11,7 @@ use crate::error::ApiError;
 use crate::extract::{PageQuery, outdated_cursor};
 use crate::limits::Deadline;
 use crate::paging;
-use crate::schema::{ListProblems, ListedState};
+use crate::schema::{ListedState, QueryProblems};
 use crate::state::Api;
 
 /// List jobs
@@ -27,7 +27,7 @@ use crate::state::Api;
         ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "A page", body = PageAnswer), ListProblems),
+    responses((status = 200, description = "A page", body = PageAnswer), QueryProblems),
 )]
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,

@@ -22,8 +22,8 @@ use crate::error::ApiError;
 use crate::extract::{MaybeJson, ReceiptPath, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
 use crate::schema::{
-    BuryRequest, FinishAllProblems, FinishAllRequest, ReceiptParams, ReceiptProblems, ReleaseRequest,
-    RenewRequest, RetryRequest,
+    BodyProblems, BuryRequest, ChangeProblems, FinishAllRequest, ReceiptParams, ReleaseRequest, RenewRequest,
+    RetryRequest,
 };
 use crate::state::Api;
 
@@ -33,7 +33,7 @@ use crate::state::Api;
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/finish", tag = "pull", operation_id = "finish",
     params(ReceiptParams),
-    responses((status = 200, description = "Done, now or before", body = ReceiptAnswer), ReceiptProblems),
+    responses((status = 200, description = "Done, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn finish(
     State(api): State<Arc<Api>>,
@@ -52,7 +52,7 @@ pub(crate) async fn finish(
     post, path = "/v1/receipts/{receipt}/retry", tag = "pull", operation_id = "retry",
     params(ReceiptParams),
     request_body = RetryRequest,
-    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ReceiptProblems),
+    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn retry(
     State(api): State<Arc<Api>>,
@@ -78,7 +78,7 @@ pub(crate) async fn retry(
     post, path = "/v1/receipts/{receipt}/bury", tag = "pull", operation_id = "bury",
     params(ReceiptParams),
     request_body = BuryRequest,
-    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ReceiptProblems),
+    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn bury(
     State(api): State<Arc<Api>>,
@@ -96,7 +96,7 @@ pub(crate) async fn bury(
     post, path = "/v1/receipts/{receipt}/release", tag = "pull", operation_id = "release",
     params(ReceiptParams),
     request_body = ReleaseRequest,
-    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ReceiptProblems),
+    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn release(
     State(api): State<Arc<Api>>,
@@ -114,7 +114,7 @@ pub(crate) async fn release(
     post, path = "/v1/receipts/{receipt}/renew", tag = "pull", operation_id = "renew",
     params(ReceiptParams),
     request_body = RenewRequest,
-    responses((status = 200, description = "Renewed", body = RenewAnswer), ReceiptProblems),
+    responses((status = 200, description = "Renewed", body = RenewAnswer), ChangeProblems),
 )]
 pub(crate) async fn renew(
     State(api): State<Arc<Api>>,
@@ -136,7 +136,7 @@ pub(crate) async fn renew(
 #[utoipa::path(
     post, path = "/v1/receipts/finish", tag = "pull", operation_id = "finish_all",
     request_body = FinishAllRequest,
-    responses((status = 200, description = "A result per receipt", body = ReceiptsAnswer), FinishAllProblems),
+    responses((status = 200, description = "A result per receipt", body = ReceiptsAnswer), BodyProblems),
 )]
 pub(crate) async fn finish_all(
     State(api): State<Arc<Api>>,

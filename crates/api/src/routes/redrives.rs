@@ -17,7 +17,7 @@ use crate::error::ApiError;
 use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
 use crate::limits::Deadline;
 use crate::schema::{
-    BeginRedriveProblems, RedriveParams, RedriveProblems, RedrivesProblems, ReviveRequest, TopicParams,
+    CreateProblems, QueryProblems, RedriveParams, RedriveProblems, ReviveRequest, TopicParams,
 };
 use crate::state::Api;
 
@@ -32,7 +32,7 @@ use crate::state::Api;
     request_body = ReviveRequest,
     responses(
         (status = 202, description = "Started", body = RevivalAnswer, headers(("Location" = String, description = "Its progress"))),
-        BeginRedriveProblems,
+        CreateProblems,
     ),
 )]
 pub(crate) async fn begin(
@@ -66,7 +66,7 @@ pub(crate) async fn begin(
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/revivals", tag = "dead", operation_id = "list_revivals",
     params(TopicParams),
-    responses((status = 200, description = "The revivals", body = RevivalsAnswer), RedrivesProblems),
+    responses((status = 200, description = "The revivals", body = RevivalsAnswer), QueryProblems),
 )]
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,

@@ -8,7 +8,7 @@ use ringback_core::wire::{PulledAnswer, ReserveAnswer, ReserveAsk};
 
 use crate::error::ApiError;
 use crate::extract::{MaybeJson, TopicPath};
-use crate::schema::{ReserveProblems, ReserveRequest, TopicParams};
+use crate::schema::{BodyProblems, ReserveRequest, TopicParams};
 use crate::state::Api;
 
 /// Reserve jobs
@@ -21,7 +21,7 @@ use crate::state::Api;
     request_body = ReserveRequest,
     responses(
         (status = 200, description = "The jobs; empty if there were none in time", body = ReserveAnswer),
-        ReserveProblems,
+        BodyProblems,
     ),
 )]
 pub(crate) async fn reserve(

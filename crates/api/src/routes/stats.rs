@@ -8,7 +8,7 @@ use ringback_core::wire::StatsAnswer;
 
 use crate::error::ApiError;
 use crate::limits::Deadline;
-use crate::schema::StatsProblems;
+use crate::schema::StoreProblems;
 use crate::state::Api;
 
 /// Get statistics
@@ -16,7 +16,7 @@ use crate::state::Api;
 /// Jobs per state, and how late deliveries were over the last five minutes. Up to a second old.
 #[utoipa::path(
     get, path = "/v1/stats", tag = "stats", operation_id = "stats",
-    responses((status = 200, description = "The statistics", body = StatsAnswer), StatsProblems),
+    responses((status = 200, description = "The statistics", body = StatsAnswer), StoreProblems),
 )]
 pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<StatsAnswer>, ApiError> {
     let answer = Deadline::from_now().bound(api.stats.get(&api.store)).await?;

@@ -52,6 +52,11 @@ fn item_statuses(answer: &Answer) -> Vec<u64> {
     answer.body["results"].as_array().unwrap().iter().map(|r| r["status"].as_u64().unwrap()).collect()
 }
 
+fn invalid_fields(answer: &Answer) -> Vec<&str> {
+    let errors = answer.body["errors"].as_array().unwrap();
+    errors.iter().map(|error| error["field"].as_str().unwrap()).collect()
+}
+
 #[tokio::test]
 async fn a_valid_job_is_not_refused_by_validation() {
     assert_eq!(submit(GOOD).await, 503);
@@ -159,9 +164,7 @@ async fn lists_and_exports_need_the_store_and_a_valid_query() {
         );
         let answer = get("?topic=a%20b&state=done&state=dead&x").await;
         assert_eq!(answer.status, 422);
-        let errors = answer.body["errors"].as_array().unwrap();
-        let fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
-        assert_eq!(fields, ["state", "x", "topic", "state"]);
+        assert_eq!(invalid_fields(&answer), ["state", "x", "topic", "state"]);
     }
 }
 
@@ -179,9 +182,7 @@ async fn a_reschedule_is_validated_before_the_store_is_called() {
     }
     let answer = send(Method::PATCH, "/v1/jobs/t/i", Some("application/json"), r#"{"due":1,"delay":-1}"#);
     let answer = answer.await;
-    let errors = answer.body["errors"].as_array().unwrap();
-    let fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
-    assert_eq!(fields, ["due", "delay"]);
+    assert_eq!(invalid_fields(&answer), ["due", "delay"]);
 }
 
 #[tokio::test]
@@ -241,9 +242,7 @@ async fn names_outside_their_alphabet_are_invalid_fields() {
     for method in [Method::GET, Method::DELETE] {
         let answer = send(method.clone(), "/v1/jobs/a%20b/x%2Fy", None, Body::empty()).await;
         assert_eq!(answer.status, 422);
-        let errors = answer.body["errors"].as_array().unwrap();
-        let fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
-        assert_eq!(fields, ["topic", "id"]);
+        assert_eq!(invalid_fields(&answer), ["topic", "id"]);
         assert_eq!(status(method.clone(), "/v1/jobs/t/%ff", None, Body::empty()).await, 400);
         assert_eq!(status(method, "/v1/jobs/t/a~b:c@d+e=f,g", None, Body::empty()).await, 503);
     }

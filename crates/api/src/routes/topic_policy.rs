@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::error::ApiError;
 use crate::extract::{JsonBody, TopicPath, Upload};
-use crate::schema::{PolicyRequest, PutPolicyProblems, TopicParams};
+use crate::schema::{CreateProblems, PolicyRequest, TopicParams};
 use crate::state::Api;
 
 /// How long a call waits until this process applies its change.
@@ -33,7 +33,7 @@ const APPLIED_WITHIN: Duration = Duration::from_secs(1);
     responses(
         (status = 200, description = "The policy replaced another", body = PolicyAnswer),
         (status = 201, description = "The topic had no policy before", body = PolicyAnswer),
-        PutPolicyProblems,
+        CreateProblems,
     ),
 )]
 pub(crate) async fn put_policy(

@@ -15,7 +15,7 @@ use super::jobs::limit_reached;
 use crate::error::ApiError;
 use crate::extract::{NoBody, TopicPath, TopicsQuery};
 use crate::limits::Deadline;
-use crate::schema::{PauseProblems, ResumeProblems, TopicParams, TopicProblems, TopicsProblems};
+use crate::schema::{FindProblems, NoBodyProblems, QueryProblems, ResumeProblems, TopicParams};
 use crate::state::Api;
 
 /// List topics
@@ -28,7 +28,7 @@ use crate::state::Api;
         ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most topics of the page; 100 by default", minimum = 1, maximum = 1000),
     ),
-    responses((status = 200, description = "A page", body = TopicsAnswer), TopicsProblems),
+    responses((status = 200, description = "A page", body = TopicsAnswer), QueryProblems),
 )]
 pub(crate) async fn list_topics(
     State(api): State<Arc<Api>>,
@@ -64,7 +64,7 @@ fn add_policy_topics(page: &mut TopicPage, policies: &Policies, after: Option<&T
 #[utoipa::path(
     get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
     params(TopicParams),
-    responses((status = 200, description = "The topic", body = TopicAnswer), TopicProblems),
+    responses((status = 200, description = "The topic", body = TopicAnswer), FindProblems),
 )]
 pub(crate) async fn get_topic(
     State(api): State<Arc<Api>>,
@@ -81,7 +81,7 @@ pub(crate) async fn get_topic(
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/pause", tag = "topics", operation_id = "pause",
     params(TopicParams),
-    responses((status = 200, description = "The topic, paused", body = TopicAnswer), PauseProblems),
+    responses((status = 200, description = "The topic, paused", body = TopicAnswer), NoBodyProblems),
 )]
 pub(crate) async fn pause(
     State(api): State<Arc<Api>>,

@@ -23,62 +23,32 @@ macro_rules! problems {
 }
 
 problems! {
-    /// The problems of POST /v1/jobs.
-    SubmitProblems: 400 408 409 413 415 422 503;
-    /// The problems of POST /v1/jobs/batch.
-    BatchProblems: 400 408 413 415 422 503;
-    /// The problems of GET /v1/jobs/{topic}/{id}.
-    GetProblems: 400 404 422 503;
-    /// The problems of DELETE /v1/jobs/{topic}/{id}.
-    CancelProblems: 400 404 409 422 503;
-    /// The problems of PATCH /v1/jobs/{topic}/{id}.
-    RescheduleProblems: 400 404 408 409 413 415 422 503;
-    /// The problems of POST /v1/jobs/{topic}/{id}/run and …/revive.
+    /// Calls that take nothing.
+    StoreProblems: 503;
+    /// Calls that take a query or a topic, and return a list or a count.
+    QueryProblems: 400 422 503;
+    /// Calls that return one job or topic.
+    FindProblems: 400 404 422 503;
+    /// Calls that cancel or purge one job.
+    RemoveProblems: 400 404 409 422 503;
+    /// Calls that take a body and return a list.
+    BodyProblems: 400 408 413 415 422 503;
+    /// Calls that create something from a body.
+    CreateProblems: 400 408 409 413 415 422 503;
+    /// Calls that change a job, by a body.
+    ChangeProblems: 400 404 408 409 413 415 422 503;
+    /// POST /v1/jobs/{topic}/{id}/run and …/revive.
     JobActionProblems: 400 404 408 409 413 422 503;
-    /// The problems of GET /v1/jobs.
-    ListProblems: 400 422 503;
-    /// The problems of GET /v1/export.
-    ExportProblems: 400 422 503;
-    /// The problems of GET /v1/events.
-    EventsProblems: 400 422 503;
-    /// The problems of POST /v1/import.
-    ImportProblems: 408 413 415 503;
-    /// The problems of PUT /v1/topics/{topic}.
-    PutPolicyProblems: 400 408 409 413 415 422 503;
-    /// The problems of DELETE /v1/topics/{topic}.
-    DeleteTopicProblems: 400 409 422 503;
-    /// The problems of POST /v1/topics/{topic}/reserve.
-    ReserveProblems: 400 408 413 415 422 503;
-    /// The problems of POST /v1/receipts/{receipt}/….
-    ReceiptProblems: 400 404 408 409 413 415 422 503;
-    /// The problems of POST /v1/receipts/finish.
-    FinishAllProblems: 400 408 413 415 422 503;
-    /// The problems of GET /v1/topics/{topic}/dead.
-    DeadProblems: 400 422 503;
-    /// The problems of DELETE /v1/topics/{topic}/dead.
-    PurgeProblems: 400 422 503;
-    /// The problems of DELETE /v1/topics/{topic}/dead/{id}.
-    PurgeOneProblems: 400 404 409 422 503;
-    /// The problems of POST /v1/topics/{topic}/dead/revive.
-    BeginRedriveProblems: 400 408 409 413 415 422 503;
-    /// The problems of GET /v1/topics/{topic}/revivals.
-    RedrivesProblems: 400 422 503;
-    /// The problems of GET and DELETE /v1/topics/{topic}/revivals/{revival}.
-    RedriveProblems: 404 503;
-    /// The problems of GET /v1/stats.
-    StatsProblems: 503;
-    /// The problems of GET /v1/topics.
-    TopicsProblems: 400 422 503;
-    /// The problems of GET /v1/topics/{topic}.
-    TopicProblems: 400 404 422 503;
-    /// The problems of POST /v1/topics/{topic}/pause.
-    PauseProblems: 400 408 413 422 503;
-    /// The problems of POST /v1/topics/{topic}/resume.
+    /// Calls that refuse a body, and find everything.
+    NoBodyProblems: 400 408 413 422 503;
+    /// POST /v1/topics/{topic}/resume.
     ResumeProblems: 400 404 408 413 422 503;
-    /// The problems of GET /v1/audit.
-    AuditProblems: 503;
-    /// The problems of POST /v1/audit/repair.
-    RepairProblems: 400 408 413 422 503;
+    /// DELETE /v1/topics/{topic}.
+    DeleteTopicProblems: 400 409 422 503;
+    /// POST /v1/import.
+    ImportProblems: 408 413 415 503;
+    /// GET and DELETE /v1/topics/{topic}/revivals/{revival}.
+    RedriveProblems: 404 503;
 }
 
 fn response(status: u16) -> RefOr<Response> {
