@@ -282,7 +282,12 @@ async fn too_many_redrives_and_unknown_ones_are_refused() {
     }
     let refused = call(&stack, Method::POST, "/dead/revive", Some(json!({"rate": 1}))).await;
     assert_eq!(refused.status, 409);
-    assert!(refused.json()["detail"].as_str().expect("a detail").contains("16 revivals go on already"));
+    assert!(
+        refused.json()["detail"]
+            .as_str()
+            .expect("a detail")
+            .contains("16 revivals of all topics are already running")
+    );
     let empty = call(&stack, Method::POST, "/dead/revive", None).await;
     assert_eq!(empty.status, 409, "a call without a body is one for all");
 

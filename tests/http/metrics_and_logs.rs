@@ -24,7 +24,7 @@ const RARE: [&str; 16] = [
     "ringback_notifier_late_settles_total",
     "ringback_notifier_stale_settles_total",
     "ringback_notifier_unsettled_jobs_total",
-    "ringback_api_unnoted_attempts_total",
+    "ringback_api_unlogged_attempts_total",
     "ringback_api_event_listeners_dropped_total",
     "ringback_carrier_unlogged_attempts_total",
     "ringback_notifier_unlogged_attempts_total",

@@ -133,7 +133,7 @@ async fn a_conflict_with_the_state_is_explained_with_what_to_do_instead() {
     stack.add(Role::Notifier).await;
     sink.wait_for_job("a", 1, SOON).await;
     assert!(
-        refusal(stack.reschedule(TOPIC, "a", &later).await).contains("is reserved: it is being handed over")
+        refusal(stack.reschedule(TOPIC, "a", &later).await).contains("is reserved: it is being delivered")
     );
     assert!(refusal(stack.revive(TOPIC, "a").await).contains("is reserved, not dead"));
     let (status, reserved) = stack.run(TOPIC, "a").await;

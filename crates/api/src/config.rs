@@ -1,4 +1,4 @@
-//! The API's configuration.
+//! The settings of the API and how they are parsed.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use ringback_core::retry::{self, RetryPolicy};
 use ringback_core::store::{Options, settings};
 use ringback_service::{Lookup, Setting};
 
-/// How long one call of the store may take. With what waits before it a request is
+/// How long one store call may take, so that a request that first waits in a queue is still
 /// answered within two seconds.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const CALL_TIMEOUT: Duration = Duration::from_millis(1500);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const RETRY: &[Setting] = &Setting::table(retry::SETTING);
@@ -19,14 +19,14 @@ const OWN: &[Setting] = &[
     Setting::new("ADMIN_LISTEN", "127.0.0.1:7412", "Where /healthz, /readyz and /metrics are served"),
 ];
 
-/// What an API is told.
+/// The configuration of an API process.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where the public API is served (`API_LISTEN`, 127.0.0.1:7411).
     pub listen: SocketAddr,
     /// The store.
     pub store: Options,
-    /// The policy of jobs for pull that bring none, when a consumer has failed (`RETRY`).
+    /// The retry policy of failed pull jobs that have none of their own (`RETRY`).
     pub retry: RetryPolicy,
     /// How many callers may listen to events at once (`EVENT_LISTENERS`, 100).
     pub event_listeners: usize,
@@ -36,11 +36,12 @@ impl Config {
     /// All settings of an API.
     pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN];
 
-    /// Reads the settings; mistakes are collected in `lookup`.
+    /// Reads the settings and collects mistakes in `lookup`.
     pub fn load(lookup: &mut Lookup) -> Self {
         Self {
             listen: lookup.address("API_LISTEN"),
-            store: lookup.group(|get| Options::parse(get, PATIENCE), || Options::default_with(PATIENCE)),
+            store: lookup
+                .group(|get| Options::parse(get, CALL_TIMEOUT), || Options::default_with(CALL_TIMEOUT)),
             retry: lookup.parse("RETRY"),
             event_listeners: lookup.number_in("EVENT_LISTENERS", 1..=10_000),
         }
@@ -66,11 +67,11 @@ mod tests {
         assert_eq!(mistakes, [""; 0]);
         assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 7411)));
         assert_eq!((config.store.url.as_str(), config.store.shards), ("redis://127.0.0.1:6379", 4));
-        assert_eq!((config.store.patience, config.event_listeners), (PATIENCE, 100));
+        assert_eq!((config.store.patience, config.event_listeners), (CALL_TIMEOUT, 100));
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_at_once() {
         let (_, mistakes) = load(&[
             ("API_LISTEN", "7411"),
             ("SHARDS", "0"),

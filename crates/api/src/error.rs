@@ -1,5 +1,7 @@
-//! What a caller gets instead of an answer: problem details (RFC 9457). A 503 says when
-//! to come again. Nothing that a caller can send ends in a 500.
+//! Errors as callers see them: problem details (RFC 9457). A 503 says when to retry. No request
+//! can cause a 500, except through a bug.
+
+mod unavailable;
 
 use std::any::Any;
 use std::fmt::Display;
@@ -7,17 +9,20 @@ use std::fmt::Display;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::store::{PoliciesUnknown, StoreError};
-use ringback_core::wire::Problem;
+use ringback_core::wire::{FieldError, Problem};
 use tokio::time::error::Elapsed;
 
-use crate::submit::Unavailable;
+use self::unavailable::public_message;
+pub(crate) use self::unavailable::{Unavailable, log};
 
-/// The media type of problems.
+/// The media type of problem details.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
-/// When to come again after a 503, in seconds.
+/// The `Retry-After` of a 503, in seconds.
 const RETRY_AFTER: &str = "1";
+/// The advice of a 503 to a call that is safe to repeat.
+const RETRY_LATER: &str = "ask again later";
 
-/// A problem on its way out.
+/// A problem that a handler or an extractor returns.
 #[derive(Debug)]
 pub(crate) struct ApiError(pub(crate) Problem);
 
@@ -26,65 +31,72 @@ impl ApiError {
         Self(Problem::new(status, detail))
     }
 
-    fn unavailable(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    fn unavailable(reason: impl Display, advice: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}: {advice}"))
     }
 
-    /// Of a batch of which nothing is known to have been accepted.
+    /// The 503 of a call that is not safe to repeat blindly. The advice depends on whether the
+    /// call may have taken effect.
+    fn by_outcome(error: &Unavailable, unknown: &str, unchanged: &str) -> Self {
+        Self::unavailable(error, if error.outcome_is_unknown() { unknown } else { unchanged })
+    }
+
+    /// The 503 of a batch of which no job is known to be accepted.
     pub(crate) fn of_batch(error: &Unavailable) -> Self {
-        let advice = if error.outcome_is_unknown() {
-            "which jobs were accepted is not known; to submit those with ids of their own again is safe"
-        } else {
-            "no job was accepted; submit them again later"
-        };
-        Self::unavailable(format!("{error}: {advice}"))
+        Self::by_outcome(
+            error,
+            "which jobs were accepted is not known; to submit those with ids of their own again is safe",
+            "no job was accepted; submit them again later",
+        )
     }
 
-    /// Of a call that moves one job by its name.
-    pub(crate) fn of_move(error: &Unavailable) -> Self {
-        let advice = if error.outcome_is_unknown() {
-            "whether it took effect is not known; look at the job before asking again"
-        } else {
-            "nothing was changed; ask again later"
-        };
-        Self::unavailable(format!("{error}: {advice}"))
+    /// The 503 of a call that changes one job: reschedule, run or revive.
+    pub(crate) fn of_job_action(error: &Unavailable) -> Self {
+        Self::by_outcome(
+            error,
+            "whether it took effect is not known; look at the job before asking again",
+            "nothing was changed; ask again later",
+        )
     }
 
-    /// Of a call that is to revive many jobs.
-    pub(crate) fn of_revival(error: &Unavailable) -> Self {
-        let advice = if error.outcome_is_unknown() {
-            "whether it began is not known; look at the revivals of the topic before asking again"
-        } else {
-            "nothing was changed; ask again later"
-        };
-        Self::unavailable(format!("{error}: {advice}"))
+    /// The 503 of a call that starts a redrive.
+    pub(crate) fn of_redrive(error: &Unavailable) -> Self {
+        Self::by_outcome(
+            error,
+            "whether it began is not known; look at the revivals of the topic before asking again",
+            "nothing was changed; ask again later",
+        )
     }
 
-    /// For a submit that was not looked at for lack of room or of a turn.
-    pub(crate) fn busy() -> Self {
-        Self::unavailable("too many large requests at once: nothing was accepted; submit it again later")
-    }
-
-    /// For what so many others are at already, in words.
-    pub(crate) fn too_many(others: impl Display) -> Self {
-        Self::unavailable(format!("{others}: ask again later"))
-    }
-
-    /// Of a reserve. What it may have reserved is given back, or runs out.
+    /// The 503 of a reserve. Jobs that it may have reserved are released, or their leases expire.
     pub(crate) fn of_reserve(error: &Unavailable) -> Self {
-        Self::unavailable(format!("{error}: ask again later"))
+        Self::unavailable(error, RETRY_LATER)
     }
 
-    /// For what changes nothing, or does the same when asked again.
-    pub(crate) fn too_late(_: Elapsed) -> Self {
-        Self::unavailable("the store did not answer in time: ask again later")
+    /// The 503 of a submit that found no memory or no turn.
+    pub(crate) fn busy() -> Self {
+        Self::unavailable("too many large requests at once", "nothing was accepted; submit it again later")
+    }
+
+    /// The 503 of a call whose limit of concurrent callers is reached.
+    pub(crate) fn too_many(reason: impl Display) -> Self {
+        Self::unavailable(reason, RETRY_LATER)
     }
 }
 
-/// Passes within moments of the start.
+/// A 422 problem about a single field.
+pub(crate) fn invalid_field(field: &str, detail: impl Into<String>, allowed: impl Into<String>) -> Problem {
+    Problem::fields(vec![FieldError {
+        field: field.to_owned(),
+        detail: detail.into(),
+        allowed: allowed.into(),
+    }])
+}
+
+/// Only within moments of the start.
 impl From<PoliciesUnknown> for ApiError {
     fn from(error: PoliciesUnknown) -> Self {
-        Self::unavailable(format!("{error}: ask again later"))
+        Self::unavailable(error, RETRY_LATER)
     }
 }
 
@@ -94,22 +106,28 @@ impl From<Problem> for ApiError {
     }
 }
 
-/// Of one job.
+/// The 503 of a submit of one job.
 impl From<Unavailable> for ApiError {
     fn from(error: Unavailable) -> Self {
-        let advice = if error.outcome_is_unknown() {
-            "whether the job was accepted is not known; to submit it again is safe if it brings its own id"
-        } else {
-            "the job was not accepted; submit it again later"
-        };
-        Self::unavailable(format!("{error}: {advice}"))
+        Self::by_outcome(
+            &error,
+            "whether the job was accepted is not known; to submit it again is safe if it brings its own id",
+            "the job was not accepted; submit it again later",
+        )
     }
 }
 
-/// For what changes nothing, or does the same when asked again.
+/// The 503 of a call that changes nothing, or has the same effect when repeated.
+impl From<Elapsed> for ApiError {
+    fn from(_: Elapsed) -> Self {
+        Self::unavailable("the store did not answer in time", RETRY_LATER)
+    }
+}
+
+/// The 503 of a call that changes nothing, or has the same effect when repeated.
 impl From<&StoreError> for ApiError {
     fn from(error: &StoreError) -> Self {
-        Self::unavailable(format!("{}: ask again later", brief(error)))
+        Self::unavailable(public_message(error), RETRY_LATER)
     }
 }
 
@@ -133,53 +151,25 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What of a store's error callers may see: not how it is set up.
-pub(crate) fn brief(error: &StoreError) -> String {
-    match error {
-        StoreError::Away(_)
-        | StoreError::Slow(_)
-        | StoreError::Unprepared
-        | StoreError::Replica
-        | StoreError::Full
-        | StoreError::Disk(_)
-        | StoreError::Closed
-        | StoreError::Outdated => error.to_string(),
-        StoreError::Unfit(_) | StoreError::Unreadable(_) | StoreError::Refused(_) => {
-            "the store cannot be used as it is set up".to_owned()
-        }
-    }
-}
-
-/// An error that passes by itself is told by the readiness check; one that does not needs
-/// somebody who reads this.
-pub(crate) fn log(error: &StoreError) {
-    let source = std::error::Error::source(error).map(ToString::to_string);
-    if error.is_transient() {
-        tracing::debug!(%error, source, "the store did not carry out a call");
-    } else {
-        tracing::error!(%error, source, "the store cannot carry out a call");
-    }
-}
-
-/// The answer of the routes that do not exist.
+/// The answer to a path without a route.
 pub(crate) async fn not_found() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "there is nothing here; the calls are listed in /openapi.json")
 }
 
-/// The answer to a method that a route does not have; the router adds Allow.
+/// The answer to a method that the path does not have. The router adds the Allow header.
 pub(crate) async fn method_not_allowed() -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here; see the Allow header")
 }
 
-/// The answer where a handler panicked.
+/// The answer of a handler that panicked.
 #[expect(clippy::needless_pass_by_value, reason = "the signature is given")]
 pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> Response {
-    let what = panic
+    let message = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned());
-    tracing::error!(panic = what, "a request made its handler panic");
-    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault of the server; it has been logged")
+    tracing::error!(panic = message, "a request handler panicked");
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "an internal server error; it has been logged")
         .into_response()
 }
 
@@ -195,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_503_says_when_to_come_again_and_others_do_not() {
+    fn only_a_503_says_when_to_retry() {
         let response = ApiError::from(&StoreError::Unprepared).into_response();
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");
@@ -205,19 +195,19 @@ mod tests {
     }
 
     #[test]
-    fn the_detail_tells_whether_the_outcome_is_known() {
+    fn the_detail_says_whether_the_outcome_is_known() {
         assert!(detail(StoreError::Slow(Duration::from_secs(1))).contains("is not known"));
         assert!(detail(StoreError::Full).contains("was not accepted"));
         assert!(detail(StoreError::Unprepared).contains("was not accepted"));
     }
 
     #[test]
-    fn how_the_store_is_set_up_is_kept_from_callers() {
+    fn the_setup_of_the_store_is_hidden_from_callers() {
         assert!(!detail(StoreError::Unfit("secret layout".to_owned())).contains("secret"));
     }
 
     #[test]
-    fn a_panic_is_a_problem_that_tells_nothing_of_it() {
+    fn the_message_of_a_panic_is_hidden_from_callers() {
         let response = panicked(Box::new("out of luck"));
         assert_eq!(response.status(), 500);
         assert_eq!(response.headers()[header::CONTENT_TYPE], MEDIA_TYPE);

@@ -1,12 +1,14 @@
-//! Events for those who listen: one subscription for the whole process, and only while anybody
-//! listens. Each event is decoded and written out once; `queue` is what one listener has not
-//! fetched yet, and one whose queue is full is dropped, never waited for. `hear` hands on what the
-//! store tells, `hub` knows who listens, watches the shards, and says what may be missing.
+//! Live events for callers of `GET /v1/events`. The process has one subscription to the store,
+//! and only while somebody listens. Each event is decoded and serialised once for all listeners.
+//! A listener that reads too slowly is dropped, so that nobody waits for it.
 
 mod batch;
-mod hear;
-mod hub;
+mod bus;
+mod filter;
 mod queue;
+mod receive;
+mod slot;
+mod subscription;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,146 +16,113 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use ringback_core::job::{JobId, Topic};
 use ringback_core::store::Store;
-use ringback_core::store::events::{Event, EventKind};
 use ringback_service::{Shutdown, Tasks};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use self::hub::Hub;
-use self::queue::{Queue, Taken};
-use crate::deadline::Deadline;
+use self::bus::EventBus;
+pub(crate) use self::filter::Filter;
+use self::queue::{Next, Queue};
+use self::slot::Slot;
 use crate::error::ApiError;
+use crate::limits::Deadline;
 use crate::metrics::Metrics;
 
-/// How many listen at once where nothing else is said.
-const MOST: usize = 100;
-/// How often a stream shows that it stands while nothing happens.
+/// The default limit of concurrent listeners.
+const MAX_LISTENERS: usize = 100;
+/// How often an idle stream sends a heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// A comment, which says nothing.
-const BEAT: &[u8] = b":\n\n";
-/// The last word to a listener that reads too slowly.
+/// The heartbeat: a comment, which clients ignore.
+const HEARTBEAT_LINE: &[u8] = b":\n\n";
+/// The last event for a listener that reads too slowly.
 const DROPPED: &[u8] = b"event: dropped\ndata: {}\n\n";
 
-/// Which events a listener wants: what is empty wants all.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Filter {
-    pub(crate) topic: Option<Topic>,
-    pub(crate) id: Option<JobId>,
-    pub(crate) kinds: Vec<EventKind>,
-}
-
-impl Filter {
-    fn takes(&self, event: &Event) -> bool {
-        self.topic.as_ref().is_none_or(|topic| *topic == event.key.topic)
-            && self.id.as_ref().is_none_or(|id| *id == event.key.id)
-            && (self.kinds.is_empty() || self.kinds.contains(&event.what.kind()))
-    }
-}
-
-/// The events of a process.
+/// The event streams of the process.
 pub(crate) struct Events {
-    hub: Arc<Hub>,
-    places: Arc<Semaphore>,
-    most: usize,
+    bus: Arc<EventBus>,
+    slots: Arc<Semaphore>,
+    max_listeners: usize,
     metrics: Arc<Metrics>,
 }
 
 impl Events {
-    /// Its task ends with the shutdown.
+    /// Starts the task that subscribes. It ends with the shutdown.
     pub(crate) fn start(
         store: &Store,
         metrics: &Arc<Metrics>,
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
-        let hub = Arc::new(Hub::new(Arc::clone(metrics)));
-        tasks.spawn("events", hub::run(Arc::clone(&hub), store.clone(), shutdown.clone()));
-        Self { hub, places: Arc::new(Semaphore::new(MOST)), most: MOST, metrics: Arc::clone(metrics) }
+        let bus = Arc::new(EventBus::new(Arc::clone(metrics)));
+        tasks.spawn("events", subscription::run(Arc::clone(&bus), store.clone(), shutdown.clone()));
+        let slots = Arc::new(Semaphore::new(MAX_LISTENERS));
+        Self { bus, slots, max_listeners: MAX_LISTENERS, metrics: Arc::clone(metrics) }
     }
 
-    /// At most so many listen at once. Those who do by now do not count.
-    pub(crate) fn bound(&mut self, most: usize) {
-        (self.places, self.most) = (Arc::new(Semaphore::new(most)), most);
+    /// Sets the limit of concurrent listeners. Those that listen already do not count.
+    pub(crate) fn limit_listeners(&mut self, max: usize) {
+        (self.slots, self.max_listeners) = (Arc::new(Semaphore::new(max)), max);
     }
 
-    /// Begins to listen: from the moment it is there nothing is left out. It waits for the store
-    /// as long as any request does.
-    pub(crate) async fn listen(&self, filter: Filter) -> Result<Listening, ApiError> {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return Err(ApiError::too_many(format_args!("{} others listen to events here", self.most)));
+    /// Begins to listen. The stream has every event that happens after this returns. Waits for
+    /// the subscription as long as any request waits for the store.
+    pub(crate) async fn listen(&self, filter: Filter) -> Result<EventStream, ApiError> {
+        let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else {
+            let max = self.max_listeners;
+            return Err(ApiError::too_many(format_args!("{max} others listen to events here")));
         };
-        let place = Place::new(place, &self.metrics);
-        let queue = Arc::new(Queue::new(filter, Some(place)));
-        let listening = Listening::new(&self.hub, Arc::clone(&queue));
+        let slot = Slot::new(permit, &self.metrics);
+        let queue = Arc::new(Queue::new(filter, Some(slot)));
+        let stream = EventStream::new(&self.bus, Arc::clone(&queue));
         if Deadline::from_now().bound(queue.ready()).await == Ok(true) {
-            return Ok(listening);
+            return Ok(stream);
         }
-        Err(ApiError::too_many("the store does not tell of events at the moment"))
+        Err(ApiError::too_many("the store sends no events at the moment"))
     }
 }
 
-/// One of the listeners that there may be.
-struct Place {
-    metrics: Arc<Metrics>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Place {
-    fn new(permit: OwnedSemaphorePermit, metrics: &Arc<Metrics>) -> Self {
-        metrics.listener_came();
-        Self { metrics: Arc::clone(metrics), _permit: permit }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.metrics.listener_left();
-    }
-}
-
-/// A listener. It leaves when it is dropped.
-pub(crate) struct Listening {
-    hub: Arc<Hub>,
+/// The events of one listener. Dropping it ends listening.
+pub(crate) struct EventStream {
+    bus: Arc<EventBus>,
     queue: Arc<Queue>,
-    /// It has had its last word.
+    /// Its last event has been sent.
     is_over: bool,
 }
 
-impl Listening {
-    fn new(hub: &Arc<Hub>, queue: Arc<Queue>) -> Self {
-        hub.join(Arc::clone(&queue));
-        Self { hub: Arc::clone(hub), queue, is_over: false }
+impl EventStream {
+    fn new(bus: &Arc<EventBus>, queue: Arc<Queue>) -> Self {
+        bus.join(Arc::clone(&queue));
+        Self { bus: Arc::clone(bus), queue, is_over: false }
     }
 
-    /// Its events, written out as they are sent.
-    pub(crate) fn stream(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + use<> {
-        stream::unfold(self, async |mut listening| {
-            let chunk = listening.next().await?;
-            Some((Ok(chunk), listening))
+    /// The body of the response: events in the format of server-sent events.
+    pub(crate) fn into_body(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + use<> {
+        stream::unfold(self, async |mut events| {
+            let chunk = events.next().await?;
+            Some((Ok(chunk), events))
         })
     }
 
-    /// What is to be sent next; none at the end.
+    /// The next bytes to send; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if self.is_over {
             return None;
         }
         match timeout(HEARTBEAT, self.queue.next()).await {
-            Err(_elapsed) => Some(Bytes::from_static(BEAT)),
-            Ok(Taken::Chunk(chunk)) => Some(chunk),
-            Ok(Taken::Dropped) => {
+            Err(_elapsed) => Some(Bytes::from_static(HEARTBEAT_LINE)),
+            Ok(Next::Chunk(chunk)) => Some(chunk),
+            Ok(Next::Dropped) => {
                 self.is_over = true;
                 Some(Bytes::from_static(DROPPED))
             }
-            Ok(Taken::Over) => None,
+            Ok(Next::End) => None,
         }
     }
 }
 
-impl Drop for Listening {
+impl Drop for EventStream {
     fn drop(&mut self) {
-        self.hub.leave(&self.queue);
+        self.bus.leave(&self.queue);
     }
 }

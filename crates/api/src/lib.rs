@@ -1,24 +1,23 @@
-//! HTTP in: parse, check, gather, and answer only after the store has said yes.
+//! The HTTP API: parses requests, calls the store, and answers only after the store has accepted.
 //!
-//! A request passes `observe`, the table in `routes`, an extractor of `extract`, its
-//! handler, and for a submit or an import the lines of `submit`; what goes wrong becomes an
-//! `error::ApiError`. How much of them there may be is bounded in `room`, how long they wait in
-//! `deadline`. Reserves of consumers wait in `pulls`; who listens to events does in `events`. Pages of the listing are put together in `paging`. The process keeps nothing
-//! that another one would miss.
+//! `app` puts the routes and the layers around them together. A handler of `routes` gets its input
+//! from the extractors of `extract` and the shared [`Api`] of `state`. Submits and imports go
+//! through the queues of `submit`, reserves through `pull`, event streams through `events`. `limits`
+//! bounds memory and time, `error` turns failures into problem details, and `schema` describes the
+//! requests for `openapi`. The process keeps no state that another API process would miss.
 
+mod app;
 mod config;
-mod deadline;
 mod error;
 mod events;
 mod extract;
+mod limits;
 mod metrics;
-mod observe;
 pub mod openapi;
 mod paging;
-mod pressure;
-mod pulls;
-mod room;
+mod pull;
 mod routes;
+mod schema;
 mod server;
 mod state;
 mod submit;
@@ -27,36 +26,31 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use axum::Router;
 use ringback_core::clock::SystemClock;
 use ringback_core::store::{PolicyBook, Retries, Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Shutdown, Tasks, random};
 use tokio::net::TcpListener;
 
+pub use crate::app::app;
 pub use crate::config::Config;
 pub use crate::state::Api;
 
-/// The task that knows the policies of the topics, and whether it does.
+/// The task that reads the topic policies, and its readiness check.
 const POLICIES: &str = "api's policies";
 
-/// The whole API as a service, without a listener.
-pub fn app(api: Arc<Api>) -> Router {
-    routes::table(api)
-}
-
-/// Answers on `listener` until the shutdown, then lets open requests finish for a few seconds.
+/// Serves on `listener` until the shutdown, then lets open requests finish for a few seconds.
 ///
 /// # Errors
-/// Those of the listener that waiting does not cure.
+/// Those of the listener that are not transient.
 pub async fn serve(listener: TcpListener, api: Arc<Api>, shutdown: Shutdown) -> io::Result<()> {
     server::serve(listener, app(api), shutdown).await
 }
 
-/// The life of the process: serves at once, and reaches for the store meanwhile.
+/// Runs the process. It serves at once and connects to the store meanwhile.
 ///
 /// # Errors
-/// When the address cannot be listened on, the store must not be used, or a task died.
+/// If the address cannot be bound, the store must not be used, or a task fails.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
     let mut tasks = Tasks::new();
@@ -69,15 +63,14 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
         is_transient: StoreError::is_transient,
     };
     tasks.spawn("store", dependency.watch(context.health, context.shutdown.clone()));
-    // The lines end after the last request, and after what they have taken in has gone to the
-    // store, though nobody waits for the answer.
+    // The submit queues end after the last request, once their jobs are in the store.
     tasks.join_all(&context.shutdown).await
 }
 
-/// Starts the role on a store that somebody else watches.
+/// Starts the API on a store that the caller watches.
 ///
 /// # Errors
-/// When the address cannot be listened on.
+/// If the address cannot be bound.
 pub async fn start(
     config: &Config,
     store: &Store,

@@ -12,7 +12,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 fn main() -> ExitCode {
     Service {
         name: "ringback-api",
-        about: "Serves the HTTP API: takes jobs, hands them to consumers, answers questions about them",
+        about: "Serves the HTTP API: submit, query and manage jobs, and reserve pull jobs",
         version: env!("CARGO_PKG_VERSION"),
         settings: Config::SETTINGS,
         load: Config::load,

@@ -1,12 +1,5 @@
-//! The document of the API (`OpenAPI` 3.1): gathered from the handlers, the answers' own types, and the shapes
-//! of requests, which are written down here since requests are parsed field by field.
-
-mod dead;
-mod events;
-mod policy;
-mod problems;
-mod pull;
-mod request;
+//! The OpenAPI 3.1 document, assembled from the handlers of `routes` and the schemas of `schema` and
+//! `ringback_core::wire`.
 
 use std::sync::LazyLock;
 
@@ -15,79 +8,69 @@ use bytes::Bytes;
 use http::header;
 use utoipa::OpenApi;
 
-pub(crate) use self::dead::ReviveRequest;
-pub(crate) use self::events::{EventKind, EventKinds};
-pub(crate) use self::policy::PolicyRequest;
-pub(crate) use self::problems::{
-    AuditProblems, BatchProblems, BeginRevivalProblems, CancelProblems, DeadProblems, DeleteTopicProblems,
-    EventsProblems, ExportProblems, FinishAllProblems, GetProblems, ImportProblems, ListProblems,
-    MoveProblems, PauseProblems, PurgeOneProblems, PurgeProblems, PutPolicyProblems, ReceiptProblems,
-    RepairProblems, RescheduleProblems, ReserveProblems, ResumeProblems, RevivalProblems, RevivalsProblems,
-    StatsProblems, SubmitProblems, TopicProblems, TopicsProblems,
-};
-pub(crate) use self::pull::{
-    BuryRequest, FinishAllRequest, ReleaseRequest, RenewRequest, ReserveRequest, RetryRequest,
-};
-pub(crate) use self::request::{ImportLine, JobRequest, Listed, RescheduleRequest};
-use crate::routes;
+use crate::{routes, schema};
 
-/// The document's root.
+/// The root of the document.
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Ringback",
-        description = "Keeps jobs until they are due and then hands each one over: to its callback URL, or to a consumer that asks for it.",
+        description = "Keeps jobs until they are due and then delivers each one to its callback URL, or to a consumer that reserves it.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
-        routes::submit,
-        routes::submit_batch,
-        routes::list,
-        routes::get_job,
-        routes::cancel,
-        routes::reschedule,
-        routes::run,
-        routes::revive,
-        routes::put_policy,
-        routes::delete_topic,
-        routes::reserve,
-        routes::finish,
-        routes::retry,
-        routes::bury,
-        routes::release,
-        routes::renew,
-        routes::finish_all,
-        routes::export,
-        routes::import,
-        routes::stats,
-        routes::list_topics,
-        routes::get_topic,
-        routes::pause,
-        routes::resume,
-        routes::list_dead,
-        routes::purge_all,
-        routes::purge,
-        routes::purge_named_revive,
-        routes::revive_dead,
-        routes::list_revivals,
-        routes::get_revival,
-        routes::stop_revival,
-        routes::audit,
-        routes::repair,
-        routes::attempts,
-        routes::events,
+        routes::jobs::submit,
+        routes::batch::submit_batch,
+        routes::list_jobs::list,
+        routes::jobs::get_job,
+        routes::jobs::cancel,
+        routes::job_actions::reschedule,
+        routes::job_actions::run,
+        routes::job_actions::revive,
+        routes::topic_policy::put_policy,
+        routes::topic_deletion::delete_topic,
+        routes::reserve::reserve,
+        routes::receipts::finish,
+        routes::receipts::retry,
+        routes::receipts::bury,
+        routes::receipts::release,
+        routes::receipts::renew,
+        routes::receipts::finish_all,
+        routes::export::export,
+        routes::import::import,
+        routes::stats::stats,
+        routes::topics::list_topics,
+        routes::topics::get_topic,
+        routes::topics::pause,
+        routes::topics::resume,
+        routes::dead::list,
+        routes::dead::purge_all,
+        routes::dead::purge,
+        routes::dead::purge_job_named_revive,
+        routes::redrives::begin,
+        routes::redrives::list,
+        routes::redrives::get,
+        routes::redrives::stop,
+        routes::consistency_audit::audit,
+        routes::consistency_audit::repair,
+        routes::attempts::attempts,
+        routes::events::events,
         serve,
     ),
     components(schemas(
-        ringback_core::wire::Problem, ringback_core::wire::NoticeBody, Listed, EventKinds, EventKind
+        ringback_core::wire::Problem,
+        ringback_core::wire::NoticeBody,
+        schema::ListedState,
+        schema::EventKinds,
+        schema::EventKind,
     )),
     tags(
-        (name = "jobs", description = "Submit, look at, list, reschedule, run, revive and cancel jobs; export and import them"),
-        (name = "pull", description = "Reserve jobs that have no URL, and say what became of them"),
-        (name = "topics", description = "What is known of topics; their policies; pause, resume and delete them"),
-        (name = "dead", description = "Dead jobs of a topic: list, purge and revive them"),
-        (name = "events", description = "What happens to jobs, live"),
-        (name = "stats", description = "Counts and lateness; the audit"),
+        (name = "jobs", description = "Submit, get, list, reschedule, run, revive and cancel jobs; export and import them"),
+        (name = "pull", description = "Reserve jobs that have no URL, and settle them"),
+        (name = "topics", description = "List and get topics; set their policies; pause, resume and delete them"),
+        (name = "dead", description = "List, purge and revive the dead jobs of a topic"),
+        (name = "events", description = "Live events of jobs"),
+        (name = "stats", description = "Counts and lateness; the consistency audit"),
     ),
 )]
 pub struct Document;
@@ -105,231 +88,4 @@ pub(crate) async fn serve() -> impl IntoResponse {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use axum::body::Body;
-    use http::{Method, Request};
-    use ringback_core::clock::Timestamp;
-    use ringback_core::job::NewJob;
-    use ringback_core::state::State;
-    use ringback_core::wire::{Defaults, Problem, ReviveAsk, parse_job, parse_policy, parse_reschedule};
-    use serde_json::Value;
-    use tower::ServiceExt as _;
-
-    use super::*;
-    use crate::state::tests::unprepared;
-
-    const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
-
-    fn document() -> Value {
-        serde_json::from_slice(&TEXT).unwrap()
-    }
-
-    /// The methods that the router has for a path, by what it allows to one that it has not.
-    async fn served(path: &str) -> BTreeSet<String> {
-        let path = path
-            .replace("{topic}", "t")
-            .replace("{id}", "i")
-            .replace("{receipt}", "r")
-            .replace("{revival}", "0");
-        let request = Request::builder().method(Method::OPTIONS).uri(path).body(Body::empty()).unwrap();
-        let response = crate::app(unprepared()).oneshot(request).await.unwrap();
-        assert_eq!(response.status(), 405);
-        let allow = response.headers()[header::ALLOW].to_str().unwrap().to_ascii_lowercase();
-        allow.split(',').filter(|method| *method != "head").map(str::to_owned).collect()
-    }
-
-    #[tokio::test]
-    async fn the_document_and_the_table_of_routes_agree() {
-        let document = document();
-        let paths = document["paths"].as_object().unwrap();
-        let (documented, table): (BTreeSet<_>, BTreeSet<_>) =
-            (paths.keys().map(String::as_str).collect(), routes::PATHS.iter().copied().collect());
-        assert_eq!(documented, table);
-        for (path, item) in paths {
-            let methods: BTreeSet<_> = item
-                .as_object()
-                .unwrap()
-                .keys()
-                .filter(|key| METHODS.contains(&key.as_str()))
-                .cloned()
-                .collect();
-            assert_eq!(methods, served(path).await, "{path}");
-        }
-    }
-
-    #[test]
-    fn each_operation_documents_its_problems() {
-        let document = document();
-        let expected = [
-            ("/v1/jobs", "post", "400 408 409 413 415 422 503"),
-            ("/v1/jobs/batch", "post", "400 408 413 415 422 503"),
-            ("/v1/jobs", "get", "400 422 503"),
-            ("/v1/export", "get", "400 422 503"),
-            ("/v1/import", "post", "408 413 415 503"),
-            ("/v1/jobs/{topic}/{id}", "get", "400 404 422 503"),
-            ("/v1/jobs/{topic}/{id}", "delete", "400 404 409 422 503"),
-            ("/v1/jobs/{topic}/{id}", "patch", "400 404 408 409 413 415 422 503"),
-            ("/v1/jobs/{topic}/{id}/run", "post", "400 404 408 409 413 422 503"),
-            ("/v1/jobs/{topic}/{id}/revive", "post", "400 404 408 409 413 422 503"),
-            ("/v1/topics/{topic}", "put", "400 408 409 413 415 422 503"),
-            ("/v1/topics/{topic}", "delete", "400 409 422 503"),
-            ("/v1/topics/{topic}/reserve", "post", "400 408 413 415 422 503"),
-            ("/v1/receipts/{receipt}/finish", "post", "400 404 408 409 413 415 422 503"),
-            ("/v1/receipts/{receipt}/retry", "post", "400 404 408 409 413 415 422 503"),
-            ("/v1/receipts/{receipt}/bury", "post", "400 404 408 409 413 415 422 503"),
-            ("/v1/receipts/{receipt}/release", "post", "400 404 408 409 413 415 422 503"),
-            ("/v1/receipts/{receipt}/renew", "post", "400 404 408 409 413 415 422 503"),
-            ("/v1/receipts/finish", "post", "400 408 413 415 422 503"),
-            ("/v1/stats", "get", "503"),
-            ("/v1/topics", "get", "400 422 503"),
-            ("/v1/topics/{topic}", "get", "400 404 422 503"),
-            ("/v1/topics/{topic}/pause", "post", "400 408 413 422 503"),
-            ("/v1/topics/{topic}/resume", "post", "400 404 408 413 422 503"),
-            ("/v1/topics/{topic}/dead", "get", "400 422 503"),
-            ("/v1/topics/{topic}/dead", "delete", "400 422 503"),
-            ("/v1/topics/{topic}/dead/{id}", "delete", "400 404 409 422 503"),
-            ("/v1/topics/{topic}/dead/revive", "delete", "400 404 409 422 503"),
-            ("/v1/topics/{topic}/dead/revive", "post", "400 408 409 413 415 422 503"),
-            ("/v1/topics/{topic}/revivals", "get", "400 422 503"),
-            ("/v1/topics/{topic}/revivals/{revival}", "get", "404 503"),
-            ("/v1/topics/{topic}/revivals/{revival}", "delete", "404 503"),
-            ("/v1/audit", "get", "503"),
-            ("/v1/audit/repair", "post", "400 408 413 422 503"),
-            ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
-            ("/v1/events", "get", "400 422 503"),
-            ("/openapi.json", "get", ""),
-        ];
-        for (path, method, statuses) in expected {
-            let responses = document["paths"][path][method]["responses"].as_object().unwrap();
-            let problems = responses.iter().filter(|(status, _)| !status.starts_with('2'));
-            let found: Vec<_> = problems.clone().map(|(status, _)| status.as_str()).collect();
-            assert_eq!(found.join(" "), statuses, "{method} {path}");
-            for (_, response) in problems {
-                let schema = &response["content"][crate::error::MEDIA_TYPE]["schema"]["$ref"];
-                assert_eq!(schema, "#/components/schemas/Problem", "{method} {path}");
-            }
-        }
-    }
-
-    #[test]
-    fn it_is_openapi_3_1_and_every_reference_leads_somewhere() {
-        let document = document();
-        assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
-        let text = document.to_string();
-        for reference in text.split("\"$ref\":\"#").skip(1) {
-            let pointer = reference.split('"').next().unwrap();
-            assert!(document.pointer(pointer).is_some(), "{pointer}");
-        }
-    }
-
-    #[test]
-    fn the_fields_of_a_request_are_those_that_are_read() {
-        let document = document();
-        let fields = document["components"]["schemas"]["JobRequest"]["properties"].as_object().unwrap();
-        let refusal = fields_that_are_read();
-        let known: BTreeSet<_> = refusal.split(", ").collect();
-        assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
-    }
-
-    #[test]
-    fn the_fields_of_a_reschedule_are_those_that_are_read() {
-        let document = document();
-        let fields =
-            document["components"]["schemas"]["RescheduleRequest"]["properties"].as_object().unwrap();
-        let refusal = parse_reschedule(br#"{"delay":1,"colour":"red"}"#, Timestamp::default()).unwrap_err();
-        let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
-        assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
-    }
-
-    #[test]
-    fn the_fields_of_a_policy_are_those_that_are_read() {
-        let document = document();
-        let schema = &document["components"]["schemas"]["PolicyRequest"];
-        let refusal = parse_policy(br#"{"colour":"red"}"#).unwrap_err();
-        let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
-        let fields = schema["properties"].as_object().unwrap();
-        assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
-        parse_policy(schema["example"].to_string().as_bytes()).unwrap();
-    }
-
-    #[tokio::test]
-    async fn the_fields_of_a_line_are_those_that_an_import_reads() {
-        let document = document();
-        let schemas = &document["components"]["schemas"];
-        let forms = schemas["ImportLine"]["oneOf"].as_array().unwrap();
-        let names: Vec<_> = forms.iter().map(|form| form["$ref"].as_str().unwrap()).collect();
-        assert_eq!(names, ["#/components/schemas/ExportLine", "#/components/schemas/JobRequest"]);
-        let fields = |name: &str| schemas[name]["properties"].as_object().unwrap().keys().cloned();
-        let refusal = unprepared().parse_import(br#"{"colour":"red"}"#).unwrap_err();
-        let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").map(str::to_owned).collect();
-        assert_eq!(fields("ExportLine").chain(fields("JobRequest")).collect::<BTreeSet<_>>(), known);
-    }
-
-    #[tokio::test]
-    async fn the_parameters_of_a_query_are_those_that_are_read() {
-        let document = document();
-        for path in ["/v1/jobs", "/v1/export", "/v1/topics", "/v1/events"] {
-            let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
-            let told: Vec<_> =
-                parameters.iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();
-            let uri = format!("{path}?colour=red");
-            let request = Request::builder().uri(uri).body(Body::empty()).unwrap();
-            let response = crate::app(unprepared()).oneshot(request).await.unwrap();
-            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-            let problem: Problem = serde_json::from_slice(&body).unwrap();
-            assert_eq!(problem.errors[0].allowed, told.join(", "), "{path}");
-        }
-        let states = document["components"]["schemas"]["Listed"]["enum"].as_array().unwrap();
-        let listed = State::ALL.into_iter().filter(|state| !state.is_terminal());
-        assert_eq!(*states, listed.map(|state| Value::from(state.name())).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn the_fields_of_a_revival_are_those_that_are_read() {
-        let document = document();
-        let schema = &document["components"]["schemas"]["ReviveRequest"];
-        let refusal = ReviveAsk::parse(br#"{"colour":"red"}"#).unwrap_err();
-        let known: BTreeSet<_> = refusal.errors[0].allowed.split(", ").collect();
-        let fields = schema["properties"].as_object().unwrap();
-        assert_eq!(fields.keys().map(String::as_str).collect::<BTreeSet<_>>(), known);
-        assert!(ReviveAsk::parse(schema["example"].to_string().as_bytes()).is_ok());
-    }
-
-    #[tokio::test]
-    async fn the_parameters_about_dead_jobs_are_those_that_are_read() {
-        let document = document();
-        for (method, name) in [(Method::GET, "get"), (Method::DELETE, "delete")] {
-            let parameters =
-                document["paths"]["/v1/topics/{topic}/dead"][name]["parameters"].as_array().unwrap();
-            let of_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
-            let told: Vec<_> = of_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
-            let request = Request::builder().method(method).uri("/v1/topics/t/dead?colour=red");
-            let response =
-                crate::app(unprepared()).oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-            let problem: Problem = serde_json::from_slice(&body).unwrap();
-            assert_eq!(problem.errors[0].allowed, told.join(", "), "{name}");
-        }
-    }
-
-    #[test]
-    fn the_example_of_a_job_can_be_submitted() {
-        let document = document();
-        let example = document["components"]["schemas"]["JobRequest"]["example"].to_string();
-        parse(&example).unwrap();
-        serde_json::from_str::<JobRequest>(&example).unwrap();
-    }
-
-    /// The fields that the parser names when it meets one that it does not know.
-    fn fields_that_are_read() -> String {
-        let problem = parse(r#"{"colour":"red"}"#).unwrap_err();
-        problem.errors.into_iter().find(|error| error.field == "colour").unwrap().allowed
-    }
-
-    fn parse(json: &str) -> Result<NewJob, Problem> {
-        let make_id = &mut || "made".parse().unwrap();
-        parse_job(json.as_bytes(), Defaults { now: Timestamp::default(), make_id, trace: None })
-    }
-}
+mod tests;

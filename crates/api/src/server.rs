@@ -1,7 +1,7 @@
-//! Connections: accepted until the shutdown, told then to finish what they are at, and cut
-//! when they do not. Slow clients hold neither the process nor a connection for ever.
+//! The HTTP server: accepts connections until the shutdown, then lets their requests finish for a
+//! few seconds. Time limits keep slow clients from holding a connection, or the process, forever.
 
-mod patient;
+mod write_timeout;
 
 use std::io;
 use std::pin::pin;
@@ -17,22 +17,22 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::patient::Patient;
+use self::write_timeout::WriteTimeout;
 
-/// How long a connection may be without a whole request head; also how long one that is kept
-/// alive may be idle.
+/// How long a client may take to send the head of a request. Also how long a kept-alive connection
+/// may be idle.
 const HEAD_WITHIN: Duration = Duration::from_secs(75);
-/// How often an HTTP/2 connection must show that somebody is there.
+/// How often an HTTP/2 client is pinged.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// How long requests may go on after the shutdown began. All but slow uploads, large batches on a
-/// slow store, and long exports take less.
+/// How long requests may take after the shutdown began. Only slow uploads, large batches on a slow
+/// store, and long exports take longer.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
-/// How long to wait when the machine has no room for another connection.
-const NO_ROOM: Duration = Duration::from_millis(100);
-/// How an HTTP/2 connection begins (RFC 9113, section 3.4).
+/// How long to pause when the system cannot accept another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The connection preface of HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How often to look whether the rest of a preface has come.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How often to check whether the rest of a preface has arrived.
+const PEEK_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown) -> io::Result<()> {
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
@@ -51,7 +51,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown
             Err(error) if is_of_the_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                sleep(NO_ROOM).await;
+                sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -68,20 +68,21 @@ pub(crate) async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown
 }
 
 async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
-    // Answers are small and must not wait for more; without it they only come later.
+    // Responses are small; without this they would be delayed.
     stream.set_nodelay(true).ok();
-    let spoken = tokio::select! {
-        spoken = timeout(HEAD_WITHIN, version_is_told(&stream)) => spoken,
+    let known = tokio::select! {
+        known = timeout(HEAD_WITHIN, http_version_is_known(&stream)) => known,
         () = shutdown.stopping() => return,
     };
-    if !matches!(spoken, Ok(Ok(()))) {
+    if !matches!(known, Ok(Ok(()))) {
         return;
     }
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE);
-    let mut serving =
-        pin!(builder.serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(app)));
+    let mut serving = pin!(
+        builder.serve_connection(TokioIo::new(WriteTimeout::new(stream)), TowerToHyperService::new(app))
+    );
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
         () = shutdown.stopping() => {
@@ -90,13 +91,13 @@ async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke");
+        tracing::debug!(%error, "connection failed");
     }
 }
 
-/// Waits until the client has shown which version of HTTP it speaks. The server would wait for
-/// that too, but for ever.
-async fn version_is_told(stream: &TcpStream) -> io::Result<()> {
+/// Waits until the first bytes show the client's HTTP version. The server waits for them too, but
+/// without a time limit.
+async fn http_version_is_known(stream: &TcpStream) -> io::Result<()> {
     let mut start = [0; PREFACE.len()];
     loop {
         let length = stream.peek(&mut start).await?;
@@ -104,11 +105,11 @@ async fn version_is_told(stream: &TcpStream) -> io::Result<()> {
         if !is_part || length == 0 {
             return Ok(());
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(PEEK_EVERY).await;
     }
 }
 
-/// Errors that concern only the connection that was about to be accepted.
+/// Whether an error concerns only the connection that was being accepted.
 fn is_of_the_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_never_speaks_does_not_hold_the_shutdown() {
+    async fn a_silent_client_does_not_delay_the_shutdown() {
         let (address, shutdown, serving) = started().await;
         let _silent = TcpStream::connect(address).await.unwrap();
         shutdown.begin();
@@ -163,20 +164,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_stops_within_its_first_word_is_closed() {
+    async fn a_client_that_stops_within_the_preface_is_closed() {
         let (address, _shutdown, _serving) = started().await;
         let mut stream = asked(address, "PRI * HT").await;
         let closed = timeout(2 * HEAD_WITHIN, stream.read(&mut [0])).await;
-        // With a reset, since what it sent was never read.
+        // An error is a reset, since the client's bytes were never read.
         assert!(matches!(closed, Ok(Ok(0) | Err(_))), "{closed:?}");
     }
 
     #[tokio::test]
-    async fn a_request_that_never_ends_is_cut_when_the_grace_is_over() {
+    async fn a_request_that_never_ends_is_cut_after_the_grace_period() {
         let (address, shutdown, serving) = started().await;
         let mut stream =
             asked(address, "POST /slow HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n\r\nabc").await;
-        // Another connection that was answered: by now the first is being read.
+        // A second connection is answered, so that the first is being read by now.
         let mut other = asked(address, "GET / HTTP/1.1\r\nhost: h\r\n\r\n").await;
         other.read_exact(&mut [0; 12]).await.unwrap();
         shutdown.expire();

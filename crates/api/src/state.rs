@@ -1,5 +1,5 @@
-//! What every request shares: the store, the clock, the source of ids, the lines of submits and
-//! imports, the room for bodies, the turns at what is large, and what is counted.
+//! `Api`: the state that all handlers share. The store, the queues in front of it, the limits, and
+//! what parsing needs: the clock, the policies and a random generator.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,34 +16,31 @@ use tokio::sync::Semaphore;
 use ulid::Ulid;
 
 use crate::events::Events;
-use crate::extract::beside_an_id;
+use crate::limits::{MemoryBudget, Pressure, StatsCache};
 use crate::metrics::Metrics;
-use crate::pressure::Pressure;
-use crate::pulls::Pulls;
-use crate::room::Room;
-use crate::routes::stats::Cache;
-use crate::submit::Lines;
+use crate::pull::Pulls;
+use crate::submit::SubmitQueues;
 
-/// So many batches and imports are worked on at once; others wait for their turn.
-const BATCHES: usize = 16;
-/// So many exports go on at once; others are refused.
-pub(crate) const EXPORTS: usize = 4;
-/// So many audits.
-const AUDITS: usize = 1;
+/// The most batches and imports that are processed at once. Others wait.
+const MAX_BATCHES: usize = 16;
+/// The most exports at once. Others are refused.
+pub(crate) const MAX_EXPORTS: usize = 4;
+/// The most audits at once. Others are refused.
+const MAX_AUDITS: usize = 1;
 
 /// The state of the API.
 pub struct Api {
     pub(crate) store: Store,
-    pub(crate) submits: Lines<NewJob>,
-    pub(crate) imports: Lines<ImportJob>,
+    pub(crate) submits: SubmitQueues<NewJob>,
+    pub(crate) imports: SubmitQueues<ImportJob>,
     pub(crate) pulls: Pulls,
     pub(crate) events: Events,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) stats: Cache,
-    pub(crate) room: Room,
+    pub(crate) stats: StatsCache,
+    pub(crate) memory: MemoryBudget,
     pub(crate) batches: Arc<Semaphore>,
     pub(crate) exports: Arc<Semaphore>,
-    /// Those of the topics.
+    /// The topic policies.
     pub(crate) policies: PolicyBook,
     pub(crate) audits: Semaphore,
     retries: Retries,
@@ -52,8 +49,8 @@ pub struct Api {
 }
 
 impl Api {
-    /// A state over an open store. The lines are among `tasks` and end when it is dropped,
-    /// after what they have taken in; `rng` makes the ids of jobs that come without one.
+    /// Builds the state over an open store. The submit queues are among `tasks`; they end after
+    /// the state is dropped and their jobs are in the store. `rng` makes the ids of jobs without one.
     pub fn new(
         store: Store,
         retries: Retries,
@@ -66,43 +63,42 @@ impl Api {
         let (metrics, pressure) = (Arc::new(Metrics::new(meter)), Arc::new(Pressure::default()));
         let policies = retries.policies.clone();
         Self {
-            submits: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
-            imports: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
+            submits: SubmitQueues::start(&store, &metrics, &pressure, tasks, shutdown),
+            imports: SubmitQueues::start(&store, &metrics, &pressure, tasks, shutdown),
             pulls: Pulls::start(&store, policies.clone(), tasks, shutdown),
             events: Events::start(&store, &metrics, tasks, shutdown),
-            room: Room::default(),
+            memory: MemoryBudget::default(),
             store,
             metrics,
-            stats: Cache::default(),
-            batches: Arc::new(Semaphore::new(BATCHES)),
-            exports: Arc::new(Semaphore::new(EXPORTS)),
+            stats: StatsCache::default(),
+            batches: Arc::new(Semaphore::new(MAX_BATCHES)),
+            exports: Arc::new(Semaphore::new(MAX_EXPORTS)),
             policies,
-            audits: Semaphore::new(AUDITS),
+            audits: Semaphore::new(MAX_AUDITS),
             retries,
             clock,
             rng: Mutex::new(rng),
         }
     }
 
-    /// At most so many callers listen to events at once, in place of 100.
+    /// Sets the limit of concurrent event listeners, 100 by default.
     #[must_use]
-    pub fn with_event_listeners(mut self, most: usize) -> Self {
-        self.events.bound(most);
+    pub fn with_event_listeners(mut self, max: usize) -> Self {
+        self.events.limit_listeners(max);
         self
     }
 
-    /// Parses one job of a request. `id` is for a job that brings none, and for no other.
-    pub(crate) fn parse(
+    /// Parses one job. A job without an id takes `id`, or else gets a new one.
+    pub(crate) fn parse_job(
         &self,
         json: &[u8],
         trace: Option<Trace>,
-        mut id: Option<JobId>,
+        id: &mut Option<JobId>,
     ) -> Result<NewJob, Problem> {
         let now = self.clock.now();
         let policies = self.policies.all().ok();
         let make_id = &mut || id.take().unwrap_or_else(|| self.make_id(now));
-        let job = parse_job_by(json, Defaults { now, make_id, trace }, policies.as_deref())?;
-        if id.is_some() { Err(beside_an_id()) } else { Ok(job) }
+        parse_job_by(json, Defaults { now, make_id, trace }, policies.as_deref())
     }
 
     /// Parses one line of an import.
@@ -111,12 +107,12 @@ impl Api {
         parse_import(line, Defaults { now, make_id: &mut || self.make_id(now), trace: None })
     }
 
-    /// Parses what a reschedule says.
+    /// Parses the due time of a reschedule.
     pub(crate) fn parse_reschedule(&self, json: &[u8]) -> Result<Due, Problem> {
         parse_reschedule(json, self.clock.now())
     }
 
-    /// Names one request to the store.
+    /// A new token, by which the store recognises a repeated call.
     pub(crate) fn token(&self) -> Token {
         let mut random = [0; 8];
         self.fill(&mut random);
@@ -127,10 +123,10 @@ impl Api {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner).fill_bytes(random);
     }
 
-    /// What becomes of a job whose consumer has failed.
+    /// The outcome of a pull job whose consumer has failed, by its retry policy.
     ///
     /// # Errors
-    /// While nobody can say what its topic's policy is.
+    /// While the topic policies have not been read.
     pub(crate) fn failed(&self, tries: &Tries, error: Option<String>) -> Result<Word, PoliciesUnknown> {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         self.retries.failed(tries, error, &mut *rng)
@@ -163,7 +159,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A state whose store was never reached, so that every call of it is refused at once.
+    /// A state whose store was never connected, so that every store call fails at once.
     pub(crate) fn unprepared() -> Arc<Api> {
         let options = Options::default_with(Duration::from_millis(100));
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
@@ -173,7 +169,7 @@ pub(crate) mod tests {
         let (mut tasks, shutdown) = (Tasks::new(), Shutdown::new(Duration::from_secs(30)));
         let retries = Retries { policies: PolicyBook::default(), default: RetryPolicy::none() };
         let api = Api::new(store, retries, Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
-        // Dropped they would end at once; so they end with the test.
+        // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)
     }

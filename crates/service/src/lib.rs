@@ -4,11 +4,10 @@
 //! that work is. In reading order: [`service`](Service), [`config`], [`settings`], [`flags`],
 //! [`process`](process_name), [`context`](Context), [`shutdown`], [`tasks`], [`admin`],
 //! [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use: [`backoff`],
-//! [`batcher`], [`files`], [`random`].
+//! [`files`], [`random`].
 
 pub mod admin;
 pub mod backoff;
-pub mod batcher;
 pub mod config;
 mod context;
 pub mod dependency;
@@ -24,7 +23,6 @@ pub mod telemetry;
 pub mod trace;
 
 pub use crate::admin::Health;
-pub use crate::batcher::{Batcher, BatcherOptions};
 pub use crate::config::{Lookup, Setting};
 pub use crate::context::Context;
 pub use crate::process::{USAGE, process_name};

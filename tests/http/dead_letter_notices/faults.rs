@@ -48,7 +48,7 @@ async fn a_full_store_keeps_pending_notices_until_there_is_room() {
     let carrier = &stack.carriers[0];
     eventually(SOON, "the carrier counts that it could not tell", async || {
         let text = carrier.metrics().await;
-        let line = text.lines().find(|line| line.starts_with("ringback_carrier_untold_deaths_total"));
+        let line = text.lines().find(|line| line.starts_with("ringback_carrier_rejected_dead_letter_notices_total"));
         if line.is_some_and(|line| !line.ends_with(" 0")) { Ok(()) } else { Err(format!("{line:?}")) }
     })
     .await;
@@ -56,7 +56,7 @@ async fn a_full_store_keeps_pending_notices_until_there_is_room() {
     limit(&stack, 0).await;
     tells(&notices(&sink, "/dead", 1).await[0], &dead);
     all_is_told(&stack).await;
-    assert!(stack.carriers[0].log().contains("does not take notices"), "it is said once");
+    assert!(stack.carriers[0].log().contains("dead-letter notices are rejected"), "it is said once");
     stack.ready(Duration::from_secs(5)).await;
 }
 
@@ -92,7 +92,7 @@ async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
     assert_eq!(ids, ["\"a\"", "\"b\""]);
     all_is_told(&stack).await;
     let text = stack.carriers[1].metrics().await;
-    let line = text.lines().find(|line| line.starts_with("ringback_carrier_unreadable_deaths_total"));
+    let line = text.lines().find(|line| line.starts_with("ringback_carrier_unreadable_dead_letters_total"));
     assert_eq!(
         line.and_then(|line| line.rsplit(' ').next()).map(str::to_owned),
         Some(torn.to_string()),
@@ -158,7 +158,7 @@ async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
     let carrier = stack.add(Role::Carrier).await;
     eventually(SOON, "the notice was refused", async || {
         let text = carrier.metrics().await;
-        if text.contains("ringback_carrier_untold_deaths_total") { Ok(()) } else { Err("it was not") }
+        if text.contains("ringback_carrier_rejected_dead_letter_notices_total") { Ok(()) } else { Err("it was not") }
     })
     .await;
     more_topics(-10_000).await;

@@ -1,5 +1,5 @@
-//! Events of one message, written out once as server-sent events (the HTML standard, section 9.2)
-//! for all who listen. Each gets the stretches of it that its filter takes.
+//! Serialises the events of one message as server-sent events (HTML standard, section 9.2), once
+//! for all listeners. Each listener gets the bytes of the events that its filter matches.
 
 use std::ops::Range;
 
@@ -7,16 +7,16 @@ use bytes::Bytes;
 use ringback_core::store::events::Event;
 use ringback_core::wire::EventAnswer;
 
-use super::Filter;
+use super::filter::Filter;
 
 pub(super) struct Batch<'a> {
     events: &'a [Event],
-    /// Where each event ends.
+    /// The end of each event in `bytes`.
     ends: Vec<usize>,
     bytes: Bytes,
 }
 
-/// What a listener gets of a batch.
+/// The events of a batch for one listener.
 pub(super) struct Part {
     pub(super) bytes: Bytes,
     pub(super) events: usize,
@@ -39,16 +39,16 @@ impl<'a> Batch<'a> {
         Self { events, ends, bytes: bytes.into() }
     }
 
-    /// What a filter takes; none where that is nothing. All of it is shared, a small part is
-    /// copied, so that it does not keep the whole in memory.
+    /// The events that `filter` matches; `None` if there are none. The whole batch is shared. A part
+    /// of it is copied, so that a small part does not keep the whole batch in memory.
     pub(super) fn part(&self, filter: &Filter) -> Option<Part> {
-        let taken: Vec<_> = (0..self.events.len()).filter(|n| filter.takes(&self.events[*n])).collect();
-        let events = taken.len();
+        let matching: Vec<_> = (0..self.events.len()).filter(|n| filter.matches(&self.events[*n])).collect();
+        let events = matching.len();
         if events == self.events.len() {
             return (events > 0).then(|| Part { bytes: self.bytes.clone(), events });
         }
-        let mut bytes = Vec::with_capacity(taken.iter().map(|n| self.range(*n).len()).sum());
-        taken.into_iter().for_each(|n| bytes.extend_from_slice(&self.bytes[self.range(n)]));
+        let mut bytes = Vec::with_capacity(matching.iter().map(|n| self.range(*n).len()).sum());
+        matching.into_iter().for_each(|n| bytes.extend_from_slice(&self.bytes[self.range(n)]));
         (events > 0).then(|| Part { bytes: bytes.into(), events })
     }
 
@@ -71,7 +71,7 @@ mod tests {
         Event { at: Timestamp::from_millis(0), key, what }
     }
 
-    fn told(events: &[Event], filter: &Filter) -> Option<String> {
+    fn text(events: &[Event], filter: &Filter) -> Option<String> {
         Batch::of(events).part(filter).map(|part| String::from_utf8(part.bytes.to_vec()).unwrap())
     }
 
@@ -79,12 +79,12 @@ mod tests {
     fn each_event_has_its_kind_and_one_line_of_data() {
         let events = [event("a", "1", Happened::Dead { reason: "no\r\nway\u{2028}".into() })];
         let data = r#"{"topic":"a","id":"1","at":"1970-01-01T00:00:00.000Z","reason":"no\r\nway"#;
-        let told = told(&events, &Filter::default()).unwrap();
-        assert_eq!(told, format!("event: dead\ndata: {data}\u{2028}\"}}\n\n"));
+        let text = text(&events, &Filter::default()).unwrap();
+        assert_eq!(text, format!("event: dead\ndata: {data}\u{2028}\"}}\n\n"));
     }
 
     #[test]
-    fn a_filter_takes_a_topic_a_job_or_kinds() {
+    fn a_filter_matches_a_topic_a_job_or_kinds() {
         let events = [
             event("a", "1", Happened::Promoted),
             event("b", "1", Happened::Done),
@@ -98,12 +98,12 @@ mod tests {
         let none = Filter { kinds: vec![EventKind::Dead], ..Filter::default() };
         assert_eq!((count(&Filter::default()), count(&topic), count(&job)), (4, 3, 2));
         assert_eq!((count(&kind), count(&none)), (2, 0));
-        let both = told(&events, &job).unwrap();
+        let both = text(&events, &job).unwrap();
         assert!(both.starts_with("event: promoted\n") && both.contains("\n\nevent: done\n"), "{both}");
     }
 
     #[test]
-    fn who_wants_all_shares_what_was_written_once() {
+    fn listeners_without_a_filter_share_the_bytes() {
         let events = [event("a", "1", Happened::Done)];
         let batch = Batch::of(&events);
         let [one, two] = [(), ()].map(|()| batch.part(&Filter::default()).unwrap().bytes);

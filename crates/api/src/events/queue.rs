@@ -1,5 +1,5 @@
-//! What one listener has not fetched yet: a bounded number of bytes and pieces. When it is full
-//! all of it is thrown away, so that who does not read holds no memory.
+//! The bounded queue of one listener. When it overflows, all of it is discarded and the listener
+//! is dropped, so that a listener that does not read takes no memory.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,39 +7,41 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::{Filter, Place};
+use super::filter::Filter;
+use super::slot::Slot;
 
-/// The most bytes that wait, and the most pieces.
-const MOST_BYTES: usize = 1024 * 1024;
-const MOST_PIECES: usize = 4096;
+/// The most bytes of a queue.
+const MAX_BYTES: usize = 1024 * 1024;
+/// The most chunks of a queue.
+const MAX_CHUNKS: usize = 4096;
 
-/// What is taken out of a queue.
+/// The next item of a queue.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Next {
     Chunk(Bytes),
-    /// The listener was too slow; nothing follows.
+    /// The listener was too slow. Nothing follows.
     Dropped,
-    /// Nothing follows.
-    Over,
+    /// The process stops. Nothing follows.
+    End,
 }
 
-/// Whether more is to come.
+/// The state of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The subscription does not stand yet.
+    /// The subscription is not ready yet.
     Waiting,
     Open,
     Dropped,
     Over,
 }
 
-/// Whether a piece found room.
+/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
-    Taken,
-    /// The listener is not there yet, or no longer.
-    Passed,
-    /// There was no room: the listener is dropped by now.
+    Queued,
+    /// The listener is not ready yet, or has ended.
+    Skipped,
+    /// The queue was full. The listener has been dropped.
     Full,
 }
 
@@ -51,21 +53,21 @@ pub(super) struct Queue {
 
 struct Inner {
     phase: Phase,
-    pieces: VecDeque<Bytes>,
+    chunks: VecDeque<Bytes>,
     bytes: usize,
-    /// Given back with the last word, however long the connection stays.
-    _place: Option<Place>,
+    /// Freed when the listener ends, even if its connection stays open.
+    _slot: Option<Slot>,
 }
 
 impl Inner {
     const fn ended(phase: Phase) -> Self {
-        Self { phase, pieces: VecDeque::new(), bytes: 0, _place: None }
+        Self { phase, chunks: VecDeque::new(), bytes: 0, _slot: None }
     }
 }
 
 impl Queue {
-    pub(super) fn new(filter: Filter, place: Option<Place>) -> Self {
-        let inner = Inner { _place: place, ..Inner::ended(Phase::Waiting) };
+    pub(super) fn new(filter: Filter, slot: Option<Slot>) -> Self {
+        let inner = Inner { _slot: slot, ..Inner::ended(Phase::Waiting) };
         Self { filter, inner: Mutex::new(inner), changed: Notify::new() }
     }
 
@@ -73,14 +75,15 @@ impl Queue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The subscription stands: the listener's first word, or where it has had that, another.
-    pub(super) fn stands(&self, first: &'static [u8], other: Option<&'static [u8]>) {
-        if let Some(word) = if self.open() { Some(first) } else { other } {
-            self.push(Bytes::from_static(word));
+    /// The subscription is ready. Sends `first` to a listener that waited for that, and `again`
+    /// to any other.
+    pub(super) fn subscribed(&self, first: &'static [u8], again: Option<&'static [u8]>) {
+        if let Some(event) = if self.open() { Some(first) } else { again } {
+            self.push(Bytes::from_static(event));
         }
     }
 
-    /// Whether it was waiting for this.
+    /// Opens a queue that waits for the subscription. Returns whether it did wait.
     fn open(&self) -> bool {
         let mut inner = self.lock();
         let was_waiting = inner.phase == Phase::Waiting;
@@ -90,29 +93,29 @@ impl Queue {
         was_waiting
     }
 
-    /// A piece for the listener, if it listens.
-    pub(super) fn push(&self, piece: Bytes) -> Pushed {
+    /// Appends a chunk, unless the listener is not ready or has ended.
+    pub(super) fn push(&self, chunk: Bytes) -> Pushed {
         let mut inner = self.lock();
         if inner.phase != Phase::Open {
-            return Pushed::Passed;
+            return Pushed::Skipped;
         }
-        let has_room = inner.pieces.len() < MOST_PIECES && inner.bytes + piece.len() <= MOST_BYTES;
+        let has_room = inner.chunks.len() < MAX_CHUNKS && inner.bytes + chunk.len() <= MAX_BYTES;
         if has_room {
-            inner.bytes += piece.len();
-            inner.pieces.push_back(piece);
+            inner.bytes += chunk.len();
+            inner.chunks.push_back(chunk);
         } else {
             *inner = Inner::ended(Phase::Dropped);
         }
         drop(inner);
         self.changed.notify_one();
-        if has_room { Pushed::Taken } else { Pushed::Full }
+        if has_room { Pushed::Queued } else { Pushed::Full }
     }
 
     pub(super) fn is_dropped(&self) -> bool {
         self.lock().phase == Phase::Dropped
     }
 
-    /// Nothing more is to come; what waits is not sent any more.
+    /// Ends the queue and discards what is in it.
     pub(super) fn end(&self) {
         let mut inner = self.lock();
         if inner.phase != Phase::Dropped {
@@ -122,7 +125,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits until the subscription stands; false when it never will.
+    /// Waits until the subscription is ready. Returns false if the process stops first.
     pub(super) async fn ready(&self) -> bool {
         loop {
             match self.lock().phase {
@@ -134,26 +137,26 @@ impl Queue {
         }
     }
 
-    /// Waits for what is to be sent next. Safe to drop and call again.
-    pub(super) async fn next(&self) -> Taken {
+    /// Waits for the next chunk or the end. Safe to cancel.
+    pub(super) async fn next(&self) -> Next {
         loop {
-            if let Some(taken) = self.take() {
-                return taken;
+            if let Some(next) = self.try_next() {
+                return next;
             }
             self.changed.notified().await;
         }
     }
 
-    fn take(&self) -> Option<Taken> {
+    fn try_next(&self) -> Option<Next> {
         let mut inner = self.lock();
-        if let Some(piece) = inner.pieces.pop_front() {
-            inner.bytes -= piece.len();
-            return Some(Taken::Chunk(piece));
+        if let Some(chunk) = inner.chunks.pop_front() {
+            inner.bytes -= chunk.len();
+            return Some(Next::Chunk(chunk));
         }
         match inner.phase {
             Phase::Waiting | Phase::Open => None,
-            Phase::Dropped => Some(Taken::Dropped),
-            Phase::Over => Some(Taken::Over),
+            Phase::Dropped => Some(Next::Dropped),
+            Phase::Over => Some(Next::End),
         }
     }
 }
@@ -164,46 +167,46 @@ mod tests {
 
     fn open() -> Queue {
         let queue = Queue::new(Filter::default(), None);
-        queue.stands(b"first", None);
-        assert_eq!(queue.take(), Some(Taken::Chunk(Bytes::from_static(b"first"))));
+        queue.subscribed(b"first", None);
+        assert_eq!(queue.try_next(), Some(Next::Chunk(Bytes::from_static(b"first"))));
         queue
     }
 
     #[test]
-    fn nothing_is_queued_before_the_subscription_stands() {
+    fn nothing_is_queued_before_the_subscription_is_ready() {
         let queue = Queue::new(Filter::default(), None);
-        assert_eq!(queue.push(Bytes::from_static(b"early")), Pushed::Passed);
-        assert_eq!(queue.take(), None);
-        queue.stands(b"first", Some(b"other"));
-        queue.stands(b"first", None);
-        queue.stands(b"first", Some(b"other"));
-        assert_eq!(queue.take(), Some(Taken::Chunk(Bytes::from_static(b"first"))));
-        assert_eq!(queue.take(), Some(Taken::Chunk(Bytes::from_static(b"other"))));
-        assert_eq!(queue.take(), None);
+        assert_eq!(queue.push(Bytes::from_static(b"early")), Pushed::Skipped);
+        assert_eq!(queue.try_next(), None);
+        queue.subscribed(b"first", Some(b"other"));
+        queue.subscribed(b"first", None);
+        queue.subscribed(b"first", Some(b"other"));
+        assert_eq!(queue.try_next(), Some(Next::Chunk(Bytes::from_static(b"first"))));
+        assert_eq!(queue.try_next(), Some(Next::Chunk(Bytes::from_static(b"other"))));
+        assert_eq!(queue.try_next(), None);
     }
 
     #[test]
     fn a_full_queue_is_emptied_and_its_listener_dropped() {
         let queue = open();
-        let piece = Bytes::from(vec![b'x'; MOST_BYTES / 4]);
+        let chunk = Bytes::from(vec![b'x'; MAX_BYTES / 4]);
         for _ in 0..4 {
-            assert_eq!(queue.push(piece.clone()), Pushed::Taken);
+            assert_eq!(queue.push(chunk.clone()), Pushed::Queued);
         }
         assert_eq!(queue.push(Bytes::from_static(b"x")), Pushed::Full);
-        assert_eq!(queue.lock().pieces.capacity(), 0);
-        assert_eq!(queue.push(Bytes::from_static(b"x")), Pushed::Passed);
-        assert_eq!(queue.take(), Some(Taken::Dropped));
+        assert_eq!(queue.lock().chunks.capacity(), 0);
+        assert_eq!(queue.push(Bytes::from_static(b"x")), Pushed::Skipped);
+        assert_eq!(queue.try_next(), Some(Next::Dropped));
     }
 
     #[test]
-    fn many_small_pieces_fill_a_queue_too_and_what_is_fetched_makes_room() {
+    fn many_small_chunks_fill_a_queue_and_reading_makes_room() {
         let queue = open();
-        for _ in 0..3 * MOST_PIECES {
-            assert_eq!(queue.push(Bytes::from_static(b"x")), Pushed::Taken);
-            queue.take();
+        for _ in 0..3 * MAX_CHUNKS {
+            assert_eq!(queue.push(Bytes::from_static(b"x")), Pushed::Queued);
+            queue.try_next();
         }
         assert_eq!(queue.lock().bytes, 0);
-        let pushed = (0..=MOST_PIECES).map(|_| queue.push(Bytes::from_static(b"x")));
+        let pushed = (0..=MAX_CHUNKS).map(|_| queue.push(Bytes::from_static(b"x")));
         assert_eq!(pushed.last(), Some(Pushed::Full));
     }
 }

@@ -1,5 +1,4 @@
-//! The bodies of batches and imports: a JSON array or NDJSON, taken apart into the bytes of
-//! their items.
+//! Bodies of batches and imports: a JSON array or NDJSON, split into the bytes of their items.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -16,36 +15,35 @@ use tokio::task::spawn_blocking;
 
 use super::body::{Upload, read};
 use super::media_type;
-use crate::deadline::Deadline;
 use crate::error::ApiError;
-use crate::room::Share;
+use crate::limits::{Deadline, Permit};
 use crate::state::Api;
 
 /// The largest batch, in bytes.
-pub(crate) const MAX_BYTES: usize = 16 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The most items of a batch.
-pub(crate) const MAX_ITEMS: usize = 10_000;
+const MAX_ITEMS: usize = 10_000;
 
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 
-/// Bodies up to this size are taken apart where they are; larger ones beside the requests,
-/// which would wait for it.
-const AT_ONCE: usize = 64 * 1024;
+/// The largest body that is split in the request's task. A larger one is split on a blocking thread,
+/// so that other requests do not wait.
+const MAX_INLINE: usize = 64 * 1024;
 
-/// A batch, taken apart.
-pub(crate) struct BatchBody(pub(crate) Pieces);
+/// The items of a batch, numbered from 0.
+pub(crate) struct BatchBody(pub(crate) Items);
 
-/// An import, taken apart; its items are numbered as its lines are, from 1, blank ones counted.
-pub(crate) struct ImportBody(pub(crate) Pieces);
+/// The items of an import, numbered by line from 1. Blank lines count.
+pub(crate) struct ImportBody(pub(crate) Items);
 
-/// A large body, taken apart.
-pub(crate) struct Pieces {
-    /// What each item was written as, in order, with its number.
+/// The unparsed items of a body.
+pub(crate) struct Items {
+    /// The bytes of each item with its number, in order.
     pub(crate) items: Vec<(usize, Bytes)>,
-    pub(crate) share: Share,
+    pub(crate) permit: Permit,
     pub(crate) deadline: Deadline,
-    /// Its turn, for as long as it is worked on.
+    /// One of the batches that may be processed at once.
     pub(crate) turn: OwnedSemaphorePermit,
 }
 
@@ -53,11 +51,11 @@ impl FromRequest<Arc<Api>> for BatchBody {
     type Rejection = ApiError;
 
     /// # Errors
-    /// Those of the media type and of reading; a 503 problem when too many batches are being worked
-    /// on, 400 for what is no JSON array, 413 for more than [`MAX_ITEMS`].
+    /// Those of the media type and of reading the body; 503 while too many batches are processed,
+    /// 400 if the body is no JSON array, 413 for more than [`MAX_ITEMS`].
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
-        let format = media_type(request.headers(), &[JSON, NDJSON])?;
-        pieces(request, api, MAX_BYTES, move |bytes| items(format, bytes)).await.map(Self)
+        let format = media_type::check(request.headers(), &[JSON, NDJSON])?;
+        split(request, api, MAX_BYTES, move |bytes| items(format, bytes)).await.map(Self)
     }
 }
 
@@ -65,32 +63,31 @@ impl FromRequest<Arc<Api>> for ImportBody {
     type Rejection = ApiError;
 
     /// # Errors
-    /// As of a [`BatchBody`], but that there is nothing for a 400; 413 for more than
-    /// [`MAX_IMPORT_LINES`].
+    /// Those of a [`BatchBody`] except 400; 413 for more than [`MAX_IMPORT_LINES`].
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
-        media_type(request.headers(), &[NDJSON])?;
-        pieces(request, api, MAX_IMPORT_BYTES, numbered_lines).await.map(Self)
+        media_type::check(request.headers(), &[NDJSON])?;
+        split(request, api, MAX_IMPORT_BYTES, numbered_lines).await.map(Self)
     }
 }
 
-/// Reads a body and takes it apart.
-async fn pieces<F>(request: Request, api: &Api, limit: usize, split: F) -> Result<Pieces, ApiError>
+/// Reads a body and splits it.
+async fn split<F>(request: Request, api: &Api, limit: usize, split: F) -> Result<Items, ApiError>
 where
     F: FnOnce(&Bytes) -> Result<Vec<(usize, Bytes)>, Problem> + Send + 'static,
 {
-    let Upload { bytes, share, deadline } = read(request.into_body(), limit, &api.room).await?;
+    let Upload { bytes, permit, deadline } = read(request.into_body(), limit, &api.memory).await?;
     let Ok(Ok(turn)) = deadline.bound(Arc::clone(&api.batches).acquire_owned()).await else {
         return Err(ApiError::busy());
     };
-    let items = if bytes.len() <= AT_ONCE {
+    let items = if bytes.len() <= MAX_INLINE {
         split(&bytes)
     } else {
         spawn_blocking(move || split(&bytes)).await.map_err(|died| {
-            // Without a panic it was the end of the process that stopped it.
+            // Without a panic, the runtime is shutting down.
             died.try_into_panic().map_or_else(|_| ApiError::busy(), |panic| resume_unwind(panic))
         })?
     };
-    Ok(Pieces { items: items?, share, deadline, turn })
+    Ok(Items { items: items?, permit, deadline, turn })
 }
 
 fn items(format: &'static str, bytes: &Bytes) -> Result<Vec<(usize, Bytes)>, Problem> {
@@ -114,45 +111,45 @@ fn numbered_lines(bytes: &Bytes) -> Result<Vec<(usize, Bytes)>, Problem> {
     Ok(first)
 }
 
-fn at_most(most: usize, count: usize, what: &str) -> Result<(), Problem> {
-    if count > most {
-        let detail = format!("{count} {what}; at most {most} are allowed");
+fn at_most(max: usize, count: usize, what: &str) -> Result<(), Problem> {
+    if count > max {
+        let detail = format!("{count} {what}; at most {max} are allowed");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
     }
     Ok(())
 }
 
-/// Lines that are not blank, each with its number from 1.
+/// The lines that are not blank, with their numbers from 1.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let all = (1..).zip(bytes.split(|b| *b == b'\n').map(<[u8]>::trim_ascii));
     all.filter(|(_, line)| !line.is_empty())
 }
 
-/// The items of a JSON array, and how many there are.
+/// The first items of a JSON array, up to [`MAX_ITEMS`], and the number of all.
 fn array(bytes: &[u8]) -> Result<(Vec<&[u8]>, usize), Problem> {
     let text = std::str::from_utf8(bytes).map_err(|e| Problem::unreadable(format!("not UTF-8: {e}")))?;
-    let Items { first, count } =
+    let FirstItems { first, count } =
         serde_json::from_str(text).map_err(|e| Problem::unreadable(format!("not a JSON array: {e}")))?;
     Ok((first.into_iter().map(|item| item.get().as_bytes()).collect(), count))
 }
 
-/// An array: its items up to the most that are allowed, and the count of all.
-struct Items<'a> {
+/// The first items of an array, up to [`MAX_ITEMS`], and the number of all.
+struct FirstItems<'a> {
     first: Vec<&'a RawValue>,
     count: usize,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for FirstItems<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Array;
         impl<'de> Visitor<'de> for Array {
-            type Value = Items<'de>;
+            type Value = FirstItems<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON array")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Items<'de>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<FirstItems<'de>, A::Error> {
                 let mut first = Vec::new();
                 while first.len() < MAX_ITEMS
                     && let Some(item) = seq.next_element()?
@@ -163,7 +160,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
                 while seq.next_element::<IgnoredAny>()?.is_some() {
                     count += 1;
                 }
-                Ok(Items { first, count })
+                Ok(FirstItems { first, count })
             }
         }
         deserializer.deserialize_seq(Array)
@@ -179,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_are_skipped_but_counted_and_broken_ones_are_items() {
+    fn blank_lines_are_skipped_but_numbered_and_invalid_ones_are_items() {
         let bytes = Bytes::from_static(b"{\"a\":1}\r\n\n  \t\n not json \n{\"b\":2}");
         let found = numbered_lines(&bytes).unwrap();
         let expected = [(1, "{\"a\":1}"), (4, "not json"), (5, "{\"b\":2}")];
@@ -189,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn items_of_an_array_are_kept_as_they_were_written() {
+    fn items_of_an_array_keep_their_bytes() {
         let found = array(b" [ {\"a\" : 1.0e5} ,5, \"x\"] ").unwrap();
         assert_eq!(texts(&found), ["{\"a\" : 1.0e5}", "5", "\"x\""]);
     }
 
     #[test]
-    fn what_is_no_array_is_refused_as_a_whole() {
+    fn a_body_that_is_no_array_is_refused() {
         for bad in ["", "{}", "5", "[1", "[1] x", "[1,]"] {
             assert_eq!(array(bad.as_bytes()).unwrap_err().status, 400, "{bad}");
         }
@@ -203,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn items_beyond_the_most_are_counted_but_not_kept() {
+    fn items_beyond_the_limit_are_counted_but_not_kept() {
         let many = format!("[{}1]", "1,".repeat(MAX_ITEMS + 4));
         let (items, count) = array(many.as_bytes()).unwrap();
         assert_eq!((items.len(), count), (MAX_ITEMS, MAX_ITEMS + 5));
     }
 
     #[test]
-    fn lines_beyond_the_most_are_too_many_and_blank_ones_do_not_count() {
+    fn blank_lines_do_not_count_towards_the_limit() {
         let many = Bytes::from("1\n\n".repeat(MAX_ITEMS + 5));
         for refusal in [items(NDJSON, &many), numbered_lines(&many)] {
             let refusal = refusal.unwrap_err();

@@ -1,6 +1,5 @@
-//! Bodies as they arrive: not too large, not too slow, and no more of them at a time than
-//! there is room for. A client that sends slowly holds no more than it has sent, until it has
-//! sent so much that it must keep up a pace.
+//! Reads request bodies with limits on their size and duration. A large body must acquire memory
+//! from the budget, and from then on arrive at a minimum rate. A small one is only given a time limit.
 
 use std::time::Duration;
 
@@ -11,67 +10,70 @@ use http::StatusCode;
 use ringback_core::wire::Problem;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::deadline::Deadline;
 use crate::error::ApiError;
-use crate::room::{Room, Share};
+use crate::limits::{Deadline, MemoryBudget, Permit};
 
 /// How long a body may take to arrive.
 const WITHIN: Duration = Duration::from_secs(30);
-/// A body that is refused is read on for so long, since a sender that is cut off in the
-/// middle often never sees the answer.
+/// How long a refused body is read on. A client that is cut off while it sends often never sees
+/// the answer.
 const DRAIN_FOR: Duration = Duration::from_secs(2);
-/// So many bytes need no room: there are only so many connections.
+/// The most bytes that a body may have without a permit. The number of connections bounds their sum.
 const SMALL: usize = 16 * 1024;
-/// A body that holds room must bring a piece of itself in each of these.
-const STRETCH: Duration = Duration::from_secs(2);
-/// How large that piece is: this share of the body, and not less than [`SMALL`].
-const PIECE: usize = 30;
+/// A body with a permit must send a part of itself in each period of this length.
+const PERIOD: Duration = Duration::from_secs(2);
+/// The number of such parts of a body. A part has at least [`SMALL`] bytes.
+const PARTS: usize = 30;
 
-/// A body that is there as a whole.
+/// A body that has arrived completely.
 #[derive(Debug)]
 pub(crate) struct Upload {
     pub(crate) bytes: Bytes,
-    /// What it takes of the room.
-    pub(crate) share: Share,
-    /// When its request is to be answered.
+    /// Its part of the memory budget.
+    pub(crate) permit: Permit,
+    /// When its request must be answered.
     pub(crate) deadline: Deadline,
 }
 
-/// Reads a body to its end, in time and up to `limit` bytes.
-pub(super) async fn read(body: Body, limit: usize, room: &Room) -> Result<Upload, ApiError> {
-    let (told, start) = (length_told(&body), Instant::now());
+/// Reads a body of up to `limit` bytes.
+///
+/// # Errors
+/// 400 if the body ends early, 408 if it is too slow, 413 if it is too large, 503 without memory.
+pub(super) async fn read(body: Body, limit: usize, memory: &MemoryBudget) -> Result<Upload, ApiError> {
+    let (announced, start) = (announced_length(&body), Instant::now());
     let mut frames = body.into_data_stream();
-    if told.is_some_and(|told| told > limit) {
+    if announced.is_some_and(|length| length > limit) {
         return Err(refuse(frames, too_large(limit)).await);
     }
-    let mut pace = Pace { until: start + WITHIN, next: None, piece: (told.unwrap_or(0) / PIECE).max(SMALL) };
-    let (mut whole, mut length, mut share) = (Collected::Nothing, 0, None);
-    let most = told.unwrap_or(limit);
-    while let Some(frame) = timeout_at(pace.due(), frames.next()).await.map_err(|_| pace.too_slow())? {
+    let part = (announced.unwrap_or(0) / PARTS).max(SMALL);
+    let mut rate = Rate { until: start + WITHIN, goal: None, part };
+    let (mut whole, mut length, mut permit) = (Collected::Nothing, 0, None);
+    let max = announced.unwrap_or(limit);
+    while let Some(frame) = timeout_at(rate.due(), frames.next()).await.map_err(|_| rate.too_slow())? {
         let frame = frame.map_err(|_| Problem::unreadable("the body ended too early"))?;
         length += frame.len();
         if length > limit {
-            drop((whole, frame, share));
+            drop((whole, frame, permit));
             return Err(refuse(frames, too_large(limit)).await);
         }
-        if share.is_none() && length > SMALL {
-            share = room.take(most).await;
-            if share.is_none() {
+        if permit.is_none() && length > SMALL {
+            permit = memory.acquire(max).await;
+            if permit.is_none() {
                 drop((whole, frame));
                 return Err(refuse(frames, ApiError::busy()).await);
             }
         }
-        let expected = share.as_ref().map_or(0, |_| most);
+        let expected = permit.as_ref().map_or(0, |_| max);
         if expected > 0 {
-            pace.keep(length);
+            rate.update(length);
         }
         whole = whole.and(frame, expected);
     }
-    Ok(Upload { bytes: whole.freeze(), share: share.unwrap_or_default(), deadline: Deadline::from_now() })
+    Ok(Upload { bytes: whole.freeze(), permit: permit.unwrap_or_default(), deadline: Deadline::from_now() })
 }
 
-/// How long a body is, where its sender says so.
-fn length_told(body: &Body) -> Option<usize> {
+/// The body's `Content-Length`.
+fn announced_length(body: &Body) -> Option<usize> {
     body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX))
 }
 
@@ -80,37 +82,38 @@ fn too_large(limit: usize) -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
 }
 
-/// Lets the sender come to its end, whether all of it comes or not: the answer is the same.
+/// Reads and discards the rest of a refused body for a while, then returns `answer`.
 async fn refuse(mut rest: BodyDataStream, answer: ApiError) -> ApiError {
     timeout(DRAIN_FOR, async { while let Some(Ok(_)) = rest.next().await {} }).await.ok();
     answer
 }
 
-/// How fast a body must come.
-struct Pace {
-    /// When all of it must be there.
+/// How fast a body must arrive.
+struct Rate {
+    /// When the whole body must have arrived.
     until: Instant,
-    /// When it must have which length, once it holds room.
-    next: Option<(Instant, usize)>,
-    piece: usize,
+    /// The length that a body with a permit must have, and when.
+    goal: Option<(Instant, usize)>,
+    /// How many bytes each period must bring.
+    part: usize,
 }
 
-impl Pace {
+impl Rate {
     fn due(&self) -> Instant {
-        self.next.map_or(self.until, |(due, _)| due.min(self.until))
+        self.goal.map_or(self.until, |(due, _)| due.min(self.until))
     }
 
-    /// So much is there.
-    fn keep(&mut self, length: usize) {
-        if self.next.is_none_or(|(_, goal)| length >= goal) {
-            self.next = Some((Instant::now() + STRETCH, length + self.piece));
+    /// Sets the next goal when a body of `length` bytes has reached the last one.
+    fn update(&mut self, length: usize) {
+        if self.goal.is_none_or(|(_, goal)| length >= goal) {
+            self.goal = Some((Instant::now() + PERIOD, length + self.part));
         }
     }
 
     fn too_slow(&self) -> ApiError {
         let detail = if Instant::now() < self.until {
-            let (piece, stretch) = (self.piece, STRETCH.as_secs());
-            format!("the body came too slowly: a large one must bring {piece} bytes every {stretch} s")
+            let (part, period) = (self.part, PERIOD.as_secs());
+            format!("the body arrived too slowly: a large one must bring {part} bytes every {period} s")
         } else {
             format!("the body did not arrive within {} s", WITHIN.as_secs())
         };
@@ -118,7 +121,7 @@ impl Pace {
     }
 }
 
-/// A body so far. One that comes in a single frame, as most do, is not copied.
+/// The frames of a body so far. A single frame, which most bodies are, is not copied.
 enum Collected {
     Nothing,
     One(Bytes),
@@ -126,7 +129,7 @@ enum Collected {
 }
 
 impl Collected {
-    /// With one more frame; `expected` is how long all of it is thought to become.
+    /// Appends a frame. `expected` is the likely length of the whole body, to reserve capacity.
     fn and(self, frame: Bytes, expected: usize) -> Self {
         match self {
             Self::Nothing => Self::One(frame),

@@ -1,19 +1,18 @@
-//! The Idempotency-Key header: an id for callers who have none, made of the key they send with
-//! the request and with each of its repetitions.
+//! The `Idempotency-Key` header. Callers without job ids send a key with a submit and each of its
+//! retries; the job id is derived from the key.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use ringback_core::job::JobId;
-use ringback_core::wire::{FieldError, Problem};
+use ringback_core::wire::Problem;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, invalid_field};
 
-/// The header.
-pub(crate) const NAME: &str = "idempotency-key";
-const MOST: usize = 255;
+const NAME: &str = "idempotency-key";
+const MAX: usize = 255;
 const ALLOWED: &str = "1 to 255 visible ASCII characters, as they are or as one quoted string; once";
 
-/// The id that the caller's key stands for, if there is a key.
+/// The job id derived from the caller's key, if there is a key.
 #[derive(Debug)]
 pub(crate) struct IdempotencyKey(pub(crate) Option<JobId>);
 
@@ -24,12 +23,12 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
         let mut values = parts.headers.get_all(NAME).iter();
         let Some(value) = values.next() else { return Ok(Self(None)) };
         let key = value.to_str().ok().and_then(unquoted).filter(|_| values.next().is_none());
-        let key = key.ok_or_else(|| wrong(format!("{value:?} is no key"), ALLOWED))?;
+        let key = key.ok_or_else(|| invalid_field(NAME, format!("{value:?} is no key"), ALLOWED))?;
         Ok(Self(Some(JobId::of_key(&key))))
     }
 }
 
-/// A request that takes no key has none.
+/// Refuses a key on a request that takes none.
 #[derive(Debug)]
 pub(crate) struct NoIdempotencyKey;
 
@@ -40,23 +39,19 @@ impl<S: Sync> FromRequestParts<S> for NoIdempotencyKey {
         match parts.headers.get(NAME) {
             None => Ok(Self),
             Some(_) => {
-                Err(wrong("a batch takes no key".to_owned(), "none here: give each item an id").into())
+                Err(invalid_field(NAME, "a batch takes no key", "none here: give each item an id").into())
             }
         }
     }
 }
 
-/// A job that has an id needs no key.
-pub(crate) fn beside_an_id() -> Problem {
-    wrong("the job has an id, which makes its submit repeatable".to_owned(), "either a key or an id")
+/// The problem of a submit with both a key and an id.
+pub(crate) fn key_and_id() -> Problem {
+    let detail = "the job has an id, which already makes its submit safe to repeat";
+    invalid_field(NAME, detail, "either a key or an id")
 }
 
-fn wrong(detail: String, allowed: &str) -> Problem {
-    let field = NAME.to_owned();
-    Problem::fields(vec![FieldError { field, detail, allowed: allowed.to_owned() }])
-}
-
-/// The key in a string of a structured field (RFC 9651), or a bare one as many send it.
+/// The key of a structured-field string (RFC 9651), or a bare key, which many clients send.
 fn unquoted(text: &str) -> Option<String> {
     let text = text.trim();
     let key = match text.strip_prefix('"') {
@@ -64,10 +59,10 @@ fn unquoted(text: &str) -> Option<String> {
         Some(rest) => unescaped(rest.strip_suffix('"')?)?,
     };
     let is_visible = key.bytes().all(|b| b.is_ascii_graphic());
-    ((1..=MOST).contains(&key.len()) && is_visible).then_some(key)
+    ((1..=MAX).contains(&key.len()) && is_visible).then_some(key)
 }
 
-/// A backslash stands before a quote or a backslash only.
+/// Resolves the escapes of a quote and of a backslash. `None` for any other.
 fn unescaped(text: &str) -> Option<String> {
     let (mut key, mut characters) = (String::with_capacity(text.len()), text.chars());
     while let Some(c) = characters.next() {
@@ -104,8 +99,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_key_is_refused() {
-        let long = "k".repeat(MOST + 1);
+    async fn an_invalid_key_is_refused() {
+        let long = "k".repeat(MAX + 1);
         for wrong in ["", " ", "\"\"", "\"a", "a b", r#""a"b""#, r#""a\b""#, long.as_str()] {
             assert_eq!(extract(&[wrong]).await, Err(422), "{wrong}");
         }

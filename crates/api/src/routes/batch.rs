@@ -1,4 +1,4 @@
-//! Many jobs in one request: a result for each item, in order.
+//! `POST /v1/jobs/batch`: submits many jobs and returns a result for each, in order.
 
 use std::sync::Arc;
 
@@ -8,44 +8,43 @@ use http::StatusCode;
 use ringback_core::store::Submitted;
 use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem};
 
-use super::jobs::judge;
-use super::many::{Judged, judged};
-use crate::error::ApiError;
+use super::bulk_submit::{BulkResults, submit_items};
+use super::jobs::submit_result;
+use crate::error::{ApiError, Unavailable};
 use crate::extract::{BatchBody, Caller, NoIdempotencyKey};
-use crate::openapi::{BatchProblems, JobRequest};
+use crate::schema::{BodyProblems, JobRequest};
 use crate::state::Api;
-use crate::submit::Unavailable;
 
 /// Submit many jobs
 ///
-/// A JSON array, or one job per line as NDJSON; at most 10,000 items and 16 MiB. One result per
-/// item, in order; a bad item does not spoil the others. An id twice in one batch is treated as
-/// submitted twice. When the store took none of the items the whole is answered with 503.
+/// A JSON array, or one job per line as NDJSON; at most 10,000 items and 16 MiB. The answer has one
+/// result per item, in order; an invalid item does not affect the others. An id twice in one batch
+/// counts as submitted twice. If the store accepted none of the items the answer is 503.
 #[utoipa::path(
     post, path = "/v1/jobs/batch", tag = "jobs", operation_id = "submit_batch",
     request_body(content((Vec<JobRequest> = "application/json"), (String = "application/x-ndjson"))),
     responses(
         (status = 200, description = "A result per item", body = BatchAnswer),
-        BatchProblems,
+        BodyProblems,
     ),
 )]
 pub(crate) async fn submit_batch(
     State(api): State<Arc<Api>>,
     Caller(trace): Caller,
     _: NoIdempotencyKey,
-    BatchBody(pieces): BatchBody,
+    BatchBody(items): BatchBody,
 ) -> Result<Json<BatchAnswer>, ApiError> {
-    let Judged { wrong, answers } =
-        judged(&api.submits, &api.metrics, pieces, |item| api.parse(item, trace, None)).await?;
-    let mut results: Vec<_> = wrong.into_iter().map(|(number, problem)| (number, refused(problem))).collect();
-    results.extend(answers.into_iter().map(|(number, answer)| (number, result(answer))));
+    let parse = |item: &[u8]| api.parse_job(item, trace, &mut None);
+    let BulkResults { invalid, submitted } = submit_items(&api.submits, &api.metrics, items, parse).await?;
+    let mut results: Vec<_> = invalid.into_iter().map(|(n, problem)| (n, refused(problem))).collect();
+    results.extend(submitted.into_iter().map(|(number, result)| (number, item_result(result))));
     results.sort_unstable_by_key(|(number, _)| *number);
     Ok(Json(results.into_iter().map(|(_, result)| result).collect::<Vec<_>>().into()))
 }
 
-fn result(answer: Result<Submitted, Unavailable>) -> BatchResult {
-    match answer {
-        Ok(submitted) => judge(submitted).map_or_else(refused, accepted),
+fn item_result(result: Result<Submitted, Unavailable>) -> BatchResult {
+    match result {
+        Ok(submitted) => submit_result(submitted).map_or_else(refused, accepted),
         Err(error) => refused(ApiError::from(error).0),
     }
 }

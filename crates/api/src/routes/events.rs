@@ -1,4 +1,4 @@
-//! Events as a stream that is written while they happen.
+//! `GET /v1/events`: live events as server-sent events.
 
 use std::sync::Arc;
 
@@ -10,33 +10,33 @@ use ringback_core::wire::EventAnswer;
 
 use crate::error::ApiError;
 use crate::extract::EventsQuery;
-use crate::openapi::{EventKinds, EventsProblems};
+use crate::schema::{EventKinds, QueryProblems};
 use crate::state::Api;
 
-/// Watch what happens to jobs
+/// Stream events of jobs
 ///
-/// A stream of server-sent events, live: what happens from its first event `ready` on, each as an event named
-/// by its kind, with the data below. Those of one job come in order. `missed` says that some may be missing,
-/// `dropped` that the stream ends because it is read too slowly.
+/// Live server-sent events. The first is `ready`; everything that happens after it is sent as an
+/// event named by its kind, with the data below. The events of one job arrive in order. `missed` means
+/// that events may be missing, and `dropped` that the stream ends because it is read too slowly.
 #[utoipa::path(
     get, path = "/v1/events", tag = "events", operation_id = "events",
     params(
-        ("topic" = Option<String>, Query, description = "Of this topic only", pattern = "^[A-Za-z0-9._-]{1,64}$"),
-        ("id" = Option<String>, Query, description = "Of the topic's job of this id only", pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$"),
-        ("kind" = Option<EventKinds>, Query, description = "Of these kinds only, with commas between", style = Form, explode = false),
+        ("topic" = Option<String>, Query, description = "Only events of this topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
+        ("id" = Option<String>, Query, description = "Only events of the topic's job with this id", pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$"),
+        ("kind" = Option<EventKinds>, Query, description = "Only these kinds, separated by commas", style = Form, explode = false),
     ),
     responses(
         (status = 200, description = "The data of each event", body = EventAnswer, content_type = "text/event-stream"),
-        EventsProblems,
+        QueryProblems,
     ),
 )]
 pub(crate) async fn events(
     State(api): State<Arc<Api>>,
     EventsQuery(filter): EventsQuery,
 ) -> Result<Response, ApiError> {
-    let listening = api.events.listen(filter).await?;
-    // Proxies are told not to keep it back.
+    let events = api.events.listen(filter).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+    // Keeps proxies from buffering the stream.
     let unbuffered = [("x-accel-buffering", "no")];
-    Ok((headers, unbuffered, Body::from_stream(listening.stream())).into_response())
+    Ok((headers, unbuffered, Body::from_stream(events.into_body())).into_response())
 }

@@ -1,6 +1,6 @@
-//! All jobs as a stream of lines: a page of the store at a time, read when the reader has taken
-//! the one before. A stream that cannot be brought to its end breaks off, so that it is never
-//! taken for a whole one.
+//! `GET /v1/export`: streams all jobs as NDJSON. The next page of the store is read when the client
+//! has received the last. If the export fails the connection is aborted, so that the client can tell an
+//! incomplete export from a complete one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,34 +16,35 @@ use ringback_core::wire::ExportLine;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
-use crate::deadline::Deadline;
 use crate::error::{self, ApiError};
 use crate::extract::FilterQuery;
-use crate::openapi::{ExportProblems, Listed};
-use crate::state::{Api, EXPORTS};
+use crate::limits::Deadline;
+use crate::schema::{ListedState, QueryProblems};
+use crate::state::{Api, MAX_EXPORTS};
 
-/// How many jobs one call of the store looks at; fewer where they are large.
-const LOOK: usize = 500;
-/// About how many bytes are handed to the connection at a time.
+/// How many jobs one store call scans; fewer if they are large.
+const SCAN: usize = 500;
+/// About how many bytes are written to the connection at a time.
 const CHUNK: usize = 64 * 1024;
-/// How long the store is asked again for a page in the middle.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two tries.
-const PAUSE: Duration = Duration::from_millis(250);
+/// How long a page is retried while the store is unavailable.
+const RETRY_FOR: Duration = Duration::from_secs(5);
+/// The pause between two retries.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Export jobs
 ///
-/// All pending and dead jobs, a line of JSON each, which an import takes. A stream that breaks off
-/// is not complete. A job that is there from the beginning to the end is in it at least once.
+/// All pending and dead jobs, one line of JSON each, as an import accepts them. If the connection is
+/// aborted the export is incomplete. A job that exists from the beginning to the end is in it at least
+/// once.
 #[utoipa::path(
     get, path = "/v1/export", tag = "jobs", operation_id = "export",
     params(
-        ("topic" = Option<String>, Query, description = "Of this topic only", pattern = "^[A-Za-z0-9._-]{1,64}$"),
-        ("state" = Option<Listed>, Query, description = "In this state only"),
+        ("topic" = Option<String>, Query, description = "Only jobs of this topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
+        ("state" = Option<ListedState>, Query, description = "Only jobs in this state"),
     ),
     responses(
         (status = 200, description = "A line per job", body = ExportLine, content_type = "application/x-ndjson"),
-        ExportProblems,
+        QueryProblems,
     ),
 )]
 pub(crate) async fn export(
@@ -51,22 +52,22 @@ pub(crate) async fn export(
     FilterQuery(filter): FilterQuery,
 ) -> Result<Response, ApiError> {
     let Ok(turn) = Arc::clone(&api.exports).try_acquire_owned() else {
-        return Err(ApiError::too_many(format_args!("{EXPORTS} exports are under way")));
+        return Err(ApiError::too_many(format_args!("{MAX_EXPORTS} exports are under way")));
     };
-    let page = api.store.page_kept(&filter, None, LOOK);
-    let page = Deadline::from_now().bound(page).await.map_err(ApiError::too_late)??;
-    let reading = Reading::new(api.store.clone(), filter, page, turn);
-    let body = Body::from_stream(stream::try_unfold(reading, Reading::chunk));
+    let page = api.store.page_kept(&filter, None, SCAN);
+    let page = Deadline::from_now().bound(page).await??;
+    let export = Export::new(api.store.clone(), filter, page, turn);
+    let body = Body::from_stream(stream::try_unfold(export, Export::chunk));
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
 }
 
-/// Why a stream breaks off.
+/// Why an export fails.
 #[derive(Debug, thiserror::Error)]
 #[error("the export cannot be completed")]
 struct Incomplete(#[source] StoreError);
 
-/// An export on its way.
-struct Reading {
+/// An export in progress.
+struct Export {
     store: Store,
     filter: Filter,
     page: std::vec::IntoIter<Kept>,
@@ -75,13 +76,13 @@ struct Reading {
     _turn: OwnedSemaphorePermit,
 }
 
-impl Reading {
+impl Export {
     fn new(store: Store, filter: Filter, page: Page<Kept>, turn: OwnedSemaphorePermit) -> Self {
         let Page { items, next } = page;
         Self { store, filter, page: items.into_iter(), next, lines: 0, _turn: turn }
     }
 
-    /// The next lines; none after the last.
+    /// The next lines; `None` after the last.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
         let mut chunk = Vec::new();
         loop {
@@ -97,23 +98,23 @@ impl Reading {
                 return Ok(Some((chunk.into(), self)));
             }
             let Some(from) = self.next else { return Ok(None) };
-            let page = self.read_on(from).await?;
+            let page = self.read_page(from).await?;
             (self.page, self.next) = (page.items.into_iter(), page.next);
         }
     }
 
-    /// The page behind a place, for which the store is asked more than once.
-    async fn read_on(&self, from: Cursor) -> Result<Page<Kept>, Incomplete> {
-        let until = Instant::now() + PATIENCE;
+    /// Reads the page at a cursor, with retries.
+    async fn read_page(&self, from: Cursor) -> Result<Page<Kept>, Incomplete> {
+        let until = Instant::now() + RETRY_FOR;
         loop {
-            match self.store.page_kept(&self.filter, Some(from), LOOK).await {
+            match self.store.page_kept(&self.filter, Some(from), SCAN).await {
                 Ok(page) => return Ok(page),
                 Err(error) if error.is_transient() && Instant::now() < until => {
                     error::log(&error);
-                    sleep(PAUSE).await;
+                    sleep(RETRY_PAUSE).await;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, lines = self.lines, "an export breaks off");
+                    tracing::warn!(%error, lines = self.lines, "export aborted");
                     return Err(Incomplete(error));
                 }
             }

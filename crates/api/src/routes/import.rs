@@ -1,4 +1,4 @@
-//! Jobs from elsewhere, with what they have behind them.
+//! `POST /v1/import`: imports exported jobs with their history, and returns a summary.
 
 use std::sync::Arc;
 
@@ -7,50 +7,50 @@ use axum::extract::State;
 use http::StatusCode;
 use ringback_core::wire::{ImportAnswer, ImportProblem, Problem};
 
-use super::jobs::judge;
-use super::many::{Judged, judged};
+use super::bulk_submit::{BulkResults, submit_items};
+use super::jobs::submit_result;
 use crate::error::ApiError;
 use crate::extract::ImportBody;
-use crate::openapi::{ImportLine, ImportProblems};
+use crate::schema::{ImportLine, ImportProblems};
 use crate::state::Api;
 
 /// Import jobs
 ///
-/// Lines of JSON as an export wrote them, or jobs as they are submitted; at most 10,000 lines that
-/// are not blank, and 16 MiB. A bad line does not spoil the others. To send a line again does no
-/// harm. When the store took none of the lines the whole is answered with 503.
+/// Lines of JSON: exported jobs, or jobs as they are submitted; at most 10,000 lines that are not
+/// blank, and 16 MiB. An invalid line does not affect the others. It is safe to send a line again. If
+/// the store accepted none of the lines the answer is 503.
 #[utoipa::path(
     post, path = "/v1/import", tag = "jobs", operation_id = "import",
     request_body(content = ImportLine, content_type = "application/x-ndjson", description = "A line per job"),
     responses(
-        (status = 200, description = "What became of the lines", body = ImportAnswer),
+        (status = 200, description = "How many lines were imported, and the problems of the others", body = ImportAnswer),
         ImportProblems,
     ),
 )]
 pub(crate) async fn import(
     State(api): State<Arc<Api>>,
-    ImportBody(pieces): ImportBody,
+    ImportBody(items): ImportBody,
 ) -> Result<Json<ImportAnswer>, ApiError> {
-    let judged = judged(&api.imports, &api.metrics, pieces, |line| api.parse_import(line)).await?;
-    Ok(Json(summed_up(judged)))
+    let results = submit_items(&api.imports, &api.metrics, items, |line| api.parse_import(line)).await?;
+    Ok(Json(summary(results)))
 }
 
-fn summed_up(Judged { wrong, answers }: Judged) -> ImportAnswer {
-    let mut sum = ImportAnswer::default();
-    wrong.into_iter().for_each(|(line, problem)| refuse(&mut sum, line, problem));
-    for (line, answer) in answers {
-        match answer.map(judge) {
-            Ok(Ok((StatusCode::CREATED, _))) => sum.created += 1,
-            Ok(Ok(_)) => sum.repeated += 1,
-            Ok(Err(conflict)) => refuse(&mut sum, line, conflict),
-            Err(error) => refuse(&mut sum, line, ApiError::from(error).0),
+fn summary(BulkResults { invalid, submitted }: BulkResults) -> ImportAnswer {
+    let mut summary = ImportAnswer::default();
+    invalid.into_iter().for_each(|(line, problem)| refuse(&mut summary, line, problem));
+    for (line, result) in submitted {
+        match result.map(submit_result) {
+            Ok(Ok((StatusCode::CREATED, _))) => summary.created += 1,
+            Ok(Ok(_)) => summary.repeated += 1,
+            Ok(Err(conflict)) => refuse(&mut summary, line, conflict),
+            Err(error) => refuse(&mut summary, line, ApiError::from(error).0),
         }
     }
-    sum.problems.sort_unstable_by_key(|problem| problem.line);
-    sum
+    summary.problems.sort_unstable_by_key(|problem| problem.line);
+    summary
 }
 
-fn refuse(sum: &mut ImportAnswer, line: usize, problem: Problem) {
-    sum.refused += 1;
-    sum.problems.push(ImportProblem { line, status: problem.status, problem });
+fn refuse(summary: &mut ImportAnswer, line: usize, problem: Problem) {
+    summary.refused += 1;
+    summary.problems.push(ImportProblem { line, status: problem.status, problem });
 }

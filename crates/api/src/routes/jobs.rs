@@ -1,4 +1,4 @@
-//! One job: submit it, look at it, cancel it.
+//! One job: submit, get and cancel it.
 
 use std::sync::Arc;
 
@@ -9,51 +9,54 @@ use http::{HeaderValue, StatusCode, header};
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
 use ringback_core::store::{Answer, Cancelled, Limit, MOST_LANES, MOST_TOPICS, Submitted};
-use ringback_core::wire::{CancelAnswer, FieldError, InFlight, JobAnswer, Problem};
+use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer, Problem};
 
-use crate::deadline::Deadline;
-use crate::error::ApiError;
-use crate::extract::{Caller, IdempotencyKey, JobPath, JsonBody, Upload};
+use crate::error::{ApiError, invalid_field};
+use crate::extract::{Caller, IdempotencyKey, JobPath, JsonBody, Upload, key_and_id};
+use crate::limits::Deadline;
 use crate::metrics::Outcome;
-use crate::openapi::{CancelProblems, GetProblems, JobRequest, SubmitProblems};
+use crate::schema::{CreateProblems, FindProblems, JobParams, JobRequest, RemoveProblems};
 use crate::state::Api;
 
 /// Submit a job
 ///
-/// The same topic and id with the same content again is answered with 200 and the job's
-/// current state; with other content with 409. A caller without an id can send an
-/// `Idempotency-Key`, of which the id is made.
+/// Submitting the same topic and id with the same content again returns 200 and the job's current
+/// state; with other content, 409. A caller without an id can send an `Idempotency-Key`, from which the
+/// id is derived.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", operation_id = "submit",
     params(("Idempotency-Key" = Option<String>, Header,
-        description = "In place of an id: 1 to 255 visible ASCII characters, the same with each repetition")),
+        description = "Instead of an id: 1 to 255 visible ASCII characters, the same with each repetition")),
     request_body = JobRequest,
     responses(
         (status = 201, description = "Accepted", body = JobAnswer,
-            headers(("Location" = String, description = "Where the job can be looked at"))),
+            headers(("Location" = String, description = "The path of the job"))),
         (status = 200, description = "Accepted before", body = JobAnswer,
-            headers(("Location" = String, description = "Where the job can be looked at"))),
-        SubmitProblems,
+            headers(("Location" = String, description = "The path of the job"))),
+        CreateProblems,
     ),
 )]
 pub(crate) async fn submit(
     State(api): State<Arc<Api>>,
     Caller(trace): Caller,
-    IdempotencyKey(id): IdempotencyKey,
-    JsonBody(Upload { bytes, share, deadline }): JsonBody,
+    IdempotencyKey(mut id): IdempotencyKey,
+    JsonBody(Upload { bytes, permit, deadline }): JsonBody,
 ) -> Result<Response, ApiError> {
-    let job = api.parse(&bytes, trace, id).inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
+    let job = api.parse_job(&bytes, trace, &mut id);
+    // The job has an id of its own if it did not take this one.
+    let job = if id.is_some() { job.and(Err(key_and_id())) } else { job };
+    let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
     drop(bytes);
-    let submitted = api.submits.submit(job, share, deadline).await;
+    let submitted = api.submits.submit(job, permit, deadline).await;
     let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1))?;
     api.metrics.submitted(submitted.answer.into(), 1);
     let location = location(&submitted.job.key);
-    let (status, job) = judge(submitted)?;
+    let (status, job) = submit_result(submitted)?;
     Ok((status, [(header::LOCATION, location)], Json(job)).into_response())
 }
 
-/// The status of a submit and the job; a conflict is a problem.
-pub(crate) fn judge(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Problem> {
+/// The status and the job of a submit. A conflict or a full store is a problem.
+pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Problem> {
     match submitted.answer {
         Answer::Created => Ok((StatusCode::CREATED, submitted.job.into())),
         Answer::Repeated => Ok((StatusCode::OK, submitted.job.into())),
@@ -64,80 +67,72 @@ pub(crate) fn judge(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Pro
                 submitted.job.state
             ),
         )),
-        Answer::Full(limit) => Err(full(limit)),
+        Answer::Full(limit) => Err(limit_reached(limit)),
     }
 }
 
-/// There is no room for a new job of this topic, or for this origin.
-pub(super) fn full(limit: Limit) -> Problem {
+/// The problem of a job that would exceed the limit of topics or of origins.
+pub(super) fn limit_reached(limit: Limit) -> Problem {
     let (field, detail, allowed) = match limit {
         Limit::Topics => (
             "topic",
             format!(
-                "the job's shard of the store has {MOST_TOPICS} topics with jobs, the most there can be, and this would be one more"
+                "the job's shard of the store has {MOST_TOPICS} topics with jobs, which is the limit, and this would be one more"
             ),
-            "a topic that has jobs; use fewer topics, and tell jobs apart by their ids, headers or bodies",
+            "a topic that has jobs; use fewer topics, and distinguish jobs by their ids, headers or bodies",
         ),
         Limit::Lanes => (
             "url",
             format!(
-                "the job's shard of the store has jobs for {MOST_LANES} pairs of a topic and an origin, the most there can be, and this would be one more"
+                "the job's shard of the store has jobs for {MOST_LANES} pairs of a topic and an origin, which is the limit, and this would be one more"
             ),
-            "an origin that the topic has jobs for; use fewer origins or topics, or come again when jobs have ended",
+            "an origin that the topic has jobs for; use fewer origins or topics, or retry when jobs have ended",
         ),
     };
-    let allowed = allowed.to_owned();
-    Problem::fields(vec![FieldError { field: field.to_owned(), detail, allowed }])
+    invalid_field(field, detail, allowed)
 }
 
 fn location(key: &JobKey) -> HeaderValue {
     HeaderValue::try_from(format!("/v1/jobs/{key}")).expect("topics and ids are visible ASCII")
 }
 
-/// Look at a job
+/// Get a job
 ///
-/// A job that is done or cancelled is remembered for `RINGBACK_KEEP_DONE`.
+/// A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`.
 #[utoipa::path(
     get, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "get_job",
-    params(
-        ("topic" = String, Path, description = "The job's topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
-        ("id" = String, Path, description = "The job's id", pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$"),
-    ),
-    responses((status = 200, description = "The job", body = JobAnswer), GetProblems),
+    params(JobParams),
+    responses((status = 200, description = "The job", body = JobAnswer), FindProblems),
 )]
 pub(crate) async fn get_job(
     State(api): State<Arc<Api>>,
     JobPath(key): JobPath,
 ) -> Result<Json<JobAnswer>, ApiError> {
-    let job = Deadline::from_now().bound(api.store.get(&key)).await.map_err(ApiError::too_late)??;
+    let job = Deadline::from_now().bound(api.store.get(&key)).await??;
     Ok(Json(job.ok_or_else(|| unknown(&key))?.into()))
 }
 
 /// Cancel a job
 ///
-/// Answered with 200 the job will never be handed over. While it is being handed over the answer
-/// is 202: if that succeeds the job ends as done, otherwise as cancelled.
+/// After a 200 the job is never delivered. While it is being delivered the answer is 202: if the
+/// delivery succeeds the job ends as done, otherwise as cancelled.
 #[utoipa::path(
     delete, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "cancel",
-    params(
-        ("topic" = String, Path, description = "The job's topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
-        ("id" = String, Path, description = "The job's id", pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$"),
-    ),
+    params(JobParams),
     responses(
         (status = 200, description = "Cancelled, now or before", body = CancelAnswer),
-        (status = 202, description = "Being handed over; the cancel is noted", body = CancelAnswer),
-        CancelProblems,
+        (status = 202, description = "Being delivered; cancelled if the delivery fails", body = CancelAnswer),
+        RemoveProblems,
     ),
 )]
 pub(crate) async fn cancel(State(api): State<Arc<Api>>, JobPath(key): JobPath) -> Result<Response, ApiError> {
-    let cancelled =
-        Deadline::from_now().bound(api.store.cancel(&key)).await.map_err(ApiError::too_late)??;
+    let cancelled = Deadline::from_now().bound(api.store.cancel(&key)).await??;
     let (status, state, in_flight) = match cancelled {
         Cancelled::Cancelled { in_flight_unknown } => {
-            (StatusCode::OK, JobState::Cancelled, in_flight_unknown.then(not_known))
+            (StatusCode::OK, JobState::Cancelled, in_flight_unknown.then(maybe_in_flight))
         }
         Cancelled::Requested { in_flight_unknown } => {
-            let in_flight = if in_flight_unknown { not_known() } else { InFlight::Yes(true) };
+            let in_flight = if in_flight_unknown { maybe_in_flight() } else { InFlight::Yes(true) };
             (StatusCode::ACCEPTED, JobState::Reserved, Some(in_flight))
         }
         Cancelled::TooLate => {
@@ -154,10 +149,11 @@ pub(crate) async fn cancel(State(api): State<Arc<Api>>, JobPath(key): JobPath) -
     Ok((status, Json(answer)).into_response())
 }
 
-fn not_known() -> InFlight {
+fn maybe_in_flight() -> InFlight {
     InFlight::Unknown("unknown".to_owned())
 }
 
+/// The 404 of a job that is not known.
 pub(super) fn unknown(key: &JobKey) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, format!("no job {key} is known, or it ended too long ago"))
 }

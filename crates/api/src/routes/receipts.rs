@@ -1,4 +1,6 @@
-//! What a consumer says of the jobs that it has reserved, by their receipts alone.
+//! What a consumer does with a reserved job by its receipt: finish, retry, bury, release, renew.
+
+mod record_failure;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,23 +17,23 @@ use ringback_core::wire::{
     RenewAsk, RetryAsk, parse_finish,
 };
 
-use super::attempts;
-use crate::deadline::Deadline;
+use self::record_failure::record_failure;
 use crate::error::ApiError;
-use crate::extract::{MaybeJson, ReceiptPath};
-use crate::openapi::{
-    BuryRequest, FinishAllProblems, FinishAllRequest, ReceiptProblems, ReleaseRequest, RenewRequest,
+use crate::extract::{MaybeJson, ReceiptPath, parse_receipt, unknown_receipt};
+use crate::limits::Deadline;
+use crate::schema::{
+    BodyProblems, BuryRequest, ChangeProblems, FinishAllRequest, ReceiptParams, ReleaseRequest, RenewRequest,
     RetryRequest,
 };
 use crate::state::Api;
 
 /// Finish a job
 ///
-/// It is done.
+/// The job is done.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/finish", tag = "pull", operation_id = "finish",
-    params(("receipt" = String, Path, description = "Of a reserve")),
-    responses((status = 200, description = "Done, now or before", body = ReceiptAnswer), ReceiptProblems),
+    params(ReceiptParams),
+    responses((status = 200, description = "Done, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn finish(
     State(api): State<Arc<Api>>,
@@ -39,17 +41,18 @@ pub(crate) async fn finish(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     parse_finish(&json)?;
-    say(&api, receipt, Word::Finish, None).await
+    settle(&api, receipt, Word::Finish, None).await
 }
 
 /// Retry a job
 ///
-/// It failed: again after `delay`, or as its retry policy says; dead after the last tier.
+/// The attempt failed. The job is tried again after `delay`, or as its retry policy says; after the
+/// last tier of the policy it is dead.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/retry", tag = "pull", operation_id = "retry",
-    params(("receipt" = String, Path, description = "Of a reserve")),
+    params(ReceiptParams),
     request_body = RetryRequest,
-    responses((status = 200, description = "Noted, now or before", body = ReceiptAnswer), ReceiptProblems),
+    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn retry(
     State(api): State<Arc<Api>>,
@@ -57,33 +60,25 @@ pub(crate) async fn retry(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
-    let mut topic = None;
-    let word = match delay {
-        Some(after) => Word::Retry { after, error },
-        None => {
-            let tries = Deadline::from_now().bound(api.store.held(&receipt)).await;
-            match tries.map_err(ApiError::too_late)?? {
-                Some(tries) => {
-                    let word = api.failed(&tries, error)?;
-                    topic = tries.topic;
-                    word
-                }
-                // It is not current: the store says whether this is a repetition.
-                None => Word::Retry { after: Duration::ZERO, error },
-            }
-        }
+    let (outcome, topic) = match delay {
+        Some(after) => (Word::Retry { after, error }, None),
+        None => match Deadline::from_now().bound(api.store.held(&receipt)).await?? {
+            Some(tries) => (api.failed(&tries, error)?, tries.topic),
+            // The receipt is not current. The store knows whether this call is a repetition.
+            None => (Word::Retry { after: Duration::ZERO, error }, None),
+        },
     };
-    say(&api, receipt, word, topic).await
+    settle(&api, receipt, outcome, topic).await
 }
 
 /// Bury a job
 ///
-/// It is dead.
+/// The job is dead, without further retries.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/bury", tag = "pull", operation_id = "bury",
-    params(("receipt" = String, Path, description = "Of a reserve")),
+    params(ReceiptParams),
     request_body = BuryRequest,
-    responses((status = 200, description = "Noted, now or before", body = ReceiptAnswer), ReceiptProblems),
+    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn bury(
     State(api): State<Arc<Api>>,
@@ -91,17 +86,17 @@ pub(crate) async fn bury(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
-    say(&api, receipt, Word::Bury { reason, error }, None).await
+    settle(&api, receipt, Word::Bury { reason, error }, None).await
 }
 
 /// Release a job
 ///
-/// It goes back, without a failure: ready at once, or after `delay`.
+/// Returns the job without counting a failure. It is ready at once, or after `delay`.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/release", tag = "pull", operation_id = "release",
-    params(("receipt" = String, Path, description = "Of a reserve")),
+    params(ReceiptParams),
     request_body = ReleaseRequest,
-    responses((status = 200, description = "Noted, now or before", body = ReceiptAnswer), ReceiptProblems),
+    responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn release(
     State(api): State<Arc<Api>>,
@@ -109,17 +104,17 @@ pub(crate) async fn release(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let ReleaseAsk { delay } = ReleaseAsk::parse(&json)?;
-    say(&api, receipt, Word::Release { after: delay }, None).await
+    settle(&api, receipt, Word::Release { after: delay }, None).await
 }
 
 /// Renew a lease
 ///
-/// The job stays in the consumer's hands for `ttr` from now on, or longer where it did before.
+/// The consumer keeps the job for `ttr` from now, or until its current deadline if that is later.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/renew", tag = "pull", operation_id = "renew",
-    params(("receipt" = String, Path, description = "Of a reserve")),
+    params(ReceiptParams),
     request_body = RenewRequest,
-    responses((status = 200, description = "Renewed", body = RenewAnswer), ReceiptProblems),
+    responses((status = 200, description = "Renewed", body = RenewAnswer), ChangeProblems),
 )]
 pub(crate) async fn renew(
     State(api): State<Arc<Api>>,
@@ -127,8 +122,7 @@ pub(crate) async fn renew(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<RenewAnswer>, ApiError> {
     let RenewAsk { ttr } = RenewAsk::parse(&json)?;
-    let renewed = Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr)).await;
-    match renewed.map_err(ApiError::too_late)?? {
+    match Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr)).await?? {
         (Renewed::Extended, deadline) => {
             Ok(Json(RenewAnswer { receipt: receipt.to_string(), deadline: deadline.to_string() }))
         }
@@ -138,38 +132,38 @@ pub(crate) async fn renew(
 
 /// Finish many jobs
 ///
-/// A result per receipt, in order; one that is wrong does not spoil the others.
+/// One result per receipt, in order. An invalid receipt does not affect the others.
 #[utoipa::path(
     post, path = "/v1/receipts/finish", tag = "pull", operation_id = "finish_all",
     request_body = FinishAllRequest,
-    responses((status = 200, description = "A result per receipt", body = ReceiptsAnswer), FinishAllProblems),
+    responses((status = 200, description = "A result per receipt", body = ReceiptsAnswer), BodyProblems),
 )]
 pub(crate) async fn finish_all(
     State(api): State<Arc<Api>>,
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptsAnswer>, ApiError> {
     let FinishAllAsk { receipts } = FinishAllAsk::parse(&json)?;
-    let mut results: Vec<ReceiptResult> = vec![unknown().into(); receipts.len()];
+    let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
     let mut shards: BTreeMap<_, Vec<(usize, PullReceipt)>> = BTreeMap::new();
     for (number, text) in receipts.iter().enumerate() {
-        if let Some(receipt) = known(&api, text) {
+        if let Some(receipt) = parse_receipt(&api, text) {
             shards.entry(receipt.shard()).or_default().push((number, receipt));
         }
     }
     let calls = shards.values().flat_map(|receipts| receipts.chunks(MAX_BATCH));
-    let answers = join_all(calls.map(|receipts| finish_some(&api, receipts))).await;
+    let answers = join_all(calls.map(|receipts| finish_in_shard(&api, receipts))).await;
     for (number, result) in answers.into_iter().flatten() {
         results[number] = result;
     }
     Ok(Json(ReceiptsAnswer { results }))
 }
 
-/// Of one shard.
-async fn finish_some(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize, ReceiptResult)> {
-    let words: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, Word::Finish)).collect();
+/// Finishes jobs of one shard.
+async fn finish_in_shard(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize, ReceiptResult)> {
+    let outcomes: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, Word::Finish)).collect();
     let shard = receipts[0].1.shard();
-    let settled = Deadline::from_now().bound(api.store.settle_receipts(shard, &words)).await;
-    let settled = settled.map_err(ApiError::too_late).and_then(|settled| settled.map_err(ApiError::from));
+    let settled = Deadline::from_now().bound(api.store.settle_receipts(shard, &outcomes)).await;
+    let settled = settled.map_err(ApiError::from).and_then(|settled| settled.map_err(ApiError::from));
     let numbers = receipts.iter().map(|(number, _)| *number);
     match settled {
         Ok(settled) => numbers.zip(settled.into_iter().map(result)).collect(),
@@ -177,28 +171,22 @@ async fn finish_some(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize
     }
 }
 
-/// The topic is that of the job, where it is known already.
-async fn say(
+/// Settles a job. `topic` is that of the job, if it is already known.
+async fn settle(
     api: &Api,
     receipt: PullReceipt,
-    word: Word,
+    outcome: Word,
     topic: Option<Topic>,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let deadline = Deadline::from_now();
-    attempts::note(api, &receipt, &word, topic).await;
-    let words = [(receipt, word)];
-    let settled = deadline.bound(api.store.settle_receipts(receipt.shard(), &words)).await;
-    let settled = settled.map_err(ApiError::too_late)??;
-    judge(settled.into_iter().next().unwrap_or(Settled::Stale))?;
+    record_failure(api, &receipt, &outcome, topic).await;
+    let outcomes = [(receipt, outcome)];
+    let settled = deadline.bound(api.store.settle_receipts(receipt.shard(), &outcomes)).await??;
+    check(settled.into_iter().next().unwrap_or(Settled::Stale))?;
     Ok(Json(ReceiptAnswer { receipt: receipt.to_string() }))
 }
 
-/// A receipt as it was written, if it can be one of this store.
-pub(crate) fn known(api: &Api, text: &str) -> Option<PullReceipt> {
-    text.parse().ok().filter(|receipt| api.store.knows(receipt))
-}
-
-fn judge(settled: Settled) -> Result<(), Problem> {
+fn check(settled: Settled) -> Result<(), Problem> {
     match settled {
         Settled::Applied | Settled::Replayed | Settled::Late => Ok(()),
         Settled::Stale => Err(stale()),
@@ -206,15 +194,10 @@ fn judge(settled: Settled) -> Result<(), Problem> {
 }
 
 fn result(settled: Settled) -> ReceiptResult {
-    judge(settled).map_or_else(ReceiptResult::from, |()| ReceiptResult::DONE)
-}
-
-pub(crate) fn unknown() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "this is no receipt that a reserve has given")
+    check(settled).map_or_else(ReceiptResult::from, |()| ReceiptResult::DONE)
 }
 
 fn stale() -> Problem {
-    let detail =
-        "the receipt no longer holds the job: its time ran out, or something else was said by it before";
+    let detail = "the receipt no longer holds the job: its lease has expired, or the job is already settled";
     Problem::new(StatusCode::CONFLICT, detail)
 }

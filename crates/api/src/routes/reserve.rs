@@ -1,4 +1,4 @@
-//! Jobs for pull: reserved by whoever asks for their topic.
+//! `POST /v1/topics/{topic}/reserve`: reserves pull jobs for a consumer.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use ringback_core::wire::{PulledAnswer, ReserveAnswer, ReserveAsk};
 
 use crate::error::ApiError;
 use crate::extract::{MaybeJson, TopicPath};
-use crate::openapi::{ReserveProblems, ReserveRequest};
+use crate::schema::{BodyProblems, ReserveRequest, TopicParams};
 use crate::state::Api;
 
 /// Reserve jobs
 ///
-/// Jobs of the topic that have no `url`, first come, first served. Where there are none the
-/// request waits for as long as `wait` says, and is answered with the first that come.
+/// Jobs of the topic that have no `url`, first come, first served. If there are none the request
+/// waits for up to `wait` and is answered with the first that become due.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/reserve", tag = "pull", operation_id = "reserve",
-    params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),
+    params(TopicParams),
     request_body = ReserveRequest,
     responses(
-        (status = 200, description = "The jobs, or none that came in time", body = ReserveAnswer),
-        ReserveProblems,
+        (status = 200, description = "The jobs; empty if there were none in time", body = ReserveAnswer),
+        BodyProblems,
     ),
 )]
 pub(crate) async fn reserve(

@@ -1,5 +1,5 @@
-//! Answers that need no store: what callers send is judged before the store is asked, which
-//! here refuses everything with a 503.
+//! Answers that need no store: requests are validated before the store is called, which here fails
+//! every call with a 503.
 
 use axum::body::{Body, to_bytes};
 use http::{Method, Request, StatusCode, header};
@@ -28,7 +28,7 @@ async fn send(method: Method, path: &str, content_type: Option<&str>, body: impl
     Answer { status: head.status, headers: head.headers, body: serde_json::from_slice(&body).unwrap() }
 }
 
-/// The status of an answer that must be a whole problem, unless it is a success.
+/// The status of an answer, which must have problem details unless it is a success.
 async fn status(method: Method, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> u16 {
     let answer = send(method, path, content_type, body).await;
     if !answer.status.is_success() {
@@ -52,20 +52,25 @@ fn item_statuses(answer: &Answer) -> Vec<u64> {
     answer.body["results"].as_array().unwrap().iter().map(|r| r["status"].as_u64().unwrap()).collect()
 }
 
+fn invalid_fields(answer: &Answer) -> Vec<&str> {
+    let errors = answer.body["errors"].as_array().unwrap();
+    errors.iter().map(|error| error["field"].as_str().unwrap()).collect()
+}
+
 #[tokio::test]
-async fn a_good_job_is_not_refused_for_what_the_caller_sent() {
+async fn a_valid_job_is_not_refused_by_validation() {
     assert_eq!(submit(GOOD).await, 503);
 }
 
 #[tokio::test]
-async fn a_bad_job_is_refused_though_the_store_is_away() {
+async fn an_invalid_job_is_refused_though_the_store_is_unavailable() {
     assert_eq!(submit("{").await, 400);
     assert_eq!(submit(&b"{\"topic\":\"\xff\"}"[..]).await, 400);
     assert_eq!(submit(r#"{"topic":"t","url":"h"}"#).await, 422);
 }
 
 #[tokio::test]
-async fn bodies_are_too_large_by_their_own_rule_and_requests_by_theirs() {
+async fn bodies_and_requests_have_limits_of_their_own() {
     let json =
         |bytes: usize| format!(r#"{{"topic":"t","url":"http://h/","body":"{}"}}"#, "x".repeat(bytes - 2));
     assert_eq!(submit(json(256 * 1024)).await, 503);
@@ -80,7 +85,7 @@ async fn bodies_are_too_large_by_their_own_rule_and_requests_by_theirs() {
 }
 
 #[tokio::test]
-async fn other_content_types_are_refused_before_the_body_is_looked_at() {
+async fn other_content_types_are_refused_before_the_body_is_parsed() {
     let post = async |path: &str, content_type| status(Method::POST, path, content_type, "{").await;
     for content_type in [None, Some("text/plain"), Some("application/json; charset=latin1"), Some("")] {
         assert_eq!(post("/v1/jobs", content_type).await, 415, "{content_type:?}");
@@ -102,7 +107,7 @@ async fn an_item_of_a_batch_fails_by_itself() {
 }
 
 #[tokio::test]
-async fn a_batch_without_any_word_from_the_store_is_refused_as_a_whole() {
+async fn a_batch_of_which_the_store_accepted_nothing_is_refused_as_a_whole() {
     let answer = batch("application/json", format!("[{GOOD},{GOOD}]")).await;
     assert_eq!(answer.status, 503);
     assert_eq!(answer.headers[header::RETRY_AFTER], "1");
@@ -123,14 +128,14 @@ async fn a_batch_that_is_too_large_is_refused_as_a_whole() {
 }
 
 #[tokio::test]
-async fn the_lines_of_an_import_fail_by_themselves_and_are_told_by_their_numbers() {
+async fn the_lines_of_an_import_fail_by_themselves_and_are_reported_by_number() {
     let post =
         async |body: String| send(Method::POST, "/v1/import", Some("application/x-ndjson"), body).await;
     let answer = post(format!("\n{GOOD}\r\n  \n{{\n{{\"topic\":\"t\",\"url\":\"h\"}}")).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let problems = answer.body["problems"].as_array().unwrap();
-    let told: Vec<_> = problems.iter().map(|p| (p["line"].as_u64().unwrap(), &p["status"])).collect();
-    assert_eq!(told, [(2, &503.into()), (4, &400.into()), (5, &422.into())]);
+    let found: Vec<_> = problems.iter().map(|p| (p["line"].as_u64().unwrap(), &p["status"])).collect();
+    assert_eq!(found, [(2, &503.into()), (4, &400.into()), (5, &422.into())]);
     assert_eq!(answer.body["problems"][2]["problem"]["errors"][0]["field"], "url");
     let counts = ["created", "repeated", "refused"].map(|name| answer.body[name].as_u64().unwrap());
     assert_eq!(counts, [0, 0, 3]);
@@ -149,7 +154,7 @@ async fn an_import_that_is_too_large_is_refused_as_a_whole() {
 }
 
 #[tokio::test]
-async fn lists_and_exports_need_the_store_and_a_query_without_mistakes() {
+async fn lists_and_exports_need_the_store_and_a_valid_query() {
     for path in ["/v1/jobs", "/v1/export"] {
         let get = async |query: &str| send(Method::GET, &format!("{path}{query}"), None, Body::empty()).await;
         let answer = get("?topic=t&state=ready").await;
@@ -159,14 +164,12 @@ async fn lists_and_exports_need_the_store_and_a_query_without_mistakes() {
         );
         let answer = get("?topic=a%20b&state=done&state=dead&x").await;
         assert_eq!(answer.status, 422);
-        let errors = answer.body["errors"].as_array().unwrap();
-        let fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
-        assert_eq!(fields, ["state", "x", "topic", "state"]);
+        assert_eq!(invalid_fields(&answer), ["state", "x", "topic", "state"]);
     }
 }
 
 #[tokio::test]
-async fn a_reschedule_is_judged_before_the_store_is_asked() {
+async fn a_reschedule_is_validated_before_the_store_is_called() {
     let patch =
         async |body: String| status(Method::PATCH, "/v1/jobs/t/i", Some("application/json"), body).await;
     assert_eq!(patch(r#"{"delay":"5s"}"#.to_owned()).await, 503);
@@ -179,13 +182,11 @@ async fn a_reschedule_is_judged_before_the_store_is_asked() {
     }
     let answer = send(Method::PATCH, "/v1/jobs/t/i", Some("application/json"), r#"{"due":1,"delay":-1}"#);
     let answer = answer.await;
-    let errors = answer.body["errors"].as_array().unwrap();
-    let fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
-    assert_eq!(fields, ["due", "delay"]);
+    assert_eq!(invalid_fields(&answer), ["due", "delay"]);
 }
 
 #[tokio::test]
-async fn a_call_without_a_body_is_refused_one_that_says_something() {
+async fn a_call_that_takes_no_body_refuses_one() {
     for path in ["/v1/jobs/t/i/run", "/v1/jobs/t/i/revive"] {
         let post = async |body: &'static str| status(Method::POST, path, None, body).await;
         assert_eq!([post("").await, post("{}").await, post("\n").await], [503; 3]);
@@ -196,7 +197,7 @@ async fn a_call_without_a_body_is_refused_one_that_says_something() {
 }
 
 #[tokio::test]
-async fn a_policy_is_judged_before_the_store_is_asked() {
+async fn a_policy_is_validated_before_the_store_is_called() {
     let put = async |body: String| status(Method::PUT, "/v1/topics/t", Some("application/json"), body).await;
     assert_eq!(put("{}".to_owned()).await, 503);
     assert_eq!((put(String::new()).await, put("[]".to_owned()).await), (400, 400));
@@ -212,7 +213,7 @@ async fn a_policy_is_judged_before_the_store_is_asked() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_a_deletion_is_judged_before_the_store_is_asked() {
+async fn the_query_of_a_deletion_is_validated_before_the_store_is_called() {
     let delete = async |query: &str| {
         status(Method::DELETE, &format!("/v1/topics/t{query}"), None, Body::empty()).await
     };
@@ -227,7 +228,7 @@ async fn what_is_asked_of_a_deletion_is_judged_before_the_store_is_asked() {
 }
 
 #[tokio::test]
-async fn nothing_goes_out_or_in_by_policies_that_are_not_known() {
+async fn jobs_that_depend_on_policies_wait_until_those_are_read() {
     let answer = send(Method::POST, "/v1/jobs", Some("application/json"), r#"{"topic":"t"}"#).await;
     let detail = answer.body["detail"].as_str().unwrap();
     assert!(answer.status == 503 && detail.contains("policy"), "{}", answer.body);
@@ -237,13 +238,11 @@ async fn nothing_goes_out_or_in_by_policies_that_are_not_known() {
 }
 
 #[tokio::test]
-async fn names_outside_their_alphabet_are_wrong_fields() {
+async fn names_outside_their_alphabet_are_invalid_fields() {
     for method in [Method::GET, Method::DELETE] {
         let answer = send(method.clone(), "/v1/jobs/a%20b/x%2Fy", None, Body::empty()).await;
         assert_eq!(answer.status, 422);
-        let errors = answer.body["errors"].as_array().unwrap();
-        let fields: Vec<_> = errors.iter().map(|error| error["field"].as_str().unwrap()).collect();
-        assert_eq!(fields, ["topic", "id"]);
+        assert_eq!(invalid_fields(&answer), ["topic", "id"]);
         assert_eq!(status(method.clone(), "/v1/jobs/t/%ff", None, Body::empty()).await, 400);
         assert_eq!(status(method, "/v1/jobs/t/a~b:c@d+e=f,g", None, Body::empty()).await, 503);
     }
@@ -254,7 +253,7 @@ async fn names_outside_their_alphabet_are_wrong_fields() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_is_a_problem_too() {
+async fn unknown_paths_and_methods_are_problems_too() {
     assert_eq!(status(Method::GET, "/v1/nothing", None, Body::empty()).await, 404);
     assert_eq!(status(Method::GET, "/v1/jobs/t/", None, Body::empty()).await, 404);
     let answer = send(Method::PUT, "/v1/jobs/t/i", None, Body::empty()).await;

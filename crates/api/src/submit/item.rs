@@ -1,26 +1,27 @@
-//! What goes through the lines: jobs as submitted, and jobs as imported.
+//! `Item`: what goes through the submit queues. Submitted jobs and imported jobs, each with the
+//! store call that saves them.
 
 use std::future::Future;
 
 use ringback_core::job::{ImportJob, JobKey, NewJob};
 use ringback_core::store::{MAX_BATCH, MAX_BATCH_BYTES, Shard, Store, StoreError, Submitted};
 
-/// What a job weighs at least, so that a full weight is also at most [`MAX_BATCH`] jobs.
-const LEAST_WEIGHT: usize = MAX_BATCH_BYTES / MAX_BATCH;
+/// The least weight of a job, so that the weight limit also limits a call to [`MAX_BATCH`] jobs.
+const MIN_WEIGHT: usize = MAX_BATCH_BYTES / MAX_BATCH;
 
 /// A job on its way to the store.
 pub(crate) trait Item: Send + Sync + Sized + 'static {
-    /// What a line of them is called.
+    /// The name of their queues.
     const NAME: &'static str;
 
-    /// The job's name.
+    /// The job's topic and id.
     fn key(&self) -> &JobKey;
 
-    /// About how many bytes it brings to a call.
+    /// About how many bytes it adds to a call.
     fn weight(&self) -> usize;
 
-    /// The call that carries them, all of one shard.
-    fn carry(
+    /// Saves jobs of one shard.
+    fn store(
         store: &Store,
         shard: Shard,
         jobs: &[Self],
@@ -42,15 +43,15 @@ impl Item for NewJob {
             + delivery.callback.path().len()
             + entries(delivery.headers.entries())
             + entries(delivery.context.entries());
-        bytes.max(LEAST_WEIGHT)
+        bytes.max(MIN_WEIGHT)
     }
 
-    async fn carry(store: &Store, shard: Shard, jobs: &[Self]) -> Result<Vec<Submitted>, StoreError> {
+    async fn store(store: &Store, shard: Shard, jobs: &[Self]) -> Result<Vec<Submitted>, StoreError> {
         store.submit(shard, jobs).await
     }
 }
 
-/// What a job has behind it is small and does not count.
+/// The history of an imported job is small and does not count.
 impl Item for ImportJob {
     const NAME: &'static str = "imports";
 
@@ -62,7 +63,7 @@ impl Item for ImportJob {
         self.job.weight()
     }
 
-    async fn carry(store: &Store, shard: Shard, jobs: &[Self]) -> Result<Vec<Submitted>, StoreError> {
+    async fn store(store: &Store, shard: Shard, jobs: &[Self]) -> Result<Vec<Submitted>, StoreError> {
         store.import(shard, jobs).await
     }
 }

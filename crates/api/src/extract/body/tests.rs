@@ -1,4 +1,4 @@
-//! Bodies in many frames, that are too large, too slow, or too many at once.
+//! Bodies of many frames, and bodies that are too large, too slow, or too many at once.
 
 use std::io;
 
@@ -14,18 +14,18 @@ fn frames(frames: impl IntoIterator<Item = impl Into<Bytes>>) -> impl Stream<Ite
     stream::iter(frames.into_iter().map(|frame| Ok(frame.into())).collect::<Vec<_>>())
 }
 
-/// As many bytes as that, and then nothing more though the body is not over.
+/// A body of `bytes` that then neither continues nor ends.
 fn endless(bytes: usize) -> Body {
     Body::from_stream(frames([vec![b'x'; bytes]]).chain(stream::pending()))
 }
 
-/// Each second from the next one on.
+/// Ticks every second, first in a second.
 fn seconds() -> Interval {
     let second = Duration::from_secs(1);
     interval_at(Instant::now() + second, second)
 }
 
-/// A body that brings so many bytes each second for ever.
+/// An endless body that brings `bytes` every second.
 fn dripping(bytes: usize) -> Body {
     Body::from_stream(stream::unfold(seconds(), move |mut seconds| async move {
         seconds.tick().await;
@@ -34,13 +34,13 @@ fn dripping(bytes: usize) -> Body {
 }
 
 async fn text(body: Body, limit: usize) -> Bytes {
-    read(body, limit, &Room::default()).await.unwrap().bytes
+    read(body, limit, &MemoryBudget::default()).await.unwrap().bytes
 }
 
-/// The status of a body that cannot be read, and the seconds until it was clear.
-async fn refusal(body: Body, limit: usize, room: &Room) -> (u16, u64) {
+/// The status for a body that cannot be read, and after how many seconds it is known.
+async fn refusal(body: Body, limit: usize, memory: &MemoryBudget) -> (u16, u64) {
     let start = Instant::now();
-    let status = read(body, limit, room).await.unwrap_err().0.status;
+    let status = read(body, limit, memory).await.unwrap_err().0.status;
     (status, start.elapsed().as_secs())
 }
 
@@ -56,65 +56,65 @@ async fn frames_are_put_together() {
 
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_too_large() {
-    let room = Room::default();
-    assert_eq!(refusal(Body::from_stream(frames(["ab", "c"])), 2, &room).await, (413, 0));
-    assert_eq!(refusal(Body::from("abc"), 2, &room).await, (413, 0));
+    let memory = MemoryBudget::default();
+    assert_eq!(refusal(Body::from_stream(frames(["ab", "c"])), 2, &memory).await, (413, 0));
+    assert_eq!(refusal(Body::from("abc"), 2, &memory).await, (413, 0));
 }
 
 #[tokio::test]
 async fn a_body_that_breaks_off_is_unreadable() {
     let broken = frames(["ab"]).chain(stream::iter([Err(io::Error::other("reset"))]));
-    assert_eq!(refusal(Body::from_stream(broken), 6, &Room::default()).await.0, 400);
+    assert_eq!(refusal(Body::from_stream(broken), 6, &MemoryBudget::default()).await.0, 400);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_small_body_is_given_half_a_minute_and_no_room() {
-    let room = Room::default();
-    let all = room.free();
-    assert_eq!(refusal(endless(0), 6, &room).await, (408, 30));
+async fn a_small_body_has_half_a_minute_and_takes_no_memory_of_the_budget() {
+    let memory = MemoryBudget::default();
+    let all = memory.free();
+    assert_eq!(refusal(endless(0), 6, &memory).await, (408, 30));
     let (sender, mut receiver) = mpsc::channel(1);
     let body = Body::from_stream(stream::poll_fn(move |context| receiver.poll_recv(context)));
     let sent = async {
         let (mut frames, mut seconds) = (0, seconds());
         while sender.send(Frame::Ok("x".into())).await.is_ok() {
             seconds.tick().await;
-            assert_eq!(room.free(), all);
+            assert_eq!(memory.free(), all);
             frames += 1;
         }
         frames
     };
-    let (refused, frames) = tokio::join!(refusal(body, 1 << 24, &room), sent);
+    let (refused, frames) = tokio::join!(refusal(body, 1 << 24, &memory), sent);
     assert_eq!(refused, (408, 30));
     assert!(frames >= 29, "{frames}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_holds_room_must_keep_up_a_pace() {
-    let room = Room::default();
-    let all = room.free();
-    assert_eq!(refusal(endless(SMALL + 1), 1 << 24, &room).await, (408, 2));
-    assert_eq!(refusal(dripping(SMALL / 4), 1 << 24, &room).await, (408, 7));
-    assert_eq!(refusal(dripping(SMALL), 1 << 24, &room).await, (408, 30));
-    assert_eq!(room.free(), all);
+async fn a_body_with_a_permit_must_arrive_at_a_minimum_rate() {
+    let memory = MemoryBudget::default();
+    let all = memory.free();
+    assert_eq!(refusal(endless(SMALL + 1), 1 << 24, &memory).await, (408, 2));
+    assert_eq!(refusal(dripping(SMALL / 4), 1 << 24, &memory).await, (408, 7));
+    assert_eq!(refusal(dripping(SMALL), 1 << 24, &memory).await, (408, 30));
+    assert_eq!(memory.free(), all);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_large_body_that_does_not_end_is_answered_all_the_same() {
-    assert_eq!(refusal(endless(3), 2, &Room::default()).await, (413, 2));
+async fn a_large_body_is_answered_though_it_does_not_end() {
+    assert_eq!(refusal(endless(3), 2, &MemoryBudget::default()).await, (413, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_there_is_no_room_large_bodies_are_refused_and_small_ones_read() {
-    let room = Room::default();
+async fn without_memory_large_bodies_are_refused_and_small_ones_read() {
+    let memory = MemoryBudget::default();
     let large = || Body::from(vec![b'x'; 16 << 20]);
     let mut held = Vec::new();
     for _ in 0..4 {
-        held.push(read(large(), 16 << 20, &room).await.unwrap());
+        held.push(read(large(), 16 << 20, &memory).await.unwrap());
     }
-    assert_eq!(room.free(), 0);
-    assert_eq!(refusal(large(), 16 << 20, &room).await.0, 503);
-    assert_eq!(read(Body::from("small"), 16 << 20, &room).await.unwrap().bytes, "small");
-    // What one gives back another takes, also while it waits.
+    assert_eq!(memory.free(), 0);
+    assert_eq!(refusal(large(), 16 << 20, &memory).await.0, 503);
+    assert_eq!(read(Body::from("small"), 16 << 20, &memory).await.unwrap().bytes, "small");
+    // A permit that is returned goes to a body that waits.
     let give = async { drop(held.pop()) };
-    assert!(tokio::join!(read(large(), 16 << 20, &room), give).0.is_ok());
+    assert!(tokio::join!(read(large(), 16 << 20, &memory), give).0.is_ok());
 }

@@ -1,21 +1,22 @@
-//! What a call about the dead jobs of a topic asks for: the topic in its path, which of them in
-//! its query.
+//! The topic and the query of calls about dead jobs.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use ringback_core::clock::Timestamp;
+use ringback_core::job::Topic;
 use ringback_core::store::{DeadFilter, DeadPlace};
-use ringback_core::wire::{DEFAULT_PAGE, MAX_PAGE, REASON, is_reason, parse_time};
+use ringback_core::wire::{REASON, is_reason, parse_time};
 
-use super::{Given, is_no};
+use super::parameters::{Parameters, is_no};
 use crate::error::ApiError;
-use crate::extract::TopicPath;
-use crate::routes::dead::PurgePlace;
+use crate::extract::path::TopicPath;
+use crate::paging::PurgeCursor;
 
 const TIME: &str = "a time by RFC 3339, such as 2026-11-20T09:30:00Z";
-const CURSOR: &str = "what next said before, of the same topic and filter; without it from the beginning";
+const CURSOR: &str =
+    "the next of a previous answer for the same topic and filter; without it from the beginning";
 
-/// Which page of which dead jobs.
+/// A page of dead jobs.
 #[derive(Debug)]
 pub(crate) struct DeadQuery {
     pub(crate) filter: DeadFilter,
@@ -23,30 +24,25 @@ pub(crate) struct DeadQuery {
     pub(crate) limit: usize,
 }
 
-/// Which dead jobs to purge.
-#[derive(Debug)]
-pub(crate) struct PurgeQuery {
-    pub(crate) filter: DeadFilter,
-    pub(crate) from: Option<PurgePlace>,
-}
-
 impl<S: Send + Sync> FromRequestParts<S> for DeadQuery {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let TopicPath(topic) = TopicPath::from_request_parts(parts, state).await?;
-        let mut given = Given::new(parts, &["reason", "died_after", "died_before", "cursor", "limit"])?;
-        let (reason, after, before) = filter(&mut given);
-        let from = given.read("cursor", CURSOR, |text| text.parse().map_err(|_| is_no("cursor", text)));
-        let limit = given.read("limit", format_args!("1 to {MAX_PAGE}"), |text| {
-            // The parser of numbers would take a sign too.
-            let limit = text.parse().ok().filter(|_| !text.starts_with('+'));
-            limit.filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| is_no("limit", text))
-        });
-        given.all_right()?;
-        let filter = DeadFilter { topic, reason, after, before };
-        Ok(Self { filter, from, limit: limit.unwrap_or(DEFAULT_PAGE) })
+        let mut query = Parameters::new(parts, &["reason", "died_after", "died_before", "cursor", "limit"])?;
+        let filter = filter(&mut query, topic);
+        let from = query.parse("cursor", CURSOR);
+        let limit = query.limit();
+        query.finish()?;
+        Ok(Self { filter, from, limit })
     }
+}
+
+/// Which dead jobs to purge, and where to continue.
+#[derive(Debug)]
+pub(crate) struct PurgeQuery {
+    pub(crate) filter: DeadFilter,
+    pub(crate) from: Option<PurgeCursor>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for PurgeQuery {
@@ -54,20 +50,21 @@ impl<S: Send + Sync> FromRequestParts<S> for PurgeQuery {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let TopicPath(topic) = TopicPath::from_request_parts(parts, state).await?;
-        let mut given = Given::new(parts, &["reason", "died_after", "died_before", "cursor"])?;
-        let (reason, after, before) = filter(&mut given);
-        let from = given.read("cursor", CURSOR, |text| text.parse().map_err(|_| is_no("cursor", text)));
-        given.all_right()?;
-        Ok(Self { filter: DeadFilter { topic, reason, after, before }, from })
+        let mut query = Parameters::new(parts, &["reason", "died_after", "died_before", "cursor"])?;
+        let filter = filter(&mut query, topic);
+        let from = query.parse("cursor", CURSOR);
+        query.finish()?;
+        Ok(Self { filter, from })
     }
 }
 
-fn filter(given: &mut Given) -> (Option<String>, Option<Timestamp>, Option<Timestamp>) {
-    let reason = given.read("reason", REASON, |text| {
+fn filter(query: &mut Parameters, topic: Topic) -> DeadFilter {
+    let reason = query.read("reason", REASON, |text| {
         Some(text.to_owned()).filter(|text| is_reason(text)).ok_or_else(|| is_no("reason", text))
     });
-    let mut time = |name| given.read(name, TIME, |text| parse_time(text).ok_or_else(|| is_no("time", text)));
-    (reason, time("died_after"), time("died_before"))
+    let mut time = |name| query.read(name, TIME, |text| parse_time(text).ok_or_else(|| is_no("time", text)));
+    let (after, before): (Option<Timestamp>, Option<Timestamp>) = (time("died_after"), time("died_before"));
+    DeadFilter { topic, reason, after, before }
 }
 
 #[cfg(test)]
@@ -81,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    async fn told(query: &str) -> Result<String, Problem> {
+    async fn extracted(query: &str) -> Result<String, Problem> {
         let show = |query: DeadQuery| async move { format!("{query:?}") };
         let app = Router::new().route("/v1/topics/{topic}/dead", get(show));
         let request = Request::builder().uri(format!("/v1/topics/{query}")).body(Body::empty()).unwrap();
@@ -95,28 +92,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_query_may_say_nothing_or_all() {
-        let text = told("a.b/dead").await.unwrap();
+    async fn all_parameters_are_optional() {
+        let text = extracted("a.b/dead").await.unwrap();
         assert!(text.contains("a.b") && text.contains("limit: 100") && text.contains("from: None"), "{text}");
         let query = "a.b/dead?reason=gone&died_after=1970-01-01T00:00:01Z&died_before=1970-01-01T00:00:02.0001Z\
                      &limit=7&cursor=1-00000000000000000000000a";
-        let text = told(query).await.unwrap();
-        for word in ["\"gone\"", "Timestamp(1000)", "Timestamp(2001)", "limit: 7", "at: 1"] {
-            assert!(text.contains(word), "no {word} in {text}");
+        let text = extracted(query).await.unwrap();
+        for part in ["\"gone\"", "Timestamp(1000)", "Timestamp(2001)", "limit: 7", "at: 1"] {
+            assert!(text.contains(part), "no {part} in {text}");
         }
     }
 
     #[tokio::test]
     async fn every_wrong_parameter_is_named() {
         let query = "t/dead?colour=1&reason=a%20b&died_after=yesterday&died_before=&cursor=x&limit=0&limit=1";
-        let problem = told(query).await.unwrap_err();
+        let problem = extracted(query).await.unwrap_err();
         let names: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
         assert_eq!(
             (problem.status, names.join(" ")),
             (422, "colour limit reason died_after died_before cursor limit".to_owned())
         );
-        assert_eq!(told("a%20b/dead").await.unwrap_err().errors[0].field, "topic");
-        assert_eq!(told("t/dead?reason=").await.unwrap_err().errors[0].field, "reason");
-        assert_eq!(told("t/dead?cursor=%ff").await.unwrap_err().errors[0].field, "cursor");
+        assert_eq!(extracted("a%20b/dead").await.unwrap_err().errors[0].field, "topic");
+        assert_eq!(extracted("t/dead?reason=").await.unwrap_err().errors[0].field, "reason");
+        assert_eq!(extracted("t/dead?cursor=%ff").await.unwrap_err().errors[0].field, "cursor");
     }
 }

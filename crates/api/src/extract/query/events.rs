@@ -1,15 +1,15 @@
-//! Which events a caller wants to hear of.
+//! The query of the event stream: a topic or a job, and kinds of events.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use ringback_core::job::{JobId, Topic};
+use ringback_core::job::JobId;
 use ringback_core::store::events::EventKind;
 
-use super::{Given, is_no};
+use super::parameters::{Parameters, is_no};
 use crate::error::ApiError;
 use crate::events::Filter;
 
-/// Of which topic or job, and of which kinds.
+/// Which events a caller wants.
 #[derive(Debug)]
 pub(crate) struct EventsQuery(pub(crate) Filter);
 
@@ -17,23 +17,22 @@ impl<S: Sync> FromRequestParts<S> for EventsQuery {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let mut given = Given::new(parts, &["topic", "id", "kind"])?;
-        let topic =
-            given.read("topic", Topic::ALLOWED, |text| text.parse().map_err(|_| is_no("topic", text)));
-        let id = given.read("id", JobId::ALLOWED, |text| text.parse().map_err(|_| is_no("id", text)));
-        if id.is_some() && !given.has("topic") {
-            given.mistake("id", "given without topic", "only together with topic");
+        let mut query = Parameters::new(parts, &["topic", "id", "kind"])?;
+        let topic = query.topic();
+        let id = query.parse("id", JobId::ALLOWED);
+        if id.is_some() && !query.has("topic") {
+            query.mistake("id", "given without topic", "only together with topic");
         }
         let allowed = EventKind::ALL.map(EventKind::name).join(", ");
         let allowed = format!("some of {allowed}, with commas between; without it all of them");
-        let kinds = given.read("kind", allowed, kinds).unwrap_or_default();
-        given.all_right()?;
+        let kinds = query.read("kind", allowed, kinds).unwrap_or_default();
+        query.finish()?;
         Ok(Self(Filter { topic, id, kinds }))
     }
 }
 
 fn kinds(text: &str) -> Result<Vec<EventKind>, String> {
-    text.split(',').map(|word| word.parse().map_err(|_| is_no("kind", word))).collect()
+    text.split(',').map(|name| name.parse().map_err(|_| is_no("kind", name))).collect()
 }
 
 #[cfg(test)]
@@ -43,7 +42,7 @@ mod tests {
 
     use super::*;
 
-    async fn asked(query: &str) -> Result<Filter, Problem> {
+    async fn extracted(query: &str) -> Result<Filter, Problem> {
         let request = Request::builder().uri(format!("/v1/events{query}")).body(()).unwrap();
         let (mut parts, ()) = request.into_parts();
         let query = EventsQuery::from_request_parts(&mut parts, &()).await;
@@ -51,16 +50,16 @@ mod tests {
     }
 
     async fn wrong(query: &str) -> String {
-        let problem = asked(query).await.unwrap_err();
+        let problem = extracted(query).await.unwrap_err();
         assert_eq!(problem.status, 422, "{query}: {problem:?}");
         problem.errors.into_iter().map(|error| error.field).collect::<Vec<_>>().join(" ")
     }
 
     #[tokio::test]
-    async fn a_caller_may_want_all_a_topic_a_job_or_kinds() {
-        let all = asked("").await.unwrap();
+    async fn the_filter_is_everything_a_topic_a_job_or_kinds() {
+        let all = extracted("").await.unwrap();
         assert!(all.topic.is_none() && all.id.is_none() && all.kinds.is_empty());
-        let some = asked("?topic=a&id=x~1&kind=done,dead").await.unwrap();
+        let some = extracted("?topic=a&id=x~1&kind=done,dead").await.unwrap();
         assert_eq!(some.topic, Some("a".parse().unwrap()));
         assert_eq!(some.id, Some("x~1".parse().unwrap()));
         assert_eq!(some.kinds, [EventKind::Done, EventKind::Dead]);
@@ -69,7 +68,7 @@ mod tests {
     #[tokio::test]
     async fn every_wrong_parameter_is_named() {
         assert_eq!(wrong("?id=a").await, "id");
-        // A topic that is wrong was given all the same.
+        // An invalid topic counts as given.
         assert_eq!(wrong("?id=a&topic=b%20c").await, "topic");
         assert_eq!(wrong("?colour=red&kind=done,&topic=.&id=%2F").await, "colour topic id kind");
         for kinds in ["", ",", "Done", "done;dead", "done, dead", "reserved"] {

@@ -1,0 +1,70 @@
+//! Middleware: counts and times each request, traces it if traces are exported, and logs it at
+//! debug level. It never records the query, the headers or the body.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use ringback_service::telemetry::tracing_active;
+use tokio::time::Instant;
+use tracing::{Instrument as _, Span, field};
+
+use crate::extract::trace_parent;
+use crate::metrics::Metrics;
+
+/// The route of a request that matches none.
+const UNMATCHED: &str = "unmatched";
+
+/// The metrics, and the paths that are their labels.
+pub(super) struct Observer {
+    metrics: Arc<Metrics>,
+    paths: Vec<&'static str>,
+}
+
+impl Observer {
+    pub(super) fn new(metrics: Arc<Metrics>, paths: Vec<&'static str>) -> Self {
+        Self { metrics, paths }
+    }
+
+    fn route(&self, request: &Request) -> &'static str {
+        let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        self.paths.iter().copied().find(|path| Some(*path) == matched).unwrap_or(UNMATCHED)
+    }
+}
+
+pub(super) async fn observe(State(observer): State<Arc<Observer>>, request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    let (route, method) = (observer.route(&request), request.method().clone());
+    let response = if tracing_active() {
+        let span = span(&request, route);
+        let response = next.run(request).instrument(span.clone()).await;
+        span.record("http.response.status_code", response.status().as_u16());
+        response
+    } else {
+        next.run(request).await
+    };
+    let (status, took) = (response.status(), start.elapsed());
+    observer.metrics.request(route, &method, status, took);
+    tracing::debug!(
+        http.method = %method, http.route = route, http.status = status.as_u16(),
+        duration_us = took.as_micros(), "request answered"
+    );
+    response
+}
+
+fn span(request: &Request, route: &'static str) -> Span {
+    let method = request.method();
+    let span = tracing::info_span!(
+        "request",
+        otel.name = %format_args!("{method} {route}"),
+        otel.kind = "server",
+        http.request.method = %method,
+        http.route = route,
+        http.response.status_code = field::Empty,
+    );
+    if let Some(parent) = trace_parent(request.headers()) {
+        parent.adopt(&span);
+    }
+    span
+}

@@ -1,0 +1,88 @@
+//! `Unavailable`: why a call has no answer of the store, and whether it may have taken effect.
+//! Also how errors of the store are logged, and what callers see of them.
+
+use std::sync::Arc;
+
+use ringback_core::store::{PoliciesUnknown, StoreError};
+
+/// Why a call has no answer of the store.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Unavailable {
+    /// The store did not execute the call.
+    #[error("{}", public_message(.0))]
+    Store(#[source] Arc<StoreError>),
+    /// The store is nearly full.
+    #[error("the store has passed 80 % of its memory limit")]
+    NearlyFull,
+    /// The call did not end in time, or could not begin in time.
+    #[error("the store did not answer in time")]
+    TooLate,
+    /// The task that made the call ended.
+    #[error("the call to the store was given up")]
+    GivenUp,
+    /// The topic policies have not been read yet.
+    #[error(transparent)]
+    Policies(#[from] PoliciesUnknown),
+    /// An earlier call of the same request failed.
+    #[error("an earlier call of the same request failed")]
+    NotTried,
+}
+
+impl Unavailable {
+    /// Whether the call may have taken effect.
+    pub(crate) fn outcome_is_unknown(&self) -> bool {
+        match self {
+            Self::TooLate | Self::GivenUp => true,
+            Self::NotTried | Self::NearlyFull | Self::Policies(_) => false,
+            Self::Store(error) => match **error {
+                StoreError::Away(_)
+                | StoreError::Slow(_)
+                | StoreError::Disk(_)
+                | StoreError::Unreadable(_) => true,
+                StoreError::Unprepared
+                | StoreError::Replica
+                | StoreError::Full
+                | StoreError::Closed
+                | StoreError::Outdated
+                | StoreError::Unfit(_)
+                | StoreError::Refused(_) => false,
+            },
+        }
+    }
+}
+
+/// Logs the error.
+impl From<StoreError> for Unavailable {
+    fn from(error: StoreError) -> Self {
+        log(&error);
+        Self::Store(Arc::new(error))
+    }
+}
+
+/// The message of a store's error for callers, which hides how the store is set up.
+pub(super) fn public_message(error: &StoreError) -> String {
+    match error {
+        StoreError::Away(_)
+        | StoreError::Slow(_)
+        | StoreError::Unprepared
+        | StoreError::Replica
+        | StoreError::Full
+        | StoreError::Disk(_)
+        | StoreError::Closed
+        | StoreError::Outdated => error.to_string(),
+        StoreError::Unfit(_) | StoreError::Unreadable(_) | StoreError::Refused(_) => {
+            "the store cannot be used as it is set up".to_owned()
+        }
+    }
+}
+
+/// Logs an error of the store. A transient one is only a debug line, since the readiness check
+/// reports it; any other needs an operator.
+pub(crate) fn log(error: &StoreError) {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    if error.is_transient() {
+        tracing::debug!(%error, source, "a store call failed for now");
+    } else {
+        tracing::error!(%error, source, "a store call failed and will keep failing");
+    }
+}

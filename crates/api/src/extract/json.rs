@@ -1,0 +1,61 @@
+//! Bodies of calls that concern one job, one topic or some receipts: JSON, or nothing.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use ringback_core::wire::parse_nothing;
+
+use super::body::{self, Upload};
+use super::media_type;
+use crate::error::ApiError;
+use crate::limits::Deadline;
+use crate::state::Api;
+
+/// The largest request with a single job. A body of 256 KiB fits in base64, or with every byte
+/// escaped once.
+const MAX_JOB_BYTES: usize = ringback_core::job::MAX_JOB;
+/// The largest body of a call that takes none.
+const MAX_EMPTY_BYTES: usize = 4096;
+
+/// An optional body of application/json.
+pub(crate) struct MaybeJson(pub(crate) Bytes);
+
+impl FromRequest<Arc<Api>> for MaybeJson {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let is_json = media_type::check(request.headers(), &["application/json"]);
+        let Upload { bytes, .. } = body::read(request.into_body(), MAX_JOB_BYTES, &api.memory).await?;
+        match is_json {
+            Err(error) if !bytes.is_empty() => Err(error),
+            _ => Ok(Self(bytes)),
+        }
+    }
+}
+
+/// A body of application/json. The handler parses it.
+pub(crate) struct JsonBody(pub(crate) Upload);
+
+impl FromRequest<Arc<Api>> for JsonBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
+        media_type::check(request.headers(), &["application/json"])?;
+        body::read(request.into_body(), MAX_JOB_BYTES, &api.memory).await.map(Self)
+    }
+}
+
+/// The body of a call that takes none: empty, or an empty JSON object. Holds the request's deadline.
+pub(crate) struct NoBody(pub(crate) Deadline);
+
+impl FromRequest<Arc<Api>> for NoBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let Upload { bytes, deadline, .. } =
+            body::read(request.into_body(), MAX_EMPTY_BYTES, &api.memory).await?;
+        parse_nothing(&bytes)?;
+        Ok(Self(deadline))
+    }
+}

@@ -1,0 +1,100 @@
+//! The names in a path: a topic, a job, a redrive, a pull receipt.
+
+use std::sync::Arc;
+
+use axum::RequestPartsExt as _;
+use axum::extract::{FromRequestParts, Path};
+use http::StatusCode;
+use http::request::Parts;
+use ringback_core::job::{JobId, JobKey, Topic};
+use ringback_core::store::{PullReceipt, RevivalId};
+use ringback_core::wire::{FieldError, Problem};
+use serde::de::DeserializeOwned;
+
+use crate::error::ApiError;
+use crate::state::Api;
+
+/// The job that the path names.
+pub(crate) struct JobPath(pub(crate) JobKey);
+
+impl<S: Send + Sync> FromRequestParts<S> for JobPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let (topic, id): (String, String) = segments(parts).await?;
+        match (topic.parse::<Topic>(), id.parse::<JobId>()) {
+            (Ok(topic), Ok(id)) => Ok(Self(JobKey { topic, id })),
+            (no_topic, no_id) => {
+                let no_topic = no_topic.err().map(|e| invalid("topic", &topic, e.0));
+                let no_id = no_id.err().map(|e| invalid("id", &id, e.0));
+                Err(Problem::fields(no_topic.into_iter().chain(no_id).collect()).into())
+            }
+        }
+    }
+}
+
+/// The topic that the path names.
+pub(crate) struct TopicPath(pub(crate) Topic);
+
+impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let topic: String = segments(parts).await?;
+        let parsed = topic.parse::<Topic>().map(Self);
+        parsed.map_err(|e| Problem::fields(vec![invalid("topic", &topic, e.0)]).into())
+    }
+}
+
+/// The redrive that the path names, and its topic.
+pub(crate) struct RedrivePath(pub(crate) Topic, pub(crate) RevivalId);
+
+impl<S: Send + Sync> FromRequestParts<S> for RedrivePath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let path = segments::<(String, String)>(parts).await.ok();
+        let parsed = path.and_then(|(topic, id)| Some((topic.parse().ok()?, id.parse().ok()?)));
+        parsed.map(|(topic, id)| Self(topic, id)).ok_or_else(unknown_redrive)
+    }
+}
+
+/// The pull receipt that the path names.
+pub(crate) struct ReceiptPath(pub(crate) PullReceipt);
+
+impl FromRequestParts<Arc<Api>> for ReceiptPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let text = segments::<String>(parts).await.ok();
+        let receipt = text.and_then(|text| parse_receipt(api, &text));
+        receipt.map(Self).ok_or_else(|| unknown_receipt().into())
+    }
+}
+
+/// Parses a receipt. `None` if this store cannot have issued it.
+pub(crate) fn parse_receipt(api: &Api, text: &str) -> Option<PullReceipt> {
+    text.parse().ok().filter(|receipt| api.store.knows(receipt))
+}
+
+/// The 404 for a receipt that no reserve has issued.
+pub(crate) fn unknown_receipt() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "no reserve has issued this receipt")
+}
+
+/// The 404 for a redrive that is not known.
+pub(crate) fn unknown_redrive() -> ApiError {
+    let detail = "no such revival of this topic is known, or it ended more than a day ago";
+    ApiError::new(StatusCode::NOT_FOUND, detail)
+}
+
+async fn segments<T: DeserializeOwned + Send + 'static>(parts: &mut Parts) -> Result<T, ApiError> {
+    let path = parts.extract::<Path<T>>().await;
+    let Path(segments) = path.map_err(|rejection| Problem::unreadable(rejection.body_text()))?;
+    Ok(segments)
+}
+
+fn invalid(field: &str, text: &str, allowed: &str) -> FieldError {
+    let detail = format!("{text:?} is no {field}");
+    FieldError { field: field.to_owned(), detail, allowed: allowed.to_owned() }
+}

@@ -1,0 +1,45 @@
+//! The deadline of a request. Callers are promised an answer within two seconds, counted from
+//! the last byte of the request.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::error::Elapsed;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a request waits for the store. The rest of the two seconds is for writing the answer.
+const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
+
+/// When a request stops waiting for the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    /// The deadline of a request that has just arrived, or of a batch that has just had an
+    /// answer of the store and waits for the next.
+    pub(crate) fn from_now() -> Self {
+        Self(Instant::now() + ANSWER_WITHIN)
+    }
+
+    /// Whether it has passed.
+    pub(crate) fn has_passed(self) -> bool {
+        Instant::now() >= self.0
+    }
+
+    /// An earlier deadline for the first of `parts` sequential waits, each with the same part of
+    /// the time that is left.
+    pub(crate) fn share(self, parts: usize) -> Self {
+        let (now, parts) = (Instant::now(), u32::try_from(parts).unwrap_or(u32::MAX));
+        Self(now + self.0.saturating_duration_since(now) / parts.max(1))
+    }
+
+    /// The earlier of this deadline and `max` from now.
+    pub(crate) fn within(self, max: Duration) -> Self {
+        Self(self.0.min(Instant::now() + max))
+    }
+
+    /// Awaits `wait` until the deadline.
+    pub(crate) async fn bound<F: Future>(self, wait: F) -> Result<F::Output, Elapsed> {
+        timeout_at(self.0, wait).await
+    }
+}

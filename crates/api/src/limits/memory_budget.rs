@@ -1,0 +1,72 @@
+//! A budget for the memory of request bodies. A body counts from its first bytes until its jobs
+//! are in the store or refused.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::deadline::Deadline;
+
+/// The bytes of all bodies together: four batches of the largest size. Parsing them takes about
+/// as much memory again.
+const BYTES: usize = 64 * 1024 * 1024;
+
+/// The memory budget of the process.
+pub(crate) struct MemoryBudget(Arc<Semaphore>);
+
+/// One request's part of the budget, returned when its last clone is dropped.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Permit {
+    _bytes: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl MemoryBudget {
+    /// Acquires `bytes`, first come, first served. Returns `None` if the deadline of a request
+    /// passes first.
+    pub(crate) async fn acquire(&self, bytes: usize) -> Option<Permit> {
+        let bytes = u32::try_from(bytes).ok()?;
+        let acquired = Deadline::from_now().bound(Arc::clone(&self.0).acquire_many_owned(bytes)).await;
+        Some(Permit { _bytes: Some(Arc::new(acquired.ok()?.ok()?)) })
+    }
+
+    /// How many bytes are free.
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.0.available_permits()
+    }
+}
+
+impl Default for MemoryBudget {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(BYTES)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Duration, Instant};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_without_memory_is_refused_within_two_seconds() {
+        let budget = MemoryBudget::default();
+        let all = budget.acquire(BYTES).await;
+        let start = Instant::now();
+        assert!(budget.acquire(1).await.is_none());
+        assert!(start.elapsed() < Duration::from_secs(2));
+        drop(all);
+        assert!(budget.acquire(1).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_permit_is_returned_with_its_last_clone() {
+        let budget = MemoryBudget::default();
+        let permit = budget.acquire(1_000).await.unwrap();
+        let clone = permit.clone();
+        drop(permit);
+        assert_eq!(budget.free(), BYTES - 1_000);
+        drop(clone);
+        assert_eq!(budget.free(), BYTES);
+    }
+}

@@ -1,0 +1,55 @@
+//! Caches the answer of `/v1/stats` for a second and lets one request at a time ask the store,
+//! so that a dashboard cannot load it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_core::store::{Stats, Store, StoreError};
+use ringback_core::wire::{LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::error;
+
+/// How long an answer is reused.
+const FRESH: Duration = Duration::from_secs(1);
+
+type Cached = Result<StatsAnswer, Arc<StoreError>>;
+
+/// The last answer, an error included, and when the store was asked for it.
+#[derive(Default)]
+pub(crate) struct StatsCache(Mutex<Option<(Instant, Cached)>>);
+
+impl StatsCache {
+    /// The counts of the store, up to a second old.
+    pub(crate) async fn get(&self, store: &Store) -> Cached {
+        let mut last = self.0.lock().await;
+        if let Some((asked, cached)) = &*last
+            && asked.elapsed() < FRESH
+        {
+            return cached.clone();
+        }
+        let asked = Instant::now();
+        let result = store.stats().await.map(|stats| answer(&stats, store)).map_err(|error| {
+            error::log(&error);
+            Arc::new(error)
+        });
+        *last = Some((asked, result.clone()));
+        result
+    }
+}
+
+fn answer(stats: &Stats, store: &Store) -> StatsAnswer {
+    StatsAnswer {
+        states: stats.states.clone(),
+        topics: stats.topics.len() as u64,
+        lateness_ms: LatenessAnswer {
+            p50: stats.lateness.quantile_ms(0.5),
+            p99: stats.lateness.quantile_ms(0.99),
+            max: stats.lateness.max_ms(),
+        },
+        tombstones: TombstonesAnswer { forgotten_early: stats.forgotten_early },
+        outbox: OutboxAnswer { deaths: stats.untold },
+        store: StoreAnswer { kind: store.kind().to_owned(), profile: store.profile().name().to_owned() },
+    }
+}

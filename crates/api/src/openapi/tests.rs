@@ -1,0 +1,199 @@
+//! The document agrees with the routes, the parsers and the problems that are returned.
+
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use http::{Method, Request};
+use ringback_core::clock::Timestamp;
+use ringback_core::job::NewJob;
+use ringback_core::state::State;
+use ringback_core::wire::{Defaults, Problem, ReviveAsk, parse_job, parse_policy, parse_reschedule};
+use serde_json::Value;
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::app::{app, table};
+use crate::schema::JobRequest;
+use crate::state::tests::unprepared;
+
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+fn document() -> Value {
+    serde_json::from_slice(&TEXT).unwrap()
+}
+
+/// The methods that the router has for a path, by the Allow header of a 405.
+async fn served(path: &str) -> BTreeSet<String> {
+    let path =
+        path.replace("{topic}", "t").replace("{id}", "i").replace("{receipt}", "r").replace("{revival}", "0");
+    let request = Request::builder().method(Method::OPTIONS).uri(path).body(Body::empty()).unwrap();
+    let response = app(unprepared()).oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 405);
+    let allow = response.headers()[header::ALLOW].to_str().unwrap().to_ascii_lowercase();
+    allow.split(',').filter(|method| *method != "head").map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_document_and_the_table_of_routes_agree() {
+    let document = document();
+    let paths = document["paths"].as_object().unwrap();
+    let (documented, table): (BTreeSet<_>, BTreeSet<_>) =
+        (paths.keys().map(String::as_str).collect(), table().into_iter().map(|(path, _)| path).collect());
+    assert_eq!(documented, table);
+    for (path, item) in paths {
+        let methods: BTreeSet<_> =
+            item.as_object().unwrap().keys().filter(|key| METHODS.contains(&key.as_str())).cloned().collect();
+        assert_eq!(methods, served(path).await, "{path}");
+    }
+}
+
+#[test]
+fn each_operation_documents_its_problems() {
+    let document = document();
+    let expected = [
+        ("/v1/jobs", "post", "400 408 409 413 415 422 503"),
+        ("/v1/jobs/batch", "post", "400 408 413 415 422 503"),
+        ("/v1/jobs", "get", "400 422 503"),
+        ("/v1/export", "get", "400 422 503"),
+        ("/v1/import", "post", "408 413 415 503"),
+        ("/v1/jobs/{topic}/{id}", "get", "400 404 422 503"),
+        ("/v1/jobs/{topic}/{id}", "delete", "400 404 409 422 503"),
+        ("/v1/jobs/{topic}/{id}", "patch", "400 404 408 409 413 415 422 503"),
+        ("/v1/jobs/{topic}/{id}/run", "post", "400 404 408 409 413 422 503"),
+        ("/v1/jobs/{topic}/{id}/revive", "post", "400 404 408 409 413 422 503"),
+        ("/v1/topics/{topic}", "put", "400 408 409 413 415 422 503"),
+        ("/v1/topics/{topic}", "delete", "400 409 422 503"),
+        ("/v1/topics/{topic}/reserve", "post", "400 408 413 415 422 503"),
+        ("/v1/receipts/{receipt}/finish", "post", "400 404 408 409 413 415 422 503"),
+        ("/v1/receipts/{receipt}/retry", "post", "400 404 408 409 413 415 422 503"),
+        ("/v1/receipts/{receipt}/bury", "post", "400 404 408 409 413 415 422 503"),
+        ("/v1/receipts/{receipt}/release", "post", "400 404 408 409 413 415 422 503"),
+        ("/v1/receipts/{receipt}/renew", "post", "400 404 408 409 413 415 422 503"),
+        ("/v1/receipts/finish", "post", "400 408 413 415 422 503"),
+        ("/v1/stats", "get", "503"),
+        ("/v1/topics", "get", "400 422 503"),
+        ("/v1/topics/{topic}", "get", "400 404 422 503"),
+        ("/v1/topics/{topic}/pause", "post", "400 408 413 422 503"),
+        ("/v1/topics/{topic}/resume", "post", "400 404 408 413 422 503"),
+        ("/v1/topics/{topic}/dead", "get", "400 422 503"),
+        ("/v1/topics/{topic}/dead", "delete", "400 422 503"),
+        ("/v1/topics/{topic}/dead/{id}", "delete", "400 404 409 422 503"),
+        ("/v1/topics/{topic}/dead/revive", "delete", "400 404 409 422 503"),
+        ("/v1/topics/{topic}/dead/revive", "post", "400 408 409 413 415 422 503"),
+        ("/v1/topics/{topic}/revivals", "get", "400 422 503"),
+        ("/v1/topics/{topic}/revivals/{revival}", "get", "404 503"),
+        ("/v1/topics/{topic}/revivals/{revival}", "delete", "404 503"),
+        ("/v1/audit", "get", "503"),
+        ("/v1/audit/repair", "post", "400 408 413 422 503"),
+        ("/v1/jobs/{topic}/{id}/attempts", "get", "400 404 422 503"),
+        ("/v1/events", "get", "400 422 503"),
+        ("/openapi.json", "get", ""),
+    ];
+    for (path, method, statuses) in expected {
+        let responses = document["paths"][path][method]["responses"].as_object().unwrap();
+        let problems = responses.iter().filter(|(status, _)| !status.starts_with('2'));
+        let found: Vec<_> = problems.clone().map(|(status, _)| status.as_str()).collect();
+        assert_eq!(found.join(" "), statuses, "{method} {path}");
+        for (_, response) in problems {
+            let schema = &response["content"][crate::error::MEDIA_TYPE]["schema"]["$ref"];
+            assert_eq!(schema, "#/components/schemas/Problem", "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn it_is_openapi_3_1_and_every_reference_leads_somewhere() {
+    let document = document();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1."));
+    let text = document.to_string();
+    for reference in text.split("\"$ref\":\"#").skip(1) {
+        let pointer = reference.split('"').next().unwrap();
+        assert!(document.pointer(pointer).is_some(), "{pointer}");
+    }
+}
+
+/// The fields of a schema.
+fn fields(document: &Value, schema: &str) -> BTreeSet<String> {
+    let fields = document["components"]["schemas"][schema]["properties"].as_object().unwrap();
+    fields.keys().cloned().collect()
+}
+
+/// The fields that a parser lists in its error about the unknown field `colour`.
+fn parsed(problem: &Problem) -> BTreeSet<String> {
+    let error = problem.errors.iter().find(|error| error.field == "colour").unwrap();
+    error.allowed.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn the_fields_of_a_request_are_those_that_are_parsed() {
+    let (document, colour) = (document(), br#"{"colour":"red"}"#);
+    let job = parse(r#"{"colour":"red"}"#).unwrap_err();
+    let reschedule = parse_reschedule(br#"{"delay":1,"colour":"red"}"#, Timestamp::default()).unwrap_err();
+    for (schema, problem) in [
+        ("JobRequest", job),
+        ("RescheduleRequest", reschedule),
+        ("PolicyRequest", parse_policy(colour).unwrap_err()),
+        ("ReviveRequest", ReviveAsk::parse(colour).unwrap_err()),
+    ] {
+        assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");
+    }
+}
+
+#[test]
+fn the_examples_can_be_parsed() {
+    let document = document();
+    let example = |schema: &str| document["components"]["schemas"][schema]["example"].to_string();
+    parse(&example("JobRequest")).unwrap();
+    serde_json::from_str::<JobRequest>(&example("JobRequest")).unwrap();
+    parse_policy(example("PolicyRequest").as_bytes()).unwrap();
+    assert!(ReviveAsk::parse(example("ReviveRequest").as_bytes()).is_ok());
+}
+
+#[tokio::test]
+async fn the_fields_of_a_line_are_those_that_an_import_reads() {
+    let document = document();
+    let schemas = &document["components"]["schemas"];
+    let forms = schemas["ImportLine"]["oneOf"].as_array().unwrap();
+    let names: Vec<_> = forms.iter().map(|form| form["$ref"].as_str().unwrap()).collect();
+    assert_eq!(names, ["#/components/schemas/ExportLine", "#/components/schemas/JobRequest"]);
+    let problem = unprepared().parse_import(br#"{"colour":"red"}"#).unwrap_err();
+    let documented = &fields(&document, "ExportLine") | &fields(&document, "JobRequest");
+    assert_eq!(documented, parsed(&problem));
+}
+
+#[tokio::test]
+async fn the_parameters_of_a_query_are_those_that_are_read() {
+    let document = document();
+    let calls = [
+        (Method::GET, "/v1/jobs"),
+        (Method::GET, "/v1/export"),
+        (Method::GET, "/v1/topics"),
+        (Method::GET, "/v1/events"),
+        (Method::GET, "/v1/topics/{topic}/dead"),
+        (Method::DELETE, "/v1/topics/{topic}/dead"),
+    ];
+    for (method, path) in calls {
+        let operation = &document["paths"][path][method.as_str().to_lowercase()];
+        let parameters = operation["parameters"].as_array().unwrap();
+        let of_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
+        let documented: Vec<_> = of_query.map(|parameter| parameter["name"].as_str().unwrap()).collect();
+        let uri = format!("{}?colour=red", path.replace("{topic}", "t"));
+        let request = Request::builder().method(&method).uri(uri).body(Body::empty()).unwrap();
+        let response = app(unprepared()).oneshot(request).await.unwrap();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let problem: Problem = serde_json::from_slice(&body).unwrap();
+        assert_eq!(problem.errors[0].allowed, documented.join(", "), "{method} {path}");
+    }
+}
+
+#[test]
+fn the_states_of_a_list_are_those_that_have_not_ended() {
+    let states = document()["components"]["schemas"]["Listed"]["enum"].take();
+    let listed = State::ALL.into_iter().filter(|state| !state.is_terminal());
+    assert_eq!(states, Value::from(listed.map(State::name).collect::<Vec<_>>()));
+}
+
+fn parse(json: &str) -> Result<NewJob, Problem> {
+    let make_id = &mut || "made".parse().unwrap();
+    parse_job(json.as_bytes(), Defaults { now: Timestamp::default(), make_id, trace: None })
+}

@@ -1,0 +1,182 @@
+//! Pages of dead jobs in the order of their deaths, and purges of many dead jobs.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::store::{DeadFilter, DeadJob, DeadPlace, MAX_DEAD, NoCursor, Shard, Store, StoreError};
+use tokio::time::Instant;
+
+/// After this time a page is returned though it is not full.
+const FILL_FOR: Duration = Duration::from_millis(500);
+/// After this time a purge returns a cursor for the rest.
+const PURGE_FOR: Duration = Duration::from_millis(1000);
+
+/// Reads until there are `limit` jobs, there are no more, or time is up. Also returns where the
+/// next page begins.
+pub(crate) async fn list_dead(
+    store: &Store,
+    filter: &DeadFilter,
+    from: Option<DeadPlace>,
+    limit: usize,
+) -> Result<(Vec<DeadJob>, Option<DeadPlace>), StoreError> {
+    let (until, mut at, mut items) = (Instant::now() + FILL_FOR, from, Vec::new());
+    loop {
+        let mut page = store.dead(filter, at, (limit - items.len()).min(MAX_DEAD)).await?;
+        items.append(&mut page.items);
+        if page.next.is_none() || items.len() >= limit || Instant::now() >= until {
+            return Ok((items, page.next));
+        }
+        at = page.next;
+    }
+}
+
+/// Purges dead jobs until all are purged or time is up. Returns how many were purged, and where
+/// to continue.
+pub(crate) async fn purge_dead(
+    store: &Store,
+    filter: DeadFilter,
+    from: Option<PurgeCursor>,
+) -> Result<(u64, Option<PurgeCursor>), StoreError> {
+    purge_until(store, filter, from, Instant::now() + PURGE_FOR).await
+}
+
+/// Where a purge continues. It purges shard after shard. Jobs that died at `ends` or later, after
+/// its first call, are not purged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PurgeCursor {
+    shard: u16,
+    ends: Timestamp,
+    at: Option<DeadPlace>,
+}
+
+impl Display for PurgeCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{:x}", self.shard, self.ends.as_millis())?;
+        self.at.iter().try_for_each(|at| write!(f, ".{at}"))
+    }
+}
+
+impl FromStr for PurgeCursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoCursor> {
+        let (head, at) = text.split_once('.').map_or((text, None), |(head, at)| (head, Some(at)));
+        let (shard, ends) = head.split_once('-').ok_or(NoCursor)?;
+        let is_hex = |text: &str, most| text.len() <= most && text.bytes().all(|b| b.is_ascii_hexdigit());
+        // Every store keeps times in six bytes.
+        if !is_hex(shard, 4) || !is_hex(ends, 12) {
+            return Err(NoCursor);
+        }
+        let shard = u16::from_str_radix(shard, 16).map_err(|_| NoCursor)?;
+        let ends = u64::from_str_radix(ends, 16).map_err(|_| NoCursor)?;
+        Ok(Self { shard, ends: Timestamp::from_millis(ends), at: at.map(str::parse).transpose()? })
+    }
+}
+
+async fn purge_until(
+    store: &Store,
+    mut filter: DeadFilter,
+    from: Option<PurgeCursor>,
+    until: Instant,
+) -> Result<(u64, Option<PurgeCursor>), StoreError> {
+    let (first, mut at) = from.map_or((0, None), |from| (from.shard, from.at));
+    let (mut purged, mut ends) = (0, from.map(|from| from.ends));
+    filter.before = filter.before.into_iter().chain(ends).min();
+    let shards: Vec<Shard> = store.shards().filter(|shard| shard.number() >= first).collect();
+    for shard in shards {
+        loop {
+            if let Some(ends) = ends
+                && Instant::now() >= until
+            {
+                return Ok((purged, Some(PurgeCursor { shard: shard.number(), ends, at })));
+            }
+            let page = store.dead_places(shard, &filter, at, MAX_DEAD).await?;
+            if ends.is_none() {
+                // Jobs that die during the purge are not purged.
+                ends = Some(page.now.plus(Duration::from_millis(1)));
+                filter.before = filter.before.into_iter().chain(ends).min();
+            }
+            purged += store.purge_many(shard, &page.items).await?;
+            at = page.next;
+            if at.is_none() {
+                break;
+            }
+        }
+    }
+    Ok((purged, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::clock::{Clock as _, ManualClock};
+    use ringback_core::job::JobKey;
+    use ringback_core::store::{Memory, Options};
+    use ringback_core::wire::{Defaults, parse_import};
+
+    use super::*;
+
+    #[test]
+    fn the_cursor_of_a_purge_can_be_written_and_parsed() {
+        let place: DeadPlace = "5-00000000000000000000000a".parse().unwrap();
+        let ends = Timestamp::from_millis(1_763_600_000_000);
+        for (shard, at) in [(3, None), (u16::MAX, Some(place))] {
+            let place = PurgeCursor { shard, ends, at };
+            assert_eq!(place.to_string().parse(), Ok(place));
+        }
+        let (head, place) = ("1-19a8e4a1c3b", "5-00000000000000000000000a");
+        assert!(format!("{head}.{place}").parse::<PurgeCursor>().is_ok());
+        for text in ["", "x", "1", "+1-5", "10000-5", "1-", "-5", "1-+5", "1-1234567890abc", "1-5-5"] {
+            assert_eq!(text.parse::<PurgeCursor>(), Err(NoCursor), "{text}");
+        }
+        for rest in ["", "x", "5-0a.7"] {
+            assert_eq!(format!("{head}.{rest}").parse::<PurgeCursor>(), Err(NoCursor), "{rest}");
+        }
+    }
+
+    /// Adds a dead job to each shard, all at the same new time.
+    async fn with_dead(clock: &ManualClock, id: &str, store: &Store) -> Vec<JobKey> {
+        clock.advance(Duration::from_millis(10));
+        let mut keys = Vec::new();
+        for shard in store.shards() {
+            let mut ids = (0..).map(|n| format!("{id}-{n}"));
+            let job = ids.find_map(|id| {
+                let line = format!(
+                    r#"{{"topic":"t","id":"{id}","url":"http://h/","state":"dead","reason":"lost","attempts":1,"failures":1}}"#
+                );
+                let mut make_id = || panic!("it has an id");
+                let defaults = Defaults { now: clock.now(), make_id: &mut make_id, trace: None };
+                let job = parse_import(line.as_bytes(), defaults).unwrap();
+                Some(job).filter(|job| store.shard_of(&job.job.key) == shard)
+            });
+            let job = job.unwrap();
+            store.import(shard, std::slice::from_ref(&job)).await.unwrap();
+            keys.push(job.job.key);
+        }
+        keys
+    }
+
+    #[tokio::test]
+    async fn jobs_that_die_between_two_calls_of_a_purge_stay() {
+        let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
+        let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+        let store = Store::in_memory(&Memory::new(clock.clone()), options);
+        store.prepare().await.unwrap();
+        let before = with_dead(&clock, "before", &store).await;
+        let filter = DeadFilter { topic: "t".parse().unwrap(), reason: None, after: None, before: None };
+        let (purged, place) = purge_until(&store, filter.clone(), None, Instant::now()).await.unwrap();
+        let place = place.unwrap().to_string().parse().unwrap();
+        assert_eq!(purged, 1);
+
+        let after = with_dead(&clock, "after", &store).await;
+        let until = Instant::now() + Duration::from_secs(60);
+        assert_eq!(purge_until(&store, filter.clone(), Some(place), until).await.unwrap(), (1, None));
+        for (keys, is_there) in [(before, false), (after, true)] {
+            for key in keys {
+                assert_eq!(store.get(&key).await.unwrap().is_some(), is_there, "{key}");
+            }
+        }
+        assert_eq!(purge_until(&store, filter, None, until).await.unwrap(), (2, None));
+    }
+}

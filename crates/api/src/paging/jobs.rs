@@ -1,0 +1,149 @@
+//! Pages of the job list, put together from pages of the store. A page of the store scans a number
+//! of jobs and returns those that match the filter. It may return none, or more than it was asked to
+//! scan, since it returns jobs that are stored together at once. Jobs that do not fit on a page are left for the next one.
+
+use std::fmt::{self, Display};
+use std::future::Future;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ringback_core::job::Job;
+use ringback_core::store::{Cursor, Filter, MAX_PAGE, NoCursor, Page, Store, StoreError};
+use tokio::time::Instant;
+
+/// After this time a page is returned though it is not full.
+const FILL_FOR: Duration = Duration::from_millis(500);
+
+/// Where a page begins: at a cursor of the store, or among the jobs that it returns together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListCursor {
+    /// `None` for the beginning.
+    at: Option<Cursor>,
+    within: Option<Within>,
+}
+
+/// A place among jobs that the store returns together and that do not fit on a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Within {
+    /// The cursor after them. If it has changed they are other jobs, and none is skipped.
+    end: Option<Cursor>,
+    /// The last one that was listed, in the order of locators.
+    last: Locator,
+}
+
+type Locator = [u8; 12];
+
+impl From<Cursor> for ListCursor {
+    fn from(at: Cursor) -> Self {
+        Self { at: Some(at), within: None }
+    }
+}
+
+impl Display for ListCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |cursor: &Option<Cursor>| cursor.map(|cursor| cursor.to_string()).unwrap_or_default();
+        f.write_str(&text(&self.at))?;
+        let Some(Within { end, last }) = &self.within else { return Ok(()) };
+        write!(f, ".{}.", text(end))?;
+        last.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for ListCursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoCursor> {
+        let cursor = |text: &str| if text.is_empty() { Ok(None) } else { text.parse().map(Some) };
+        let parts: Vec<_> = text.split('.').collect();
+        match parts[..] {
+            [at] => Ok(Self { at: Some(at.parse()?), within: None }),
+            [at, end, last] => {
+                let within = Within { end: cursor(end)?, last: locator(last).ok_or(NoCursor)? };
+                Ok(Self { at: cursor(at)?, within: Some(within) })
+            }
+            _ => Err(NoCursor),
+        }
+    }
+}
+
+fn locator(text: &str) -> Option<Locator> {
+    let number =
+        u128::from_str_radix(text, 16).ok().filter(|_| text.len() == 24 && !text.starts_with('+'))?;
+    number.to_be_bytes()[4..].try_into().ok()
+}
+
+/// Reads until there are `limit` jobs, there are no more, or time is up. Also returns where the
+/// next page begins.
+pub(crate) async fn list_jobs(
+    store: &Store,
+    filter: &Filter,
+    from: Option<ListCursor>,
+    limit: usize,
+) -> Result<(Vec<Job>, Option<ListCursor>), StoreError> {
+    fill(|at, scan| store.page(filter, at, scan), from, limit).await
+}
+
+async fn fill<P: Future<Output = Result<Page<Job>, StoreError>>>(
+    mut page: impl FnMut(Option<Cursor>, usize) -> P,
+    from: Option<ListCursor>,
+    limit: usize,
+) -> Result<(Vec<Job>, Option<ListCursor>), StoreError> {
+    let until = Instant::now() + FILL_FOR;
+    let (mut at, mut within) = from.map_or((None, None), |place| (place.at, place.within));
+    let mut items = Vec::new();
+    // Jobs that did not fit were found by scanning 1, and are found that way again.
+    let mut scan = if within.is_some() { 1 } else { a_little_less(limit) };
+    loop {
+        let found = page(at, scan).await?;
+        let mut jobs = found.items;
+        if let Some(within) = within.take().filter(|within| within.end == found.next) {
+            jobs.retain(|job| job.key.locator().0 > within.last);
+        }
+        let (count, room) = (jobs.len(), limit - items.len());
+        if count > room && scan > 1 {
+            scan /= 2;
+            if Instant::now() < until || items.is_empty() {
+                continue;
+            }
+        }
+        if count > room {
+            // They fit on the next page, unless they are too many for any page.
+            let left = if items.is_empty() {
+                ListCursor { at, within: Some(cut(&mut jobs, room, found.next)) }
+            } else {
+                jobs.clear();
+                ListCursor { at, within: None }
+            };
+            items.append(&mut jobs);
+            return Ok((items, Some(left)));
+        }
+        items.append(&mut jobs);
+        let Some(next) = found.next else { return Ok((items, None)) };
+        if items.len() == limit || Instant::now() >= until {
+            return Ok((items, Some(next.into())));
+        }
+        at = Some(next);
+        scan = next_scan(scan, count, limit - items.len());
+    }
+}
+
+/// How many jobs to scan to find at most `room`: slightly fewer, since the store scans a few more.
+fn a_little_less(room: usize) -> usize {
+    (room - room / 8).clamp(1, MAX_PAGE)
+}
+
+/// How many jobs to scan next, after `found` of `scan` jobs matched: more if few matched.
+fn next_scan(scan: usize, found: usize, room: usize) -> usize {
+    if found < scan / 4 || found == 0 { (scan * 4).min(MAX_PAGE) } else { a_little_less(room) }
+}
+
+/// Truncates `jobs` to `room` jobs, and returns the place after them.
+fn cut(jobs: &mut Vec<Job>, room: usize, end: Option<Cursor>) -> Within {
+    jobs.sort_unstable_by_key(|job| job.key.locator().0);
+    jobs.truncate(room);
+    let last = jobs.last().map(|job| job.key.locator().0).unwrap_or_default();
+    Within { end, last }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Reserves jobs for consumers (pull jobs). A reserve that finds no job waits for a wake-up
+//! instead of polling the store. [`Pulls`] asks the shards, `caller` makes the store calls,
+//! `waiters` knows who waits for which topic, and `wake_listener` wakes them.
+
+mod caller;
+mod waiters;
+mod wake_listener;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use rand::RngExt as _;
+use ringback_core::job::{DEFAULT_TTR, Topic};
+use ringback_core::store::{PolicyBook, PullLane, PulledJob, Shard, Store};
+use ringback_core::wire::ReserveAsk;
+use ringback_service::{Shutdown, Tasks, random};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use self::caller::{Command, PullCaller, Request, Reserved, ShardRequest};
+use self::waiters::{Waiter, Waiters};
+use crate::error::Unavailable;
+use crate::limits::Deadline;
+
+/// How long a shard may take before the next one is asked in parallel.
+const SLOW: Duration = Duration::from_millis(100);
+
+/// The jobs of a shard, and whether it has more.
+type Answer = Result<(Reserved, bool), Unavailable>;
+
+/// The reserves of the process.
+pub(crate) struct Pulls {
+    shards: Vec<Shard>,
+    waiters: Arc<Waiters>,
+    policies: PolicyBook,
+    /// The [`PullCaller`] of each shard.
+    callers: BTreeMap<Shard, mpsc::UnboundedSender<Command>>,
+    shutdown: Shutdown,
+}
+
+impl Pulls {
+    /// Starts the tasks. They end with the shutdown, or when this is dropped.
+    pub(crate) fn start(store: &Store, policies: PolicyBook, tasks: &mut Tasks, shutdown: &Shutdown) -> Self {
+        let shards: Vec<Shard> = store.shards().collect();
+        let callers = shards.iter().map(|shard| {
+            let (commands, inbox) = mpsc::unbounded_channel();
+            tasks.spawn("pulls", PullCaller::new(store.clone(), inbox, shards.len()).run(shutdown.clone()));
+            (*shard, commands)
+        });
+        let (callers, waiters) = (callers.collect(), Arc::new(Waiters::default()));
+        let listener = wake_listener::listen(store.clone(), Arc::clone(&waiters), shutdown.clone());
+        tasks.spawn("pull wake-ups", listener);
+        Self { shards, waiters, policies, callers, shutdown: shutdown.clone() }
+    }
+
+    /// Reserves jobs of a topic. If there are none, waits for the first as long as the caller
+    /// asks, or until the shutdown.
+    pub(crate) async fn reserve(
+        &self,
+        topic: &Topic,
+        ask: ReserveAsk,
+    ) -> Result<Vec<PulledJob>, Unavailable> {
+        let until = Instant::now() + ask.wait;
+        // Registered before the first look, so that no wake-up is lost in between.
+        let mut waiter = self.waiters.register(PullLane::of(topic));
+        let mut found = self.ask_all(&mut waiter, topic, ask).await?;
+        while found.is_empty() && Instant::now() < until {
+            let woken = tokio::select! {
+                woken = timeout_at(until, waiter.woken()) => woken,
+                () = self.shutdown.stopping() => break,
+            };
+            let Ok(shard) = woken else { break };
+            let (shard, answer) = self.ask(shard, topic, ask, Deadline::from_now()).await;
+            found.extend(accept(&mut waiter, shard, answer, ask.max)?);
+        }
+        Ok(found.into_iter().flat_map(Reserved::take).collect())
+    }
+
+    /// Asks shard after shard until there are as many jobs as the caller wants. An error counts
+    /// only if no job was found. A slow shard delays the next one only for a moment; jobs that it
+    /// brings when enough were found are released.
+    async fn ask_all(
+        &self,
+        waiter: &mut Waiter,
+        topic: &Topic,
+        ask: ReserveAsk,
+    ) -> Result<Vec<Reserved>, Unavailable> {
+        let (mut found, mut left, mut failure) = (Vec::new(), ask.max, None);
+        let deadline = Deadline::from_now();
+        let (mut rest, mut asked) = (self.shards_from_random(), FuturesUnordered::new());
+        while left > 0 {
+            match rest.next() {
+                Some(shard) => {
+                    waiter.asks(shard);
+                    asked.push(self.ask(shard, topic, ReserveAsk { max: left, ..ask }, deadline));
+                }
+                None if asked.is_empty() || !found.is_empty() => break,
+                None => {}
+            }
+            let turn = deadline.share(rest.len() + 1).within(SLOW);
+            while left > 0
+                && let Ok(Some((shard, answer))) = turn.bound(asked.next()).await
+            {
+                match accept(waiter, shard, answer, left) {
+                    Ok(reserved) => {
+                        left -= reserved.as_ref().map_or(0, Reserved::len);
+                        found.extend(reserved);
+                    }
+                    Err(error) => failure = Some(error),
+                }
+            }
+        }
+        // Another waiter sent to a slow shard would wait for it too. The wake listener reads
+        // that shard again.
+        waiter.gives_up();
+        match failure {
+            Some(error) if found.is_empty() => Err(error),
+            _ => Ok(found),
+        }
+    }
+
+    /// All shards, beginning with a random one.
+    fn shards_from_random(&self) -> impl ExactSizeIterator<Item = Shard> + use<> {
+        let mut shards = self.shards.clone();
+        shards.rotate_left(random::generator().random_range(0..self.shards.len()));
+        shards.into_iter()
+    }
+
+    /// Asks one shard, and again while it only found entries of jobs that are gone.
+    async fn ask(&self, shard: Shard, topic: &Topic, ask: ReserveAsk, deadline: Deadline) -> (Shard, Answer) {
+        loop {
+            let answer = self.ask_once(shard, topic, ask, deadline).await;
+            if !matches!(&answer, Ok((reserved, true)) if reserved.len() == 0) {
+                return (shard, answer);
+            }
+        }
+    }
+
+    /// Asks one shard once. Jobs that arrive after the deadline are released.
+    async fn ask_once(&self, shard: Shard, topic: &Topic, ask: ReserveAsk, deadline: Deadline) -> Answer {
+        let (reply, answer) = oneshot::channel();
+        let ReserveAsk { max: limit, ttr, .. } = ask;
+        let policy = self.policies.get(topic)?;
+        let default_ttr = policy.and_then(|policy| policy.ttr).unwrap_or(DEFAULT_TTR);
+        let caller = self.callers.get(&shard).ok_or(Unavailable::GivenUp)?;
+        let request = ShardRequest { shard, topic: topic.clone(), limit, ttr, default_ttr };
+        let request = Request { request, release: caller.clone(), reply };
+        caller.send(Command::Reserve(request)).map_err(|_| Unavailable::GivenUp)?;
+        let answer = deadline.bound(answer).await.map_err(|_elapsed| Unavailable::TooLate)?;
+        answer.map_err(|_| Unavailable::GivenUp)?
+    }
+}
+
+/// Takes up to `max` jobs of a shard's answer and releases the others. Lets the waiter pass the
+/// shard on if it has more.
+fn accept(
+    waiter: &mut Waiter,
+    shard: Shard,
+    answer: Answer,
+    max: usize,
+) -> Result<Option<Reserved>, Unavailable> {
+    // A shard that fails is not passed on, since it would fail the next waiter too. The wake
+    // listener reads it again.
+    let (mut reserved, more) = answer.inspect_err(|_| waiter.found_all(shard))?;
+    if more || reserved.len() > max {
+        waiter.found_more(shard);
+    } else {
+        waiter.found_all(shard);
+    }
+    reserved.keep(max);
+    Ok((reserved.len() > 0).then_some(reserved))
+}

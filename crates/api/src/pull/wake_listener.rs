@@ -1,0 +1,77 @@
+//! Wakes waiters when the store announces that a topic has jobs again. An announcement can be
+//! lost, so the shards are also read every few seconds while somebody waits, and after each new
+//! subscription.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use ringback_core::store::{Shard, Store, StoreError, Wake};
+use ringback_service::{Shutdown, random};
+use tokio::time::{Instant, sleep_until};
+
+use super::waiters::Waiters;
+
+/// How often the shards are read while somebody waits.
+const READ_EVERY: Duration = Duration::from_secs(3);
+/// How long the subscription is kept when nobody waits.
+const KEEP: Duration = Duration::from_secs(60);
+/// How many lanes are read at once.
+const PAGE: usize = 1000;
+/// The most pages per shard.
+const MAX_PAGES: usize = 100;
+
+/// Wakes the waiters until the shutdown.
+pub(super) async fn listen(store: Store, waiters: Arc<Waiters>, shutdown: Shutdown) {
+    tokio::select! {
+        () = run(&store, &waiters) => {}
+        () = shutdown.stopping() => {}
+    }
+}
+
+async fn run(store: &Store, waiters: &Waiters) {
+    loop {
+        waiters.not_empty().await;
+        let mut wakes = store.wakes(random::generator());
+        let (mut read_at, mut waited) = (Instant::now() + READ_EVERY, Instant::now());
+        let mut reads = FuturesUnordered::new();
+        while waited.elapsed() < KEEP {
+            tokio::select! {
+                wake = wakes.next() => match wake {
+                    Wake::Pull(shard, lane) => waiters.wake(lane, shard),
+                    Wake::Subscribed => read_at = Instant::now(),
+                    Wake::Ready(_) | Wake::Due(..) | Wake::Members | Wake::Revival => {}
+                },
+                Some(()) = reads.next() => {}
+                () = sleep_until(read_at), if reads.is_empty() => {
+                    read_at = Instant::now() + READ_EVERY;
+                    if !waiters.is_empty() {
+                        waited = Instant::now();
+                        reads.extend(store.shards().map(|shard| wake_all(store, waiters, shard)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads the lanes of a shard that have jobs, and wakes a waiter of each. An error is only a
+/// debug line, since the readiness check reports it.
+async fn wake_all(store: &Store, waiters: &Waiters, shard: Shard) {
+    if let Err(error) = try_wake_all(store, waiters, shard).await {
+        tracing::debug!(%error, shard = shard.number(), "cannot read which topics have pull jobs");
+    }
+}
+
+async fn try_wake_all(store: &Store, waiters: &Waiters, shard: Shard) -> Result<(), StoreError> {
+    for page in 0..MAX_PAGES {
+        let lanes = store.pulls(shard, page * PAGE, PAGE).await?;
+        let is_last = lanes.len() < PAGE;
+        lanes.into_iter().for_each(|lane| waiters.wake(lane, shard));
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
+}

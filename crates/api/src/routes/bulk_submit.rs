@@ -1,0 +1,158 @@
+//! Shared by batches and imports: parses each item, and submits the valid ones while the rest is
+//! still being parsed.
+
+use bytes::Bytes;
+use ringback_core::wire::{FieldError, Problem};
+
+use crate::error::{ApiError, Unavailable};
+use crate::extract::Items;
+use crate::limits::Deadline;
+use crate::metrics::{Metrics, Outcome};
+use crate::submit::{BatchSender, Item, ItemResult, SubmitQueues};
+
+/// After parsing this many bytes the task yields to others.
+const YIELD_AFTER: usize = 16 * 1024;
+/// The most bytes of field errors in an answer. Without a limit the answer could be many times as
+/// large as its request.
+const MAX_ERRORS: usize = 4 * 1024 * 1024;
+
+/// The results of the items, each with its number.
+#[derive(Default)]
+pub(super) struct BulkResults {
+    /// The items that could not be parsed.
+    pub(super) invalid: Vec<(usize, Problem)>,
+    /// The others.
+    pub(super) submitted: Vec<ItemResult>,
+}
+
+/// Parses and submits all items.
+///
+/// # Errors
+/// 503 if all items are valid and the store accepted none of them.
+pub(super) async fn submit_items<J: Item>(
+    queues: &SubmitQueues<J>,
+    metrics: &Metrics,
+    items: Items,
+    parse: impl Fn(&[u8]) -> Result<J, Problem>,
+) -> Result<BulkResults, ApiError> {
+    let Items { items, permit, deadline, turn: _turn } = items;
+    let (sender, submitted) = queues.submit_all(&permit, deadline);
+    let (mut results, submitted) = tokio::join!(parse_items(items, parse, sender, deadline), submitted);
+    results.submitted.extend(submitted);
+    count_outcomes(metrics, &results);
+    if results.invalid.is_empty()
+        && let Some(failure) = why_all_failed(&results.submitted)
+    {
+        return Err(ApiError::of_batch(failure));
+    }
+    Ok(results)
+}
+
+/// Parses the items and sends the valid ones to the queues. Once the store has failed and the
+/// deadline has passed, the rest is not parsed. The results are those of items that were not sent.
+async fn parse_items<J: Item>(
+    items: Vec<(usize, Bytes)>,
+    parse: impl Fn(&[u8]) -> Result<J, Problem>,
+    sender: BatchSender<'_, J>,
+    deadline: Deadline,
+) -> BulkResults {
+    let (mut results, mut since_yield, mut errors) = (BulkResults::default(), 0, 0);
+    for (number, item) in items {
+        if since_yield >= YIELD_AFTER {
+            since_yield = 0;
+            tokio::task::yield_now().await;
+        }
+        since_yield += item.len();
+        if sender.has_failed() && deadline.has_passed() {
+            results.submitted.push((number, Err(Unavailable::NotTried)));
+            continue;
+        }
+        match parse(&item) {
+            Ok(job) => results.submitted.extend(sender.send(number, job)),
+            Err(problem) => results.invalid.push((number, shortened(problem, &mut errors))),
+        }
+    }
+    results
+}
+
+/// Removes the field errors of a problem once those of the answer exceed [`MAX_ERRORS`].
+fn shortened(mut problem: Problem, errors: &mut usize) -> Problem {
+    let texts = |e: &FieldError| e.field.len() + e.detail.len() + e.allowed.len();
+    *errors += problem.errors.iter().map(texts).sum::<usize>();
+    if *errors > MAX_ERRORS && !problem.errors.is_empty() {
+        let count = problem.errors.len();
+        problem.errors = Vec::new();
+        problem.detail = format!("wrong fields: {count}; submit the job alone to see them all");
+    }
+    problem
+}
+
+fn count_outcomes(metrics: &Metrics, results: &BulkResults) {
+    metrics.submitted(Outcome::Invalid, results.invalid.len());
+    for (_, result) in &results.submitted {
+        let outcome = result.as_ref().map_or(Outcome::Unavailable, |submitted| submitted.answer.into());
+        metrics.submitted(outcome, 1);
+    }
+}
+
+/// The failure to report if the store accepted none of the jobs. If the outcome of one item is
+/// unknown, so is that of the batch.
+fn why_all_failed(results: &[ItemResult]) -> Option<&Unavailable> {
+    let failures: Option<Vec<_>> = results.iter().map(|(_, result)| result.as_ref().err()).collect();
+    let failures = failures?;
+    let unknown = failures.iter().find(|failure| failure.outcome_is_unknown());
+    unknown.or(failures.first()).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::limits::MemoryBudget;
+    use crate::state::tests::unprepared;
+
+    /// The numbers of the invalid and of the unsubmitted items, of two jobs and two invalid items that
+    /// are parsed `wait` after the request, when the store has failed.
+    async fn parsed_after(wait: Duration) -> (Vec<usize>, Vec<usize>) {
+        let (api, deadline) = (unprepared(), Deadline::from_now());
+        let permit = MemoryBudget::default().acquire(1).await.unwrap();
+        let (sender, results) = api.submits.submit_all(&permit, deadline);
+        drop(results);
+        tokio::time::advance(wait).await;
+        let items = ["{}", r#"{"topic":"t","url":"http://h/"}"#, "5", r#"{"topic":"u","url":"http://h/"}"#];
+        let items = items.map(|item| Bytes::from_static(item.as_bytes())).into_iter().enumerate().collect();
+        let results = parse_items(items, |item| api.parse_job(item, None, &mut None), sender, deadline).await;
+        let numbers = results.invalid.iter().map(|(number, _)| *number).collect();
+        (numbers, results.submitted.iter().map(|(number, _)| *number).collect())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn items_are_parsed_until_the_deadline_though_the_store_has_failed() {
+        assert_eq!(parsed_after(Duration::from_secs(1)).await, (vec![0, 2], vec![1, 3]));
+        assert_eq!(parsed_after(Duration::from_secs(2)).await, (vec![], vec![0, 1, 2, 3]));
+    }
+
+    #[test]
+    fn field_errors_are_listed_until_they_are_too_many() {
+        let text = || "x".repeat(MAX_ERRORS / 6);
+        let error = || FieldError { field: text(), detail: text(), allowed: text() };
+        let mut errors = 0;
+        let shown = [0; 3].map(|_| shortened(Problem::fields(vec![error()]), &mut errors));
+        assert_eq!(shown.each_ref().map(|problem| problem.errors.len()), [1, 1, 0]);
+        assert!(shown[2].detail.contains("wrong fields: 1"));
+        assert_eq!(shortened(Problem::unreadable("no"), &mut errors).detail, "no");
+    }
+
+    #[test]
+    fn an_unknown_outcome_of_one_item_makes_that_of_the_batch_unknown() {
+        let failed = |failures: Vec<Unavailable>| -> Vec<ItemResult> {
+            failures.into_iter().enumerate().map(|(number, failure)| (number, Err(failure))).collect()
+        };
+        let known = failed(vec![Unavailable::NearlyFull, Unavailable::NotTried]);
+        assert!(matches!(why_all_failed(&known), Some(Unavailable::NearlyFull)));
+        let unknown = failed(vec![Unavailable::NearlyFull, Unavailable::TooLate]);
+        assert!(matches!(why_all_failed(&unknown), Some(Unavailable::TooLate)));
+        assert!(why_all_failed(&[]).is_none());
+    }
+}

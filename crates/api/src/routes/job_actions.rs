@@ -1,0 +1,126 @@
+//! Actions on one job by its name: reschedule, run now, revive.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use ringback_core::job::JobKey;
+use ringback_core::state::State as JobState;
+use ringback_core::store::Moved;
+use ringback_core::wire::JobAnswer;
+
+use super::idempotent_call::idempotent_call;
+use super::jobs::unknown;
+use crate::error::{ApiError, Unavailable};
+use crate::extract::{JobPath, JsonBody, NoBody, Upload};
+use crate::schema::{ChangeProblems, JobActionProblems, JobParams, RescheduleRequest};
+use crate::state::Api;
+
+/// Reschedule a job
+///
+/// Sets another due time for a delayed job, also for one that waits for a retry. A time in the
+/// past makes it ready. A job in any other state is left unchanged: 409.
+#[utoipa::path(
+    patch, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "reschedule",
+    params(JobParams),
+    request_body = RescheduleRequest,
+    responses((status = 200, description = "The job as it is now", body = JobAnswer), ChangeProblems),
+)]
+pub(crate) async fn reschedule(
+    State(api): State<Arc<Api>>,
+    JobPath(key): JobPath,
+    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+) -> Result<Json<JobAnswer>, ApiError> {
+    let (due, token) = (api.parse_reschedule(&bytes)?, api.token());
+    let moved = idempotent_call(deadline, || api.store.reschedule(&key, due, token)).await;
+    answer(moved, &key, cannot_reschedule)
+}
+
+/// Run a job now
+///
+/// Makes a delayed job due now. A job that is ready or being delivered is left unchanged, which
+/// counts as success. One that is dead, done or cancelled is left unchanged too: 409.
+#[utoipa::path(
+    post, path = "/v1/jobs/{topic}/{id}/run", tag = "jobs", operation_id = "run",
+    params(JobParams),
+    responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
+)]
+pub(crate) async fn run(
+    State(api): State<Arc<Api>>,
+    JobPath(key): JobPath,
+    NoBody(deadline): NoBody,
+) -> Result<Json<JobAnswer>, ApiError> {
+    let token = api.token();
+    let moved = idempotent_call(deadline, || api.store.run(&key, token)).await;
+    answer(moved, &key, cannot_run)
+}
+
+/// Revive a dead job
+///
+/// Makes it due now, with its failures counted from zero and without its reason. Its attempts keep
+/// counting. A job that is not dead is left unchanged: 409.
+#[utoipa::path(
+    post, path = "/v1/jobs/{topic}/{id}/revive", tag = "jobs", operation_id = "revive",
+    params(JobParams),
+    responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
+)]
+pub(crate) async fn revive(
+    State(api): State<Arc<Api>>,
+    JobPath(key): JobPath,
+    NoBody(deadline): NoBody,
+) -> Result<Json<JobAnswer>, ApiError> {
+    let token = api.token();
+    let moved = idempotent_call(deadline, || api.store.revive(&key, token)).await;
+    answer(moved, &key, cannot_revive)
+}
+
+/// The job after the action, or why the action is refused. `advice` ends the message of a 409.
+fn answer(
+    moved: Result<Moved, Unavailable>,
+    key: &JobKey,
+    advice: fn(JobState) -> &'static str,
+) -> Result<Json<JobAnswer>, ApiError> {
+    match moved.map_err(|error| ApiError::of_job_action(&error))? {
+        Moved::Applied(job) => Ok(Json(job.into())),
+        Moved::Refused(job) => {
+            let detail = format!("the job {key} is {}{}", job.state, advice(job.state));
+            Err(ApiError::new(StatusCode::CONFLICT, detail))
+        }
+        Moved::Unknown => Err(unknown(key)),
+    }
+}
+
+const ENDED: &str = ": submit another job, under another id";
+const REVIVE: &str = ": revive it (POST to its path and /revive) to have it delivered again";
+
+fn cannot_reschedule(state: JobState) -> &'static str {
+    match state {
+        JobState::Delayed | JobState::Ready => {
+            ": it is already due and waits for delivery; only cancelling can stop that"
+        }
+        JobState::Reserved => {
+            ": it is being delivered; if that fails it waits for a retry, and then it can be rescheduled"
+        }
+        JobState::Dead => REVIVE,
+        JobState::Done | JobState::Cancelled => ENDED,
+    }
+}
+
+fn cannot_run(state: JobState) -> &'static str {
+    match state {
+        JobState::Dead => REVIVE,
+        JobState::Delayed | JobState::Ready | JobState::Reserved | JobState::Done | JobState::Cancelled => {
+            ENDED
+        }
+    }
+}
+
+fn cannot_revive(state: JobState) -> &'static str {
+    match state {
+        JobState::Delayed => ", not dead: run it (POST to its path and /run) to make it due now",
+        JobState::Ready => ", not dead: it waits for delivery",
+        JobState::Reserved => ", not dead: it is being delivered",
+        JobState::Dead | JobState::Done | JobState::Cancelled => ENDED,
+    }
+}

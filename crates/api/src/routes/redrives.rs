@@ -1,0 +1,119 @@
+//! Redrives: revive many dead jobs of a topic. Start one, follow its progress, stop it. The carriers
+//! do the work.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+use ringback_core::job::Topic;
+use ringback_core::store::{Begun, DeadFilter, MOST_REVIVALS, Revival};
+use ringback_core::wire::{RevivalAnswer, RevivalsAnswer, ReviveAsk};
+
+use super::idempotent_call::idempotent_call;
+use crate::error::ApiError;
+use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
+use crate::limits::Deadline;
+use crate::schema::{
+    CreateProblems, QueryProblems, RedriveParams, RedriveProblems, ReviveRequest, TopicParams,
+};
+use crate::state::Api;
+
+/// Revive many dead jobs
+///
+/// Those of the topic that are dead at the time of this call, each as if it were revived alone: due
+/// now, failures counted from zero, attempts kept. A carrier does it, `rate` jobs a second; the
+/// location shows the progress. At most 16 revivals run at once, over all topics: 409 beyond.
+#[utoipa::path(
+    post, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "revive_dead",
+    params(TopicParams),
+    request_body = ReviveRequest,
+    responses(
+        (status = 202, description = "Started", body = RevivalAnswer, headers(("Location" = String, description = "Its progress"))),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn begin(
+    State(api): State<Arc<Api>>,
+    TopicPath(topic): TopicPath,
+    MaybeJson(json): MaybeJson,
+) -> Result<Response, ApiError> {
+    let ReviveAsk { reason, after, before, rate } = ReviveAsk::parse(&json)?;
+    let (filter, token) = (DeadFilter { topic, reason, after, before }, api.token());
+    let begin = || api.store.begin_revival(token, &filter, rate);
+    let begun = idempotent_call(Deadline::from_now(), begin).await;
+    match begun.map_err(|error| ApiError::of_redrive(&error))? {
+        Begun::Revival(revival) => {
+            let location = format!("/v1/topics/{}/revivals/{}", revival.filter.topic, revival.id);
+            let location = HeaderValue::try_from(location).expect("topics and ids are visible ASCII");
+            let answer = Json(RevivalAnswer::from(revival));
+            Ok((StatusCode::ACCEPTED, [(LOCATION, location)], answer).into_response())
+        }
+        Begun::TooMany => {
+            let detail = format!(
+                "{MOST_REVIVALS} revivals of all topics are already running: stop one, or wait until one is done"
+            );
+            Err(ApiError::new(StatusCode::CONFLICT, detail))
+        }
+    }
+}
+
+/// List revivals
+///
+/// Those of the topic that run or ended within a day, the newest first.
+#[utoipa::path(
+    get, path = "/v1/topics/{topic}/revivals", tag = "dead", operation_id = "list_revivals",
+    params(TopicParams),
+    responses((status = 200, description = "The revivals", body = RevivalsAnswer), QueryProblems),
+)]
+pub(crate) async fn list(
+    State(api): State<Arc<Api>>,
+    TopicPath(topic): TopicPath,
+) -> Result<Json<RevivalsAnswer>, ApiError> {
+    let all = Deadline::from_now().bound(api.store.revivals()).await??;
+    let items = all.into_iter().filter(|revival| revival.filter.topic == topic).map(Into::into).collect();
+    Ok(Json(RevivalsAnswer { items }))
+}
+
+/// Get the progress of a revival
+///
+/// While no carrier runs it stays `running` without progress.
+#[utoipa::path(
+    get, path = "/v1/topics/{topic}/revivals/{revival}", tag = "dead", operation_id = "get_revival",
+    params(RedriveParams),
+    responses((status = 200, description = "As it is now", body = RevivalAnswer), RedriveProblems),
+)]
+pub(crate) async fn get(
+    State(api): State<Arc<Api>>,
+    RedrivePath(topic, id): RedrivePath,
+) -> Result<Json<RevivalAnswer>, ApiError> {
+    let found = Deadline::from_now().bound(api.store.revival(id)).await??;
+    of_topic(found, &topic)
+}
+
+/// Stop a revival
+///
+/// After a 200 it revives no more jobs; those that it has revived stay revived. One that has ended
+/// is returned as it is.
+#[utoipa::path(
+    delete, path = "/v1/topics/{topic}/revivals/{revival}", tag = "dead", operation_id = "stop_revival",
+    params(RedriveParams),
+    responses((status = 200, description = "As it is now", body = RevivalAnswer), RedriveProblems),
+)]
+pub(crate) async fn stop(
+    State(api): State<Arc<Api>>,
+    RedrivePath(topic, id): RedrivePath,
+) -> Result<Json<RevivalAnswer>, ApiError> {
+    let stopped = Deadline::from_now().bound(async {
+        of_topic(api.store.revival(id).await?, &topic).map(drop)?;
+        of_topic(api.store.stop_revival(id).await?, &topic)
+    });
+    stopped.await?
+}
+
+fn of_topic(revival: Option<Revival>, topic: &Topic) -> Result<Json<RevivalAnswer>, ApiError> {
+    let of_topic = revival.filter(|revival| revival.filter.topic == *topic);
+    of_topic.map(|revival| Json(revival.into())).ok_or_else(unknown_redrive)
+}

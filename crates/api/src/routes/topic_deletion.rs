@@ -1,0 +1,138 @@
+//! `DELETE /v1/topics/{topic}`: deletes the policy of a topic, and with `force` its jobs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
+use http::StatusCode;
+use ringback_core::job::{Job, Topic};
+use ringback_core::state::State as JobState;
+use ringback_core::store::{Cancelled, Cursor, Filter, MAX_PAGE, Moved, Store, StoreError};
+use ringback_core::wire::TopicDeleteAnswer;
+use tokio::time::Instant;
+
+use super::topic_policy::wait_until_applied;
+use crate::error::ApiError;
+use crate::extract::{ForceQuery, TopicPath, outdated_cursor};
+use crate::limits::Deadline;
+use crate::schema::{DeleteTopicProblems, TopicParams};
+use crate::state::Api;
+
+/// How long one call removes jobs.
+const REMOVE_FOR: Duration = Duration::from_secs(1);
+/// The most jobs that are removed at once.
+const MAX_PARALLEL: usize = 64;
+
+/// Delete a topic
+///
+/// Deletes its policy. While the topic has jobs that have not ended the answer is 409. With `force`
+/// they are removed first: waiting jobs are cancelled, dead jobs are purged, and jobs that are being
+/// delivered are cancelled if the delivery fails. One call removes jobs for about a second. If some
+/// are left the answer is 202: call again, with `next` as `cursor`.
+#[utoipa::path(
+    delete, path = "/v1/topics/{topic}", tag = "topics", operation_id = "delete_topic",
+    params(
+        TopicParams,
+        ("force" = Option<bool>, Query, description = "Remove its jobs too"),
+        ("cursor" = Option<String>, Query, description = "`next` of the previous call; only with `force`"),
+    ),
+    responses(
+        (status = 200, description = "The policy is deleted, now or before, and no job is left", body = TopicDeleteAnswer),
+        (status = 202, description = "Jobs were removed, and some may be left", body = TopicDeleteAnswer),
+        DeleteTopicProblems,
+    ),
+)]
+pub(crate) async fn delete_topic(
+    State(api): State<Arc<Api>>,
+    TopicPath(topic): TopicPath,
+    force: ForceQuery,
+) -> Result<Response, ApiError> {
+    let deleted = Deadline::from_now().bound(delete(&api, &topic, force)).await??;
+    let status = if deleted.deleted { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(deleted)).into_response())
+}
+
+async fn delete(api: &Api, topic: &Topic, force: ForceQuery) -> Result<TopicDeleteAnswer, ApiError> {
+    let mut answer = TopicDeleteAnswer { topic: topic.to_string(), ..TopicDeleteAnswer::default() };
+    match force {
+        ForceQuery::No if api.store.has_jobs(topic).await? => {
+            let detail = format!(
+                "the topic {topic} has jobs that have not ended; wait for them, or delete it with force=true, which removes them"
+            );
+            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+        ForceQuery::No => {}
+        ForceQuery::Yes(from) => {
+            answer.next = remove(&api.store, topic, from, &mut answer).await?.map(|next| next.to_string());
+            // Jobs that are being delivered end later, and others may have been submitted.
+            if answer.next.is_some() || api.store.has_jobs(topic).await? {
+                return Ok(answer);
+            }
+        }
+    }
+    if let Some(version) = api.store.delete_policy(topic).await? {
+        wait_until_applied(api, version).await;
+    }
+    answer.deleted = true;
+    Ok(answer)
+}
+
+/// Removes jobs of a topic until none is left or time is up. Returns where to continue.
+async fn remove(
+    store: &Store,
+    topic: &Topic,
+    mut from: Option<Cursor>,
+    answer: &mut TopicDeleteAnswer,
+) -> Result<Option<Cursor>, ApiError> {
+    let (until, filter) = (Instant::now() + REMOVE_FOR, Filter { topic: Some(topic.clone()), state: None });
+    let has_cursor = from.is_some();
+    loop {
+        let page = match store.page(&filter, from, MAX_PAGE).await {
+            Err(StoreError::Outdated) if has_cursor => return Err(outdated_cursor()),
+            page => page?,
+        };
+        for jobs in page.items.chunks(MAX_PARALLEL) {
+            for removed in join_all(jobs.iter().map(|job| remove_one(store, job))).await {
+                match removed? {
+                    Removed::Cancelled => answer.cancelled += 1,
+                    Removed::Purged => answer.purged += 1,
+                    Removed::Requested => answer.requested += 1,
+                    Removed::Gone => {}
+                }
+            }
+        }
+        from = page.next;
+        if from.is_none() || Instant::now() >= until {
+            return Ok(from);
+        }
+    }
+}
+
+/// The result of removing a job.
+enum Removed {
+    Cancelled,
+    Purged,
+    /// It is being delivered, and its cancel is recorded.
+    Requested,
+    /// It ended by itself.
+    Gone,
+}
+
+async fn remove_one(store: &Store, job: &Job) -> Result<Removed, StoreError> {
+    if job.state == JobState::Dead {
+        match store.purge(&job.key).await? {
+            Moved::Applied(_) => return Ok(Removed::Purged),
+            Moved::Unknown => return Ok(Removed::Gone),
+            // It was revived meanwhile.
+            Moved::Refused(_) => {}
+        }
+    }
+    Ok(match store.cancel(&job.key).await? {
+        Cancelled::Cancelled { .. } => Removed::Cancelled,
+        Cancelled::Requested { .. } => Removed::Requested,
+        Cancelled::TooLate | Cancelled::Unknown => Removed::Gone,
+    })
+}

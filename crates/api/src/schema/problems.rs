@@ -1,0 +1,82 @@
+//! OpenAPI responses: which problems each operation can return, and their meaning.
+
+use std::collections::BTreeMap;
+
+use utoipa::IntoResponses;
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::{ContentBuilder, Ref, RefOr};
+
+use crate::error::MEDIA_TYPE;
+
+macro_rules! problems {
+    ($($(#[$doc:meta])* $name:ident: $($status:literal)+;)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl IntoResponses for $name {
+            fn responses() -> BTreeMap<String, RefOr<Response>> {
+                [$($status),+].into_iter().map(|status: u16| (status.to_string(), response(status))).collect()
+            }
+        }
+    )*};
+}
+
+problems! {
+    /// Calls that take nothing.
+    StoreProblems: 503;
+    /// Calls that take a query or a topic, and return a list or a count.
+    QueryProblems: 400 422 503;
+    /// Calls that return one job or topic.
+    FindProblems: 400 404 422 503;
+    /// Calls that cancel or purge one job.
+    RemoveProblems: 400 404 409 422 503;
+    /// Calls that take a body and return a list.
+    BodyProblems: 400 408 413 415 422 503;
+    /// Calls that create something from a body.
+    CreateProblems: 400 408 409 413 415 422 503;
+    /// Calls that change a job, by a body.
+    ChangeProblems: 400 404 408 409 413 415 422 503;
+    /// POST /v1/jobs/{topic}/{id}/run and …/revive.
+    JobActionProblems: 400 404 408 409 413 422 503;
+    /// Calls that refuse a body, and find everything.
+    NoBodyProblems: 400 408 413 422 503;
+    /// POST /v1/topics/{topic}/resume.
+    ResumeProblems: 400 404 408 413 422 503;
+    /// DELETE /v1/topics/{topic}.
+    DeleteTopicProblems: 400 409 422 503;
+    /// POST /v1/import.
+    ImportProblems: 408 413 415 503;
+    /// GET and DELETE /v1/topics/{topic}/revivals/{revival}.
+    RedriveProblems: 404 503;
+}
+
+fn response(status: u16) -> RefOr<Response> {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
+    let response = ResponseBuilder::new().description(meaning(status)).content(MEDIA_TYPE, content);
+    let response = if status == 503 {
+        let header = HeaderBuilder::new().description(Some("When to retry, in seconds"));
+        response.header("Retry-After", header.build())
+    } else {
+        response
+    };
+    response.build().into()
+}
+
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "Not readable: not JSON of the expected kind, or not UTF-8",
+        404 => "No such job, topic, revival or receipt is known",
+        408 => "The request's body did not arrive in time, or too slowly",
+        409 => {
+            "The job is in another state, another job has this topic and id, the receipt no longer holds its job, the topic has jobs, too many topics have a policy, or too many revivals are running"
+        }
+        413 => "The request, or a job's body, is too large",
+        415 => "The content type is not supported",
+        422 => "Some fields or parameters are invalid; all of them are listed in errors",
+        503 => {
+            "The store is unreachable or full, or too many large requests, exports, audits or event streams are in progress; retry later"
+        }
+        _ => "A problem",
+    }
+}

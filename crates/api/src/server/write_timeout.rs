@@ -1,0 +1,107 @@
+//! `WriteTimeout`: a stream whose writes fail if the peer reads nothing for a long time. A slow
+//! reader is fine.
+
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// How long a write may make no progress. Part of the kernel's buffer must drain before more can be
+/// written, so a reader needs at least a few KB per second.
+const STALLED_FOR: Duration = Duration::from_secs(300);
+
+/// A stream whose writes time out when they make no progress.
+pub(super) struct WriteTimeout<S> {
+    stream: S,
+    /// The timer of a write that waits.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S: AsyncWrite + Unpin> WriteTimeout<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, stalled: None }
+    }
+
+    /// Turns a write that has waited too long into an error.
+    fn check<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED_FOR)));
+        stalled.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.check(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.check(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::time::{Instant, interval, timeout};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_hangs_times_out() {
+        let (ours, _theirs) = duplex(8);
+        let (mut ours, start) = (WriteTimeout::new(ours), Instant::now());
+        let error = ours.write_all(&[0; 100]).await.unwrap_err();
+        assert_eq!((error.kind(), start.elapsed()), (ErrorKind::TimedOut, STALLED_FOR));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_gets_everything() {
+        let (ours, mut theirs) = duplex(8);
+        let write = async move { WriteTimeout::new(ours).write_all(&[7; 100]).await };
+        let read = async {
+            let mut minutes = interval(STALLED_FOR / 2);
+            for _ in 0..100 {
+                minutes.tick().await;
+                theirs.read_u8().await.unwrap();
+            }
+        };
+        let both = timeout(STALLED_FOR * 100, async { tokio::join!(write, read) }).await;
+        both.unwrap().0.unwrap();
+    }
+}

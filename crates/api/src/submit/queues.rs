@@ -1,0 +1,298 @@
+//! `SubmitQueues`: a queue of jobs for each shard, whose batches become store calls. A request
+//! submits one job, or the items of a batch while it still parses the rest.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::future::join_all;
+use ringback_core::store::{MAX_BATCH, MAX_BATCH_BYTES, Shard, Store, Submitted};
+use ringback_service::{Shutdown, Tasks};
+use tokio::sync::mpsc;
+
+use super::batcher::{Batcher, Limits};
+use super::item::Item;
+use crate::error::Unavailable;
+use crate::limits::{Deadline, Permit, Pressure};
+use crate::metrics::Metrics;
+
+/// How many requests may wait for a shard's next call.
+const CAPACITY: usize = 512;
+
+type Outcome = Result<Vec<Submitted>, Unavailable>;
+type Queue<J> = Batcher<Part<J>, Outcome>;
+
+/// The jobs of one request for one shard, in order. Their memory permit is held until they are
+/// in the store, even if the client disconnects.
+struct Part<J> {
+    jobs: Vec<J>,
+    permit: Permit,
+}
+
+/// A job of a batch, with its number there.
+type Numbered<J> = (usize, J);
+/// The result for the item of that number.
+pub(crate) type ItemResult = (usize, Result<Submitted, Unavailable>);
+
+/// One queue per shard.
+pub(crate) struct SubmitQueues<J> {
+    store: Store,
+    queues: Vec<Queue<J>>,
+}
+
+impl<J: Item> SubmitQueues<J> {
+    pub(crate) fn start(
+        store: &Store,
+        metrics: &Arc<Metrics>,
+        pressure: &Arc<Pressure>,
+        tasks: &mut Tasks,
+        shutdown: &Shutdown,
+    ) -> Self {
+        let queues =
+            store.shards().map(|shard| queue(store.clone(), shard, metrics, pressure, tasks, shutdown));
+        Self { queues: queues.collect(), store: store.clone() }
+    }
+
+    /// Submits one job.
+    pub(crate) async fn submit(
+        &self,
+        job: J,
+        permit: Permit,
+        deadline: Deadline,
+    ) -> Result<Submitted, Unavailable> {
+        let queue = &self.queues[usize::from(self.store.shard_of(job.key()).number())];
+        let mut results = call(queue, Part { jobs: vec![job], permit }, deadline).await?;
+        results.pop().ok_or(Unavailable::GivenUp)
+    }
+
+    /// Submits the jobs that are sent to the returned [`BatchSender`]. Those of a shard are
+    /// submitted in order, and not after the store has failed there. The results are complete
+    /// once the sender is dropped.
+    pub(crate) fn submit_all(
+        &self,
+        permit: &Permit,
+        deadline: Deadline,
+    ) -> (BatchSender<'_, J>, impl Future<Output = Vec<ItemResult>>) {
+        let (shards, inboxes): (Vec<_>, Vec<_>) =
+            self.queues.iter().map(|_| mpsc::unbounded_channel()).unzip();
+        let results = async move {
+            let deadlines = CallDeadlines { first: deadline, was_answered: AtomicBool::new(false) };
+            let inboxes = inboxes.into_iter().map(|jobs| Inbox { jobs, left: None });
+            let shards = self.queues.iter().zip(inboxes);
+            let shards = shards.map(|(queue, inbox)| submit_in_turn(queue, inbox, permit, &deadlines));
+            join_all(shards).await.into_iter().flatten().collect()
+        };
+        (BatchSender { store: &self.store, shards }, results)
+    }
+}
+
+/// Takes the jobs of a batch, one after the other.
+pub(crate) struct BatchSender<'a, J> {
+    store: &'a Store,
+    shards: Vec<mpsc::UnboundedSender<Numbered<J>>>,
+}
+
+impl<J: Item> BatchSender<'_, J> {
+    /// Sends a job to its shard. Returns its result at once if that shard has failed before.
+    pub(crate) fn send(&self, number: usize, job: J) -> Option<ItemResult> {
+        let shard = &self.shards[usize::from(self.store.shard_of(job.key()).number())];
+        shard.send((number, job)).err().map(|_| (number, Err(Unavailable::NotTried)))
+    }
+
+    /// Whether the store has failed at any shard.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.shards.iter().any(mpsc::UnboundedSender::is_closed)
+    }
+}
+
+fn queue<J: Item>(
+    store: Store,
+    shard: Shard,
+    metrics: &Arc<Metrics>,
+    pressure: &Arc<Pressure>,
+    tasks: &mut Tasks,
+    shutdown: &Shutdown,
+) -> Queue<J> {
+    let (metrics, pressure) = (Arc::clone(metrics), Arc::clone(pressure));
+    let limits = Limits {
+        items: MAX_BATCH,
+        weight: MAX_BATCH_BYTES,
+        weigh: |part: &Part<J>| part.jobs.iter().map(Item::weight).sum(),
+        // One at a time keeps submits in order, and lets batches grow with the load.
+        calls: 1,
+        waiting: CAPACITY,
+    };
+    let name = format!("{} of shard {}", J::NAME, shard.number());
+    Batcher::start(tasks, name, shutdown, limits, move |parts: Vec<Part<J>>| {
+        let (store, metrics, pressure) = (store.clone(), Arc::clone(&metrics), Arc::clone(&pressure));
+        async move {
+            if pressure.is_high(&store).await {
+                return parts.iter().map(|_| Err(Unavailable::NearlyFull)).collect();
+            }
+            let lengths: Vec<usize> = parts.iter().map(|part| part.jobs.len()).collect();
+            let (jobs, _permits): (Vec<_>, Vec<_>) =
+                parts.into_iter().map(|part| (part.jobs, part.permit)).unzip();
+            let jobs: Vec<J> = jobs.into_iter().flatten().collect();
+            metrics.call(jobs.len());
+            match J::store(&store, shard, &jobs).await.map_err(Unavailable::from) {
+                Ok(results) => {
+                    let mut results = results.into_iter();
+                    lengths.into_iter().map(|n| Ok(results.by_ref().take(n).collect())).collect()
+                }
+                Err(error) => lengths.into_iter().map(|_| Err(error.clone())).collect(),
+            }
+        }
+    })
+}
+
+async fn call<J: Item>(queue: &Queue<J>, part: Part<J>, deadline: Deadline) -> Outcome {
+    match deadline.bound(queue.submit(part)).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(_closed)) => Err(Unavailable::GivenUp),
+        Err(_elapsed) => Err(Unavailable::TooLate),
+    }
+}
+
+/// Submits the jobs of one shard, call after call.
+async fn submit_in_turn<J: Item>(
+    queue: &Queue<J>,
+    mut inbox: Inbox<J>,
+    permit: &Permit,
+    deadlines: &CallDeadlines,
+) -> Vec<ItemResult> {
+    let mut results = Vec::new();
+    while let Some((numbers, jobs)) = inbox.next_call().await {
+        match call(queue, Part { jobs, permit: permit.clone() }, deadlines.next()).await {
+            Ok(submitted) => {
+                deadlines.was_answered.store(true, Ordering::Relaxed);
+                results.extend(numbers.into_iter().zip(submitted.into_iter().map(Ok)));
+            }
+            Err(error) => {
+                results.extend(numbers.into_iter().map(|number| (number, Err(error.clone()))));
+                inbox.jobs.close();
+                while let Some((number, _)) = inbox.next().await {
+                    results.push((number, Err(Unavailable::NotTried)));
+                }
+            }
+        }
+    }
+    results
+}
+
+/// The deadlines of a batch's calls: that of the request until the store has answered a call,
+/// then a new one for each further call.
+struct CallDeadlines {
+    first: Deadline,
+    was_answered: AtomicBool,
+}
+
+impl CallDeadlines {
+    fn next(&self) -> Deadline {
+        if self.was_answered.load(Ordering::Relaxed) { Deadline::from_now() } else { self.first }
+    }
+}
+
+/// The jobs of one shard that have been sent and not yet submitted.
+struct Inbox<J> {
+    jobs: mpsc::UnboundedReceiver<Numbered<J>>,
+    /// A job that was too heavy for the last call.
+    left: Option<Numbered<J>>,
+}
+
+impl<J: Item> Inbox<J> {
+    async fn next(&mut self) -> Option<Numbered<J>> {
+        match self.left.take() {
+            Some(left) => Some(left),
+            None => self.jobs.recv().await,
+        }
+    }
+
+    /// The jobs that are there, up to the limits of a call. `None` after the last.
+    async fn next_call(&mut self) -> Option<(Vec<usize>, Vec<J>)> {
+        let (number, job) = self.next().await?;
+        let mut free = MAX_BATCH_BYTES.saturating_sub(job.weight());
+        let mut taken = (vec![number], vec![job]);
+        while let Ok((number, job)) = self.jobs.try_recv() {
+            let Some(rest) = free.checked_sub(job.weight()) else {
+                self.left = Some((number, job));
+                break;
+            };
+            free = rest;
+            taken.0.push(number);
+            taken.1.push(job);
+        }
+        Some(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::job::NewJob;
+    use ringback_core::store::StoreError;
+
+    use super::*;
+    use crate::state::tests::unprepared;
+
+    fn job(id: usize, body: usize) -> (usize, NewJob) {
+        let body = "x".repeat(body);
+        let json = format!(r#"{{"topic":"t","id":"{id}","url":"http://h/","body":"{body}"}}"#);
+        (id, unprepared().parse_job(json.as_bytes(), None, &mut None).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn once_the_store_has_answered_each_call_has_a_new_deadline() {
+        let deadlines = CallDeadlines { first: Deadline::from_now(), was_answered: AtomicBool::new(false) };
+        tokio::time::advance(std::time::Duration::from_secs(2)).await;
+        assert!(deadlines.next().has_passed());
+        deadlines.was_answered.store(true, Ordering::Relaxed);
+        assert!(!deadlines.next().has_passed());
+    }
+
+    async fn calls(jobs: Vec<Numbered<NewJob>>) -> Vec<Vec<usize>> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        jobs.into_iter().for_each(|job| sender.send(job).unwrap());
+        drop(sender);
+        let (mut inbox, mut calls) = (Inbox { jobs: receiver, left: None }, Vec::new());
+        while let Some((numbers, _)) = inbox.next_call().await {
+            calls.push(numbers);
+        }
+        calls
+    }
+
+    #[tokio::test]
+    async fn a_call_has_at_most_the_jobs_and_bytes_that_the_store_takes() {
+        let first = job(0, 10);
+        let small = (0..MAX_BATCH + 3).map(|number| (number, first.1.clone())).collect();
+        let lengths: Vec<_> = calls(small).await.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [MAX_BATCH, 3]);
+        let large = [200, 200, 200, 200, 200, 200].into_iter().enumerate();
+        let large = large.map(|(number, kib)| job(number, kib * 1024)).collect();
+        assert_eq!(calls(large).await, [vec![0, 1, 2, 3, 4], vec![5]]);
+    }
+
+    #[tokio::test]
+    async fn every_job_of_a_batch_has_a_result_when_the_store_fails() {
+        let api = unprepared();
+        let permit = Permit::default();
+        let (sender, results) = api.submits.submit_all(&permit, Deadline::from_now());
+        let send = async {
+            let mut at_once = Vec::new();
+            for number in 0..40 {
+                let (number, job) = job(number, 10);
+                at_once.extend(sender.send(number, job));
+                tokio::task::yield_now().await;
+            }
+            drop(sender);
+            at_once
+        };
+        let (at_once, mut results) = tokio::join!(send, results);
+        results.extend(at_once);
+        results.sort_by_key(|(number, _)| *number);
+        let numbers: Vec<_> = results.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, (0..40).collect::<Vec<_>>());
+        assert!(results.iter().all(|(_, result)| match result {
+            Err(Unavailable::Store(error)) => matches!(**error, StoreError::Unprepared),
+            Err(error) => matches!(error, Unavailable::NotTried),
+            Ok(_) => false,
+        }));
+    }
+}
