@@ -21,7 +21,7 @@ use self::calls::{Calls, Scan};
 use self::count::{Count, LANES};
 use self::rows::RecordedCounts;
 use self::waiting::{List, Verdict, Waiting};
-use super::store::RedisStore;
+use super::redis_store::RedisStore;
 use crate::store::audit::{Audit, Damage, Finding, Repair, Underway};
 use crate::store::{Shard, StoreError};
 

@@ -8,7 +8,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use redis::aio::PubSubStream;
 
-use super::store::RedisStore;
+use super::redis_store::RedisStore;
 
 /// What comes over a channel.
 pub(crate) enum Heard {

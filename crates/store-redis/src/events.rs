@@ -7,8 +7,8 @@ use bytes::{Buf as _, Bytes};
 use rand::rngs::StdRng;
 
 use super::channel::{Channel, Heard};
+use super::redis_store::RedisStore;
 use super::script;
-use super::store::RedisStore;
 use crate::clock::{Timestamp, millis_up};
 use crate::job::{JobKey, Topic};
 use crate::store::events::{AttemptOutcome, Ended, Event, Happened, News};

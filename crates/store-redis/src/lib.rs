@@ -13,15 +13,15 @@ mod lane;
 mod memory;
 mod queries;
 mod record;
+mod redis_store;
 mod reply;
 mod script;
-mod store;
 mod topology;
 mod wakes;
 
 pub(crate) use self::edges::policies::PolicyChanges;
 pub(crate) use self::events::Events;
 pub(crate) use self::lane::{Imprint, LaneId, lane_words};
-pub(crate) use self::store::RedisStore;
+pub(crate) use self::redis_store::RedisStore;
 pub(crate) use self::topology::Address;
 pub(crate) use self::wakes::Wakes;

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 
 use super::channel::{Channel, Heard};
 use super::lane::LaneId;
-use super::store::RedisStore;
+use super::redis_store::RedisStore;
 use crate::store::{PullLane, Wake};
 
 /// The stream of wake-ups. It reconnects by itself and never ends.

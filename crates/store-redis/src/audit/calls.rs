@@ -14,9 +14,9 @@ use super::answers::{
 use super::count::{Count, Jobs, Lane};
 use super::rows::{LaneRow, TopicRow, Wrong, WrongLane, WrongTopic};
 use super::waiting::{List, Verdict};
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::reply;
 use crate::store::redis::script::{self, Script};
-use crate::store::redis::store::RedisStore;
 use crate::store::{Shard, StoreError};
 
 /// The longest pause.

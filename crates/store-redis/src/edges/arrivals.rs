@@ -10,9 +10,9 @@ use crate::outcome::LastAttempt;
 use crate::state::State;
 use crate::store::redis::lane::{LaneId, lane_words};
 use crate::store::redis::record::{self, Packed, number, six};
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::reply::{self, take};
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::{Answer, Limit, MOST_COUNTED, Shard, StoreError, Submitted};
 
 /// The largest number in six bytes.

@@ -2,8 +2,8 @@
 
 use crate::store::attempts::{Proof, pack};
 use crate::store::redis::record::{pack_receipt, six};
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::{Note, Noted, Shard, StoreError};
 
 /// How many attempts one script records. With full logs of long answers it takes a few milliseconds.

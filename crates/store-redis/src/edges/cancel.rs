@@ -2,7 +2,7 @@
 
 use crate::job::JobKey;
 use crate::state::State;
-use crate::store::redis::store::RedisStore;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::{reply, script};
 use crate::store::{Cancelled, Shard, StoreError};
 

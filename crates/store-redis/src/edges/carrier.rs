@@ -5,9 +5,9 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::clock::millis_up;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::reply;
 use crate::store::redis::script::{self, Script};
-use crate::store::redis::store::RedisStore;
 use crate::store::{Epoch, MOST_LOST, Members, Pass, Recovered, Shard, StoreError};
 
 impl RedisStore {

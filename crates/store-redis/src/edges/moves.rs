@@ -3,7 +3,7 @@
 use super::arrivals::pack_due;
 use crate::job::JobKey;
 use crate::store::moves::Move;
-use crate::store::redis::store::RedisStore;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::{reply, script};
 use crate::store::{Moved, Shard, StoreError};
 

@@ -10,8 +10,8 @@ use crate::state::State;
 use crate::store::outbox::{MOST_BYTES, Outbox, OutboxPlace, Telling, Told, Untold};
 use crate::store::payload::Told as Notes;
 use crate::store::redis::record::{Head, Tail};
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::{Epoch, Shard, StoreError};
 
 const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the outbox");

@@ -10,8 +10,8 @@ use crate::policy::MAX_POLICIES;
 use crate::store::StoreError;
 use crate::store::policies::{PolicyPut, PolicyVersion, Rows};
 use crate::store::redis::channel::{Channel, Heard};
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 
 /// How many policies one command reads: at most a MiB.
 const PAGE: usize = 64;

@@ -14,7 +14,7 @@ use crate::store::lease::Receipt;
 use crate::store::pull::Counting;
 use crate::store::redis::lane::{LaneId, lane_words};
 use crate::store::redis::record::{self, Head, MAX_REASON, Tail, six};
-use crate::store::redis::store::RedisStore;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::{reply, script};
 use crate::store::{
     Lapsed, MOST_ERROR, Pull, PullLane, PullReceipt, Pulled, PulledJob, Settled, Shard, StoreError, Tries,

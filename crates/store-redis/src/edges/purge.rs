@@ -3,8 +3,8 @@
 use redis::Cmd;
 
 use crate::store::redis::record::six;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::{DeadPlace, Shard, StoreError};
 
 impl RedisStore {

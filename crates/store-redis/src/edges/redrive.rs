@@ -7,8 +7,8 @@ use bytes::{Buf as _, Bytes};
 
 use super::purge::push_places;
 use crate::clock::{Timestamp, millis_up};
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::revivals::{KEEP_ENDED, Kept, MOST_ENDED, MOST_REVIVALS, Work};
 use crate::store::{
     DeadFilter, DeadPlace, Holder, Revival, RevivalId, RevivalState, Revived, Shard, StoreError, Taken,

@@ -8,8 +8,8 @@ use crate::clock::{Timestamp, millis_up};
 use crate::job::Locator;
 use crate::store::lease::Receipt;
 use crate::store::redis::record::pack_receipt;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::{Lease, PullReceipt, Renewed, Shard, StoreError};
 
 impl RedisStore {

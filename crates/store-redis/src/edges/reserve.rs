@@ -17,9 +17,9 @@ use crate::state::State;
 use crate::store::lease::Receipt;
 use crate::store::redis::lane::LaneId;
 use crate::store::redis::record::{self, Head, Tail};
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::reply::{self, take};
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::{LONGEST_STRETCH, Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
 
 /// One call takes no more jobs once they have this many bytes, large payloads included.

@@ -14,9 +14,9 @@ use crate::clock::millis_up;
 use crate::outcome::{LastAttempt, Outcome};
 use crate::store::redis::lane::LaneId;
 use crate::store::redis::record::{self, six};
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::reply::{self, take};
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
 
 /// What the jobs of a group share.

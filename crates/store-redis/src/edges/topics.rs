@@ -1,8 +1,8 @@
 //! Pausing and resuming topics.
 
 use crate::job::Topic;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::topics::{MOST_UNPARKED, Room};
 use crate::store::{Shard, StoreError};
 

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use crate::job::JobKey;
 use crate::store::attempts::shown;
 use crate::store::redis::record::number;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::{Attempt, Shard, StoreError};
 
 impl RedisStore {

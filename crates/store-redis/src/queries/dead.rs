@@ -8,7 +8,7 @@ use crate::job::Job;
 use crate::state::State;
 use crate::store::dead::Stretch;
 use crate::store::redis::record::{Head, Tail, number};
-use crate::store::redis::store::RedisStore;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::{reply, script};
 use crate::store::{DeadFilter, DeadPage, DeadPlace, Shard, StoreError};
 

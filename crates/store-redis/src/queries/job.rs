@@ -3,7 +3,7 @@
 use redis::Value;
 
 use crate::job::{Job, JobKey};
-use crate::store::redis::store::RedisStore;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::{reply, script};
 use crate::store::{Shard, StoreError};
 

@@ -10,7 +10,7 @@ use redis::Value;
 
 use crate::job::{Job, Locator};
 use crate::store::redis::record::{Head, Tail};
-use crate::store::redis::store::RedisStore;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::{reply, script};
 use crate::store::{Cursor, Filter, Kept, MAX_PAGE, Page, Shard, StoreError};
 

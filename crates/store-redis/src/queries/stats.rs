@@ -1,8 +1,8 @@
 //! The ledger of a shard, its topics, and the lateness of deliveries.
 
 use crate::state::State;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::{Shard, Stats, StoreError};
 
 /// Names with numbers. A count below zero would be a bug of a script; it shows as zero.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use crate::clock::Timestamp;
 use crate::job::Topic;
+use crate::store::redis::redis_store::RedisStore;
 use crate::store::redis::script;
-use crate::store::redis::store::RedisStore;
 use crate::store::topics::{Glance, MOST_LOOKED, Span, Stretch, TopicCounts};
 use crate::store::{Shard, StoreError};
 

@@ -30,10 +30,10 @@ function edges.import(args)
   for j, loc in ipairs(locs) do
     local i = from + 6 * (j - 1)
     local lane, rest, history = args[i + 2], args[i + 3], args[i + 5]
-    local answer = arrivals.refusal(loc, lane, rest)
+    local is_dead = byte(history) == 1
+    local group = arrivals.group(lane, due_of(args[i + 1], is_dead), is_dead and DEAD or nil)
+    local answer = arrivals.refusal(group, loc, rest)
     if not answer then
-      local is_dead = byte(history) == 1
-      local group = arrivals.group(lane, due_of(args[i + 1], is_dead), is_dead and DEAD or nil)
       arrivals.add(group, loc, rest, args[i + 4])
       arrivals.close(group)
       if is_dead then

@@ -24,11 +24,11 @@ function edges.submit(args)
   local answers, answered = {}, 0
   i = from
   while i < last do
-    local lane, stop = args[i], i + 3 * tonumber(args[i + 2])
-    local group = arrivals.group(lane, arrivals.due_time(args[i + 1]))
+    local stop = i + 3 * tonumber(args[i + 2])
+    local group = arrivals.group(args[i], arrivals.due_time(args[i + 1]))
     for j = i + 3, stop, 3 do
       local loc, rest = args[j], args[j + 1]
-      local answer = arrivals.refusal(loc, lane, rest)
+      local answer = arrivals.refusal(group, loc, rest)
       if not answer then
         arrivals.add(group, loc, rest, args[j + 2])
         answer = group.times

@@ -36,18 +36,6 @@ do
     tombs.load(absent)
   end
 
-  -- The answer to a job that cannot be added: its name is taken, or there are too many lanes or topics.
-  -- nil where it can be added. `rest` is the rest of its record.
-  function arrivals.refusal(loc, lane, rest)
-    local raw, tomb = records[loc], tombstones[loc]
-    if raw then
-      local status = record.hash(raw) == sub(rest, 6, 13) and 200 or 409
-      return jobs.described(status, schedule.code(loc, raw, states[loc]), raw, states[loc])
-    end
-    if tomb then return {tombs.hash(tomb) == sub(rest, 6, 13) and 200 or 409, tomb} end
-    return topics.refuse(lane, lane_names[lane]) or nil
-  end
-
   -- A due time in an argument: "+ms" from now, or absolute ms.
   function arrivals.due_time(text)
     local at = tonumber(text)
@@ -61,6 +49,22 @@ do
     local times = pack('>I6I6', at, NOW)
     return {lane = lane, at = at, times = times, due = sub(times, 1, 6), entries = {},
       code = code or at <= NOW and READY or DELAYED, count = 0}
+  end
+
+  -- The answer to a job whose name is taken.
+  local function taken(loc, rest)
+    local raw, tomb, hash = records[loc], tombstones[loc], sub(rest, 6, 13)
+    if not raw then return {tombs.hash(tomb) == hash and 200 or 409, tomb} end
+    local status = record.hash(raw) == hash and 200 or 409
+    return jobs.described(status, schedule.code(loc, raw, states[loc]), raw, states[loc])
+  end
+
+  -- The answer to a job that cannot be added to its group: its name is taken, or there are too many lanes or
+  -- topics. false where it can be added. `rest` is the rest of its record.
+  function arrivals.refusal(group, loc, rest)
+    if records[loc] or tombstones[loc] then return taken(loc, rest) end
+    if group.refusal == nil then group.refusal = topics.refuse(group.lane, lane_names[group.lane]) end
+    return group.refusal
   end
 
   -- Adds a job to a group.
