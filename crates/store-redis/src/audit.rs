@@ -1,39 +1,36 @@
-//! The audit of a store on Redis, shard by shard, beside everything else that goes on there. Every
-//! call is short, and nothing is locked: what one call cannot tell for certain is only told
-//! when it was seen to have stayed as it was.
+//! Audit and repair: checks indexes and counts, shard by shard, while the store is in use. Every call is short,
+//! and nothing is locked. A difference is reported only where it is certain:
 //!
-//! - What finds a job is looked up with its record, in one call: exact at any time.
-//! - A job in a list is looked for by reading the list; `waiting` says why that is exact too.
-//! - Counts are compared with jobs where no job has moved while they were counted.
+//! - A job and the index that must hold it are read in one call, which is exact at any time.
+//! - A job in a list is found by reading the list; `waiting` explains why that is exact too.
+//! - Counts are compared only where no job has moved while they were taken.
 
+mod answers;
 mod calls;
 mod count;
-mod told;
+mod rows;
 mod waiting;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
-use self::calls::{Bad, Mend, Overview, Scan};
-use self::count::Count;
-use self::told::Told;
-use self::waiting::{Waiting, Word};
-use super::RedisStore;
+use redis::ToRedisArgs;
+
+use self::answers::{Overview, Problem, Repaired, id_of, state_name, topic_of};
+use self::calls::{Calls, Scan};
+use self::count::{Count, LANES};
+use self::rows::RecordedCounts;
+use self::waiting::{List, Verdict, Waiting};
+use super::redis_store::RedisStore;
 use crate::store::audit::{Audit, Damage, Finding, Repair, Underway};
 use crate::store::{Shard, StoreError};
 
-/// So many jobs that wait in lists are looked for at once; of more of them the lists are read again
-/// for each part. With 32 bytes each this bounds the memory that an audit takes.
+/// How many waiting jobs are searched for at once. For more of them the lists are read again. With 32 bytes each
+/// this bounds the memory of an audit.
 const WAITING: usize = 500_000;
-/// So often a job is looked for that is in another list each time. There are two, and the way leads
-/// from one to the other.
+/// How often a job is searched for that is in another list each time. There are two lists, and jobs go from one to
+/// the other.
 const ROUNDS: usize = 3;
-/// In a shard with more lanes their counts are not compared.
-const LANES: usize = 100_000;
-
-type Lane = [u8; 8];
-/// Delayed, ready, reserved, dead.
-type Jobs = [i64; 4];
 
 impl RedisStore {
     /// See [`Store::audit`](crate::store::Store::audit).
@@ -41,136 +38,129 @@ impl RedisStore {
         let shards = self.options.shards;
         let (mut audit, has_answered) = (Underway::of(shards), AtomicBool::new(false));
         for shard in (0..shards).map(Shard) {
-            let (audit, has_answered) = (&mut audit.0, &has_answered);
-            Walk { store: self, shard, repair, audit, has_answered }.shard().await?;
+            let calls = Calls { store: self, shard, has_answered: &has_answered };
+            Walk { calls, shard, repair, audit: &mut audit.0 }.shard().await?;
         }
         Ok(audit.end())
     }
 }
 
-/// On the way through a shard.
+/// The walk through a shard.
 struct Walk<'a> {
-    store: &'a RedisStore,
+    calls: Calls<'a>,
     shard: Shard,
     repair: Repair,
     audit: &'a mut Audit,
-    /// Whether the store has answered any call of this audit.
-    has_answered: &'a AtomicBool,
 }
 
 impl Walk<'_> {
     async fn shard(&mut self) -> Result<(), StoreError> {
-        self.moments().await?;
-        // Whatever is compared is read between the two.
-        let before = self.overview().await?;
-        let told = self.lanes().await?;
+        self.times().await?;
+        // Everything that is compared is read between the two overviews.
+        let before = self.calls.overview().await?;
+        let recorded = self.lanes().await?;
         let count = self.jobs(LookFor::All).await?;
-        self.runs().await?;
+        self.states().await?;
         let entries = self.entries().await?;
-        let after = self.overview().await?;
+        let after = self.calls.overview().await?;
         self.audit.checked += count.jobs;
         let indexed = count.jobs.saturating_sub(count.unindexed);
         self.audit.stale += (entries + after.dead_entries).saturating_sub(indexed);
-        let listed = told.as_ref().map_or(u64::MAX, Told::listed);
+        let listed = recorded.as_ref().map_or(u64::MAX, RecordedCounts::listed);
         self.audit.stale += (after.index_entries + after.topic_entries).saturating_sub(listed);
         match self.repair {
             Repair::No => {
-                self.counts(&before, &after, &count, told.as_ref()).await?;
+                self.counts(&before, &after, &count, recorded.as_ref()).await?;
                 self.ledger(&after);
             }
-            // Where jobs are led to again they count elsewhere.
+            // Relinked jobs may count elsewhere.
             Repair::Yes => {
-                let before = self.overview().await?;
-                let told = self.lanes().await?;
+                let before = self.calls.overview().await?;
+                let recorded = self.lanes().await?;
                 let count = self.jobs(LookFor::Counts).await?;
-                let after = self.overview().await?;
-                self.counts(&before, &after, &count, told.as_ref()).await?;
-                let left = self.overview().await?;
+                let after = self.calls.overview().await?;
+                self.counts(&before, &after, &count, recorded.as_ref()).await?;
+                let left = self.calls.overview().await?;
                 self.ledger(&left);
             }
         }
         Ok(())
     }
 
-    /// The shard's words on when to look next.
-    async fn moments(&mut self) -> Result<(), StoreError> {
-        let wrong = self.overview().await?.wrong_moments;
-        let mend = match self.repair {
-            Repair::Yes if !wrong.is_empty() && self.mend_moments().await? > 0 => Mend::Mended,
-            Repair::Yes => Mend::MovedOn,
-            Repair::No => Mend::Left,
+    /// Checks the times of the next look.
+    async fn times(&mut self) -> Result<(), StoreError> {
+        let wrong = self.calls.overview().await?.wrong_times;
+        let repaired = match self.repair {
+            Repair::Yes if !wrong.is_empty() && self.calls.repair_times().await? > 0 => Repaired::Done,
+            Repair::Yes => Repaired::MovedOn,
+            Repair::No => Repaired::Left,
         };
         for name in wrong {
             let what = match name.as_str() {
-                "lease_at" => "leases run out before the time at which they are looked at next",
-                "tell_at" => "deaths are to be told before the time at which they are looked at next",
-                "dead_at" => "dead jobs are there before the time at which they are looked at next",
-                _ => "the first slot is another one than is told",
+                "lease_at" => "leases expire before the time at which they are looked at next",
+                "tell_at" => "dead-letter notices are due before the time at which they are looked at next",
+                "dead_at" => "dead jobs are to be evicted before the time at which they are looked at next",
+                _ => "the first slot differs from the recorded one",
             };
-            self.found(Finding::new(Damage::Moment, self.shard, what), mend);
+            self.found(Finding::new(Damage::Moment, self.shard, what), repaired);
         }
         Ok(())
     }
 
-    /// Records what was wrong, unless that was no longer so when it was to be put right.
-    fn found(&mut self, finding: Finding, mend: Mend) {
-        match mend {
-            Mend::MovedOn => {}
-            Mend::Mended => self.audit.find(finding.repaired(true)),
-            Mend::Left => self.audit.find(finding),
+    /// Records a finding, unless it was gone when it was to be repaired.
+    fn found(&mut self, finding: Finding, repaired: Repaired) {
+        match repaired {
+            Repaired::MovedOn => {}
+            Repaired::Done => self.audit.find(finding.repaired(true)),
+            Repaired::Left => self.audit.find(finding),
         }
     }
 
-    /// Lanes and topics, what leads to them, and whether lists show them; what each is said to have,
+    /// Checks lanes and topics: links to their jobs, and the lists that show them. Returns their recorded counts,
     /// unless there are too many.
-    async fn lanes(&mut self) -> Result<Option<Told>, StoreError> {
-        let (mut scan, mut told) = (Scan::start(), Some(Told::default()));
+    async fn lanes(&mut self) -> Result<Option<RecordedCounts>, StoreError> {
+        let (mut scan, mut recorded) = (Scan::start(), Some(RecordedCounts::default()));
         while scan.goes_on() {
-            let page = self.lanes_page(&mut scan).await?;
-            let mended = match self.repair {
-                Repair::Yes => self.mend_lanes(&page.lost).await?,
-                Repair::No => vec![Mend::Left; page.lost.len()],
-            };
-            for ((_, words), mend) in page.lost.into_iter().zip(mended) {
-                let finding =
-                    Finding::new(Damage::Turn, self.shard, format!("nothing leads to the jobs of {words:?}"));
-                self.found(finding.of_topic(topic_of(&words)), mend);
+            let page = self.calls.lanes_page(&mut scan).await?;
+            let ids: Vec<_> = page.unlinked.iter().map(|(lane, _)| lane).collect();
+            let repaired = self.repair_named("lanes", &ids).await?;
+            for ((_, lane), repaired) in page.unlinked.into_iter().zip(repaired) {
+                let detail = format!("nothing leads to the jobs of {lane:?}");
+                let finding = Finding::new(Damage::Turn, self.shard, detail);
+                self.found(finding.of_topic(topic_of(&lane)), repaired);
             }
             self.unlisted(&page.unlisted).await?;
-            told = told.and_then(|told| told.with(page.lanes, page.topics, LANES));
+            recorded = recorded.and_then(|recorded| recorded.with(page.lanes, page.topics, LANES));
         }
-        Ok(told)
+        Ok(recorded)
     }
 
-    /// Topics and lanes that lists of topics would not show.
+    /// Reports topics and lanes that lists of topics do not show.
     async fn unlisted(&mut self, members: &[Vec<u8>]) -> Result<(), StoreError> {
-        let mended = match self.repair {
-            Repair::Yes => self.mend_index(members).await?,
-            Repair::No => vec![Mend::Left; members.len()],
-        };
-        for (member, mend) in members.iter().zip(mended) {
-            let words = String::from_utf8_lossy(member);
-            let topic = topic_of(&words);
+        let repaired = self.repair_named("index", members).await?;
+        for (member, repaired) in members.iter().zip(repaired) {
+            let name = String::from_utf8_lossy(member);
+            let topic = topic_of(&name);
             let what = if member.len() == topic.len() + 1 { "topic" } else { "a lane of topic" };
             let detail = format!("lists of topics do not show {what} {topic:?}");
-            self.found(Finding::new(Damage::Topic, self.shard, detail).of_topic(topic), mend);
+            self.found(Finding::new(Damage::Topic, self.shard, detail).of_topic(topic), repaired);
         }
         Ok(())
     }
 
-    /// All records, each with what finds it.
+    /// Checks all records, each with the index that must hold it.
     async fn jobs(&mut self, look_for: LookFor) -> Result<Count, StoreError> {
         let mut count = Count { lanes: Some(HashMap::new()), ..Count::default() };
         let (mut scan, mut waiting) = (Scan::start(), Waiting::default());
         while scan.goes_on() {
-            let page = self.jobs_page(&mut scan).await?;
+            let page = self.calls.jobs_page(&mut scan).await?;
             count.add(page.states, &page.lanes);
             count.jobs += page.states.iter().sum::<i64>().unsigned_abs();
             match look_for {
                 LookFor::Counts => {}
                 LookFor::All => {
                     waiting.add(&page.ready, &page.slots)?;
-                    self.bad(page.bad, &mut count).await?;
+                    self.problems(page.problems, &mut count).await?;
                     if waiting.len() >= WAITING {
                         self.search(&mut waiting, &mut count).await?;
                     }
@@ -181,47 +171,48 @@ impl Walk<'_> {
         Ok(count)
     }
 
-    /// What was seen to be wrong in one call.
-    async fn bad(&mut self, bad: Vec<Bad>, count: &mut Count) -> Result<(), StoreError> {
-        let lost = bad.iter().filter(|bad| bad.what == "unindexed");
-        let lost: Vec<_> = lost.map(|bad| (bad.locator.clone(), 0)).collect();
-        let mut mended = self.mend(&lost).await?.into_iter();
-        for bad in bad {
-            let (state, topic, id) = (bad.state_name(), topic_of(&bad.words), bad.id());
-            let (kind, detail) = match bad.what.as_str() {
+    /// Reports the problems of a page, and relinks lost jobs.
+    async fn problems(&mut self, problems: Vec<Problem>, count: &mut Count) -> Result<(), StoreError> {
+        let lost = problems.iter().filter(|problem| problem.what == "unindexed");
+        let lost: Vec<_> = lost.map(|problem| (problem.locator.clone(), 0)).collect();
+        let mut relinked = self.relink(&lost).await?.into_iter();
+        for problem in problems {
+            let (state, topic, id) = (problem.state_name(), topic_of(&problem.lane), problem.id());
+            let (kind, detail) = match problem.what.as_str() {
                 "unindexed" => (Damage::Unindexed, unindexed(state)),
                 "body" => (Damage::Body, format!("the body of a {state} job is missing")),
-                "lane" => {
-                    (Damage::Lane, format!("where a {state} job goes is not known: its lane has no words"))
-                }
-                _ => (Damage::Unreadable, format!("the record at {} cannot be read", hex(&bad.locator))),
+                "lane" => (
+                    Damage::Lane,
+                    format!("the lane of a {state} job has no name, so its target is not known"),
+                ),
+                _ => (Damage::Unreadable, format!("the record at {} cannot be read", hex(&problem.locator))),
             };
             let is_lost = kind == Damage::Unindexed;
-            let mend = if is_lost { mended.next() } else { None }.unwrap_or(Mend::Left);
-            if is_lost && mend != Mend::MovedOn {
-                count.lost(bad.state);
+            let repaired = if is_lost { relinked.next() } else { None }.unwrap_or(Repaired::Left);
+            if is_lost && repaired != Repaired::MovedOn {
+                count.lost(problem.state);
             }
-            self.found(Finding::new(kind, self.shard, detail).of_topic(topic).of_job(id), mend);
+            self.found(Finding::new(kind, self.shard, detail).of_topic(topic).of_job(id), repaired);
         }
         Ok(())
     }
 
-    /// Leads to lost jobs again where that is wanted.
-    async fn mend(&self, lost: &[(Vec<u8>, u8)]) -> Result<Vec<Mend>, StoreError> {
+    /// Relinks lost jobs where that is asked for.
+    async fn relink(&self, lost: &[(Vec<u8>, u8)]) -> Result<Vec<Repaired>, StoreError> {
         match self.repair {
-            Repair::Yes if !lost.is_empty() => self.mend_jobs(lost).await,
-            Repair::Yes | Repair::No => Ok(vec![Mend::Left; lost.len()]),
+            Repair::Yes if !lost.is_empty() => self.calls.repair_jobs(lost).await,
+            Repair::Yes | Repair::No => Ok(vec![Repaired::Left; lost.len()]),
         }
     }
 
-    /// Looks for the jobs that wait in the lists in which they have to be.
+    /// Searches waiting jobs in the lists that must hold them.
     async fn search(&mut self, waiting: &mut Waiting, count: &mut Count) -> Result<(), StoreError> {
         let mut waiting = std::mem::take(waiting);
         for _ in 0..ROUNDS {
-            let (unmet, mut again) = (waiting::unmet(self, waiting).await?, Waiting::default());
+            let (unmet, mut again) = (self.read_lists(waiting).await?, Waiting::default());
             for jobs in unmet.some() {
-                let words = self.confirm(&jobs).await?;
-                self.unmet(jobs.into_iter().zip(words), &mut again, count).await?;
+                let verdicts = self.calls.confirm(&jobs).await?;
+                self.unmet(jobs.into_iter().zip(verdicts), &mut again, count).await?;
             }
             waiting = again;
             if waiting.len() == 0 {
@@ -231,72 +222,99 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What is still known of jobs that were not met.
+    /// Reads the lists that must hold jobs. Returns the jobs that were not met.
+    async fn read_lists(&self, mut waiting: Waiting) -> Result<Waiting, StoreError> {
+        waiting.sort();
+        for list in [List::Slot, List::Ready] {
+            let names: Vec<_> = waiting.names(list).into_iter().collect();
+            let (mut from, mut skip) = (0, 0);
+            while from < names.len() {
+                let read = self.calls.read_lists(list, skip, &names[from..]).await?;
+                for (name, entries) in names[from..].iter().zip(&read.entries) {
+                    waiting.mark_all(list, name, entries);
+                }
+                (from, skip) = (from + read.lists, read.skip);
+            }
+        }
+        waiting.retain_unmet();
+        Ok(waiting)
+    }
+
+    /// Reports jobs that were not met and are lost, and collects those that another list must hold.
     async fn unmet(
         &mut self,
-        jobs: impl Iterator<Item = ((Vec<u8>, u8), Word)>,
+        jobs: impl Iterator<Item = ((Vec<u8>, u8), Verdict)>,
         again: &mut Waiting,
         count: &mut Count,
     ) -> Result<(), StoreError> {
         let (mut lost, mut findings) = (Vec::new(), Vec::new());
-        for ((known, _), word) in jobs {
-            match word {
-                Word::MovedOn => {}
-                Word::Again(list) => again.again(&known, list),
-                Word::Lost { state, words, record } => {
-                    let detail = unindexed(calls::state_name(state));
+        for ((known, _), verdict) in jobs {
+            match verdict {
+                Verdict::MovedOn => {}
+                Verdict::Again(list) => again.again(&known, list),
+                Verdict::Lost { state, lane, record } => {
+                    let detail = unindexed(state_name(state));
                     let finding = Finding::new(Damage::Unindexed, self.shard, detail);
-                    findings.push(finding.of_topic(topic_of(&words)).of_job(calls::id_of(&record)));
+                    findings.push(finding.of_topic(topic_of(&lane)).of_job(id_of(&record)));
                     lost.push((known, state));
                 }
             }
         }
-        let mended = self.mend(&lost).await?;
-        for ((finding, (_, state)), mend) in findings.into_iter().zip(lost).zip(mended) {
-            if mend != Mend::MovedOn {
+        let relinked = self.relink(&lost).await?;
+        for ((finding, (_, state)), repaired) in findings.into_iter().zip(lost).zip(relinked) {
+            if repaired != Repaired::MovedOn {
                 count.lost(state);
-                self.found(finding, mend);
+                self.found(finding, repaired);
             }
         }
         Ok(())
     }
 
-    /// Runs without their record.
-    async fn runs(&mut self) -> Result<(), StoreError> {
+    /// Reports job states without a record, and removes them where that is asked for.
+    async fn states(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
         while scan.goes_on() {
-            let alone = self.runs_page(&mut scan).await?;
-            let mended = match self.repair {
-                Repair::Yes => self.mend_runs(&alone).await?,
-                Repair::No => vec![Mend::Left; alone.len()],
-            };
-            for (locator, mend) in alone.iter().zip(mended) {
-                let detail = format!("what is left of a job whose record is gone, at {}", hex(locator));
-                self.found(Finding::new(Damage::Run, self.shard, detail), mend);
+            let alone = self.calls.states_page(&mut scan).await?;
+            let repaired = self.repair_named("states", &alone).await?;
+            for (locator, repaired) in alone.iter().zip(repaired) {
+                let detail = format!("a job state without a record, at {}", hex(locator));
+                self.found(Finding::new(Damage::Run, self.shard, detail), repaired);
             }
         }
         Ok(())
     }
 
-    /// Entries of all indexes, but for those of dead jobs.
+    /// Repairs lanes, members of `index` or job states by their names, where that is asked for.
+    async fn repair_named(
+        &self,
+        what: &str,
+        names: &[impl ToRedisArgs],
+    ) -> Result<Vec<Repaired>, StoreError> {
+        match self.repair {
+            Repair::Yes => self.calls.repair_named(what, names).await,
+            Repair::No => Ok(vec![Repaired::Left; names.len()]),
+        }
+    }
+
+    /// Counts the entries of all indexes, without that of dead jobs.
     async fn entries(&mut self) -> Result<u64, StoreError> {
         let mut sum = 0;
-        for kind in ["lanes", "pulls", "parked", "turns", "slots", "batches"] {
+        for kind in ["lanes", "pulls", "parked", "schedule", "slots", "batches"] {
             let mut scan = Scan::start();
             while scan.goes_on() {
-                sum += self.entries_page(kind, &mut scan).await?;
+                sum += self.calls.entries_page(kind, &mut scan).await?;
             }
         }
         Ok(sum)
     }
 
-    /// Compares what was counted with what is said, where nothing has moved meanwhile.
+    /// Compares counts with recorded counts, where nothing has moved meanwhile.
     async fn counts(
         &mut self,
         before: &Overview,
         after: &Overview,
         count: &Count,
-        told: Option<&Told>,
+        recorded: Option<&RecordedCounts>,
     ) -> Result<(), StoreError> {
         if before.ledger != after.ledger || count.jobs != after.jobs {
             let counted: i64 = after.states().iter().sum();
@@ -311,24 +329,24 @@ impl Walk<'_> {
         }
         self.audit.compared += 1;
         let states = count.wrong_states(after.states());
-        let wrong = told.and_then(|told| told.wrong(count, after.sums)).unwrap_or_default();
+        let wrong = recorded.and_then(|recorded| recorded.wrong(count, after.sums)).unwrap_or_default();
         if states.is_empty() && wrong.is_right() {
             return Ok(());
         }
-        let (states_mended, rest_mended) = match self.repair {
-            Repair::Yes => self.mend_counts(after, count, &wrong).await?,
+        let (states_corrected, rest_corrected) = match self.repair {
+            Repair::Yes => self.calls.correct_counts(after, count, &wrong).await?,
             Repair::No => (false, false),
         };
         for detail in states {
-            self.audit.find(Finding::new(Damage::Ledger, self.shard, detail).repaired(states_mended));
+            self.audit.find(Finding::new(Damage::Ledger, self.shard, detail).repaired(states_corrected));
         }
         for finding in wrong.findings(self.shard) {
-            self.audit.find(finding.repaired(rest_mended));
+            self.audit.find(finding.repaired(rest_corrected));
         }
         Ok(())
     }
 
-    /// That every job that was accepted is in one state, which one call tells.
+    /// Checks that every accepted job is in one state.
     fn ledger(&mut self, overview: &Overview) {
         let Overview { ledger, .. } = overview;
         let [accepted, rest @ .., _lease, _pauses] = ledger;
@@ -342,15 +360,11 @@ impl Walk<'_> {
     }
 }
 
-/// What a pass over the records is for.
+/// The purpose of a pass over the records.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LookFor {
     All,
     Counts,
-}
-
-fn topic_of(words: &str) -> &str {
-    words.split(' ').next().unwrap_or_default()
 }
 
 fn unindexed(state: &str) -> String {

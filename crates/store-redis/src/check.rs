@@ -1,12 +1,10 @@
-//! What is looked at before a Redis is trusted with jobs: its version, its eviction
-//! policy, how it keeps data, and the installation that lives there.
+//! Checks of the servers before they are trusted with jobs: version, eviction policy, and how they keep data.
 
-use redis::Value;
-
+use super::reply;
 use super::topology::Topology;
 use crate::store::{Profile, StoreError};
 
-/// What a server says of itself in INFO.
+/// A server's answer to INFO.
 struct Info(String);
 
 impl Info {
@@ -19,7 +17,7 @@ impl Info {
 pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> {
     let mut profile = None;
     for answer in topology.call_each(redis::cmd("INFO").arg("everything")).await? {
-        let info = Info(super::script::reply::text(plain(answer))?);
+        let info = Info(reply::read(answer, "INFO")?);
         version(&info)?;
         eviction(&info)?;
         if info.get("maxmemory") == Some("0") {
@@ -50,7 +48,7 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> 
 /// That every server takes writes: a replica does not.
 pub(crate) async fn masters(topology: &Topology) -> Result<(), StoreError> {
     for answer in topology.call_each(redis::cmd("INFO").arg("replication")).await? {
-        let info = Info(super::script::reply::text(plain(answer))?);
+        let info = Info(reply::read(answer, "INFO")?);
         if info.get("role").is_some_and(|role| role != "master") {
             topology.reconnect();
             return Err(StoreError::Replica);
@@ -63,7 +61,7 @@ pub(crate) async fn masters(topology: &Topology) -> Result<(), StoreError> {
 pub(crate) async fn memory_share(topology: &Topology) -> Result<f64, StoreError> {
     let mut fullest = 0.0_f64;
     for answer in topology.call_each(redis::cmd("INFO").arg("memory")).await? {
-        let info = Info(super::script::reply::text(plain(answer))?);
+        let info = Info(reply::read(answer, "INFO")?);
         let bytes = |name| info.get(name).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);
         let limit = bytes("maxmemory");
         if limit > 0.0 {
@@ -100,7 +98,7 @@ async fn fsync(topology: &Topology) -> Option<Profile> {
     let mut least = None;
     for name in ["appendonly", "appendfsync"] {
         for answer in topology.call_each(redis::cmd("CONFIG").arg("GET").arg(name)).await.ok()? {
-            let value = second(plain(answer))?;
+            let (_, value): (String, String) = reply::read(answer, "CONFIG").ok()?;
             let profile = match (name, value.as_str()) {
                 ("appendonly", "no") | ("appendfsync", "no") => Profile::Memory,
                 ("appendfsync", "everysec") => Profile::Everysec,
@@ -110,24 +108,6 @@ async fn fsync(topology: &Topology) -> Option<Profile> {
         }
     }
     least
-}
-
-/// A verbatim string as a plain one.
-fn plain(value: Value) -> Value {
-    match value {
-        Value::VerbatimString { text, .. } => Value::BulkString(text.into_bytes()),
-        other => other,
-    }
-}
-
-/// The value in an answer of one name and one value.
-fn second(value: Value) -> Option<String> {
-    let value = match value {
-        Value::Array(items) => items.into_iter().nth(1)?,
-        Value::Map(pairs) => pairs.into_iter().next()?.1,
-        _ => return None,
-    };
-    super::script::reply::text(value).ok()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Events over publish and subscribe: the scripts pack them as `events.lua` of the prelude says.
+//! Events over publish and subscribe, packed as `lua/prelude/events.lua` says.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,32 +6,32 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use rand::rngs::StdRng;
 
-use super::RedisStore;
-use super::script::{self, reply};
-use super::wake::{Heard, Messages};
+use super::channel::{Channel, Heard};
+use super::redis_store::RedisStore;
+use super::script;
 use crate::clock::{Timestamp, millis_up};
 use crate::job::{JobKey, Topic};
 use crate::store::events::{AttemptOutcome, Ended, Event, Happened, News};
 use crate::store::{Shard, StoreError};
 
-/// What a message begins with that is packed as this version does.
+/// The first byte of a message that is packed as this version does.
 const FORMAT: u8 = 1;
 
 impl RedisStore {
     pub(crate) async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
-        let answer = self.run(&script::WATCH, shard, |cmd| {
+        let since = self.run(&script::WATCH, shard, |cmd| {
             cmd.arg(millis_up(lasts));
         });
-        Ok(Timestamp::from_millis(reply::number(&answer.await?)?))
+        Ok(Timestamp::from_millis(since.await?))
     }
 
     pub(crate) fn events(self: &Arc<Self>, rng: StdRng) -> Events {
-        Events(Messages::new(Arc::clone(self), self.keys.events_channel(), rng))
+        Events(Channel::new(Arc::clone(self), self.keys.events_channel(), rng))
     }
 }
 
 /// The stream of events. It reconnects by itself and never ends.
-pub(crate) struct Events(Messages);
+pub(crate) struct Events(Channel);
 
 impl Events {
     pub(crate) async fn next(&mut self) -> News {
@@ -40,7 +40,7 @@ impl Events {
             Heard::Lost => News::Lost,
             Heard::Message(raw) => unpack(raw.into()).map_or_else(
                 || {
-                    tracing::debug!("events that this version cannot read were passed over");
+                    tracing::debug!("events that this version cannot read are skipped");
                     News::Missed
                 },
                 News::Events,
@@ -49,7 +49,7 @@ impl Events {
     }
 }
 
-/// A whole message, or nothing.
+/// Reads a whole message, or nothing.
 fn unpack(mut raw: Bytes) -> Option<Vec<Event>> {
     if raw.try_get_u8().ok()? != FORMAT {
         return None;
@@ -100,7 +100,7 @@ fn time(raw: &mut Bytes) -> Option<Timestamp> {
     raw.try_get_uint(6).ok().map(Timestamp::from_millis)
 }
 
-/// A text behind its length.
+/// Reads a text behind its length.
 fn text(raw: &mut Bytes) -> Option<String> {
     let length = usize::from(raw.try_get_u8().ok()?);
     (raw.len() >= length).then(|| String::from_utf8_lossy(&raw.split_to(length)).into_owned())

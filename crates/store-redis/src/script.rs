@@ -1,28 +1,28 @@
-//! The scripts: one Lua file per edge, behind the pieces of the prelude, all together one
-//! function library of Redis. Each piece owns one part of the layout (records, due times,
-//! ready queues …). Redis makes the functions once, at the first call, and not for each.
+//! The scripts: one Lua file per call, behind the pieces of `lua/prelude`, all together one function library
+//! of Redis. Each piece owns one part of the layout: records, the schedule, ready queues and so on. Redis runs
+//! the pieces once, at the first call, and not for each call.
 //!
-//! Where the library cannot be loaded, as when memory is full, the same text runs as a
-//! script, which costs more and does the same.
+//! Where the library cannot be loaded, because memory is full, the same text runs as a script. That costs
+//! more and does the same.
 
 use std::sync::LazyLock;
 
-use redis::{Cmd, Value};
+use redis::Cmd;
 use sha2::{Digest as _, Sha256};
 
-/// What a call may do when memory is full.
+/// Whether a script may run when memory is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Adds jobs: refused before it writes.
+    /// Adds data: refused before it writes.
     Fills,
-    /// Goes on, since it is what makes room.
+    /// Runs, because it makes room.
     Drains,
     /// Writes nothing.
     Reads,
 }
 
 impl Kind {
-    /// As the flags of a script.
+    /// The first line of a script of this kind.
     const fn shebang(self) -> &'static str {
         match self {
             Self::Fills => "#!lua",
@@ -31,7 +31,7 @@ impl Kind {
         }
     }
 
-    /// As the flags of a function.
+    /// The flags of a function of this kind.
     const fn flags(self) -> &'static str {
         match self {
             Self::Fills => "{}",
@@ -41,7 +41,7 @@ impl Kind {
     }
 }
 
-/// A script, by the name of its edge.
+/// A script, with the name of its call.
 #[derive(Debug)]
 pub(crate) struct Script {
     name: &'static str,
@@ -50,19 +50,19 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// The edge's name.
+    /// The name of the call, which also names its answer in errors.
     pub(crate) const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Calls it as a function of the library.
+    /// A call of the library's function.
     pub(crate) fn as_function(&self, key: &str) -> Cmd {
         let mut cmd = redis::cmd("FCALL");
         cmd.arg(format!("{}_{}", LIBRARY.name, self.name)).arg(1).arg(key);
         cmd
     }
 
-    /// Calls it with all of its text.
+    /// A call with the text of all scripts.
     pub(crate) fn as_text(&self, key: &str) -> Cmd {
         let shebang = self.kind.shebang();
         let source = format!("{shebang}\n{}\nreturn init()('{}', KEYS[1], ARGV)", LIBRARY.init, self.name);
@@ -74,14 +74,14 @@ impl Script {
 
 /// All scripts as Redis takes them.
 struct Library {
-    /// Made of its text, so that processes of two versions do not get in each other's way.
+    /// Made of a digest of the text, so that processes of two versions do not replace each other's library.
     name: String,
-    /// `init` makes all functions and returns how to call one.
+    /// The Lua function `init`, which runs the pieces and returns the function that calls a script.
     init: String,
 }
 
 static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
-    // What a script alone uses stays inside its block: Lua has room for 200 locals.
+    // Locals of a script stay inside its block, because Lua allows only 200 in a function.
     let bodies: String = ALL.iter().map(|script| format!("do\n{}\nend\n", script.body)).collect();
     let init = format!(
         "local function init()\nlocal edges = {{}}\n{}\n{bodies}\n\
@@ -93,11 +93,10 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     Library { name, init }
 });
 
-/// Loads the library; again does no harm.
+/// Loads the library. Loading it again does no harm.
 pub(crate) fn load() -> Cmd {
     let Library { name, init } = &*LIBRARY;
-    // Nothing of Redis is there to use while a library loads, so its functions are made by
-    // the first call.
+    // A library cannot use Redis's API while it loads, so the first call runs the pieces.
     let mut source = format!("#!lua name={name}\n{init}\nlocal run\n");
     for Script { name: edge, kind, .. } in ALL {
         let flags = kind.flags();
@@ -113,112 +112,89 @@ pub(crate) fn load() -> Cmd {
 
 macro_rules! pieces {
     ($($file:literal)*) => {
-        /// In an order in which each finds what it uses.
+        /// The pieces, each behind those that it uses.
         const PIECES: &[&str] = &[$(include_str!(concat!("lua/prelude/", $file, ".lua"))),*];
     };
 }
 
 pieces! {
-    "base" "shard" "records" "due" "turns" "ready" "lanes" "leases" "dead" "outbox" "tombs" "lateness"
-    "topics" "arrivals" "outcomes" "events" "moves" "revivals" "attempts" "carrier" "audits" "call"
+    "base" "shard" "lanes" "records" "schedule" "due" "ready" "leases" "dead_letters" "outbox" "tombs" "lateness"
+    "topics" "arrivals" "grants" "outcomes" "events" "moves" "redrives" "attempt_logs" "carrier" "policies"
+    "audit" "start"
 }
 
 macro_rules! scripts {
-    ($($name:ident: $file:literal, $kind:ident;)*) => {
-        $(pub(crate) static $name: Script =
-            Script { name: $file, kind: Kind::$kind, body: include_str!(concat!("lua/", $file, ".lua")) };)*
-        const ALL: &[&Script] = &[$(&$name),*];
+    ($($folder:literal { $($name:ident: $file:literal, $kind:ident;)* })*) => {
+        $($(pub(crate) static $name: Script = Script {
+            name: $file,
+            kind: Kind::$kind,
+            body: include_str!(concat!("lua/", $folder, "/", $file, ".lua")),
+        };)*)*
+        const ALL: &[&Script] = &[$($(&$name),*),*];
     };
 }
 
 scripts! {
-    SUBMIT: "submit", Fills;
-    IMPORT: "import", Fills;
-    GET: "get", Reads;
-    PAGE: "page", Reads;
-    CANCEL: "cancel", Drains;
-    RESCHEDULE: "reschedule", Fills;
-    RUN: "run", Drains;
-    REVIVE: "revive", Fills;
-    PURGE: "purge", Drains;
-    DEAD: "dead", Reads;
-    PURGE_MANY: "purge_many", Drains;
-    REVIVE_MANY: "revive_many", Fills;
-    REVIVED: "revived", Drains;
-    BEGIN_REVIVAL: "begin_revival", Fills;
-    TAKE_REVIVAL: "take_revival", Drains;
-    KEEP_REVIVAL: "keep_revival", Drains;
-    END_REVIVAL: "end_revival", Drains;
-    REVIVALS: "revivals", Reads;
-    PROMOTE: "promote", Drains;
-    RESERVE: "reserve", Drains;
-    PULL: "pull", Drains;
-    PULLS: "pulls", Reads;
-    HELD: "held", Reads;
-    RENEW: "renew", Drains;
-    SETTLE: "settle", Drains;
-    EXCHANGE: "exchange", Drains;
-    SETTLE_RECEIPTS: "settle_receipts", Drains;
-    RECOVER: "recover", Drains;
-    EXPIRE: "expire", Drains;
-    OUTBOX: "outbox", Reads;
-    TELL: "tell", Drains;
-    CLAIM: "claim", Drains;
-    YIELD: "yield", Drains;
-    STATS: "stats", Reads;
-    TOPICS: "topics", Reads;
-    PAUSE: "pause", Drains;
-    RESUME: "resume", Drains;
-    NOTE: "note", Fills;
-    ATTEMPTS: "attempts", Reads;
-    MEMBERS: "members", Drains;
-    WATCH: "watch", Drains;
-    INSTALL: "install", Drains;
-    PUT_POLICY: "put_policy", Fills;
-    DELETE_POLICY: "delete_policy", Drains;
-    AUDIT_SHARD: "audit_shard", Reads;
-    AUDIT_JOBS: "audit_jobs", Reads;
-    AUDIT_RUNS: "audit_runs", Reads;
-    AUDIT_LANES: "audit_lanes", Reads;
-    AUDIT_ENTRIES: "audit_entries", Reads;
-    AUDIT_LISTS: "audit_lists", Reads;
-    AUDIT_CONFIRM: "audit_confirm", Reads;
-    AUDIT_MEND: "audit_mend", Drains;
-    AUDIT_COUNT: "audit_count", Drains;
-}
-
-/// A reply taken apart; each step says what it expected.
-pub(crate) mod reply {
-    use super::Value;
-    use crate::store::StoreError;
-
-    pub(crate) fn list(value: Value) -> Result<Vec<Value>, StoreError> {
-        match value {
-            Value::Array(items) => Ok(items),
-            _ => Err(StoreError::Unreadable("a reply that is no list")),
-        }
+    "edges" {
+        SUBMIT: "submit", Fills;
+        IMPORT: "import", Fills;
+        CANCEL: "cancel", Drains;
+        RESCHEDULE: "reschedule", Fills;
+        RUN: "run", Drains;
+        REVIVE: "revive", Fills;
+        PURGE: "purge", Drains;
+        PURGE_MANY: "purge_many", Drains;
+        REDRIVE_JOBS: "redrive_jobs", Fills;
+        REDRIVE_PROGRESS: "redrive_progress", Drains;
+        PROMOTE: "promote", Drains;
+        RESERVE: "reserve", Drains;
+        PULL: "pull", Drains;
+        RENEW: "renew", Drains;
+        SETTLE: "settle", Drains;
+        EXCHANGE: "exchange", Drains;
+        SETTLE_RECEIPTS: "settle_receipts", Drains;
+        RECOVER: "recover", Drains;
+        EVICT: "evict", Drains;
+        ACKNOWLEDGE: "acknowledge", Drains;
+        CLAIM: "claim", Drains;
+        RELEASE_SHARD: "release_shard", Drains;
+        PAUSE: "pause", Drains;
+        RESUME: "resume", Drains;
+        NOTE: "note", Fills;
+        WATCH: "watch", Drains;
     }
-
-    pub(crate) fn int(value: &Value) -> Result<i64, StoreError> {
-        match value {
-            Value::Int(n) => Ok(*n),
-            _ => Err(StoreError::Unreadable("a reply that is no number")),
-        }
+    "queries" {
+        GET: "get", Reads;
+        PAGE: "page", Reads;
+        DEAD: "dead", Reads;
+        PULL_LANES: "pull_lanes", Reads;
+        LEASE_INFO: "lease_info", Reads;
+        OUTBOX: "outbox", Reads;
+        STATS: "stats", Reads;
+        TOPICS: "topics", Reads;
+        ATTEMPTS: "attempts", Reads;
     }
-
-    pub(crate) fn number<T: TryFrom<i64>>(value: &Value) -> Result<T, StoreError> {
-        T::try_from(int(value)?).map_err(|_| StoreError::Unreadable("a number out of range"))
+    "installation" {
+        INSTALL: "install", Drains;
+        MEMBERS: "members", Drains;
+        PUT_POLICY: "put_policy", Fills;
+        DELETE_POLICY: "delete_policy", Drains;
+        BEGIN_REDRIVE: "begin_redrive", Fills;
+        TAKE_REDRIVE: "take_redrive", Drains;
+        KEEP_REDRIVE: "keep_redrive", Drains;
+        END_REDRIVE: "end_redrive", Drains;
+        REDRIVES: "redrives", Reads;
     }
-
-    pub(crate) fn bytes(value: Value) -> Result<bytes::Bytes, StoreError> {
-        match value {
-            Value::BulkString(bytes) => Ok(bytes.into()),
-            _ => Err(StoreError::Unreadable("a reply that is no string")),
-        }
-    }
-
-    pub(crate) fn text(value: Value) -> Result<String, StoreError> {
-        String::from_utf8(bytes(value)?.into()).map_err(|_| StoreError::Unreadable("a reply that is no text"))
+    "audit" {
+        AUDIT_SHARD: "audit_shard", Reads;
+        AUDIT_JOBS: "audit_jobs", Reads;
+        AUDIT_STATES: "audit_states", Reads;
+        AUDIT_LANES: "audit_lanes", Reads;
+        AUDIT_ENTRIES: "audit_entries", Reads;
+        AUDIT_LISTS: "audit_lists", Reads;
+        AUDIT_CONFIRM: "audit_confirm", Reads;
+        AUDIT_REPAIR: "audit_repair", Drains;
+        AUDIT_COUNT: "audit_count", Drains;
     }
 }
 
@@ -230,11 +206,11 @@ mod tests {
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         for script in ALL {
             let expected = match script.name() {
-                "submit" | "import" | "reschedule" | "revive" | "revive_many" | "begin_revival"
+                "submit" | "import" | "reschedule" | "revive" | "redrive_jobs" | "begin_redrive"
                 | "put_policy" | "note" => Kind::Fills,
-                "get" | "page" | "stats" | "topics" | "pulls" | "held" | "dead" | "revivals" | "attempts"
-                | "outbox" => Kind::Reads,
-                "audit_mend" | "audit_count" => Kind::Drains,
+                "get" | "page" | "stats" | "topics" | "pull_lanes" | "lease_info" | "dead" | "redrives"
+                | "attempts" | "outbox" => Kind::Reads,
+                "audit_repair" | "audit_count" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,
             };

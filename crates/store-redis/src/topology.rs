@@ -1,5 +1,5 @@
-//! Which Redis, and how to talk to it: a single server or a cluster, behind one `call`.
-//! Sentinel is refused until it is built. Nothing outside this file knows the difference.
+//! The servers and the connections to them: a single server or a cluster, behind one `call`. Sentinel is not
+//! supported. Nothing outside this file knows the difference.
 
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -13,19 +13,20 @@ use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
-use super::super::StoreError;
+use super::error::classify;
+use crate::store::StoreError;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
 /// How long sent data may stay unacknowledged before the connection counts as broken.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
-/// After so long without a byte the other end is probed; after two unanswered probes more
-/// the connection counts as broken.
+/// How long a connection may be silent before it is probed. After two more unanswered probes it counts as
+/// broken.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
 /// Commands that may wait in the connection's queue.
 const PIPELINE: usize = 1024;
 
-/// What a store's URL names.
+/// A store's URL, parsed.
 pub(crate) enum Address {
     Single(Box<ConnectionInfo>),
     Cluster(Vec<ConnectionInfo>),
@@ -77,7 +78,7 @@ impl Single {
         self.manager.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Leaves the server that the connection goes to, and looks the name up again.
+    /// Drops the connection, and looks the server's name up again.
     fn reconnect(&self) {
         if let Ok(manager) = ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone())
         {
@@ -100,7 +101,7 @@ impl Cluster {
 }
 
 impl Topology {
-    /// Connects later, on the first call.
+    /// Parses the URL. Connects on the first call.
     pub(crate) fn open(url: &str, patience: Duration) -> Result<Self, StoreError> {
         let servers = match Address::parse(url).map_err(StoreError::Unfit)? {
             Address::Single(info) => {
@@ -143,7 +144,7 @@ impl Topology {
         }
     }
 
-    /// One command, with one answer or an error within the patience given.
+    /// Sends one command. Answers or fails within the time given to a call.
     pub(crate) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
         let answer = timeout(self.patience, async {
             match &self.servers {
@@ -152,10 +153,10 @@ impl Topology {
             }
         });
         let error = match answer.await {
-            Ok(Ok(Value::ServerError(e))) => redis::RedisError::from(e).into(),
+            Ok(Ok(Value::ServerError(e))) => classify(e.into()),
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.patience),
-            Ok(Err(e)) => e.into(),
+            Ok(Err(e)) => classify(e),
             Err(_) => StoreError::Slow(self.patience),
         };
         if matches!(error, StoreError::Replica) {
@@ -164,7 +165,7 @@ impl Topology {
         Err(error)
     }
 
-    /// One command to the server that serves a key, where the command itself names none.
+    /// Sends a command that names no key to the server of a key.
     pub(crate) async fn call_at(&self, cmd: &Cmd, key: &str) -> Result<Value, StoreError> {
         use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
         let Servers::Cluster(cluster) = &self.servers else { return self.call(cmd).await };
@@ -173,11 +174,11 @@ impl Topology {
             let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
             cluster.connection().await?.route_command(cmd.clone(), node).await
         });
-        Ok(answer.await.map_err(|_| StoreError::Slow(self.patience))??)
+        answer.await.map_err(|_| StoreError::Slow(self.patience))?.map_err(classify)
     }
 
-    /// After a fail-over a name may lead to another server than the connection does. The
-    /// client of a cluster follows by itself.
+    /// Connects again, because after a fail-over the name may lead to another server. The client of a cluster
+    /// follows by itself.
     pub(crate) fn reconnect(&self) {
         match &self.servers {
             Servers::Single(single) => single.reconnect(),
@@ -185,7 +186,7 @@ impl Topology {
         }
     }
 
-    /// The same command to every master, for looking at and setting their configuration.
+    /// Sends a command to every master, to read their configuration.
     pub(crate) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
         use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
         let Servers::Cluster(cluster) = &self.servers else {
@@ -195,14 +196,14 @@ impl Topology {
             let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
             cluster.connection().await?.route_command(cmd.clone(), all).await
         });
-        match answer.await.map_err(|_| StoreError::Slow(self.patience))?? {
+        match answer.await.map_err(|_| StoreError::Slow(self.patience))?.map_err(classify)? {
             Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
             other => Ok(vec![other]),
         }
     }
 
-    /// A connection of its own that listens to a channel. Any node of a cluster will do:
-    /// published messages reach them all.
+    /// Opens a connection that listens to a channel. Any node of a cluster will do, since published messages
+    /// reach all of them.
     pub(crate) async fn listen(&self, channel: &str) -> Result<PubSub, StoreError> {
         let clients = match &self.servers {
             Servers::Single(single) => std::slice::from_ref(&single.client),
@@ -217,7 +218,7 @@ impl Topology {
             });
             match subscribed.await {
                 Ok(Ok(pubsub)) => return Ok(pubsub),
-                Ok(Err(e)) => last = e.into(),
+                Ok(Err(e)) => last = classify(e),
                 Err(_) => last = StoreError::Slow(2 * CONNECT),
             }
         }

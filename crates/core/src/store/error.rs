@@ -60,22 +60,6 @@ impl StoreError {
     }
 }
 
-impl From<redis::RedisError> for StoreError {
-    fn from(error: redis::RedisError) -> Self {
-        use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
-        use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
-        match (error.kind(), error.code()) {
-            (Extension, Some("OOM")) => Self::Full,
-            (Server(ReadOnly), _) => Self::Replica,
-            (Server(ResponseError | NoPerm) | AuthenticationFailed, _)
-            | (Extension, Some("NOAUTH" | "WRONGPASS")) => Self::Refused(Arc::new(error)),
-            // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and
-            // the like pass by themselves.
-            _ => Self::Away(Arc::new(error)),
-        }
-    }
-}
-
 impl From<redb::Error> for StoreError {
     fn from(error: redb::Error) -> Self {
         Self::Disk(Arc::new(error))

@@ -1,39 +1,39 @@
-//! The calls of an audit: each script's arguments, and its answer as values. Between two calls
-//! there is as long a pause as the one before took, so that Redis has half of its time for others.
+//! The calls of an audit: arguments of the scripts, and their answers as values. After each call the audit pauses
+//! for as long as the call took, so that Redis has half of its time for others.
 
-mod answers;
-
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use redis::{Cmd, Value};
+use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use tokio::time::{Instant, sleep};
 
-pub(crate) use self::answers::{Bad, Mend, Overview, id_of, state_name};
-use self::answers::{
-    LANE_ROW, Lanes, PAUSED, Read, Records, UNREADABLE, bad, counts, lane_of, lossy, mended, pairs, word,
+use super::answers::{
+    LANE_ROW, Lanes, ListParts, Overview, PAUSED, Problem, Records, Repaired, UNREADABLE, counts, lossy,
+    repaired, topic_of,
 };
-use super::told::{LaneRow, TopicRow, Wrong, WrongLane, WrongTopic};
-use super::waiting::{List, Word};
-use super::{Count, Walk};
-use crate::store::StoreError;
-use crate::store::redis::script::{self, Script, reply};
+use super::count::{Count, Jobs, Lane};
+use super::rows::{LaneRow, TopicRow, Wrong, WrongLane, WrongTopic};
+use super::waiting::{List, Verdict};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::reply;
+use crate::store::redis::script::{self, Script};
+use crate::store::{Shard, StoreError};
 
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
-/// How long a store that has gone away in the middle is asked again.
+/// How long a call is repeated when the store has gone away in the middle.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two tries.
 const AGAIN: Duration = Duration::from_millis(250);
-/// How many records, runs, lanes or sets a page looks at.
+/// How many records, job states, lanes or sets a page looks at.
 const RECORDS: usize = 200;
-const RUNS: usize = 500;
+const STATES: usize = 500;
 const LANES: usize = 100;
 const SETS: usize = 50;
 /// How many entries of lists one call reads, and of how many lists.
 const ENTRIES: usize = 1000;
 const LISTS: usize = 200;
-/// Of so many lanes or topics the count is put right in one call.
+/// How many lanes or topics one call corrects.
 const COUNTS: usize = 500;
 
 /// A place in a scan of a hash or set.
@@ -52,32 +52,50 @@ impl Scan {
         !self.is_over
     }
 
-    fn args(&self, cmd: &mut Cmd, count: usize) {
+    fn push(&self, cmd: &mut Cmd, count: usize) {
         cmd.arg(&self.at).arg(&self.life).arg(count);
     }
 
-    /// Takes note of where to go on; what else was answered.
-    fn moved(&mut self, answer: Value) -> Result<std::vec::IntoIter<Value>, StoreError> {
-        let mut parts = reply::list(answer)?.into_iter();
-        self.life = reply::text(parts.next().ok_or(UNREADABLE)?)?;
-        self.at = reply::text(parts.next().ok_or(StoreError::Outdated)?)?;
-        self.is_over = self.at == "0";
-        Ok(parts)
+    /// Takes the place where to go on, and returns what was found.
+    fn advance<T: FromRedisValue>(&mut self, answer: Vec<Value>) -> Result<T, StoreError> {
+        let (life, at, found) = reply::scanned(answer, "a page of an audit")?;
+        self.is_over = at == "0";
+        (self.life, self.at) = (life, at);
+        Ok(found)
     }
 }
 
-impl Walk<'_> {
-    /// A call that changes something. It is made once: asked again it could not tell what was
-    /// changed before.
-    async fn change(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
+/// A problem as the script answers it: what is wrong, locator, state, lane name, record's start.
+type ProblemParts = (String, Vec<u8>, u8, Vec<u8>, Vec<u8>);
+
+/// The calls on one shard.
+pub(crate) struct Calls<'a> {
+    pub(crate) store: &'a RedisStore,
+    pub(crate) shard: Shard,
+    /// Whether the store has answered any call of this audit.
+    pub(crate) has_answered: &'a AtomicBool,
+}
+
+impl Calls<'_> {
+    /// Makes a call that changes something. It is made once: a repetition could not report what the first one has
+    /// changed.
+    async fn change<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        args: impl Fn(&mut Cmd),
+    ) -> Result<T, StoreError> {
         let asked = Instant::now();
         let answer = self.store.run(script, self.shard, args).await?;
         sleep(asked.elapsed().min(LONGEST_PAUSE)).await;
         Ok(answer)
     }
 
-    /// A call that only reads. A store that has answered before is asked again for a while.
-    async fn call(&self, script: &Script, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
+    /// Makes a call that only reads. It is repeated for a while if the store has answered before.
+    async fn call<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        args: impl Fn(&mut Cmd),
+    ) -> Result<T, StoreError> {
         let until = Instant::now() + PATIENCE;
         loop {
             match self.change(script, &args).await {
@@ -94,156 +112,144 @@ impl Walk<'_> {
         }
     }
 
-    /// Whoever asks for an audit of a store that is away is told so at once.
+    /// An audit of a store that is away from the start fails at once.
     fn is_patient(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn overview(&self) -> Result<Overview, StoreError> {
-        let mut parts = reply::list(self.call(&script::AUDIT_SHARD, |_| {}).await?)?.into_iter().skip(1);
-        let (mut ledger, mut sums) = ([0; 10], [0; 3]);
-        for n in ledger.iter_mut().chain(&mut sums) {
-            *n = reply::text(parts.next().ok_or(UNREADABLE)?)?.parse().map_err(|_| UNREADABLE)?;
-        }
-        let mut count = || reply::number(&parts.next().ok_or(UNREADABLE)?);
-        let (jobs, dead_entries, index_entries, topic_entries) = (count()?, count()?, count()?, count()?);
-        let wrong = reply::list(parts.next().ok_or(UNREADABLE)?)?;
-        let wrong_moments = wrong.into_iter().map(reply::text).collect::<Result<_, _>>()?;
-        Ok(Overview { ledger, sums, jobs, dead_entries, index_entries, topic_entries, wrong_moments })
+        let (ledger, sums, sizes, wrong_times) = self.call(&script::AUDIT_SHARD, |_| {}).await?;
+        let [jobs, dead_entries, index_entries, topic_entries] = sizes;
+        Ok(Overview { ledger, sums, jobs, dead_entries, index_entries, topic_entries, wrong_times })
     }
 
     pub(crate) async fn jobs_page(&self, scan: &mut Scan) -> Result<Records, StoreError> {
-        let answer = self.call(&script::AUDIT_JOBS, |cmd| scan.args(cmd, RECORDS)).await?;
-        let mut parts = scan.moved(answer)?;
-        let mut next = || parts.next().ok_or(UNREADABLE);
-        let told = reply::list(next()?)?;
-        let mut states = [0; 4];
-        for (state, n) in states.iter_mut().zip(&told) {
-            *state = reply::int(n)?;
-        }
-        let (ready, slots) = (reply::bytes(next()?)?.to_vec(), reply::bytes(next()?)?.to_vec());
-        let lanes = pairs(next()?)?;
-        let lanes = lanes.into_iter().map(|(lane, row)| Ok((lane_of(lane)?, counts(&reply::bytes(row)?)?)));
+        type Answer = (Jobs, Vec<u8>, Vec<u8>, Vec<(Lane, Vec<u8>)>, Vec<ProblemParts>);
+        let (states, ready, slots, lanes, problems): Answer =
+            self.page(&script::AUDIT_JOBS, scan, RECORDS).await?;
+        let lanes = lanes.into_iter().map(|(lane, row)| Ok((lane, counts(&row)?)));
         let lanes = lanes.collect::<Result<_, StoreError>>()?;
-        let bad = reply::list(next()?)?.into_iter().map(bad).collect::<Result<_, _>>()?;
-        Ok(Records { states, ready, slots, lanes, bad })
+        let problems = problems.into_iter().map(|(what, locator, state, lane, record)| Problem {
+            what,
+            locator,
+            state,
+            lane: lossy(&lane),
+            record,
+        });
+        Ok(Records { states, ready, slots, lanes, problems: problems.collect() })
     }
 
-    pub(crate) async fn runs_page(&self, scan: &mut Scan) -> Result<Vec<Vec<u8>>, StoreError> {
-        let answer = self.call(&script::AUDIT_RUNS, |cmd| scan.args(cmd, RUNS)).await?;
-        let alone = scan.moved(answer)?.next().ok_or(UNREADABLE)?;
-        reply::list(alone)?.into_iter().map(|locator| Ok(reply::bytes(locator)?.to_vec())).collect()
+    pub(crate) async fn states_page(&self, scan: &mut Scan) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.page(&script::AUDIT_STATES, scan, STATES).await
     }
 
     pub(crate) async fn lanes_page(&self, scan: &mut Scan) -> Result<Lanes, StoreError> {
-        let answer = self.call(&script::AUDIT_LANES, |cmd| scan.args(cmd, LANES)).await?;
-        let mut parts = scan.moved(answer)?;
-        let mut next = || parts.next().ok_or(UNREADABLE);
-        let (lanes, lost, topics, unlisted) = (next()?, next()?, next()?, next()?);
-        let lanes = pairs(lanes)?.into_iter().map(|(lane, row)| {
-            let row = reply::bytes(row)?;
-            let words = String::from_utf8_lossy(row.get(LANE_ROW..).ok_or(UNREADABLE)?);
-            let topic = super::topic_of(&words).into();
-            Ok((lane_of(lane)?, LaneRow { jobs: counts(&row)?, topic }))
+        type Rows<N> = Vec<(N, Vec<u8>)>;
+        let (lanes, unlinked, topics, unlisted): (Rows<Lane>, Rows<Lane>, Rows<Vec<u8>>, _) =
+            self.page(&script::AUDIT_LANES, scan, LANES).await?;
+        let lanes = lanes.into_iter().map(|(lane, row)| {
+            let name = String::from_utf8_lossy(row.get(LANE_ROW..).ok_or(UNREADABLE)?);
+            Ok((lane, LaneRow { jobs: counts(&row)?, topic: topic_of(&name).into() }))
         });
-        let topics = pairs(topics)?.into_iter().map(|(topic, row)| {
-            let row = reply::bytes(row)?;
+        let topics = topics.into_iter().map(|(topic, row)| {
             let lanes = row.first_chunk().map(|lanes| u32::from_be_bytes(*lanes)).ok_or(UNREADABLE)?;
-            Ok((
-                lossy(topic)?.into(),
-                TopicRow { lanes, is_paused: row.get(PAUSED).is_some_and(|mark| *mark > 0) },
-            ))
+            let is_paused = row.get(PAUSED).is_some_and(|flag| *flag > 0);
+            Ok((lossy(&topic).into(), TopicRow { lanes, is_paused }))
         });
-        let lost =
-            pairs(lost)?.into_iter().map(|(lane, words)| Ok((reply::bytes(lane)?.to_vec(), lossy(words)?)));
-        let unlisted = reply::list(unlisted)?.into_iter().map(|name| Ok(reply::bytes(name)?.to_vec()));
         Ok(Lanes {
             lanes: lanes.collect::<Result<_, StoreError>>()?,
             topics: topics.collect::<Result<_, StoreError>>()?,
-            unlisted: unlisted.collect::<Result<_, StoreError>>()?,
-            lost: lost.collect::<Result<_, StoreError>>()?,
+            unlisted,
+            unlinked: unlinked.into_iter().map(|(lane, name)| (lane, lossy(&name))).collect(),
         })
     }
 
     pub(crate) async fn entries_page(&self, kind: &str, scan: &mut Scan) -> Result<u64, StoreError> {
-        let args = |cmd: &mut Cmd| {
+        let answer = self.call(&script::AUDIT_ENTRIES, |cmd| {
             cmd.arg(kind);
-            scan.args(cmd, SETS);
-        };
-        let answer = self.call(&script::AUDIT_ENTRIES, args).await?;
-        reply::number(&scan.moved(answer)?.next().ok_or(UNREADABLE)?)
+            scan.push(cmd, SETS);
+        });
+        scan.advance(answer.await?)
     }
 
-    /// Reads on through lists; of the first so many entries were read before.
+    /// Makes a call that looks at a page.
+    async fn page<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        scan: &mut Scan,
+        count: usize,
+    ) -> Result<T, StoreError> {
+        let answer = self.call(script, |cmd| scan.push(cmd, count)).await?;
+        scan.advance(answer)
+    }
+
+    /// Reads lists on. The first `skip` entries of the first list were read before.
     pub(crate) async fn read_lists(
         &self,
         list: List,
         skip: usize,
         names: &[Vec<u8>],
-    ) -> Result<Read, StoreError> {
+    ) -> Result<ListParts, StoreError> {
         let answer = self.call(&script::AUDIT_LISTS, |cmd| {
             cmd.arg(list.name()).arg(skip).arg(ENTRIES);
             cmd.arg(&names[..names.len().min(LISTS)]);
         });
-        let mut parts = reply::list(answer.await?)?.into_iter();
-        let mut next = || reply::number(&parts.next().ok_or(UNREADABLE)?);
-        let (lists, skip) = (next()?, next()?);
-        let entries =
-            parts.map(|entries| Ok(reply::bytes(entries)?.to_vec())).collect::<Result<_, StoreError>>()?;
-        Ok(Read { lists, skip, entries })
+        let (lists, skip, entries) = answer.await?;
+        Ok(ListParts { lists, skip, entries })
     }
 
-    /// What is still known of jobs.
-    pub(crate) async fn confirm(&self, jobs: &[(Vec<u8>, u8)]) -> Result<Vec<Word>, StoreError> {
-        let answer = self.call(&script::AUDIT_CONFIRM, |cmd| push(cmd, jobs)).await?;
-        reply::list(answer)?.into_iter().map(word).collect()
+    /// Judges jobs that were not found.
+    pub(crate) async fn confirm(&self, jobs: &[(Vec<u8>, u8)]) -> Result<Vec<Verdict>, StoreError> {
+        let answers: Vec<(String, u8, Vec<u8>, Vec<u8>)> =
+            self.call(&script::AUDIT_CONFIRM, |cmd| push(cmd, jobs)).await?;
+        let verdicts = answers.into_iter().map(|(verdict, state, lane, record)| match verdict.as_str() {
+            "" => Ok(Verdict::MovedOn),
+            "again" if state == List::Ready.state() => Ok(Verdict::Again(List::Ready)),
+            "again" if state == List::Slot.state() => Ok(Verdict::Again(List::Slot)),
+            "lost" => Ok(Verdict::Lost { state, lane: lossy(&lane), record }),
+            _ => Err(UNREADABLE),
+        });
+        verdicts.collect()
     }
 
-    /// Leads to jobs again.
-    pub(crate) async fn mend_jobs(&self, jobs: &[(Vec<u8>, u8)]) -> Result<Vec<Mend>, StoreError> {
-        let args = |cmd: &mut Cmd| {
+    /// Relinks lost jobs.
+    pub(crate) async fn repair_jobs(&self, jobs: &[(Vec<u8>, u8)]) -> Result<Vec<Repaired>, StoreError> {
+        let answers = self.change(&script::AUDIT_REPAIR, |cmd| {
             cmd.arg("jobs");
             push(cmd, jobs);
-        };
-        mended(self.change(&script::AUDIT_MEND, args).await?)
+        });
+        answers.await.map(repaired)
     }
 
-    pub(crate) async fn mend_lanes(&self, lanes: &[(Vec<u8>, String)]) -> Result<Vec<Mend>, StoreError> {
-        let names: Vec<_> = lanes.iter().map(|(lane, _)| lane.as_slice()).collect();
-        self.mend_named("lanes", &names).await
-    }
-
-    pub(crate) async fn mend_index(&self, members: &[Vec<u8>]) -> Result<Vec<Mend>, StoreError> {
-        let names: Vec<_> = members.iter().map(Vec::as_slice).collect();
-        self.mend_named("index", &names).await
-    }
-
-    pub(crate) async fn mend_runs(&self, locators: &[Vec<u8>]) -> Result<Vec<Mend>, StoreError> {
-        let names: Vec<_> = locators.iter().map(Vec::as_slice).collect();
-        self.mend_named("runs", &names).await
-    }
-
-    async fn mend_named(&self, what: &str, names: &[&[u8]]) -> Result<Vec<Mend>, StoreError> {
+    /// Repairs lanes, members of `index`, or job states without a record, by their names.
+    pub(crate) async fn repair_named(
+        &self,
+        what: &str,
+        names: &[impl ToRedisArgs],
+    ) -> Result<Vec<Repaired>, StoreError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let args = |cmd: &mut Cmd| {
-            cmd.arg(what).arg(names);
-        };
-        mended(self.change(&script::AUDIT_MEND, args).await?)
-    }
-
-    pub(crate) async fn mend_moments(&self) -> Result<u32, StoreError> {
-        let answer = self.change(&script::AUDIT_MEND, |cmd| {
-            cmd.arg("moments");
+        let answers = self.change(&script::AUDIT_REPAIR, |cmd| {
+            cmd.arg(what);
+            names.iter().for_each(|name| {
+                cmd.arg(name);
+            });
         });
-        let answer = answer.await?;
-        reply::number(&answer)
+        answers.await.map(repaired)
     }
 
-    /// Puts counts right, if nothing has moved since; whether those of the states are, and all of
-    /// the others.
-    pub(crate) async fn mend_counts(
+    /// Corrects the times of the next look. Returns how many were wrong.
+    pub(crate) async fn repair_times(&self) -> Result<u32, StoreError> {
+        let repaired = self.change(&script::AUDIT_REPAIR, |cmd| {
+            cmd.arg("times");
+        });
+        repaired.await
+    }
+
+    /// Corrects counts, if nothing has moved since. Returns whether those of the states are corrected, and whether
+    /// all others are.
+    pub(crate) async fn correct_counts(
         &self,
         as_of: &Overview,
         count: &Count,
@@ -253,7 +259,7 @@ impl Walk<'_> {
         let lanes = wrong.lanes.chunks(COUNTS).map(|lanes| Part { lanes, topics: &[] });
         let topics = wrong.topics.chunks(COUNTS).map(|topics| Part { lanes: &[], topics });
         let parts: Vec<_> = lanes.chain(topics).collect();
-        // The states last: as long as the ledger stays, it tells that nothing has moved.
+        // The states come last: as long as the ledger stays, it shows that nothing has moved.
         for (part, counted) in
             parts.iter().map(|part| (part, as_of.states())).chain([(&NOTHING, count.states)])
         {
@@ -265,16 +271,16 @@ impl Walk<'_> {
                 };
                 part.push(cmd);
             });
-            let answer = reply::list(answer.await?)?;
-            let [is_set, n] = answer.as_slice() else { return Ok((states, false)) };
-            states = reply::int(is_set)? == 1;
-            all = all && reply::number::<usize>(n)? == part.lanes.len() + part.topics.len();
+            let answer: Vec<usize> = answer.await?;
+            let &[is_set, n] = answer.as_slice() else { return Ok((states, false)) };
+            states = is_set == 1;
+            all = all && n == part.lanes.len() + part.topics.len();
         }
         Ok((states, all))
     }
 }
 
-/// What is put right in one call.
+/// The lanes and topics that one call corrects.
 struct Part<'w> {
     lanes: &'w [WrongLane<'w>],
     topics: &'w [WrongTopic<'w>],

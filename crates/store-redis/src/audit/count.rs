@@ -1,20 +1,27 @@
-//! What a pass over the records of a shard has counted, and what the ledger says otherwise.
+//! The counts of a pass over the records of a shard, and their differences from the ledger.
 
 use std::collections::HashMap;
 
-use super::{Jobs, LANES, Lane};
 use crate::state::State;
+
+/// In a shard with more lanes their counts are not compared.
+pub(crate) const LANES: usize = 100_000;
+
+/// A lane's id.
+pub(crate) type Lane = [u8; 8];
+/// Numbers of delayed, ready, reserved and dead jobs.
+pub(crate) type Jobs = [i64; 4];
 
 const STATES: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
 
-/// What was counted in a pass over the records.
+/// The counts of a pass over the records.
 #[derive(Default)]
 pub(crate) struct Count {
     pub(crate) jobs: u64,
     pub(crate) states: Jobs,
-    /// Jobs by lane; none of a shard that has too many.
+    /// Jobs by lane; `None` in a shard with too many lanes.
     pub(crate) lanes: Option<HashMap<Lane, Jobs>>,
-    /// Jobs that wait and were lost: whether they were delayed or ready nobody knows.
+    /// Lost jobs that wait. Nobody knows whether they were delayed or ready.
     pub(crate) lost: u64,
     pub(crate) unindexed: u64,
 }
@@ -36,19 +43,19 @@ impl Count {
         self.lost += u64::from(state == 1 || state == 2);
     }
 
-    /// What the ledger says otherwise, in words.
-    pub(crate) fn wrong_states(&self, told: Jobs) -> Vec<String> {
-        let say = |what: &str, told: i64, are: i64| {
-            (told != are).then(|| format!("the ledger counts {told} {what} jobs, and there are {are}"))
+    /// The differences from the ledger, in words.
+    pub(crate) fn wrong_states(&self, ledger: Jobs) -> Vec<String> {
+        let say = |what: &str, counted: i64, are: i64| {
+            (counted != are).then(|| format!("the ledger counts {counted} {what} jobs, and there are {are}"))
         };
         let [delayed, ready, ..] = self.states;
         let mut wrong = Vec::new();
         if self.lost > 0 {
-            wrong.extend(say("delayed and ready", told[0] + told[1], delayed + ready));
+            wrong.extend(say("delayed and ready", ledger[0] + ledger[1], delayed + ready));
         }
         let from = if self.lost > 0 { 2 } else { 0 };
         for index in from..STATES.len() {
-            wrong.extend(say(STATES[index].name(), told[index], self.states[index]));
+            wrong.extend(say(STATES[index].name(), ledger[index], self.states[index]));
         }
         wrong
     }

@@ -1,26 +1,24 @@
-//! Jobs that wait in lists: ready queues, and slots of due times that are far off. A list
-//! cannot be searched, so it is read, and the jobs that are met are struck out.
+//! Jobs that wait in lists: ready queues, and slots of later due times. A list cannot be searched, so the audit
+//! reads it and marks the jobs that it meets.
 //!
-//! That it is exact while jobs move rests on this. A job was waiting when its record was read, and
-//! in nothing that can be looked up: so it was in its list. It leaves that only by another attempt,
-//! for another due time, or to be looked up. Its list is read afterwards, from the end to the
-//! beginning: entries come at both ends and go at the beginning, so none that stays is missed.
-//! Of a job that was not met and still has the same attempts and due time, and is in nothing that
-//! can be looked up, the entry was not there.
+//! This is exact although jobs move. A job was waiting when its record was read, and in no index that can be
+//! looked up, so it was in its list. It leaves the list only by another attempt, for another due time, or into an
+//! index. The list is read afterwards, from its end to its beginning. Entries come at both ends and go at the
+//! beginning, so no entry that stays is missed. If the job was not met, still has the same attempts and due time,
+//! and is in no index, then its entry was missing.
 
 use std::collections::BTreeSet;
 
-use super::Walk;
 use crate::store::StoreError;
 
-/// Bytes that the scripts tell of each: locator, due time, lane, attempts.
+/// The bytes that scripts answer for each: locator, due time, lane, attempts.
 const KNOWN: usize = 30;
 /// The time of a slot, in ms.
 const SLOT: u64 = 600_000;
-/// So many are asked about in one call.
+/// How many jobs one call confirms.
 const AT_ONCE: usize = 100;
 
-/// Which kind of list.
+/// The kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
     Slot,
@@ -28,7 +26,7 @@ pub(crate) enum List {
 }
 
 impl List {
-    /// The state of the jobs in it, as the scripts number them.
+    /// The code of the state of the jobs in it.
     pub(crate) const fn state(self) -> u8 {
         match self {
             Self::Slot => 1,
@@ -62,11 +60,11 @@ struct Job {
 #[derive(Default)]
 pub(crate) struct Waiting(Vec<Job>);
 
-/// What is still known of a job that was not met.
-pub(crate) enum Word {
+/// The verdict on a job that was not met.
+pub(crate) enum Verdict {
     MovedOn,
     Again(List),
-    Lost { state: u8, words: String, record: Vec<u8> },
+    Lost { state: u8, lane: String, record: Vec<u8> },
 }
 
 impl Waiting {
@@ -74,20 +72,20 @@ impl Waiting {
         self.0.len()
     }
 
-    /// The jobs, some at a time: what is known of each, and the state that it was to be found in.
+    /// The jobs, some at a time: what is known of each, and the state whose list must hold it.
     pub(crate) fn some(&self) -> impl Iterator<Item = Vec<(Vec<u8>, u8)>> {
-        let told = |job: &Job| (job.known.to_vec(), job.list.state());
-        self.0.chunks(AT_ONCE).map(move |jobs| jobs.iter().map(told).collect())
+        let known = |job: &Job| (job.known.to_vec(), job.list.state());
+        self.0.chunks(AT_ONCE).map(move |jobs| jobs.iter().map(known).collect())
     }
 
-    /// Takes in a job that another list has now.
+    /// Adds a job that another list must hold now.
     pub(crate) fn again(&mut self, known: &[u8], list: List) {
         if let Ok(known) = known.try_into() {
             self.0.push(Job { known, list, is_met: false });
         }
     }
 
-    /// Takes in what a page of records has told.
+    /// Adds the waiting jobs of a page of records.
     pub(crate) fn add(&mut self, ready: &[u8], slots: &[u8]) -> Result<(), StoreError> {
         for (bytes, list) in [(ready, List::Ready), (slots, List::Slot)] {
             let (jobs, rest) = bytes.as_chunks::<KNOWN>();
@@ -99,8 +97,8 @@ impl Waiting {
         Ok(())
     }
 
-    /// Strikes out a job that was met; the lane of a ready queue is known by its name.
-    fn strike(&mut self, list: List, lane: &[u8], entry: &[u8]) {
+    /// Marks a job as met. The lane of a ready queue is its name.
+    fn mark(&mut self, list: List, lane: &[u8], entry: &[u8]) {
         let found = self.0.binary_search_by(|job| job.known[..12].cmp(&entry[..12]));
         if let Ok(index) = found
             && let Some(job) = self.0.get_mut(index)
@@ -112,8 +110,27 @@ impl Waiting {
         }
     }
 
-    /// What the lists are named by: lanes, or the numbers of slots in digits.
-    fn names(&self, list: List) -> BTreeSet<Vec<u8>> {
+    /// Sorts the jobs, for `mark`. A scan can meet a job twice; it counts once.
+    pub(crate) fn sort(&mut self) {
+        self.0.sort_unstable_by_key(|job| job.known);
+        self.0.dedup_by(|a, b| a.known[..12] == b.known[..12]);
+    }
+
+    /// Marks the jobs of a list's entries.
+    pub(crate) fn mark_all(&mut self, list: List, name: &[u8], entries: &[u8]) {
+        for entry in entries.chunks_exact(list.entry()) {
+            let lane = if list == List::Ready { name } else { &entry[18..26] };
+            self.mark(list, lane, entry);
+        }
+    }
+
+    /// Leaves the jobs that were not met.
+    pub(crate) fn retain_unmet(&mut self) {
+        self.0.retain(|job| !job.is_met);
+    }
+
+    /// The names of the lists of a kind: lanes, or the numbers of slots in digits.
+    pub(crate) fn names(&self, list: List) -> BTreeSet<Vec<u8>> {
         let of_kind = self.0.iter().filter(|job| job.list == list);
         of_kind
             .map(|job| match list {
@@ -127,35 +144,6 @@ impl Waiting {
     }
 }
 
-/// Reads the lists that jobs have to be in, and leaves those that were not met.
-pub(crate) async fn unmet(walk: &Walk<'_>, mut waiting: Waiting) -> Result<Waiting, StoreError> {
-    // A scan can meet a job twice.
-    waiting.0.sort_unstable_by_key(|job| job.known);
-    waiting.0.dedup_by(|a, b| a.known[..12] == b.known[..12]);
-    for list in [List::Slot, List::Ready] {
-        read(walk, &mut waiting, list).await?;
-    }
-    waiting.0.retain(|job| !job.is_met);
-    Ok(waiting)
-}
-
-/// Reads all lists of a kind that a job has to be in.
-async fn read(walk: &Walk<'_>, waiting: &mut Waiting, list: List) -> Result<(), StoreError> {
-    let names: Vec<_> = waiting.names(list).into_iter().collect();
-    let (mut from, mut skip) = (0, 0);
-    while from < names.len() {
-        let read = walk.read_lists(list, skip, &names[from..]).await?;
-        for (name, entries) in names[from..].iter().zip(&read.entries) {
-            for entry in entries.chunks_exact(list.entry()) {
-                let lane = if list == List::Ready { name } else { &entry[18..26] };
-                waiting.strike(list, lane, entry);
-            }
-        }
-        (from, skip) = (from + read.lists, read.skip);
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,27 +155,27 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_struck_out_by_its_own_entry_alone() {
+    fn a_job_is_met_by_its_own_entry_alone() {
         let mut waiting = Waiting::default();
         waiting.add(&[known(1), known(2)].concat(), &[]).unwrap();
         let (lane, entry) = (&known(2)[18..26], &known(2)[..18]);
         let mut other_due = entry.to_vec();
         other_due[17] = 9;
-        waiting.strike(List::Ready, lane, &other_due);
-        waiting.strike(List::Ready, &known(1)[18..26], entry);
-        waiting.strike(List::Slot, lane, entry);
+        waiting.mark(List::Ready, lane, &other_due);
+        waiting.mark(List::Ready, &known(1)[18..26], entry);
+        waiting.mark(List::Slot, lane, entry);
         assert!(waiting.0.iter().all(|job| !job.is_met));
-        waiting.strike(List::Ready, lane, entry);
+        waiting.mark(List::Ready, lane, entry);
         assert!(!waiting.0[0].is_met && waiting.0[1].is_met);
     }
 
     #[test]
-    fn what_is_no_list_of_jobs_is_unreadable() {
+    fn bytes_that_are_no_list_of_jobs_are_unreadable() {
         assert!(Waiting::default().add(&[0; KNOWN + 1], &[]).is_err());
     }
 
     #[test]
-    fn a_job_takes_no_more_memory_than_is_told() {
+    fn a_job_takes_as_much_memory_as_documented() {
         assert_eq!(size_of::<Job>(), 32);
     }
 }

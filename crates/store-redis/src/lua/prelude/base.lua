@@ -1,20 +1,21 @@
--- What every edge begins with: the shard, its clock, the words, and wake-ups.
--- K is the shard's base, "<prefix>:{<tag>}"; every other key hangs below it. All that is
--- known of one call lies in locals of these files and is made anew by `begin`.
+-- The basis of every script: the shard's keys, the clock, and helpers for lists, hashes and wake-ups.
 --
--- A string is dear here: Redis's Lua hashes each byte of every string it makes. So big ones
--- are made as seldom as can be, equal ones once, and jobs are worked on as short packed
--- strings, not tables. A call into Redis is dear too: many jobs share one.
+-- K is the shard's base, "<prefix>:{<tag>}". Every other key begins with it. What one call reads and
+-- collects lies in locals of these files, and `start` makes them anew.
+--
+-- Strings are expensive: Redis's Lua hashes each byte of every string that it makes. Scripts therefore
+-- make few large strings, make equal ones once, and keep jobs as short packed strings, not as tables.
+-- Calls into Redis are expensive too: many jobs share one.
 local call, pack, read = redis.call, struct.pack, struct.unpack
 local sub, byte, char, concat = string.sub, string.byte, string.char, table.concat
 local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 
--- DELAYED is also what a run says of a ready job: only the indexes know the difference.
+-- Codes of states. A job state says DELAYED of a ready job too: only the indexes know the difference.
 local DELAYED, READY, RESERVED, DONE, DEAD, CANCELLED = 1, 2, 3, 4, 5, 6
 
 local K, KEY
--- The store's clock, read once a call. NOW is rounded down to compare with ("is it due?"),
--- NOW_UP is rounded up to add to, so that nothing is ever early.
+-- The store's clock, read once a call. NOW (ms) is rounded down for comparisons ("is it due?"). NOW_UP
+-- (ms) is rounded up for additions, so that nothing happens early.
 local NOW_US, NOW, NOW_UP
 
 local function tick()
@@ -23,23 +24,32 @@ local function tick()
   NOW, NOW_UP = floor(NOW_US / 1000), ceil(NOW_US / 1000)
 end
 
--- The names of a shard's keys, made once for each shard.
+-- Microseconds from now to a time in ms, so that nobody sleeps a part of a millisecond too long.
+local function until_us(at) return max(0, at * 1000 - NOW_US) end
+
+-- The names of a shard's keys, made once for each shard. Some stored names are older than the terms used
+-- here: ':turns' is the schedule of lanes, ':void:' lists what was cancelled in a slot.
 local known_keys = {}
 local function keys_of(base)
+  local prefix = string.match(base, '^(.-):{')
   local keys = {
-    shard = base .. ':shard', pool = base .. ':pool', runs = base .. ':runs', turns = base .. ':turns',
-    due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots', void = base .. ':void:',
-    ready = base .. ':ready:', lanes = base .. ':lanes', pulls = base .. ':pulls', leases = base .. ':leases', parked = base .. ':parked',
-    batches = base .. ':batches', outbox = base .. ':outbox', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:', body = base .. ':body:',
-    topics = base .. ':topics', index = base .. ':index', late = base .. ':late:', attempts = base .. ':attempts:',
-    wake = string.match(base, '^(.-):{') .. ':wake', events = string.match(base, '^(.-):{') .. ':events', policies = string.match(base, '^(.-):{') .. ':policies', tag = string.match(base, '{(.*)}'),
+    tag = string.match(base, '{(.*)}'),
+    shard = base .. ':shard', pool = base .. ':pool', states = base .. ':runs', body = base .. ':body:',
+    schedule = base .. ':turns', due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots',
+    cancelled_in_slot = base .. ':void:', ready = base .. ':ready:', lanes = base .. ':lanes',
+    pulls = base .. ':pulls', parked = base .. ':parked', leases = base .. ':leases',
+    batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:',
+    outbox = base .. ':outbox', topics = base .. ':topics', index = base .. ':index', late = base .. ':late:',
+    attempts = base .. ':attempts:',
+    -- Channels.
+    wake = prefix .. ':wake', events = prefix .. ':events', policies = prefix .. ':policies',
   }
   known_keys[base] = keys
   return keys
 end
 
--- A call with a long list, in slices that unpack can carry (it fails near 8,000). The
--- slices are even, so that pairs stay together.
+-- A call with a long list, in slices that `unpack` can carry (it fails near 8,000 values). Slices have
+-- an even length, so pairs stay together.
 local function sliced(command, key, list)
   local n, answer = #list, nil
   if n <= 4000 then return n > 0 and call(command, key, unpack(list)) or nil end
@@ -47,7 +57,7 @@ local function sliced(command, key, list)
   return answer
 end
 
--- Fields of a hash, one for each name; false for none.
+-- Values of a hash, one for each name; false where there is none.
 local function fetch(key, names)
   local n = #names
   if n == 0 then return {} end
@@ -64,7 +74,7 @@ local function append(lists, name, value)
   if list then list[#list + 1] = value else lists[name] = {value} end
 end
 
--- Many at once; `values` may become the list.
+-- Appends many values; `values` itself may become the list.
 local function append_all(lists, name, values)
   local list = lists[name]
   if not list then
@@ -75,10 +85,23 @@ local function append_all(lists, name, values)
   for i = 1, #values do list[n + i] = values[i] end
 end
 
+-- The union of lists of field names. Scripts build the list of the fields that they read from the
+-- FIELDS of the pieces that they use.
+local function union(...)
+  local all, is_known = {}, {}
+  for _, names in ipairs({...}) do
+    for _, name in ipairs(names) do
+      if not is_known[name] then all[#all + 1], is_known[name] = name, true end
+    end
+  end
+  return all
+end
+
 local function six(number) return pack('>I6', number) end
 
--- The lowest score of a sorted set, once these are gone; 0 for none. It is read before they are taken
--- away: in a slot that moves to another server a set that was emptied cannot be read any more.
+-- The lowest score of a sorted set without the members that are about to be removed; 0 for none. It is
+-- read before the removal, because in a slot that moves to another server an emptied set can no longer
+-- be read.
 local function first_score(key, leaving)
   local is_leaving = {}
   for _, member in ipairs(leaving or is_leaving) do is_leaving[member] = true end
@@ -89,5 +112,10 @@ local function first_score(key, leaving)
   return 0
 end
 
--- Wake-ups are hints, told once per call.
-local function tell(message) call('PUBLISH', KEY.wake, message) end
+-- Publishes a wake-up: a hint that may get lost.
+local function publish(message) call('PUBLISH', KEY.wake, message) end
+
+-- The server's life, a part of its run_id. Where a scan of a hash stands is known to one life only.
+local function server_life()
+  return sub(string.match(call('INFO', 'server'), 'run_id:(%x+)') or '', 1, 8)
+end

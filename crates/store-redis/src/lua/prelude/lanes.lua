@@ -1,16 +1,70 @@
--- Lanes in turn, and the first entries of their queues.
-local function ready_lanes(limit) return call('ZRANGE', KEY.lanes, 0, limit - 1) end
+-- Lanes: a topic with an origin, or a topic alone for pull jobs. A lane's id is 8 bytes; its first bit
+-- marks a pull lane. Its name is the topic, a space and the origin.
+--
+-- A lane with jobs has a row in the shard's hash, under its id: how many jobs are delayed, ready,
+-- reserved and dead (4 bytes each), how many were done and cancelled (6 bytes each), and the name.
+local COUNTS, NO_COUNTS = '>i4i4i4i4I6I6', string.rep('\0', 28)
+do
+  local STATE_NAMES = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
+  -- Changes of counts by lane and state.
+  local moved
 
--- The first entries of a lane, and one more if there is one.
-local function ready_first(lane, limit) return call('LRANGE', queue(lane), 0, limit) end
+  -- What a call reads in which the last job of a lane may end.
+  lanes.END_FIELDS = {'lanes', 'topics'}
 
--- Takes the first n away; the lane goes behind the others, or away when nothing is left.
-local function ready_pop(lane, n, all, turn)
-  if all then
-    call('ZREM', KEY.lanes, lane)
-    call('UNLINK', queue(lane))
-  else
-    call('ZADD', KEY.lanes, 'XX', NOW_US + turn, lane)
-    if n > 0 then call('LTRIM', queue(lane), n, -1) end
+  function lanes.begin() moved = {} end
+  function lanes.moved() return moved end
+
+  function lanes.is_pull(lane) return byte(lane) >= 128 end
+  -- The lane's name, or nil where its row is missing. The row must have been read.
+  function lanes.name(lane)
+    local row = rows[lane]
+    if row then return sub(row, 29) end
+  end
+  function lanes.topic(name) return string.match(name, '^[^ ]*') end
+
+  -- Counts n jobs of a lane that go from one state to another. nil stands for jobs that come or go.
+  function lanes.move(lane, from, to, n)
+    local counts = moved[lane]
+    if not counts then
+      counts = {0, 0, 0, 0, 0, 0}
+      moved[lane] = counts
+    end
+    if from then
+      shard.count(STATE_NAMES[from], -n)
+      counts[from] = counts[from] - n
+    end
+    if to then
+      shard.count(STATE_NAMES[to], n)
+      counts[to] = counts[to] + n
+    end
+  end
+
+  -- Writes the counts. A lane is forgotten with its last job. Where jobs only move within a lane the row
+  -- stays even if its counts say that no job is left: they may be wrong, and calls that end no job have
+  -- not read the fields that forgetting takes.
+  function lanes.save()
+    if next(moved) == nil then return end
+    local names, gone = {}, {}
+    for lane in pairs(moved) do names[#names + 1] = lane end
+    shard.load_rows(names)
+    for lane, more in pairs(moved) do
+      local row = rows[lane]
+      if row then
+        local delayed, ready, reserved, dead, done, cancelled = read(COUNTS, row)
+        delayed, ready = delayed + more[DELAYED], ready + more[READY]
+        reserved, dead = reserved + more[RESERVED], dead + more[DEAD]
+        local changed = pack(COUNTS, delayed, ready, reserved, dead, done + more[DONE], cancelled + more[CANCELLED])
+          .. sub(row, 29)
+        rows[lane] = changed
+        local own = more[DELAYED] + more[READY] + more[RESERVED] + more[DEAD]
+        if own < 0 and delayed + ready + reserved + dead <= 0 then
+          gone[#gone + 1] = lane
+        elseif changed ~= row then
+          shard.set(lane, changed)
+        end
+      end
+    end
+    if #gone > 0 then topics.forget_lanes(gone) end
   end
 end

@@ -1,9 +1,13 @@
--- Lateness: a hash of buckets a minute, kept for seven.
-local function minute() return floor(NOW / 60000) end
-local function lateness(m) return KEY.late .. m end
-local function write_lateness(text)
+-- Lateness of deliveries: a histogram per minute, each a hash that is kept for seven minutes.
+local lateness = {}
+
+function lateness.minute() return floor(NOW / 60000) end
+function lateness.key(minute) return KEY.late .. minute end
+
+-- Adds buckets ("bucket:count ... max:us") to the current minute.
+function lateness.add(text)
   if text == '' then return end
-  local key, names, more, sums = lateness(minute()), {}, {}, {}
+  local key, names, more, sums = lateness.key(lateness.minute()), {}, {}, {}
   for name, n in string.gmatch(text, '(%w+):(%d+)') do
     names[#names + 1], more[#more + 1] = name, tonumber(n)
   end
@@ -13,6 +17,6 @@ local function write_lateness(text)
     sums[2 * i - 1], sums[2 * i] = name, name == 'max' and max(n, more[i]) or n + more[i]
   end
   call('HSET', key, unpack(sums))
-  -- The longest is always the last of them, so it is missing only in a new minute.
+  -- `max` comes last and is in every minute that was written, so it is missing only in a new one.
   if not known[#names] then call('PEXPIRE', key, 420000) end
 end

@@ -1,22 +1,25 @@
--- Leases: what one call gave with one deadline is a batch. `batches` has its locators, under
--- the number that all its leases share; `leases` has when to look at it: at its deadline, and
--- before that now and then, to forget what was settled. A batch whose last job is settled is
--- dropped with it. A receipt is the number, 8 bytes, and random bits, 8 bytes.
+-- Leases in batches. A batch is what one call granted with one deadline. `batches` has its locators,
+-- under the number that its leases share. `leases` has when to look at it: at its deadline, and earlier
+-- now and then, to forget settled jobs. A batch goes when its last job is settled. A receipt is the
+-- lease's number (8 bytes) and random bits (8 bytes).
+local leases = {
+  FIELDS = {'next', 'lease_at'},
+  -- When expired leases of pull jobs are looked at again (ms).
+  SOON = 1000,
+}
 local LOOK_AGAIN = 60000
 
-local function receipt(r) return sub(r, 18, 33) end
-local function lease_number(r) return sub(r, 18, 25) end
-
--- A batch is to be looked at; returns what `batches` is to have.
-local function batch_of(number, locs, ends)
-  local at = min(ends, NOW + LOOK_AGAIN)
+-- Schedules a look at a batch. Returns its value in `batches`.
+function leases.batch(number, locs, deadline)
+  local at = min(deadline, NOW + LOOK_AGAIN)
   call('ZADD', KEY.leases, at, number)
-  earliest('lease_at', at)
-  moment(at)
+  shard.earliest('lease_at', at)
+  shard.wake_at(at)
   return concat(locs)
 end
--- The jobs of a batch; one that stands in it twice is told once.
-local function batch_locs(batch)
+
+-- The jobs of a batch, each once.
+function leases.locs(batch)
   local locs, seen = {}, {}
   for i = 1, #batch, 12 do
     local loc = sub(batch, i, i + 11)
@@ -27,26 +30,30 @@ local function batch_locs(batch)
   end
   return locs
 end
-local function batches_put(flat) sliced('HSET', KEY.batches, flat) end
 
--- Batches to look at by now, and what they hold.
-local function batches_due(limit)
+-- Whether a job is reserved by a lease of this number.
+function leases.holds(number, s) return s and state.code(s) == RESERVED and state.lease(s) == number end
+
+function leases.put(flat) sliced('HSET', KEY.batches, flat) end
+
+-- The numbers of batches to look at by now, and their values.
+function leases.due(limit)
   local numbers = call('ZRANGE', KEY.leases, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, limit)
   return numbers, fetch(KEY.batches, numbers)
 end
 
--- Drops batches; `lease_at` may be too early then, which costs a look.
-local function batches_drop(numbers)
+-- Removes batches. `lease_at` may then be too early, which costs one look.
+function leases.drop(numbers)
   sliced('ZREM', KEY.leases, numbers)
   sliced('HDEL', KEY.batches, numbers)
 end
 
--- What each caller was last given, for a minute: asked again with the same sequence (8
--- bytes), it gets the same. Kept are the sequence and the numbers of the batches.
-local function remember(caller, seq, numbers)
-  call('SET', KEY.caller .. caller, seq .. concat(numbers), 'PX', 60000)
+-- Remembers for a minute what a caller was granted last: the sequence (8 bytes) and the batches'
+-- numbers. A call that repeats the sequence gets the same jobs.
+function leases.remember(caller, sequence, numbers)
+  call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', 60000)
 end
-local function replayed(caller, seq)
+function leases.repeated(caller, sequence)
   local known = call('GET', KEY.caller .. caller)
-  if known and sub(known, 1, 8) == seq then return sub(known, 9) end
+  if known and sub(known, 1, 8) == sequence then return sub(known, 9) end
 end

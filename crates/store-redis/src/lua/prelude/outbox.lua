@@ -1,51 +1,50 @@
--- The outbox: deaths that are still to be told, by when. An entry has all that its notice needs, so
--- nothing that becomes of the job afterwards matters. `tell_at` of the shard is when the first is to
--- be told, 0 for none.
+-- The outbox: pending dead-letter notices, by the time at which they are to be delivered. The field
+-- `tell_at` is the first such time, 0 for none. An entry holds all that a notice needs, so later changes
+-- of the job do not matter.
 --
--- An entry is the time of death (6 bytes), the lane in words and the run (each behind its length, 2
--- bytes), and the record: that is without the body, which is not told.
-local outbox = {}
+-- An entry is the time of death (6 bytes), the lane's name and the job state (each behind its length, 2
+-- bytes), and the record without the body, which a notice does not carry.
+local outbox = {FIELDS = {'tell_at'}}
 
--- What comes before the body in a payload: as its first two bytes say.
-function outbox.payload(loc, raw)
-  local key = is_external(raw) and KEY.body .. loc
+-- The part of a payload before the body, whose length its first two bytes say.
+local function payload_start(loc, raw)
+  local key = record.is_external(raw) and KEY.body .. loc
   local payload = key and call('GETRANGE', key, 0, 1) or sub(raw, RECORD + 1 + byte(raw, RECORD))
   if #payload < 2 then return '' end
   local size = 2 + read('>I2', payload)
   return key and call('GETRANGE', key, 0, size - 1) or sub(payload, 1, size)
 end
 
--- What is to be told of jobs that die in this call, by their entries among the dead letters.
--- `runs` has them as they will be. Nothing may have been written yet.
-function outbox.entries(dead)
-  local untold, absent, lanes = {}, {}, {}
-  if #dead == 0 then return untold end
-  -- Most calls have no deaths, so `tell_at` is not among the fields that they read.
-  shard.tell_at = first_score(KEY.outbox)
+-- Notices for jobs that die in this call, given by their entries among the dead letters. `states` has
+-- them as they will be. Must run before anything is written.
+function outbox.notices(dead)
+  local notices, absent, names = {}, {}, {}
+  if #dead == 0 then return notices end
+  -- Read only here, because in most calls no job dies.
+  fields.tell_at = first_score(KEY.outbox)
   for i, entry in ipairs(dead) do
     local loc = sub(entry, 1, 12)
-    lanes[i] = sub(entry, 13)
+    names[i] = sub(entry, 13)
     if not records[loc] then absent[#absent + 1] = loc end
   end
-  rows_load(lanes)
-  for i, raw in ipairs(fetch(KEY.pool, absent)) do records[absent[i]] = record(raw) end
+  shard.load_rows(names)
+  for i, raw in ipairs(fetch(KEY.pool, absent)) do records[absent[i]] = record.whole(raw) end
   for i, entry in ipairs(dead) do
-    -- Without the words it cannot be told, but that can be seen.
-    local loc, words = sub(entry, 1, 12), lane_words(lanes[i]) or ''
-    local raw, r = records[loc], runs[loc]
+    -- Without the lane's name the notice cannot be delivered, but it stays visible.
+    local loc, name = sub(entry, 1, 12), lanes.name(names[i]) or ''
+    local raw, s = records[loc], states[loc]
     if raw then
-      local start = sub(raw, 1, RECORD + byte(raw, RECORD))
-      untold[#untold + 1] = concat({six(NOW), pack('>I2', #words), words, pack('>I2', #r), r, start, outbox.payload(loc, raw)})
+      notices[#notices + 1] = concat({six(NOW), pack('>I2', #name), name, pack('>I2', #s), s, record.head(raw), payload_start(loc, raw)})
     end
   end
-  return untold
+  return notices
 end
 
-function outbox.add(untold)
-  if #untold == 0 then return end
+function outbox.add(notices)
+  if #notices == 0 then return end
   local scored = {}
-  for i, entry in ipairs(untold) do scored[2 * i - 1], scored[2 * i] = NOW, entry end
+  for i, entry in ipairs(notices) do scored[2 * i - 1], scored[2 * i] = NOW, entry end
   sliced('ZADD', KEY.outbox, scored)
-  earliest('tell_at', NOW)
-  moment(NOW)
+  shard.earliest('tell_at', NOW)
+  shard.wake_at(NOW)
 end

@@ -1,63 +1,90 @@
--- Outcomes: what a lease's word does to its job. An outcome is kind, 1 when the payload is
--- external, delay (6 bytes, ms), and the failed attempt with its reason as a run ends with them.
-local COMPLETE, RETRY, BURY = 1, 2, 3
-local APPLIED, REPLAYED, LATE, STALE = 1, 2, 3, 4
+-- Outcomes: how the end of a lease changes its job, and how settling is written.
+--
+-- An outcome is kind, 1 when the payload is external, delay (6 bytes, ms), and the failed attempt with
+-- its reason, packed as a job state ends with them.
+local outcomes = {
+  COMPLETE = 1, RETRY = 2, BURY = 3, RELEASE = 4,
+  -- Answers.
+  APPLIED = 1, REPLAYED = 2, LATE = 3, STALE = 4,
+}
+outcomes.FIELDS = union(
+  schedule.ADD_FIELDS, tombs.ADD_FIELDS, dead_letters.FIELDS, lanes.END_FIELDS,
+  {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
+)
+do
+  local COMPLETE, RETRY, BURY = outcomes.COMPLETE, outcomes.RETRY, outcomes.BURY
 
-local function outcome_delay(o) return (read('>I6', o, 3)) end
+  function outcomes.delay(o) return (read('>I6', o, 3)) end
 
-local function ends(loc, tomb, r, st, external, lane)
-  local marked = lost(r) > 0 and st + DOUBT or st
-  bury(loc, marked == DONE and tomb or char(marked) .. sub(tomb, 2), external)
-  move(lane, RESERVED, st, 1)
-end
-
-local function goes_on(loc, r, st, lane, lease)
-  move(lane, RESERVED, st, 1)
-  put(loc, with_settled(r, st == READY and DELAYED or st, lease))
-end
-
-local function later(loc, r, o, lane, lease)
-  local at = NOW_UP + outcome_delay(o)
-  schedule(lane, at, entry_of(loc, six(at)))
-  goes_on(loc, with_due(r, at), DELAYED, lane, lease)
-end
-
--- A current outcome. The due time that the lease was given for is told by the tombstone.
-local function apply(loc, tomb, o, lane, lease, dead)
-  local r, kind, external = runs[loc], byte(o), byte(o, 2) == 1
-  events.settled(loc, lane, r, o)
-  if kind == COMPLETE then
-    ends(loc, tomb, r, DONE, external, lane)
-  elseif is_cancel_requested(r) then
-    ends(loc, tomb, r, CANCELLED, external, lane)
-  elseif kind == RETRY then
-    later(loc, with_failure(r, sub(o, 9)), o, lane, lease)
-  elseif kind == BURY then
-    dead[#dead + 1] = deaths.entry(loc, lane)
-    goes_on(loc, with_failure(r, sub(o, 9)), DEAD, lane, lease)
-  elseif outcome_delay(o) > 0 then
-    later(loc, r, o, lane, lease)
-  else
-    append(ready_for, lane, entry_of(loc, sub(tomb, 10, 15)))
-    goes_on(loc, r, READY, lane, lease)
+  local function ends(loc, tomb, s, code, external, lane)
+    tombs.add(loc, tombs.with_state(tomb, s, code), external)
+    lanes.move(lane, RESERVED, code, 1)
   end
-  return APPLIED
-end
 
--- A receipt that is no longer current: only a success still counts, and only for this
--- very job (a lease older than the record belongs to an earlier job of the same id). What it is to be
--- taken out of comes into `undead` and `undelayed`.
-local function overdue(loc, is_complete, lease, undead, undelayed)
-  load({loc})
-  local raw, r = records[loc], runs[loc]
-  if not (raw and r) then return STALE end
-  local st = state_of(loc, raw, r)
-  local over = st == DEAD and reason(r) ~= 'lost'
-  if not is_complete or over or read('>I8', lease) < read('>I6', raw, 7) * 1000 then return STALE end
-  if st == DEAD then undead[#undead + 1] = deaths.entry(loc, lane_of(raw)) end
-  if st == DELAYED then undelayed[#undelayed + 1] = {loc, raw, r} end
-  move(lane_of(raw), st, DONE, 1)
-  events.done(loc, lane_of(raw))
-  bury(loc, tomb_of(raw, r, DONE, lease), is_external(raw))
-  return LATE
+  local function goes_on(loc, s, code, lane, lease)
+    lanes.move(lane, RESERVED, code, 1)
+    jobs.put(loc, state.with_settled(s, code == READY and DELAYED or code, lease))
+  end
+
+  local function goes_on_later(loc, s, o, lane, lease)
+    local at = NOW_UP + outcomes.delay(o)
+    schedule.add(lane, at, schedule.entry(loc, six(at)))
+    goes_on(loc, state.with_due(s, at), DELAYED, lane, lease)
+  end
+
+  -- Applies the outcome of a current lease. `tomb` is the tombstone of the job as done; it also holds the
+  -- due time that the lease was granted for. Entries of jobs that die are appended to `dead`.
+  function outcomes.apply(loc, tomb, o, lane, lease, dead)
+    local s, kind, external = states[loc], byte(o), byte(o, 2) == 1
+    events.settled(loc, lane, s, o)
+    if kind == COMPLETE then
+      ends(loc, tomb, s, DONE, external, lane)
+    elseif state.is_cancel_requested(s) then
+      ends(loc, tomb, s, CANCELLED, external, lane)
+    elseif kind == RETRY then
+      goes_on_later(loc, state.with_failure(s, sub(o, 9)), o, lane, lease)
+    elseif kind == BURY then
+      dead[#dead + 1] = dead_letters.entry(loc, lane)
+      goes_on(loc, state.with_failure(s, sub(o, 9)), DEAD, lane, lease)
+    elseif outcomes.delay(o) > 0 then
+      goes_on_later(loc, s, o, lane, lease)
+    else
+      ready.add(lane, schedule.entry(loc, sub(tomb, 10, 15)))
+      goes_on(loc, s, READY, lane, lease)
+    end
+    return outcomes.APPLIED
+  end
+
+  -- Judges a receipt that is no longer current. Only a success still counts, and only for this very job: a
+  -- lease older than the record belongs to an earlier job of the same id. `undead` and `undelayed` collect
+  -- what is to be removed from the dead letters and from the schedule.
+  function outcomes.late_success(loc, is_complete, lease, undead, undelayed)
+    jobs.load({loc})
+    local raw, s = records[loc], states[loc]
+    if not (raw and s) then return outcomes.STALE end
+    local code = schedule.code(loc, raw, s)
+    local is_over = code == DEAD and state.reason(s) ~= 'lost'
+    if not is_complete or is_over or read('>I8', lease) < read('>I6', raw, 7) * 1000 then return outcomes.STALE end
+    local lane = record.lane(raw)
+    if code == DEAD then undead[#undead + 1] = dead_letters.entry(loc, lane) end
+    if code == DELAYED then undelayed[#undelayed + 1] = {loc, raw, s} end
+    lanes.move(lane, code, DONE, 1)
+    events.done(loc, lane)
+    tombs.add(loc, tombs.of(raw, s, DONE, lease), record.is_external(raw))
+    return outcomes.LATE
+  end
+
+  -- Writes the jobs that leases have ended or changed. New indexes come first, then the jobs themselves,
+  -- so that a script that is cut short loses no job.
+  function outcomes.save(dead, undelayed, keep, cap)
+    local notices = outbox.notices(dead)
+    for _, job in ipairs(undelayed) do schedule.remove(unpack(job)) end
+    schedule.save()
+    ready.save('LPUSH')
+    dead_letters.add(dead)
+    outbox.add(notices)
+    tombs.save(tonumber(keep), tonumber(cap))
+    jobs.save()
+    jobs.save_removed()
+  end
 end

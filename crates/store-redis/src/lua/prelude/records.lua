@@ -1,84 +1,153 @@
--- Records: a job's record lies in `pool` as it was submitted and is never written again. What
--- happens to the job is its run, in `runs` from the first hand-over on.
+-- Records and job states.
 --
--- A record is due, created (6 bytes each), flags, timeout (4), content hash (8), lane (8),
--- the id's length, id, payload. A large payload has a key of its own; then its size stands
--- there, and the flag EXTERNAL.
+-- A record is what was submitted. It lies in `pool` and is never written again. It is due, created (6
+-- bytes each), flags, timeout (4), content hash (8), lane (8), the id's length, id, payload. A large
+-- payload has a key of its own; then its size stands in its place, and the flag EXTERNAL.
 --
--- A run is state, flags, due (6, 0 for the record's), attempts, failures (4 each), leases
--- lost in a row, lease and its bits (8 each), deadline (6), the last settled lease (8),
--- created (6, 0 for the record's), the last failed attempt (6, 2, 4), the lengths of its
--- error and of the reason, and these. Behind them, of a job that was moved by its name, the
--- mark of the last such call: its token (8), and the due time by which it made the job ready,
--- or 0 (6).
-local RECORD, RUN = 34, 67
+-- A job state is what has happened to a job since. It exists from the first delivery, or the first move
+-- by name. Its stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's),
+-- attempts, failures (4 each), leases lost in a row, lease and its bits (8 each), deadline (6), the last
+-- settled lease (8), created (6, 0 for the record's), the last failed attempt (6, 2, 4), the lengths of
+-- its error and of the reason, and these. A job that was moved by its name has the last move behind
+-- them: its token (8), and the due time by which it made the job ready, or 0 (6).
+--
+-- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
+local RECORD, STATE = 34, 67
 local CANCEL_REQUESTED, EXTERNAL = 1, 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
-local runs, records, writes
 
-local function record(raw)
+-- The record, or nothing where it is too short for what it must hold.
+local record = {}
+function record.whole(raw)
   return raw and #raw >= RECORD and #raw >= RECORD + byte(raw, RECORD) and raw
 end
-local function run(raw) return raw and #raw >= RUN and raw end
+function record.is_external(raw) return bit.band(byte(raw, 13), EXTERNAL) ~= 0 end
+function record.hash(raw) return sub(raw, 18, 25) end
+function record.lane(raw) return sub(raw, 26, 33) end
+-- The record without its payload.
+function record.head(raw) return sub(raw, 1, RECORD + byte(raw, RECORD)) end
+-- The bytes that a job takes in an answer; a large payload counts with its size.
+function record.weight(raw)
+  return byte(raw, 13) == 0 and #raw or #raw + read('>I4', raw, #raw - 3)
+end
 
-local function forget_loaded() runs, records, writes = {}, {}, {} end
+local state = {
+  -- That of a job that was never delivered.
+  NEW = char(DELAYED) .. string.rep('\0', STATE - 1),
+}
+function state.whole(s) return s and #s >= STATE and s end
+function state.code(s) return byte(s) end
+function state.lost(s) return s and byte(s, 17) or 0 end
+function state.receipt(s) return sub(s, 18, 33) end
+function state.lease(s) return sub(s, 18, 25) end
+function state.deadline(s) return (read('>I6', s, 34)) end
+function state.settled(s) return s and sub(s, 40, 47) or NO_LEASE end
+function state.is_cancel_requested(s) return bit.band(byte(s, 2), CANCEL_REQUESTED) ~= 0 end
+function state.reason(s) return sub(s, STATE + 1 + byte(s, 66), STATE + byte(s, 66) + byte(s, 67)) end
+-- Token and due time of the last move, or ''.
+function state.last_move(s) return sub(s, STATE + 1 + byte(s, 66) + byte(s, 67)) end
+function state.move_token(s) return sub(state.last_move(s), 1, 8) end
 
--- Reads many jobs at once; afterwards `records` has them, or false, and `runs` too where
--- they have one. What is too short for what it must hold is passed over like a missing one,
--- so that it stops nobody else's jobs. A run without its record counts for nothing.
-local function load(locs)
-  local own, raws = fetch(KEY.runs, locs), fetch(KEY.pool, locs)
+function state.with_cancel(s) return char(byte(s), bit.bor(byte(s, 2), CANCEL_REQUESTED)) .. sub(s, 3) end
+function state.with_deadline(s, at) return sub(s, 1, 33) .. six(at) .. sub(s, 40) end
+function state.with_due(s, at) return sub(s, 1, 2) .. six(at) .. sub(s, 9) end
+function state.with_settled(s, code, lease) return char(code) .. sub(s, 2, 39) .. lease .. sub(s, 48) end
+-- One more attempt under a new lease. `stamp` is receipt and deadline.
+function state.with_lease(s, stamp)
+  return char(RESERVED) .. sub(s, 2, 8) .. pack('>I4', read('>I4', s, 9) + 1) .. sub(s, 13, 17) .. stamp .. sub(s, 40)
+end
+-- One more lease lost in a row.
+function state.with_loss(s, code) return char(code) .. sub(s, 2, 16) .. char(byte(s, 17) + 1) .. sub(s, 18) end
+function state.with_reason(s, why)
+  return sub(s, 1, 66) .. char(#why) .. sub(s, 68, STATE + byte(s, 66)) .. why .. state.last_move(s)
+end
+-- One more failure. `last` is the failed attempt and the reason, packed as a job state ends with them.
+function state.with_failure(s, last)
+  return sub(s, 1, 12) .. pack('>I4', read('>I4', s, 13) + 1) .. '\0' .. sub(s, 18, 53) .. last .. state.last_move(s)
+end
+function state.with_move(s, token, due)
+  return sub(s, 1, STATE + byte(s, 66) + byte(s, 67)) .. token .. due
+end
+-- A dead job starts over: no failure, no lost lease, no reason. The last failed attempt stays visible.
+function state.revived(s)
+  return char(DELAYED, 0) .. sub(s, 3, 12) .. string.rep('\0', 5) .. sub(s, 18, 66) .. '\0'
+    .. sub(s, STATE + 1, STATE + byte(s, 66))
+end
+
+-- Jobs by locator, as this call has read or changed them; false where there is none.
+local jobs = {}
+local records, states
+-- What is still to be written: job states, locators of records that go, and keys of their payloads.
+local writes, gone, unlinks
+
+function jobs.start()
+  records, states, writes = {}, {}, {}
+  gone, unlinks = {}, {}
+end
+
+-- Forgets what was read, so that it is read again.
+function jobs.forget() records, states, writes = {}, {}, {} end
+
+-- Reads records and job states. One that is too short for what it must hold counts as missing, so that
+-- it blocks nobody else's jobs. A job state without its record counts for nothing.
+function jobs.load(locs)
+  local found, raws = fetch(KEY.states, locs), fetch(KEY.pool, locs)
   for i = 1, #locs do
-    local loc, raw, r = locs[i], record(raws[i]), own[i]
-    if r and #r < RUN then raw = false end
-    records[loc], runs[loc] = raw, raw and r
+    local loc, raw, s = locs[i], record.whole(raws[i]), found[i]
+    if s and #s < STATE then raw = false end
+    records[loc], states[loc] = raw, raw and s
   end
 end
 
--- Runs alone, where the jobs were handed over before and their names do not matter.
-local function load_runs(locs)
-  local own = fetch(KEY.runs, locs)
-  for i = 1, #locs do runs[locs[i]] = run(own[i]) end
+-- Reads those that this call has not read yet.
+function jobs.load_new(locs)
+  local new, n = {}, 0
+  for i = 1, #locs do
+    if states[locs[i]] == nil then
+      n = n + 1
+      new[n] = locs[i]
+    end
+  end
+  jobs.load(new)
 end
 
-local function is_external(raw) return bit.band(byte(raw, 13), EXTERNAL) ~= 0 end
-local function lane_of(raw) return sub(raw, 26, 33) end
-local function content_hash(raw) return sub(raw, 18, 25) end
+-- Reads job states alone, for jobs that were delivered before and whose records do not matter.
+function jobs.load_states(locs)
+  local found = fetch(KEY.states, locs)
+  for i = 1, #locs do states[locs[i]] = state.whole(found[i]) end
+end
 
-local function state(r) return byte(r) end
-local function lost(r) return r and byte(r, 17) or 0 end
-local function settled(r) return r and sub(r, 40, 47) or NO_LEASE end
-local function deadline(r) return (read('>I6', r, 34)) end
-local function is_cancel_requested(r) return bit.band(byte(r, 2), CANCEL_REQUESTED) ~= 0 end
-local function reason(r) return sub(r, RUN + 1 + byte(r, 66), RUN + byte(r, 66) + byte(r, 67)) end
-local function mark(r) return sub(r, RUN + 1 + byte(r, 66) + byte(r, 67)) end
-
--- The due time that counts, as six bytes.
-local function due_six(raw, r)
-  local own = r and sub(r, 3, 8)
+-- The due time and the time of creation that count, as six bytes.
+function jobs.due(raw, s)
+  local own = s and sub(s, 3, 8)
   return own and own ~= NO_TIME and own or sub(raw, 1, 6)
 end
-local function created_six(raw, r)
-  local own = r and sub(r, 48, 53)
+function jobs.created(raw, s)
+  local own = s and sub(s, 48, 53)
   return own and own ~= NO_TIME and own or sub(raw, 7, 12)
 end
 
-local function with_cancel(r) return char(byte(r), bit.bor(byte(r, 2), CANCEL_REQUESTED)) .. sub(r, 3) end
-local function with_deadline(r, at) return sub(r, 1, 33) .. six(at) .. sub(r, 40) end
-local function with_due(r, at) return sub(r, 1, 2) .. six(at) .. sub(r, 9) end
-local function with_settled(r, st, lease) return char(st) .. sub(r, 2, 39) .. lease .. sub(r, 48) end
--- One more lease lost in a row.
-local function with_loss(r, st) return char(st) .. sub(r, 2, 16) .. char(byte(r, 17) + 1) .. sub(r, 18) end
-local function with_reason(r, why) return sub(r, 1, 66) .. char(#why) .. sub(r, 68, RUN + byte(r, 66)) .. why .. mark(r) end
--- One more failure. `last` is the failed attempt and the reason, packed as a run ends with them.
-local function with_failure(r, last)
-  return sub(r, 1, 12) .. pack('>I4', read('>I4', r, 13) + 1) .. '\0' .. sub(r, 18, 53) .. last .. mark(r)
-end
+-- An answer about a job: a status, the code of its state, its job state and its record's start.
+function jobs.described(status, code, raw, s) return {status, code, s or '', sub(raw, 1, RECORD)} end
 
-local function put(loc, r)
-  runs[loc] = r
+function jobs.put(loc, s)
+  states[loc] = s
   local n = #writes
-  writes[n + 1], writes[n + 2] = loc, r
+  writes[n + 1], writes[n + 2] = loc, s
 end
--- Carries out what `put` has gathered.
-local function save() sliced('HSET', KEY.runs, writes) end
+-- Writes what `put` has collected.
+function jobs.save() sliced('HSET', KEY.states, writes) end
+
+-- The job goes.
+function jobs.remove(loc, external)
+  gone[#gone + 1] = loc
+  states[loc], records[loc] = false, false
+  if external then unlinks[#unlinks + 1] = KEY.body .. loc end
+end
+-- Removes what `remove` has collected: first the records, then their job states.
+function jobs.save_removed()
+  events.know()
+  sliced('HDEL', KEY.pool, gone)
+  sliced('HDEL', KEY.states, gone)
+  for _, key in ipairs(unlinks) do call('UNLINK', key) end
+end

@@ -1,84 +1,86 @@
--- Tombstones: a hash per segment; the current one and the two before it are looked at.
--- A segment ends after half of `keep`, or once it holds a third of `cap` entries and is
--- a minute old; so every tombstone lives for `keep`, or at least for two minutes.
+-- Tombstones: what stays of ended jobs, in a hash per segment. The current segment and the two before it
+-- are read. A segment ends after half of `keep`, or once it holds a third of `cap` entries and is a
+-- minute old, so every tombstone lives for `keep`, or at least for two minutes.
 --
--- A tombstone is state, last settled lease, due, created, content hash, attempts, failures.
--- Its state has DOUBT added where a hand-over was begun and never settled. `begin` must have
--- read `segment`.
-local DOUBT = 128
-local graves, buried, gone, unlinks
+-- A tombstone is state, last settled lease, due, created, content hash, attempts, failures. Its state has
+-- MAYBE_IN_FLIGHT added where a delivery began and was never settled.
+local MAYBE_IN_FLIGHT = 128
+local tombs = {
+  -- What finding a tombstone takes, and what adding one takes.
+  FIELDS = {'segment'},
+  ADD_FIELDS = {'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early'},
+}
+-- Tombstones by locator, false where there is none; and those to be written.
+local tombstones, ended
 
--- Reads many tombstones at once; `graves` has them afterwards, or false.
-local function tombs_load(locs)
+function tombs.start() tombstones, ended = {}, {} end
+
+function tombs.load(locs)
   if #locs == 0 then return end
-  for _, loc in ipairs(locs) do graves[loc] = false end
-  for s = shard.segment, max(shard.segment - 2, 0), -1 do
-    for i, raw in ipairs(fetch(KEY.done .. s, locs)) do
-      if raw and not graves[locs[i]] then graves[locs[i]] = raw end
+  for _, loc in ipairs(locs) do tombstones[loc] = false end
+  for segment = fields.segment, max(fields.segment - 2, 0), -1 do
+    for i, tomb in ipairs(fetch(KEY.done .. segment, locs)) do
+      if tomb and not tombstones[locs[i]] then tombstones[locs[i]] = tomb end
     end
   end
 end
-local function tomb_get(loc)
-  if graves[loc] == nil then tombs_load({loc}) end
-  return graves[loc]
+function tombs.get(loc)
+  if tombstones[loc] == nil then tombs.load({loc}) end
+  return tombstones[loc]
 end
 
-local function tomb_hash(tomb) return sub(tomb, 22, 29) end
-local function tomb_lease(tomb) return sub(tomb, 2, 9) end
-local function tomb_state(tomb) return byte(tomb) % DOUBT, byte(tomb) >= DOUBT end
+function tombs.hash(tomb) return sub(tomb, 22, 29) end
+function tombs.lease(tomb) return sub(tomb, 2, 9) end
+function tombs.created(tomb) return sub(tomb, 16, 21) end
+-- The code of the state, and whether a delivery may still be in flight.
+function tombs.state(tomb) return byte(tomb) % MAYBE_IN_FLIGHT, byte(tomb) >= MAYBE_IN_FLIGHT end
 
--- What is kept of a job that ends. `lease` is the one that ended it, or the last settled one.
-local function tomb_of(raw, r, st, lease)
-  local marked = lost(r) > 0 and st + DOUBT or st
-  local counts = r and sub(r, 9, 16) or NO_LEASE
-  return char(marked) .. lease .. due_six(raw, r) .. created_six(raw, r) .. content_hash(raw) .. counts
+local function marked(s, code) return state.lost(s) > 0 and code + MAYBE_IN_FLIGHT or code end
+
+-- The tombstone of a job that ends. `lease` is the one that ended it, or the last settled one.
+function tombs.of(raw, s, code, lease)
+  local counts = s and sub(s, 9, 16) or NO_LEASE
+  return char(marked(s, code)) .. lease .. jobs.due(raw, s) .. jobs.created(raw, s) .. record.hash(raw) .. counts
 end
 
--- A job goes; with `tomb` it is remembered.
-local function bury(loc, tomb, external)
-  local n = #buried
-  buried[n + 1], buried[n + 2] = loc, tomb
-  gone[#gone + 1] = loc
-  graves[loc], runs[loc], records[loc] = tomb, false, false
-  if external then unlinks[#unlinks + 1] = KEY.body .. loc end
+-- A tombstone of a done job, for a job that ends in another state.
+function tombs.with_state(tomb, s, code)
+  local byte_of = marked(s, code)
+  return byte_of == DONE and tomb or char(byte_of) .. sub(tomb, 2)
 end
-local function drop(loc, external)
-  gone[#gone + 1] = loc
-  runs[loc], records[loc] = false, false
-  if external then unlinks[#unlinks + 1] = KEY.body .. loc end
+
+-- The job ends and leaves a tombstone.
+function tombs.add(loc, tomb, external)
+  local n = #ended
+  ended[n + 1], ended[n + 2] = loc, tomb
+  jobs.remove(loc, external)
+  tombstones[loc] = tomb
 end
 
 local function next_segment(keep, cap)
-  local age = NOW - shard.segment_at
-  local full = shard.segment_size >= cap / 3 and age >= 60000
-  if age < keep / 2 and not full then return end
-  -- Removed here, off the main thread, rather than by its expiry, which would free a large
-  -- hash on it; that is for shards that nothing happens in any more.
-  local old = KEY.done .. (shard.segment - 2)
-  -- Nothing was added to it since the one before the current began.
-  if shard.segment_was + keep > NOW then count('forgotten_early', call('HLEN', old)) end
-  set('segment_was', shard.segment_at)
-  set('segment', shard.segment + 1)
-  set('segment_at', NOW)
-  set('segment_size', 0)
+  local age = NOW - fields.segment_at
+  local is_full = fields.segment_size >= cap / 3 and age >= 60000
+  if age < keep / 2 and not is_full then return end
+  -- Unlinked here, off the main thread. Expiry would free a large hash on the main thread; it is only for
+  -- shards that are no longer used.
+  local old = KEY.done .. (fields.segment - 2)
+  -- Nothing was added to it since the segment before the current one began.
+  if fields.segment_was + keep > NOW then shard.count('forgotten_early', call('HLEN', old)) end
+  shard.set('segment_was', fields.segment_at)
+  shard.set('segment', fields.segment + 1)
+  shard.set('segment_at', NOW)
+  shard.set('segment_size', 0)
   call('UNLINK', old)
 end
 
-local function save_tombs(keep, cap)
-  if #buried == 0 then return end
+-- Writes what was added.
+function tombs.save(keep, cap)
+  if #ended == 0 then return end
   next_segment(keep, cap)
-  local key = KEY.done .. shard.segment
-  sliced('HSET', key, buried)
-  if shard.segment_size == 0 then
-    call('PEXPIREAT', key, shard.segment_at + keep + floor(keep / 2) + 60000)
+  local key = KEY.done .. fields.segment
+  sliced('HSET', key, ended)
+  if fields.segment_size == 0 then
+    call('PEXPIREAT', key, fields.segment_at + keep + floor(keep / 2) + 60000)
   end
-  set('segment_size', shard.segment_size + #buried / 2)
-end
-
--- Records that go: first what was submitted, then what tells where the job stands.
-local function save_drops()
-  events.know()
-  sliced('HDEL', KEY.pool, gone)
-  sliced('HDEL', KEY.runs, gone)
-  for _, key in ipairs(unlinks) do call('UNLINK', key) end
+  shard.set('segment_size', fields.segment_size + #ended / 2)
 end

@@ -1,0 +1,139 @@
+//! The answers of an audit's calls, as values.
+
+use crate::state::State;
+use crate::store::StoreError;
+use crate::store::redis::audit::count::{Jobs, Lane};
+use crate::store::redis::audit::rows::{LaneRow, TopicRow};
+use crate::store::redis::record::RECORD;
+
+/// The bytes of the counts of a lane's states.
+const COUNTS: usize = 16;
+/// The bytes of a lane's row before its name.
+pub(crate) const LANE_ROW: usize = COUNTS + 12;
+/// The place in a topic's row of the flag for paused.
+pub(crate) const PAUSED: usize = 8;
+
+/// A shard's own counts, as of one moment.
+pub(crate) struct Overview {
+    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged, the last lease, and how often a topic was
+    /// paused or resumed. No job can move and leave all of them unchanged: every way back to the same counts
+    /// needs a lease.
+    pub(crate) ledger: [i64; 10],
+    /// Lanes with jobs, topics that have jobs or are paused, and paused topics.
+    pub(crate) sums: [i64; 3],
+    /// The number of records.
+    pub(crate) jobs: u64,
+    pub(crate) dead_entries: u64,
+    /// The entries of the two lists of topics: by name, and by hour.
+    pub(crate) index_entries: u64,
+    pub(crate) topic_entries: u64,
+    pub(crate) wrong_times: Vec<String>,
+}
+
+impl Overview {
+    pub(crate) fn states(&self) -> Jobs {
+        let [_, delayed, ready, reserved, dead, ..] = self.ledger;
+        [delayed, ready, reserved, dead]
+    }
+}
+
+pub(crate) const UNREADABLE: StoreError = StoreError::Unreadable("an audit's answer");
+
+/// A page of records: counts, waiting jobs, and problems.
+pub(crate) struct Records {
+    pub(crate) states: Jobs,
+    pub(crate) ready: Vec<u8>,
+    pub(crate) slots: Vec<u8>,
+    pub(crate) lanes: Vec<(Lane, Jobs)>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// A problem with a record.
+pub(crate) struct Problem {
+    pub(crate) what: String,
+    pub(crate) locator: Vec<u8>,
+    pub(crate) state: u8,
+    /// The lane's name.
+    pub(crate) lane: String,
+    pub(crate) record: Vec<u8>,
+}
+
+impl Problem {
+    pub(crate) fn id(&self) -> Option<String> {
+        id_of(&self.record)
+    }
+
+    pub(crate) fn state_name(&self) -> &'static str {
+        state_name(self.state)
+    }
+}
+
+/// The id that a record begins with.
+pub(crate) fn id_of(record: &[u8]) -> Option<String> {
+    let length = usize::from(*record.get(RECORD - 1)?);
+    let id = record.get(RECORD..RECORD + length)?;
+    Some(String::from_utf8_lossy(id).into_owned())
+}
+
+/// A state by its number in records.
+pub(crate) fn state_name(code: u8) -> &'static str {
+    State::ALL.get(usize::from(code).wrapping_sub(1)).map_or("unknown", |state| state.name())
+}
+
+/// A page of lanes and topics.
+pub(crate) struct Lanes {
+    pub(crate) lanes: Vec<(Lane, LaneRow)>,
+    pub(crate) topics: Vec<(Box<str>, TopicRow)>,
+    /// Members that are missing in the lists of topics.
+    pub(crate) unlisted: Vec<Vec<u8>>,
+    /// Lanes with missing links to their jobs, with their names.
+    pub(crate) unlinked: Vec<(Lane, String)>,
+}
+
+/// Parts of lists.
+pub(crate) struct ListParts {
+    /// How many were read to their beginning.
+    pub(crate) lists: usize,
+    /// How many entries of the next one were read.
+    pub(crate) skip: usize,
+    pub(crate) entries: Vec<Vec<u8>>,
+}
+
+/// What became of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repaired {
+    /// It was gone when the job was judged again.
+    MovedOn,
+    /// It is repaired.
+    Done,
+    /// It stays: it cannot be repaired, or only a report was asked for.
+    Left,
+}
+
+/// Reads what became of repairs.
+pub(crate) fn repaired(answers: Vec<u8>) -> Vec<Repaired> {
+    let repaired = answers.into_iter().map(|code| match code {
+        0 => Repaired::MovedOn,
+        1 => Repaired::Done,
+        _ => Repaired::Left,
+    });
+    repaired.collect()
+}
+
+/// The counts that a lane's row begins with.
+pub(crate) fn counts(row: &[u8]) -> Result<Jobs, StoreError> {
+    let mut jobs = [0; 4];
+    let (numbers, _) = row.get(..COUNTS).ok_or(UNREADABLE)?.as_chunks();
+    jobs.iter_mut().zip(numbers).for_each(|(jobs, raw)| *jobs = i32::from_be_bytes(*raw).into());
+    Ok(jobs)
+}
+
+/// Text as well as it can be shown, since it may be damaged.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The topic in a lane's name or in a member of `index`.
+pub(crate) fn topic_of(name: &str) -> &str {
+    name.split(' ').next().unwrap_or_default()
+}

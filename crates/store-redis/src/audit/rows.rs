@@ -1,0 +1,138 @@
+//! The recorded counts of lanes and topics, and their differences from the counted jobs. Only rows that were read
+//! while nothing has moved are compared.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::count::{Count, Jobs, Lane};
+use crate::store::Shard;
+use crate::store::audit::{Damage, Finding};
+
+/// The recorded counts of a lane.
+pub(crate) struct LaneRow {
+    pub(crate) jobs: Jobs,
+    pub(crate) topic: Box<str>,
+}
+
+/// The recorded counts of a topic.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct TopicRow {
+    pub(crate) lanes: u32,
+    pub(crate) is_paused: bool,
+}
+
+/// All rows of a shard. A scan can meet one twice.
+#[derive(Default)]
+pub(crate) struct RecordedCounts {
+    lanes: HashMap<Lane, LaneRow>,
+    topics: HashMap<Box<str>, TopicRow>,
+}
+
+/// A lane with wrong counts.
+pub(crate) struct WrongLane<'t> {
+    pub(crate) lane: Lane,
+    row: &'t LaneRow,
+    pub(crate) counted: Jobs,
+}
+
+/// A topic with a wrong number of lanes.
+pub(crate) struct WrongTopic<'t> {
+    pub(crate) topic: &'t str,
+    recorded: u32,
+    pub(crate) counted: u32,
+}
+
+/// The numbers of a shard's lanes, topics and paused topics.
+#[derive(Clone, Copy)]
+pub(crate) struct WrongSums {
+    recorded: [i64; 3],
+    pub(crate) counted: [i64; 3],
+}
+
+/// The wrong counts of a shard.
+#[derive(Default)]
+pub(crate) struct Wrong<'t> {
+    pub(crate) lanes: Vec<WrongLane<'t>>,
+    pub(crate) topics: Vec<WrongTopic<'t>>,
+    pub(crate) sums: Option<WrongSums>,
+}
+
+impl RecordedCounts {
+    /// Adds rows; `None` when there are too many lanes.
+    pub(crate) fn with(
+        mut self,
+        lanes: Vec<(Lane, LaneRow)>,
+        topics: Vec<(Box<str>, TopicRow)>,
+        most: usize,
+    ) -> Option<Self> {
+        self.lanes.extend(lanes);
+        self.topics.extend(topics);
+        (self.lanes.len() <= most).then_some(self)
+    }
+
+    /// The number of entries that the lists of topics must have: each topic by name and by hour, and each lane by
+    /// name.
+    pub(crate) fn listed(&self) -> u64 {
+        (self.lanes.len() + 2 * self.topics.len()) as u64
+    }
+
+    /// The differences from what was counted; `None` where there were too many lanes.
+    pub(crate) fn wrong(&self, count: &Count, sums: [i64; 3]) -> Option<Wrong<'_>> {
+        let counted = count.lanes.as_ref()?;
+        let of = |lane: &Lane| counted.get(lane).copied().unwrap_or_default();
+        // Nobody knows which of the lost jobs were delayed.
+        let known = |[delayed, ready, rest @ ..]: Jobs| {
+            if count.lost > 0 { (delayed + ready, 0, rest) } else { (delayed, ready, rest) }
+        };
+        let rows = self.lanes.iter().map(|(lane, row)| WrongLane { lane: *lane, row, counted: of(lane) });
+        let lanes = rows.filter(|lane| known(lane.row.jobs) != known(lane.counted)).collect();
+
+        let mut per_topic: BTreeMap<&str, u32> = self.topics.keys().map(|topic| (&**topic, 0)).collect();
+        for (_, row) in self.lanes.iter().filter(|(lane, _)| of(lane).iter().any(|n| *n > 0)) {
+            *per_topic.entry(&row.topic).or_default() += 1;
+        }
+        let (mut topics, mut all) = (Vec::new(), [0; 3]);
+        for (topic, counted) in per_topic {
+            let TopicRow { lanes: recorded, is_paused } = self.topics.get(topic).copied().unwrap_or_default();
+            all[0] += i64::from(counted);
+            all[1] += i64::from(counted > 0 || is_paused);
+            all[2] += i64::from(is_paused);
+            if recorded != counted {
+                topics.push(WrongTopic { topic, recorded, counted });
+            }
+        }
+        let sums = (sums != all).then_some(WrongSums { recorded: sums, counted: all });
+        Some(Wrong { lanes, topics, sums })
+    }
+}
+
+impl Wrong<'_> {
+    pub(crate) fn is_right(&self) -> bool {
+        self.lanes.is_empty() && self.topics.is_empty() && self.sums.is_none()
+    }
+
+    pub(crate) fn findings(&self, shard: Shard) -> impl Iterator<Item = Finding> {
+        let lanes = self.lanes.iter().map(move |lane| {
+            let (recorded, counted) = (describe(lane.row.jobs), describe(lane.counted));
+            let detail = format!("a lane is recorded with {recorded} jobs, and has {counted}");
+            Finding::new(Damage::LaneCount, shard, detail).of_topic(&lane.row.topic)
+        });
+        let topics = self.topics.iter().map(move |WrongTopic { topic, recorded, counted }| {
+            let detail =
+                format!("topic {topic:?} is recorded with {recorded} lanes with jobs, and has {counted}");
+            Finding::new(Damage::Topic, shard, detail).of_topic(topic)
+        });
+        let sums = self.sums.map(|WrongSums { recorded, counted }| {
+            let describe = |[lanes, topics, paused]: [i64; 3]| {
+                format!("{lanes} lanes with jobs, {topics} topics with jobs or paused, {paused} paused")
+            };
+            let detail =
+                format!("the shard is recorded with {}, and has {}", describe(recorded), describe(counted));
+            Finding::new(Damage::Topic, shard, detail)
+        });
+        lanes.chain(topics).chain(sums)
+    }
+}
+
+fn describe([delayed, ready, reserved, dead]: Jobs) -> String {
+    format!("{delayed} delayed, {ready} ready, {reserved} reserved, {dead} dead")
+}

@@ -1,0 +1,206 @@
+//! Jobs that arrive: submit and import.
+
+use std::collections::HashSet;
+
+use redis::{Cmd, Value};
+
+use crate::clock::{Timestamp, millis_up};
+use crate::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
+use crate::outcome::LastAttempt;
+use crate::state::State;
+use crate::store::redis::lane::{LaneId, lane_words};
+use crate::store::redis::record::{self, Packed, number, six};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::reply::{self, take};
+use crate::store::redis::script;
+use crate::store::{Answer, Limit, MOST_COUNTED, Shard, StoreError, Submitted};
+
+/// The largest number in six bytes.
+const MAX_SIX: u64 = (1 << 48) - 1;
+
+const UNREADABLE: StoreError = StoreError::Unreadable("the answers of a submit");
+
+/// Jobs with one lane and one due time, by their numbers.
+struct Group {
+    lane: LaneId,
+    due: Due,
+    jobs: Vec<usize>,
+}
+
+impl RedisStore {
+    pub(crate) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+        let jobs: Vec<&NewJob> = jobs.iter().collect();
+        let mut answers = vec![None; jobs.len()];
+        for round in rounds(&jobs) {
+            let mut lanes = Vec::new();
+            let groups = grouped(&mut lanes, &jobs, &round);
+            let packed: Vec<Vec<Packed>> = groups
+                .iter()
+                .map(|group| group.jobs.iter().map(|n| record::pack(jobs[*n], group.lane)).collect())
+                .collect();
+            let answer = self.run(&script::SUBMIT, shard, |cmd| {
+                push_lanes(cmd, &lanes);
+                for (group, packed) in groups.iter().zip(&packed) {
+                    cmd.arg(&group.lane.0).arg(pack_due(group.due)).arg(packed.len());
+                    for (n, packed) in group.jobs.iter().zip(packed) {
+                        cmd.arg(&jobs[*n].key.locator().0).arg(&packed.rest).arg(&packed.external);
+                    }
+                }
+            });
+            let answer = answer.await?;
+            collect(&mut answers, groups.into_iter().flat_map(|group| group.jobs), answer, &jobs)?;
+        }
+        answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
+    }
+
+    pub(crate) async fn import(
+        &self,
+        shard: Shard,
+        jobs: &[ImportJob],
+    ) -> Result<Vec<Submitted>, StoreError> {
+        let histories: Vec<_> =
+            jobs.iter().map(|job| job.history.as_ref().map(pack_history).unwrap_or_default()).collect();
+        let jobs: Vec<&NewJob> = jobs.iter().map(|job| &job.job).collect();
+        let mut answers = vec![None; jobs.len()];
+        for round in rounds(&jobs) {
+            let mut lanes = Vec::new();
+            let mut pack = |n: &usize| {
+                let lane = lane_of(&mut lanes, jobs[*n]);
+                (lane, record::pack(jobs[*n], lane))
+            };
+            let packed: Vec<(LaneId, Packed)> = round.iter().map(&mut pack).collect();
+            let answer = self.run(&script::IMPORT, shard, |cmd| {
+                push_lanes(cmd, &lanes);
+                for (n, (lane, packed)) in round.iter().zip(&packed) {
+                    cmd.arg(&jobs[*n].key.locator().0).arg(pack_due(jobs[*n].due)).arg(&lane.0);
+                    cmd.arg(&packed.rest).arg(&packed.external).arg(&histories[*n]);
+                }
+            });
+            let answer = answer.await?;
+            collect(&mut answers, round.into_iter(), answer, &jobs)?;
+        }
+        answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
+    }
+}
+
+/// Adds what was answered to the jobs of these numbers, in their order.
+fn collect(
+    answers: &mut [Option<Submitted>],
+    numbers: impl Iterator<Item = usize>,
+    answered: Value,
+    jobs: &[&NewJob],
+) -> Result<(), StoreError> {
+    let mut answered = take::list(answered)?.into_iter();
+    for n in numbers {
+        answers[n] = Some(submitted(answered.next().ok_or(UNREADABLE)?, &jobs[n].key)?);
+    }
+    if answered.next().is_some() { Err(UNREADABLE) } else { Ok(()) }
+}
+
+/// Splits jobs, by their numbers, into calls in which no name comes twice. Nearly always this is one call.
+fn rounds(jobs: &[&NewJob]) -> Vec<Vec<usize>> {
+    let (mut rounds, mut left) = (Vec::new(), (0..jobs.len()).collect::<Vec<_>>());
+    while !left.is_empty() {
+        let mut met = HashSet::new();
+        let (now, later) = left.into_iter().partition(|n| met.insert(jobs[*n].key.locator()));
+        rounds.push(now);
+        left = later;
+    }
+    rounds
+}
+
+/// The lanes of a batch: id, topic and origin.
+type Lanes<'a> = Vec<(LaneId, &'a Topic, &'a str)>;
+
+fn push_lanes(cmd: &mut Cmd, lanes: &Lanes<'_>) {
+    cmd.arg(lanes.len());
+    for (lane, topic, origin) in lanes {
+        cmd.arg(&lane.0).arg(lane_words(topic, origin));
+    }
+}
+
+/// A due time as the scripts take it.
+pub(crate) fn pack_due(due: Due) -> String {
+    match due {
+        Due::In(delay) => format!("+{}", millis_up(delay)),
+        Due::At(at) => at.as_millis().to_string(),
+    }
+}
+
+/// Groups neighbouring jobs that share lane and due time.
+fn grouped<'a>(lanes: &mut Lanes<'a>, jobs: &[&'a NewJob], numbers: &[usize]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for n in numbers {
+        let (lane, due) = (lane_of(lanes, jobs[*n]), jobs[*n].due);
+        match groups.last_mut().filter(|group| group.lane == lane && group.due == due) {
+            Some(group) => group.jobs.push(*n),
+            None => groups.push(Group { lane, due, jobs: vec![*n] }),
+        }
+    }
+    groups
+}
+
+/// The lane of a job, which is added to `lanes`. A batch has few lanes, so a search through them is fast.
+fn lane_of<'a>(lanes: &mut Lanes<'a>, job: &'a NewJob) -> LaneId {
+    let (topic, origin) = (&job.key.topic, job.delivery.callback.origin());
+    if let Some((lane, ..)) = lanes.iter().find(|(_, t, o)| *t == topic && *o == origin) {
+        return *lane;
+    }
+    let lane = LaneId::of(&lane_words(topic, origin));
+    lanes.push((lane, topic, origin));
+    lane
+}
+
+/// Packs a history as import.lua reads it.
+fn pack_history(history: &History) -> Vec<u8> {
+    // An unknown time is the latest one: the script lowers it to now.
+    let created = history.created.map_or(u64::MAX, Timestamp::as_millis).min(MAX_SIX);
+    let mut packed = Vec::with_capacity(64);
+    packed.push(history.dead.is_some().into());
+    packed.extend_from_slice(&six(created));
+    packed.extend_from_slice(&history.attempts.min(MOST_COUNTED).to_be_bytes());
+    packed.extend_from_slice(&history.failures.min(MOST_COUNTED).to_be_bytes());
+    let (nothing, reason) = (LastAttempt::default(), history.dead.as_deref().unwrap_or_default());
+    record::push_last(&mut packed, history.last.as_ref().unwrap_or(&nothing), reason);
+    packed
+}
+
+/// Reads the answer to one job.
+fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreError> {
+    if let Value::BulkString(times) = answer {
+        return Ok(Submitted { answer: Answer::Created, job: created(&times, key)? });
+    }
+    let parts = take::list(answer)?;
+    if let [Value::Int(422), Value::BulkString(what)] = parts.as_slice() {
+        let limit = match what.as_slice() {
+            b"topics" => Limit::Topics,
+            b"lanes" => Limit::Lanes,
+            _ => return Err(UNREADABLE),
+        };
+        return Ok(Submitted::refused(limit, key));
+    }
+    let (status, job) = reply::described(parts, key)?;
+    let answer = match status {
+        201 => Answer::Created,
+        200 => Answer::Repeated,
+        409 => Answer::Conflict,
+        _ => return Err(UNREADABLE),
+    };
+    Ok(Submitted { answer, job })
+}
+
+/// A new job, from its times of due and creation.
+fn created(times: &[u8], key: &JobKey) -> Result<Job, StoreError> {
+    let [due @ .., _, _, _, _, _, _] = times else { return Err(UNREADABLE) };
+    let (due, created) = (number(due), number(&times[due.len()..]));
+    Ok(Job {
+        key: key.clone(),
+        state: if due <= created { State::Ready } else { State::Delayed },
+        due: Timestamp::from_millis(due),
+        created: Timestamp::from_millis(created),
+        attempts: 0,
+        failures: 0,
+        last: None,
+        reason: None,
+    })
+}

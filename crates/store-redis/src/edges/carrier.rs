@@ -1,0 +1,112 @@
+//! The carrier's calls: membership, claims of shards, and its passes over them.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use crate::clock::millis_up;
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::reply;
+use crate::store::redis::script::{self, Script};
+use crate::store::{Epoch, MOST_LOST, Members, Pass, Recovered, Shard, StoreError};
+
+impl RedisStore {
+    pub(crate) async fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
+        let answer = self.run_installation(&script::MEMBERS, |cmd| {
+            cmd.arg(carrier).arg(millis_up(ttl));
+        });
+        let (next_change, next_revival, mut carriers): (i64, i64, Vec<String>) = answer.await?;
+        // They come in the order in which they expire, which changes with every heartbeat.
+        carriers.sort_unstable();
+        let wait = |ms| u64::try_from(ms).ok().map(Duration::from_millis);
+        Ok(Members { carriers, next_change: wait(next_change), next_revival: wait(next_revival) })
+    }
+
+    pub(crate) async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
+        let epoch = self.run(&script::CLAIM, shard, |cmd| {
+            cmd.arg(carrier);
+        });
+        epoch.await.map(Epoch)
+    }
+
+    pub(crate) async fn give_back(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
+        let answer = self.run::<Value>(&script::RELEASE_SHARD, shard, |cmd| {
+            cmd.arg(&epoch.0);
+        });
+        answer.await.map(drop)
+    }
+
+    pub(crate) async fn promote(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        let (pass, _) = self.pass(&script::PROMOTE, shard, epoch, limit, floor, |_| {}).await?;
+        Ok(pass)
+    }
+
+    pub(crate) async fn recover(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Recovered, StoreError> {
+        let more = |cmd: &mut Cmd| {
+            self.push_keep(cmd);
+            cmd.arg(MOST_LOST);
+        };
+        let (pass, expired) = self.pass(&script::RECOVER, shard, epoch, limit, floor, more).await?;
+        let lapsed = match expired {
+            Some(expired) => self.expired(shard, expired).await?,
+            None => Vec::new(),
+        };
+        Ok(Recovered { pass, lapsed })
+    }
+
+    pub(crate) async fn expire(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        let (pass, _) = self.pass(&script::EVICT, shard, epoch, limit, floor, |_| {}).await?;
+        Ok(pass)
+    }
+
+    /// Makes one bounded pass over a shard. Also returns what the script answers behind the waits.
+    async fn pass(
+        &self,
+        script: &Script,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+        more: impl Fn(&mut Cmd),
+    ) -> Result<(Pass, Option<Value>), StoreError> {
+        let answer = self.run(script, shard, |cmd| {
+            cmd.arg(&epoch.0).arg(limit).arg(millis_up(floor)).arg(millis_up(self.options.keep_dead));
+            more(cmd);
+        });
+        let mut parts: Vec<Value> = answer.await?;
+        if parts.is_empty() {
+            return Ok((Pass::Fenced, None));
+        }
+        let beside = if parts.len() > 6 { parts.pop() } else { None };
+        let (moved, other, due, lease, dead, tell): (_, _, i64, i64, i64, i64) =
+            reply::read(Value::Array(parts), script.name())?;
+        let wait = |us| u64::try_from(us).ok().map(Duration::from_micros);
+        let pass = Pass::Held {
+            moved,
+            other,
+            next_due: wait(due),
+            next_lease: wait(lease),
+            next_dead: wait(dead),
+            next_tell: wait(tell),
+        };
+        Ok((pass, beside))
+    }
+}

@@ -1,0 +1,101 @@
+//! The outbox of pending dead-letter notices: reading and acknowledging them.
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+
+use crate::clock::{Timestamp, millis_up};
+use crate::notice::Death;
+use crate::state::State;
+use crate::store::outbox::{MOST_BYTES, Outbox, OutboxPlace, Telling, Told, Untold};
+use crate::store::payload::Told as Notes;
+use crate::store::redis::record::{Head, Tail};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::script;
+use crate::store::{Epoch, Shard, StoreError};
+
+const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the outbox");
+
+impl RedisStore {
+    pub(crate) async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
+        let answer = self.run(&script::OUTBOX, shard, |cmd| {
+            cmd.arg(limit).arg(MOST_BYTES);
+        });
+        let (now, entries): (u64, Vec<Bytes>) = answer.await?;
+        let deaths = entries.into_iter().map(|entry| pending(shard, entry)).collect();
+        Ok(Outbox { deaths, now: Timestamp::from_millis(now) })
+    }
+
+    pub(crate) async fn tell(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        telling: &Telling,
+    ) -> Result<Told, StoreError> {
+        let answer = self.run(&script::ACKNOWLEDGE, shard, |cmd| {
+            cmd.arg(&epoch.0).arg(telling.told.len());
+            telling.told.iter().for_each(|place| {
+                cmd.arg(&place.0[..]);
+            });
+            for (place, after) in &telling.later {
+                cmd.arg(millis_up(*after)).arg(&place.0[..]);
+            }
+        });
+        let waits: Vec<i64> = answer.await?;
+        let wait = waits.first().map(|us| u64::try_from(*us).ok().map(Duration::from_micros));
+        Ok(wait.map_or(Told::Fenced, Told::Held))
+    }
+}
+
+fn pending(shard: Shard, entry: Bytes) -> Untold {
+    let death = death(entry.clone()).map_err(|error| {
+        tracing::error!(shard = shard.0, %error, "a dead-letter notice cannot be read");
+    });
+    Untold { place: OutboxPlace(entry), death: death.ok() }
+}
+
+/// Reads an entry as `lua/prelude/outbox.lua` makes it.
+fn death(mut entry: Bytes) -> Result<Death, StoreError> {
+    if entry.remaining() < 6 {
+        return Err(UNREADABLE);
+    }
+    let died = Timestamp::from_millis(entry.get_uint(6));
+    let (lane, job_state) = (part(&mut entry)?, part(&mut entry)?);
+    let lane = std::str::from_utf8(&lane).map_err(|_| UNREADABLE)?;
+    let head = Head::parse(State::Dead, job_state, &entry)?;
+    let tail = Tail::parse(lane, entry)?;
+    // A notice can be delivered without the job's own data.
+    let Notes { on_dead, context, trace } = Notes::unpack(&tail.payload).unwrap_or_default();
+    let arrived = head.arrived();
+    Ok(Death { job: head.into_job(tail.key), died, arrived, on_dead, context, trace })
+}
+
+/// Takes the bytes behind their length.
+fn part(entry: &mut Bytes) -> Result<Bytes, StoreError> {
+    let length = entry.try_get_u16().map_err(|_| UNREADABLE)?;
+    if entry.remaining() < usize::from(length) {
+        return Err(UNREADABLE);
+    }
+    Ok(entry.split_to(usize::from(length)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_that_is_cut_off_is_unreadable_and_never_a_panic() {
+        let record = [vec![1; 33], vec![3], b"abc".to_vec(), vec![0, 9]].concat();
+        let run = vec![0; 67];
+        let entry =
+            [[0, 0, 0, 0, 3, 232].to_vec(), vec![0, 11], b"t https://a".to_vec(), vec![0, 67], run, record]
+                .concat();
+        let whole = death(Bytes::from(entry.clone())).unwrap();
+        assert_eq!((whole.job.key.to_string().as_str(), whole.died.as_millis()), ("t/abc", 1000));
+        assert_eq!(whole.on_dead, None, "the payload cannot be read");
+        // Only the last two bytes are not needed.
+        for n in 0..entry.len() - 2 {
+            assert!(death(Bytes::copy_from_slice(&entry[..n])).is_err(), "{n} bytes");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The policies of topics: a hash of the installation, and a version that each change raises afterwards. So
+//! policies that are read after the version are of that version or a later one.
+
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+
+use crate::job::Topic;
+use crate::policy::MAX_POLICIES;
+use crate::store::StoreError;
+use crate::store::policies::{PolicyPut, PolicyVersion, Rows};
+use crate::store::redis::channel::{Channel, Heard};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::script;
+
+/// How many policies one command reads: at most a MiB.
+const PAGE: usize = 64;
+
+impl RedisStore {
+    pub(crate) async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+        let answer = self.run_installation(&script::PUT_POLICY, |cmd| {
+            cmd.arg(topic.as_str()).arg(written).arg(MAX_POLICIES);
+        });
+        let parts: Vec<u64> = answer.await?;
+        match parts.as_slice() {
+            [] => Ok(PolicyPut::TooMany),
+            [0, version] => Ok(PolicyPut::Created(PolicyVersion(*version))),
+            [_, version] => Ok(PolicyPut::Replaced(PolicyVersion(*version))),
+            _ => Err(StoreError::Unreadable(script::PUT_POLICY.name())),
+        }
+    }
+
+    pub(crate) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+        let version = self.run_installation(&script::DELETE_POLICY, |cmd| {
+            cmd.arg(topic.as_str());
+        });
+        let version = version.await?;
+        Ok((version > 0).then_some(PolicyVersion(version)))
+    }
+
+    pub(crate) async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
+        let mut cmd = redis::cmd("HGET");
+        self.command(cmd.arg(self.keys.policies()).arg(topic.as_str()), "a policy").await
+    }
+
+    pub(crate) async fn policies(
+        &self,
+        known: Option<PolicyVersion>,
+    ) -> Result<Option<(PolicyVersion, Rows)>, StoreError> {
+        let mut cmd = redis::cmd("GET");
+        let version = self.command(cmd.arg(self.keys.policies_version()), "the version of the policies");
+        let version: Option<u64> = version.await?;
+        let version = PolicyVersion(version.unwrap_or_default());
+        if known == Some(version) {
+            return Ok(None);
+        }
+        let mut cmd = redis::cmd("HKEYS");
+        let topics: Vec<String> = self.command(cmd.arg(self.keys.policies()), "the policies' topics").await?;
+        let mut rows = Rows::with_capacity(topics.len());
+        for page in topics.chunks(PAGE) {
+            let mut cmd = redis::cmd("HMGET");
+            let values = self.command(cmd.arg(self.keys.policies()).arg(page), "the policies");
+            let values: Vec<Option<String>> = values.await?;
+            // A policy that was deleted meanwhile has no value.
+            let found =
+                page.iter().zip(values).filter_map(|(topic, written)| Some((topic.clone(), written?)));
+            rows.extend(found);
+        }
+        Ok(Some((version, rows)))
+    }
+
+    pub(crate) fn policy_changes(self: &Arc<Self>, rng: StdRng) -> PolicyChanges {
+        PolicyChanges(Channel::new(Arc::clone(self), self.keys.policies_channel(), rng))
+    }
+}
+
+/// The stream of changes. It has a channel of its own, because an API does not need the many wake-ups.
+pub(crate) struct PolicyChanges(Channel);
+
+impl PolicyChanges {
+    pub(crate) async fn next(&mut self) {
+        while matches!(self.0.next().await, Heard::Lost) {}
+    }
+}

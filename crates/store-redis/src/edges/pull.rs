@@ -1,0 +1,164 @@
+//! Pull jobs: granting them to a consumer, and settling them by receipts.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use redis::Value;
+
+use super::reserve::{Grant, Granted, RESERVE_BYTES, read_all};
+use crate::clock::millis_up;
+use crate::job::{Locator, Topic};
+use crate::state::State;
+use crate::store::lease::Receipt;
+use crate::store::pull::Counting;
+use crate::store::redis::lane::{LaneId, lane_words};
+use crate::store::redis::record::{self, Head, MAX_REASON, Tail, six};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::{reply, script};
+use crate::store::{
+    Lapsed, MOST_ERROR, Pull, PullLane, PullReceipt, Pulled, PulledJob, Settled, Shard, StoreError, Tries,
+    Word, payload, start,
+};
+
+/// The most bytes of a payload before the body.
+const MAX_META: usize = 64 * 1024 + 2;
+
+impl RedisStore {
+    pub(crate) async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
+        let lane = LaneId::of(&lane_words(ask.topic, ""));
+        let answer = self.run(&script::PULL, shard, |cmd| {
+            cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&lane.0).arg(ask.limit).arg(&ask.bits);
+            cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
+        });
+        let Grant { has_more, jobs, .. } = Grant::parse(answer.await?)?;
+        Ok(Pulled { jobs: read_all(shard, jobs, |job| self.pulled(shard, job)).await, more: has_more })
+    }
+
+    /// Makes a pulled job. `None` when its large payload is gone, and the job with it.
+    async fn pulled(&self, shard: Shard, job: Granted) -> Result<Option<PulledJob>, StoreError> {
+        let Granted { locator, lane, job_state, record } = job;
+        let head = Head::parse(State::Reserved, job_state, &record)?;
+        let tail = Tail::parse(&lane, record)?;
+        let key = tail.key.clone();
+        let Some(delivery) = self.delivery(shard, locator, &head, tail).await? else { return Ok(None) };
+        let receipt = receipt(shard, locator, &head);
+        let (attempt, deadline) = (head.attempts, head.deadline);
+        Ok(Some(PulledJob { receipt, key, attempt, deadline, delivery }))
+    }
+
+    pub(crate) async fn pulls(
+        &self,
+        shard: Shard,
+        from: usize,
+        limit: usize,
+    ) -> Result<Vec<PullLane>, StoreError> {
+        let lanes = self.run(&script::PULL_LANES, shard, |cmd| {
+            cmd.arg(from).arg(limit);
+        });
+        let lanes: Vec<[u8; 8]> = lanes.await?;
+        Ok(lanes.into_iter().map(|id| PullLane(LaneId(id))).collect())
+    }
+
+    pub(crate) async fn held(&self, receipt: &PullReceipt) -> Result<Option<Tries>, StoreError> {
+        let answer = self.run(&script::LEASE_INFO, receipt.shard, |cmd| {
+            cmd.arg(&receipt.locator.0).arg(&record::pack_receipt(receipt.lease));
+        });
+        let parts: Vec<Bytes> = answer.await?;
+        let Ok([job_state, record, lane]) = <[Bytes; 3]>::try_from(parts) else { return Ok(None) };
+        let head = Head::parse(State::Reserved, job_state, &record)?;
+        let tries = self.tries(receipt.shard, receipt.locator, &head, record).await?;
+        Ok(Some(Tries { topic: topic_in(&lane)?, ..tries }))
+    }
+
+    pub(crate) async fn settle_receipts(
+        &self,
+        shard: Shard,
+        outcomes: &[(PullReceipt, Word)],
+        counting: Counting,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let answers = self.run(&script::SETTLE_RECEIPTS, shard, |cmd| {
+            self.push_keep(cmd);
+            cmd.arg(u8::from(counting == Counting::Lapsed));
+            for (receipt, outcome) in outcomes {
+                cmd.arg(&receipt.locator.0)
+                    .arg(&record::pack_receipt(receipt.lease))
+                    .arg(pack_outcome(outcome));
+            }
+        });
+        let answers: Vec<i64> = answers.await?;
+        answers.into_iter().map(reply::settled).collect()
+    }
+
+    /// Reads the pull jobs that a recover has found: locator, job state, record, lane name of each. A job whose
+    /// policy or topic cannot be read is retried by the defaults. A job that cannot be read at all is logged
+    /// and left out.
+    pub(crate) async fn expired(&self, shard: Shard, answer: Value) -> Result<Vec<Lapsed>, StoreError> {
+        let found: Vec<([u8; 12], Bytes, Bytes, Bytes)> = reply::read(answer, "expired leases")?;
+        let read = found.into_iter().map(async |(locator, job_state, record, lane)| {
+            let expired = self.expired_job(shard, Locator(locator), job_state, record, &lane).await;
+            expired.inspect_err(|error| {
+                let job = locator.escape_ascii();
+                tracing::error!(shard = shard.0, %job, %error, "a job whose lease has expired cannot be read");
+            })
+        });
+        Ok(join_all(read).await.into_iter().flatten().collect())
+    }
+
+    async fn expired_job(
+        &self,
+        shard: Shard,
+        locator: Locator,
+        job_state: Bytes,
+        record: Bytes,
+        lane: &[u8],
+    ) -> Result<Lapsed, StoreError> {
+        let head = Head::parse(State::Reserved, job_state, &record)?;
+        let tries = self.tries(shard, locator, &head, record).await?;
+        let tries = Tries { topic: topic_in(lane).unwrap_or_default(), ..tries };
+        Ok(Lapsed { receipt: receipt(shard, locator, &head), tries })
+    }
+
+    /// What decides on a job's retry, without its topic.
+    async fn tries(
+        &self,
+        shard: Shard,
+        locator: Locator,
+        head: &Head,
+        record: Bytes,
+    ) -> Result<Tries, StoreError> {
+        let packed = if head.is_external() {
+            let mut cmd = redis::cmd("GETRANGE");
+            cmd.arg(self.keys.external(shard, locator)).arg(0).arg(MAX_META);
+            self.command::<Option<Bytes>>(&cmd, "a job's payload").await?.unwrap_or_default()
+        } else {
+            Tail::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
+        };
+        Ok(Tries { failures: head.failures, retry: payload::policy(&packed), topic: None })
+    }
+}
+
+/// The topic in a lane's name; none where the lane is not known.
+fn topic_in(lane: &[u8]) -> Result<Option<Topic>, StoreError> {
+    let lane = std::str::from_utf8(lane).map_err(|_| StoreError::Unreadable("a lane's name"))?;
+    Ok(lane.split(' ').next().and_then(|topic| topic.parse().ok()))
+}
+
+fn receipt(shard: Shard, locator: Locator, head: &Head) -> PullReceipt {
+    PullReceipt { shard, locator, lease: Receipt { number: head.lease, bits: head.bits } }
+}
+
+/// Packs an outcome as `settle_receipts.lua` reads it.
+fn pack_outcome(outcome: &Word) -> Vec<u8> {
+    let (kind, after, error, reason) = match outcome {
+        Word::Finish => (1, Duration::ZERO, None, ""),
+        Word::Retry { after, error } => (2, *after, error.as_deref(), ""),
+        Word::Bury { reason, error } => (3, Duration::ZERO, error.as_deref(), reason.as_str()),
+        Word::Release { after } => (4, *after, None, ""),
+    };
+    let mut packed = vec![kind];
+    packed.extend_from_slice(&six(millis_up(after)));
+    let error = start(error.unwrap_or_default(), MOST_ERROR);
+    record::push_texts(&mut packed, error, start(reason, MAX_REASON));
+    packed
+}

@@ -1,0 +1,165 @@
+//! Redrives: calls that revive many dead jobs. The installation keeps each redrive; each shard counts the jobs
+//! that it has revived.
+
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+
+use super::purge::push_places;
+use crate::clock::{Timestamp, millis_up};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::script;
+use crate::store::revivals::{KEEP_ENDED, Kept, MOST_ENDED, MOST_REVIVALS, Work};
+use crate::store::{
+    DeadFilter, DeadPlace, Holder, Revival, RevivalId, RevivalState, Revived, Shard, StoreError, Taken,
+};
+
+/// How long a shard keeps the count of a redrive that nobody works on.
+const KEEP_COUNT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Stands for a number that is not known yet.
+const NOT_KNOWN: u64 = (1 << 48) - 1;
+/// The bytes before the filter and the rate.
+const HEAD: usize = 27;
+
+const UNREADABLE: StoreError = StoreError::Unreadable("a redrive");
+
+impl RedisStore {
+    pub(crate) async fn begin_revival(
+        &self,
+        id: RevivalId,
+        filter: &DeadFilter,
+        rate: u32,
+    ) -> Result<Option<Kept>, StoreError> {
+        let work = postcard::to_stdvec(&Work::new(filter, rate)).expect("plain data always serialises");
+        let answer = self.run_installation(&script::BEGIN_REDRIVE, |cmd| {
+            cmd.arg(&id.0).arg(&work).arg(MOST_REVIVALS).arg(millis_up(KEEP_ENDED)).arg(MOST_ENDED);
+        });
+        unpack(id, answer.await?)
+    }
+
+    pub(crate) async fn revivals(&self, id: Option<RevivalId>) -> Result<Vec<Kept>, StoreError> {
+        let answer = self.run_installation(&script::REDRIVES, |cmd| {
+            cmd.arg(id.as_ref().map_or(&[][..], |id| &id.0));
+        });
+        let found: Vec<(Bytes, Bytes)> = answer.await?;
+        let mut all = Vec::with_capacity(found.len());
+        for (id, raw) in found {
+            match id_of(&id).and_then(|id| unpack(id, raw)) {
+                Ok(found) => all.extend(found),
+                Err(error) => tracing::error!(%error, "a redrive cannot be read and is skipped"),
+            }
+        }
+        Ok(all)
+    }
+
+    pub(crate) async fn take_revival(&self, holder: Holder, ttl: Duration) -> Result<Taken, StoreError> {
+        let answer = self.run_installation(&script::TAKE_REDRIVE, |cmd| {
+            cmd.arg(&holder.0).arg(millis_up(ttl));
+        });
+        let (wait, id, raw): (i64, Bytes, Bytes) = answer.await?;
+        if id.is_empty() {
+            let wait = u64::try_from(wait).ok().map(Duration::from_millis);
+            return Ok(wait.map_or(Taken::Nothing, Taken::Later));
+        }
+        let found = unpack(id_of(&id)?, raw)?;
+        found.map(|(revival, _)| Taken::Revival(revival)).ok_or(UNREADABLE)
+    }
+
+    pub(crate) async fn keep_revival(
+        &self,
+        id: RevivalId,
+        holder: Holder,
+        ttl: Duration,
+    ) -> Result<bool, StoreError> {
+        let is_kept = self.run_installation(&script::KEEP_REDRIVE, |cmd| {
+            cmd.arg(&id.0).arg(&holder.0).arg(millis_up(ttl));
+        });
+        is_kept.await
+    }
+
+    pub(crate) async fn end_revival(
+        &self,
+        id: RevivalId,
+        holder: Option<Holder>,
+        state: RevivalState,
+        total: Option<u64>,
+    ) -> Result<Option<Kept>, StoreError> {
+        let answer = self.run_installation(&script::END_REDRIVE, |cmd| {
+            cmd.arg(&id.0).arg(holder.as_ref().map_or(&[][..], |holder| &holder.0)).arg(code(state));
+            cmd.arg(total.map_or(String::new(), |total| total.to_string()));
+        });
+        unpack(id, answer.await?)
+    }
+
+    pub(crate) async fn revived(&self, shard: Shard, id: RevivalId) -> Result<u64, StoreError> {
+        self.progress(shard, id, "look").await
+    }
+
+    /// How many jobs it has revived. The shard revives no more of them.
+    pub(crate) async fn close_revival(&self, shard: Shard, id: RevivalId) -> Result<u64, StoreError> {
+        self.progress(shard, id, "close").await
+    }
+
+    async fn progress(&self, shard: Shard, id: RevivalId, what: &str) -> Result<u64, StoreError> {
+        let revived = self.run(&script::REDRIVE_PROGRESS, shard, |cmd| {
+            cmd.arg(&id.0).arg(what).arg(millis_up(KEEP_ENDED));
+        });
+        revived.await
+    }
+
+    pub(crate) async fn revive_many(
+        &self,
+        shard: Shard,
+        id: RevivalId,
+        places: &[DeadPlace],
+    ) -> Result<Revived, StoreError> {
+        let revived = self.run(&script::REDRIVE_JOBS, shard, |cmd| {
+            cmd.arg(&id.0).arg(millis_up(KEEP_COUNT));
+            push_places(cmd, places);
+        });
+        let revived: i64 = revived.await?;
+        Ok(u64::try_from(revived).map_or(Revived::Over, Revived::Jobs))
+    }
+}
+
+const fn code(state: RevivalState) -> u8 {
+    match state {
+        RevivalState::Running => 1,
+        RevivalState::Done => 2,
+        RevivalState::Stopped => 3,
+    }
+}
+
+fn id_of(raw: &[u8]) -> Result<RevivalId, StoreError> {
+    raw.try_into().map(RevivalId).map_err(|_| UNREADABLE)
+}
+
+/// Reads a redrive as `lua/prelude/redrives.lua` packs it; `None` for nothing.
+fn unpack(id: RevivalId, mut raw: Bytes) -> Result<Option<Kept>, StoreError> {
+    if raw.is_empty() {
+        return Ok(None);
+    }
+    if raw.len() < HEAD {
+        return Err(UNREADABLE);
+    }
+    let state = match raw.get_u8() {
+        1 => RevivalState::Running,
+        2 => RevivalState::Done,
+        3 => RevivalState::Stopped,
+        _ => return Err(UNREADABLE),
+    };
+    let (started, ended, revived) = (raw.get_uint(6), raw.get_uint(6), raw.get_uint(6));
+    raw.advance(8);
+    let work: Work = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
+    let total = Some(revived).filter(|revived| *revived != NOT_KNOWN);
+    let revival = Revival {
+        id,
+        rate: work.rate,
+        filter: work.filter()?,
+        started: Timestamp::from_millis(started),
+        ended: Some(ended).filter(|ended| *ended > 0).map(Timestamp::from_millis),
+        state,
+        revived: total.unwrap_or(0),
+    };
+    Ok(Some((revival, total)))
+}

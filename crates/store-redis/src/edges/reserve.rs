@@ -1,0 +1,205 @@
+//! Granting leases: the reserve edge, and the answer that it shares with pull. Large payloads are read after
+//! the script, which would take too long with them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use redis::{Cmd, Value};
+use tokio::time::Instant;
+
+use crate::clock::millis_up;
+use crate::job::{DEFAULT_TIMEOUT, Delivery, Locator};
+use crate::state::State;
+use crate::store::lease::Receipt;
+use crate::store::redis::lane::LaneId;
+use crate::store::redis::record::{self, Head, Tail};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::reply::{self, take};
+use crate::store::redis::script;
+use crate::store::{LONGEST_STRETCH, Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
+
+/// One call takes no more jobs once they have this many bytes, large payloads included.
+pub(crate) const RESERVE_BYTES: usize = 1024 * 1024;
+/// Flags in the answer: more jobs can be taken, and the shard's events are watched.
+const MORE: i64 = 1;
+const WATCHED: i64 = 2;
+
+const UNREADABLE: StoreError = StoreError::Unreadable("the answer of a reserve");
+
+/// The arguments of reserve.lua.
+pub(crate) struct Order<'a> {
+    ask: &'a Reserve<'a>,
+    lane_limits: Vec<(LaneId, usize)>,
+}
+
+impl<'a> Order<'a> {
+    pub(crate) fn of(ask: &'a Reserve<'a>) -> Self {
+        let lane_limits = ask.rooms.iter().map(|(lane, limit)| (LaneId::of(lane), *limit)).collect();
+        Self { ask, lane_limits }
+    }
+
+    pub(crate) fn push(&self, cmd: &mut Cmd) {
+        let Reserve { caller, sequence, limit, lane_room, bits, margin, .. } = self.ask;
+        cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_room).arg(bits);
+        cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(LONGEST_STRETCH));
+        cmd.arg(RESERVE_BYTES);
+        for (lane, limit) in &self.lane_limits {
+            cmd.arg(&lane.0).arg(limit);
+        }
+    }
+
+    /// The number of arguments.
+    pub(crate) fn len(&self) -> usize {
+        9 + 2 * self.lane_limits.len()
+    }
+}
+
+/// A granted job as the scripts answer it.
+pub(crate) struct Granted {
+    pub(crate) locator: Locator,
+    /// The lane's name.
+    pub(crate) lane: Arc<str>,
+    pub(crate) job_state: Bytes,
+    pub(crate) record: Bytes,
+}
+
+/// The answer of a script that grants leases.
+pub(crate) struct Grant {
+    now_us: u64,
+    pub(crate) has_more: bool,
+    is_watched: bool,
+    skipped: Vec<String>,
+    pub(crate) jobs: Vec<Granted>,
+}
+
+impl Grant {
+    /// Reads an answer as `lua/prelude/grants.lua` makes it.
+    pub(crate) fn parse(answer: Value) -> Result<Self, StoreError> {
+        let mut parts = take::list(answer)?.into_iter();
+        let (Some(now), Some(flags), Some(skipped)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(UNREADABLE);
+        };
+        let mut jobs = Vec::new();
+        for group in parts {
+            let mut group = take::list(group)?.into_iter();
+            let (Some(lane), Some(job_state)) = (group.next(), group.next()) else { return Err(UNREADABLE) };
+            let lane = Arc::<str>::from(reply::read::<String>(lane, "a lane's name")?);
+            let job_state = take::bytes(job_state)?;
+            while let (Some(locator), Some(record)) = (group.next(), group.next()) {
+                let locator = record::locator(&take::bytes(locator)?)?;
+                let (lane, job_state) = (Arc::clone(&lane), job_state.clone());
+                jobs.push(Granted { locator, lane, job_state, record: take::bytes(record)? });
+            }
+        }
+        let (now_us, flags) = (reply::read(now, "the time of a reserve")?, take::int(&flags)?);
+        Ok(Self {
+            now_us,
+            has_more: flags & MORE != 0,
+            is_watched: flags & WATCHED != 0,
+            skipped: reply::read(skipped, "the skipped lanes of a reserve")?,
+            jobs,
+        })
+    }
+}
+
+impl RedisStore {
+    pub(crate) async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
+        let (asked, order) = (Instant::now(), Order::of(ask));
+        let answer = self.run(&script::RESERVE, shard, |cmd| order.push(cmd));
+        self.reserved(shard, answer.await?, asked).await
+    }
+
+    /// Makes leases of a script's answer.
+    pub(crate) async fn reserved(
+        &self,
+        shard: Shard,
+        answer: Value,
+        asked: Instant,
+    ) -> Result<Reserved, StoreError> {
+        let Grant { now_us, has_more, is_watched, skipped, jobs } = Grant::parse(answer)?;
+        let clock = StoreClock { shown_us: now_us, asked };
+        // All granted jobs count: a job that cannot be read is not settled either.
+        let mut batches: HashMap<u64, Arc<AtomicUsize>> = HashMap::new();
+        for job in &jobs {
+            let number = record::lease_number(&job.job_state).ok_or(StoreError::Unreadable("a job state"))?;
+            batches.entry(number).or_default().fetch_add(1, Ordering::Relaxed);
+        }
+        let mut leases = read_all(shard, jobs, |job| self.lease(shard, job, clock)).await;
+        for lease in &mut leases {
+            lease.is_watched = is_watched;
+            lease.imprint.unsettled = Arc::clone(batches.entry(lease.receipt.number).or_default());
+        }
+        Ok(Reserved { leases, more: has_more, passed: skipped })
+    }
+
+    /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job.
+    async fn lease(
+        &self,
+        shard: Shard,
+        job: Granted,
+        clock: StoreClock,
+    ) -> Result<Option<Lease>, StoreError> {
+        let Granted { locator, lane, job_state, record } = job;
+        let head = Head::parse(State::Reserved, job_state, &record)?;
+        let tail = Tail::parse(&lane, record)?;
+        let key = tail.key.clone();
+        let Some(delivery) = self.delivery(shard, locator, &head, tail).await? else { return Ok(None) };
+        let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
+        Ok(Some(Lease {
+            shard,
+            locator,
+            receipt: Receipt { number: head.lease, bits: head.bits },
+            deadline: clock.asked + Duration::from_micros(left),
+            clock,
+            imprint: head.imprint(Arc::default()),
+            is_watched: false,
+            seen: None,
+            key,
+            delivery,
+            due: head.due,
+            created: head.created,
+            attempt: head.attempts,
+            failures: head.failures,
+        }))
+    }
+
+    /// Reads a job's delivery. `None` when its large payload is gone, and the job with it.
+    pub(crate) async fn delivery(
+        &self,
+        shard: Shard,
+        locator: Locator,
+        head: &Head,
+        tail: Tail,
+    ) -> Result<Option<Delivery>, StoreError> {
+        let packed = if head.is_external() {
+            let key = self.keys.external(shard, locator);
+            let payload: Option<Bytes> = self.command(redis::cmd("GET").arg(key), "a job's payload").await?;
+            let Some(payload) = payload else { return Ok(None) };
+            payload
+        } else {
+            tail.payload
+        };
+        let delivery = payload::unpack(&packed, tail.origin, head.timeout());
+        delivery.map(Some).ok_or(StoreError::Unreadable("a job's payload"))
+    }
+}
+
+/// Reads granted jobs, all at once, so that many large payloads wait no longer than one. A job that cannot be
+/// read is logged and left out: its lease runs out and it is recovered.
+pub(crate) async fn read_all<T>(
+    shard: Shard,
+    jobs: Vec<Granted>,
+    read: impl AsyncFn(Granted) -> Result<Option<T>, StoreError>,
+) -> Vec<T> {
+    let found = jobs.into_iter().map(async |job| {
+        read(job).await.unwrap_or_else(|error| {
+            tracing::error!(shard = shard.0, %error, "a reserved job cannot be read");
+            None
+        })
+    });
+    join_all(found).await.into_iter().flatten().collect()
+}

@@ -1,0 +1,235 @@
+//! Settling: outcomes in groups of one receipt, so that jobs that were reserved together and are done share
+//! arguments. The client sends each job's tombstone, so that the script does not read its record again. An
+//! exchange is a settle with a reserve in the same call.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+use tokio::time::Instant;
+
+use super::reserve::Order;
+use crate::clock::millis_up;
+use crate::outcome::{LastAttempt, Outcome};
+use crate::store::redis::lane::LaneId;
+use crate::store::redis::record::{self, six};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::reply::{self, take};
+use crate::store::redis::script;
+use crate::store::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
+
+/// What the jobs of a group share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    kind: Kind,
+    receipt: [u8; 16],
+    lane: [u8; 8],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Complete, with the payload in the record and no answer to publish.
+    Complete,
+    /// Any outcome.
+    Other,
+}
+
+impl RedisStore {
+    pub(crate) async fn settle(
+        &self,
+        shard: Shard,
+        items: &[(Lease, Outcome)],
+        lateness: &Lateness,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let mut rounds = Rounds::new(items, lateness);
+        while let Some(settling) = rounds.next() {
+            self.settle_once(shard, settling, &mut rounds).await?;
+        }
+        Ok(rounds.answers)
+    }
+
+    /// Settles, and reserves with the last call.
+    pub(crate) async fn exchange(
+        &self,
+        shard: Shard,
+        items: &[(Lease, Outcome)],
+        lateness: &Lateness,
+        ask: &Reserve<'_>,
+    ) -> Result<(Vec<Settled>, Reserved), StoreError> {
+        let mut rounds = Rounds::new(items, lateness);
+        while let Some(settling) = rounds.next() {
+            if rounds.left.is_empty() {
+                let reserved = self.exchange_once(shard, settling, &mut rounds, ask).await?;
+                return Ok((rounds.answers, reserved));
+            }
+            self.settle_once(shard, settling, &mut rounds).await?;
+        }
+        Ok((rounds.answers, self.reserve(shard, ask).await?))
+    }
+
+    async fn settle_once(
+        &self,
+        shard: Shard,
+        settling: Settling,
+        rounds: &mut Rounds<'_>,
+    ) -> Result<(), StoreError> {
+        let answer =
+            self.run(&script::SETTLE, shard, |cmd| self.push_settling(cmd, &settling, rounds)).await?;
+        rounds.answered(settling, answer)
+    }
+
+    async fn exchange_once(
+        &self,
+        shard: Shard,
+        settling: Settling,
+        rounds: &mut Rounds<'_>,
+        ask: &Reserve<'_>,
+    ) -> Result<Reserved, StoreError> {
+        let (asked, order) = (Instant::now(), Order::of(ask));
+        let answer = self.run(&script::EXCHANGE, shard, |cmd| {
+            order.push(cmd);
+            self.push_settling(cmd, &settling, rounds);
+            cmd.arg(order.len());
+        });
+        let (settled, reserved): (Value, Value) = answer.await?;
+        rounds.answered(settling, settled)?;
+        self.reserved(shard, reserved, asked).await
+    }
+
+    /// Adds the arguments of settle.lua.
+    fn push_settling(&self, cmd: &mut Cmd, settling: &Settling, rounds: &Rounds<'_>) {
+        self.push_keep(cmd);
+        cmd.arg(&rounds.lateness).arg(settling.lanes.len());
+        settling.lanes.iter().for_each(|lane| {
+            cmd.arg(&lane.0);
+        });
+        cmd.arg(settling.over.len());
+        settling.over.iter().for_each(|number| {
+            cmd.arg(&number.to_be_bytes());
+        });
+        settling.groups.iter().for_each(|(group, numbers)| push(cmd, group, numbers, rounds.items));
+    }
+}
+
+/// What one call settles. No job comes twice.
+struct Settling {
+    /// Jobs by their numbers.
+    groups: BTreeMap<Group, Vec<usize>>,
+    lanes: HashSet<LaneId>,
+    /// Batches that have no other job left.
+    over: Vec<u64>,
+}
+
+/// The calls that a settle takes. A call settles a job once, so two leases of one job take two calls.
+struct Rounds<'a> {
+    items: &'a [(Lease, Outcome)],
+    /// Jobs to be settled, by their numbers.
+    left: Vec<usize>,
+    /// Sent until a call has had an effect.
+    lateness: String,
+    answers: Vec<Settled>,
+}
+
+impl<'a> Rounds<'a> {
+    fn new(items: &'a [(Lease, Outcome)], lateness: &Lateness) -> Self {
+        let answers = vec![Settled::Stale; items.len()];
+        Self { items, left: (0..items.len()).collect(), lateness: lateness.encode(), answers }
+    }
+
+    /// The jobs of the next call.
+    fn next(&mut self) -> Option<Settling> {
+        if self.left.is_empty() {
+            return None;
+        }
+        let (mut met, items) = (HashSet::new(), self.items);
+        let (now, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator));
+        self.left = later;
+        let lanes = now.iter().map(|n| items[*n].0.imprint.lane).collect();
+        let over = over(items, &now);
+        let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
+        for n in now {
+            groups.entry(group_of(&items[n])).or_default().push(n);
+        }
+        Some(Settling { groups, lanes, over })
+    }
+
+    fn answered(&mut self, settling: Settling, answer: Value) -> Result<(), StoreError> {
+        let answers = take::list(answer)?;
+        let count: usize = settling.groups.values().map(Vec::len).sum();
+        if !answers.is_empty() && answers.len() != count {
+            return Err(StoreError::Unreadable("the answers of a settle"));
+        }
+        for (index, n) in settling.groups.into_values().flatten().enumerate() {
+            let settled = match answers.get(index) {
+                Some(answer) => reply::settled(take::int(answer)?)?,
+                None => Settled::Applied,
+            };
+            self.answers[n] = settled;
+            // A replay was counted before.
+            if settled == Settled::Applied {
+                self.items[n].0.imprint.unsettled.fetch_sub(1, Ordering::Relaxed);
+            }
+            if matches!(settled, Settled::Applied | Settled::Late) {
+                self.lateness.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The batches that have no other job left. A count is wrong after the answer to a call was lost; then the
+/// store looks at the batch when its leases run out.
+fn over(items: &[(Lease, Outcome)], numbers: &[usize]) -> Vec<u64> {
+    let mut counts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    for n in numbers {
+        let lease = &items[*n].0;
+        let left = lease.imprint.unsettled.load(Ordering::Relaxed);
+        counts.entry(lease.receipt.number).or_insert((left, 0)).1 += 1;
+    }
+    counts.into_iter().filter(|(_, (left, here))| left == here).map(|(number, _)| number).collect()
+}
+
+fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
+    let plain = matches!(outcome, Outcome::Complete) && !lease.imprint.is_external && lease.seen.is_none();
+    let kind = if plain { Kind::Complete } else { Kind::Other };
+    Group { kind, receipt: record::pack_receipt(lease.receipt), lane: lease.imprint.lane.0 }
+}
+
+/// Adds a group as settle.lua takes it.
+fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcome)]) {
+    let kind = match group.kind {
+        Kind::Complete => "complete",
+        Kind::Other => "other",
+    };
+    cmd.arg(kind).arg(&group.lane).arg(&group.receipt).arg(numbers.len());
+    for n in numbers {
+        let (lease, outcome) = &items[*n];
+        cmd.arg(&lease.locator.0).arg(&record::tombstone(lease));
+        if group.kind == Kind::Other {
+            cmd.arg(pack_outcome(lease, outcome));
+        }
+    }
+}
+
+/// Packs an outcome as settle.lua reads it.
+fn pack_outcome(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
+    // An unknown duration is the longest one.
+    let (status, took) = lease.seen.unwrap_or((0, u32::MAX));
+    let duration = Duration::from_millis(took.into());
+    let seen = LastAttempt { status: Some(status), duration, ..LastAttempt::default() };
+    let nothing = LastAttempt::default();
+    let (kind, delay, last, reason) = match outcome {
+        Outcome::Complete => (1, Duration::ZERO, &seen, ""),
+        Outcome::Retry { after, last } => (2, *after, last, ""),
+        Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.name()),
+        Outcome::Release { after } => (4, *after, &nothing, ""),
+    };
+    let mut packed = Vec::with_capacity(32);
+    packed.push(kind);
+    packed.push(lease.imprint.is_external.into());
+    packed.extend_from_slice(&six(millis_up(delay)));
+    record::push_last(&mut packed, last, reason);
+    packed
+}

@@ -1,0 +1,99 @@
+//! The names of keys and channels. All keys of a shard share a hash tag, so that its scripts stay on one
+//! server.
+
+use crate::job::Locator;
+use crate::store::Shard;
+
+/// The base names of the shards and of the installation.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    prefix: String,
+    shards: Vec<String>,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str, shards: u16) -> Self {
+        let bases = tags(shards).into_iter().map(|tag| format!("{prefix}:{{{tag}}}")).collect();
+        Self { prefix: prefix.to_owned(), shards: bases }
+    }
+
+    pub(crate) fn shard(&self, shard: Shard) -> &str {
+        &self.shards[usize::from(shard.0)]
+    }
+
+    pub(crate) fn installation(&self) -> String {
+        format!("{}:{{meta}}", self.prefix)
+    }
+
+    /// The hash of policies by topic.
+    pub(crate) fn policies(&self) -> String {
+        format!("{}:policies", self.installation())
+    }
+
+    pub(crate) fn policies_version(&self) -> String {
+        format!("{}:policies:version", self.installation())
+    }
+
+    pub(crate) fn policies_channel(&self) -> String {
+        format!("{}:policies", self.prefix)
+    }
+
+    pub(crate) fn events_channel(&self) -> String {
+        format!("{}:events", self.prefix)
+    }
+
+    pub(crate) fn wake_channel(&self) -> String {
+        format!("{}:wake", self.prefix)
+    }
+
+    /// The key of a large payload.
+    pub(crate) fn external(&self, shard: Shard, locator: Locator) -> Vec<u8> {
+        [self.shard(shard).as_bytes(), b":body:", &locator.0].concat()
+    }
+
+    /// The shard with a hash tag, as wake-ups name it.
+    pub(crate) fn by_tag(&self, tag: &str) -> Option<Shard> {
+        let wanted = format!("{}:{{{tag}}}", self.prefix);
+        let index = self.shards.iter().position(|base| *base == wanted)?;
+        u16::try_from(index).ok().map(Shard)
+    }
+}
+
+/// Hash tags whose slots lie one in each of `count` equal parts of the 16,384 slots, so
+/// that the shards spread evenly over the masters of a cluster, whatever their number.
+fn tags(count: u16) -> Vec<String> {
+    let slot = |tag: &str| u32::from(crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % 16_384);
+    let part = |tag: &str| slot(tag) * u32::from(count) / 16_384;
+    let numbers = || (0_u32..).map(|n| n.to_string());
+    (0..u32::from(count)).filter_map(|i| numbers().find(|tag| part(tag) == i)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_spread_evenly_over_the_masters_of_a_cluster() {
+        for count in [1, 3, 4, 8, 16, 64] {
+            let tags = tags(count);
+            assert_eq!(tags.len(), usize::from(count));
+            let slot =
+                |t: &String| u32::from(crc16::State::<crc16::XMODEM>::calculate(t.as_bytes()) % 16_384);
+            let mut on_master = [0; 3];
+            tags.iter().for_each(|t| on_master[(slot(t) * 3 / 16_384) as usize] += 1);
+            let (least, most) = (on_master.iter().min().unwrap(), on_master.iter().max().unwrap());
+            assert!(most - least <= 1, "{count}: {on_master:?}");
+        }
+    }
+
+    #[test]
+    fn a_shard_is_found_by_its_tag() {
+        let keys = Keys::new("ringback", 8);
+        for n in 0..8 {
+            let base = keys.shard(Shard(n)).to_owned();
+            let tag = base.trim_start_matches("ringback:{").trim_end_matches('}');
+            assert_eq!(keys.by_tag(tag), Some(Shard(n)));
+        }
+        assert_eq!(keys.by_tag("meta"), None);
+    }
+}

@@ -1,0 +1,62 @@
+-- audit_count: corrects counts that were found to be wrong.
+-- KEYS  shard
+-- ARGV  the counts of LEDGER when the jobs were counted; delayed, ready, reserved, dead as counted; SUMS as
+--   counted, each '' where it is not known; how many lanes follow, and per lane with wrong counts: its id,
+--   and its counts (4 bytes each); then per topic: its name, and its number of lanes
+-- Returns {1 where the states' counts were corrected, how many lanes and topics were}; {} where something
+--   has moved since the jobs were counted
+local STATES = {'delayed', 'ready', 'reserved', 'dead'}
+local FIELDS = union(audit.SUMS, audit.LEDGER)
+-- How many arguments are before those of the states, the sums, and the lanes.
+local OF_STATES, OF_SUMS, OF_LANES = 10, 14, 18
+
+local function correct_lanes(args, n)
+  local ids, gone, corrected = {}, {}, 0
+  for i = 1, n do ids[i] = args[OF_LANES + 2 * i - 1] end
+  shard.load_rows(ids)
+  for i, lane in ipairs(ids) do
+    local counts, name = args[OF_LANES + 2 * i], lanes.name(lane)
+    if name and counts ~= sub(NO_COUNTS, 1, 16) then
+      shard.set(lane, counts .. sub(rows[lane], 17))
+    elseif name then
+      gone[#gone + 1] = lane
+    end
+    corrected = corrected + (name and 1 or 0)
+  end
+  topics.drop_rows(gone, 0)
+  return corrected
+end
+
+local function correct_topics(args, from)
+  local names = {}
+  for i = from, #args, 2 do names[#names + 1] = topics.field(args[i]) end
+  shard.load_rows(names)
+  for i = from, #args, 2 do topics.set_lanes(args[i], tonumber(args[i + 1])) end
+  return #names
+end
+
+function edges.audit_count(args)
+  shard.begin(FIELDS)
+  for i, name in ipairs(audit.LEDGER) do
+    if string.format('%.0f', fields[name]) ~= args[i] then return {} end
+  end
+  local n_lanes = tonumber(args[OF_LANES])
+  local corrected = correct_lanes(args, n_lanes) + correct_topics(args, OF_LANES + 2 * n_lanes + 1)
+  for i, name in ipairs(audit.SUMS) do
+    local n = tonumber(args[OF_SUMS + i])
+    if n then shard.set(name, n) end
+  end
+
+  -- A job that is gone looks like one that was counted twice, so a ledger stays if it would not add up.
+  local sum, is_wrong = fields.done + fields.cancelled + fields.purged, false
+  for i, name in ipairs(STATES) do
+    local n = tonumber(args[OF_STATES + i])
+    sum, is_wrong = sum + n, is_wrong or n ~= fields[name]
+  end
+  local is_set = is_wrong and sum == fields.accepted
+  if is_set then
+    for i, name in ipairs(STATES) do shard.set(name, tonumber(args[OF_STATES + i])) end
+  end
+  shard.close()
+  return {is_set and 1 or 0, corrected}
+end

@@ -1,0 +1,57 @@
+-- audit_jobs: checks a page of records, each with the index that must hold it.
+-- KEYS  shard
+-- ARGV  where to read on ('0' is the start), the server's life that this belongs to, about how many
+-- Returns {life, where to go on ('0' is the end), {{delayed, ready, reserved, dead} as counted, jobs that
+--   wait in ready queues, jobs that wait in slots (locator, due, lane, attempts: 30 bytes each), {{lane,
+--   delayed, ready, reserved and dead (4 bytes each)}, ...}, {{problem, locator, state, lane name, record's
+--   start}, ...}}}; {life} when it is another one
+local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
+
+function edges.audit_jobs(args)
+  audit.begin({'slot'})
+  local life = server_life()
+  if args[1] ~= '0' and args[2] ~= life then return {life} end
+  local scanned = call('HSCAN', KEY.pool, args[1], 'COUNT', args[3])
+  local found, locs, ids, per_lane, problems = scanned[2], {}, {}, {}, {}
+  local counts, in_queues, in_slots = {0, 0, 0, 0}, {}, {}
+
+  local function add_problem(problem, loc, code, raw)
+    local whole = record.whole(raw)
+    local name = whole and lanes.name(record.lane(raw)) or ''
+    problems[#problems + 1] = {problem, loc, code, name, whole and record.head(raw) or ''}
+  end
+
+  for i = 1, #found, 2 do
+    local loc, raw = found[i], found[i + 1]
+    locs[#locs + 1], records[loc] = loc, raw
+    if record.whole(raw) then
+      local lane = record.lane(raw)
+      if not per_lane[lane] then ids[#ids + 1] = lane end
+      per_lane[lane] = per_lane[lane] or {0, 0, 0, 0}
+    end
+  end
+  shard.load_rows(ids)
+  for i, s in ipairs(fetch(KEY.states, locs)) do
+    local loc = locs[i]
+    local raw = records[loc]
+    if #loc ~= 12 or not record.whole(raw) or (s and not state.whole(s)) then
+      add_problem('unreadable', loc, 0, raw)
+    else
+      local lane = record.lane(raw)
+      local code, is_there = audit.index_of(loc, raw, s)
+      local place, of_lane = PLACES[code], per_lane[lane]
+      if place then counts[place], of_lane[place] = counts[place] + 1, of_lane[place] + 1 end
+      if is_there == false then
+        add_problem('unindexed', loc, code, raw)
+      elseif is_there == nil then
+        local list = code == READY and in_queues or in_slots
+        list[#list + 1] = audit.waiting(loc, raw, s)
+      end
+      if not rows[lane] then add_problem('lane', loc, code, raw) end
+      if record.is_external(raw) and call('EXISTS', KEY.body .. loc) == 0 then add_problem('body', loc, code, raw) end
+    end
+  end
+  local by_lane = {}
+  for lane, n in pairs(per_lane) do by_lane[#by_lane + 1] = {lane, pack('>i4i4i4i4', unpack(n))} end
+  return {life, scanned[1], {counts, concat(in_queues), concat(in_slots), by_lane, problems}}
+end

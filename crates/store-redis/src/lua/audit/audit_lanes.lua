@@ -1,0 +1,36 @@
+-- audit_lanes: checks a page of lanes and topics: their rows, missing links to their jobs, and whether lists
+--   of topics show them.
+-- KEYS  shard
+-- ARGV  where to read on ('0' is the start), the server's life that this belongs to, about how many
+-- Returns {life, where to go on ('0' is the end), {{{lane, its row}, ...}, {{lane, lane name}, ...} with
+--   missing links, {{topic, its row}, ...}, {member of `index` that is missing, ...}}}; {life} when it is
+--   another one
+function edges.audit_lanes(args)
+  shard.begin({})
+  local life = server_life()
+  if args[1] ~= '0' and args[2] ~= life then return {life} end
+  local scanned = call('HSCAN', KEY.shard, args[1], 'COUNT', args[3])
+  local ids, lane_rows, unlinked, topic_rows, unlisted = {}, {}, {}, {}, {}
+  local function check_lists(name)
+    local member = topics.unlisted(name)
+    if member then unlisted[#unlisted + 1] = member end
+  end
+  for i = 1, #scanned[2], 2 do
+    local name, row = scanned[2][i], scanned[2][i + 1]
+    local topic = audit.topic_of(name, row)
+    rows[name] = row
+    if topic then
+      topic_rows[#topic_rows + 1] = {topic, row}
+      check_lists(name)
+    elseif audit.is_lane(name, row) then
+      ids[#ids + 1] = name
+      lane_rows[#lane_rows + 1] = {name, row}
+      check_lists(name)
+    end
+  end
+  audit.load_lanes(ids)
+  for _, lane in ipairs(ids) do
+    if next(audit.missing_links(lane)) then unlinked[#unlinked + 1] = {lane, lanes.name(lane)} end
+  end
+  return {life, scanned[1], {lane_rows, unlinked, topic_rows, unlisted}}
+end

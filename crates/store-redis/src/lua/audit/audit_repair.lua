@@ -1,0 +1,132 @@
+-- audit_repair: repairs indexes. No job changes its state. Everything is judged again before it is repaired.
+-- KEYS  shard
+-- ARGV  'jobs', and then as for audit_confirm; 'lanes', and their ids; 'index', and missing members;
+--   'states', and locators of job states without a record; 'times'
+-- Returns per job, lane, member or job state 1 where it is repaired now, 0 where nothing is wrong (any
+--   more), 2 where nobody can repair it; for 'times' how many
+local FIELDS = union(schedule.ADD_FIELDS, audit.TIMES)
+local MOVED_ON, REPAIRED, CANNOT = 0, 1, 2
+
+-- Puts a reserved job into its batch, which is looked at no later than before.
+local function relink_reserved(loc, s)
+  local number, batch = state.lease(s), audit.batch(s)
+  local at = min(state.deadline(s), batch.at or state.deadline(s))
+  call('ZADD', KEY.leases, at, number)
+  if not audit.holds(batch, loc) then
+    batch.locs = batch.locs .. loc
+    leases.put({number, batch.locs})
+  end
+  batch.at = at
+  shard.earliest('lease_at', at)
+  shard.wake_at(at)
+end
+
+-- Puts a waiting job where its due time says. Notes the slot, which may have to be listed.
+local function relink_waiting(loc, raw, s, slots)
+  local lane, due_six = record.lane(raw), jobs.due(raw, s)
+  local at = read('>I6', due_six)
+  -- A job of an unsorted slot is not ready.
+  if at <= NOW and (schedule.was_ready_at_once(raw, s) or not schedule.is_far(at)) then
+    ready.add(lane, schedule.entry(loc, due_six))
+    return
+  end
+  schedule.add(lane, at, schedule.entry(loc, due_six))
+  slots[string.format('%.0f', floor(at / WIDTH))] = true
+end
+
+local function relink(loc, code, slots)
+  local raw, s = records[loc], states[loc]
+  if code == RESERVED then
+    relink_reserved(loc, s)
+  elseif code == DEAD then
+    dead_letters.add({dead_letters.entry(loc, record.lane(raw))})
+  elseif code == DELAYED or code == READY then
+    relink_waiting(loc, raw, s, slots)
+  else
+    return CANNOT
+  end
+  return REPAIRED
+end
+
+local repair = {}
+
+function repair.jobs(args)
+  local locs, answers, lost, slots = {}, {}, {}, {}
+  for i = 2, #args, 2 do locs[#locs + 1] = sub(args[i], 1, 12) end
+  jobs.load(locs)
+  -- All are judged first: what relinks one of them may relink others too.
+  for i, loc in ipairs(locs) do
+    local verdict, code = audit.judge(loc, args[2 * i], tonumber(args[2 * i + 1]))
+    lost[i] = verdict == 'lost' and code
+  end
+  for i, loc in ipairs(locs) do answers[i] = lost[i] and relink(loc, lost[i], slots) or MOVED_ON end
+  schedule.save()
+  ready.save('RPUSH')
+  for slot in pairs(slots) do
+    if call('EXISTS', KEY.slot .. slot) == 1 then
+      call('ZADD', KEY.slots, slot, slot)
+      shard.earliest('slot', tonumber(slot))
+    end
+  end
+  return answers
+end
+
+function repair.lanes(args)
+  local answers, ids = {}, {unpack(args, 2)}
+  audit.load_lanes(ids)
+  for i, lane in ipairs(ids) do
+    local missing = rows[lane] and audit.missing_links(lane) or {}
+    if missing.ready then
+      topics.unpark_lane(lane)
+      ready.add_turn(lane)
+    end
+    if missing.due then
+      call('ZADD', KEY.schedule, missing.due, lane)
+      shard.wake_at(missing.due)
+    end
+    answers[i] = next(missing) and REPAIRED or MOVED_ON
+  end
+  ready.wake()
+  return answers
+end
+
+function repair.index(args)
+  local answers, names = {}, {}
+  for i = 2, #args do
+    local topic = lanes.topic(args[i])
+    names[i - 1] = #args[i] > #topic + 1 and sub(args[i], #topic + 2) or topics.field(topic)
+  end
+  shard.load_rows(names)
+  for i, name in ipairs(names) do
+    local member = rows[name] and topics.unlisted(name)
+    if member then topics.list(member) end
+    answers[i] = member and REPAIRED or MOVED_ON
+  end
+  return answers
+end
+
+function repair.states(args)
+  local answers = {}
+  for i = 2, #args do
+    answers[i - 1] = call('HEXISTS', KEY.pool, args[i]) == 0 and call('HDEL', KEY.states, args[i]) or MOVED_ON
+  end
+  return answers
+end
+
+function repair.times()
+  local n = 0
+  for name, at in pairs(audit.wrong_times()) do
+    shard.set(name, at)
+    -- A slot is sorted when its time is two slots away.
+    shard.wake_at(name == 'slot' and max(0, at - 1) * WIDTH or at)
+    n = n + 1
+  end
+  return n
+end
+
+function edges.audit_repair(args)
+  audit.begin(FIELDS)
+  local answer = repair[args[1]](args)
+  shard.close()
+  return answer
+end

@@ -1,0 +1,28 @@
+-- evict: dead and kept long enough -> gone.
+-- KEYS  shard
+-- ARGV  epoch, limit, floor (ms), retention (ms)
+-- Returns {} fenced, or {evicted, 0, waits in us...}
+local EVICT = union(carrier.FIELDS, lanes.END_FIELDS, {'dead', 'purged'})
+
+function edges.evict(args)
+  shard.begin(EVICT)
+  if carrier.is_fenced(args[1]) then return {} end
+  local expired = dead_letters.expired(tonumber(args[4]), tonumber(args[2]))
+  local evicted = 0
+  local locs = dead_letters.locs(expired)
+  jobs.load(locs)
+  for _, loc in ipairs(locs) do
+    local raw, s = records[loc], states[loc]
+    if raw and s and state.code(s) == DEAD then
+      lanes.move(record.lane(raw), DEAD, nil, 1)
+      jobs.remove(loc, record.is_external(raw))
+      evicted = evicted + 1
+    end
+  end
+  jobs.save_removed()
+  shard.count('purged', evicted)
+  dead_letters.remove(expired)
+  local waits = carrier.waits(tonumber(args[3]), tonumber(args[4]))
+  shard.close()
+  return {evicted, 0, unpack(waits)}
+end

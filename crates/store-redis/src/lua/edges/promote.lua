@@ -1,0 +1,70 @@
+-- promote: delayed and due -> ready. Lanes take turns; none takes more than its share. A slot whose time
+--   is near is sorted first.
+-- KEYS  shard
+-- ARGV  epoch, limit (jobs), floor (ms), retention (ms)
+-- Returns {} fenced, or {promoted, 0, waits in us...}
+local PROMOTE = union(carrier.FIELDS, {'delayed', 'ready'})
+-- How many lanes one call visits, and the pause (us) between two parts of a near slot.
+local MOST_LANES, PAUSE = 64, 10000
+
+local function first_scheduled() return call('ZRANGE', KEY.schedule, 0, MOST_LANES, 'WITHSCORES') end
+
+-- The lanes that are due by a time, in order, and when the lane behind them is due.
+local function due_lanes(scored, at)
+  local found, following = {}, nil
+  for i = 1, #scored, 2 do
+    local score = tonumber(scored[i + 1])
+    if score > at or #found == MOST_LANES then
+      following = score
+      break
+    end
+    found[#found + 1] = scored[i]
+  end
+  return found, following
+end
+
+function edges.promote(args)
+  -- The schedule is read first, so that the rows of due lanes are read together with the fields.
+  tick()
+  local scheduled = first_scheduled()
+  shard.begin(PROMOTE, (due_lanes(scheduled, NOW)))
+  if carrier.is_fenced(args[1]) then return {} end
+  local left, promoted = tonumber(args[2]), 0
+  local is_near = fields.slot > 0 and fields.slot <= floor(NOW / WIDTH) + 1
+  local has_more = due.sort_slot(left)
+  if is_near then scheduled = first_scheduled() end
+  -- Jobs of an unsorted slot's time and later wait until the slot is sorted.
+  local bound = fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW
+
+  local visited, soon = due_lanes(scheduled, bound)
+  local share = ceil(left / max(#visited, 1))
+  for _, lane in ipairs(visited) do
+    local take = min(share, left)
+    if take == 0 then
+      soon = NOW
+      break
+    end
+    local entries, following = due.first(lane, take, bound)
+    local n = #entries
+    if n > 0 then
+      ready.push(lane, entries, 'RPUSH')
+      lanes.move(lane, DELAYED, READY, n)
+      events.promoted_all(entries, lane)
+    end
+    due.pop(lane, n, following, bound)
+    left, promoted = left - n, promoted + n
+    if following and (not soon or following < soon) then soon = following end
+  end
+
+  ready.wake()
+  local due_in = soon and until_us(soon) or -1
+  if fields.slot > 0 then
+    -- A near slot is sorted with pauses that leave the server to others, unless some of it is due.
+    local is_due = fields.slot * WIDTH <= NOW
+    local slot = has_more and (is_due and 0 or PAUSE) or until_us((fields.slot - 1) * WIDTH)
+    if due_in < 0 or slot < due_in or is_due then due_in = slot end
+  end
+  local waits = carrier.waits(tonumber(args[3]), tonumber(args[4]), due_in)
+  shard.close()
+  return {promoted, 0, unpack(waits)}
+end

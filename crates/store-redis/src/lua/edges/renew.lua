@@ -1,0 +1,16 @@
+-- renew: reserved -> reserved with a later deadline. Its batch is looked at when that was planned, and
+--   again later.
+-- KEYS  shard
+-- ARGV  locator, receipt (16 bytes), length (ms)
+-- Returns the new deadline (ms), or -1 when the receipt is not current
+function edges.renew(args)
+  shard.begin({})
+  local loc = args[1]
+  jobs.load_states({loc})
+  local s = states[loc]
+  if not (s and state.code(s) == RESERVED and state.receipt(s) == args[2]) then return -1 end
+  local deadline = max(state.deadline(s), NOW_UP + tonumber(args[3]))
+  jobs.put(loc, state.with_deadline(s, deadline))
+  jobs.save()
+  return deadline
+end

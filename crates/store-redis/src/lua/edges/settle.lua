@@ -1,0 +1,85 @@
+-- settle: reserved -> done (complete), delayed (retry), dead (bury), or ready or delayed (release,
+--   without or with a delay). A job must be there only once.
+-- KEYS  shard
+-- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many lanes, their
+--   ids, how many batches have no other job left, their numbers; then per group: 'complete' or 'other',
+--   lane id, receipt (16 bytes), how many jobs; and per job: locator, the tombstone that it will have as
+--   done; in an 'other' group also the outcome, as outcomes.lua says
+-- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied,
+--   4 stale
+
+-- Reads the arguments behind the first `base`: lanes, batches that are over, where the groups begin.
+function outcomes.settle_args(args, base)
+  local names, over, from = {}, {}, base + 5 + tonumber(args[base + 4])
+  for i = base + 5, from - 1 do names[#names + 1] = args[i] end
+  for i = from + 1, from + tonumber(args[from]) do over[#over + 1] = args[i] end
+  return names, over, from + 1 + #over
+end
+
+-- All of the edge between `begin` and `close`.
+function outcomes.settle(args, base, over, from)
+  local locs, at = {}, from
+  while at < #args do
+    local step, n = args[at] == 'complete' and 2 or 3, tonumber(args[at + 3])
+    for i = at + 4, at + 3 + step * n, step do locs[#locs + 1] = args[i] end
+    at = at + 4 + step * n
+  end
+  jobs.load_states(locs)
+
+  local APPLIED, REPLAYED, LATE, COMPLETE = outcomes.APPLIED, outcomes.REPLAYED, outcomes.LATE, outcomes.COMPLETE
+  local answers, dead, undead, undelayed = {}, {}, {}, {}
+  local j, is_all, counts_lateness, is_watched = 0, true, false, events.on
+  at = from
+  while at < #args do
+    local is_complete, lane, held, n = args[at] == 'complete', args[at + 1], args[at + 2], tonumber(args[at + 3])
+    local lease, step, plain, done = sub(held, 1, 8), is_complete and 2 or 3, nil, 0
+    for i = at + 4, at + 3 + step * n, step do
+      local loc, tomb, o = args[i], args[i + 1], not is_complete and args[i + 2]
+      local s, answer = states[loc], APPLIED
+      if s and s == plain then
+        -- The same job state as the one before: a first delivery that is done.
+        local e, g = #ended, #gone
+        ended[e + 1], ended[e + 2], gone[g + 1] = loc, tomb, loc
+        if is_watched then events.completed(loc, lane, s) end
+        done = done + 1
+      elseif s and state.code(s) == RESERVED and state.receipt(s) == held then
+        if is_complete and state.lost(s) == 0 then
+          plain = s
+          tombs.add(loc, tomb, false)
+          if is_watched then events.completed(loc, lane, s) end
+          done = done + 1
+        else
+          answer = outcomes.apply(loc, tomb, o or char(COMPLETE, 0), lane, lease, dead)
+        end
+      elseif not s then
+        local known = tombs.get(loc)
+        answer = known and tombs.lease(known) == lease and REPLAYED or outcomes.STALE
+      elseif state.settled(s) == lease then
+        answer = REPLAYED
+      else
+        answer = outcomes.late_success(loc, is_complete or byte(o) == COMPLETE, lease, undead, undelayed)
+      end
+      j = j + 1
+      answers[j] = answer
+      is_all = is_all and answer == APPLIED
+      -- The lateness of a call that is only a replay was counted before.
+      counts_lateness = counts_lateness or answer == APPLIED or answer == LATE
+    end
+    if done > 0 then lanes.move(lane, RESERVED, DONE, done) end
+    at = at + 4 + step * n
+  end
+
+  outcomes.save(dead, undelayed, args[base + 1], args[base + 2])
+  if is_all then leases.drop(over) end
+  dead_letters.remove(undead)
+  if counts_lateness then lateness.add(args[base + 3]) end
+  return is_all and {} or answers
+end
+
+function edges.settle(args)
+  local names, over, from = outcomes.settle_args(args, 0)
+  shard.begin(outcomes.FIELDS, names)
+  local answer = outcomes.settle(args, 0, over, from)
+  shard.close()
+  return answer
+end

@@ -1,0 +1,12 @@
+-- watch: events of the shard are published for a while.
+-- KEYS  shard
+-- ARGV  for how long (ms)
+-- Returns since when they are published (ms)
+function edges.watch(args)
+  shard.begin({'watched_since'})
+  local till = NOW + tonumber(args[1])
+  if not events.on then shard.set('watched_since', NOW) end
+  if till > fields.watched then shard.set(events.FIELD, till) end
+  shard.close()
+  return fields.watched_since
+end

@@ -1,0 +1,71 @@
+-- Logs of jobs' attempts: a hash per segment, from locator to log. The current segment and the two before
+-- it are read. A segment ends after half of `keep`, or when it would hold more than a third of `cap`
+-- bytes. Then the oldest of the three goes, so there are never more than `cap` bytes. A log that gets one
+-- more attempt moves to the current segment.
+--
+-- A log is when the job was created (6), and at most 20 attempts by number, each behind its length (2):
+-- number (4), time (6), duration (4), status (2), the lengths of the error and of who made it (1 each),
+-- these, and the start of the answer.
+local logs = {
+  FIELDS = {'attempts_segment', 'attempts_at', 'attempts_size'},
+  -- What finding a log takes.
+  FIND_FIELDS = {'attempts_segment'},
+}
+
+-- The most memory that Redis needs for a log: it rounds the bytes up by a quarter at most, and the hash's
+-- entry takes less than the rest.
+function logs.cost(log) return floor(#log * 5 / 4) + 96 end
+
+-- The logs of jobs by locator, and the segments that they are in. The one in the latest segment counts.
+function logs.find(locs)
+  local found, places = {}, {}
+  local now = fields.attempts_segment
+  for s = now, max(now - 2, 0), -1 do
+    for i, log in ipairs(fetch(KEY.attempts .. s, locs)) do
+      local loc = locs[i]
+      if log and not found[loc] then found[loc], places[loc] = log, s end
+    end
+  end
+  return found, places
+end
+
+-- The log with one more attempt, in its place by number. A number that is there already is a repetition. The
+-- oldest attempts go when there are too many, or when the log does not fit into `room` bytes.
+function logs.with(log, attempt, room)
+  local number, starts, at, place = read('>I4', attempt, 3), {}, 7, nil
+  while at < #log do
+    local this = read('>I4', log, at + 2)
+    if this == number then return log end
+    if not place and this > number then place = at end
+    starts[#starts + 1] = at
+    at = at + 2 + read('>I2', log, at)
+  end
+  place = place or at
+  local from = 7
+  if #starts >= 20 then
+    if place == 7 then return log end
+    from = starts[#starts - 18] or at
+  end
+  local with = sub(log, 1, 6) .. sub(log, from, place - 1) .. attempt .. sub(log, place)
+  while #with > 6 and logs.cost(with) > room do
+    with = sub(with, 1, 6) .. sub(with, 9 + read('>I2', with, 7))
+  end
+  return with
+end
+
+-- Begins a new segment. The oldest one is freed off the main thread.
+function logs.next_segment()
+  shard.set('attempts_segment', fields.attempts_segment + 1)
+  shard.set('attempts_at', NOW)
+  shard.set('attempts_size', 0)
+  call('UNLINK', KEY.attempts .. (fields.attempts_segment - 3))
+end
+
+-- Writes logs (locator, log, …) into the current segment. It expires where no attempt is recorded any more.
+function logs.write(written, keep, is_first)
+  local key = KEY.attempts .. fields.attempts_segment
+  sliced('HSET', key, written)
+  if is_first and #written > 0 then
+    call('PEXPIREAT', key, fields.attempts_at + keep + floor(keep / 2) + 60000)
+  end
+end

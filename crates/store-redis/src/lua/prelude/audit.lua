@@ -1,0 +1,125 @@
+-- What an audit compares: which index must hold a job, and whether it does. All but the lists can be looked
+-- up. A list cannot be searched, so for a job in a list the audit only learns which list must hold it, and
+-- reads the lists afterwards.
+local audit = {
+  SUMS = {'lanes', 'topics', 'paused'},
+  LEDGER = {'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'lease', 'pauses'},
+  -- The fields that hold times of the next look.
+  TIMES = {'lease_at', 'dead_at', 'tell_at', 'slot'},
+}
+
+-- The first slot is read from `slots`, so that a wrong field is one finding and not one for each job.
+function audit.begin(names)
+  shard.begin(names)
+  audit.batches = {}
+  audit.first_slot = tonumber(call('ZRANGE', KEY.slots, 0, 0)[1] or 0)
+  audit.stored_slot, fields.slot = fields.slot, audit.first_slot
+end
+
+-- The batch of a reserved job: its jobs, and when it is looked at.
+function audit.batch(s)
+  local number = state.lease(s)
+  local batch = audit.batches[number]
+  if not batch then
+    batch = {at = tonumber(call('ZSCORE', KEY.leases, number) or nil), locs = call('HGET', KEY.batches, number) or ''}
+    audit.batches[number] = batch
+  end
+  return batch
+end
+
+-- Whether a batch holds a job.
+function audit.holds(batch, loc)
+  local from = 1
+  while true do
+    local found = string.find(batch.locs, loc, from, true)
+    if not found then return false end
+    if found % 12 == 1 then return true end
+    from = found + 1
+  end
+end
+
+-- Whether a recover would find a reserved job in time.
+local function is_leased(loc, s)
+  local batch = audit.batch(s)
+  if not batch.at or batch.at > max(state.deadline(s), NOW + leases.SOON) then return false end
+  return audit.holds(batch, loc)
+end
+
+-- The state whose index must hold a job, and whether it does; nil where that index is a list.
+function audit.index_of(loc, raw, s)
+  local code = s and state.code(s) or DELAYED
+  if code == RESERVED then return code, is_leased(loc, s) end
+  if code == DEAD then return code, call('ZSCORE', KEY.dead, dead_letters.entry(loc, record.lane(raw))) and true end
+  if code ~= DELAYED then return code, false end
+  if schedule.was_ready_at_once(raw, s) then return READY end
+  local due_six, lane = jobs.due(raw, s), record.lane(raw)
+  local at, entry = read('>I6', due_six), schedule.entry(loc, due_six)
+  local score = call('ZSCORE', schedule.key(lane), entry)
+  if score then return DELAYED, tonumber(score) == at end
+  if not schedule.is_far(at) then return READY end
+  local slot = string.format('%.0f', floor(at / WIDTH))
+  if not call('ZSCORE', KEY.slots, slot) then return DELAYED, false end
+  if call('SISMEMBER', KEY.cancelled_in_slot .. slot, entry .. lane) == 1 then return DELAYED, false end
+  return DELAYED
+end
+
+-- What the walk through the lists needs of a waiting job: locator, due, lane, attempts.
+function audit.waiting(loc, raw, s)
+  return loc .. jobs.due(raw, s) .. record.lane(raw) .. (s and sub(s, 9, 12) or '\0\0\0\0')
+end
+
+-- Judges a job that was not found: 'lost', 'again' where another list must hold it now, or nil where it has
+-- moved on. `known` is what `waiting` gave then. A job leaves a list only by another attempt or for another
+-- due time; if both are the same and the walk did not meet it, it was not in the list. `place` is the state
+-- whose list was read, or 0 where the missing index is not a list.
+function audit.judge(loc, known, place)
+  local raw, s = records[loc], states[loc]
+  if not raw then return nil end
+  local code, is_there = audit.index_of(loc, raw, s)
+  if is_there == false then return 'lost', code end
+  if is_there or place == 0 or audit.waiting(loc, raw, s) ~= known then return nil end
+  if code ~= place then return 'again', code end
+  return 'lost', code
+end
+
+-- The links to a lane's jobs that are missing: `ready`, its turn or its place among the parked lanes; `due`,
+-- its time in the schedule. Its row and its topic's must have been read.
+function audit.missing_links(lane)
+  local missing, first = {}, first_score(schedule.key(lane))
+  if call('EXISTS', ready.key(lane)) == 1 then
+    local has_turn = call('ZSCORE', ready.turns(lane), lane)
+    missing.ready = not has_turn and not topics.is_parked(lane) or nil
+  end
+  if first > 0 then
+    local at = call('ZSCORE', KEY.schedule, lane)
+    missing.due = (not at or tonumber(at) > max(first, NOW)) and first or nil
+  end
+  return missing
+end
+
+-- Whether an entry of the shard's hash is a lane's row; the topic of an entry that is a topic's row.
+function audit.is_lane(name, row)
+  return #name == 8 and #row > 29 and string.find(row, ' ', 30, true) ~= nil
+end
+function audit.topic_of(name, row) return topics.is_row(row) and string.match(name, '^topic:(.+)$') end
+
+-- Reads rows of lanes and of their topics.
+function audit.load_lanes(ids)
+  shard.load_rows(ids)
+  local names = {}
+  for _, lane in ipairs(ids) do
+    if rows[lane] then names[#names + 1] = topics.field(lanes.topic(lanes.name(lane))) end
+  end
+  shard.load_rows(names)
+end
+
+-- The times of the next look that are too late, and what they must be.
+function audit.wrong_times()
+  local wrong = {}
+  for name, key in pairs({lease_at = KEY.leases, dead_at = KEY.dead, tell_at = KEY.outbox}) do
+    local first = first_score(key)
+    if first > 0 and (fields[name] == 0 or fields[name] > first) then wrong[name] = first end
+  end
+  if audit.stored_slot ~= audit.first_slot then wrong.slot = audit.first_slot end
+  return wrong
+end

@@ -1,0 +1,64 @@
+-- Dead letters: a sorted set of dead jobs by time of death. An entry is locator and lane, so that those
+-- of a topic are found without their records.
+local dead_letters = {FIELDS = {'dead_at'}}
+
+function dead_letters.entry(loc, lane) return loc .. lane end
+function dead_letters.locs(entries)
+  local locs = {}
+  for i, entry in ipairs(entries) do locs[i] = sub(entry, 1, 12) end
+  return locs
+end
+
+function dead_letters.add(entries)
+  for _, entry in ipairs(entries) do call('ZADD', KEY.dead, NOW, entry) end
+  if #entries > 0 then shard.earliest('dead_at', NOW) end
+end
+-- The first entries that were kept long enough.
+function dead_letters.expired(retention, limit)
+  return call('ZRANGE', KEY.dead, '-inf', NOW - retention, 'BYSCORE', 'LIMIT', 0, limit)
+end
+function dead_letters.remove(entries)
+  if #entries == 0 then return end
+  shard.set('dead_at', first_score(KEY.dead, entries))
+  sliced('ZREM', KEY.dead, entries)
+end
+
+-- Whether a locator is not behind another. Redis orders them by bytes, Lua by the locale.
+local function is_by(a, b)
+  local x, y = read('>I6', a), read('>I6', b)
+  return x < y or x == y and read('>I6', a, 7) <= read('>I6', b, 7)
+end
+
+-- The rank of the first entry of a time (ms, as text) or later; with a locator, of the first behind it.
+function dead_letters.rank(at, behind)
+  local low = call('ZCOUNT', KEY.dead, '-inf', '(' .. at)
+  if behind == '' then return low end
+  local high = low + call('ZCOUNT', KEY.dead, at, at)
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if is_by(call('ZRANGE', KEY.dead, middle, middle)[1], behind) then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
+-- Entries of the jobs that are still dead since the time given. Each name is a time of death (6 bytes)
+-- with a locator.
+function dead_letters.still_dead(names)
+  local locs, entries, found, seen = {}, {}, {}, {}
+  for i, name in ipairs(names) do locs[i] = sub(name, 7) end
+  jobs.load(locs)
+  for i, loc in ipairs(locs) do
+    local raw, s = records[loc], states[loc]
+    entries[i] = raw and s and state.code(s) == DEAD and dead_letters.entry(loc, record.lane(raw)) or loc
+  end
+  if #entries == 0 then return found end
+  local since = call('ZMSCORE', KEY.dead, unpack(entries))
+  for i, entry in ipairs(entries) do
+    local is_still = #entry > 12 and since[i] and tonumber(since[i]) == read('>I6', names[i])
+    if is_still and not seen[entry] then
+      seen[entry] = true
+      found[#found + 1] = entry
+    end
+  end
+  return found
+end

@@ -1,0 +1,99 @@
+-- The schedule: when delayed jobs are due.
+--
+-- Jobs due in the next minutes are in a sorted set for each lane, `due:<lane>`, and the schedule
+-- (stored as ':turns') says which lane is due when. Jobs due later are in lists, one for each ten
+-- minutes, `slot:<number>`, which take a third of the memory; `slots` says which lists exist. A slot is
+-- sorted into the sets when its time comes near, and nothing of its time is promoted before it is empty.
+--
+-- An entry is a locator and a due time. In a slot the lane follows. A list cannot be searched, so an
+-- entry that is cancelled in its slot goes into a set, stored as ':void:<number>'. It counts again when
+-- the same entry is scheduled again. The set goes with the slot.
+local schedule = {
+  -- What finding a job's state takes, and what adding a job takes.
+  FIELDS = {'slot'},
+  ADD_FIELDS = {'next', 'slot'},
+  -- The time of a slot, in ms.
+  WIDTH = 600000,
+}
+local WIDTH = schedule.WIDTH
+-- Entries to be written, by lane and by slot.
+local near_entries, slot_entries
+
+function schedule.start() near_entries, slot_entries = {}, {} end
+
+function schedule.entry(loc, due) return loc .. due end
+function schedule.key(lane) return KEY.due .. lane end
+
+-- Whether a job became ready without waiting, with the due time that it has: when it arrived, or by a
+-- call that made it ready.
+function schedule.was_ready_at_once(raw, s)
+  local own = s and sub(s, 3, 8) or NO_TIME
+  if own ~= NO_TIME then return own == sub(state.last_move(s), 9) end
+  return read('>I6', raw, 1) <= read('>I6', raw, 7)
+end
+
+-- Whether entries of a time are in a slot still, or wait until an earlier slot is sorted.
+function schedule.is_far(at) return fields.slot > 0 and at >= fields.slot * WIDTH end
+
+-- Adds entries to the sorted set of a lane, whatever their time.
+function schedule.add_near(lane, at, entries)
+  local list, score = near_entries[lane], string.format('%.0f', at)
+  if not list then
+    list = {first = at}
+    near_entries[lane] = list
+  end
+  local size = #list
+  for i = 1, #entries do list[size + 2 * i - 1], list[size + 2 * i] = score, entries[i] end
+  if at < list.first then list.first = at end
+end
+
+-- Schedules jobs of a lane for a time (ms).
+function schedule.add_all(lane, at, entries)
+  local slot, n = floor(at / WIDTH), #entries
+  if slot > floor(NOW / WIDTH) + 1 then
+    for i = 1, n do append(slot_entries, slot, entries[i] .. lane) end
+    return
+  end
+  schedule.add_near(lane, at, entries)
+  shard.wake_at(at)
+end
+function schedule.add(lane, at, entry) schedule.add_all(lane, at, {entry}) end
+
+-- Writes what was added.
+function schedule.save()
+  for lane, list in pairs(near_entries) do
+    sliced('ZADD', schedule.key(lane), list)
+    call('ZADD', KEY.schedule, 'LT', list.first, lane)
+  end
+  for slot, list in pairs(slot_entries) do
+    sliced('SREM', KEY.cancelled_in_slot .. slot, list)
+    if sliced('RPUSH', KEY.slot .. slot, list) == #list then
+      call('ZADD', KEY.slots, slot, slot)
+      shard.earliest('slot', slot)
+      -- It is sorted when its time is two slots away.
+      shard.wake_at((slot - 1) * WIDTH)
+    end
+  end
+end
+
+-- Takes a waiting job out of the schedule. Returns false for a ready job, which is not in it.
+function schedule.remove(loc, raw, s)
+  local due, lane = jobs.due(raw, s), record.lane(raw)
+  local entry, at = schedule.entry(loc, due), read('>I6', due)
+  local was_near = call('ZREM', schedule.key(lane), entry) == 1
+  if not was_near and (not schedule.is_far(at) or schedule.was_ready_at_once(raw, s)) then return false end
+  local slot = floor(at / WIDTH)
+  if schedule.is_far(at) and (not was_near or call('EXISTS', KEY.slot .. slot) == 1) then
+    call('SADD', KEY.cancelled_in_slot .. slot, entry .. lane)
+  end
+  return true
+end
+
+-- The code of a job's state. For a waiting job the index that holds it decides.
+function schedule.code(loc, raw, s)
+  if s and state.code(s) ~= DELAYED then return state.code(s) end
+  if schedule.was_ready_at_once(raw, s) then return READY end
+  local due = jobs.due(raw, s)
+  if schedule.is_far(read('>I6', due)) then return DELAYED end
+  return call('ZSCORE', schedule.key(record.lane(raw)), schedule.entry(loc, due)) and DELAYED or READY
+end

@@ -1,0 +1,14 @@
+-- stats: the ledger, the topics and the lateness of the last five minutes.
+-- KEYS  shard
+-- ARGV  none
+-- Returns {{name, number, ...}, topics, {lateness of a minute, ...}, pending dead-letter notices}
+local STATS = {'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'forgotten_early'}
+
+function edges.stats()
+  shard.begin(STATS)
+  local ledger, minutes = {}, {}
+  for i, name in ipairs(STATS) do ledger[2 * i - 1], ledger[2 * i] = name, fields[name] end
+  local now = lateness.minute()
+  for minute = now - 5, now do minutes[#minutes + 1] = call('HGETALL', lateness.key(minute)) end
+  return {ledger, call('ZRANGE', KEY.topics, 0, -1), minutes, call('ZCARD', KEY.outbox)}
+end

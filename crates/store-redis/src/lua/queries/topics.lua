@@ -1,0 +1,72 @@
+-- topics: counts of topics in the order of their names, a part at a time.
+-- KEYS  shard
+-- ARGV  from where in `index`, to where, how many members to look at, 1 to look at the lanes' first jobs too
+-- Returns {the last member where there may be more, else '', {{topic, {1 when it is paused, delayed, ready,
+--   reserved, dead, done, cancelled, when the first job is due that is ready or due soon (ms, 0 for none),
+--   for how long the first ready job has been due (ms)}}, ...}}. The first and the last topic may be
+--   counted in part.
+local DUE, LATE = 8, 9
+
+-- When the first delayed job of a lane is due, if that is within the time of a slot.
+local function first_due(lane)
+  local at = first_score(schedule.key(lane))
+  if at > 0 and at <= NOW + WIDTH then return at end
+end
+
+-- When the first ready job of a lane was due. Its queue is nearly in order, and has entries that no longer
+-- count, so the first few are looked at.
+local function first_ready(lane)
+  local entries, first = call('LRANGE', ready.key(lane), 0, 7), nil
+  for _, entry in ipairs(entries) do
+    local at = read('>I6', entry, 13)
+    if not first or at < first then
+      local loc = sub(entry, 1, 12)
+      jobs.load({loc})
+      local raw, s = records[loc], states[loc]
+      local is_waiting = raw and not (s and state.code(s) ~= DELAYED)
+      if is_waiting and jobs.due(raw, s) == sub(entry, 13) and record.lane(raw) == lane then first = at end
+    end
+  end
+  return first
+end
+
+local function add_lane(counts, lane, row, looks_at_jobs)
+  local delayed, ready_now, reserved, dead, done, cancelled = read(COUNTS, row)
+  for i, n in ipairs({delayed, ready_now, reserved, dead, done, cancelled}) do counts[1 + i] = counts[1 + i] + n end
+  if not looks_at_jobs then return end
+  local at, since = delayed > 0 and first_due(lane), ready_now > 0 and first_ready(lane)
+  for _, time in pairs({at or nil, since or nil}) do
+    if counts[DUE] == 0 or time < counts[DUE] then counts[DUE] = time end
+  end
+  if since then counts[LATE] = max(counts[LATE], NOW - since) end
+end
+
+function edges.topics(args)
+  shard.begin({})
+  local most, found = tonumber(args[3]), {}
+  local members = call('ZRANGE', KEY.index, args[1], args[2], 'BYLEX', 'LIMIT', 0, most)
+  local names, lane_ids = {}, {}
+  for i, member in ipairs(members) do
+    local topic = lanes.topic(member)
+    lane_ids[i] = sub(member, #topic + 2)
+    names[#names + 1] = lane_ids[i] == '' and topics.field(topic) or lane_ids[i]
+  end
+  shard.load_rows(names)
+  local last, counts
+  for i, member in ipairs(members) do
+    local topic = lanes.topic(member)
+    if last ~= topic then
+      last, counts = topic, {0, 0, 0, 0, 0, 0, 0, 0, 0}
+      found[#found + 1] = {topic, counts}
+    end
+    local row = rows[names[i]]
+    if lane_ids[i] == '' then
+      local _, _, paused, done, cancelled = topics.row(names[i])
+      counts[1] = paused > 0 and 1 or 0
+      counts[6], counts[7] = counts[6] + done, counts[7] + cancelled
+    elseif row then
+      add_lane(counts, lane_ids[i], row, args[4] == '1')
+    end
+  end
+  return {#members == most and members[most] or '', found}
+end

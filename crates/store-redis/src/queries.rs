@@ -1,0 +1,8 @@
+//! The calls that only read: each runs one Lua script of `lua/queries`.
+
+mod attempts;
+mod dead;
+mod job;
+mod page;
+mod stats;
+mod topics;

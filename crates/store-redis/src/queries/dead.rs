@@ -1,0 +1,89 @@
+//! Dead letters: reading on through a shard's sorted set of them.
+
+use bytes::Bytes;
+use redis::{FromRedisValue, Value};
+
+use crate::clock::Timestamp;
+use crate::job::Job;
+use crate::state::State;
+use crate::store::dead::Stretch;
+use crate::store::redis::record::{Head, Tail, number};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::{reply, script};
+use crate::store::{DeadFilter, DeadPage, DeadPlace, Shard, StoreError};
+
+/// How much a call reads, counted in entries of the index: a few milliseconds of a script.
+const WORK: usize = 2000;
+/// The latest time in six bytes.
+const FOREVER: u64 = (1 << 48) - 1;
+
+const UNREADABLE: StoreError = StoreError::Unreadable("a page of dead jobs");
+
+impl RedisStore {
+    pub(crate) async fn dead(
+        &self,
+        shard: Shard,
+        filter: &DeadFilter,
+        from: Option<DeadPlace>,
+        limit: usize,
+    ) -> Result<Stretch<Job>, StoreError> {
+        let page = self.read_dead::<Value>(shard, filter, from, limit, "1").await?;
+        let mut items = Vec::with_capacity(page.items.len());
+        for answer in page.items {
+            match dead_job(answer) {
+                Ok(found) => items.push(found),
+                Err(error) => {
+                    tracing::error!(shard = shard.0, %error, "a dead job cannot be read and is skipped");
+                }
+            }
+        }
+        Ok(DeadPage { items, next: page.next, now: page.now })
+    }
+
+    pub(crate) async fn dead_places(
+        &self,
+        shard: Shard,
+        filter: &DeadFilter,
+        from: Option<DeadPlace>,
+        limit: usize,
+    ) -> Result<DeadPage<DeadPlace>, StoreError> {
+        let page = self.read_dead::<Bytes>(shard, filter, from, limit, "0").await?;
+        let items = page.items.into_iter().map(|raw| place(&raw));
+        Ok(DeadPage { items: items.collect::<Result<_, _>>()?, next: page.next, now: page.now })
+    }
+
+    async fn read_dead<T: FromRedisValue>(
+        &self,
+        shard: Shard,
+        filter: &DeadFilter,
+        from: Option<DeadPlace>,
+        limit: usize,
+        whole: &str,
+    ) -> Result<DeadPage<T>, StoreError> {
+        let begin = filter.after.map_or(0, Timestamp::as_millis).min(FOREVER);
+        // A place before the beginning does not count.
+        let from = from.filter(|from| from.at >= begin);
+        let answer = self.run(&script::DEAD, shard, |cmd| {
+            cmd.arg(filter.topic.as_str()).arg(filter.reason.as_deref().unwrap_or_default());
+            cmd.arg(from.map_or(begin, |from| from.at));
+            cmd.arg(from.as_ref().map_or(&[][..], |from| &from.tie));
+            cmd.arg(filter.before.map_or(FOREVER, Timestamp::as_millis).min(FOREVER));
+            cmd.arg(limit).arg(WORK).arg(whole);
+        });
+        let (now_us, reached, items): (u64, Bytes, Vec<T>) = answer.await?;
+        let next = if reached.is_empty() { None } else { Some(place(&reached)?) };
+        Ok(DeadPage { items, next, now: Timestamp::from_millis(now_us / 1000) })
+    }
+}
+
+fn place(raw: &[u8]) -> Result<DeadPlace, StoreError> {
+    let (at, tie) = raw.split_at_checked(6).ok_or(UNREADABLE)?;
+    Ok(DeadPlace { at: number(at), tie: tie.try_into().map_err(|_| UNREADABLE)? })
+}
+
+fn dead_job(answer: Value) -> Result<(DeadPlace, Job), StoreError> {
+    let (name, job_state, lane, record): (Bytes, Bytes, String, Bytes) = reply::read(answer, "a dead job")?;
+    let head = Head::parse(State::Dead, job_state, &record)?;
+    let tail = Tail::parse(&lane, record)?;
+    Ok((place(&name)?, head.into_job(tail.key)))
+}

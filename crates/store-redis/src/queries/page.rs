@@ -1,0 +1,142 @@
+//! Pages of the jobs of a shard, by a scan of the hash of records. The scan meets every job that exists from the
+//! first page to the last, whatever comes and goes meanwhile.
+//!
+//! The place of a scan is valid on the server that began it, as long as that runs: the order in the hash
+//! depends on a seed that the server draws at its start.
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use redis::Value;
+
+use crate::job::{Job, Locator};
+use crate::store::redis::record::{Head, Tail};
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::{reply, script};
+use crate::store::{Cursor, Filter, Kept, MAX_PAGE, Page, Shard, StoreError};
+
+/// A page ends one step after the jobs that it has looked at have this many bytes, with the large payloads that
+/// it answers.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// How much of each job is wanted.
+#[derive(Clone, Copy)]
+enum Extent {
+    Known,
+    Whole,
+}
+
+impl Extent {
+    /// How many jobs one step looks at. A few large ones are many bytes.
+    const fn step(self) -> usize {
+        match self {
+            Self::Known => 50,
+            Self::Whole => 4,
+        }
+    }
+}
+
+/// A job as the script answers it.
+struct Found {
+    locator: Locator,
+    head: Head,
+    tail: Tail,
+}
+
+impl Found {
+    fn parse(answer: Value) -> Result<Self, StoreError> {
+        let (locator, code, job_state, lane, record): ([u8; 12], i64, Bytes, String, Bytes) =
+            reply::read(answer, "a job of a page")?;
+        let head = Head::parse(reply::state(code)?, job_state, &record)?;
+        Ok(Self { locator: Locator(locator), head, tail: Tail::parse(&lane, record)? })
+    }
+}
+
+impl RedisStore {
+    pub(crate) async fn page(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        look: usize,
+    ) -> Result<Page<Job>, StoreError> {
+        let (_, found) = self.read_on(Extent::Known, filter, from, look).await?;
+        let items = found.items.into_iter().map(|job| job.head.into_job(job.tail.key)).collect();
+        Ok(Page { items, next: found.next })
+    }
+
+    pub(crate) async fn page_kept(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        look: usize,
+    ) -> Result<Page<Kept>, StoreError> {
+        let (shard, found) = self.read_on(Extent::Whole, filter, from, look).await?;
+        // Read at once, so that many large payloads wait no longer than one.
+        let kept = join_all(found.items.into_iter().map(|job| self.kept(shard, job))).await;
+        let mut items = Vec::with_capacity(kept.len());
+        for kept in kept {
+            match kept {
+                Ok(kept) => items.extend(kept),
+                Err(error @ StoreError::Unreadable(_)) => log_skipped(shard, &error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Page { items, next: found.next })
+    }
+
+    /// `None` when the job has ended meanwhile.
+    async fn kept(&self, shard: Shard, found: Found) -> Result<Option<Kept>, StoreError> {
+        let Found { locator, head, tail } = found;
+        let key = tail.key.clone();
+        let delivery = self.delivery(shard, locator, &head, tail).await?;
+        let content = head.content();
+        Ok(delivery.map(|delivery| Kept { job: head.into_job(key), delivery, content }))
+    }
+
+    /// Reads a page, and returns its shard with it.
+    async fn read_on(
+        &self,
+        extent: Extent,
+        filter: &Filter,
+        from: Option<Cursor>,
+        look: usize,
+    ) -> Result<(Shard, Page<Found>), StoreError> {
+        let from = from.unwrap_or(Cursor::START);
+        if from.shard >= self.options.shards {
+            return Err(StoreError::Outdated);
+        }
+        let shard = Shard(from.shard);
+        let look = look.clamp(1, MAX_PAGE);
+        let answer = self.run(&script::PAGE, shard, |cmd| {
+            cmd.arg(from.at).arg(format!("{:08x}", from.life)).arg(look);
+            cmd.arg(extent.step().min(look)).arg(filter.state.map_or(0, reply::state_code));
+            cmd.arg(filter.topic.as_ref().map_or("", |topic| topic.as_str()));
+            cmd.arg(u8::from(matches!(extent, Extent::Whole))).arg(PAGE_BYTES);
+        });
+        let (life, at, found): (_, _, Vec<Value>) = reply::scanned(answer.await?, script::PAGE.name())?;
+        let mut items = Vec::with_capacity(found.len());
+        for answer in found {
+            match Found::parse(answer) {
+                Ok(found) => items.push(found),
+                Err(error) => log_skipped(shard, &error),
+            }
+        }
+        let next = self.next(from.shard, &at, &life)?;
+        Ok((shard, Page { items, next }))
+    }
+
+    /// The place behind a page: in its shard, or at the start of the next shard.
+    fn next(&self, shard: u16, at: &str, life: &str) -> Result<Option<Cursor>, StoreError> {
+        let at = at.parse().map_err(|_| StoreError::Unreadable("a place in a scan"))?;
+        if at == 0 {
+            let next = Cursor { shard: shard + 1, ..Cursor::START };
+            return Ok(Some(next).filter(|next| next.shard < self.options.shards));
+        }
+        let life = u32::from_str_radix(life, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
+        Ok(Some(Cursor { shard, at, life }))
+    }
+}
+
+/// Logs a job that cannot be read. The page goes on without it.
+fn log_skipped(shard: Shard, error: &StoreError) {
+    tracing::error!(shard = shard.0, %error, "a job cannot be read and is skipped");
+}

@@ -1,0 +1,116 @@
+//! Counts of topics, read a part at a time from the index of topics and their lanes. A topic's member is its name
+//! and a space; a lane's member has the lane's id behind that.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::clock::Timestamp;
+use crate::job::Topic;
+use crate::store::redis::redis_store::RedisStore;
+use crate::store::redis::script;
+use crate::store::topics::{Glance, MOST_LOOKED, Span, Stretch, TopicCounts};
+use crate::store::{Shard, StoreError};
+
+/// How many topics and lanes one call looks into, so that it is short.
+const LOOKED_INTO: usize = 128;
+/// How many topics and lanes one call counts without looking into them.
+const COUNTED: usize = 1000;
+
+impl RedisStore {
+    pub(crate) async fn topics(&self, shard: Shard, span: &Span) -> Result<Stretch, StoreError> {
+        let (mut from, till, limit) = match span {
+            Span::One(topic) => (begin(topic), end(topic), 1),
+            Span::Behind(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
+            Span::Behind(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
+        };
+        let (mut found, mut looked): (Vec<(Topic, TopicCounts)>, usize) = (Vec::new(), 0);
+        loop {
+            let look = if looked < MOST_LOOKED { Look::Into(LOOKED_INTO) } else { Look::At(COUNTED) };
+            let (last, parts) = self.part(shard, &from, &till, look).await?;
+            looked += LOOKED_INTO;
+            for (topic, counts) in parts {
+                match found.last_mut().filter(|(known, _)| *known == topic) {
+                    Some((_, sum)) => sum.add(&counts),
+                    None => found.push((topic, counts)),
+                }
+            }
+            // The last topic may have more lanes.
+            if last.is_empty() || found.len() > limit {
+                let is_more = found.len() > limit;
+                found.truncate(limit);
+                return Ok((found, is_more));
+            }
+            from = [b"(", last.as_ref()].concat();
+        }
+    }
+
+    pub(crate) async fn glance(&self, shard: Shard, topic: &Topic) -> Result<Option<Glance>, StoreError> {
+        // The topic and its first lane: a lane without jobs is forgotten.
+        let (_, found) = self.part(shard, &begin(topic), &end(topic), Look::At(2)).await?;
+        let seen = |(_, counts): &(Topic, TopicCounts)| match counts.jobs() {
+            0 => Glance::NoJobs,
+            _ => Glance::Jobs,
+        };
+        Ok(found.first().map(seen))
+    }
+
+    /// Reads a part of the index: the last member where there may be more, and the topics.
+    async fn part(
+        &self,
+        shard: Shard,
+        from: &[u8],
+        till: &[u8],
+        look: Look,
+    ) -> Result<(Bytes, Vec<(Topic, TopicCounts)>), StoreError> {
+        let answer = self.run(&script::TOPICS, shard, |cmd| {
+            let (most, into) = match look {
+                Look::Into(most) => (most, 1),
+                Look::At(most) => (most, 0),
+            };
+            cmd.arg(from).arg(till).arg(most).arg(into);
+        });
+        let (last, parts): (Bytes, Vec<(String, Vec<i64>)>) = answer.await?;
+        let parts = parts.into_iter().map(|(topic, counts)| {
+            let topic = topic.parse().ok().zip(topic_counts(&counts));
+            topic.ok_or(StoreError::Unreadable("the counts of a topic"))
+        });
+        Ok((last, parts.collect::<Result<_, _>>()?))
+    }
+}
+
+/// How many topics and lanes to read: with their first jobs, or their counts alone.
+#[derive(Clone, Copy)]
+enum Look {
+    Into(usize),
+    At(usize),
+}
+
+/// The start of a topic in the order of the index.
+fn begin(topic: &Topic) -> Vec<u8> {
+    format!("[{topic} ").into_bytes()
+}
+
+/// The end of a topic in that order: `!` follows the space.
+fn end(topic: &Topic) -> Vec<u8> {
+    format!("({topic}!").into_bytes()
+}
+
+fn topic_counts(counts: &[i64]) -> Option<TopicCounts> {
+    // A count below zero would be a bug of a script; it shows as zero.
+    let counts: Vec<u64> = counts.iter().map(|n| u64::try_from(*n).unwrap_or(0)).collect();
+    let &[paused, delayed, ready, reserved, dead, done, cancelled, due, late] = counts.as_slice() else {
+        return None;
+    };
+    Some(TopicCounts {
+        paused: paused > 0,
+        delayed,
+        ready,
+        reserved,
+        dead,
+        done,
+        cancelled,
+        oldest_due: Some(due).filter(|at| *at > 0).map(Timestamp::from_millis),
+        late: Duration::from_millis(late),
+    })
+}

@@ -1,0 +1,338 @@
+//! How records, job states and tombstones are packed, in agreement with `lua/prelude/records.lua` and
+//! `tombs.lua`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes};
+
+use super::lane::{Imprint, LaneId};
+use crate::clock::Timestamp;
+use crate::job::{ContentHash, Job, JobKey, Locator, NewJob};
+use crate::outcome::LastAttempt;
+use crate::state::State;
+use crate::store::lease::Receipt;
+use crate::store::{Lease, MOST_ERROR, StoreError, payload, start};
+
+/// The version of the layout of keys and records. A store with another one is refused.
+pub(crate) const VERSION: u16 = 5;
+/// Larger payloads have a key of their own, so that scripts read little.
+const INLINE: usize = 2048;
+const EXTERNAL: u8 = 2;
+/// The bytes of a record before the id.
+pub(crate) const RECORD: usize = 34;
+/// The least bytes of a record before the size of a payload with a key of its own.
+const APART: usize = 64;
+/// The bytes of a job state without its texts.
+const STATE: usize = 67;
+/// The bytes of a tombstone.
+const TOMBSTONE: usize = 37;
+/// Added to a tombstone's state where a delivery began and was never settled.
+const MAYBE_IN_FLIGHT: u8 = 128;
+/// The most bytes of a reason that are kept.
+pub(crate) const MAX_REASON: usize = 64;
+/// The code of the state of done jobs.
+const DONE: u8 = 4;
+
+/// A new job as the scripts of submit and import take it.
+pub(crate) struct Packed {
+    /// Its record without due and created, which the script adds.
+    pub(crate) rest: Vec<u8>,
+    pub(crate) external: Vec<u8>,
+}
+
+pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
+    let id = job.key.id.as_str();
+    let timeout = job.delivery.timeout.map_or(0, crate::clock::millis_up);
+    let payload = payload::pack(&job.delivery);
+    let is_external = payload.len() > INLINE;
+    let mut rest = Vec::with_capacity(RECORD + id.len() + if is_external { 4 } else { payload.len() });
+    rest.push(if is_external { EXTERNAL } else { 0 });
+    rest.extend_from_slice(&u32::try_from(timeout).unwrap_or(u32::MAX).to_be_bytes());
+    rest.extend_from_slice(&job.content.0);
+    rest.extend_from_slice(&lane.0);
+    rest.push(u8::try_from(id.len()).expect("an id has at most 128 bytes"));
+    rest.extend_from_slice(id.as_bytes());
+    if !is_external {
+        rest.extend_from_slice(&payload);
+        return Packed { rest, external: Vec::new() };
+    }
+    // Small values would make a small pool a listpack, which is scanned in one step.
+    rest.resize(rest.len().max(APART), 0);
+    let size = u32::try_from(payload.len()).expect("a payload has at most some hundred KiB");
+    rest.extend_from_slice(&size.to_be_bytes());
+    Packed { rest, external: payload }
+}
+
+/// The fixed part of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Start {
+    due: Timestamp,
+    created: Timestamp,
+    flags: u8,
+    timeout: Option<Duration>,
+    content: ContentHash,
+    lane: LaneId,
+}
+
+impl Start {
+    fn parse(mut raw: &[u8]) -> Result<Self, StoreError> {
+        if raw.len() < RECORD {
+            return Err(UNREADABLE);
+        }
+        let raw = &mut raw;
+        let (due, created, flags) = (time(raw), time(raw), raw.get_u8());
+        let timeout = raw.get_u32();
+        let (mut content, mut lane) = (ContentHash::default(), LaneId::default());
+        raw.copy_to_slice(&mut content.0);
+        raw.copy_to_slice(&mut lane.0);
+        let timeout = (timeout > 0).then(|| Duration::from_millis(u64::from(timeout)));
+        Ok(Self { due, created, flags, timeout, content, lane })
+    }
+}
+
+/// The current data of a job: the fixed part of its record, changed by its job state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) state: State,
+    start: Start,
+    pub(crate) due: Timestamp,
+    pub(crate) created: Timestamp,
+    pub(crate) attempts: u32,
+    pub(crate) failures: u32,
+    pub(crate) lease: u64,
+    pub(crate) bits: [u8; 8],
+    pub(crate) deadline: Timestamp,
+    last: Option<LastAttempt>,
+    reason: Option<String>,
+}
+
+/// The names in a record, and its payload.
+pub(crate) struct Tail {
+    pub(crate) key: JobKey,
+    pub(crate) origin: String,
+    /// The payload, or its size when it has a key of its own.
+    pub(crate) payload: Bytes,
+}
+
+const UNREADABLE: StoreError = StoreError::Unreadable("a record");
+
+fn need(raw: &Bytes, bytes: usize) -> Result<(), StoreError> {
+    if raw.remaining() < bytes { Err(UNREADABLE) } else { Ok(()) }
+}
+
+fn text(raw: &mut Bytes, length: usize) -> Result<String, StoreError> {
+    need(raw, length)?;
+    String::from_utf8(raw.split_to(length).to_vec()).map_err(|_| UNREADABLE)
+}
+
+fn time(raw: &mut impl Buf) -> Timestamp {
+    Timestamp::from_millis(raw.get_uint(6))
+}
+
+fn state(code: u8) -> Result<State, StoreError> {
+    State::ALL.get(usize::from(code).wrapping_sub(1)).copied().ok_or(UNREADABLE)
+}
+
+impl Head {
+    /// Reads the fixed part of a record, and the job state, which is empty before the first delivery.
+    pub(crate) fn parse(state: State, mut job_state: Bytes, record: &[u8]) -> Result<Self, StoreError> {
+        let start = Start::parse(record)?;
+        let mut head = Self {
+            state,
+            start,
+            due: start.due,
+            created: start.created,
+            attempts: 0,
+            failures: 0,
+            lease: 0,
+            bits: [0; 8],
+            deadline: Timestamp::default(),
+            last: None,
+            reason: None,
+        };
+        if job_state.has_remaining() {
+            need(&job_state, STATE)?;
+            head.apply(&mut job_state)?;
+        }
+        Ok(head)
+    }
+
+    fn apply(&mut self, raw: &mut Bytes) -> Result<(), StoreError> {
+        raw.advance(2);
+        let due = time(raw);
+        (self.attempts, self.failures) = (raw.get_u32(), raw.get_u32());
+        raw.advance(1);
+        self.lease = raw.get_u64();
+        raw.copy_to_slice(&mut self.bits);
+        self.deadline = time(raw);
+        raw.advance(8);
+        let created = time(raw);
+        let (at, status, ms) = (time(raw), raw.get_u16(), raw.get_u32());
+        let (error, reason) = (usize::from(raw.get_u8()), usize::from(raw.get_u8()));
+        let error = text(raw, error)?;
+        self.reason = Some(text(raw, reason)?).filter(|r| !r.is_empty());
+        // Zero stands for the record's value.
+        self.due = if due == Timestamp::default() { self.due } else { due };
+        self.created = if created == Timestamp::default() { self.created } else { created };
+        self.last = (at.as_millis() > 0).then(|| LastAttempt {
+            at,
+            status: (status > 0).then_some(status),
+            error: Some(error).filter(|e| !e.is_empty()),
+            duration: Duration::from_millis(u64::from(ms)),
+        });
+        Ok(())
+    }
+
+    pub(crate) const fn is_external(&self) -> bool {
+        self.start.flags & EXTERNAL != 0
+    }
+
+    /// When the job came to this store.
+    pub(crate) const fn arrived(&self) -> Timestamp {
+        self.start.created
+    }
+
+    pub(crate) const fn timeout(&self) -> Option<Duration> {
+        self.start.timeout
+    }
+
+    pub(crate) const fn content(&self) -> ContentHash {
+        self.start.content
+    }
+
+    pub(crate) fn imprint(&self, unsettled: Arc<AtomicUsize>) -> Imprint {
+        let Start { lane, content, .. } = self.start;
+        Imprint { lane, content, is_external: self.is_external(), unsettled }
+    }
+
+    pub(crate) fn into_job(self, key: JobKey) -> Job {
+        Job {
+            key,
+            state: self.state,
+            due: self.due,
+            created: self.created,
+            attempts: self.attempts,
+            failures: self.failures,
+            last: self.last,
+            reason: self.reason,
+        }
+    }
+}
+
+/// The number of the batch of a job state's lease.
+pub(crate) fn lease_number(job_state: &[u8]) -> Option<u64> {
+    Some(u64::from_be_bytes(job_state.get(17..25)?.try_into().ok()?))
+}
+
+impl Tail {
+    /// Reads a record, with the name of its lane.
+    pub(crate) fn parse(lane: &str, mut raw: Bytes) -> Result<Self, StoreError> {
+        need(&raw, RECORD)?;
+        raw.advance(RECORD - 1);
+        let id = usize::from(raw.get_u8());
+        let id = text(&mut raw, id)?.parse().map_err(|_| UNREADABLE)?;
+        let (topic, origin) = lane.split_once(' ').ok_or(UNREADABLE)?;
+        let topic = topic.parse().map_err(|_| UNREADABLE)?;
+        Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), payload: raw })
+    }
+}
+
+/// The tombstone of a job, for when it is done.
+pub(crate) fn tombstone(lease: &Lease) -> [u8; TOMBSTONE] {
+    let mut packed = [0; TOMBSTONE];
+    let mut rest = packed.as_mut_slice();
+    rest.put_u8(DONE);
+    rest.put_u64(lease.receipt.number);
+    rest.put_slice(&six(lease.due.as_millis()));
+    rest.put_slice(&six(lease.created.as_millis()));
+    rest.put_slice(&lease.imprint.content.0);
+    rest.put_u32(lease.attempt);
+    rest.put_u32(lease.failures);
+    packed
+}
+
+/// A number in six bytes, as times are packed.
+pub(crate) fn six(number: u64) -> [u8; 6] {
+    let [_, _, six @ ..] = number.to_be_bytes();
+    six
+}
+
+/// A number in big-endian bytes, such as a time in six bytes.
+pub(crate) fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// A lease's number and random bits, as a job state holds them.
+pub(crate) fn pack_receipt(receipt: Receipt) -> [u8; 16] {
+    let mut packed = [0; 16];
+    packed[..8].copy_from_slice(&receipt.number.to_be_bytes());
+    packed[8..].copy_from_slice(&receipt.bits);
+    packed
+}
+
+/// Appends an attempt and a reason as a job state ends with them.
+pub(crate) fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) {
+    let error = start(last.error.as_deref().unwrap_or_default(), MOST_ERROR);
+    let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
+    packed.extend_from_slice(&six(last.at.as_millis()));
+    packed.extend_from_slice(&last.status.unwrap_or(0).to_be_bytes());
+    packed.extend_from_slice(&duration.to_be_bytes());
+    push_texts(packed, error, start(reason, MAX_REASON));
+}
+
+/// Appends an error and a reason behind their lengths.
+pub(crate) fn push_texts(packed: &mut Vec<u8>, error: &str, reason: &str) {
+    let length = |text: &str| u8::try_from(text.len()).unwrap_or(u8::MAX);
+    packed.extend_from_slice(&[length(error), length(reason)]);
+    packed.extend_from_slice(error.as_bytes());
+    packed.extend_from_slice(reason.as_bytes());
+}
+
+/// Reads a locator.
+pub(crate) fn locator(raw: &[u8]) -> Result<Locator, StoreError> {
+    raw.try_into().map(Locator).map_err(|_| StoreError::Unreadable("a locator"))
+}
+
+/// Reads a tombstone as an ended job.
+pub(crate) fn parse_tombstone(mut raw: Bytes, key: JobKey) -> Result<Job, StoreError> {
+    need(&raw, TOMBSTONE)?;
+    let state = state(raw.get_u8() % MAYBE_IN_FLIGHT)?;
+    raw.advance(8);
+    let (due, created) = (time(&mut raw), time(&mut raw));
+    raw.advance(8);
+    let (attempts, failures) = (raw.get_u32(), raw.get_u32());
+    Ok(Job { key, state, due, created, attempts, failures, last: None, reason: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_records_are_unreadable_and_never_a_panic() {
+        let record = [vec![1; RECORD - 1], vec![3], b"abc".to_vec()].concat();
+        for n in 0..record.len() {
+            assert!(Tail::parse("t https://a", Bytes::copy_from_slice(&record[..n])).is_err(), "{n} bytes");
+        }
+        for n in 0..RECORD {
+            assert!(Head::parse(State::Ready, Bytes::new(), &record[..n]).is_err(), "{n} bytes");
+        }
+        for n in 1..STATE {
+            assert!(Head::parse(State::Ready, Bytes::from(vec![1; n]), &record).is_err(), "{n} bytes");
+        }
+        assert!(Tail::parse("no-origin", Bytes::from(record.clone())).is_err());
+        assert_eq!(Tail::parse("t https://a", Bytes::from(record)).unwrap().key.id.as_str(), "abc");
+    }
+
+    #[test]
+    fn sizes_and_flags_are_those_of_the_prelude() {
+        let records = include_str!("lua/prelude/records.lua");
+        assert!(records.contains(&format!("local RECORD, STATE = {RECORD}, {STATE}")));
+        assert!(records.contains(&format!("local CANCEL_REQUESTED, EXTERNAL = 1, {EXTERNAL}")));
+        let tombs = include_str!("lua/prelude/tombs.lua");
+        assert!(tombs.contains(&format!("local MAYBE_IN_FLIGHT = {MAYBE_IN_FLIGHT}")));
+        assert_eq!(State::ALL[usize::from(DONE) - 1], State::Done);
+    }
+}

@@ -1,0 +1,144 @@
+//! The store itself: opening it, checking it, and running scripts on it.
+
+use std::sync::{PoisonError, RwLock};
+
+use redis::{Cmd, FromRedisValue, Value};
+
+use super::error::is_not_loaded;
+use super::keys::Keys;
+use super::memory::MemoryPressure;
+use super::script::{self, Script};
+use super::topology::Topology;
+use super::{check, record, reply};
+use crate::clock::millis_up;
+use crate::store::{Options, Profile, Shard, StoreError};
+
+/// The memory that a tombstone takes, with its share of the hash that it is in.
+const TOMBSTONE_BYTES: u64 = 104;
+
+/// A store on Redis.
+pub(crate) struct RedisStore {
+    pub(crate) topology: Topology,
+    pub(crate) keys: Keys,
+    pub(crate) options: Options,
+    /// Set when the store was found fit.
+    profile: RwLock<Option<Profile>>,
+    pub(crate) memory: MemoryPressure,
+}
+
+impl RedisStore {
+    /// Opens a store without connecting to it.
+    pub(crate) fn open(options: Options) -> Result<Self, StoreError> {
+        let topology = Topology::open(&options.url, options.patience)?;
+        let keys = Keys::new(&options.prefix, options.shards);
+        Ok(Self { topology, keys, options, profile: RwLock::default(), memory: MemoryPressure::default() })
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        self.topology.kind()
+    }
+
+    pub(crate) fn profile(&self) -> Option<Profile> {
+        *self.profile.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks the servers and the settings of the installation. Until this has succeeded once, every call
+    /// fails with [`StoreError::Unprepared`].
+    pub(crate) async fn prepare(&self) -> Result<(), StoreError> {
+        let profile = check::servers(&self.topology).await?;
+        let (version, shards): (String, String) = self
+            .run_at(&script::INSTALL, &self.keys.installation(), |cmd| {
+                cmd.arg(record::VERSION).arg(self.options.shards);
+            })
+            .await?;
+        if version != record::VERSION.to_string() {
+            let ours = record::VERSION;
+            return Err(StoreError::Unfit(format!(
+                "the store has layout {version}; this version reads layout {ours} only; set another RINGBACK_PREFIX, or use the version that wrote it"
+            )));
+        }
+        if shards != self.options.shards.to_string() {
+            return Err(self.options.other_shards(shards));
+        }
+        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Some(profile);
+        Ok(())
+    }
+
+    pub(crate) async fn memory_share(&self) -> Result<f64, StoreError> {
+        check::memory_share(&self.topology).await
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        // PING reports a full disk (MISCONF), the role a fail-over after which this server is a replica.
+        self.topology.call(&redis::cmd("PING")).await?;
+        check::masters(&self.topology).await
+    }
+
+    /// Runs a script on a shard, and reads its answer.
+    pub(crate) async fn run<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        shard: Shard,
+        args: impl Fn(&mut Cmd),
+    ) -> Result<T, StoreError> {
+        self.check_prepared()?;
+        self.run_at(script, self.keys.shard(shard), args).await
+    }
+
+    /// Runs a script on the installation's keys, and reads its answer.
+    pub(crate) async fn run_installation<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        args: impl Fn(&mut Cmd),
+    ) -> Result<T, StoreError> {
+        self.check_prepared()?;
+        self.run_at(script, &self.keys.installation(), args).await
+    }
+
+    /// Sends one command, and reads its answer. `what` names the answer in an error.
+    pub(crate) async fn command<T: FromRedisValue>(
+        &self,
+        cmd: &Cmd,
+        what: &'static str,
+    ) -> Result<T, StoreError> {
+        self.check_prepared()?;
+        reply::read(self.topology.call(cmd).await?, what)
+    }
+
+    /// Adds how long tombstones are kept and how many, as the scripts that end jobs take it.
+    pub(crate) fn push_keep(&self, cmd: &mut Cmd) {
+        cmd.arg(millis_up(self.options.keep_done)).arg(self.options.tombstones(TOMBSTONE_BYTES));
+    }
+
+    fn check_prepared(&self) -> Result<(), StoreError> {
+        self.profile().map(drop).ok_or(StoreError::Unprepared)
+    }
+
+    async fn run_at<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        key: &str,
+        args: impl Fn(&mut Cmd),
+    ) -> Result<T, StoreError> {
+        reply::read(self.call(script, key, args).await?, script.name())
+    }
+
+    /// Calls a script as a function. The library is loaded when the server does not have it: at the first
+    /// start, after a flush, and in a new version.
+    async fn call(&self, script: &Script, key: &str, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
+        let mut cmd = script.as_function(key);
+        args(&mut cmd);
+        let answer = self.topology.call(&cmd).await;
+        if !answer.as_ref().is_err_and(is_not_loaded) {
+            return answer;
+        }
+        tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
+        if let Err(error) = self.topology.call_at(&script::load(), key).await {
+            // Memory may be full, and scripts that make room must run all the same.
+            tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
+            cmd = script.as_text(key);
+            args(&mut cmd);
+        }
+        self.topology.call(&cmd).await
+    }
+}

@@ -1,0 +1,109 @@
+//! Reading the answers of scripts. Most are read by redis-rs itself, as tuples and lists. The steps in `take`
+//! are for the busiest calls, whose payloads must not be copied.
+
+use redis::{FromRedisValue, Value};
+
+use super::record::{self, Head};
+use crate::job::{Job, JobKey};
+use crate::state::State;
+use crate::store::{Moved, Settled, StoreError};
+
+/// Reads an answer. `what` names it in the error.
+pub(crate) fn read<T: FromRedisValue>(answer: Value, what: &'static str) -> Result<T, StoreError> {
+    redis::from_redis_value(answer).map_err(|_| StoreError::Unreadable(what))
+}
+
+/// Takes an answer apart without copying strings.
+pub(crate) mod take {
+    use bytes::Bytes;
+    use redis::Value;
+
+    use super::read;
+    use crate::store::StoreError;
+
+    pub(crate) fn list(value: Value) -> Result<Vec<Value>, StoreError> {
+        match value {
+            Value::Array(items) => Ok(items),
+            _ => Err(StoreError::Unreadable("a reply that is no list")),
+        }
+    }
+
+    pub(crate) fn int(value: &Value) -> Result<i64, StoreError> {
+        match value {
+            Value::Int(n) => Ok(*n),
+            _ => Err(StoreError::Unreadable("a reply that is no number")),
+        }
+    }
+
+    pub(crate) fn bytes(value: Value) -> Result<Bytes, StoreError> {
+        read(value, "a reply that is no string")
+    }
+}
+
+/// Reads a page of a scan: the server's life, where to go on, and what was found. A server of another life
+/// answers its life alone.
+pub(crate) fn scanned<T: FromRedisValue>(
+    mut answer: Vec<Value>,
+    what: &'static str,
+) -> Result<(String, String, T), StoreError> {
+    if let [_life] = answer.as_slice() {
+        return Err(StoreError::Outdated);
+    }
+    let found = answer.pop().ok_or(StoreError::Unreadable(what))?;
+    let (life, at) = read(Value::Array(answer), what)?;
+    Ok((life, at, read(found, what)?))
+}
+
+/// The state with a code.
+pub(crate) fn state(code: i64) -> Result<State, StoreError> {
+    let index = usize::try_from(code - 1).ok();
+    index.and_then(|i| State::ALL.get(i).copied()).ok_or(StoreError::Unreadable("a state"))
+}
+
+/// The code of a state.
+pub(crate) fn state_code(state: State) -> usize {
+    State::ALL.iter().position(|other| *other == state).map_or(0, |index| index + 1)
+}
+
+/// Reads a job: a list of its state's code, its job state and its record's start, or of its tombstone alone.
+pub(crate) fn job(parts: Vec<Value>, key: &JobKey, what: &'static str) -> Result<Job, StoreError> {
+    if parts.len() == 1 {
+        let (tombstone,) = read(Value::Array(parts), what)?;
+        return record::parse_tombstone(tombstone, key.clone());
+    }
+    let (code, job_state, record): (i64, bytes::Bytes, Vec<u8>) = read(Value::Array(parts), what)?;
+    Ok(Head::parse(state(code)?, job_state, &record)?.into_job(key.clone()))
+}
+
+/// Reads a status with a job.
+pub(crate) fn described(mut parts: Vec<Value>, key: &JobKey) -> Result<(i64, Job), StoreError> {
+    const WHAT: &str = "an answer about a job";
+    if parts.is_empty() {
+        return Err(StoreError::Unreadable(WHAT));
+    }
+    let status = take::int(&parts.remove(0))?;
+    Ok((status, job(parts, key, WHAT)?))
+}
+
+/// Reads the answer of a reschedule, a run, a revive or a purge.
+pub(crate) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<Moved, StoreError> {
+    if parts.is_empty() {
+        return Ok(Moved::Unknown);
+    }
+    match described(parts, key)? {
+        (200, job) => Ok(Moved::Applied(job)),
+        (409, job) => Ok(Moved::Refused(job)),
+        _ => Err(StoreError::Unreadable("an answer about a job")),
+    }
+}
+
+/// Reads what became of one job of a settle.
+pub(crate) fn settled(answer: i64) -> Result<Settled, StoreError> {
+    match answer {
+        1 => Ok(Settled::Applied),
+        2 => Ok(Settled::Replayed),
+        3 => Ok(Settled::Late),
+        4 => Ok(Settled::Stale),
+        _ => Err(StoreError::Unreadable("a settle's answer")),
+    }
+}
