@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::tables::record::{Body, Last, Record, Stage};
+use super::tables::{Body, Last, Record, Stage};
 use crate::clock::Timestamp;
 use crate::job::{Job, JobKey, Locator};
 use crate::outcome::LastAttempt;

@@ -1,37 +1,51 @@
 //! The tables of the database file, each wrapped by the one type that reads and writes it. `list`
 //! defines them all. Nothing outside this folder names a table or packs a row.
 
-pub(crate) mod attempts;
-pub(crate) mod callers;
-pub(crate) mod counts;
-pub(crate) mod due;
+mod attempts;
+mod callers;
+mod counts;
+mod due;
 pub(crate) mod format;
-pub(crate) mod lateness;
-pub(crate) mod list;
-pub(crate) mod outbox;
-pub(crate) mod policies;
-pub(crate) mod ready;
-pub(crate) mod record;
-pub(crate) mod records;
-pub(crate) mod redrives;
-pub(crate) mod rows;
-pub(crate) mod shards;
-pub(crate) mod times;
+mod lateness;
+mod list;
+mod outbox;
+mod policies;
+mod ready;
+mod record;
+mod records;
+mod redrives;
+mod rows;
+mod shards;
+mod times;
 
 use self::attempts::Attempts;
+pub(crate) use self::attempts::cost;
 use self::callers::Callers;
+pub(crate) use self::callers::Granted;
 use self::counts::Counts;
+pub(crate) use self::counts::lane::LaneCounts;
+pub(crate) use self::counts::topic::{EndedCounts, Pause, ShardSums, TopicRow};
+pub(crate) use self::counts::{ByName, topic_in};
 use self::due::Due;
+pub(crate) use self::due::DueJobs;
+pub(crate) use self::format::{Checkpoint, Format};
 use self::lateness::Minutes;
-use self::list::{DEAD, LEASES, TOMBSTONES};
+#[cfg(test)]
+pub(crate) use self::list::dump;
+use self::list::{CALLERS, DEAD, LATENESS, LEASES, OUTBOX, POLICIES, REDRIVES, TOMBSTONES};
+pub(crate) use self::list::{OutboxKey, ReplayTables};
 use self::outbox::Outbox;
+pub(crate) use self::outbox::{Notice, OutboxRow};
 use self::policies::Policies;
 use self::ready::Ready;
-use self::record::{Record, Stage};
-use self::records::Records;
+pub(crate) use self::ready::{PARKED, PULL, QueueEnd};
+pub(crate) use self::record::{Body, Last, Record, Stage};
+pub(crate) use self::records::{Records, StoredJob};
 use self::redrives::Redrives;
+pub(crate) use self::redrives::{Redrive, RedriveEnd};
 use self::rows::Access;
-use self::shards::Shards;
+pub(crate) use self::rows::{Journal, Writing};
+pub(crate) use self::shards::{ShardRow, Shards};
 use self::times::Times;
 use super::error::Result;
 
@@ -66,13 +80,13 @@ impl<A: Access> Tables<A> {
             dead: Times(access.open(DEAD)?),
             tombstones: Times(access.open(TOMBSTONES)?),
             shards: Shards::open(access)?,
-            callers: Callers::open(access)?,
-            minutes: Minutes::open(access)?,
+            callers: Callers(access.open(CALLERS)?),
+            minutes: Minutes(access.open(LATENESS)?),
             counts: Counts::open(access)?,
-            redrives: Redrives::open(access)?,
-            policies: Policies::open(access)?,
+            redrives: Redrives(access.open(REDRIVES)?),
+            policies: Policies(access.open(POLICIES)?),
             attempts: Attempts::open(access)?,
-            outbox: Outbox::open(access)?,
+            outbox: Outbox(access.open(OUTBOX)?),
         })
     }
 

@@ -16,7 +16,7 @@ use super::EmbeddedStore;
 use super::edges::submit::{NewRecord, submit};
 use super::error::Error as Failure;
 use super::location::{Medium, StoreLocation};
-use super::tables::shards::Shards;
+use super::tables::Shards;
 use super::wal::log::Disk;
 use super::writer::shared::SharedWriter;
 use crate::clock::{Clock, SystemClock};

@@ -10,10 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::error::Result;
-use super::tables::Tables;
-use super::tables::record::Record;
-use super::tables::rows::{Journal, Writing};
-use super::tables::shards::ShardRow;
+use super::tables::{Journal, Record, ShardRow, Tables, Writing};
 use crate::store::events::Event;
 use crate::store::redis::LaneId;
 use crate::store::{PullLane, Shard, Wake};

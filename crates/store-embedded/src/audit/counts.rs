@@ -12,10 +12,7 @@ use super::repair::Action;
 use crate::store::Shard;
 use crate::store::audit::{Damage, Finding};
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::Tables;
-use crate::store::embedded::tables::counts::lane::LaneCounts;
-use crate::store::embedded::tables::counts::topic::{ShardSums, TopicRow};
-use crate::store::embedded::tables::counts::{ByName, topic_in};
+use crate::store::embedded::tables::{ByName, LaneCounts, ShardSums, Tables, TopicRow, topic_in};
 
 /// Compares the stored counts of each lane with its jobs.
 pub(crate) fn check_lanes(findings: &mut Findings, stored: &ByName<LaneCounts>, jobs: &ByName<LaneCounts>) {

@@ -8,7 +8,7 @@ use super::repair::Action;
 use crate::state::State;
 use crate::store::Shard;
 use crate::store::audit::{Damage, Finding};
-use crate::store::embedded::tables::shards::ShardRow;
+use crate::store::embedded::tables::ShardRow;
 
 /// How many records there are, by shard and name of the state.
 pub(crate) type StateCounts = BTreeMap<(u16, &'static str), i64>;

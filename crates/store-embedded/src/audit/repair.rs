@@ -3,8 +3,7 @@
 use crate::state::State;
 use crate::store::audit::Finding;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::counts::lane::LaneCounts;
-use crate::store::embedded::tables::counts::topic::ShardSums;
+use crate::store::embedded::tables::{LaneCounts, ShardSums};
 use crate::store::embedded::txn::Txn;
 
 /// A finding, and how to repair it.

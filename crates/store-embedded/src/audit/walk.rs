@@ -12,11 +12,7 @@ use super::ledgers::{StateCounts, check_ledgers};
 use super::repair::{Action, Fix};
 use crate::store::audit::{Audit, Damage, Finding, Repair};
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::Tables;
-use crate::store::embedded::tables::counts::lane::LaneCounts;
-use crate::store::embedded::tables::counts::{ByName, topic_in};
-use crate::store::embedded::tables::ready::PARKED;
-use crate::store::embedded::tables::record::Record;
+use crate::store::embedded::tables::{ByName, LaneCounts, PARKED, Record, Tables, topic_in};
 use crate::store::{Shard, StoreError};
 
 /// The result of one walk.

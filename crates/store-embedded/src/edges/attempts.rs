@@ -7,8 +7,7 @@ use crate::job::JobKey;
 use crate::store::attempts::{KeepAttempts, Log, Proof, pack, shown};
 use crate::store::embedded::EmbeddedStore;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::attempts::cost;
-use crate::store::embedded::tables::record::Stage;
+use crate::store::embedded::tables::{Stage, cost};
 use crate::store::embedded::txn::Txn;
 use crate::store::{Attempt, Note, Noted, Shard, StoreError};
 

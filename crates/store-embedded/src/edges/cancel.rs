@@ -2,7 +2,7 @@
 
 use crate::job::JobKey;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::record::Stage;
+use crate::store::embedded::tables::Stage;
 use crate::store::embedded::txn::transitions::End;
 use crate::store::embedded::txn::{KeepTombstones, Txn};
 use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};

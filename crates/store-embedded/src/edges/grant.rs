@@ -2,9 +2,7 @@
 //! that repeats a call gets the same jobs again.
 
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::callers::Granted;
-use crate::store::embedded::tables::record::{Record, Stage};
-use crate::store::embedded::tables::records::StoredJob;
+use crate::store::embedded::tables::{Granted, Record, Stage, StoredJob};
 use crate::store::embedded::txn::Txn;
 use crate::store::embedded::txn::transitions::To;
 use crate::store::lease::Receipt;

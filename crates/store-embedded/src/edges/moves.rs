@@ -5,7 +5,7 @@ use super::submit::due_time;
 use crate::job::JobKey;
 use crate::state::State;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::record::Record;
+use crate::store::embedded::tables::Record;
 use crate::store::embedded::txn::transitions::To;
 use crate::store::embedded::txn::{KeepTombstones, Txn};
 use crate::store::embedded::{EDGE_BYTES, EmbeddedStore, answers};

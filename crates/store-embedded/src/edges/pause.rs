@@ -3,7 +3,7 @@
 
 use crate::job::Topic;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::counts::topic::Pause;
+use crate::store::embedded::tables::Pause;
 use crate::store::embedded::txn::Txn;
 use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
 use crate::store::topics::{MOST_UNPARKED, Room};

@@ -4,8 +4,7 @@
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
 use crate::clock::millis_up;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::ready::{PARKED, PULL};
-use crate::store::embedded::tables::records::StoredJob;
+use crate::store::embedded::tables::{PARKED, PULL, StoredJob};
 use crate::store::embedded::txn::Txn;
 use crate::store::embedded::{EDGE_BYTES, EmbeddedStore, answers};
 use crate::store::redis::{LaneId, lane_words};

@@ -2,7 +2,7 @@
 
 use crate::store::embedded::error::Result;
 use crate::store::embedded::queries::dead::numbers;
-use crate::store::embedded::tables::record::{Record, Stage};
+use crate::store::embedded::tables::{Record, Stage};
 use crate::store::embedded::txn::Txn;
 use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
 use crate::store::{DeadPlace, Shard, StoreError};

@@ -8,7 +8,7 @@ use super::purge::still_dead;
 use crate::clock::{Timestamp, millis_up};
 use crate::store::embedded::error::Result;
 use crate::store::embedded::queries::dead::numbers;
-use crate::store::embedded::tables::redrives::{Redrive, RedriveEnd};
+use crate::store::embedded::tables::{Redrive, RedriveEnd};
 use crate::store::embedded::txn::Txn;
 use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
 use crate::store::revivals::{KEEP_ENDED, Kept, MOST_ENDED, MOST_REVIVALS, Work};

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::clock::{Timestamp, millis_up};
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::record::Stage;
+use crate::store::embedded::tables::Stage;
 use crate::store::embedded::txn::Txn;
 use crate::store::embedded::txn::transitions::To;
 use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};

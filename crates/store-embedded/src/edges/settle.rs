@@ -8,8 +8,7 @@ use crate::clock::{Timestamp, millis_up};
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::ready::QueueEnd;
-use crate::store::embedded::tables::record::{Last, Record, Stage};
+use crate::store::embedded::tables::{Last, QueueEnd, Record, Stage};
 use crate::store::embedded::txn::transitions::{End, To};
 use crate::store::embedded::txn::{KeepTombstones, Txn};
 use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
@@ -153,21 +152,16 @@ fn settle(txn: &mut Txn<'_>, settlements: &[Settlement], keep: KeepTombstones) -
 
 fn settle_one(txn: &mut Txn<'_>, settlement: &Settlement, keep: KeepTombstones) -> Result<Settled> {
     let Some(job) = txn.find(settlement.locator, keep)? else { return Ok(Settled::Stale) };
-    match job.stage {
-        Stage::Reserved { cancel, deadline, .. } if job.receipt() == Some(settlement.receipt) => {
-            if settlement.is_for_expired() && deadline > txn.now() {
-                return Ok(Settled::Stale);
-            }
-            apply(txn, settlement, job, cancel)?;
-            Ok(Settled::Applied)
+    if let Stage::Reserved { cancel, deadline, .. } = job.stage
+        && job.receipt() == Some(settlement.receipt)
+    {
+        if settlement.is_for_expired() && deadline > txn.now() {
+            return Ok(Settled::Stale);
         }
-        Stage::Delayed
-        | Stage::Ready { .. }
-        | Stage::Reserved { .. }
-        | Stage::Dead { .. }
-        | Stage::Done { .. }
-        | Stage::Cancelled { .. } => settle_again(txn, settlement, job),
+        apply(txn, settlement, job, cancel)?;
+        return Ok(Settled::Applied);
     }
+    settle_again(txn, settlement, job)
 }
 
 /// Answers a receipt that is no longer current: the same settlement may have come before, and a late

@@ -4,8 +4,7 @@
 use crate::clock::{Timestamp, millis_up};
 use crate::job::{Due, History, ImportJob, JobKey, NewJob};
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::ready::QueueEnd;
-use crate::store::embedded::tables::record::{Body, Last, Record, Stage};
+use crate::store::embedded::tables::{Body, Last, QueueEnd, Record, Stage};
 use crate::store::embedded::txn::transitions::To;
 use crate::store::embedded::txn::{KeepTombstones, Txn};
 use crate::store::embedded::{EDGE_BYTES, EmbeddedStore, answers};

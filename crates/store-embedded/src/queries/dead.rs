@@ -7,9 +7,7 @@ use crate::clock::Timestamp;
 use crate::job::Job;
 use crate::store::dead::Stretch;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::Tables;
-use crate::store::embedded::tables::record::Record;
-use crate::store::embedded::tables::records::Records;
+use crate::store::embedded::tables::{Record, Records, Tables};
 use crate::store::embedded::{EmbeddedStore, answers, read};
 use crate::store::{DeadFilter, DeadPage, DeadPlace, Shard, StoreError};
 

@@ -1,8 +1,7 @@
 //! One job by its name, and pages of jobs in the order in which they were accepted.
 
 use crate::job::{ContentHash, Job, JobKey};
-use crate::store::embedded::tables::record::Record;
-use crate::store::embedded::tables::records::StoredJob;
+use crate::store::embedded::tables::{Record, StoredJob};
 use crate::store::embedded::{EmbeddedStore, answers, read};
 use crate::store::{Cursor, Filter, Kept, MAX_PAGE, Page, Shard, StoreError, payload};
 

@@ -5,7 +5,6 @@ use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
 use super::due::LAST;
-use super::list::CALLERS;
 use super::rows::{Access, Writing};
 use crate::store::embedded::error::Result;
 
@@ -26,13 +25,9 @@ pub(crate) struct Granted {
     pub(crate) numbers: Vec<u64>,
 }
 
-pub(crate) struct Callers<A: Access>(A::Table<(u16, &'static str), &'static [u8]>);
+pub(crate) struct Callers<A: Access>(pub(crate) A::Table<(u16, &'static str), &'static [u8]>);
 
 impl<A: Access> Callers<A> {
-    pub(crate) fn open(access: &A) -> Result<Self> {
-        Ok(Self(access.open(CALLERS)?))
-    }
-
     /// What a caller was given under a sequence number, while that is remembered.
     pub(crate) fn recall(
         &self,

@@ -2,7 +2,6 @@
 
 use redb::ReadableTable as _;
 
-use super::list::LATENESS;
 use super::rows::{Access, Writing};
 use crate::store::Lateness;
 use crate::store::embedded::error::Result;
@@ -12,13 +11,9 @@ const KEPT: u64 = 7;
 /// How many minutes before the present one are reported.
 const REPORTED: u64 = 5;
 
-pub(crate) struct Minutes<A: Access>(A::Table<(u16, u64), &'static [u8]>);
+pub(crate) struct Minutes<A: Access>(pub(crate) A::Table<(u16, u64), &'static [u8]>);
 
 impl<A: Access> Minutes<A> {
-    pub(crate) fn open(access: &A) -> Result<Self> {
-        Ok(Self(access.open(LATENESS)?))
-    }
-
     /// The sum of the last minutes. `now` is in ms.
     pub(crate) fn recent(&self, shard: u16, now: u64) -> Result<Lateness> {
         let minute = now / 60_000;

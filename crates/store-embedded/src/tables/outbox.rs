@@ -3,7 +3,7 @@
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
-use super::list::{OUTBOX, OutboxKey};
+use super::list::OutboxKey;
 use super::record::{Body, Record};
 use super::rows::{Access, Writing};
 use crate::store::embedded::error::Result;
@@ -40,13 +40,9 @@ impl Notice {
     }
 }
 
-pub(crate) struct Outbox<A: Access>(A::Table<OutboxKey, &'static [u8]>);
+pub(crate) struct Outbox<A: Access>(pub(crate) A::Table<OutboxKey, &'static [u8]>);
 
 impl<A: Access> Outbox<A> {
-    pub(crate) fn open(access: &A) -> Result<Self> {
-        Ok(Self(access.open(OUTBOX)?))
-    }
-
     /// When the first notice of a shard is to be published.
     pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>> {
         let mut rows = self.0.range((shard, 0, 0, 0)..=(shard, u64::MAX, u64::MAX, u32::MAX))?;

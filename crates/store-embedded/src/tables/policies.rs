@@ -3,7 +3,6 @@
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
-use super::list::POLICIES;
 use super::rows::{Access, Writing};
 use crate::store::StoreError;
 use crate::store::embedded::error::Result;
@@ -11,13 +10,9 @@ use crate::store::embedded::error::Result;
 /// The key of the version: no topic has an empty name.
 const VERSION: &str = "";
 
-pub(crate) struct Policies<A: Access>(A::Table<&'static str, &'static str>);
+pub(crate) struct Policies<A: Access>(pub(crate) A::Table<&'static str, &'static str>);
 
 impl<A: Access> Policies<A> {
-    pub(crate) fn open(access: &A) -> Result<Self> {
-        Ok(Self(access.open(POLICIES)?))
-    }
-
     /// The version of all policies together; 0 before the first change.
     pub(crate) fn version(&self) -> Result<u64> {
         let version = self.0.get(VERSION)?.map_or(Ok(0), |text| text.value().parse());

@@ -4,7 +4,6 @@
 use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
-use super::list::REDRIVES;
 use super::rows::{Access, Writing};
 use crate::store::embedded::error::Result;
 use crate::store::revivals::Work;
@@ -38,13 +37,9 @@ impl RedriveEnd {
     }
 }
 
-pub(crate) struct Redrives<A: Access>(A::Table<u64, &'static [u8]>);
+pub(crate) struct Redrives<A: Access>(pub(crate) A::Table<u64, &'static [u8]>);
 
 impl<A: Access> Redrives<A> {
-    pub(crate) fn open(access: &A) -> Result<Self> {
-        Ok(Self(access.open(REDRIVES)?))
-    }
-
     pub(crate) fn get(&self, id: [u8; 8]) -> Result<Option<Redrive>> {
         let row = self.0.get(u64::from_be_bytes(id))?;
         Ok(row.and_then(|raw| postcard::from_bytes(raw.value()).ok()))

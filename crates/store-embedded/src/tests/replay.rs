@@ -1,7 +1,7 @@
 //! Tests of the redo log with every kind of edge: a store that crashed and replayed its log has the
 //! same rows as a store in memory that did the same at the same times.
 
-use super::super::tables::list::dump;
+use super::super::tables::dump;
 use super::*;
 use crate::clock::{ManualClock, Timestamp};
 use crate::outcome::{LastAttempt, Outcome, Reason};

@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::job::JobKey;
 use crate::outcome::LastAttempt;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::record::{Last, Record};
+use crate::store::embedded::tables::{Last, Record};
 use crate::store::events::{AttemptOutcome, Ended, Event, Happened};
 
 impl Txn<'_> {

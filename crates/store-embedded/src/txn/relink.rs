@@ -5,8 +5,7 @@ use super::Txn;
 use super::transitions::To;
 use crate::state::State;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::ready::{PULL, QueueEnd};
-use crate::store::embedded::tables::record::{Record, Stage};
+use crate::store::embedded::tables::{PULL, QueueEnd, Record, Stage};
 
 impl Txn<'_> {
     /// Restores the missing links of a job. Returns whether any was missing.

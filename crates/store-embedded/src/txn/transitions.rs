@@ -5,8 +5,7 @@ use super::{KeepTombstones, Txn};
 use crate::clock::Timestamp;
 use crate::state::State;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::ready::{PULL, QueueEnd};
-use crate::store::embedded::tables::record::{Record, Stage};
+use crate::store::embedded::tables::{PULL, QueueEnd, Record, Stage};
 use crate::store::events::Happened;
 use crate::store::lease::Receipt;
 

@@ -16,10 +16,7 @@ use super::log::{self, Log};
 use super::replay::{catch_up, detach};
 use crate::store::embedded::error::Result;
 use crate::store::embedded::location::StoreLocation;
-use crate::store::embedded::tables::Tables;
-use crate::store::embedded::tables::format::{self, Checkpoint, Format};
-use crate::store::embedded::tables::list::ReplayTables;
-use crate::store::embedded::tables::rows::{Journal, Writing};
+use crate::store::embedded::tables::{Checkpoint, Format, Journal, ReplayTables, Tables, Writing, format};
 
 /// A checkpoint is due once the log is this long. A longer log would make checkpoints, which stall
 /// all calls, rarer, and opening after a crash slower.

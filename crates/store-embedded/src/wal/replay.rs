@@ -10,8 +10,7 @@ use super::log;
 use super::read::{Damage, read};
 use crate::store::StoreError;
 use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::format::Checkpoint;
-use crate::store::embedded::tables::list::ReplayTables;
+use crate::store::embedded::tables::{Checkpoint, ReplayTables};
 
 /// Replays the log if the database needs one, and removes its file. Returns the number of the last
 /// frame that is in the tables.
