@@ -156,9 +156,9 @@ impl Writer {
         };
         self.passes = txn.close();
         if self.snapshot.is_some() {
-            db.publish(write)?
+            db.publish(write)?;
         } else {
-            db.checkpoint(write)?
+            db.checkpoint(write)?;
         }
         self.answer(group, unpublished);
         Ok(())

@@ -87,15 +87,14 @@ pub(crate) fn grant_leases(
     if jobs.is_empty() {
         return Ok(());
     }
-    let mut lease = txn.now_us().max(txn.row.lease + 1);
+    let first = txn.now_us().max(txn.row.lease + 1);
     let mut numbers = Vec::with_capacity(jobs.len());
-    for (job, _) in jobs {
+    for (lease, (job, _)) in (first..).zip(jobs) {
         let deadline = txn.now_up() + duration(job);
         job.attempts += 1;
         txn.enter(job, To::Reserved(Receipt { number: lease, bits: caller.bits }, deadline))?;
         numbers.push(job.number);
         txn.row.lease = lease;
-        lease += 1;
     }
     let granted = Granted { at: txn.now(), sequence: caller.sequence, bits: caller.bits, numbers };
     let shard = txn.shard();

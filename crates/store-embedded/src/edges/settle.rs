@@ -2,6 +2,7 @@
 //! share it; they differ in what is known of the attempt, and in what a receipt counts for that is no
 //! longer current.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::clock::{Timestamp, millis_up};
@@ -109,15 +110,15 @@ impl Settlement {
     }
 
     /// What is known of the attempt.
-    fn attempt(&self, txn: &Txn<'_>) -> Option<LastAttempt> {
+    fn attempt(&self, txn: &Txn<'_>) -> Option<Cow<'_, LastAttempt>> {
         match &self.source {
-            Source::Push { response } => response.clone(),
+            Source::Push { response } => response.as_ref().map(Cow::Borrowed),
             Source::Pull { error, .. } => {
                 // The number of a lease is the time at which it began, in µs.
                 let at = (self.receipt.number / 1000).min(txn.now());
                 let duration = Duration::from_millis(txn.now() - at);
                 let at = Timestamp::from_millis(at);
-                Some(LastAttempt { at, status: None, error: error.clone(), duration })
+                Some(Cow::Owned(LastAttempt { at, status: None, error: error.clone(), duration }))
             }
         }
     }
@@ -196,16 +197,16 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
         job.settled = settlement.receipt.number;
     }
     let settled = job.settled;
-    publish(txn, &job, &settlement.action, attempt.as_ref(), cancel)?;
+    publish(txn, &job, &settlement.action, attempt.as_deref(), cancel)?;
     match &settlement.action {
         Action::Complete => txn.finish(job, End::Done, settled),
         _ if cancel => txn.finish(job, End::Cancelled, settled),
         Action::Retry { after } => {
-            count_failure(&mut job, attempt.as_ref());
+            count_failure(&mut job, attempt.as_deref());
             enter_later(txn, &mut job, *after)
         }
         Action::Bury { reason } => {
-            count_failure(&mut job, attempt.as_ref());
+            count_failure(&mut job, attempt.as_deref());
             txn.die(&mut job, reason.clone())
         }
         Action::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(QueueEnd::Front)),

@@ -81,14 +81,16 @@ impl EmbeddedStore {
     }
 }
 
-/// Returns the jobs, and the last place that was read unless all were.
+/// Jobs, and the last place that was read unless all were.
+type Found<T> = (Vec<(DeadPlace, T)>, Option<DeadPlace>);
+
 fn read_range<T>(
     tables: &Tables<ReadTransaction>,
     shard: u16,
     range: Range,
     filter: &DeadFilter,
     show: impl Fn(Record, &Records<ReadTransaction>) -> Result<Option<T>>,
-) -> Result<(Vec<(DeadPlace, T)>, Option<DeadPlace>)> {
+) -> Result<Found<T>> {
     let (mut found, mut last) = (Vec::new(), None);
     for (checked, entry) in tables.dead.range(shard, range.from, range.before)?.enumerate() {
         if checked == MAX_CHECKED || found.len() == range.limit {

@@ -10,7 +10,6 @@ use crate::store::StoreError;
 use crate::store::embedded::error::Result;
 
 /// The definition of one table.
-#[derive(Clone, Copy)]
 pub(crate) struct Definition<K: Key + 'static, V: Value + 'static> {
     /// Its number in the redo log.
     pub(crate) number: u8,
@@ -46,7 +45,7 @@ macro_rules! tables {
         #[cfg(test)]
         pub(crate) fn dump(txn: &redb::ReadTransaction) -> Result<Vec<String>> {
             let mut rows = Vec::new();
-            $(dump_table(txn, $name, &mut rows)?;)*
+            $(dump_table(txn, &$name, &mut rows)?;)*
             Ok(rows)
         }
     };
@@ -131,7 +130,7 @@ impl<K: Key + 'static, V: Value + 'static> Replay for Table<'_, K, V> {
 #[cfg(test)]
 fn dump_table<K: Key + 'static, V: Value + 'static>(
     txn: &redb::ReadTransaction,
-    table: Definition<K, V>,
+    table: &Definition<K, V>,
     rows: &mut Vec<String>,
 ) -> Result<()> {
     use redb::{ReadableTable as _, TableHandle as _};
