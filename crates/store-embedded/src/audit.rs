@@ -1,6 +1,6 @@
 //! Audit and repair: checks that every job is in the indexes that lead to it, and that all counts are
 //! right. `walk` reads a snapshot, which does not move, so its findings are exact. A repair is then
-//! carried out by the writer, which checks each finding again.
+//! applied by the writer, which checks each finding again.
 
 mod counts;
 mod findings;
@@ -52,7 +52,7 @@ impl EmbeddedStore {
         read(snapshot, move |tables| walk(tables, shards, repair, &is_stopped)).await
     }
 
-    /// Carries out repairs of one shard.
+    /// Applies repairs of one shard.
     async fn fix(&self, fixes: &[Fix], audit: &mut Audit) -> Result<(), StoreError> {
         let Some(shard) = fixes.first().map(|fix| fix.finding.shard) else { return Ok(()) };
         let actions: Vec<_> = fixes.iter().map(|fix| fix.action.clone()).collect();

@@ -1,5 +1,5 @@
 //! The store in one directory, in one process: a redb database with a redo log before it, and one
-//! writer that carries out calls in groups. `edges` has the calls that change jobs, `queries` those
+//! writer that runs calls in groups. `edges` has the calls that change jobs, `queries` those
 //! that read many, `audit` the check of all indexes and counts.
 
 mod answers;
@@ -113,7 +113,7 @@ impl EmbeddedStore {
         self.writer.get().ok_or(StoreError::Unprepared)
     }
 
-    /// Carries out `work` in the writer's transaction. `bytes` is about how much it writes.
+    /// Runs `work` in the writer's transaction. `bytes` is about how much it writes.
     async fn call<T: Send + 'static>(
         &self,
         shard: Shard,

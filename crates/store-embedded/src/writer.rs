@@ -1,4 +1,4 @@
-//! The one writer: a thread that takes the calls that wait as a group, carries out all of them, has
+//! The one writer: a thread that takes the calls that wait as a group, runs all of them, has
 //! their changes synced in the log, and only then answers them. So many calls share one sync of the
 //! disk. The database's transaction stays open over many groups, until a checkpoint.
 //!
@@ -96,8 +96,8 @@ impl Writer {
         }
     }
 
-    /// Carries out a group and those that follow it, up to the next checkpoint. Returns the calls
-    /// that must be carried out again.
+    /// Runs a group and those that follow it, up to the next checkpoint. Returns the calls
+    /// that must run again.
     fn round(&mut self, mut group: Vec<Member>) -> Vec<Member> {
         let mut db = match self.db() {
             Ok(db) => db,
@@ -124,7 +124,7 @@ impl Writer {
         self.db.take().map_or_else(open, Ok)
     }
 
-    /// Carries out groups in one transaction of the database, until the next checkpoint. The calls
+    /// Runs groups in one transaction of the database, until the next checkpoint. The calls
     /// that are left in `group` were not answered.
     fn serve(&mut self, db: &mut CheckpointedDb, group: &mut Vec<Member>) -> Result<(), Failed> {
         if group.is_empty() {

@@ -1,4 +1,4 @@
-//! The repairs of findings, which the writer carries out.
+//! The repairs of findings, which the writer applies.
 
 use crate::state::State;
 use crate::store::audit::Finding;

@@ -72,7 +72,7 @@ enum Action {
 enum Source {
     /// A notifier saw the response, or did not keep it.
     Push { response: Option<LastAttempt> },
-    /// A worker settles by its receipt, perhaps with an error. The lease tells when it began.
+    /// A worker settles by its receipt, perhaps with an error. The number of the lease is when it began.
     Pull { error: Option<String>, check: Counting },
 }
 

@@ -70,7 +70,7 @@ impl CheckpointedDb {
 
     /// Creates a log, and notes in the database that it needs it.
     fn create_log(&self, location: &StoreLocation, path: &Path) -> Result<Log> {
-        // A generation of 0 stands for no log.
+        // A generation of 0 means that there is no log.
         let generation = SysRng.try_next_u64().map_err(std::io::Error::other)?.max(1);
         let log = Log::create(path, generation, |file| location.disk(file))?;
         let txn = self.begin()?;

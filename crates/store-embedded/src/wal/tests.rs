@@ -42,7 +42,7 @@ fn replayed(file: &[u8], checkpoint: u64) -> Result<Vec<u64>, Damage> {
     Ok(numbers)
 }
 
-/// Where the last of three frames stands, without the zeros behind it.
+/// The bytes of the last of three frames, without the zeros behind it.
 fn tail() -> Range<usize> {
     let start = BLOCK + small(1).len() + large(2).len();
     start..start + 24 + (1 + 4 + 3 + 4 + 8 + 2 * BLOCK)
@@ -144,7 +144,7 @@ fn frames_that_are_missing_are_damage() {
 
 #[test]
 fn bytes_of_a_job_are_not_taken_for_a_frame() {
-    // They stand where a block begins, in a frame that was not written to its end.
+    // They are at the beginning of a block, in a frame that was not written to its end.
     let bytes = sealed(GENERATION + 1, 9, b"made up");
     let frame = sealed(GENERATION, 2, &[&[0; BLOCK - 24 - 12][..], &bytes, &bytes].concat());
     let whole = log(&[small(1), frame]);

@@ -27,7 +27,7 @@ impl Handle {
         Self { queue: Some(queue), shards, thread }
     }
 
-    /// Carries out `work` in the writer's transaction. `bytes` is about how much it writes.
+    /// Runs `work` in the writer's transaction. `bytes` is about how much it writes.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         shard: Shard,
