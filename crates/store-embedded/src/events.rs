@@ -1,194 +1,91 @@
-//! Events inside one process: told once what they tell of is safe, in batches. While nobody
-//! watches none is made.
+//! The stream of events inside one process. Events are published in batches, once what they report
+//! is safe; while nobody watches a shard, none are made.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
 
-use super::EmbeddedStore;
-use super::place::lock;
-use super::tables::{Last, Record};
-use super::txn::Txn;
-use crate::clock::{Timestamp, millis_up};
-use crate::job::JobKey;
-use crate::outcome::LastAttempt;
-use crate::store::events::{AttemptOutcome, Ended, Event, Happened, News};
-use crate::store::{Shard, StoreError};
+use crate::store::Shard;
+use crate::store::events::{Event, News};
 
 /// The most events of a batch.
 const BATCH: usize = 500;
-/// How many batches a stream may be behind; beyond, it misses some.
+/// How many batches a stream may be behind; one that is further behind misses some.
 const BACKLOG: usize = 128;
 
-/// Where events are told, and since when and until when each shard is watched.
-pub(crate) struct Tower {
+/// Where events are published, and which shards are watched.
+pub(crate) struct EventBus {
     sender: Sender<Arc<[Event]>>,
     watched: Mutex<HashMap<u16, Watched>>,
 }
 
-/// In ms.
+/// The time during which a shard is watched, in ms.
 #[derive(Clone, Copy, Default)]
 struct Watched {
     since: u64,
     until: u64,
 }
 
-impl Default for Tower {
+impl Default for EventBus {
     fn default() -> Self {
         Self { sender: Sender::new(BACKLOG), watched: Mutex::default() }
     }
 }
 
-impl Tower {
-    /// Until when a shard is watched, in ms.
-    pub(crate) fn until(&self, shard: Shard) -> u64 {
-        lock(&self.watched).get(&shard.0).map_or(0, |watched| watched.until)
+impl EventBus {
+    /// When the watch on a shard ends, in ms.
+    pub(crate) fn watched_until(&self, shard: Shard) -> u64 {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.get(&shard.0).map_or(0, |watched| watched.until)
     }
 
-    /// Watches a shard until a time; says since when it is.
-    fn extend(&self, shard: u16, now: u64, till: u64) -> u64 {
-        let mut all = lock(&self.watched);
+    /// Watches a shard until `until`, and returns since when it is watched without a gap.
+    pub(crate) fn watch(&self, shard: u16, now: u64, until: u64) -> u64 {
+        let mut all = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let watched = all.entry(shard).or_default();
         if watched.until <= now {
             watched.since = now;
         }
-        watched.until = watched.until.max(till);
+        watched.until = watched.until.max(until);
         watched.since
     }
 
-    pub(crate) fn tell(&self, mut events: Vec<Event>) {
+    pub(crate) fn publish(&self, mut events: Vec<Event>) {
         while !events.is_empty() {
             let rest = events.split_off(events.len().min(BATCH));
-            // Nobody listens: nobody is to be told.
+            // An error means that nobody listens.
             let _ = self.sender.send(events.into());
             events = rest;
         }
     }
-}
 
-impl EmbeddedStore {
-    pub(crate) async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
-        let (place, lasts) = (Arc::clone(&self.place), millis_up(lasts));
-        let watch = move |txn: &mut Txn<'_>| {
-            let (now, till) = (txn.now(), txn.now().saturating_add(lasts));
-            Ok(Timestamp::from_millis(place.tower.extend(txn.shard(), now, till)))
-        };
-        self.call(shard, 0, watch).await
-    }
-
-    pub(crate) fn events(&self) -> Events {
-        Events { place: Arc::clone(&self.place), receiver: None }
+    pub(crate) fn listen(&self) -> Events {
+        Events { sender: self.sender.clone(), receiver: None }
     }
 }
 
-/// The stream of events.
+/// A listener's end of the stream.
 pub(crate) struct Events {
-    place: Arc<super::place::Place>,
-    /// None until the first call.
+    sender: Sender<Arc<[Event]>>,
+    /// `None` until the first call.
     receiver: Option<Receiver<Arc<[Event]>>>,
 }
 
 impl Events {
     pub(crate) async fn next(&mut self) -> News {
-        let sender = &self.place.tower.sender;
         let Some(receiver) = &mut self.receiver else {
-            self.receiver = Some(sender.subscribe());
+            self.receiver = Some(self.sender.subscribe());
             return News::Gap;
         };
         match receiver.recv().await {
             Ok(events) => News::Events(events.to_vec()),
-            // The sender above keeps the channel open, so this is a stream that fell behind.
+            // `sender` keeps the channel open, so the stream fell behind.
             Err(RecvError::Lagged(_) | RecvError::Closed) => {
-                *receiver = sender.subscribe();
+                *receiver = self.sender.subscribe();
                 News::Missed
             }
         }
     }
-}
-
-/// What the edge under way, and those before it, have to tell.
-#[derive(Default)]
-pub(crate) struct Gathered {
-    is_watched: bool,
-    /// Of the edge under way.
-    fresh: Vec<Event>,
-    /// Of the group.
-    events: Vec<Event>,
-}
-
-impl Gathered {
-    /// An edge begins.
-    pub(crate) fn begin(&mut self, until: u64, now: u64) {
-        self.is_watched = until > now;
-        self.fresh.clear();
-    }
-
-    /// Whether somebody watches.
-    pub(crate) const fn is_watched(&self) -> bool {
-        self.is_watched
-    }
-
-    /// The edge has succeeded.
-    pub(crate) fn end(&mut self) {
-        self.events.append(&mut self.fresh);
-    }
-
-    pub(crate) fn take(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-}
-
-impl Txn<'_> {
-    /// Tells what happens to a job, if anybody watches: before its body goes, and while the record
-    /// still has its topic.
-    pub(crate) fn tell_event(
-        &mut self,
-        job: &Record,
-        what: impl FnOnce() -> Happened,
-    ) -> Result<(), StoreError> {
-        if !self.events.is_watched {
-            return Ok(());
-        }
-        let id = self.tables.records.id(job.number)?;
-        if let (Some(id), Ok(topic)) = (id.and_then(|id| id.parse().ok()), job.topic.parse()) {
-            let at = Timestamp::from_millis(self.now());
-            self.events.fresh.push(Event { at, key: JobKey { topic, id }, what: what() });
-        }
-        Ok(())
-    }
-
-    /// An attempt of a job is over, of which no more is known than how it ended. `due`: when it is
-    /// to be due again, in ms.
-    pub(crate) fn tell_attempt(
-        &mut self,
-        job: &Record,
-        outcome: AttemptOutcome,
-        due: Option<u64>,
-    ) -> Result<(), StoreError> {
-        self.tell_event(job, || Happened::Attempt(ended(job, outcome, due)))
-    }
-
-    /// An attempt of a job is over, as was seen.
-    pub(crate) fn tell_seen(
-        &mut self,
-        job: &Record,
-        outcome: AttemptOutcome,
-        due: Option<u64>,
-        seen: &LastAttempt,
-    ) -> Result<(), StoreError> {
-        self.tell_event(job, || Happened::Attempt(ended_as(job, outcome, due, seen)))
-    }
-}
-
-fn ended(job: &Record, outcome: AttemptOutcome, due: Option<u64>) -> Ended {
-    let due = due.map(Timestamp::from_millis);
-    Ended { number: job.attempts, outcome, due, status: None, error: None, duration: None }
-}
-
-fn ended_as(job: &Record, outcome: AttemptOutcome, due: Option<u64>, seen: &LastAttempt) -> Ended {
-    let Last { status, error, ms, .. } = Last::from(seen);
-    Ended { status, error, duration: Some(Duration::from_millis(ms)), ..ended(job, outcome, due) }
 }

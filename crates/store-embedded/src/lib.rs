@@ -1,86 +1,73 @@
-//! The store in one directory, in one process: redb and a log before it, with one writer that
-//! makes groups safe. This file turns an edge's arguments into a call of the writer and its answer into values.
-//! `edges` has what each edge does, `tables` where everything lies.
+//! The store in one directory, in one process: a redb database with a redo log before it, and one
+//! writer that runs calls in groups. `edges` has the calls that change jobs, `queries` those
+//! that read many, `audit` the check of all indexes and counts.
 
-mod attempts;
+mod answers;
 mod audit;
-mod base;
-mod dead;
 mod edges;
+mod error;
 mod events;
-mod log;
-mod outbox;
-mod page;
-mod place;
-mod policies;
-mod pull;
-mod revivals;
+mod location;
+mod policy_changes;
+mod queries;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod time;
-mod topics;
 mod txn;
-mod wake;
+mod wakes;
+mod wal;
 mod writer;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use redb::ReadTransaction;
+use tokio::time::timeout;
 
-use self::edges::{Order, Passed, Round, Taken, Wanted, Word};
+use self::error::Result;
 pub(crate) use self::events::Events;
-pub use self::place::Memory;
-use self::place::{Place, lock};
-pub(crate) use self::policies::PolicyChanges;
-use self::tables::{Body, Last, Record, Stage};
-use self::txn::{Keep, Txn};
-pub(crate) use self::wake::Wakes;
-use self::writer::Handle;
-use super::lease::Receipt;
-use super::moves::Move;
-use super::redis::Imprint;
-use super::{
-    Cancelled, Epoch, LONGEST_STRETCH, Lateness, Lease, MOST_LOST, Members, Moved, Options, Pass, Profile,
-    Recovered, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted, Wake,
-    payload,
-};
+pub(crate) use self::policy_changes::PolicyChanges;
+use self::tables::Tables;
+use self::txn::{KeepTombstones, Txn};
+pub(crate) use self::wakes::Wakes;
+use self::writer::handle::Handle;
+pub use self::writer::shared::Memory;
+use self::writer::shared::SharedWriter;
 use crate::clock::{Timestamp, millis_up};
-use crate::job::{Job, JobKey, Locator, NewJob};
-use crate::outcome::{LastAttempt, Outcome};
-use crate::state::State;
+use crate::store::{Options, Profile, Shard, StoreError};
 
-/// What a store's URL begins with; the directory follows.
+/// The beginning of a store's URL; the directory follows.
 pub(crate) const SCHEME: &str = "embedded:";
-/// About what a tombstone takes, with its entries and the room that pages leave.
+/// About how many bytes a tombstone takes, with its entries and the slack of pages.
 const TOMBSTONE_BYTES: u64 = 256;
+/// About how many bytes an edge writes for one job without its body.
+const EDGE_BYTES: usize = 256;
 
 pub(crate) struct EmbeddedStore {
-    place: Arc<Place>,
+    shared: Arc<SharedWriter>,
     options: Options,
-    /// Known once the file was found fit.
+    /// Set once the file was found fit.
     writer: OnceLock<Arc<Handle>>,
 }
 
 impl EmbeddedStore {
-    /// The store in a directory; its file is named after the prefix.
+    /// The store in a directory. Its file is named after the prefix.
     pub(crate) fn open(directory: &str, options: Options) -> Self {
         let file = Path::new(directory).join(format!("{}.redb", options.prefix));
-        Self::on(Place::of(&file), options)
+        Self::on(SharedWriter::of_file(&file), options)
     }
 
     pub(crate) fn in_memory(memory: &Memory, options: Options) -> Self {
         Self::on(Arc::clone(&memory.0), options)
     }
 
-    fn on(place: Arc<Place>, options: Options) -> Self {
-        Self { place, options, writer: OnceLock::new() }
+    fn on(shared: Arc<SharedWriter>, options: Options) -> Self {
+        Self { shared, options, writer: OnceLock::new() }
     }
 
     pub(crate) fn profile(&self) -> Profile {
-        self.place.profile()
+        self.shared.location.profile()
     }
 
     /// Opens the file, unless this process has it open.
@@ -88,13 +75,13 @@ impl EmbeddedStore {
         if let Some(writer) = self.writer.get() {
             return if writer.has_ended() { Err(StoreError::Closed) } else { Ok(()) };
         }
-        let (place, shards) = (Arc::clone(&self.place), self.options.shards);
-        let opened = tokio::task::spawn_blocking(move || place.writer(shards)).await;
+        let (shared, shards) = (Arc::clone(&self.shared), self.options.shards);
+        let opened = tokio::task::spawn_blocking(move || shared.handle(shards)).await;
         let writer = opened.map_err(|_| StoreError::Closed)??;
         if writer.shards != shards {
             return Err(self.options.other_shards(writer.shards));
         }
-        // Whoever was faster has put the same one there.
+        // A concurrent call may have set the same writer.
         let _ = self.writer.set(writer);
         Ok(())
     }
@@ -104,270 +91,59 @@ impl EmbeddedStore {
         self.call(Shard(0), 0, |_| Ok(())).await
     }
 
+    pub(crate) fn wakes(&self) -> Wakes {
+        self.shared.location.wakes.listen()
+    }
+
+    pub(crate) fn events(&self) -> Events {
+        self.shared.location.events.listen()
+    }
+
+    /// Watches a shard for a time, and returns since when it is watched without a gap.
+    pub(crate) async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
+        let (location, lasts) = (Arc::clone(&self.shared.location), millis_up(lasts));
+        let watch = move |txn: &mut Txn<'_>| {
+            let (now, until) = (txn.now(), txn.now().saturating_add(lasts));
+            Ok(Timestamp::from_millis(location.events.watch(txn.shard(), now, until)))
+        };
+        self.call(shard, 0, watch).await
+    }
+
+    fn writer(&self) -> Result<&Arc<Handle>, StoreError> {
+        self.writer.get().ok_or(StoreError::Unprepared)
+    }
+
+    /// Runs `work` in the writer's transaction. `bytes` is about how much it writes.
     async fn call<T: Send + 'static>(
         &self,
         shard: Shard,
         bytes: usize,
-        work: impl FnMut(&mut Txn<'_>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnMut(&mut Txn<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let writer = self.writer.get().ok_or(StoreError::Unprepared)?;
-        let patience = self.options.patience;
-        let answer = timeout(patience, writer.call(shard, bytes, work)).await;
-        answer.map_err(|_elapsed| StoreError::Slow(patience))?
+        let limit = self.options.patience;
+        let answer = timeout(limit, self.writer()?.call(shard, bytes, work)).await;
+        answer.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 
-    fn keep(&self) -> Keep {
-        Keep { time: millis_up(self.options.keep_done), count: self.options.tombstones(TOMBSTONE_BYTES) }
+    /// A view of all that was answered before, to be read beside the writer.
+    async fn snapshot(&self) -> Result<ReadTransaction, StoreError> {
+        let limit = self.options.patience;
+        timeout(limit, self.writer()?.snapshot()).await.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 
-    fn round(&self, epoch: &Epoch, limit: u32, floor: Duration) -> Round {
-        Round {
-            epoch: epoch.clone(),
-            limit: limit as usize,
-            floor: millis_up(floor),
-            retention: millis_up(self.options.keep_dead),
+    fn keep_tombstones(&self) -> KeepTombstones {
+        KeepTombstones {
+            time: millis_up(self.options.keep_done),
+            count: self.options.tombstones(TOMBSTONE_BYTES),
         }
     }
-
-    pub(crate) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
-        let wanted = jobs.iter().map(|job| Wanted::pack(shard.0, job)).collect();
-        self.take(shard, wanted, jobs.iter().map(|job| &job.key)).await
-    }
-
-    pub(crate) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        let (locator, keep) = (key.locator().0, self.keep());
-        let found = self.call(shard, 0, move |txn| txn.known(locator, keep)).await?;
-        Ok(found.map(|record| known(record, key.clone())))
-    }
-
-    pub(crate) async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
-        let (locator, keep) = (key.locator().0, self.keep());
-        self.call(shard, 256, move |txn| edges::cancel(txn, locator, keep)).await
-    }
-
-    pub(crate) async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<Moved, StoreError> {
-        let (locator, keep) = (key.locator().0, self.keep());
-        let moved = self.call(shard, 256, move |txn| edges::move_job(txn, locator, what, keep)).await?;
-        Ok(match moved {
-            None => Moved::Unknown,
-            Some((true, record)) => Moved::Applied(known(record, key.clone())),
-            Some((false, record)) => Moved::Refused(known(record, key.clone())),
-        })
-    }
-
-    pub(crate) async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
-        self.call(shard, 0, |txn| stats(txn)).await
-    }
-
-    /// Carriers are of this process, so they are not written down.
-    pub(crate) fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
-        self.writer.get().ok_or(StoreError::Unprepared)?;
-        let now = self.place.clock.micros();
-        let mut members = lock(&self.place.members);
-        members.retain(|_, until| *until > now);
-        let changed = if ttl.is_zero() {
-            members.remove(carrier).is_some()
-        } else {
-            members.insert(carrier.to_owned(), now + millis_up(ttl).saturating_mul(1000)).is_none()
-        };
-        let others = members.iter().filter(|(name, _)| *name != carrier);
-        let next_change = others.map(|(_, until)| Duration::from_micros(until - now)).min();
-        let carriers = members.keys().cloned().collect();
-        drop(members);
-        if changed {
-            self.place.hub.tell(Wake::Members);
-        }
-        // Who waits for a revival here is told of it, or knows when it is free.
-        Ok(Members { carriers, next_change, next_revival: None })
-    }
-
-    pub(crate) async fn claim(&self, shard: Shard) -> Result<Epoch, StoreError> {
-        self.call(shard, 256, |txn| Ok(edges::claim(txn))).await
-    }
-
-    /// The epoch stays, so that the next claim has a later one; nothing else is to be done.
-    pub(crate) fn give_back(&self) -> Result<(), StoreError> {
-        self.writer.get().map(drop).ok_or(StoreError::Unprepared)
-    }
-
-    pub(crate) async fn promote(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
-    ) -> Result<Pass, StoreError> {
-        let round = self.round(epoch, limit, floor);
-        let bytes = limit as usize * 256;
-        self.call(shard, bytes, move |txn| edges::promote(txn, &round)).await.map(pass)
-    }
-
-    pub(crate) async fn recover(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
-    ) -> Result<Recovered, StoreError> {
-        let (round, keep) = (self.round(epoch, limit, floor), self.keep());
-        let bytes = limit as usize * 256;
-        let recovered = self.call(shard, bytes, move |txn| edges::recover(txn, &round, keep)).await?;
-        let (passed, lapsed) = recovered.unzip();
-        let lapsed = lapsed.iter().flatten().filter_map(|(job, body)| pull::lapsed(shard, job, body));
-        Ok(Recovered { pass: pass(passed), lapsed: lapsed.collect() })
-    }
-
-    pub(crate) async fn expire(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
-    ) -> Result<Pass, StoreError> {
-        let round = self.round(epoch, limit, floor);
-        let bytes = limit as usize * 256;
-        self.call(shard, bytes, move |txn| edges::expire(txn, &round)).await.map(pass)
-    }
-
-    pub(crate) async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
-        let asked = Instant::now();
-        let order = Order::from(ask);
-        let taken = self.call(shard, ask.limit * 256, move |txn| edges::reserve(txn, &order)).await?;
-        Ok(reserved(shard, taken, asked))
-    }
-
-    pub(crate) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
-        let asked = Instant::now();
-        let (locator, receipt, ms) = (lease.locator.0, lease.receipt, millis_up(by));
-        let renewed = self.call(lease.shard, 256, move |txn| edges::renew(txn, locator, receipt, ms));
-        if !renewed.await? {
-            return Ok(Renewed::Stale);
-        }
-        lease.renewed(asked, by);
-        Ok(Renewed::Extended)
-    }
-
-    pub(crate) async fn settle(
-        &self,
-        shard: Shard,
-        items: &[(Lease, Outcome)],
-        lateness: &Lateness,
-    ) -> Result<Vec<Settled>, StoreError> {
-        let words: Vec<_> = items.iter().map(Word::new).collect();
-        let (lateness, keep) = (lateness.clone(), self.keep());
-        let bytes = words.len() * 256;
-        self.call(shard, bytes, move |txn| edges::settle(txn, &words, &lateness, keep)).await
-    }
-
-    pub(crate) async fn exchange(
-        &self,
-        shard: Shard,
-        items: &[(Lease, Outcome)],
-        lateness: &Lateness,
-        ask: &Reserve<'_>,
-    ) -> Result<(Vec<Settled>, Reserved), StoreError> {
-        let asked = Instant::now();
-        let words: Vec<_> = items.iter().map(Word::new).collect();
-        let (lateness, keep, order) = (lateness.clone(), self.keep(), Order::from(ask));
-        let bytes = (words.len() + ask.limit) * 256;
-        let exchange = move |txn: &mut Txn<'_>| {
-            Ok((edges::settle(txn, &words, &lateness, keep)?, edges::reserve(txn, &order)?))
-        };
-        let (settled, taken) = self.call(shard, bytes, exchange).await?;
-        Ok((settled, reserved(shard, taken, asked)))
-    }
-
-    pub(crate) fn wakes(&self) -> Wakes {
-        self.place.hub.listen()
-    }
 }
 
-fn reserved(shard: Shard, taken: Taken, asked: Instant) -> Reserved {
-    let Taken { now_us, jobs, more, passed, is_watched } = taken;
-    let clock = StoreClock { shown_us: now_us, asked };
-    let leases = jobs.into_iter().filter_map(|(record, body)| {
-        let number = record.number;
-        // The rest is not lost with one: its lease runs out and it is recovered.
-        let lease = lease(shard, record, &body, clock);
-        if lease.is_none() {
-            tracing::error!(shard = shard.0, job.number = number, "a reserved job cannot be read");
-        }
-        lease.map(|lease| Lease { is_watched, ..lease })
-    });
-    Reserved { leases: leases.collect(), more, passed }
-}
-
-fn stats(txn: &Txn<'_>) -> Result<Stats, StoreError> {
-    let (shard, ledger) = (txn.shard(), &txn.row.ledger);
-    let mut stats = Stats {
-        accepted: ledger.accepted,
-        topics: txn.tables.due.known(shard)?.into_iter().collect(),
-        lateness: txn.tables.minutes.recent(shard, txn.now())?,
-        forgotten_early: ledger.forgotten_early,
-        // Of all shards, told with the first.
-        untold: if shard == 0 { txn.tables.outbox.len()? } else { 0 },
-        ..Stats::default()
-    };
-    stats.states.purged = ledger.purged;
-    for state in State::ALL {
-        *stats.states.of(state) = ledger.of(state);
-    }
-    Ok(stats)
-}
-
-fn pass(passed: Option<Passed>) -> Pass {
-    let wait = |us: Option<u64>| us.map(Duration::from_micros);
-    passed.map_or(Pass::Fenced, |Passed { moved, other, due, lease, dead, tell }| Pass::Held {
-        moved,
-        other,
-        next_due: wait(due),
-        next_lease: wait(lease),
-        next_dead: wait(dead),
-        next_tell: wait(tell),
-    })
-}
-
-fn known(record: Record, key: JobKey) -> Job {
-    let last = |last: Last| LastAttempt {
-        at: Timestamp::from_millis(last.at),
-        status: last.status,
-        error: last.error.map(Into::into),
-        duration: Duration::from_millis(last.ms),
-    };
-    Job {
-        key,
-        state: record.state(),
-        due: Timestamp::from_millis(record.due),
-        created: Timestamp::from_millis(record.created),
-        attempts: record.attempts,
-        failures: record.failures,
-        last: record.last.map(last),
-        reason: match record.stage {
-            Stage::Dead { reason, .. } => Some(reason.into()),
-            _ => None,
-        },
-    }
-}
-
-fn lease(shard: Shard, record: Record, body: &Body, clock: StoreClock) -> Option<Lease> {
-    let Stage::Reserved { lease, bits, deadline, .. } = record.stage else { return None };
-    let timeout = record.timeout();
-    let delivery = payload::unpack(&body.payload, record.origin.into(), timeout)?;
-    let left = deadline.saturating_mul(1000).saturating_sub(clock.shown_us);
-    Some(Lease {
-        shard,
-        locator: Locator(record.locator),
-        receipt: Receipt { number: lease, bits },
-        deadline: clock.asked + Duration::from_micros(left),
-        clock,
-        imprint: Imprint::default(),
-        is_watched: false,
-        seen: None,
-        key: JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? },
-        delivery,
-        due: Timestamp::from_millis(record.due),
-        created: Timestamp::from_millis(record.created),
-        attempt: record.attempts,
-        failures: record.failures,
-    })
+/// Reads a snapshot on a thread that may block.
+async fn read<T: Send + 'static>(
+    snapshot: ReadTransaction,
+    read: impl FnOnce(&Tables<ReadTransaction>) -> Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    let read = tokio::task::spawn_blocking(move || read(&Tables::open(&snapshot)?)).await;
+    Ok(read.map_err(|_| StoreError::Closed)??)
 }

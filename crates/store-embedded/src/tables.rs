@@ -1,180 +1,110 @@
-//! The layout of the embedded store's file: which tables there are, each wrapped by the one
-//! type that reads and writes it. Nothing outside this module names a table or packs a row.
+//! The tables of the database file, each wrapped by the one type that reads and writes it. `list`
+//! defines them all. Nothing outside this folder names a table or packs a row.
 
 mod attempts;
 mod callers;
 mod counts;
-mod dead;
 mod due;
-mod format;
+pub(crate) mod format;
 mod lateness;
-mod look;
+mod list;
 mod outbox;
 mod policies;
 mod ready;
+mod record;
 mod records;
-mod revivals;
+mod redrives;
 mod rows;
 mod shards;
 mod times;
-mod told;
-
-use redb::{ReadTransaction, WriteTransaction};
 
 use self::attempts::Attempts;
-pub(crate) use self::attempts::{audit as audit_attempts, cost};
-pub(crate) use self::callers::{Callers, Given};
+pub(crate) use self::attempts::cost;
+use self::callers::Callers;
+pub(crate) use self::callers::Granted;
 use self::counts::Counts;
-pub(crate) use self::counts::{Ended, Hold, Jobs, Known, Sums, topic_in};
-pub(crate) use self::dead::read_dead;
-pub(crate) use self::due::{Due, First};
-pub(crate) use self::format::{Format, Mark, counted, format};
-pub(crate) use self::lateness::Minutes;
-pub(crate) use self::look::Look;
-pub(crate) use self::outbox::{Entry as OutboxEntry, OutboxKey, OutboxRow, OutboxTable};
-pub(crate) use self::policies::Policies;
-pub(crate) use self::ready::{PARKED, PULL, Queue, Ready};
-pub(crate) use self::records::{Body, Last, Record, Records, Stage, read_on};
-pub(crate) use self::revivals::{End as RevivalEnd, RevivalRow, Revivals};
-pub(crate) use self::rows::Journal;
-use self::rows::Name;
+pub(crate) use self::counts::lane::LaneCounts;
+pub(crate) use self::counts::topic::{EndedCounts, Pause, ShardSums, TopicRow};
+pub(crate) use self::counts::{ByName, topic_in};
+use self::due::Due;
+pub(crate) use self::due::DueJobs;
+pub(crate) use self::format::{Checkpoint, Format};
+use self::lateness::Minutes;
+#[cfg(test)]
+pub(crate) use self::list::dump;
+use self::list::{CALLERS, DEAD, LATENESS, LEASES, OUTBOX, POLICIES, REDRIVES, TOMBSTONES};
+pub(crate) use self::list::{OutboxKey, ReplayTables};
+use self::outbox::Outbox;
+pub(crate) use self::outbox::{Notice, OutboxRow};
+use self::policies::Policies;
+use self::ready::Ready;
+pub(crate) use self::ready::{PARKED, PULL, QueueEnd};
+pub(crate) use self::record::{Body, Last, Record, Stage};
+pub(crate) use self::records::{Records, StoredJob};
+use self::redrives::Redrives;
+pub(crate) use self::redrives::{Redrive, RedriveEnd};
+use self::rows::Access;
+pub(crate) use self::rows::{Journal, Writing};
 pub(crate) use self::shards::{ShardRow, Shards};
-pub(crate) use self::times::Times;
-pub(crate) use self::told::Told;
-use super::log;
-use crate::store::StoreError;
+use self::times::Times;
+use super::error::Result;
 
-/// All tables, open in one write transaction.
-pub(crate) struct Tables<'t> {
-    pub(crate) records: Records<'t>,
-    pub(crate) due: Due<'t>,
-    pub(crate) ready: Ready<'t>,
-    /// Reserved jobs by deadline.
-    pub(crate) leases: Times<'t>,
-    /// Dead jobs by time of death.
-    pub(crate) dead: Times<'t>,
+/// All tables, open in one transaction.
+pub(crate) struct Tables<A: Access> {
+    pub(crate) records: Records<A>,
+    pub(crate) due: Due<A>,
+    pub(crate) ready: Ready<A>,
+    /// Reserved jobs by the time at which their lease is checked.
+    pub(crate) leases: Times<A>,
+    /// Dead jobs by the time they died.
+    pub(crate) dead: Times<A>,
     /// Tombstones by the time the job ended.
-    pub(crate) ended: Times<'t>,
-    pub(crate) shards: Shards<'t>,
-    pub(crate) callers: Callers<'t>,
-    pub(crate) minutes: Minutes<'t>,
-    pub(crate) counts: Counts<'t>,
-    pub(crate) revivals: Revivals<'t>,
-    pub(crate) policies: Policies<'t>,
-    /// Logs of attempts.
-    pub(crate) attempts: Attempts<'t>,
-    /// Deaths that are still to be told.
-    pub(crate) outbox: OutboxTable<'t>,
+    pub(crate) tombstones: Times<A>,
+    pub(crate) shards: Shards<A>,
+    pub(crate) callers: Callers<A>,
+    pub(crate) minutes: Minutes<A>,
+    pub(crate) counts: Counts<A>,
+    pub(crate) redrives: Redrives<A>,
+    pub(crate) policies: Policies<A>,
+    pub(crate) attempts: Attempts<A>,
+    pub(crate) outbox: Outbox<A>,
 }
 
-impl<'t> Tables<'t> {
-    /// What is written is noted in the journal too.
-    pub(crate) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+impl<A: Access> Tables<A> {
+    pub(crate) fn open(access: &A) -> Result<Self> {
         Ok(Self {
-            records: Records::open(txn, journal)?,
-            due: Due::open(txn, journal)?,
-            ready: Ready::open(txn, journal)?,
-            leases: Times::open(txn, journal, times::LEASES)?,
-            dead: Times::open(txn, journal, times::DEAD)?,
-            ended: Times::open(txn, journal, times::ENDED)?,
-            shards: Shards::open(txn, journal)?,
-            callers: Callers::open(txn, journal)?,
-            minutes: Minutes::open(txn, journal)?,
-            counts: Counts::open(txn, journal)?,
-            revivals: Revivals::open(txn, journal)?,
-            policies: Policies::open(txn, journal)?,
-            attempts: Attempts::open(txn, journal)?,
-            outbox: OutboxTable::open(txn, journal)?,
+            records: Records::open(access)?,
+            due: Due::open(access)?,
+            ready: Ready::open(access)?,
+            leases: Times(access.open(LEASES)?),
+            dead: Times(access.open(DEAD)?),
+            tombstones: Times(access.open(TOMBSTONES)?),
+            shards: Shards::open(access)?,
+            callers: Callers(access.open(CALLERS)?),
+            minutes: Minutes(access.open(LATENESS)?),
+            counts: Counts::open(access)?,
+            redrives: Redrives(access.open(REDRIVES)?),
+            policies: Policies(access.open(POLICIES)?),
+            attempts: Attempts::open(access)?,
+            outbox: Outbox(access.open(OUTBOX)?),
         })
     }
 
-    /// Counts all jobs anew, as in a file from before they were counted.
-    pub(crate) fn recount(&mut self) -> Result<(), StoreError> {
-        self.counts.recount(&self.records)
-    }
-
-    /// Writes a row of the log.
-    pub(crate) fn redo(&mut self, row: log::Row<'_>) -> Result<(), StoreError> {
-        let log::Row { table, key, value } = row;
-        match Name::of(table).ok_or(StoreError::Unreadable("a row of the log"))? {
-            Name::Ids => self.records.ids.redo(key, value),
-            Name::Jobs => self.records.jobs.redo(key, value),
-            Name::Bodies => self.records.bodies.redo(key, value),
-            Name::Due => self.due.due.redo(key, value),
-            Name::Turns => self.due.turns.redo(key, value),
-            Name::Topics => self.due.topics.redo(key, value),
-            Name::Ready => self.ready.ready.redo(key, value),
-            Name::Lanes => self.ready.lanes.redo(key, value),
-            Name::LaneTurns => self.ready.turns.redo(key, value),
-            Name::Leases => self.leases.0.redo(key, value),
-            Name::Dead => self.dead.0.redo(key, value),
-            Name::Ended => self.ended.0.redo(key, value),
-            Name::Shards => self.shards.0.redo(key, value),
-            Name::Callers => self.callers.0.redo(key, value),
-            Name::Minutes => self.minutes.0.redo(key, value),
-            Name::Counts => self.counts.counts.redo(key, value),
-            Name::Known => self.counts.known.redo(key, value),
-            Name::Revivals => self.revivals.0.redo(key, value),
-            Name::Policies => self.policies.0.redo(key, value),
-            Name::Attempts => self.attempts.logs.redo(key, value),
-            Name::AttemptsByTime => self.attempts.order.redo(key, value),
-            Name::AttemptsBytes => self.attempts.sizes.redo(key, value),
-            Name::Outbox => self.outbox.0.redo(key, value),
+    /// Whether the index of a job's state has its entry.
+    pub(crate) fn is_indexed(&self, record: &Record) -> Result<bool> {
+        let Record { number, shard, .. } = *record;
+        match &record.stage {
+            Stage::Delayed => self.due.has(shard, &record.topic, record.due, number),
+            Stage::Ready { position } => Ok(self.ready.at(shard, &record.lane(), *position)? == Some(number)),
+            Stage::Reserved { deadline, put_off, .. } => self.leases.has(shard, deadline + put_off, number),
+            Stage::Dead { since, .. } => self.dead.has(shard, *since, number),
+            Stage::Done { at } | Stage::Cancelled { at, .. } => self.tombstones.has(shard, *at, number),
         }
     }
-}
 
-/// How many jobs each lane has, and what is known of each topic.
-pub(crate) fn counts(txn: &ReadTransaction) -> Result<counts::All, StoreError> {
-    counts::all(txn)
-}
-
-/// Every shard's row.
-pub(crate) fn rows(txn: &ReadTransaction) -> Result<Vec<(u16, ShardRow)>, StoreError> {
-    shards::all(txn)
-}
-
-/// What an index says of a job: its shard, its number, and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Entry {
-    Id([u8; 12], u64),
-    Due(u16, String, u64, u64),
-    Ready(u16, String, i64, u64),
-    Lease(u16, u64, u64),
-    Dead(u16, u64, u64),
-    Ended(u16, u64, u64),
-    Body(u64),
-    /// A topic has its turn at a time.
-    Topic(u16, String, u64),
-    /// A lane has its turn.
-    Lane(u16, String, u64),
-}
-
-/// Looks at every entry of what waits, and at every turn, without keeping them: those of a topic or
-/// lane one after the other.
-pub(crate) fn each_waiting(
-    txn: &ReadTransaction,
-    mut look: impl FnMut(Entry) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    due::entries(txn, &mut look)?;
-    ready::entries(txn, &mut look)
-}
-
-/// Looks at every entry of every index.
-#[cfg(test)]
-pub(crate) fn each_entry(
-    txn: &ReadTransaction,
-    mut look: impl FnMut(Entry) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    records::entries(txn, &mut look)?;
-    times::entries(txn, &mut look)?;
-    each_waiting(txn, look)
-}
-
-/// Looks at every record of a snapshot, without keeping them.
-pub(crate) fn each_record(
-    txn: &ReadTransaction,
-    look: impl FnMut(u64, Option<Record>) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    records::each(txn, look)
+    /// How many entries the indexes of jobs have, with locators and bodies.
+    pub(crate) fn index_entries(&self) -> Result<u64> {
+        let times = self.leases.len()? + self.dead.len()? + self.tombstones.len()?;
+        Ok(self.records.index_entries()? + self.due.len()? + self.ready.len()? + times)
+    }
 }

@@ -1,5 +1,5 @@
-//! What needs a disk that fails: on a store in memory whose size can be limited, and on files
-//! with a log that fails or waits.
+//! Tests that need a disk that fails: a store in memory whose size can be limited, and files with a
+//! log that fails or waits.
 
 mod replay;
 
@@ -12,17 +12,21 @@ use std::time::Duration;
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 
-use super::log::Disk;
-use super::place::{Medium, Place};
-use super::{EmbeddedStore, tables};
-use crate::clock::SystemClock;
+use super::EmbeddedStore;
+use super::edges::submit::{NewRecord, submit};
+use super::error::Error as Failure;
+use super::location::{Medium, StoreLocation};
+use super::tables::Shards;
+use super::wal::log::Disk;
+use super::writer::shared::SharedWriter;
+use crate::clock::{Clock, SystemClock};
 use crate::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
 use crate::store::{Answer, Options, Repair, Shard, StoreError, Wake};
 
 /// Memory with a limit, like a disk that fills up.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Small {
-    memory: Arc<InMemoryBackend>,
+    memory: InMemoryBackend,
     limit: Arc<AtomicU64>,
 }
 
@@ -66,15 +70,30 @@ fn job(n: usize) -> NewJob {
     NewJob { key, due: Due::In(Duration::from_secs(60)), delivery, content: ContentHash([1; 8]) }
 }
 
-#[tokio::test]
-async fn a_full_disk_is_told_to_all_and_the_store_goes_on_once_there_is_room() {
-    let (memory, limit) = (Arc::new(InMemoryBackend::new()), Arc::new(AtomicU64::new(8 << 20)));
-    let small = Small { memory, limit: Arc::clone(&limit) };
-    let medium = Medium::Backend(Box::new(move || Box::new(small.clone())));
-    let place = Arc::new(Place::new(medium, Arc::new(SystemClock)));
+async fn prepared(medium: Medium, clock: Arc<dyn Clock>) -> EmbeddedStore {
     let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
-    let store = EmbeddedStore::on(place, options);
+    let shared = Arc::new(SharedWriter::new(StoreLocation::new(medium, clock)));
+    let store = EmbeddedStore::on(shared, options);
     store.prepare().await.unwrap();
+    store
+}
+
+async fn in_memory() -> EmbeddedStore {
+    prepared(Medium::Memory(Arc::new(InMemoryBackend::new())), Arc::new(SystemClock)).await
+}
+
+/// Ends the store as after a fault of its writer.
+async fn crash(store: &EmbeddedStore) {
+    let died = store.call(Shard(0), 0, |_| -> Result<(), Failure> { panic!("a fault of ours") }).await;
+    assert!(matches!(died, Err(StoreError::Closed)), "{died:?}");
+    store.shared.wait();
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_all_calls_and_the_store_goes_on_once_there_is_room() {
+    let limit = Arc::new(AtomicU64::new(8 << 20));
+    let small = Small { memory: InMemoryBackend::new(), limit: Arc::clone(&limit) };
+    let store = prepared(Medium::Memory(Arc::new(small)), Arc::new(SystemClock)).await;
 
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());
     for n in 0..2000 {
@@ -103,11 +122,11 @@ async fn a_full_disk_is_told_to_all_and_the_store_goes_on_once_there_is_room() {
 
 /// Job 1 fails half-way, beside job 2, which is accepted.
 async fn one_of_two_fails(store: &EmbeddedStore) {
-    let keep = store.keep();
-    let broken = store.call(Shard(0), 0, move |txn| -> Result<(), StoreError> {
-        // Half of what it wanted is written when it finds that it cannot go on.
-        super::edges::submit(txn, &[super::Wanted::pack(0, &job(1))], keep)?;
-        Err(StoreError::Unreadable("a record"))
+    let keep = store.keep_tombstones();
+    let broken = store.call(Shard(0), 0, move |txn| -> Result<(), Failure> {
+        // It fails after it has written a part.
+        submit(txn, &[NewRecord::pack(0, &job(1))], keep)?;
+        Err(StoreError::Unreadable("a record").into())
     });
     let other = [job(2)];
     let (failed, good) = tokio::join!(broken, store.submit(Shard(0), &other));
@@ -117,42 +136,36 @@ async fn one_of_two_fails(store: &EmbeddedStore) {
 
 #[tokio::test]
 async fn a_call_that_fails_does_not_touch_the_others_of_its_group() {
-    let memory = super::Memory::new(SystemClock);
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
-    let store = EmbeddedStore::in_memory(&memory, options);
-    store.prepare().await.unwrap();
+    let store = in_memory().await;
     one_of_two_fails(&store).await;
     assert!(store.get(Shard(0), &job(1).key).await.unwrap().is_none(), "half of it is left");
     assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, 1);
     let audit = store.audit(Repair::No).await.unwrap();
     assert_eq!((audit.checked, audit.findings), (1, Vec::new()));
     let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
-    assert_eq!(tables::rows(&snapshot).unwrap().len(), 1);
+    assert_eq!(Shards::open(&snapshot).unwrap().all().unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn a_writer_that_has_died_is_no_passing_trouble() {
-    let memory = super::Memory::new(SystemClock);
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
-    let store = EmbeddedStore::in_memory(&memory, options);
-    store.prepare().await.unwrap();
-    let died = store.call(Shard(0), 0, |_| -> Result<(), StoreError> { panic!("a fault of ours") }).await;
-    assert!(matches!(died, Err(StoreError::Closed)), "{died:?}");
-    store.place.wait();
+async fn a_writer_that_has_died_is_not_a_transient_error() {
+    let store = in_memory().await;
+    crash(&store).await;
     let error = store.prepare().await.expect_err("nothing is carried out any more");
     assert!(!error.is_transient(), "{error}");
 }
 
-/// A log's file that can be made to fail, or held up, and what became of it.
+/// Makes the file of a log fail or wait, and counts how it is used.
 #[derive(Default)]
 struct Fault {
-    /// The next sync fails, or the next write.
+    /// The next sync fails.
     sync: AtomicBool,
+    /// The next write fails.
     write: AtomicBool,
-    /// Syncs wait for it.
+    /// Syncs wait for this lock.
     gate: tokio::sync::Mutex<()>,
-    /// How many files there were, and how often one was used that had failed.
+    /// How many files were opened.
     files: AtomicU64,
+    /// How often a file was used that had failed.
     misused: AtomicU64,
 }
 
@@ -195,11 +208,7 @@ async fn on_disk(directory: &Path, fault: &Arc<Fault>) -> EmbeddedStore {
         let (fault, failed) = (Arc::clone(&fault), AtomicBool::new(false));
         Box::new(Faulty { file, fault, failed }) as Box<dyn Disk>
     };
-    let medium = Medium::File(directory.join("ringback.redb"), Box::new(wrap));
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
-    let store = EmbeddedStore::on(Arc::new(Place::new(medium, Arc::new(SystemClock))), options);
-    store.prepare().await.unwrap();
-    store
+    prepared(Medium::File(directory.join("ringback.redb"), Box::new(wrap)), Arc::new(SystemClock)).await
 }
 
 async fn is_known(store: &EmbeddedStore, n: usize) -> bool {
@@ -211,7 +220,7 @@ async fn no_findings(store: &EmbeddedStore) {
 }
 
 #[tokio::test]
-async fn a_log_that_cannot_be_written_is_told_and_what_was_answered_before_stays() {
+async fn a_log_that_cannot_be_written_fails_the_call_and_what_was_answered_before_stays() {
     for in_sync in [true, false] {
         let (directory, fault) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
         let store = on_disk(directory.path(), &fault).await;
@@ -284,9 +293,7 @@ async fn what_a_writer_that_died_had_answered_is_there_at_the_next_start() {
     let (directory, fault) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
     let store = on_disk(directory.path(), &fault).await;
     store.submit(Shard(0), &[job(1)]).await.unwrap();
-    let died = store.call(Shard(0), 0, |_| -> Result<(), StoreError> { panic!("a fault of ours") }).await;
-    assert!(matches!(died, Err(StoreError::Closed)), "{died:?}");
-    store.place.wait();
+    crash(&store).await;
     drop(store);
     let store = on_disk(directory.path(), &fault).await;
     assert!(is_known(&store, 1).await, "job-1 was accepted");

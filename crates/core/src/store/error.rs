@@ -59,21 +59,3 @@ impl StoreError {
         }
     }
 }
-
-impl From<redb::Error> for StoreError {
-    fn from(error: redb::Error) -> Self {
-        Self::Disk(Arc::new(error))
-    }
-}
-
-impl From<redb::StorageError> for StoreError {
-    fn from(error: redb::StorageError) -> Self {
-        redb::Error::from(error).into()
-    }
-}
-
-impl From<redb::TableError> for StoreError {
-    fn from(error: redb::TableError) -> Self {
-        redb::Error::from(error).into()
-    }
-}

@@ -1,75 +1,87 @@
-//! note: attempts go into the logs of their jobs. No edge: no job is touched.
+//! The log of a job's attempts: adds to it and reads it. Jobs themselves do not change.
 
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::store::attempts::{KeepAttempts, Log, Proof, pack};
+use crate::job::JobKey;
+use crate::store::attempts::{KeepAttempts, Log, Proof, pack, shown};
+use crate::store::embedded::EmbeddedStore;
+use crate::store::embedded::error::Result;
 use crate::store::embedded::tables::{Stage, cost};
-use crate::store::embedded::txn::{Keep, Txn};
-use crate::store::lease::Receipt;
-use crate::store::{Attempt, Note, StoreError};
+use crate::store::embedded::txn::Txn;
+use crate::store::{Attempt, Note, Noted, Shard, StoreError};
 
-/// So many logs are looked at for old ones, and two more for each note.
-const TRIMMED: usize = 16;
+/// About how many bytes one note writes.
+const BYTES: usize = 2048;
+/// How many logs are checked for old ones, beside two for each note.
+const CHECKED: usize = 16;
 
-pub(crate) fn note(txn: &mut Txn<'_>, notes: &[Note], keep: KeepAttempts) -> Result<(), StoreError> {
+impl EmbeddedStore {
+    pub(crate) async fn note(&self, shard: Shard, notes: &[Note]) -> Result<Noted, StoreError> {
+        let (notes, keep) = (notes.to_vec(), self.options.logs());
+        self.call(shard, notes.len() * BYTES, move |txn| note(txn, &notes, keep)).await?;
+        Ok(Noted::Kept)
+    }
+
+    pub(crate) async fn attempts(
+        &self,
+        shard: Shard,
+        key: &JobKey,
+    ) -> Result<Option<Vec<Attempt>>, StoreError> {
+        let (locator, keep) = (key.locator().0, self.keep_tombstones());
+        let read = move |txn: &mut Txn<'_>| {
+            let created = txn.find(locator, keep)?.map(|job| job.created);
+            Ok((txn.tables.attempts.get(locator)?, created, txn.now()))
+        };
+        let (log, created, now) = self.call(shard, 0, read).await?;
+        Ok(shown(log.map(Into::into), created, now, self.options.logs().time))
+    }
+}
+
+fn note(txn: &mut Txn<'_>, notes: &[Note], keep: KeepAttempts) -> Result<()> {
     let (shard, now) = (txn.shard(), txn.now());
     for note in notes {
         let locator = note.locator.0;
-        let Some((created, attempt)) = known(txn, note)? else { continue };
+        let Some((created, attempt)) = complete(txn, note)? else { continue };
         let kept = txn.tables.attempts.get(locator)?;
-        if !counts(txn, locator, created, kept.as_deref())? {
+        if !is_current(txn, locator, created, kept.as_deref())? {
             continue;
         }
         let mut log = Log::of(created, kept.clone());
-        // As on Redis, where a third of the room is the most that one place holds.
+        // As on Redis, where one place holds a third of the space at most.
         log.add(&pack(&attempt), keep.bytes / 3, cost);
         if !log.is_empty() && kept.as_ref() != Some(&log.0) {
             txn.tables.attempts.put(shard, now, locator, &log.0)?;
         }
     }
     let before = now.saturating_sub(keep.time);
-    txn.tables.attempts.trim(shard, before, keep.bytes, TRIMMED + 2 * notes.len())
+    txn.tables.attempts.trim(shard, before, keep.bytes, CHECKED + 2 * notes.len())
 }
 
-/// Whether a note of a job counts where there is a log of another one of its name. The log is that of
-/// the job that has not ended, where there is one, else that of the later one: a note may be late.
-fn counts(txn: &Txn<'_>, locator: [u8; 12], created: u64, kept: Option<&[u8]>) -> Result<bool, StoreError> {
+/// Whether a note may be added, given the log of the same name that is kept. The log is that of the
+/// job that has not ended, if there is one, else that of the latest job: a note may be late.
+fn is_current(txn: &Txn<'_>, locator: [u8; 12], created: u64, kept: Option<&[u8]>) -> Result<bool> {
     let Some(of) = kept.and_then(Log::created).filter(|of| *of != created) else { return Ok(true) };
     let job = txn.tables.records.find(locator)?.filter(|job| !job.state().is_terminal());
     Ok(job.map_or(created > of, |job| job.created == created))
 }
 
-/// When the job was created, and the attempt; none where its receipt is not current.
-fn known(txn: &Txn<'_>, note: &Note) -> Result<Option<(u64, Attempt)>, StoreError> {
-    let (Receipt { number, bits: given }, only_over) = match note.proof {
+/// When the job was created, and the complete attempt; `None` if the receipt is not current.
+fn complete(txn: &Txn<'_>, note: &Note) -> Result<Option<(u64, Attempt)>> {
+    let (receipt, only_expired) = match note.proof {
         Proof::Created(at) => return Ok(Some((at.as_millis(), note.attempt.clone()))),
         Proof::Held(receipt) => (receipt, false),
         Proof::Lapsed(receipt) => (receipt, true),
     };
     let Some(job) = txn.tables.records.find(note.locator.0)? else { return Ok(None) };
-    let Stage::Reserved { lease, bits, deadline, .. } = job.stage else { return Ok(None) };
-    if lease != number || bits != given || (only_over && deadline > txn.now()) {
+    let Stage::Reserved { deadline, .. } = job.stage else { return Ok(None) };
+    if job.receipt() != Some(receipt) || (only_expired && deadline > txn.now()) {
         return Ok(None);
     }
-    // A lease's number tells when it began.
-    let at = (number / 1000).min(txn.now());
+    // The number of a lease is the time at which it began, in µs.
+    let at = (receipt.number / 1000).min(txn.now());
     let duration = Duration::from_millis(txn.now() - at);
     let attempt =
         Attempt { number: job.attempts, at: Timestamp::from_millis(at), duration, ..note.attempt.clone() };
     Ok(Some((job.created, attempt)))
-}
-
-/// What is known of a job's attempts.
-pub(crate) struct Tried {
-    /// When the job was created, if it is known, in ms.
-    pub(crate) created: Option<u64>,
-    pub(crate) log: Option<Vec<u8>>,
-    /// In ms.
-    pub(crate) now: u64,
-}
-
-pub(crate) fn attempts(txn: &Txn<'_>, locator: [u8; 12], keep: Keep) -> Result<Tried, StoreError> {
-    let created = txn.known(locator, keep)?.map(|job| job.created);
-    Ok(Tried { created, log: txn.tables.attempts.get(locator)?, now: txn.now() })
 }

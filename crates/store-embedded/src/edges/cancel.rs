@@ -1,16 +1,27 @@
-//! cancel: delayed, ready, dead → cancelled; reserved → a request that the settle obeys.
-//! renew: reserved → reserved with a later deadline.
+//! cancel: delayed, ready, dead → cancelled; a reserved job is marked, and its settle cancels it.
 
-use crate::store::embedded::tables::{Record, Stage};
-use crate::store::embedded::txn::{End, Keep, To, Txn};
-use crate::store::lease::Receipt;
-use crate::store::{Cancelled, StoreError};
+use crate::job::JobKey;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::Stage;
+use crate::store::embedded::txn::transitions::End;
+use crate::store::embedded::txn::{KeepTombstones, Txn};
+use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
+use crate::store::{Cancelled, Shard, StoreError};
 
-pub(crate) fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: Keep) -> Result<Cancelled, StoreError> {
-    let Some(mut job) = txn.known(locator, keep)? else { return Ok(Cancelled::Unknown) };
+impl EmbeddedStore {
+    pub(crate) async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
+        let (locator, keep) = (key.locator().0, self.keep_tombstones());
+        self.call(shard, EDGE_BYTES, move |txn| cancel(txn, locator, keep)).await
+    }
+}
+
+fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones) -> Result<Cancelled> {
+    let Some(mut job) = txn.find(locator, keep)? else { return Ok(Cancelled::Unknown) };
     match job.stage {
         Stage::Done { .. } => Ok(Cancelled::TooLate),
-        Stage::Cancelled { doubt, .. } => Ok(Cancelled::Cancelled { in_flight_unknown: doubt }),
+        Stage::Cancelled { maybe_in_flight, .. } => {
+            Ok(Cancelled::Cancelled { in_flight_unknown: maybe_in_flight })
+        }
         Stage::Reserved { deadline, ref mut cancel, .. } => {
             if !std::mem::replace(cancel, true) {
                 txn.tables.records.put(&job)?;
@@ -18,43 +29,11 @@ pub(crate) fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: Keep) -> Result
             Ok(Cancelled::Requested { in_flight_unknown: deadline <= txn.now() })
         }
         Stage::Delayed | Stage::Ready { .. } | Stage::Dead { .. } => {
-            // A lease that ran out unsettled leaves a call that may still be on its way.
-            let (doubt, settled) = (job.lost > 0, job.settled);
+            // After an expired lease the request may still be on its way.
+            let (in_flight_unknown, settled) = (job.lost > 0, job.settled);
             txn.finish(job, End::Cancelled, settled)?;
-            txn.trim(keep)?;
-            Ok(Cancelled::Cancelled { in_flight_unknown: doubt })
+            txn.evict_tombstones(keep)?;
+            Ok(Cancelled::Cancelled { in_flight_unknown })
         }
     }
-}
-
-/// False when the receipt is not the job's current one. `by` is in ms.
-pub(crate) fn renew(
-    txn: &mut Txn<'_>,
-    locator: [u8; 12],
-    receipt: Receipt,
-    by: u64,
-) -> Result<bool, StoreError> {
-    let Some(mut job) = txn.tables.records.find(locator)? else { return Ok(false) };
-    match job.stage {
-        Stage::Reserved { lease, bits, deadline, cancel, .. }
-            if lease == receipt.number && bits == receipt.bits =>
-        {
-            let later = deadline.max(txn.now_up().saturating_add(by));
-            txn.enter(&mut job, To::Reserved { lease, bits, deadline: later })?;
-            keep_mark(txn, &mut job, cancel)?;
-            Ok(true)
-        }
-        _ => Ok(false),
-    }
-}
-
-/// A lease begins without a cancel mark; this one goes on with its own.
-fn keep_mark(txn: &mut Txn<'_>, job: &mut Record, mark: bool) -> Result<(), StoreError> {
-    if let Stage::Reserved { cancel, .. } = &mut job.stage
-        && mark
-    {
-        *cancel = true;
-        txn.tables.records.put(job)?;
-    }
-    Ok(())
 }

@@ -1,23 +1,38 @@
-//! reschedule: delayed → delayed at another time. run: delayed → ready. revive: dead → ready.
-//! purge: dead → gone.
+//! Moves of one job by its name. reschedule: delayed → delayed at another time. run: delayed → ready.
+//! revive: dead → ready. purge: dead → gone.
 
 use super::submit::due_time;
+use crate::job::JobKey;
 use crate::state::State;
-use crate::store::StoreError;
+use crate::store::embedded::error::Result;
 use crate::store::embedded::tables::Record;
-use crate::store::embedded::txn::{Keep, To, Txn};
+use crate::store::embedded::txn::transitions::To;
+use crate::store::embedded::txn::{KeepTombstones, Txn};
+use crate::store::embedded::{EDGE_BYTES, EmbeddedStore, answers};
 use crate::store::moves::{Move, Token};
+use crate::store::{Moved, Shard, StoreError};
 
-/// None for an unknown job, else whether it is as it was to be, and the job.
-type Told = Option<(bool, Record)>;
+impl EmbeddedStore {
+    pub(crate) async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<Moved, StoreError> {
+        let (locator, keep) = (key.locator().0, self.keep_tombstones());
+        let moved = self.call(shard, EDGE_BYTES, move |txn| move_job(txn, locator, what, keep)).await?;
+        Ok(match moved {
+            None => Moved::Unknown,
+            Some((true, record)) => Moved::Applied(answers::job(record, key.clone())),
+            Some((false, record)) => Moved::Refused(answers::job(record, key.clone())),
+        })
+    }
+}
 
-pub(crate) fn move_job(
+/// Returns the job, and whether the move took effect, now or before by the same token; `None` for an
+/// unknown job.
+fn move_job(
     txn: &mut Txn<'_>,
     locator: [u8; 12],
     what: Move,
-    keep: Keep,
-) -> Result<Told, StoreError> {
-    let Some(mut job) = txn.known(locator, keep)? else { return Ok(None) };
+    keep: KeepTombstones,
+) -> Result<Option<(bool, Record)>> {
+    let Some(mut job) = txn.find(locator, keep)? else { return Ok(None) };
     let is_done = match what {
         Move::Reschedule(.., token) | Move::Run(token) | Move::Revive(token)
             if job.token == Some(token.0) =>
@@ -26,25 +41,32 @@ pub(crate) fn move_job(
         }
         Move::Reschedule(due, token) => {
             let due = due_time(txn, due);
-            from_delayed(txn, &mut job, token, Some(due).filter(|due| *due > txn.now()))?
+            move_delayed(txn, &mut job, token, Some(due).filter(|due| *due > txn.now()))?
         }
         Move::Run(token) => {
-            let is_under_way = matches!(job.state(), State::Ready | State::Reserved);
-            is_under_way || from_delayed(txn, &mut job, token, None)?
+            let has_run = matches!(job.state(), State::Ready | State::Reserved);
+            has_run || move_delayed(txn, &mut job, token, None)?
         }
-        Move::Revive(token) => revive(txn, &mut job, token)?,
-        Move::Purge => purge(txn, &job)?,
+        Move::Revive(Token(token)) if job.state() == State::Dead => {
+            revive(txn, &mut job, token)?;
+            true
+        }
+        Move::Purge if job.state() == State::Dead => {
+            txn.purge(&job)?;
+            true
+        }
+        Move::Revive(_) | Move::Purge => false,
     };
     Ok(Some((is_done, job)))
 }
 
-/// To a later time, or to be ready now.
-fn from_delayed(
+/// Moves a delayed job to a later time, or makes it ready now.
+fn move_delayed(
     txn: &mut Txn<'_>,
     job: &mut Record,
     Token(token): Token,
     later: Option<u64>,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     if job.state() != State::Delayed {
         return Ok(false);
     }
@@ -60,20 +82,9 @@ fn from_delayed(
     Ok(true)
 }
 
-/// Failures and lost leases are counted anew; the last failed attempt stays to be seen.
-fn revive(txn: &mut Txn<'_>, job: &mut Record, Token(token): Token) -> Result<bool, StoreError> {
-    if job.state() != State::Dead {
-        return Ok(false);
-    }
+/// Makes a dead job ready. Failures and lost leases are counted anew; the last failed attempt stays
+/// visible.
+pub(crate) fn revive(txn: &mut Txn<'_>, job: &mut Record, token: [u8; 8]) -> Result<()> {
     (job.token, job.failures, job.lost) = (Some(token), 0, 0);
-    txn.make_ready(job)?;
-    Ok(true)
-}
-
-fn purge(txn: &mut Txn<'_>, job: &Record) -> Result<bool, StoreError> {
-    if job.state() != State::Dead {
-        return Ok(false);
-    }
-    txn.purge(job)?;
-    Ok(true)
+    txn.make_ready(job)
 }

@@ -1,27 +1,55 @@
-//! tell: what was told leaves the outbox, what could not be told stays there for later; and how the
-//! outbox is read.
+//! The outbox of dead-letter notices: reads those that are due, removes what was published, and puts
+//! off the rest.
 
 use std::time::Duration;
 
-use super::is_fenced;
-use crate::clock::millis_up;
-use crate::store::embedded::tables::{OutboxKey, OutboxRow};
-use crate::store::embedded::txn::Txn;
-use crate::store::outbox::MOST_BYTES;
-use crate::store::{Epoch, StoreError, Told};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Deaths that are to be told by now, and the time in ms.
-pub(crate) fn outbox(txn: &Txn<'_>, limit: usize) -> Result<(Vec<OutboxRow>, u64), StoreError> {
-    let now = txn.now();
-    Ok((txn.tables.outbox.until(txn.shard(), now, limit, MOST_BYTES)?, now))
+use super::pass::is_fenced;
+use crate::clock::{Timestamp, millis_up};
+use crate::notice::Death;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{Notice, OutboxKey, OutboxRow};
+use crate::store::embedded::txn::Txn;
+use crate::store::embedded::{EmbeddedStore, answers};
+use crate::store::outbox::{MOST_BYTES, Outbox, OutboxPlace, Telling, Told, Untold};
+use crate::store::{Epoch, Shard, StoreError, payload};
+
+/// About how many bytes a call writes for each notice.
+const BYTES: usize = 512;
+
+impl EmbeddedStore {
+    pub(crate) async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
+        let read = move |txn: &mut Txn<'_>| {
+            let now = txn.now();
+            Ok((txn.tables.outbox.until(txn.shard(), now, limit, MOST_BYTES)?, now))
+        };
+        let (rows, now) = self.call(shard, 0, read).await?;
+        let deaths = rows.into_iter().map(|row| Untold { place: place(row.0), death: death(row) });
+        Ok(Outbox { deaths: deaths.collect(), now: Timestamp::from_millis(now) })
+    }
+
+    pub(crate) async fn tell(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        telling: &Telling,
+    ) -> Result<Told, StoreError> {
+        // Places of another backend are skipped.
+        let published: Vec<_> = telling.told.iter().filter_map(key).collect();
+        let later = telling.later.iter().filter_map(|(place, after)| Some((key(place)?, *after)));
+        let (epoch, later) = (epoch.clone(), later.collect::<Vec<_>>());
+        let bytes = (published.len() + later.len()) * BYTES;
+        self.call(shard, bytes, move |txn| acknowledge(txn, &epoch, &published, &later)).await
+    }
 }
 
-pub(crate) fn tell(
+fn acknowledge(
     txn: &mut Txn<'_>,
     epoch: &Epoch,
-    told: &[OutboxKey],
+    published: &[OutboxKey],
     later: &[(OutboxKey, Duration)],
-) -> Result<Told, StoreError> {
+) -> Result<Told> {
     if is_fenced(txn, epoch) {
         return Ok(Told::Fenced);
     }
@@ -29,8 +57,39 @@ pub(crate) fn tell(
         let at = txn.now_up().saturating_add(millis_up(*after));
         txn.tables.outbox.put_off(*key, at)?;
     }
-    told.iter().try_for_each(|key| txn.tables.outbox.remove(*key))?;
+    published.iter().try_for_each(|key| txn.tables.outbox.remove(*key))?;
     let first = txn.tables.outbox.first(txn.shard())?;
     let wait = |at: u64| Duration::from_micros(at.saturating_mul(1000).saturating_sub(txn.now_us()));
     Ok(Told::Held(first.map(wait)))
+}
+
+fn place((shard, at, number, attempts): OutboxKey) -> OutboxPlace {
+    let mut packed = BytesMut::new();
+    packed.put_u16(shard);
+    packed.put_u64(at);
+    packed.put_u64(number);
+    packed.put_u32(attempts);
+    OutboxPlace(packed.freeze())
+}
+
+fn key(place: &OutboxPlace) -> Option<OutboxKey> {
+    let mut raw: Bytes = place.0.clone();
+    let key =
+        (raw.try_get_u16().ok()?, raw.try_get_u64().ok()?, raw.try_get_u64().ok()?, raw.try_get_u32().ok()?);
+    (!raw.has_remaining()).then_some(key)
+}
+
+fn death(((shard, _, number, _), notice): OutboxRow) -> Option<Death> {
+    let death = notice.and_then(|Notice { died, record, body }| {
+        let key = answers::key(&record, &body)?;
+        // The notice can be published without what the job brought along.
+        let payload::Told { on_dead, context, trace } =
+            payload::Told::unpack(&body.payload).unwrap_or_default();
+        let [died, arrived] = [died, record.arrived()].map(Timestamp::from_millis);
+        Some(Death { job: answers::job(record, key), died, arrived, on_dead, context, trace })
+    });
+    if death.is_none() {
+        tracing::error!(shard, job.number = number, "a dead-letter notice cannot be read or published");
+    }
+    death
 }

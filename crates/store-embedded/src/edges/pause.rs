@@ -1,38 +1,58 @@
-//! pause: nothing of a topic is handed over any more. resume: the end of that; lanes that were
-//! parked get their turns again.
+//! pause: stops the delivery of a topic. resume: ends the pause, and gives the lanes that were parked
+//! their turns again.
 
-use crate::store::StoreError;
-use crate::store::embedded::tables::{Hold, PULL};
+use crate::job::Topic;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::Pause;
 use crate::store::embedded::txn::Txn;
-use crate::store::topics::Room;
+use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
+use crate::store::topics::{MOST_UNPARKED, Room};
+use crate::store::{Shard, StoreError};
 
-/// False when it would be one topic too many, and that matters.
-pub(crate) fn pause(txn: &mut Txn<'_>, topic: &str, room: Room) -> Result<bool, StoreError> {
+impl EmbeddedStore {
+    /// Returns false if the pause would exceed the limit of topics, and `room` says that this counts.
+    pub(crate) async fn pause(&self, shard: Shard, topic: &Topic, room: Room) -> Result<bool, StoreError> {
+        let topic = topic.clone();
+        self.call(shard, EDGE_BYTES, move |txn| pause(txn, topic.as_str(), room)).await
+    }
+
+    /// Returns whether the topic is known in this shard.
+    pub(crate) async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
+        loop {
+            let topic = topic.clone();
+            let resume = move |txn: &mut Txn<'_>| resume(txn, topic.as_str());
+            match self.call(shard, MOST_UNPARKED * 64, resume).await? {
+                Some(true) => {}
+                is_more => return Ok(is_more.is_some()),
+            }
+        }
+    }
+}
+
+fn pause(txn: &mut Txn<'_>, topic: &str, room: Room) -> Result<bool> {
     let shard = txn.shard();
-    if room == Room::Needed && txn.tables.counts.are_full(shard, topic)? {
+    if room == Room::Needed && txn.tables.counts.is_full(shard, topic)? {
         return Ok(false);
     }
-    txn.tables.due.know(shard, topic)?;
-    txn.tables.counts.set_hold(shard, topic, Hold::Paused)?;
+    txn.tables.due.register(shard, topic)?;
+    txn.tables.counts.set_pause(shard, topic, Pause::Paused)?;
     Ok(true)
 }
 
-/// None for a topic that is not known, else whether there are more lanes to be given their turns.
-pub(crate) fn resume(txn: &mut Txn<'_>, topic: &str, most: usize) -> Result<Option<bool>, StoreError> {
+/// Returns whether more lanes are parked; `None` if the topic is not known.
+fn resume(txn: &mut Txn<'_>, topic: &str) -> Result<Option<bool>> {
     let shard = txn.shard();
-    if !txn.tables.due.knows(shard, topic)? {
+    if !txn.tables.due.is_known(shard, topic)? {
         return Ok(None);
     }
-    if txn.tables.counts.known(shard, topic)?.hold == Hold::None {
+    if !txn.tables.counts.topic(shard, topic)?.is_paused() {
         return Ok(Some(false));
     }
-    let lanes = txn.tables.ready.parked(shard, topic, most)?;
+    let lanes = txn.tables.ready.parked(shard, topic, MOST_UNPARKED)?;
     for lane in &lanes {
-        let turn = if lane.ends_with(' ') { PULL } else { txn.turn() };
-        txn.tables.ready.set_turn(shard, lane, Some(turn))?;
-        txn.wake(lane);
+        txn.give_turn(lane)?;
     }
-    let is_more = lanes.len() == most;
-    txn.tables.counts.set_hold(shard, topic, if is_more { Hold::Resuming } else { Hold::None })?;
+    let is_more = lanes.len() == MOST_UNPARKED;
+    txn.tables.counts.set_pause(shard, topic, if is_more { Pause::Resuming } else { Pause::None })?;
     Ok(Some(is_more))
 }

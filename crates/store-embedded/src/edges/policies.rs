@@ -1,25 +1,78 @@
-//! The policies of topics are put and deleted. No edges: no job is touched.
+//! The policies of topics: puts, deletes and reads them. They are read in pages, so that no call of
+//! the writer takes long.
 
-use crate::store::StoreError;
+use crate::job::Topic;
+use crate::policy::MAX_POLICIES;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::policy_changes::PolicyChanges;
 use crate::store::embedded::txn::Txn;
-use crate::store::policies::{PolicyPut, PolicyVersion};
+use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
+use crate::store::policies::{PolicyPut, PolicyVersion, Rows};
+use crate::store::{Shard, StoreError};
 
-pub(crate) fn put_policy(
-    txn: &mut Txn<'_>,
-    topic: &str,
-    written: &str,
-    most: usize,
-) -> Result<PolicyPut, StoreError> {
+/// How many policies one call reads: a MiB at most.
+const PAGE: usize = 64;
+/// Policies belong to no shard, but calls need one.
+const ANY: Shard = Shard(0);
+
+impl EmbeddedStore {
+    pub(crate) async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+        let (topic, written) = (topic.to_string(), written.to_owned());
+        let bytes = topic.len() + written.len();
+        let put = self.call(ANY, bytes, move |txn| put(txn, &topic, &written)).await?;
+        self.shared.location.policies.send_replace(());
+        Ok(put)
+    }
+
+    /// Returns the new version; `None` if the topic has no policy.
+    pub(crate) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+        let topic = topic.to_string();
+        let delete = move |txn: &mut Txn<'_>| {
+            let now_us = txn.now_us();
+            txn.tables.policies.remove(&topic, now_us)
+        };
+        let version = self.call(ANY, EDGE_BYTES, delete).await?;
+        self.shared.location.policies.send_replace(());
+        Ok(version.map(PolicyVersion))
+    }
+
+    pub(crate) async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
+        let topic = topic.to_string();
+        self.call(ANY, 0, move |txn| txn.tables.policies.get(&topic)).await
+    }
+
+    /// All policies and their version; `None` if that is `known`.
+    pub(crate) async fn policies(
+        &self,
+        known: Option<PolicyVersion>,
+    ) -> Result<Option<(PolicyVersion, Rows)>, StoreError> {
+        let version = PolicyVersion(self.call(ANY, 0, |txn| txn.tables.policies.version()).await?);
+        if known == Some(version) {
+            return Ok(None);
+        }
+        let (mut rows, mut after) = (Rows::new(), String::new());
+        loop {
+            let from = after.clone();
+            let page = self.call(ANY, 0, move |txn| txn.tables.policies.after(&from, PAGE)).await?;
+            let is_last = page.len() < PAGE;
+            after = page.last().map_or(after, |(topic, _)| topic.clone());
+            rows.extend(page);
+            if is_last {
+                return Ok(Some((version, rows)));
+            }
+        }
+    }
+
+    pub(crate) fn policy_changes(&self) -> PolicyChanges {
+        PolicyChanges::new(&self.shared.location.policies)
+    }
+}
+
+fn put(txn: &mut Txn<'_>, topic: &str, written: &str) -> Result<PolicyPut> {
     let (is_known, now_us) = (txn.tables.policies.get(topic)?.is_some(), txn.now_us());
-    if !is_known && txn.tables.policies.count()? >= most as u64 {
+    if !is_known && txn.tables.policies.count()? >= MAX_POLICIES as u64 {
         return Ok(PolicyPut::TooMany);
     }
     let version = PolicyVersion(txn.tables.policies.put(topic, written, now_us)?);
     Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
-}
-
-/// The version, where it had one.
-pub(crate) fn delete_policy(txn: &mut Txn<'_>, topic: &str) -> Result<Option<u64>, StoreError> {
-    let now_us = txn.now_us();
-    txn.tables.policies.remove(topic, now_us)
 }

@@ -1,36 +1,53 @@
-//! promote: delayed and due → ready. Topics take turns; none takes more than its share.
+//! promote: delayed and due → ready. Topics take turns, and none takes more than its share.
 
-use super::{Passed, Round, is_fenced, rest};
+use std::time::Duration;
+
+use super::pass::PassLimits;
 use crate::state::State;
-use crate::store::StoreError;
-use crate::store::embedded::tables::{First, Queue};
-use crate::store::embedded::txn::{To, Txn};
+use crate::store::embedded::EmbeddedStore;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{DueJobs, QueueEnd};
+use crate::store::embedded::txn::Txn;
+use crate::store::embedded::txn::transitions::To;
 use crate::store::events::Happened;
+use crate::store::{Epoch, Pass, Shard, StoreError};
 
 /// The most topics of a pass.
 const TOPICS: usize = 64;
 
-/// None when the carrier is fenced.
-pub(crate) fn promote(txn: &mut Txn<'_>, round: &Round) -> Result<Option<Passed>, StoreError> {
-    if is_fenced(txn, &round.epoch) {
-        return Ok(None);
+impl EmbeddedStore {
+    pub(crate) async fn promote(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        let (limits, bytes) = PassLimits::new(self, epoch, limit, floor);
+        self.call(shard, bytes, move |txn| promote(txn, &limits)).await
+    }
+}
+
+fn promote(txn: &mut Txn<'_>, limits: &PassLimits) -> Result<Pass> {
+    if limits.is_fenced(txn) {
+        return Ok(Pass::Fenced);
     }
     let (shard, now) = (txn.shard(), txn.now());
-    let topics = txn.tables.due.topics(shard, now, TOPICS)?;
-    let share = round.limit.div_ceil(topics.len().max(1));
-    let (mut left, mut moved, mut stale) = (round.limit, 0, 0);
+    let topics = txn.tables.due.scheduled(shard, now, TOPICS)?;
+    let share = limits.jobs.div_ceil(topics.len().max(1));
+    let (mut left, mut moved, mut stale) = (limits.jobs, 0, 0);
     for topic in topics {
         let take = share.min(left);
         if take == 0 {
             break;
         }
-        let First { found, following } = txn.tables.due.of_topic(shard, &topic, now, take)?;
+        let DueJobs { found, following } = txn.tables.due.of_topic(shard, &topic, now, take)?;
         left -= found.len();
         for (due, number) in found {
             match txn.tables.records.get(number)? {
                 Some(mut job) if job.state() == State::Delayed && job.due == due => {
-                    txn.tell_event(&job, || Happened::Promoted)?;
-                    txn.enter(&mut job, To::Ready(Queue::Back))?;
+                    txn.publish(&job, || Happened::Promoted)?;
+                    txn.enter(&mut job, To::Ready(QueueEnd::Back))?;
                     moved += 1;
                 }
                 _ => {
@@ -40,7 +57,7 @@ pub(crate) fn promote(txn: &mut Txn<'_>, round: &Round) -> Result<Option<Passed>
             }
         }
         // A topic that is still due goes behind the others that are.
-        txn.tables.due.set_turn(shard, &topic, following.map(|at| at.max(now)))?;
+        txn.tables.due.schedule(shard, &topic, following.map(|at| at.max(now)))?;
     }
-    rest(txn, round, moved, stale).map(Some)
+    limits.report(txn, moved, stale)
 }

@@ -1,48 +1,59 @@
-//! recover: reserved and past its deadline → ready again at once; dead by `lost` after too
-//! many in a row; cancelled where that was asked for. Jobs for pull stay, and are answered
-//! again a second later if nobody settles them.
+//! recover: reserved with an expired lease → ready again at once; dead as `lost` after too many
+//! expired leases in a row; cancelled if that was requested. Pull jobs stay reserved: the caller
+//! settles them, and gets them again a second later if nobody did.
 
+use std::time::Duration;
+
+use super::pass::PassLimits;
 use super::settle::LOST;
-use super::{Passed, Round, is_fenced, rest};
-use crate::store::StoreError;
-use crate::store::embedded::MOST_LOST;
-use crate::store::embedded::tables::{Body, Queue, Record, Stage};
-use crate::store::embedded::txn::{End, Keep, To, Txn};
+use crate::state::State;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{QueueEnd, Stage, StoredJob};
+use crate::store::embedded::txn::transitions::{End, To};
+use crate::store::embedded::txn::{KeepTombstones, Txn};
+use crate::store::embedded::{EmbeddedStore, answers};
 use crate::store::events::AttemptOutcome;
+use crate::store::{Epoch, MOST_LOST, Pass, Recovered, Shard, StoreError};
 
-/// When leases for pull that have run out are looked at again, in case nobody settles them, in ms.
-const SOON: u64 = 1000;
+/// After how long the expired lease of a pull job is checked again, in ms.
+const AGAIN: u64 = 1000;
 
-/// Jobs for pull whose leases have run out.
-pub(crate) type Lapsed = Vec<(Record, Body)>;
+impl EmbeddedStore {
+    pub(crate) async fn recover(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Recovered, StoreError> {
+        let ((limits, bytes), keep) = (PassLimits::new(self, epoch, limit, floor), self.keep_tombstones());
+        let (pass, expired) = self.call(shard, bytes, move |txn| recover(txn, &limits, keep)).await?;
+        let lapsed = expired.iter().filter_map(|(job, body)| answers::expired_lease(shard, job, body));
+        Ok(Recovered { pass, lapsed: lapsed.collect() })
+    }
+}
 
-/// None when the carrier is fenced.
-pub(crate) fn recover(
-    txn: &mut Txn<'_>,
-    round: &Round,
-    keep: Keep,
-) -> Result<Option<(Passed, Lapsed)>, StoreError> {
-    if is_fenced(txn, &round.epoch) {
-        return Ok(None);
+/// The report of the pass, and the pull jobs whose leases have expired.
+fn recover(txn: &mut Txn<'_>, limits: &PassLimits, keep: KeepTombstones) -> Result<(Pass, Vec<StoredJob>)> {
+    if limits.is_fenced(txn) {
+        return Ok((Pass::Fenced, Vec::new()));
     }
     let (shard, now) = (txn.shard(), txn.now());
-    let (mut recovered, mut lost, mut lapsed) = (0, 0, Vec::new());
-    for (at, number) in txn.tables.leases.until(shard, now, round.limit)? {
-        let Some(mut job) = txn.tables.records.get(number)? else {
+    let (mut recovered, mut lost, mut expired) = (0, 0, Vec::new());
+    for (at, number) in txn.tables.leases.until(shard, now, limits.jobs)? {
+        let job = txn.tables.records.get(number)?.filter(|job| job.state() == State::Reserved);
+        let Some(mut job) = job else {
             txn.tables.leases.remove(shard, at, number)?;
             continue;
         };
-        let Stage::Reserved { cancel, .. } = job.stage else {
-            txn.tables.leases.remove(shard, at, number)?;
-            continue;
-        };
+        let cancel = matches!(job.stage, Stage::Reserved { cancel: true, .. });
         if job.is_pull() && !cancel {
-            txn.put_off(&mut job, now + SOON)?;
-            lapsed.extend(txn.tables.records.body(number)?.map(|body| (job, body)));
+            txn.put_off(&mut job, now + AGAIN)?;
+            expired.extend(txn.tables.records.with_body(job)?);
             continue;
         }
         job.lost += 1;
-        txn.tell_attempt(&job, AttemptOutcome::Lost, None)?;
+        txn.publish_attempt(&job, AttemptOutcome::Lost, None, None)?;
         if cancel {
             let settled = job.settled;
             txn.finish(job, End::Cancelled, settled)?;
@@ -50,10 +61,10 @@ pub(crate) fn recover(
             txn.die(&mut job, LOST.into())?;
             lost += 1;
         } else {
-            txn.enter(&mut job, To::Ready(Queue::Front))?;
+            txn.enter(&mut job, To::Ready(QueueEnd::Front))?;
             recovered += 1;
         }
     }
-    txn.trim(keep)?;
-    rest(txn, round, recovered, lost).map(|passed| Some((passed, lapsed)))
+    txn.evict_tombstones(keep)?;
+    Ok((limits.report(txn, recovered, lost)?, expired))
 }

@@ -1,186 +1,163 @@
-//! reserve: ready → reserved. Lanes take turns; those full for the caller are passed, those of paused
-//! topics are parked.
+//! reserve: ready → reserved, for a notifier. Lanes take turns; a lane that is full for the caller is
+//! skipped, and a lane of a paused topic is parked. exchange settles and reserves in one call.
 
 use std::collections::HashMap;
 
+use tokio::time::Instant;
+
+use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
+use super::settle::{Settlement, settle_push};
 use crate::clock::millis_up;
 use crate::job::DEFAULT_TIMEOUT;
-use crate::store::embedded::LONGEST_STRETCH;
-use crate::store::embedded::tables::{Body, Given, PARKED, Record, Stage};
-use crate::store::embedded::txn::{To, Txn};
-use crate::store::{Reserve, StoreError};
+use crate::outcome::Outcome;
+use crate::store::embedded::answers::{self, ReservedAt};
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{PARKED, StoredJob};
+use crate::store::embedded::txn::Txn;
+use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
+use crate::store::{LONGEST_STRETCH, Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
 
-/// The most bytes of jobs that one reserve takes, and one job beyond.
-const BYTES: usize = 1024 * 1024;
-/// So many lanes are looked at, and those that the caller names.
+/// The most lanes that are looked at, beside those that the caller names.
 const LANES: usize = 64;
 
-/// What is asked for.
-pub(crate) struct Order {
-    caller: String,
-    sequence: u64,
+impl EmbeddedStore {
+    pub(crate) async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
+        let asked = Instant::now();
+        let request = Request::from(ask);
+        let found = self.call(shard, ask.limit * EDGE_BYTES, move |txn| reserve(txn, &request)).await?;
+        Ok(found.answer(shard, asked))
+    }
+
+    pub(crate) async fn exchange(
+        &self,
+        shard: Shard,
+        items: &[(Lease, Outcome)],
+        lateness: &Lateness,
+        ask: &Reserve<'_>,
+    ) -> Result<(Vec<Settled>, Reserved), StoreError> {
+        let asked = Instant::now();
+        let settlements: Vec<_> = items.iter().map(Settlement::push).collect();
+        let (lateness, keep, request) = (lateness.clone(), self.keep_tombstones(), Request::from(ask));
+        let bytes = (settlements.len() + ask.limit) * EDGE_BYTES;
+        let exchange = move |txn: &mut Txn<'_>| {
+            Ok((settle_push(txn, &settlements, &lateness, keep)?, reserve(txn, &request)?))
+        };
+        let (settled, found) = self.call(shard, bytes, exchange).await?;
+        Ok((settled, found.answer(shard, asked)))
+    }
+}
+
+struct Request {
+    caller: Caller,
     limit: usize,
-    lane_room: usize,
-    rooms: HashMap<String, usize>,
-    bits: [u8; 8],
-    /// In ms.
+    /// The most jobs of a lane that `limits` does not name.
+    lane_limit: usize,
+    limits: HashMap<String, usize>,
+    /// How much longer than an attempt a lease is, in ms.
     margin: u64,
 }
 
-impl From<&Reserve<'_>> for Order {
+impl From<&Reserve<'_>> for Request {
     fn from(ask: &Reserve<'_>) -> Self {
         Self {
-            caller: ask.caller.to_owned(),
-            sequence: ask.sequence,
+            caller: Caller { name: ask.caller.to_owned(), sequence: ask.sequence, bits: ask.bits },
             limit: ask.limit,
-            lane_room: ask.lane_room,
-            rooms: ask.rooms.iter().cloned().collect(),
-            bits: ask.bits,
+            lane_limit: ask.lane_room,
+            limits: ask.rooms.iter().cloned().collect(),
             margin: millis_up(ask.margin),
         }
     }
 }
 
-/// What was taken.
-pub(crate) struct Taken {
-    pub(crate) now_us: u64,
-    pub(crate) jobs: Vec<(Record, Body)>,
-    pub(crate) more: bool,
-    pub(crate) passed: Vec<String>,
-    /// Somebody watches.
-    pub(crate) is_watched: bool,
-}
-
-impl Order {
-    fn room(&self, lane: &str) -> usize {
-        self.rooms.get(lane).copied().unwrap_or(self.lane_room)
+impl Request {
+    fn limit_of(&self, lane: &str) -> usize {
+        self.limits.get(lane).copied().unwrap_or(self.lane_limit)
     }
 }
 
-/// What a look at the lanes has found; nothing is taken yet.
+/// What a reserve found.
 #[derive(Default)]
 struct Found {
-    jobs: Vec<(Record, Body)>,
-    /// Lanes that were looked at, and whether something of them is left.
-    visits: Vec<(String, bool)>,
-    more: bool,
-    passed: Vec<String>,
-    /// Lanes of paused topics.
+    now_us: u64,
+    is_watched: bool,
+    jobs: Vec<StoredJob>,
+    /// The lanes that jobs were taken from, and whether each has more.
+    visited: Vec<(String, bool)>,
+    is_more: bool,
+    skipped: Vec<String>,
+    /// The lanes of paused topics.
     parked: Vec<String>,
 }
 
-pub(crate) fn reserve(txn: &mut Txn<'_>, order: &Order) -> Result<Taken, StoreError> {
-    let (shard, now, now_us, is_watched) = (txn.shard(), txn.now(), txn.now_us(), txn.events.is_watched());
-    if let Some(given) = txn.tables.callers.recall(shard, &order.caller, order.sequence, now)? {
-        let jobs = again(txn, &given)?;
-        return Ok(Taken { now_us, jobs, more: true, passed: Vec::new(), is_watched });
+impl Found {
+    fn answer(self, shard: Shard, asked: Instant) -> Reserved {
+        let at = ReservedAt { now_us: self.now_us, is_watched: self.is_watched, asked };
+        let leases = self.jobs.iter().filter_map(|(record, body)| {
+            let lease = answers::lease(shard, record, body, at);
+            if lease.is_none() {
+                // Its lease will expire and be recovered.
+                tracing::error!(shard = shard.0, job.number = record.number, "a reserved job cannot be read");
+            }
+            lease
+        });
+        Reserved { leases: leases.collect(), more: self.is_more, passed: self.skipped }
     }
-    let mut found = look(txn, order)?;
-    take(txn, order, &mut found)?;
+}
+
+fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
+    let (shard, now_us, is_watched) = (txn.shard(), txn.now_us(), txn.is_watched());
+    if let Some(jobs) = granted_before(txn, &request.caller)? {
+        return Ok(Found { now_us, is_watched, jobs, is_more: true, ..Found::default() });
+    }
+    let mut found = find(txn, request)?;
+    let (default, longest) = (millis_up(DEFAULT_TIMEOUT), millis_up(LONGEST_STRETCH));
+    grant_leases(txn, &request.caller, &mut found.jobs, |job| {
+        let timeout = if job.timeout == 0 { default } else { job.timeout };
+        timeout.min(longest) + request.margin
+    })?;
     for lane in &found.parked {
         txn.tables.ready.set_turn(shard, lane, Some(PARKED))?;
     }
-    for (n, (lane, left)) in (1..).zip(&found.visits) {
+    for (n, (lane, is_rest)) in (1..).zip(&found.visited) {
         // A lane that has more goes behind the others.
-        let turn = left.then(|| txn.turn() + n);
+        let turn = is_rest.then(|| txn.next_turn() + n);
         txn.tables.ready.set_turn(shard, lane, turn)?;
         txn.row.turn = txn.row.turn.max(turn.unwrap_or(0));
     }
-    Ok(Taken { now_us, jobs: found.jobs, more: found.more, passed: found.passed, is_watched })
+    Ok(Found { now_us, is_watched, ..found })
 }
 
-/// What a caller was given before, as far as it is still reserved by that.
-pub(crate) fn again(txn: &Txn<'_>, given: &Given) -> Result<Vec<(Record, Body)>, StoreError> {
-    let mut jobs = Vec::new();
-    for number in &given.numbers {
-        if let Some(job) = txn.tables.records.get(*number)?
-            && matches!(job.stage, Stage::Reserved { bits, .. } if bits == given.bits)
-            && let Some(body) = txn.tables.records.body(*number)?
-        {
-            jobs.push((job, body));
-        }
-    }
-    Ok(jobs)
-}
-
-fn look(txn: &mut Txn<'_>, order: &Order) -> Result<Found, StoreError> {
-    let (shard, window) = (txn.shard(), LANES + order.rooms.len());
+/// Finds jobs in the lanes, in turn. Nothing is reserved yet.
+fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
+    let (shard, window) = (txn.shard(), LANES + request.limits.len());
     let (mut lanes, mut parked) = (Vec::new(), Vec::new());
     for lane in txn.tables.ready.lanes(shard, window)? {
-        let is_held = txn.tables.counts.is_held(shard, &lane)?;
-        if is_held { parked.push(lane) } else { lanes.push(lane) }
+        let is_paused = txn.tables.counts.is_lane_paused(shard, &lane)?;
+        if is_paused { parked.push(lane) } else { lanes.push(lane) }
     }
     let is_more = lanes.len() + parked.len() == window;
-    let open = lanes.iter().filter(|lane| order.room(lane) > 0).count();
-    let share = order.limit.div_ceil(open.max(1));
-    let mut found = Found { more: is_more, parked, ..Found::default() };
-    let (mut left, mut budget) = (order.limit, BYTES);
+    let open = lanes.iter().filter(|lane| request.limit_of(lane) > 0).count();
+    let share = request.limit.div_ceil(open.max(1));
+    let mut found = Found { is_more, parked, ..Found::default() };
+    let mut budget = MAX_BYTES;
     for lane in lanes {
-        let bound = order.room(&lane);
-        let room = bound.min(share).min(left);
+        let bound = request.limit_of(&lane);
+        let limit = bound.min(share).min(request.limit - found.jobs.len());
         if bound == 0 {
-            found.passed.push(lane);
+            found.skipped.push(lane);
             continue;
         }
-        if room == 0 || budget == 0 {
-            found.more = true;
+        if limit == 0 || budget == 0 {
+            found.is_more = true;
             break;
         }
-        // One more than may be taken tells whether something is left.
-        let entries = txn.tables.ready.first(shard, &lane, room + 1)?;
-        let mut taken = 0;
-        for (position, number) in entries.iter().take(room) {
-            if budget == 0 {
-                break;
-            }
-            taken += 1;
-            match both(txn, *number, *position)? {
-                Some((job, body)) => {
-                    budget = budget.saturating_sub(body.payload.len() + 256);
-                    left -= 1;
-                    found.jobs.push((job, body));
-                }
-                None => txn.tables.ready.remove(shard, &lane, *position)?,
-            }
+        let taken = find_ready(txn, &lane, limit, &mut budget, &mut found.jobs)?;
+        if taken.is_rest && bound > taken.entries {
+            found.is_more = true;
+        } else if taken.is_rest {
+            found.skipped.push(lane.clone());
         }
-        let rest = taken < entries.len();
-        if rest && bound > taken {
-            found.more = true;
-        } else if rest {
-            found.passed.push(lane.clone());
-        }
-        found.visits.push((lane, rest));
+        found.visited.push((lane, taken.is_rest));
     }
     Ok(found)
-}
-
-/// A ready job with its body; none for an entry that is not its own.
-pub(crate) fn both(txn: &Txn<'_>, number: u64, position: i64) -> Result<Option<(Record, Body)>, StoreError> {
-    let Some(job) = txn.tables.records.get(number)? else { return Ok(None) };
-    if job.stage != (Stage::Ready { position }) {
-        return Ok(None);
-    }
-    Ok(txn.tables.records.body(number)?.map(|body| (job, body)))
-}
-
-/// A lease for each.
-fn take(txn: &mut Txn<'_>, order: &Order, found: &mut Found) -> Result<(), StoreError> {
-    if found.jobs.is_empty() {
-        return Ok(());
-    }
-    let first = txn.now_us().max(txn.row.lease + 1);
-    let (default, stretch) = (millis_up(DEFAULT_TIMEOUT), millis_up(LONGEST_STRETCH));
-    let (mut numbers, mut next) = (Vec::with_capacity(found.jobs.len()), first);
-    for (job, _) in &mut found.jobs {
-        let wait = if job.timeout == 0 { default } else { job.timeout };
-        let deadline = txn.now_up() + wait.min(stretch) + order.margin;
-        job.attempts += 1;
-        txn.enter(job, To::Reserved { lease: next, bits: order.bits, deadline })?;
-        numbers.push(job.number);
-        next += 1;
-    }
-    txn.row.lease = next - 1;
-    let given = Given { at: txn.now(), sequence: order.sequence, bits: order.bits, numbers };
-    let shard = txn.shard();
-    txn.tables.callers.remember(shard, &order.caller, &given)
 }

@@ -1,126 +1,248 @@
-//! settle: reserved → done (complete), delayed (retry), dead (bury), or ready or delayed
-//! (release, without or with a delay).
+//! settle: reserved → done, delayed, ready or dead, by how the attempt ended. Push and pull jobs
+//! share it; they differ in what is known of the attempt, and in what a receipt counts for that is no
+//! longer current.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::clock::millis_up;
+use crate::clock::{Timestamp, millis_up};
 use crate::outcome::{LastAttempt, Outcome};
 use crate::state::State;
-use crate::store::embedded::tables::{Last, Queue, Record, Stage};
-use crate::store::embedded::txn::{End, Keep, To, Txn};
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{Last, QueueEnd, Record, Stage};
+use crate::store::embedded::txn::transitions::{End, To};
+use crate::store::embedded::txn::{KeepTombstones, Txn};
+use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
 use crate::store::events::AttemptOutcome;
 use crate::store::lease::Receipt;
-use crate::store::{Lateness, Lease, Settled, StoreError};
+use crate::store::pull::Counting;
+use crate::store::{Lateness, Lease, PullReceipt, Settled, Shard, StoreError, Word, start};
 
-/// Why a job is dead whose leases ran out.
+/// The reason of a job that is dead since too many of its leases expired.
 pub(crate) const LOST: &str = "lost";
+/// The most bytes of a pull job's reason that are kept.
+const MAX_REASON: usize = 64;
 
-/// The word on one lease.
-pub(crate) struct Word {
-    locator: [u8; 12],
-    receipt: Receipt,
-    outcome: Outcome,
-    /// What a success was answered.
-    seen: Option<LastAttempt>,
-}
+impl EmbeddedStore {
+    pub(crate) async fn settle(
+        &self,
+        shard: Shard,
+        items: &[(Lease, Outcome)],
+        lateness: &Lateness,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let settlements: Vec<_> = items.iter().map(Settlement::push).collect();
+        let (lateness, keep, bytes) = (lateness.clone(), self.keep_tombstones(), items.len() * EDGE_BYTES);
+        self.call(shard, bytes, move |txn| settle_push(txn, &settlements, &lateness, keep)).await
+    }
 
-impl Word {
-    pub(crate) fn new((lease, outcome): &(Lease, Outcome)) -> Self {
-        let seen = lease.seen.map(|(status, took)| {
-            let duration = Duration::from_millis(took.into());
-            LastAttempt { status: Some(status), duration, ..LastAttempt::default() }
-        });
-        Self { locator: lease.locator.0, receipt: lease.receipt, outcome: outcome.clone(), seen }
+    pub(crate) async fn settle_receipts(
+        &self,
+        shard: Shard,
+        items: &[(PullReceipt, Word)],
+        check: Counting,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let settlements: Vec<_> = items.iter().map(|item| Settlement::pull(item, check)).collect();
+        let (keep, bytes) = (self.keep_tombstones(), items.len() * EDGE_BYTES);
+        let settle = move |txn: &mut Txn<'_>| {
+            let answers = settle(txn, &settlements, keep)?;
+            txn.evict_tombstones(keep)?;
+            Ok(answers)
+        };
+        self.call(shard, bytes, settle).await
     }
 }
 
-pub(crate) fn settle(
+/// How one attempt ended.
+pub(crate) struct Settlement {
+    locator: [u8; 12],
+    receipt: Receipt,
+    action: Action,
+    source: Source,
+}
+
+/// What becomes of the job.
+enum Action {
+    Complete,
+    Retry { after: Duration },
+    Bury { reason: Box<str> },
+    Release { after: Duration },
+}
+
+/// Where the settlement comes from, and what is known of the attempt.
+enum Source {
+    /// A notifier saw the response, or did not keep it.
+    Push { response: Option<LastAttempt> },
+    /// A worker settles by its receipt, perhaps with an error. The number of the lease is when it began.
+    Pull { error: Option<String>, check: Counting },
+}
+
+impl Settlement {
+    pub(crate) fn push((lease, outcome): &(Lease, Outcome)) -> Self {
+        let (action, response) = match outcome.clone() {
+            Outcome::Complete => (Action::Complete, lease.seen.map(success)),
+            Outcome::Retry { after, last } => (Action::Retry { after }, Some(last)),
+            Outcome::Bury { reason, last } => (Action::Bury { reason: reason.name().into() }, Some(last)),
+            Outcome::Release { after } => (Action::Release { after }, None),
+        };
+        Self { locator: lease.locator.0, receipt: lease.receipt, action, source: Source::Push { response } }
+    }
+
+    fn pull((receipt, word): &(PullReceipt, Word), check: Counting) -> Self {
+        let (action, error) = match word.clone() {
+            Word::Finish => (Action::Complete, None),
+            Word::Retry { after, error } => (Action::Retry { after }, error),
+            Word::Bury { reason, error } => {
+                (Action::Bury { reason: start(&reason, MAX_REASON).into() }, error)
+            }
+            Word::Release { after } => (Action::Release { after }, None),
+        };
+        Self {
+            locator: receipt.locator.0,
+            receipt: receipt.lease,
+            action,
+            source: Source::Pull { error, check },
+        }
+    }
+
+    /// Whether it settles an expired lease for its worker.
+    fn is_for_expired(&self) -> bool {
+        matches!(self.source, Source::Pull { check: Counting::Lapsed, .. })
+    }
+
+    /// What is known of the attempt.
+    fn attempt(&self, txn: &Txn<'_>) -> Option<Cow<'_, LastAttempt>> {
+        match &self.source {
+            Source::Push { response } => response.as_ref().map(Cow::Borrowed),
+            Source::Pull { error, .. } => {
+                // The number of a lease is the time at which it began, in µs.
+                let at = (self.receipt.number / 1000).min(txn.now());
+                let duration = Duration::from_millis(txn.now() - at);
+                let at = Timestamp::from_millis(at);
+                Some(Cow::Owned(LastAttempt { at, status: None, error: error.clone(), duration }))
+            }
+        }
+    }
+}
+
+fn success((status, ms): (u16, u32)) -> LastAttempt {
+    let duration = Duration::from_millis(ms.into());
+    LastAttempt { status: Some(status), duration, ..LastAttempt::default() }
+}
+
+/// Settles push jobs, and adds to the lateness of their shard.
+pub(crate) fn settle_push(
     txn: &mut Txn<'_>,
-    words: &[Word],
+    settlements: &[Settlement],
     lateness: &Lateness,
-    keep: Keep,
-) -> Result<Vec<Settled>, StoreError> {
-    let answers = words.iter().map(|word| one(txn, word, keep)).collect::<Result<Vec<_>, _>>()?;
-    // A call that is only a replay has told its lateness before.
-    let counted = answers.iter().any(|answer| matches!(answer, Settled::Applied | Settled::Late));
-    if counted && lateness.count() > 0 {
+    keep: KeepTombstones,
+) -> Result<Vec<Settled>> {
+    let answers = settle(txn, settlements, keep)?;
+    // A call that only repeats another one has added its lateness before.
+    let is_new = answers.iter().any(|answer| matches!(answer, Settled::Applied | Settled::Late));
+    if is_new && lateness.count() > 0 {
         let (shard, now) = (txn.shard(), txn.now());
         txn.tables.minutes.add(shard, now, lateness)?;
     }
-    txn.trim(keep)?;
+    txn.evict_tombstones(keep)?;
     Ok(answers)
 }
 
-fn one(txn: &mut Txn<'_>, word: &Word, keep: Keep) -> Result<Settled, StoreError> {
-    let Some(job) = txn.known(word.locator, keep)? else { return Ok(Settled::Stale) };
-    let Receipt { number, bits: given } = word.receipt;
-    match job.stage {
-        Stage::Reserved { lease, bits, cancel, .. } if lease == number && bits == given => {
-            apply(txn, word, job, cancel)?;
-            Ok(Settled::Applied)
+fn settle(txn: &mut Txn<'_>, settlements: &[Settlement], keep: KeepTombstones) -> Result<Vec<Settled>> {
+    settlements.iter().map(|settlement| settle_one(txn, settlement, keep)).collect()
+}
+
+fn settle_one(txn: &mut Txn<'_>, settlement: &Settlement, keep: KeepTombstones) -> Result<Settled> {
+    let Some(job) = txn.find(settlement.locator, keep)? else { return Ok(Settled::Stale) };
+    if let Stage::Reserved { cancel, deadline, .. } = job.stage
+        && job.receipt() == Some(settlement.receipt)
+    {
+        if settlement.is_for_expired() && deadline > txn.now() {
+            return Ok(Settled::Stale);
         }
-        _ if job.settled == number => Ok(Settled::Replayed),
-        Stage::Done { .. } | Stage::Cancelled { .. } => Ok(Settled::Stale),
-        Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } | Stage::Dead { .. } => {
-            late(txn, word, job)
+        apply(txn, settlement, job, cancel)?;
+        return Ok(Settled::Applied);
+    }
+    settle_again(txn, settlement, job)
+}
+
+/// Answers a receipt that is no longer current: the same settlement may have come before, and a late
+/// success of a push job still counts.
+fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Result<Settled> {
+    let number = settlement.receipt.number;
+    let is_complete = matches!(settlement.action, Action::Complete);
+    let is_settled = job.settled == number;
+    match settlement.source {
+        Source::Pull { .. } => {
+            let is_same = is_settled && is_complete == (job.state() == State::Done);
+            Ok(if is_same { Settled::Replayed } else { Settled::Stale })
+        }
+        Source::Push { .. } if is_settled => Ok(Settled::Replayed),
+        Source::Push { .. } => {
+            let is_over = job.state().is_terminal() || job.reason().is_some_and(|reason| reason != LOST);
+            // The lease belongs to an earlier job of the same name.
+            let is_older = number < job.arrived().saturating_mul(1000);
+            if !is_complete || is_over || is_older {
+                return Ok(Settled::Stale);
+            }
+            txn.finish(job, End::Done, number)?;
+            Ok(Settled::Late)
         }
     }
 }
 
-fn apply(txn: &mut Txn<'_>, word: &Word, mut job: Record, cancel: bool) -> Result<(), StoreError> {
-    let number = word.receipt.number;
-    job.settled = number;
-    tell(txn, &job, word, cancel)?;
-    match &word.outcome {
-        Outcome::Complete => txn.finish(job, End::Done, number),
-        _ if cancel => txn.finish(job, End::Cancelled, number),
-        Outcome::Retry { after, last } => {
-            failed(&mut job, last);
-            later(txn, &mut job, *after)
+fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bool) -> Result<()> {
+    let attempt = settlement.attempt(txn);
+    // A worker whose lease expired has not settled it, so its own settlement is no repetition.
+    if !settlement.is_for_expired() {
+        job.settled = settlement.receipt.number;
+    }
+    let settled = job.settled;
+    publish(txn, &job, &settlement.action, attempt.as_deref(), cancel)?;
+    match &settlement.action {
+        Action::Complete => txn.finish(job, End::Done, settled),
+        _ if cancel => txn.finish(job, End::Cancelled, settled),
+        Action::Retry { after } => {
+            count_failure(&mut job, attempt.as_deref());
+            enter_later(txn, &mut job, *after)
         }
-        Outcome::Bury { reason, last } => {
-            failed(&mut job, last);
-            txn.die(&mut job, reason.name().into())
+        Action::Bury { reason } => {
+            count_failure(&mut job, attempt.as_deref());
+            txn.die(&mut job, reason.clone())
         }
-        Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(Queue::Front)),
-        Outcome::Release { after } => later(txn, &mut job, *after),
+        Action::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(QueueEnd::Front)),
+        Action::Release { after } => enter_later(txn, &mut job, *after),
     }
 }
 
-/// What came of the attempt. A job that is to be cancelled waits for no other.
-fn tell(txn: &mut Txn<'_>, job: &Record, word: &Word, cancel: bool) -> Result<(), StoreError> {
+/// Publishes the end of the attempt. A job that is being cancelled has no next one.
+fn publish(
+    txn: &mut Txn<'_>,
+    job: &Record,
+    action: &Action,
+    attempt: Option<&LastAttempt>,
+    cancel: bool,
+) -> Result<()> {
     let now_up = txn.now_up();
     let due = |after: &Duration| (!cancel).then(|| now_up.saturating_add(millis_up(*after)));
-    match (&word.outcome, &word.seen) {
-        (Outcome::Complete, Some(seen)) => txn.tell_seen(job, AttemptOutcome::Complete, None, seen),
-        (Outcome::Complete, None) => txn.tell_attempt(job, AttemptOutcome::Complete, None),
-        (Outcome::Retry { after, last }, _) => txn.tell_seen(job, AttemptOutcome::Retry, due(after), last),
-        (Outcome::Bury { last, .. }, _) => txn.tell_seen(job, AttemptOutcome::Bury, None, last),
-        (Outcome::Release { after }, _) => {
-            txn.tell_attempt(job, AttemptOutcome::Release, due(after).filter(|_| !after.is_zero()))
+    let (outcome, due) = match action {
+        Action::Complete => (AttemptOutcome::Complete, None),
+        Action::Retry { after } => (AttemptOutcome::Retry, due(after)),
+        Action::Bury { .. } => (AttemptOutcome::Bury, None),
+        // An attempt that does not count has no response.
+        Action::Release { after } => {
+            let due = due(after).filter(|_| !after.is_zero());
+            return txn.publish_attempt(job, AttemptOutcome::Release, due, None);
         }
-    }
+    };
+    txn.publish_attempt(job, outcome, due, attempt)
 }
 
-fn failed(job: &mut Record, last: &LastAttempt) {
+fn count_failure(job: &mut Record, attempt: Option<&LastAttempt>) {
     (job.failures, job.lost) = (job.failures + 1, 0);
-    job.last = Some(Last::from(last));
+    job.last = attempt.map(Last::from);
 }
 
-pub(crate) fn later(txn: &mut Txn<'_>, job: &mut Record, after: Duration) -> Result<(), StoreError> {
+fn enter_later(txn: &mut Txn<'_>, job: &mut Record, after: Duration) -> Result<()> {
     let due = txn.now_up().saturating_add(millis_up(after));
     txn.enter(job, To::Delayed(due))
-}
-
-/// A receipt that is no longer current: only a success still counts, and only for this very
-/// job. A lease older than the record belongs to an earlier job of the same id.
-fn late(txn: &mut Txn<'_>, word: &Word, job: Record) -> Result<Settled, StoreError> {
-    let over = matches!(&job.stage, Stage::Dead { reason, .. } if **reason != *LOST);
-    let earlier = word.receipt.number < job.arrived().saturating_mul(1000);
-    if word.outcome != Outcome::Complete || over || earlier {
-        return Ok(Settled::Stale);
-    }
-    debug_assert!(!matches!(job.state(), State::Done | State::Cancelled));
-    txn.finish(job, End::Done, word.receipt.number)?;
-    Ok(Settled::Late)
 }

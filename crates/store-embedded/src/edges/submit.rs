@@ -1,25 +1,62 @@
-//! submit: nothing → delayed, or ready when already due. An import is a submit of jobs with
-//! what they have behind them; a dead one goes to the dead.
+//! submit: nothing → delayed, or ready if already due. import is a submit of jobs with a history; a
+//! job that is dead already becomes dead.
 
 use crate::clock::{Timestamp, millis_up};
-use crate::job::{Due, History, NewJob};
-use crate::store::embedded::tables::{Body, Last, Queue, Record, Stage};
-use crate::store::embedded::txn::{Keep, To, Txn};
-use crate::store::{Answer, MOST_COUNTED, StoreError, payload};
+use crate::job::{Due, History, ImportJob, JobKey, NewJob};
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{Body, Last, QueueEnd, Record, Stage};
+use crate::store::embedded::txn::transitions::To;
+use crate::store::embedded::txn::{KeepTombstones, Txn};
+use crate::store::embedded::{EDGE_BYTES, EmbeddedStore, answers};
+use crate::store::{Answer, MOST_COUNTED, Shard, StoreError, Submitted, payload};
 
-/// A job that is asked for, packed.
-pub(crate) struct Wanted {
+impl EmbeddedStore {
+    pub(crate) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+        let records = jobs.iter().map(|job| NewRecord::pack(shard.0, job)).collect();
+        self.submit_records(shard, records, jobs.iter().map(|job| &job.key)).await
+    }
+
+    pub(crate) async fn import(
+        &self,
+        shard: Shard,
+        jobs: &[ImportJob],
+    ) -> Result<Vec<Submitted>, StoreError> {
+        let pack = |job: &ImportJob| {
+            let record = NewRecord::pack(shard.0, &job.job);
+            job.history.iter().fold(record, NewRecord::with)
+        };
+        self.submit_records(shard, jobs.iter().map(pack).collect(), jobs.iter().map(|job| &job.job.key)).await
+    }
+
+    /// `keys` are the names of the jobs, in order.
+    async fn submit_records(
+        &self,
+        shard: Shard,
+        jobs: Vec<NewRecord>,
+        keys: impl Iterator<Item = &JobKey>,
+    ) -> Result<Vec<Submitted>, StoreError> {
+        let (bytes, keep) = (jobs.iter().map(NewRecord::bytes).sum(), self.keep_tombstones());
+        let answers = self.call(shard, bytes, move |txn| submit(txn, &jobs, keep)).await?;
+        let submitted = answers.into_iter().zip(keys);
+        Ok(submitted
+            .map(|((answer, record), key)| Submitted { answer, job: answers::job(record, key.clone()) })
+            .collect())
+    }
+}
+
+/// A job that is submitted, packed.
+pub(crate) struct NewRecord {
     due: Due,
-    /// When it was accepted elsewhere.
+    /// When another store accepted it.
     created: Option<Timestamp>,
-    /// Why it is dead.
+    /// Why it is dead, if it is.
     dead: Option<Box<str>>,
-    /// As it will be, but for its times and its state.
+    /// The record without its times and its state.
     record: Record,
     body: Vec<u8>,
 }
 
-impl Wanted {
+impl NewRecord {
     pub(crate) fn pack(shard: u16, job: &NewJob) -> Self {
         let record = Record {
             number: 0,
@@ -27,7 +64,7 @@ impl Wanted {
             locator: job.key.locator().0,
             content: job.content.0,
             created: 0,
-            came: None,
+            imported: None,
             due: 0,
             topic: job.key.topic.as_str().into(),
             origin: job.delivery.callback.origin().into(),
@@ -44,8 +81,8 @@ impl Wanted {
         Self { due: job.due, created: None, dead: None, record, body }
     }
 
-    /// The same with what the job has behind it.
-    pub(crate) fn with(mut self, history: &History) -> Self {
+    /// The same job with its history.
+    fn with(mut self, history: &History) -> Self {
         self.created = history.created;
         self.dead = history.dead.as_deref().map(Into::into);
         self.record.attempts = history.attempts.min(MOST_COUNTED);
@@ -54,22 +91,22 @@ impl Wanted {
         self
     }
 
-    /// About how much it writes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.body.len() + 256
+    /// About how many bytes it writes.
+    fn bytes(&self) -> usize {
+        self.body.len() + EDGE_BYTES
     }
 }
 
-/// An answer per job, in order, each with the job that has the name now.
+/// Returns an answer per job, in order, with the job that has the name now.
 pub(crate) fn submit(
     txn: &mut Txn<'_>,
-    jobs: &[Wanted],
-    keep: Keep,
-) -> Result<Vec<(Answer, Record)>, StoreError> {
-    jobs.iter().map(|job| one(txn, job, keep)).collect()
+    jobs: &[NewRecord],
+    keep: KeepTombstones,
+) -> Result<Vec<(Answer, Record)>> {
+    jobs.iter().map(|job| submit_one(txn, job, keep)).collect()
 }
 
-/// A due time in ms; it may have passed.
+/// A due time in ms, which may be in the past.
 pub(crate) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
     match due {
         Due::In(delay) if delay.is_zero() => txn.now(),
@@ -78,31 +115,30 @@ pub(crate) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
     }
 }
 
-fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(Answer, Record), StoreError> {
+fn submit_one(txn: &mut Txn<'_>, job: &NewRecord, keep: KeepTombstones) -> Result<(Answer, Record)> {
     match txn.tables.records.find(job.record.locator)? {
-        Some(known) if txn.remembers(&known, keep) => {
-            let same = known.content == job.record.content;
-            return Ok((if same { Answer::Repeated } else { Answer::Conflict }, known));
+        Some(tombstone) if txn.is_expired(&tombstone, keep) => txn.evict(&tombstone)?,
+        Some(known) => {
+            let is_same = known.content == job.record.content;
+            return Ok((if is_same { Answer::Repeated } else { Answer::Conflict }, known));
         }
-        // A tombstone past its time.
-        Some(old) => txn.forget(&old)?,
         None => {}
     }
     let (now, shard) = (txn.now(), txn.shard());
     if let Some(limit) = txn.tables.counts.refuse(shard, &job.record.lane())? {
         return Ok((Answer::Full(limit), job.record.clone()));
     }
-    txn.tables.due.know(shard, &job.record.topic)?;
+    txn.tables.due.register(shard, &job.record.topic)?;
     let created = job.created.map_or(now, |at| at.as_millis().min(now));
-    let came = job.created.map(|_| now);
+    let imported = job.created.map(|_| now);
     let due = due_time(txn, job.due);
-    // When a dead job was last due stays as it was.
+    // A dead job keeps its due time.
     let due = if job.dead.is_some() { due } else { due.max(now) };
     let to = match &job.dead {
         Some(reason) => To::Dead(reason.clone()),
-        None if due <= now => To::Ready(Queue::Back),
+        None if due <= now => To::Ready(QueueEnd::Back),
         None => To::Delayed(due),
     };
-    let record = Record { created, came, due, ..job.record.clone() };
+    let record = Record { created, imported, due, ..job.record.clone() };
     Ok((Answer::Created, txn.add(record, &job.body, to)?))
 }

@@ -1,69 +1,92 @@
-//! Logs of attempts by the name of their job, in the order in which they were last added to,
-//! and how many bytes those of each shard take. Jobs know nothing of them.
+//! The logs of attempts: by the locator of their job, in the order in which they were last added
+//! to, and how many bytes the logs of each shard take. Records of jobs do not mention them.
 
-use redb::{ReadTransaction, ReadableTable as _, TableDefinition, TableError, WriteTransaction};
+use std::collections::BTreeMap;
 
-use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
+use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
-type ByTime = (u16, u64, [u8; 12]);
+use super::list::{ATTEMPTS, ATTEMPTS_BY_TIME, ATTEMPTS_BYTES};
+use super::rows::{Access, Writing};
+use crate::store::embedded::error::Result;
 
-const LOGS: TableDefinition<'static, [u8; 12], (u64, &[u8])> = TableDefinition::new("attempts");
-const ORDER: TableDefinition<'static, ByTime, ()> = TableDefinition::new("attempts_by_time");
-const SIZES: TableDefinition<'static, u16, u64> = TableDefinition::new("attempts_bytes");
-
-pub(crate) struct Attempts<'t> {
-    pub(crate) logs: Rows<'t, [u8; 12], (u64, &'static [u8])>,
-    pub(crate) order: Rows<'t, ByTime, ()>,
-    pub(crate) sizes: Rows<'t, u16, u64>,
+pub(crate) struct Attempts<A: Access> {
+    logs: A::Table<[u8; 12], (u64, &'static [u8])>,
+    order: A::Table<(u16, u64, [u8; 12]), ()>,
+    sizes: A::Table<u16, u64>,
 }
 
-/// About what a log of so many bytes takes, with its entries and the room that pages leave.
+/// About how many bytes a log of this length takes, with its entries and the slack of pages.
 pub(crate) const fn cost(bytes: usize) -> u64 {
     bytes as u64 * 5 / 4 + 128
 }
 
-impl<'t> Attempts<'t> {
-    pub(crate) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
+impl<A: Access> Attempts<A> {
+    pub(crate) fn open(access: &A) -> Result<Self> {
         Ok(Self {
-            logs: Rows::open(txn, journal, Name::Attempts, LOGS)?,
-            order: Rows::open(txn, journal, Name::AttemptsByTime, ORDER)?,
-            sizes: Rows::open(txn, journal, Name::AttemptsBytes, SIZES)?,
+            logs: access.open(ATTEMPTS)?,
+            order: access.open(ATTEMPTS_BY_TIME)?,
+            sizes: access.open(ATTEMPTS_BYTES)?,
         })
     }
 
     /// A packed log.
-    pub(crate) fn get(&self, locator: [u8; 12]) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) fn get(&self, locator: [u8; 12]) -> Result<Option<Vec<u8>>> {
         Ok(self.logs.get(locator)?.map(|row| row.value().1.to_vec()))
     }
 
-    /// Writes a log that was added to at a time, in ms.
-    pub(crate) fn put(
-        &mut self,
-        shard: u16,
-        at: u64,
-        locator: [u8; 12],
-        log: &[u8],
-    ) -> Result<(), StoreError> {
+    /// How many bytes the logs of a shard take.
+    fn bytes(&self, shard: u16) -> Result<u64> {
+        Ok(self.sizes.get(shard)?.map_or(0, |bytes| bytes.value()))
+    }
+
+    /// Checks that each log is in the order once, and that the bytes add up. Returns the faults,
+    /// each with its shard.
+    pub(crate) fn faults(&self) -> Result<Vec<(u16, String)>> {
+        let (mut faults, mut counted) = (Vec::new(), BTreeMap::<u16, u64>::new());
+        for row in self.order.iter()? {
+            let (shard, at, locator) = row?.0.value();
+            match self.logs.get(locator)?.map(|row| (row.value().0, row.value().1.len())) {
+                Some((since, length)) if since == at => *counted.entry(shard).or_default() += cost(length),
+                other => {
+                    let detail =
+                        format!("attempts of {locator:?} are listed at {at}, but stored as {other:?}");
+                    faults.push((shard, detail));
+                }
+            }
+        }
+        let (logs, listed) = (self.logs.len()?, self.order.len()?);
+        if logs != listed {
+            faults.push((0, format!("{logs} logs of attempts have {listed} entries, in all shards")));
+        }
+        for row in self.sizes.iter()? {
+            let (shard, bytes) = row?;
+            let own = counted.remove(&shard.value()).unwrap_or(0);
+            if own != bytes.value() {
+                let detail = format!("attempts are counted as {} bytes, but take {own}", bytes.value());
+                faults.push((shard.value(), detail));
+            }
+        }
+        let uncounted = |(shard, bytes)| (shard, format!("{bytes} bytes of attempts are not counted"));
+        faults.extend(counted.into_iter().map(uncounted));
+        Ok(faults)
+    }
+}
+
+impl Attempts<Writing<'_>> {
+    /// Writes a log that was added to at this time, in ms.
+    pub(crate) fn put(&mut self, shard: u16, at: u64, locator: [u8; 12], log: &[u8]) -> Result<()> {
         let before = self.take(shard, locator)?;
         self.logs.insert(locator, (at, log))?;
         self.order.insert((shard, at, locator), ())?;
         let bytes = self.bytes(shard)?.saturating_sub(before) + cost(log.len());
-        self.sizes.insert(shard, bytes)?;
-        Ok(())
+        self.sizes.insert(shard, bytes)
     }
 
-    /// Forgets those that were last added to before a time, in ms, and the oldest while all
-    /// take more than so many bytes; at most `limit`.
-    pub(crate) fn trim(
-        &mut self,
-        shard: u16,
-        before: u64,
-        bytes: u64,
-        limit: usize,
-    ) -> Result<(), StoreError> {
+    /// Removes logs that were last added to before a time, in ms, and the oldest logs while all of
+    /// them take more than `bytes`. Looks at `limit` logs at most.
+    pub(crate) fn trim(&mut self, shard: u16, before: u64, bytes: u64, limit: usize) -> Result<()> {
         let rows = self.order.range((shard, 0, [0; 12])..=(shard, u64::MAX, [255; 12]))?.take(limit);
-        let oldest = rows.map(|row| row.map(|(key, _)| key.value())).collect::<Result<Vec<_>, _>>()?;
+        let oldest = rows.map(|row| Ok(row?.0.value())).collect::<Result<Vec<_>>>()?;
         for (_, at, locator) in oldest {
             let taken = self.bytes(shard)?;
             if at >= before && taken <= bytes {
@@ -75,57 +98,11 @@ impl<'t> Attempts<'t> {
         Ok(())
     }
 
-    fn bytes(&self, shard: u16) -> Result<u64, StoreError> {
-        Ok(self.sizes.get(shard)?.map_or(0, |bytes| bytes.value()))
-    }
-
-    /// Removes a log, if there is one; and about what it took.
-    fn take(&mut self, shard: u16, locator: [u8; 12]) -> Result<u64, StoreError> {
+    /// Removes a log, if there is one, and returns the bytes that it took.
+    fn take(&mut self, shard: u16, locator: [u8; 12]) -> Result<u64> {
         let removed = self.logs.remove(locator)?.map(|row| (row.value().0, row.value().1.len()));
         let Some((at, length)) = removed else { return Ok(0) };
         self.order.remove((shard, at, locator))?;
         Ok(cost(length))
     }
-}
-
-/// What does not fit, and in which shard: each log stands in the order once, and their bytes add up.
-pub(crate) fn audit(txn: &ReadTransaction) -> Result<Vec<(u16, String)>, StoreError> {
-    let (logs, order, sizes) = match (txn.open_table(LOGS), txn.open_table(ORDER), txn.open_table(SIZES)) {
-        // A file from before there were logs, that nothing was written to since.
-        (Err(TableError::TableDoesNotExist(_)), ..) => return Ok(Vec::new()),
-        (logs, order, sizes) => (logs?, order?, sizes?),
-    };
-    let (mut findings, mut counted) = (Vec::new(), std::collections::BTreeMap::<u16, u64>::new());
-    let mut ordered = 0;
-    for row in order.iter()? {
-        let (shard, at, locator) = row?.0.value();
-        ordered += 1;
-        match logs.get(locator)?.map(|row| (row.value().0, row.value().1.len())) {
-            Some((since, length)) if since == at => *counted.entry(shard).or_default() += cost(length),
-            other => {
-                let detail = format!("attempts of {locator:?} stand at {at}, and are {other:?}");
-                findings.push((shard, detail));
-            }
-        }
-    }
-    let mut kept = 0_u64;
-    for row in logs.iter()? {
-        row?;
-        kept += 1;
-    }
-    if kept != ordered {
-        findings.push((0, format!("{kept} logs of attempts stand in {ordered} places, in all shards")));
-    }
-    for row in sizes.iter()? {
-        let (shard, bytes) = row?;
-        let own = counted.remove(&shard.value()).unwrap_or(0);
-        if own != bytes.value() {
-            let detail = format!("attempts are said to take {} bytes, and take {own}", bytes.value());
-            findings.push((shard.value(), detail));
-        }
-    }
-    findings.extend(
-        counted.iter().map(|(shard, bytes)| (*shard, format!("{bytes} bytes of attempts are not counted"))),
-    );
-    Ok(findings)
 }

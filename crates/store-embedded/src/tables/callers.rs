@@ -1,63 +1,50 @@
-//! What each caller was last given: asked again with the same sequence within a minute, it
-//! gets the same.
+//! The last reserve of each caller. Asked again with the same sequence number within a minute, a
+//! reserve gives the same jobs, so that a lost answer loses no time.
 
-use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
+use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
 use super::due::LAST;
-use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
+use super::rows::{Access, Writing};
+use crate::store::embedded::error::Result;
 
-const CALLERS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("callers");
-
-/// How long an answer is remembered, in ms.
+/// How long a reserve is remembered, in ms.
 const KEEP: u64 = 60_000;
-/// How many of those remembered are looked at for old ones, each time one is added.
-const SWEPT: usize = 64;
+/// How many rows are checked for old ones each time one is added.
+const CHECKED: usize = 64;
 
-/// A caller's last answer.
+/// What a caller was given by its last reserve.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Given {
+pub(crate) struct Granted {
     /// In ms.
     pub(crate) at: u64,
     pub(crate) sequence: u64,
+    /// The random bits of the receipts.
     pub(crate) bits: [u8; 8],
+    /// The numbers of the jobs.
     pub(crate) numbers: Vec<u64>,
 }
 
-pub(crate) struct Callers<'t>(pub(crate) Rows<'t, (u16, &'static str), &'static [u8]>);
+pub(crate) struct Callers<A: Access>(pub(crate) A::Table<(u16, &'static str), &'static [u8]>);
 
-impl<'t> Callers<'t> {
-    pub(crate) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
-        Ok(Self(Rows::open(txn, journal, Name::Callers, CALLERS)?))
-    }
-
-    /// What a caller was given under a sequence, while that is remembered.
+impl<A: Access> Callers<A> {
+    /// What a caller was given under a sequence number, while that is remembered.
     pub(crate) fn recall(
         &self,
         shard: u16,
         caller: &str,
         sequence: u64,
         now: u64,
-    ) -> Result<Option<Given>, StoreError> {
-        let given = self.0.get((shard, caller))?.and_then(|raw| unpack(raw.value()));
-        Ok(given.filter(|given| given.sequence == sequence && now < given.at + KEEP))
+    ) -> Result<Option<Granted>> {
+        let granted = self.0.get((shard, caller))?.and_then(|raw| unpack(raw.value()));
+        Ok(granted.filter(|granted| granted.sequence == sequence && now < granted.at + KEEP))
     }
 
-    pub(crate) fn remember(&mut self, shard: u16, caller: &str, given: &Given) -> Result<(), StoreError> {
-        for old in self.old(shard, given.at)? {
-            self.0.remove((shard, old.as_str()))?;
-        }
-        let raw = postcard::to_stdvec(given).expect("plain data always serialises");
-        self.0.insert((shard, caller), raw.as_slice())?;
-        Ok(())
-    }
-
-    fn old(&self, shard: u16, now: u64) -> Result<Vec<String>, StoreError> {
+    fn old(&self, shard: u16, now: u64) -> Result<Vec<String>> {
         let mut old = Vec::new();
-        for row in self.0.range((shard, "")..=(shard, LAST))?.take(SWEPT) {
+        for row in self.0.range((shard, "")..=(shard, LAST))?.take(CHECKED) {
             let (key, raw) = row?;
-            if unpack(raw.value()).is_none_or(|given| now >= given.at + KEEP) {
+            if unpack(raw.value()).is_none_or(|granted| now >= granted.at + KEEP) {
                 old.push(key.value().1.to_owned());
             }
         }
@@ -65,6 +52,16 @@ impl<'t> Callers<'t> {
     }
 }
 
-fn unpack(raw: &[u8]) -> Option<Given> {
+impl Callers<Writing<'_>> {
+    pub(crate) fn remember(&mut self, shard: u16, caller: &str, granted: &Granted) -> Result<()> {
+        for old in self.old(shard, granted.at)? {
+            self.0.remove((shard, old.as_str()))?;
+        }
+        let raw = postcard::to_stdvec(granted).expect("plain data always serialises");
+        self.0.insert((shard, caller), raw.as_slice())
+    }
+}
+
+fn unpack(raw: &[u8]) -> Option<Granted> {
     postcard::from_bytes(raw).ok()
 }

@@ -1,38 +1,62 @@
-//! How many jobs of each lane are in each state, and how many lanes each topic has. Rows are
-//! kept in memory as long as the transaction is open, and those that changed are written once
-//! per group. The row of the empty topic has the sums of a shard.
+//! Counts of jobs by lane and state, and of lanes by topic. The row of the empty topic has the sums
+//! of a shard. The writer keeps the rows in memory while its transaction is open, and writes those
+//! that changed once per group.
 
 mod cache;
-mod jobs;
-mod known;
+pub(crate) mod lane;
+pub(crate) mod topic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use redb::ReadableTable;
 
 use self::cache::Cache;
-pub(crate) use self::jobs::Jobs;
-use self::jobs::slot;
-pub(crate) use self::known::{Ended, Hold, Known, Sums};
-use super::records::{Record, Records};
-use super::rows::{Journal, Name, Rows};
+use self::lane::LaneCounts;
+use self::topic::{EndedCounts, Pause, ShardSums, TopicRow};
+use super::due::LAST;
+use super::list::{LANE_COUNTS, TOPIC_COUNTS};
+use super::record::Record;
+use super::records::Records;
+use super::rows::{Access, Writing};
 use crate::state::State;
+use crate::store::embedded::error::Result;
 use crate::store::{Limit, MOST_LANES, MOST_TOPICS, StoreError};
 
-pub(crate) const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
-pub(crate) const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
-
-/// Where the sums of a shard stand: no topic has this name.
+/// The name under which the sums of a shard are stored: no topic is empty.
 const ALL: &str = "";
 
-/// A lane in words.
+const UNREADABLE: StoreError = StoreError::Unreadable("a row of counts");
+
+pub(crate) struct Counts<A: Access> {
+    lanes: A::Table<(u16, &'static str), &'static [u8]>,
+    topics: A::Table<(u16, &'static str), &'static [u8]>,
+    unsaved: Unsaved,
+}
+
+/// What the writer knows beside the stored rows.
+#[derive(Default)]
+struct Unsaved {
+    lanes: Cache<LaneCounts>,
+    topics: Cache<TopicRow>,
+    /// The changes that the present edge makes to lanes.
+    moved: BTreeMap<Box<str>, LaneCounts>,
+    /// How many jobs of each topic the present edge ends.
+    ended: BTreeMap<Box<str>, EndedCounts>,
+    /// Lanes without jobs to which the present edge adds some.
+    new_lanes: BTreeSet<Box<str>>,
+    /// Topics that are not in use to which the present edge adds jobs.
+    new_topics: BTreeSet<Box<str>>,
+    /// The lane that was counted last: nearly always the next one is the same.
+    last: LastLane,
+}
+
 #[derive(Clone, Debug, Default)]
-struct Last {
+struct LastLane {
     topic: Box<str>,
     lane: Box<str>,
 }
 
-impl Last {
+impl LastLane {
     fn is_of(&self, record: &Record) -> bool {
         let origin = self.lane.len().checked_sub(record.origin.len());
         self.topic == record.topic
@@ -41,175 +65,174 @@ impl Last {
     }
 }
 
-pub(crate) struct Counts<'t> {
-    pub(crate) counts: Rows<'t, (u16, &'static str), &'static [u8]>,
-    pub(crate) known: Rows<'t, (u16, &'static str), &'static [u8]>,
-    lanes: Cache<Jobs>,
-    topics: Cache<Known>,
-    /// What the edge under way moves.
-    moved: BTreeMap<Box<str>, Jobs>,
-    /// How many jobs of each topic it ends.
-    ended: BTreeMap<Box<str>, Ended>,
-    /// The lane that was named last: nearly always it is the next too.
-    last: Last,
-    /// What is new by it: lanes and topics that had no jobs.
-    fresh: [BTreeSet<Box<str>>; 2],
+/// Stored rows by shard and name.
+pub(crate) type ByName<T> = BTreeMap<(u16, String), T>;
+
+impl<A: Access> Counts<A> {
+    pub(crate) fn open(access: &A) -> Result<Self> {
+        let (lanes, topics) = (access.open(LANE_COUNTS)?, access.open(TOPIC_COUNTS)?);
+        Ok(Self { lanes, topics, unsaved: Unsaved::default() })
+    }
+
+    /// The stored row of a topic.
+    pub(crate) fn stored_topic(&self, shard: u16, topic: &str) -> Result<TopicRow> {
+        self.topics.get((shard, topic))?.map_or(Ok(TopicRow::default()), |raw| unpack_topic(raw.value()))
+    }
+
+    /// The stored rows of the lanes of a topic that have jobs.
+    pub(crate) fn stored_lanes(
+        &self,
+        shard: u16,
+        topic: &str,
+    ) -> Result<impl Iterator<Item = Result<(String, LaneCounts)>>> {
+        let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
+        let rows = self.lanes.range((shard, &*first)..=(shard, &*last))?;
+        Ok(rows.map(|row| {
+            let (key, raw) = row?;
+            Ok((key.value().1.to_owned(), unpack_lane(raw.value())?))
+        }))
+    }
+
+    /// The stored rows of all lanes.
+    pub(crate) fn all_lanes(&self) -> Result<ByName<LaneCounts>> {
+        all(&self.lanes, unpack_lane)
+    }
+
+    /// The stored rows of all topics and shards.
+    pub(crate) fn all_topics(&self) -> Result<ByName<TopicRow>> {
+        all(&self.topics, unpack_topic)
+    }
 }
 
-impl<'t> Counts<'t> {
-    pub(crate) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
-        Ok(Self {
-            counts: Rows::open(txn, journal, Name::Counts, COUNTS)?,
-            known: Rows::open(txn, journal, Name::Known, KNOWN)?,
-            lanes: Cache::new(),
-            topics: Cache::new(),
-            moved: BTreeMap::new(),
-            ended: BTreeMap::new(),
-            last: Last::default(),
-            fresh: Default::default(),
-        })
-    }
-
-    /// An edge begins: what one that has failed would have moved is forgotten.
+impl Counts<Writing<'_>> {
+    /// Begins an edge, and drops the changes of one that has failed.
     pub(crate) fn begin(&mut self) {
-        self.moved.clear();
-        self.ended.clear();
-        self.fresh.iter_mut().for_each(BTreeSet::clear);
+        self.unsaved.moved.clear();
+        self.unsaved.ended.clear();
+        self.unsaved.new_lanes.clear();
+        self.unsaved.new_topics.clear();
     }
 
-    /// One more job like this, or one fewer, is in a state.
-    pub(crate) fn note(
-        &mut self,
-        shard: u16,
-        record: &Record,
-        state: State,
-        n: i64,
-    ) -> Result<(), StoreError> {
-        let Some(slot) = slot(state) else { return Ok(()) };
-        if !self.last.is_of(record) {
-            self.last = Last { topic: record.topic.clone(), lane: record.lane().into() };
-        }
-        if let Some(jobs) = self.moved.get_mut(&*self.last.lane) {
-            jobs.0[slot] += n;
+    /// Counts `n` more jobs like this one in a state.
+    pub(crate) fn note(&mut self, shard: u16, record: &Record, state: State, n: i64) -> Result<()> {
+        if state.is_terminal() {
             return Ok(());
         }
-        let Last { topic, lane } = self.last.clone();
-        // Whatever counting it needs is read here, where that may fail.
-        self.jobs(shard, &lane)?;
-        self.known(shard, &topic)?;
-        self.known(shard, ALL)?;
-        let mut jobs = Jobs::default();
-        jobs.0[slot] += n;
-        self.moved.insert(lane, jobs);
+        if !self.unsaved.last.is_of(record) {
+            self.unsaved.last = LastLane { topic: record.topic.clone(), lane: record.lane().into() };
+        }
+        if let Some(jobs) = self.unsaved.moved.get_mut(&*self.unsaved.last.lane) {
+            jobs.count(state, n);
+            return Ok(());
+        }
+        let LastLane { topic, lane } = self.unsaved.last.clone();
+        // The rows are read here, where that may fail; `end` needs them.
+        self.lane(shard, &lane)?;
+        self.topic(shard, &topic)?;
+        self.topic(shard, ALL)?;
+        self.unsaved.moved.entry(lane).or_default().count(state, n);
         Ok(())
     }
 
-    /// One more job of a topic has ended so.
-    pub(crate) fn note_end(&mut self, shard: u16, topic: &str, state: State) -> Result<(), StoreError> {
-        self.known(shard, topic)?;
-        match self.ended.get_mut(topic) {
+    /// Counts one more job of a topic that ended in this state.
+    pub(crate) fn note_end(&mut self, shard: u16, topic: &str, state: State) -> Result<()> {
+        self.topic(shard, topic)?;
+        match self.unsaved.ended.get_mut(topic) {
             Some(ended) => ended.count(state),
-            None => self.ended.entry(topic.into()).or_default().count(state),
+            None => self.unsaved.ended.entry(topic.into()).or_default().count(state),
         }
         Ok(())
     }
 
-    /// Whether a new job's lane, or the topic of that, is one too many; if not there is room for it.
-    pub(crate) fn refuse(&mut self, shard: u16, lane: &str) -> Result<Option<Limit>, StoreError> {
-        if !self.jobs(shard, lane)?.is_none() || self.fresh[0].contains(lane) {
+    /// Checks whether a new job in this lane would exceed a limit. If not, the lane is reserved for
+    /// the present edge.
+    pub(crate) fn refuse(&mut self, shard: u16, lane: &str) -> Result<Option<Limit>> {
+        if !self.lane(shard, lane)?.is_empty() || self.unsaved.new_lanes.contains(lane) {
             return Ok(None);
         }
-        let (topic, sums) = (topic_in(lane), self.known(shard, ALL)?);
-        let is_new = !self.known(shard, topic)?.counts() && !self.fresh[1].contains(topic);
-        let [lanes, topics] = self.fresh.each_ref().map(|fresh| fresh.len() as u64);
-        if is_new && sums.topics + topics >= MOST_TOPICS {
+        let (topic, sums) = (topic_in(lane), self.topic(shard, ALL)?);
+        let is_new = !self.topic(shard, topic)?.is_in_use() && !self.unsaved.new_topics.contains(topic);
+        let Unsaved { new_lanes, new_topics, .. } = &mut self.unsaved;
+        if is_new && sums.topics + new_topics.len() as u64 >= MOST_TOPICS {
             return Ok(Some(Limit::Topics));
         }
-        if sums.lanes + lanes >= MOST_LANES {
+        if sums.lanes + new_lanes.len() as u64 >= MOST_LANES {
             return Ok(Some(Limit::Lanes));
         }
-        self.fresh[0].insert(lane.into());
+        new_lanes.insert(lane.into());
         if is_new {
-            self.fresh[1].insert(topic.into());
+            new_topics.insert(topic.into());
         }
         Ok(None)
     }
 
-    /// Whether there is no room for one more topic that is paused without jobs.
-    pub(crate) fn are_full(&mut self, shard: u16, topic: &str) -> Result<bool, StoreError> {
-        Ok(!self.known(shard, topic)?.counts() && self.known(shard, ALL)?.topics >= MOST_TOPICS)
+    /// Whether this topic, which may have no jobs, would exceed the limit of topics if paused.
+    pub(crate) fn is_full(&mut self, shard: u16, topic: &str) -> Result<bool> {
+        Ok(!self.topic(shard, topic)?.is_in_use() && self.topic(shard, ALL)?.topics >= MOST_TOPICS)
     }
 
-    /// The edge has succeeded.
+    /// Ends an edge that has succeeded.
     pub(crate) fn end(&mut self, shard: u16) {
-        self.count_ended(shard);
-        for (lane, moved) in std::mem::take(&mut self.moved) {
-            if moved == Jobs::default() {
+        for (topic, ended) in std::mem::take(&mut self.unsaved.ended) {
+            self.unsaved.topics.change(shard, &topic, |row| row.ended.add(ended));
+        }
+        for (lane, moved) in std::mem::take(&mut self.unsaved.moved) {
+            if moved == LaneCounts::default() {
                 continue;
             }
-            let before = self.lanes.get(shard, &lane).unwrap_or_default();
-            let after = self.lanes.change(shard, &lane, |jobs| jobs.add(moved));
-            match (before.is_none(), after.is_none()) {
-                (true, false) => self.count_lane(shard, &lane, 1),
-                (false, true) => self.count_lane(shard, &lane, -1),
-                (true, true) | (false, false) => {}
+            let before = self.unsaved.lanes.get(shard, &lane).unwrap_or_default();
+            let after = self.unsaved.lanes.change(shard, &lane, |jobs| jobs.add(moved));
+            let lanes = i64::from(before.is_empty()) - i64::from(after.is_empty());
+            if lanes != 0 {
+                let add = |row: &mut TopicRow| row.lanes = row.lanes.saturating_add_signed(lanes);
+                self.change_topic(shard, topic_in(&lane), add);
             }
         }
     }
 
-    /// Counts what has ended; no sum of the shard hangs on that.
-    fn count_ended(&mut self, shard: u16) {
-        for (topic, ended) in std::mem::take(&mut self.ended) {
-            self.topics.change(shard, &topic, |known| known.ended.add(ended));
-        }
-    }
-
-    fn count_lane(&mut self, shard: u16, lane: &str, n: i64) {
-        self.change(shard, topic_in(lane), |topic| topic.lanes = topic.lanes.saturating_add_signed(n));
-    }
-
-    /// Changes what is known of a topic, which was read before, and with it the sums of the shard.
-    fn change(&mut self, shard: u16, topic: &str, change: impl FnOnce(&mut Known)) {
-        let before = self.topics.get(shard, topic).unwrap_or_default();
-        let after = self.topics.change(shard, topic, change);
-        self.topics.change(shard, ALL, |sums| {
-            sums.lanes = (sums.lanes + after.lanes).saturating_sub(before.lanes);
-            sums.topics = (sums.topics + u64::from(after.counts())).saturating_sub(before.counts().into());
-            sums.paused =
-                (sums.paused + u64::from(after.is_paused())).saturating_sub(before.is_paused().into());
+    /// Changes the row of a topic, which was read before, and with it the sums of the shard.
+    fn change_topic(&mut self, shard: u16, topic: &str, change: impl FnOnce(&mut TopicRow)) {
+        let topics = &mut self.unsaved.topics;
+        let before = topics.get(shard, topic).unwrap_or_default();
+        let after = topics.change(shard, topic, change);
+        let moved = |sum: u64, after: u64, before: u64| (sum + after).saturating_sub(before);
+        topics.change(shard, ALL, |sums| {
+            sums.lanes = moved(sums.lanes, after.lanes, before.lanes);
+            sums.topics = moved(sums.topics, after.is_in_use().into(), before.is_in_use().into());
+            sums.paused = moved(sums.paused, after.is_paused().into(), before.is_paused().into());
         });
     }
 
     /// Sets whether a topic is paused.
-    pub(crate) fn set_hold(&mut self, shard: u16, topic: &str, hold: Hold) -> Result<(), StoreError> {
-        self.known(shard, topic)?;
-        self.known(shard, ALL)?;
-        self.change(shard, topic, |known| known.hold = hold);
+    pub(crate) fn set_pause(&mut self, shard: u16, topic: &str, pause: Pause) -> Result<()> {
+        self.topic(shard, topic)?;
+        self.topic(shard, ALL)?;
+        self.change_topic(shard, topic, |row| row.pause = pause);
         Ok(())
     }
 
-    /// Puts the counts of a lane right that were found to be off by so many.
-    pub(crate) fn shift(&mut self, shard: u16, lane: &str, by: Jobs) -> Result<(), StoreError> {
-        self.jobs(shard, lane)?;
-        self.known(shard, topic_in(lane))?;
-        self.known(shard, ALL)?;
-        self.moved.entry(lane.into()).or_default().add(by);
+    /// Corrects the counts of a lane by a difference that the audit found.
+    pub(crate) fn shift_lane(&mut self, shard: u16, lane: &str, by: LaneCounts) -> Result<()> {
+        self.lane(shard, lane)?;
+        self.topic(shard, topic_in(lane))?;
+        self.topic(shard, ALL)?;
+        self.unsaved.moved.entry(lane.into()).or_default().add(by);
         Ok(())
     }
 
-    /// The same of a topic's lanes.
-    pub(crate) fn shift_lanes(&mut self, shard: u16, topic: &str, by: i64) -> Result<(), StoreError> {
-        self.known(shard, topic)?;
-        self.known(shard, ALL)?;
-        self.change(shard, topic, |known| known.lanes = known.lanes.saturating_add_signed(by));
+    /// Corrects the number of lanes of a topic by a difference that the audit found.
+    pub(crate) fn shift_topic(&mut self, shard: u16, topic: &str, by: i64) -> Result<()> {
+        self.topic(shard, topic)?;
+        self.topic(shard, ALL)?;
+        self.change_topic(shard, topic, |row| row.lanes = row.lanes.saturating_add_signed(by));
         Ok(())
     }
 
-    /// The same of the sums of the shard.
-    pub(crate) fn shift_sums(&mut self, shard: u16, by: Sums) -> Result<(), StoreError> {
-        self.known(shard, ALL)?;
-        let Sums([lanes, topics, paused]) = by;
-        self.topics.change(shard, ALL, |sums| {
+    /// Corrects the sums of a shard by a difference that the audit found.
+    pub(crate) fn shift_sums(&mut self, shard: u16, by: ShardSums) -> Result<()> {
+        self.topic(shard, ALL)?;
+        let ShardSums([lanes, topics, paused]) = by;
+        self.unsaved.topics.change(shard, ALL, |sums| {
             sums.lanes = sums.lanes.saturating_add_signed(lanes);
             sums.topics = sums.topics.saturating_add_signed(topics);
             sums.paused = sums.paused.saturating_add_signed(paused);
@@ -217,92 +240,79 @@ impl<'t> Counts<'t> {
         Ok(())
     }
 
-    /// Whether a lane is to be parked, since its topic is paused.
-    pub(crate) fn is_held(&mut self, shard: u16, lane: &str) -> Result<bool, StoreError> {
+    /// Whether the topic of a lane is paused, so that the lane must be parked.
+    pub(crate) fn is_lane_paused(&mut self, shard: u16, lane: &str) -> Result<bool> {
         // Nearly always nothing is paused.
-        let is_any = self.known(shard, ALL)?.paused > 0;
-        Ok(is_any && self.known(shard, topic_in(lane))?.hold == Hold::Paused)
+        let is_any = self.topic(shard, ALL)?.paused > 0;
+        Ok(is_any && self.topic(shard, topic_in(lane))?.pause == Pause::Paused)
     }
 
-    /// The jobs of a lane, but for what the edge under way moves.
-    fn jobs(&mut self, shard: u16, lane: &str) -> Result<Jobs, StoreError> {
-        if let Some(jobs) = self.lanes.get(shard, lane) {
+    /// The row of a lane, without the changes of the present edge.
+    fn lane(&mut self, shard: u16, lane: &str) -> Result<LaneCounts> {
+        if let Some(jobs) = self.unsaved.lanes.get(shard, lane) {
             return Ok(jobs);
         }
-        let jobs =
-            self.counts.get((shard, lane))?.map_or(Ok(Jobs::default()), |raw| unpack_jobs(raw.value()))?;
-        self.lanes.keep(shard, lane, jobs);
+        let stored = self.lanes.get((shard, lane))?;
+        let jobs = stored.map_or(Ok(LaneCounts::default()), |raw| unpack_lane(raw.value()))?;
+        self.unsaved.lanes.insert(shard, lane, jobs);
         Ok(jobs)
     }
 
-    /// What is known of a topic, but for what the edge under way moves.
-    pub(crate) fn known(&mut self, shard: u16, topic: &str) -> Result<Known, StoreError> {
-        if let Some(known) = self.topics.get(shard, topic) {
-            return Ok(known);
+    /// The row of a topic, without the changes of the present edge.
+    pub(crate) fn topic(&mut self, shard: u16, topic: &str) -> Result<TopicRow> {
+        if let Some(row) = self.unsaved.topics.get(shard, topic) {
+            return Ok(row);
         }
-        let known =
-            self.known.get((shard, topic))?.map_or(Ok(Known::default()), |raw| unpack_known(raw.value()))?;
-        self.topics.keep(shard, topic, known);
-        Ok(known)
+        let row = self.stored_topic(shard, topic)?;
+        self.unsaved.topics.insert(shard, topic, row);
+        Ok(row)
     }
 
     /// Writes the rows that have changed.
-    pub(crate) fn save(&mut self) -> Result<(), StoreError> {
-        for (shard, lane) in self.lanes.take() {
-            let jobs = self.lanes.get(shard, &lane).unwrap_or_default();
-            if jobs.is_none() {
-                self.counts.remove((shard, &*lane))?;
-                self.lanes.forget(shard, &lane);
+    pub(crate) fn save(&mut self) -> Result<()> {
+        for (shard, lane) in self.unsaved.lanes.take_changed() {
+            let jobs = self.unsaved.lanes.get(shard, &lane).unwrap_or_default();
+            if jobs.is_empty() {
+                self.lanes.remove((shard, &*lane))?;
+                self.unsaved.lanes.remove(shard, &lane);
             } else {
-                self.counts.insert((shard, &*lane), jobs.pack().as_slice())?;
+                self.lanes.insert((shard, &*lane), jobs.pack().as_slice())?;
             }
         }
-        for (shard, topic) in self.topics.take() {
-            let known = self.topics.get(shard, &topic).unwrap_or_default();
-            if known == Known::default() {
-                self.known.remove((shard, &*topic))?;
-                self.topics.forget(shard, &topic);
+        for (shard, topic) in self.unsaved.topics.take_changed() {
+            let row = self.unsaved.topics.get(shard, &topic).unwrap_or_default();
+            if row == TopicRow::default() {
+                self.topics.remove((shard, &*topic))?;
+                self.unsaved.topics.remove(shard, &topic);
             } else {
-                self.known.insert((shard, &*topic), known.pack().as_slice())?;
+                self.topics.insert((shard, &*topic), row.pack().as_slice())?;
             }
         }
         Ok(())
     }
 
-    /// Counts anew, from the records.
-    pub(crate) fn recount(&mut self, records: &Records<'_>) -> Result<(), StoreError> {
-        for (shard, name) in keys(&self.counts)? {
-            self.counts.remove((shard, &*name))?;
+    /// Counts all jobs anew from their records, for a file from before they were counted.
+    pub(crate) fn recount(&mut self, records: &Records<Writing<'_>>) -> Result<()> {
+        for (shard, lane) in self.all_lanes()?.into_keys() {
+            self.lanes.remove((shard, &*lane))?;
         }
-        for (shard, name) in keys(&self.known)? {
-            self.known(shard, &name)?;
-            self.known(shard, ALL)?;
-            if name != ALL {
-                self.change(shard, &name, |known| known.lanes = 0);
-            }
+        for (shard, topic) in self.all_topics()?.into_keys().filter(|(_, topic)| topic != ALL) {
+            self.shift_topic(shard, &topic, i64::MIN)?;
         }
-        let mut found: BTreeMap<(u16, String), Jobs> = BTreeMap::new();
-        records.each(|record| {
-            if let Some(slot) = slot(record.state()) {
-                found.entry((record.shard, record.lane())).or_default().0[slot] += 1;
+        let mut found: ByName<LaneCounts> = BTreeMap::new();
+        records.each(|_, record| {
+            if let Some(record) = record.filter(|record| !record.state().is_terminal()) {
+                found.entry((record.shard, record.lane())).or_default().count(record.state(), 1);
             }
+            Ok(())
         })?;
         for ((shard, lane), jobs) in found {
-            self.lanes.keep(shard, &lane, Jobs::default());
-            self.moved.insert(lane.into(), jobs);
+            self.unsaved.lanes.insert(shard, &lane, LaneCounts::default());
+            self.unsaved.moved.insert(lane.into(), jobs);
             self.end(shard);
         }
         self.save()
     }
-}
-
-fn keys(rows: &Rows<'_, (u16, &'static str), &'static [u8]>) -> Result<Vec<(u16, String)>, StoreError> {
-    let rows = rows.iter()?.map(|row| {
-        let key = row?.0;
-        let (shard, name) = key.value();
-        Ok((shard, name.to_owned()))
-    });
-    rows.collect()
 }
 
 /// The topic of a lane.
@@ -310,33 +320,24 @@ pub(crate) fn topic_in(lane: &str) -> &str {
     lane.split(' ').next().unwrap_or_default()
 }
 
-const UNREADABLE: StoreError = StoreError::Unreadable("a row of counts");
-
-pub(crate) fn unpack_jobs(raw: &[u8]) -> Result<Jobs, StoreError> {
-    Jobs::unpack(raw).ok_or(UNREADABLE)
+fn unpack_lane(raw: &[u8]) -> Result<LaneCounts> {
+    Ok(LaneCounts::unpack(raw).ok_or(UNREADABLE)?)
 }
 
-pub(crate) fn unpack_known(raw: &[u8]) -> Result<Known, StoreError> {
-    Known::unpack(raw).ok_or(UNREADABLE)
+fn unpack_topic(raw: &[u8]) -> Result<TopicRow> {
+    Ok(TopicRow::unpack(raw).ok_or(UNREADABLE)?)
 }
 
-/// All rows: jobs by shard and lane, and what is known by shard and topic.
-pub(crate) type All = (BTreeMap<(u16, String), Jobs>, BTreeMap<(u16, String), Known>);
-
-pub(crate) fn all(txn: &ReadTransaction) -> Result<All, StoreError> {
-    let (counts, known) = (txn.open_table(COUNTS)?, txn.open_table(KNOWN)?);
-    let (mut jobs, mut topics) = (BTreeMap::new(), BTreeMap::new());
-    for row in counts.iter()? {
+fn all<T>(
+    table: &impl ReadableTable<(u16, &'static str), &'static [u8]>,
+    unpack: fn(&[u8]) -> Result<T>,
+) -> Result<ByName<T>> {
+    let rows = table.iter()?.map(|row| {
         let (key, raw) = row?;
-        let (shard, lane) = key.value();
-        jobs.insert((shard, lane.to_owned()), unpack_jobs(raw.value())?);
-    }
-    for row in known.iter()? {
-        let (key, raw) = row?;
-        let (shard, topic) = key.value();
-        topics.insert((shard, topic.to_owned()), unpack_known(raw.value())?);
-    }
-    Ok((jobs, topics))
+        let (shard, name) = key.value();
+        Ok(((shard, name.to_owned()), unpack(raw.value())?))
+    });
+    rows.collect()
 }
 
 #[cfg(test)]
@@ -344,15 +345,16 @@ mod tests {
     use redb::Database;
     use redb::backends::InMemoryBackend;
 
+    use super::super::rows::Journal;
     use super::*;
 
     #[test]
     fn a_lane_too_many_is_refused_and_those_that_are_there_go_on() {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let (txn, journal) = (database.begin_write().unwrap(), Journal::new());
-        let mut counts = Counts::open(&txn, &journal).unwrap();
-        counts.lanes.change(0, "t http://a", |jobs| jobs.0[1] = 1);
-        counts.topics.change(0, ALL, |sums| sums.lanes = MOST_LANES - 1);
+        let mut counts = Counts::open(&Writing { txn: &txn, journal: &journal }).unwrap();
+        counts.unsaved.lanes.change(0, "t http://a", |jobs| jobs.count(State::Ready, 1));
+        counts.unsaved.topics.change(0, ALL, |sums| sums.lanes = MOST_LANES - 1);
         counts.begin();
         for (lane, answer) in [
             ("t http://a", None),
@@ -363,7 +365,7 @@ mod tests {
         ] {
             assert_eq!(counts.refuse(0, lane).unwrap(), answer, "{lane}");
         }
-        // An edge that has failed has taken no room.
+        // A failed edge leaves its lanes free.
         counts.begin();
         assert_eq!(counts.refuse(0, "u http://a").unwrap(), None);
     }

@@ -1,41 +1,47 @@
-//! What is told of the file as a whole: the version of the layout and the number of shards,
-//! which are fixed when it is made; and, since the last checkpoint, up to where the log is in
-//! the tables and which log that is.
+//! The `format` table, which describes the database file as a whole: the version of the layout and
+//! the number of shards, which are fixed when the file is made, and the last checkpoint.
 
 use redb::{Database, ReadableDatabase as _, TableDefinition, TableError, WriteTransaction};
 
-use super::Journal;
+use super::list::ReplayTables;
 use crate::store::StoreError;
+use crate::store::embedded::error::Result;
 
-/// The layout of tables and rows, and of the log. A file with a later one is refused.
-pub(crate) const VERSION: u64 = 3;
-/// The same tables, from before there were jobs for pull; and from before there was a log.
-/// They are taken over.
+/// The version of the tables, their rows, and the redo log. A file with a later one is refused.
+const VERSION: u64 = 3;
+/// Earlier versions have the same tables, but no pull jobs (2) or no log (1). They are taken over.
 const EARLIER: [u64; 2] = [2, 1];
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 
-/// The file as it was at its last checkpoint.
+/// The database file as it was at its last checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     pub(crate) shards: u16,
-    pub(crate) mark: Mark,
+    pub(crate) checkpoint: Checkpoint,
     /// False for a file from before jobs were counted by lane.
     pub(crate) is_counted: bool,
 }
 
-/// Where a checkpoint was made.
+/// How far the tables have what is in the redo log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mark {
-    /// The number of the last frame of the log that is in the tables.
+pub(crate) struct Checkpoint {
+    /// The number of the last frame that is in the tables.
     pub(crate) sequence: u64,
-    /// The generation of the log that has what came after; 0 when nothing did.
+    /// The generation of the log that has the later frames; 0 when there are none.
     pub(crate) log: u64,
 }
 
-impl Mark {
-    /// Writes it down; it counts once the transaction is committed.
-    pub(crate) fn set(self, txn: &WriteTransaction) -> Result<(), StoreError> {
+impl Checkpoint {
+    /// Commits a transaction together with this checkpoint. With `quick_repair` redb writes what it
+    /// needs to open the file fast after a crash.
+    pub(crate) fn commit(self, mut txn: WriteTransaction, quick_repair: bool) -> Result<()> {
+        txn.set_quick_repair(quick_repair);
+        self.write(&txn)?;
+        Ok(txn.commit()?)
+    }
+
+    fn write(self, txn: &WriteTransaction) -> Result<()> {
         let mut format = txn.open_table(FORMAT)?;
         format.insert("version", VERSION)?;
         format.insert("sequence", self.sequence)?;
@@ -44,43 +50,43 @@ impl Mark {
     }
 }
 
-/// Checks the version; a new file gets `shards`.
-pub(crate) fn format(database: &Database, shards: u16) -> Result<Format, StoreError> {
-    let txn = database.begin_read().map_err(redb::Error::from)?;
+/// Reads the format and checks the version. A new file gets `shards` and all tables.
+pub(crate) fn read_or_create(database: &Database, shards: u16) -> Result<Format> {
+    let txn = database.begin_read()?;
     let format = match txn.open_table(FORMAT) {
         Ok(format) => format,
         Err(TableError::TableDoesNotExist(_)) if txn.list_tables()?.next().is_none() => {
-            return install(database, shards);
+            return create(database, shards);
         }
         Err(TableError::Storage(error)) => return Err(error.into()),
-        Err(_) => return Err(StoreError::Unfit("it is a database of something else".to_owned())),
+        Err(_) => return Err(StoreError::Unfit("it is a database of something else".to_owned()).into()),
     };
-    let get = |name| Ok::<_, StoreError>(format.get(name)?.map(|n| n.value()));
+    let get = |name| -> Result<Option<u64>> { Ok(format.get(name)?.map(|n| n.value())) };
     let version = get("version")?.unwrap_or(0);
     if version != VERSION && !EARLIER.contains(&version) {
         return Err(StoreError::Unfit(format!(
             "it has layout {version}; this version reads layouts 1 to {VERSION}; set another RINGBACK_PREFIX, or use the version that wrote it"
-        )));
+        ))
+        .into());
     }
     let stored = get("shards")?.and_then(|n| u16::try_from(n).ok());
     let shards = stored.ok_or(StoreError::Unreadable("the number of shards"))?;
-    let mark = Mark { sequence: get("sequence")?.unwrap_or(0), log: get("log")?.unwrap_or(0) };
-    Ok(Format { shards, mark, is_counted: get("counted")? == Some(1) })
+    let checkpoint = Checkpoint { sequence: get("sequence")?.unwrap_or(0), log: get("log")?.unwrap_or(0) };
+    Ok(Format { shards, checkpoint, is_counted: get("counted")? == Some(1) })
 }
 
-fn install(database: &Database, shards: u16) -> Result<Format, StoreError> {
-    let (txn, journal) = (database.begin_write().map_err(redb::Error::from)?, Journal::new());
+fn create(database: &Database, shards: u16) -> Result<Format> {
+    let txn = database.begin_write()?;
     txn.open_table(FORMAT)?.insert("shards", u64::from(shards))?;
-    counted(&txn)?;
-    Mark::default().set(&txn)?;
-    // All tables are there from the start, so that a reader finds them.
-    super::Tables::open(&txn, &journal)?;
-    txn.commit().map_err(redb::Error::from)?;
-    Ok(Format { shards, mark: Mark::default(), is_counted: true })
+    set_counted(&txn)?;
+    drop(ReplayTables::open(&txn)?);
+    let checkpoint = Checkpoint::default();
+    checkpoint.commit(txn, false)?;
+    Ok(Format { shards, checkpoint, is_counted: true })
 }
 
 /// Notes that all jobs are counted by lane.
-pub(crate) fn counted(txn: &WriteTransaction) -> Result<(), StoreError> {
+pub(crate) fn set_counted(txn: &WriteTransaction) -> Result<()> {
     txn.open_table(FORMAT)?.insert("counted", 1)?;
     Ok(())
 }

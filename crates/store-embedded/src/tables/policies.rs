@@ -1,39 +1,36 @@
-//! Policies by topic, of no shard. The row without a topic has their version, which grows with
-//! each change.
+//! Policies by topic, for all shards. The row without a topic holds their version, which grows
+//! with each change.
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _, TableDefinition, WriteTransaction};
+use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
-use super::rows::{Journal, Name, Rows};
+use super::rows::{Access, Writing};
 use crate::store::StoreError;
+use crate::store::embedded::error::Result;
 
-const POLICIES: TableDefinition<'static, &str, &str> = TableDefinition::new("policies");
-/// No topic's name is empty.
+/// The key of the version: no topic has an empty name.
 const VERSION: &str = "";
 
-pub(crate) struct Policies<'t>(pub(crate) Rows<'t, &'static str, &'static str>);
+pub(crate) struct Policies<A: Access>(pub(crate) A::Table<&'static str, &'static str>);
 
-impl<'t> Policies<'t> {
-    pub(crate) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
-        Ok(Self(Rows::open(txn, journal, Name::Policies, POLICIES)?))
+impl<A: Access> Policies<A> {
+    /// The version of all policies together; 0 before the first change.
+    pub(crate) fn version(&self) -> Result<u64> {
+        let version = self.0.get(VERSION)?.map_or(Ok(0), |text| text.value().parse());
+        Ok(version.map_err(|_| StoreError::Unreadable("a version"))?)
     }
 
-    /// 0 before the first change.
-    pub(crate) fn version(&self) -> Result<u64, StoreError> {
-        let number = self.0.get(VERSION)?.map(|text| text.value().parse());
-        number.transpose().map(Option::unwrap_or_default).map_err(|_| StoreError::Unreadable("a version"))
-    }
-
-    pub(crate) fn get(&self, topic: &str) -> Result<Option<String>, StoreError> {
+    /// A topic's policy as it was written.
+    pub(crate) fn get(&self, topic: &str) -> Result<Option<String>> {
         Ok(self.0.get(topic)?.map(|text| text.value().to_owned()))
     }
 
-    pub(crate) fn count(&self) -> Result<u64, StoreError> {
+    pub(crate) fn count(&self) -> Result<u64> {
         let has_version = self.0.get(VERSION)?.is_some();
         Ok(self.0.len()? - u64::from(has_version))
     }
 
-    /// The first of those behind a topic.
-    pub(crate) fn after(&self, topic: &str, limit: usize) -> Result<Vec<(String, String)>, StoreError> {
+    /// The policies of the first topics whose names come after `topic`.
+    pub(crate) fn after(&self, topic: &str, limit: usize) -> Result<Vec<(String, String)>> {
         use std::ops::Bound::{Excluded, Unbounded};
         let rows = self.0.range::<&str>((Excluded(topic), Unbounded))?.take(limit);
         rows.map(|row| {
@@ -42,21 +39,24 @@ impl<'t> Policies<'t> {
         })
         .collect()
     }
+}
 
-    pub(crate) fn put(&mut self, topic: &str, written: &str, now_us: u64) -> Result<u64, StoreError> {
+impl Policies<Writing<'_>> {
+    /// Returns the new version.
+    pub(crate) fn put(&mut self, topic: &str, written: &str, now_us: u64) -> Result<u64> {
         self.0.insert(topic, written)?;
-        self.change(now_us)
+        self.next_version(now_us)
     }
 
-    /// The version, where there was one.
-    pub(crate) fn remove(&mut self, topic: &str, now_us: u64) -> Result<Option<u64>, StoreError> {
+    /// Returns the new version; `None` if the topic has no policy.
+    pub(crate) fn remove(&mut self, topic: &str, now_us: u64) -> Result<Option<u64>> {
         if self.0.remove(topic)?.is_none() {
             return Ok(None);
         }
-        self.change(now_us).map(Some)
+        self.next_version(now_us).map(Some)
     }
 
-    fn change(&mut self, now_us: u64) -> Result<u64, StoreError> {
+    fn next_version(&mut self, now_us: u64) -> Result<u64> {
         let version = now_us.max(self.version()? + 1);
         self.0.insert(VERSION, version.to_string().as_str())?;
         Ok(version)

@@ -1,93 +1,75 @@
-//! The one way to write to a table: each row that is put or taken away is also noted in the
-//! journal of the group, as the log will keep it; and rows of the log are written again here.
+//! Access to tables. A snapshot reads them; the writer's transaction also changes them, and notes
+//! each change in the journal of its group, which goes to the redo log. The wrappers of the tables
+//! are generic over the two, so that each query is written once.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
-use std::ops::Deref;
+use std::ops::RangeBounds;
 
-use redb::{AccessGuard, Key, StorageError, Table, TableDefinition, Value, WriteTransaction};
+use redb::{
+    AccessGuard, Key, Range, ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata,
+    StorageError, Table, TableStats, Value, WriteTransaction,
+};
 
-use crate::store::StoreError;
-use crate::store::embedded::log;
+use super::list::Definition;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::wal::frame::Frame;
 
-/// Every table, by the number it has in the log: numbers never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Name {
-    Ids = 1,
-    Jobs = 2,
-    Bodies = 3,
-    Due = 4,
-    Turns = 5,
-    Topics = 6,
-    Ready = 7,
-    Lanes = 8,
-    LaneTurns = 9,
-    Leases = 10,
-    Dead = 11,
-    Ended = 12,
-    Shards = 13,
-    Callers = 14,
-    Minutes = 15,
-    Counts = 16,
-    Known = 17,
-    Revivals = 18,
-    Policies = 19,
-    Attempts = 20,
-    AttemptsByTime = 21,
-    AttemptsBytes = 22,
-    Outbox = 23,
+/// A transaction in which tables are opened.
+pub(crate) trait Access {
+    type Table<K: Key + 'static, V: Value + 'static>: ReadableTable<K, V>;
+
+    fn open<K: Key + 'static, V: Value + 'static>(
+        &self,
+        table: Definition<K, V>,
+    ) -> Result<Self::Table<K, V>>;
 }
 
-impl Name {
-    const ALL: [Self; 23] = [
-        Self::Ids,
-        Self::Jobs,
-        Self::Bodies,
-        Self::Due,
-        Self::Turns,
-        Self::Topics,
-        Self::Ready,
-        Self::Lanes,
-        Self::LaneTurns,
-        Self::Leases,
-        Self::Dead,
-        Self::Ended,
-        Self::Shards,
-        Self::Callers,
-        Self::Minutes,
-        Self::Counts,
-        Self::Known,
-        Self::Revivals,
-        Self::Policies,
-        Self::Attempts,
-        Self::AttemptsByTime,
-        Self::AttemptsBytes,
-        Self::Outbox,
-    ];
+impl Access for ReadTransaction {
+    type Table<K: Key + 'static, V: Value + 'static> = ReadOnlyTable<K, V>;
 
-    /// The table with a number.
-    pub(crate) fn of(number: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    fn open<K: Key + 'static, V: Value + 'static>(
+        &self,
+        table: Definition<K, V>,
+    ) -> Result<Self::Table<K, V>> {
+        Ok(self.open_table(table.stored)?)
     }
 }
 
-/// What the present group has written, in order.
+/// The writer's transaction, and the journal of the group that is being written.
+pub(crate) struct Writing<'t> {
+    pub(crate) txn: &'t WriteTransaction,
+    pub(crate) journal: &'t Journal,
+}
+
+impl<'t> Access for Writing<'t> {
+    type Table<K: Key + 'static, V: Value + 'static> = Rows<'t, K, V>;
+
+    fn open<K: Key + 'static, V: Value + 'static>(
+        &self,
+        table: Definition<K, V>,
+    ) -> Result<Self::Table<K, V>> {
+        let Definition { number, stored } = table;
+        Ok(Rows { number, table: self.txn.open_table(stored)?, journal: self.journal })
+    }
+}
+
+/// The changes of a group, in order.
 #[derive(Debug)]
-pub(crate) struct Journal(RefCell<log::Frame>);
+pub(crate) struct Journal(RefCell<Frame>);
 
 impl Journal {
     pub(crate) fn new() -> Self {
-        Self(RefCell::new(log::Frame::new()))
+        Self(RefCell::new(Frame::new()))
     }
 
-    /// How many bytes it has: grows with each write.
+    /// How many bytes it has: grows with each change.
     pub(crate) fn bytes(&self) -> usize {
         self.0.borrow().bytes()
     }
 
-    /// Hands over what was written, and then forgets it.
-    pub(crate) fn drain<T>(&self, take: impl FnOnce(&mut log::Frame) -> T) -> T {
+    /// Passes all changes to `take` as a frame of the redo log, and then clears them.
+    pub(crate) fn drain<T>(&self, take: impl FnOnce(&mut Frame) -> T) -> T {
         let mut frame = self.0.borrow_mut();
         let taken = take(&mut frame);
         frame.clear();
@@ -95,75 +77,67 @@ impl Journal {
     }
 }
 
-/// A table that is written to.
+/// A table that is open for writing.
 pub(crate) struct Rows<'t, K: Key + 'static, V: Value + 'static> {
-    name: Name,
+    number: u8,
     table: Table<'t, K, V>,
     journal: &'t Journal,
 }
 
-impl<'t, K: Key + 'static, V: Value + 'static> Rows<'t, K, V> {
-    pub(crate) fn open(
-        txn: &'t WriteTransaction,
-        journal: &'t Journal,
-        name: Name,
-        definition: TableDefinition<'static, K, V>,
-    ) -> Result<Self, StoreError> {
-        Ok(Self { name, table: txn.open_table(definition)?, journal })
-    }
-
+impl<K: Key + 'static, V: Value + 'static> Rows<'_, K, V> {
     pub(crate) fn insert<'k, 'v>(
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
         value: impl Borrow<V::SelfType<'v>>,
-    ) -> Result<(), StorageError> {
+    ) -> Result<()> {
         let (raw_key, raw_value) = (K::as_bytes(key.borrow()), V::as_bytes(value.borrow()));
-        self.journal.0.borrow_mut().put(self.name as u8, raw_key.as_ref(), raw_value.as_ref());
+        self.journal.0.borrow_mut().put(self.number, raw_key.as_ref(), raw_value.as_ref());
         self.table.insert(key.borrow(), value.borrow())?;
         Ok(())
     }
 
-    /// What was there, if anything was.
+    /// Returns the value that was removed, if there was one.
     pub(crate) fn remove<'k>(
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
-    ) -> Result<Option<AccessGuard<'_, V>>, StorageError> {
+    ) -> Result<Option<AccessGuard<'_, V>>> {
         let before = self.table.remove(key.borrow())?;
         if before.is_some() {
-            self.journal.0.borrow_mut().remove(self.name as u8, K::as_bytes(key.borrow()).as_ref());
+            self.journal.0.borrow_mut().remove(self.number, K::as_bytes(key.borrow()).as_ref());
         }
         Ok(before)
     }
+}
 
-    /// Writes a row of the log, without noting it again.
-    pub(crate) fn redo(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StoreError> {
-        let key = K::from_bytes(key);
-        match value {
-            Some(value) => drop(self.table.insert(key, V::from_bytes(value))?),
-            None => drop(self.table.remove(key)?),
-        }
-        Ok(())
+impl<K: Key + 'static, V: Value + 'static> ReadableTableMetadata for Rows<'_, K, V> {
+    fn stats(&self) -> Result<TableStats, StorageError> {
+        self.table.stats()
+    }
+
+    fn len(&self) -> Result<u64, StorageError> {
+        self.table.len()
     }
 }
 
-/// Reads go to the table itself; it is never lent out to be written to.
-impl<'t, K: Key + 'static, V: Value + 'static> Deref for Rows<'t, K, V> {
-    type Target = Table<'t, K, V>;
+type Row<'r, K, V> = (AccessGuard<'r, K>, AccessGuard<'r, V>);
 
-    fn deref(&self) -> &Self::Target {
-        &self.table
+impl<K: Key + 'static, V: Value + 'static> ReadableTable<K, V> for Rows<'_, K, V> {
+    fn get<'a>(&self, key: impl Borrow<K::SelfType<'a>>) -> Result<Option<AccessGuard<'_, V>>, StorageError> {
+        self.table.get(key)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    fn range<'a, KR>(&self, range: impl RangeBounds<KR> + 'a) -> Result<Range<'_, K, V>, StorageError>
+    where
+        KR: Borrow<K::SelfType<'a>> + 'a,
+    {
+        self.table.range(range)
+    }
 
-    #[test]
-    fn every_table_is_found_by_its_number() {
-        for name in Name::ALL {
-            assert_eq!(Name::of(name as u8), Some(name));
-        }
-        assert_eq!((Name::of(0), Name::of(24)), (None, None));
+    fn first(&self) -> Result<Option<Row<'_, K, V>>, StorageError> {
+        self.table.first()
+    }
+
+    fn last(&self) -> Result<Option<Row<'_, K, V>>, StorageError> {
+        self.table.last()
     }
 }

@@ -1,14 +1,14 @@
-//! What a shard keeps beside its jobs: the ledger, the numbers that only grow, who holds it,
-//! and the last time that was seen. One row, read once per transaction and written once.
+//! One row per shard: the ledger of its jobs, the numbers that only grow, and the last time that
+//! was seen. The row is read once per transaction and written once per group.
 
-use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Journal, Name, Rows};
+use super::list::SHARDS;
+use super::rows::{Access, Writing};
 use crate::state::State;
 use crate::store::StoreError;
-
-const SHARDS: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("shards");
+use crate::store::embedded::error::Result;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ShardRow {
@@ -18,20 +18,21 @@ pub(crate) struct ShardRow {
     pub(crate) lease: u64,
     /// The last turn of a lane.
     pub(crate) turn: u64,
-    /// Of the last claim.
+    /// The epoch of the last claim.
     pub(crate) epoch: u64,
-    /// Tombstones.
-    pub(crate) ended: u64,
+    /// How many tombstones there are.
+    pub(crate) tombstones: u64,
     pub(crate) ledger: Ledger,
 }
 
-/// How many jobs are in each state, and how many ever were accepted, purged or forgotten.
+/// How many jobs are in each state, and how many were ever accepted, purged, or evicted early as
+/// tombstones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
     pub(crate) accepted: u64,
     states: [u64; State::ALL.len()],
     pub(crate) purged: u64,
-    pub(crate) forgotten_early: u64,
+    pub(crate) evicted_early: u64,
 }
 
 impl Ledger {
@@ -43,25 +44,25 @@ impl Ledger {
         self.states[slot(state)] += 1;
     }
 
-    /// A count below nothing would be a bug; it shows as nothing, and in the audit.
+    /// A count below zero would be a bug: it stays zero, and the audit finds it.
     pub(crate) fn leave(&mut self, state: State) {
         let count = &mut self.states[slot(state)];
         *count = count.saturating_sub(1);
     }
 
-    /// Puts a count right that was found to be off by so many.
+    /// Corrects a count by a difference that the audit found.
     pub(crate) fn shift(&mut self, state: State, by: i64) {
         let count = &mut self.states[slot(state)];
         *count = count.saturating_add_signed(by);
     }
 
-    /// Whether each job that was accepted is in one place.
+    /// Whether each accepted job is counted in exactly one place.
     pub(crate) fn adds_up(&self) -> bool {
         self.accepted == self.states.iter().sum::<u64>() + self.purged
     }
 }
 
-/// The place of a state's count in the row, which is written down: never changes.
+/// The position of a state's count in the row. It is stored and never changes.
 const fn slot(state: State) -> usize {
     match state {
         State::Delayed => 0,
@@ -73,33 +74,33 @@ const fn slot(state: State) -> usize {
     }
 }
 
-pub(crate) struct Shards<'t>(pub(crate) Rows<'t, u16, &'static [u8]>);
+pub(crate) struct Shards<A: Access>(A::Table<u16, &'static [u8]>);
 
-impl<'t> Shards<'t> {
-    pub(crate) fn open(txn: &'t WriteTransaction, journal: &'t Journal) -> Result<Self, StoreError> {
-        Ok(Self(Rows::open(txn, journal, Name::Shards, SHARDS)?))
+impl<A: Access> Shards<A> {
+    pub(crate) fn open(access: &A) -> Result<Self> {
+        Ok(Self(access.open(SHARDS)?))
     }
 
-    pub(crate) fn get(&self, shard: u16) -> Result<ShardRow, StoreError> {
+    pub(crate) fn get(&self, shard: u16) -> Result<ShardRow> {
         self.0.get(shard)?.map_or_else(|| Ok(ShardRow::default()), |raw| unpack(raw.value()))
     }
 
-    pub(crate) fn put(&mut self, shard: u16, row: &ShardRow) -> Result<(), StoreError> {
-        let raw = postcard::to_stdvec(row).expect("plain data always serialises");
-        self.0.insert(shard, raw.as_slice())?;
-        Ok(())
+    pub(crate) fn all(&self) -> Result<Vec<(u16, ShardRow)>> {
+        let rows = self.0.iter()?.map(|row| {
+            let (shard, raw) = row?;
+            Ok((shard.value(), unpack(raw.value())?))
+        });
+        rows.collect()
     }
 }
 
-pub(crate) fn all(txn: &ReadTransaction) -> Result<Vec<(u16, ShardRow)>, StoreError> {
-    let rows = txn.open_table(SHARDS)?;
-    let rows = rows.iter()?.map(|row| {
-        let (shard, raw) = row?;
-        Ok((shard.value(), unpack(raw.value())?))
-    });
-    rows.collect()
+impl Shards<Writing<'_>> {
+    pub(crate) fn put(&mut self, shard: u16, row: &ShardRow) -> Result<()> {
+        let raw = postcard::to_stdvec(row).expect("plain data always serialises");
+        self.0.insert(shard, raw.as_slice())
+    }
 }
 
-fn unpack(raw: &[u8]) -> Result<ShardRow, StoreError> {
-    postcard::from_bytes(raw).map_err(|_| StoreError::Unreadable("a shard's row"))
+fn unpack(raw: &[u8]) -> Result<ShardRow> {
+    Ok(postcard::from_bytes(raw).map_err(|_| StoreError::Unreadable("a shard's row"))?)
 }

@@ -1,74 +1,56 @@
-//! Jobs of a shard by a time: reserved ones by deadline, dead ones by their death, ended
-//! ones by their end. Times are in ms.
+//! Jobs of a shard ordered by a time: reserved jobs, dead jobs and tombstones each have such a
+//! table. Times are in ms.
 
-#[cfg(test)]
-use redb::ReadTransaction;
-use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
+use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
-#[cfg(test)]
-use super::Entry;
-use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
+use super::list::ByTime;
+use super::rows::{Access, Writing};
+use crate::store::embedded::error::Result;
 
-type Definition = TableDefinition<'static, (u16, u64, u64), ()>;
+pub(crate) struct Times<A: Access>(pub(crate) A::Table<ByTime, ()>);
 
-pub(crate) const LEASES: (Name, Definition) = (Name::Leases, TableDefinition::new("leases"));
-pub(crate) const DEAD: (Name, Definition) = (Name::Dead, TableDefinition::new("dead"));
-pub(crate) const ENDED: (Name, Definition) = (Name::Ended, TableDefinition::new("ended"));
-
-pub(crate) struct Times<'t>(pub(crate) Rows<'t, (u16, u64, u64), ()>);
-
-impl<'t> Times<'t> {
-    pub(crate) fn open(
-        txn: &'t WriteTransaction,
-        journal: &'t Journal,
-        (name, definition): (Name, Definition),
-    ) -> Result<Self, StoreError> {
-        Ok(Self(Rows::open(txn, journal, name, definition)?))
-    }
-
-    pub(crate) fn add(&mut self, shard: u16, at: u64, number: u64) -> Result<(), StoreError> {
-        self.0.insert((shard, at, number), ())?;
-        Ok(())
-    }
-
-    pub(crate) fn remove(&mut self, shard: u16, at: u64, number: u64) -> Result<(), StoreError> {
-        self.0.remove((shard, at, number))?;
-        Ok(())
-    }
-
-    /// Whether a job stands at a time.
-    pub(crate) fn has(&self, shard: u16, at: u64, number: u64) -> Result<bool, StoreError> {
+impl<A: Access> Times<A> {
+    pub(crate) fn has(&self, shard: u16, at: u64, number: u64) -> Result<bool> {
         Ok(self.0.get((shard, at, number))?.is_some())
     }
 
-    /// The earliest time.
-    pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>, StoreError> {
-        let mut rows = self.0.range((shard, 0, 0)..=(shard, u64::MAX, u64::MAX))?;
-        rows.next().map(|row| Ok(row?.0.value().1)).transpose()
+    pub(crate) fn len(&self) -> Result<u64> {
+        Ok(self.0.len()?)
     }
 
-    /// The first that stand at or before a time: time and number.
-    pub(crate) fn until(&self, shard: u16, time: u64, limit: usize) -> Result<Vec<(u64, u64)>, StoreError> {
-        let rows = self.0.range((shard, 0, 0)..=(shard, time, u64::MAX))?.take(limit);
-        rows.map(|row| row.map(|(key, _)| (key.value().1, key.value().2)))
-            .collect::<Result<_, _>>()
-            .map_err(StoreError::from)
+    /// The earliest time.
+    pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>> {
+        self.range(shard, (0, 0), u64::MAX)?.next().map(|row| Ok(row?.0)).transpose()
+    }
+
+    /// The first entries at or before a time: time and number.
+    pub(crate) fn until(&self, shard: u16, time: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
+        self.range(shard, (0, 0), time.saturating_add(1))?.take(limit).collect()
+    }
+
+    /// The entries from `from` (time and number) to before the time `before`, in order.
+    pub(crate) fn range(
+        &self,
+        shard: u16,
+        from: (u64, u64),
+        before: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, u64)>>> {
+        let first = (shard, from.0, from.1);
+        let rows = self.0.range(first..(shard, before, 0).max(first))?;
+        Ok(rows.map(|row| {
+            let (_, at, number) = row?.0.value();
+            Ok((at, number))
+        }))
     }
 }
 
-#[cfg(test)]
-pub(crate) fn entries(
-    txn: &ReadTransaction,
-    see: &mut impl FnMut(Entry) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    for ((_, definition), entry) in
-        [(LEASES, Entry::Lease as fn(u16, u64, u64) -> Entry), (DEAD, Entry::Dead), (ENDED, Entry::Ended)]
-    {
-        for row in txn.open_table(definition)?.iter()? {
-            let (shard, at, number) = row?.0.value();
-            see(entry(shard, at, number))?;
-        }
+impl Times<Writing<'_>> {
+    pub(crate) fn add(&mut self, shard: u16, at: u64, number: u64) -> Result<()> {
+        self.0.insert((shard, at, number), ())
     }
-    Ok(())
+
+    pub(crate) fn remove(&mut self, shard: u16, at: u64, number: u64) -> Result<()> {
+        self.0.remove((shard, at, number))?;
+        Ok(())
+    }
 }

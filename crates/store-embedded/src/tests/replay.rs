@@ -1,10 +1,9 @@
-//! Every kind of edge, carried out by a store that then dies: what the log brings back is
-//! what a store in memory has, which did the same by the same clock.
+//! Tests of the redo log with every kind of edge: a store that crashed and replayed its log has the
+//! same rows as a store in memory that did the same at the same times.
 
-use std::collections::BTreeMap;
-
+use super::super::tables::dump;
 use super::*;
-use crate::clock::{Clock, ManualClock, Timestamp};
+use crate::clock::{ManualClock, Timestamp};
 use crate::outcome::{LastAttempt, Outcome, Reason};
 use crate::store::{Attempt, Epoch, Lateness, Lease, Note, Noted, Pass, Reserve, Settled};
 
@@ -16,11 +15,7 @@ fn start() -> ManualClock {
 }
 
 async fn opened(medium: Medium, clock: &ManualClock) -> EmbeddedStore {
-    let clock: Arc<dyn Clock> = Arc::new(clock.clone());
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
-    let store = EmbeddedStore::on(Arc::new(Place::new(medium, clock)), options);
-    store.prepare().await.unwrap();
-    store
+    prepared(medium, Arc::new(clock.clone())).await
 }
 
 fn file(directory: &Path) -> Medium {
@@ -81,16 +76,16 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     let mut leases = reserve(store, 1, 8).await.into_iter();
     let last = LastAttempt { status: Some(500), ..LastAttempt::default() };
     let (gone, retry) = (Reason::Gone, Outcome::Retry { after: MINUTE, last: last.clone() });
-    let words = [
+    let outcomes = [
         Outcome::Complete,
         retry,
         Outcome::Bury { reason: gone, last },
         Outcome::Release { after: Duration::ZERO },
         Outcome::Release { after: MINUTE },
     ];
-    for (word, lease) in words.into_iter().zip(leases.by_ref()) {
+    for (outcome, lease) in outcomes.into_iter().zip(leases.by_ref()) {
         note(store, &lease, clock).await;
-        settle(store, lease, word).await;
+        settle(store, lease, outcome).await;
     }
     let mut renewed = leases.next().unwrap();
     store.renew(&mut renewed, 10 * MINUTE).await.unwrap();
@@ -98,7 +93,7 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     assert!(moved(&store.recover(SHARD, &epoch, 100, MINUTE).await.unwrap().pass) > 0);
     for mut lease in reserve(store, 2, 2).await {
         note(store, &lease, clock).await;
-        // Its place in the order changes.
+        // The log moves in the order of logs.
         clock.advance(Duration::from_secs(1));
         lease.attempt += 1;
         note(store, &lease, clock).await;
@@ -106,32 +101,18 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     epoch
 }
 
-/// All that is in the tables, as it is told.
-async fn told(store: &EmbeddedStore) -> (Vec<String>, String) {
+/// All rows of all tables, and the counts.
+async fn contents(store: &EmbeddedStore) -> (Vec<String>, String) {
     no_findings(store).await;
     let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
-    let mut told = Vec::new();
-    tables::each_entry(&snapshot, |entry| {
-        told.push(format!("{entry:?}"));
-        Ok(())
-    })
-    .unwrap();
-    let mut records = BTreeMap::new();
-    tables::each_record(&snapshot, |number, record| {
-        records.insert(number, format!("{record:?}"));
-        Ok(())
-    })
-    .unwrap();
-    told.extend(records.into_values());
-    let mut logs = 0;
+    let rows = dump(&snapshot).unwrap();
+    let mut attempts = 0;
     for n in 0..16 {
         let log = store.attempts(SHARD, &job(n).key).await.unwrap();
-        logs += log.iter().flatten().count();
-        told.push(format!("{log:?}"));
+        attempts += log.iter().flatten().count();
     }
-    assert!(logs >= 9, "{logs} attempts were noted");
-    told.extend(tables::rows(&snapshot).unwrap().iter().map(|row| format!("{row:?}")));
-    (told, format!("{:?}", store.stats(SHARD).await.unwrap()))
+    assert!(attempts >= 9, "{attempts} attempts were noted");
+    (rows, format!("{:?}", store.stats(SHARD).await.unwrap()))
 }
 
 #[tokio::test]
@@ -139,19 +120,15 @@ async fn the_log_brings_back_what_every_edge_has_done() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), start());
     let store = opened(file(directory.path()), &clock).await;
     let epoch = live(&store, &clock).await;
-    let died = store.call(SHARD, 0, |_| -> Result<(), StoreError> { panic!("a fault of ours") }).await;
-    assert!(matches!(died, Err(StoreError::Closed)), "{died:?}");
-    store.place.wait();
+    crash(&store).await;
     drop(store);
     let store = opened(file(directory.path()), &clock).await;
 
-    let (other_clock, memory) = (start(), Arc::new(InMemoryBackend::new()));
-    let limit = Arc::new(AtomicU64::new(u64::MAX));
-    let small = Small { memory, limit };
-    let other = opened(Medium::Backend(Box::new(move || Box::new(small.clone()))), &other_clock).await;
+    let other_clock = start();
+    let other = opened(Medium::Memory(Arc::new(InMemoryBackend::new())), &other_clock).await;
     assert_eq!(live(&other, &other_clock).await, epoch);
 
-    assert_eq!(told(&store).await, told(&other).await);
+    assert_eq!(contents(&store).await, contents(&other).await);
     let names = |leases: Vec<Lease>| leases.into_iter().map(|lease| lease.key).collect::<Vec<_>>();
     let again = names(reserve(&store, 2, 2).await);
     assert_eq!(again.len(), 2, "the call is repeated");

@@ -1,54 +1,51 @@
-//! What waits for the writer, taken group by group.
+//! The calls that wait for the writer, taken group by group.
 
 use std::io;
 use std::time::Duration;
 
+use redb::ReadTransaction;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use super::{Call, Reply};
-use crate::store::{Shard, StoreError};
+use super::call::Member;
+use crate::store::StoreError;
 
 /// The most calls of a group.
 const GROUP: usize = 256;
-/// A group is closed once its calls carry so many bytes.
+/// A group is full once its calls write this many bytes.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
-/// Who was answered with the last group may ask again at once: so long the next one waits
-/// for as many as that had, at most. Nobody waits who was alone.
+/// How long a group waits to have as many calls as the one before, since callers that were answered
+/// may call again at once. A call that came alone does not wait.
 const LINGER: Duration = Duration::from_micros(300);
 
 pub(crate) enum Request {
     /// A call, and about how many bytes it writes.
-    Edge(Member, usize),
+    Call(Member, usize),
     Snapshot(Reply),
 }
 
-/// A call of a group, and why it failed by itself.
-pub(crate) struct Member {
-    pub(crate) shard: Shard,
-    pub(crate) call: Box<dyn Call>,
-    pub(crate) failed: Option<StoreError>,
-}
+pub(crate) type Reply = oneshot::Sender<Result<ReadTransaction, StoreError>>;
 
-/// What is to be done next.
+/// What the writer does next.
 pub(crate) enum Next {
     Group(Vec<Member>),
     Snapshot(Reply),
-    /// Nothing came for so long.
+    /// No request came within the time.
     Quiet,
-    /// Nothing will come any more.
+    /// No more requests will come.
     Ended,
 }
 
 pub(crate) struct Queue {
     requests: Receiver<Request>,
-    /// A request that ended the group before it.
+    /// A request that was taken and ended the group before it.
     held: Option<Request>,
-    /// How many calls the last group had.
+    /// The number of calls of the last group.
     last: usize,
-    /// For waiting with an end.
+    /// Runs waits that have a limit.
     timer: Runtime,
 }
 
@@ -58,16 +55,16 @@ impl Queue {
         Ok(Self { requests, held: None, last: 0, timer })
     }
 
-    /// Waits for what comes next; with a `patience` for so long.
-    pub(crate) fn next(&mut self, patience: Option<Duration>) -> Next {
+    /// Waits for the next request, at most for `wait`.
+    pub(crate) fn next(&mut self, wait: Option<Duration>) -> Next {
         let request = match self.held.take().map_or_else(|| self.requests.try_recv(), Ok) {
             Ok(request) => Some(request),
             Err(TryRecvError::Disconnected) => None,
-            Err(TryRecvError::Empty) => match patience {
+            Err(TryRecvError::Empty) => match wait {
                 None => self.requests.blocking_recv(),
-                Some(patience) => {
+                Some(wait) => {
                     let requests = &mut self.requests;
-                    match self.timer.block_on(async { timeout(patience, requests.recv()).await }) {
+                    match self.timer.block_on(async { timeout(wait, requests.recv()).await }) {
                         Ok(request) => request,
                         Err(_elapsed) => return Next::Quiet,
                     }
@@ -75,19 +72,19 @@ impl Queue {
             },
         };
         match request {
-            Some(Request::Edge(member, bytes)) => Next::Group(self.gather(member, bytes)),
+            Some(Request::Call(member, bytes)) => Next::Group(self.gather(member, bytes)),
             Some(Request::Snapshot(reply)) => Next::Snapshot(reply),
             None => Next::Ended,
         }
     }
 
-    /// What is waiting by now, or comes in a moment.
+    /// Takes the calls that wait by now or come within [`LINGER`].
     fn gather(&mut self, first: Member, mut bytes: usize) -> Vec<Member> {
         let mut group = vec![first];
         let begun = Instant::now();
         while group.len() < GROUP && bytes < GROUP_BYTES {
             match self.requests.try_recv() {
-                Ok(Request::Edge(member, more)) => {
+                Ok(Request::Call(member, more)) => {
                     bytes += more;
                     group.push(member);
                 }

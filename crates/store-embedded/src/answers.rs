@@ -1,0 +1,99 @@
+//! Converts stored jobs to the types that callers get: a job as it is known, a lease, a pulled job,
+//! an expired lease.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::tables::{Body, Last, Record, Stage};
+use crate::clock::Timestamp;
+use crate::job::{Job, JobKey, Locator};
+use crate::outcome::LastAttempt;
+use crate::store::lease::StoreClock;
+use crate::store::redis::Imprint;
+use crate::store::{Lapsed, Lease, PullReceipt, PulledJob, Shard, Tries, payload};
+
+/// The name of a job; `None` if it cannot be read.
+pub(crate) fn key(record: &Record, body: &Body) -> Option<JobKey> {
+    Some(JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? })
+}
+
+/// A job with the name under which it was found.
+pub(crate) fn job(record: Record, key: JobKey) -> Job {
+    let reason = record.reason().map(Into::into);
+    let last = |last: Last| LastAttempt {
+        at: Timestamp::from_millis(last.at),
+        status: last.status,
+        error: last.error.map(Into::into),
+        duration: Duration::from_millis(last.duration),
+    };
+    Job {
+        key,
+        state: record.state(),
+        due: Timestamp::from_millis(record.due),
+        created: Timestamp::from_millis(record.created),
+        attempts: record.attempts,
+        failures: record.failures,
+        last: record.last.map(last),
+        reason,
+    }
+}
+
+/// The store's time in µs when jobs were reserved, and whether somebody watched the shard then.
+#[derive(Clone, Copy)]
+pub(crate) struct ReservedAt {
+    pub(crate) now_us: u64,
+    pub(crate) is_watched: bool,
+    /// When the reserve was called, by the local clock.
+    pub(crate) asked: Instant,
+}
+
+/// The lease of a job that was reserved; `None` if the job cannot be read.
+pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) -> Option<Lease> {
+    let Stage::Reserved { deadline, .. } = record.stage else { return None };
+    let ReservedAt { now_us, is_watched, asked } = at;
+    let left = deadline.saturating_mul(1000).saturating_sub(now_us);
+    Some(Lease {
+        shard,
+        locator: Locator(record.locator),
+        receipt: record.receipt()?,
+        deadline: asked + Duration::from_micros(left),
+        clock: StoreClock { shown_us: now_us, asked },
+        imprint: Imprint::default(),
+        is_watched,
+        seen: None,
+        key: key(record, body)?,
+        delivery: payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?,
+        due: Timestamp::from_millis(record.due),
+        created: Timestamp::from_millis(record.created),
+        attempt: record.attempts,
+        failures: record.failures,
+    })
+}
+
+/// A pull job that was reserved; `None` if the job cannot be read.
+pub(crate) fn pulled_job(shard: Shard, record: &Record, body: &Body) -> Option<PulledJob> {
+    let Stage::Reserved { deadline, .. } = record.stage else { return None };
+    Some(PulledJob {
+        receipt: pull_receipt(shard, record)?,
+        delivery: payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?,
+        key: key(record, body)?,
+        attempt: record.attempts,
+        deadline: Timestamp::from_millis(deadline),
+    })
+}
+
+/// The expired lease of a pull job; `None` for a job that is not reserved.
+pub(crate) fn expired_lease(shard: Shard, record: &Record, body: &Body) -> Option<Lapsed> {
+    Some(Lapsed { receipt: pull_receipt(shard, record)?, tries: retry_context(record, body) })
+}
+
+/// What chooses the delay before the next attempt of a job.
+pub(crate) fn retry_context(record: &Record, body: &Body) -> Tries {
+    let (retry, topic) = (payload::policy(&body.payload), record.topic.parse().ok());
+    Tries { failures: record.failures, retry, topic }
+}
+
+fn pull_receipt(shard: Shard, record: &Record) -> Option<PullReceipt> {
+    Some(PullReceipt { shard, locator: Locator(record.locator), lease: record.receipt()? })
+}

@@ -1,0 +1,59 @@
+//! The repairs of findings, which the writer applies.
+
+use crate::state::State;
+use crate::store::audit::Finding;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{LaneCounts, ShardSums};
+use crate::store::embedded::txn::Txn;
+
+/// A finding, and how to repair it.
+pub(crate) struct Fix {
+    pub(crate) finding: Finding,
+    pub(crate) action: Action,
+}
+
+/// One repair. Counts are corrected by a difference, which stays right however much moves meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// Restores the links of a job, by its number.
+    RelinkJob(u64),
+    /// Puts a topic into the schedule.
+    RelinkTopic(Box<str>),
+    /// Gives a lane its turn.
+    RelinkLane(Box<str>),
+    /// Corrects the ledger.
+    ShiftLedger(Vec<(State, i64)>),
+    /// Corrects the number of tombstones.
+    ShiftTombstones(i64),
+    /// Corrects the counts of a lane.
+    ShiftLane(Box<str>, LaneCounts),
+    /// Corrects the number of lanes of a topic.
+    ShiftTopic(Box<str>, i64),
+    /// Corrects the sums over the topics of the shard.
+    ShiftSums(ShardSums),
+    /// Lists a topic.
+    RegisterTopic(Box<str>),
+}
+
+impl Action {
+    /// Returns whether there was something to repair.
+    pub(crate) fn apply(&self, txn: &mut Txn<'_>) -> Result<bool> {
+        let shard = txn.shard();
+        match self {
+            Self::RelinkJob(number) => return txn.relink(*number),
+            Self::RelinkTopic(topic) => return txn.relink_topic(topic),
+            Self::RelinkLane(lane) => return txn.relink_lane(lane),
+            Self::ShiftLedger(counts) => {
+                counts.iter().for_each(|(state, by)| txn.row.ledger.shift(*state, *by));
+            }
+            Self::ShiftTombstones(by) => {
+                txn.row.tombstones = txn.row.tombstones.saturating_add_signed(*by);
+            }
+            Self::ShiftLane(lane, by) => txn.tables.counts.shift_lane(shard, lane, *by)?,
+            Self::ShiftTopic(topic, by) => txn.tables.counts.shift_topic(shard, topic, *by)?,
+            Self::ShiftSums(by) => txn.tables.counts.shift_sums(shard, *by)?,
+            Self::RegisterTopic(topic) => txn.tables.due.register(shard, topic)?,
+        }
+        Ok(true)
+    }
+}

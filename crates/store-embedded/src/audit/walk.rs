@@ -1,0 +1,162 @@
+//! The walk over a snapshot: looks up each job in the indexes, and each topic and lane with jobs in
+//! the schedule and the turns. The counts of every lane and topic are kept in memory.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redb::ReadTransaction;
+
+use super::counts::{check_lanes, check_topics};
+use super::findings::Findings;
+use super::ledgers::{StateCounts, check_ledgers};
+use super::repair::{Action, Fix};
+use crate::store::audit::{Audit, Damage, Finding, Repair};
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{ByName, LaneCounts, PARKED, Record, Tables, topic_in};
+use crate::store::{Shard, StoreError};
+
+/// The result of one walk.
+pub(crate) struct Walked {
+    pub(crate) audit: Audit,
+    pub(crate) fixes: Vec<Fix>,
+}
+
+/// Reads everything. Blocks, and takes a while for a large store.
+pub(crate) fn walk(
+    tables: &Tables<ReadTransaction>,
+    shards: u16,
+    repair: Repair,
+    is_stopped: &AtomicBool,
+) -> Result<Walked> {
+    let mut walk = Walk {
+        tables,
+        is_stopped,
+        findings: Findings {
+            repair,
+            audit: Audit { shards, compared: shards, ..Audit::default() },
+            fixes: Vec::new(),
+        },
+        counts: BTreeMap::new(),
+        lanes: BTreeMap::new(),
+        entries: 0,
+    };
+    tables.records.each(|number, record| walk.record(number, record))?;
+    walk.schedule()?;
+    walk.turns()?;
+    let Walk { mut findings, counts, lanes, entries, .. } = walk;
+    // No two jobs have the same entry, so the others lead to nothing.
+    findings.audit.stale += tables.index_entries()?.saturating_sub(entries);
+    check_ledgers(&mut findings, tables.shards.all()?, &counts);
+    for (shard, detail) in tables.attempts.faults()? {
+        findings.add(Finding::new(Damage::Attempts, Shard(shard), detail), None);
+    }
+    let stored = tables.counts.all_lanes()?;
+    check_topics(&mut findings, tables, &stored)?;
+    check_lanes(&mut findings, &stored, &lanes);
+    Ok(Walked { audit: findings.audit, fixes: findings.fixes })
+}
+
+struct Walk<'t> {
+    tables: &'t Tables<ReadTransaction>,
+    is_stopped: &'t AtomicBool,
+    findings: Findings,
+    /// Jobs and tombstones by state.
+    counts: StateCounts,
+    /// Jobs that have not ended, by lane.
+    lanes: ByName<LaneCounts>,
+    /// How many entries and bodies lead to jobs.
+    entries: u64,
+}
+
+impl Walk<'_> {
+    fn record(&mut self, number: u64, record: Option<Record>) -> Result<()> {
+        check_stopped(self.is_stopped)?;
+        let Some(record) = record else {
+            let detail = format!("the record of job number {number} cannot be read");
+            self.findings.add(Finding::new(Damage::Unreadable, Shard(0), detail), None);
+            return Ok(());
+        };
+        let (shard, state, records) = (record.shard, record.state(), &self.tables.records);
+        let is_open = !state.is_terminal();
+        let is_named = records.number(record.locator)? == Some(number);
+        let is_indexed = self.tables.is_indexed(&record)?;
+        let has_body = records.has_body(number)?;
+        self.entries += u64::from(is_named) + u64::from(is_indexed) + u64::from(has_body && is_open);
+        *self.counts.entry((shard, state.name())).or_default() += 1;
+        if is_open {
+            self.findings.audit.checked += 1;
+            self.lanes.entry((shard, record.lane())).or_default().count(state, 1);
+        }
+        let finding = |kind, detail| -> Result<Finding> {
+            let finding = Finding::new(kind, Shard(shard), detail).of_topic(&record.topic);
+            Ok(finding.of_job(records.id(number)?))
+        };
+        if is_open && !has_body {
+            let finding = finding(Damage::Body, format!("the body of a {state} job is missing"))?;
+            self.findings.add(finding, None);
+        }
+        if !is_named || !is_indexed {
+            let what = if is_open { "job" } else { "tombstone" };
+            let finding = finding(Damage::Unindexed, format!("no index has a {state} {what}"))?;
+            self.findings.add(finding, Some(Action::RelinkJob(number)));
+        }
+        Ok(())
+    }
+
+    /// Checks that each topic with delayed jobs is in the schedule, and counts stale entries there.
+    fn schedule(&mut self) -> Result<()> {
+        let (due, stopped) = (&self.tables.due, self.is_stopped);
+        let rows: BTreeMap<_, _> = self.tables.shards.all()?.into_iter().collect();
+        let findings = &mut self.findings;
+        due.each_topic(|shard, topic, first| {
+            check_stopped(stopped)?;
+            // A topic that is due already may be behind others that were due in the same pass.
+            let seen = rows.get(&shard).map_or(0, |row| row.time_us / 1000);
+            let at = due.time_of(shard, topic)?.filter(|at| *at <= seen.max(first));
+            if !at.map_or(Ok(false), |at| due.is_scheduled(shard, topic, at))? {
+                let detail = format!("the delayed jobs of {topic:?} are not in the schedule");
+                let finding = Finding::new(Damage::Turn, Shard(shard), detail).of_topic(topic);
+                findings.add(finding, Some(Action::RelinkTopic(topic.into())));
+            }
+            Ok(())
+        })?;
+        due.each_scheduled(|shard, topic, at| {
+            check_stopped(stopped)?;
+            let is_right = due.first_of(shard, topic)?.is_some() && due.time_of(shard, topic)? == Some(at);
+            findings.audit.stale += u64::from(!is_right);
+            Ok(())
+        })
+    }
+
+    /// Checks that each lane with ready jobs has its turn, and counts stale turns.
+    fn turns(&mut self) -> Result<()> {
+        let (ready, counts, stopped) = (&self.tables.ready, &self.tables.counts, self.is_stopped);
+        let findings = &mut self.findings;
+        ready.each_lane(|shard, lane| {
+            check_stopped(stopped)?;
+            let topic = topic_in(lane);
+            let has_turn = match ready.turn_of(shard, lane)? {
+                // A resume gives parked lanes their turns, so only a paused topic may have them.
+                Some(PARKED) if !counts.stored_topic(shard, topic)?.is_paused() => false,
+                Some(turn) => ready.has_turn(shard, lane, turn)?,
+                None => false,
+            };
+            if !has_turn {
+                let detail = format!("the ready jobs of {lane:?} have no turn");
+                let finding = Finding::new(Damage::Turn, Shard(shard), detail).of_topic(topic);
+                findings.add(finding, Some(Action::RelinkLane(lane.into())));
+            }
+            Ok(())
+        })?;
+        ready.each_turn(|shard, lane, turn| {
+            check_stopped(stopped)?;
+            let is_right = !ready.is_empty(shard, lane)? && ready.turn_of(shard, lane)? == Some(turn);
+            findings.audit.stale += u64::from(!is_right);
+            Ok(())
+        })
+    }
+}
+
+fn check_stopped(is_stopped: &AtomicBool) -> Result<()> {
+    if is_stopped.load(Ordering::Relaxed) { Err(StoreError::Closed.into()) } else { Ok(()) }
+}

@@ -1,0 +1,203 @@
+//! Redrives: begins one, lets a worker take and hold it, makes its jobs ready, and ends it. A row
+//! per redrive counts the jobs in the transaction that makes them ready.
+
+use std::time::Duration;
+
+use super::moves::revive;
+use super::purge::still_dead;
+use crate::clock::{Timestamp, millis_up};
+use crate::store::embedded::error::Result;
+use crate::store::embedded::queries::dead::numbers;
+use crate::store::embedded::tables::{Redrive, RedriveEnd};
+use crate::store::embedded::txn::Txn;
+use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
+use crate::store::revivals::{KEEP_ENDED, Kept, MOST_ENDED, MOST_REVIVALS, Work};
+use crate::store::{
+    DeadFilter, DeadPlace, Holder, Revival, RevivalId, RevivalState, Revived, Shard, StoreError, Taken, Wake,
+};
+
+/// Redrives belong to no shard, but calls need one.
+const ANY: Shard = Shard(0);
+/// About how many bytes a call writes.
+const BYTES: usize = 512;
+/// The worker of a redrive that nobody holds.
+const NOBODY: [u8; 8] = [0; 8];
+
+impl EmbeddedStore {
+    pub(crate) async fn begin_revival(
+        &self,
+        id: RevivalId,
+        filter: &DeadFilter,
+        rate: u32,
+    ) -> Result<Option<Kept>, StoreError> {
+        let work = Work::new(filter, rate);
+        let new = Redrive { work, started: 0, end: None, jobs: 0, worker: NOBODY, until: 0 };
+        let begun = self.call(ANY, BYTES, move |txn| begin(txn, id.0, new.clone())).await?;
+        begun.map(|redrive| answer(id, redrive)).transpose()
+    }
+
+    pub(crate) async fn revivals(&self, id: Option<RevivalId>) -> Result<Vec<Kept>, StoreError> {
+        let rows = self.call(ANY, 0, move |txn| match id {
+            Some(RevivalId(id)) => {
+                Ok(txn.tables.redrives.get(id)?.map(|redrive| (id, redrive)).into_iter().collect())
+            }
+            None => txn.tables.redrives.all(),
+        });
+        rows.await?.into_iter().map(|(id, redrive)| answer(RevivalId(id), redrive)).collect()
+    }
+
+    pub(crate) async fn take_revival(&self, worker: Holder, ttl: Duration) -> Result<Taken, StoreError> {
+        match self.call(ANY, BYTES, move |txn| take(txn, worker.0, millis_up(ttl))).await? {
+            Free::Now(id, redrive) => answer(RevivalId(id), redrive).map(|(taken, _)| Taken::Revival(taken)),
+            Free::Later(wait) => Ok(Taken::Later(Duration::from_millis(wait))),
+            Free::Never => Ok(Taken::Nothing),
+        }
+    }
+
+    pub(crate) async fn keep_revival(
+        &self,
+        id: RevivalId,
+        worker: Holder,
+        ttl: Duration,
+    ) -> Result<bool, StoreError> {
+        self.call(ANY, BYTES, move |txn| hold(txn, id.0, worker.0, millis_up(ttl))).await
+    }
+
+    pub(crate) async fn end_revival(
+        &self,
+        id: RevivalId,
+        worker: Option<Holder>,
+        state: RevivalState,
+    ) -> Result<Option<Kept>, StoreError> {
+        let to = match state {
+            RevivalState::Done => RedriveEnd::Done,
+            RevivalState::Stopped | RevivalState::Running => RedriveEnd::Stopped,
+        };
+        let worker = worker.map(|Holder(worker)| worker);
+        let ended = self.call(ANY, BYTES, move |txn| end(txn, id.0, worker, to)).await?;
+        ended.map(|redrive| answer(id, redrive)).transpose()
+    }
+
+    pub(crate) async fn revive_many(
+        &self,
+        shard: Shard,
+        id: RevivalId,
+        places: &[DeadPlace],
+    ) -> Result<Revived, StoreError> {
+        let (jobs, bytes) = (numbers(places), places.len() * EDGE_BYTES);
+        let revived = self.call(shard, bytes, move |txn| revive_many(txn, id.0, &jobs)).await?;
+        Ok(revived.map_or(Revived::Over, Revived::Jobs))
+    }
+}
+
+fn answer(id: RevivalId, redrive: Redrive) -> Result<Kept, StoreError> {
+    let state = match redrive.end {
+        None => RevivalState::Running,
+        Some(RedriveEnd::Done(_)) => RevivalState::Done,
+        Some(RedriveEnd::Stopped(_)) => RevivalState::Stopped,
+    };
+    let revival = Revival {
+        id,
+        rate: redrive.work.rate,
+        filter: redrive.work.filter()?,
+        started: Timestamp::from_millis(redrive.started),
+        ended: redrive.end.map(|end| Timestamp::from_millis(end.at())),
+        state,
+        revived: redrive.jobs,
+    };
+    Ok((revival, Some(redrive.jobs)))
+}
+
+/// Returns `None` if too many redrives are running.
+fn begin(txn: &mut Txn<'_>, id: [u8; 8], mut new: Redrive) -> Result<Option<Redrive>> {
+    if let Some(known) = txn.tables.redrives.get(id)? {
+        return Ok(Some(known));
+    }
+    let (mut ended, running): (Vec<_>, Vec<_>) =
+        txn.tables.redrives.all()?.into_iter().partition(|(_, redrive)| redrive.end.is_some());
+    if running.len() >= MOST_REVIVALS {
+        return Ok(None);
+    }
+    let ended_at = |redrive: &Redrive| redrive.end.map_or(0, RedriveEnd::at);
+    ended.sort_unstable_by_key(|(_, redrive)| std::cmp::Reverse(ended_at(redrive)));
+    for (n, (old, redrive)) in ended.iter().enumerate() {
+        if n + 1 >= MOST_ENDED || ended_at(redrive).saturating_add(millis_up(KEEP_ENDED)) < txn.now() {
+            txn.tables.redrives.remove(*old)?;
+        }
+    }
+    new.started = txn.now();
+    txn.tables.redrives.put(id, &new)?;
+    txn.wake(Wake::Revival);
+    Ok(Some(new))
+}
+
+/// When a redrive is free to be taken.
+enum Free {
+    /// It is taken now.
+    Now([u8; 8], Redrive),
+    /// After this many ms.
+    Later(u64),
+    /// No redrive is running.
+    Never,
+}
+
+fn take(txn: &mut Txn<'_>, worker: [u8; 8], ttl: u64) -> Result<Free> {
+    let running = txn.tables.redrives.all()?.into_iter().filter(|(_, redrive)| redrive.end.is_none());
+    let Some((id, mut redrive)) = running.min_by_key(|(id, redrive)| (redrive.until, *id)) else {
+        return Ok(Free::Never);
+    };
+    if redrive.until > txn.now() {
+        return Ok(Free::Later(redrive.until - txn.now()));
+    }
+    (redrive.worker, redrive.until) = (worker, txn.now().saturating_add(ttl));
+    txn.tables.redrives.put(id, &redrive)?;
+    Ok(Free::Now(id, redrive))
+}
+
+/// Extends a worker's hold; a `ttl` of zero gives it up. Returns false if the redrive has ended or
+/// another worker holds it.
+fn hold(txn: &mut Txn<'_>, id: [u8; 8], worker: [u8; 8], ttl: u64) -> Result<bool> {
+    let held = txn.tables.redrives.running(id)?.filter(|redrive| redrive.worker == worker);
+    let Some(mut redrive) = held else { return Ok(false) };
+    if ttl > 0 {
+        redrive.until = txn.now().saturating_add(ttl);
+    } else {
+        (redrive.worker, redrive.until) = (NOBODY, 0);
+        txn.wake(Wake::Revival);
+    }
+    txn.tables.redrives.put(id, &redrive)?;
+    Ok(true)
+}
+
+/// Ends a redrive, with a `worker` only if that one holds it. Returns the redrive as it is then.
+fn end(
+    txn: &mut Txn<'_>,
+    id: [u8; 8],
+    worker: Option<[u8; 8]>,
+    to: fn(u64) -> RedriveEnd,
+) -> Result<Option<Redrive>> {
+    let Some(mut redrive) = txn.tables.redrives.get(id)? else { return Ok(None) };
+    if redrive.end.is_none() && worker.is_none_or(|worker| worker == redrive.worker) {
+        redrive.end = Some(to(txn.now()));
+        txn.tables.redrives.put(id, &redrive)?;
+    }
+    Ok(Some(redrive))
+}
+
+/// Returns how many jobs were made ready; `None` if the redrive has ended. A job that this redrive
+/// has made ready before has its id as token, and is skipped.
+fn revive_many(txn: &mut Txn<'_>, id: [u8; 8], jobs: &[(u64, u64)]) -> Result<Option<u64>> {
+    let Some(mut redrive) = txn.tables.redrives.running(id)? else { return Ok(None) };
+    let mut revived = 0;
+    for (died, number) in jobs {
+        if let Some(mut job) = still_dead(txn, *died, *number)?.filter(|job| job.token != Some(id)) {
+            revive(txn, &mut job, id)?;
+            revived += 1;
+        }
+    }
+    if revived > 0 {
+        redrive.jobs += revived;
+        txn.tables.redrives.put(id, &redrive)?;
+    }
+    Ok(Some(revived))
+}

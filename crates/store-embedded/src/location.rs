@@ -1,0 +1,167 @@
+//! Where an embedded store lives: a file with a log beside it, or the memory of this process. Also
+//! what all stores on one location share in this process: the clock, the streams of wake-ups and
+//! events, and the live carriers.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
+use tokio::sync::watch;
+
+use super::error::{Error, Result};
+use super::events::EventBus;
+use super::wakes::WakeBus;
+use super::wal::log::{self, Disk};
+use crate::clock::Clock;
+use crate::store::{Profile, StoreError};
+
+/// How much of the database file is cached in memory.
+const CACHE: usize = 128 * 1024 * 1024;
+
+pub(crate) struct StoreLocation {
+    medium: Medium,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) wakes: WakeBus,
+    pub(crate) events: EventBus,
+    /// Notified when policies have changed.
+    pub(crate) policies: watch::Sender<()>,
+    /// The live carriers and when each expires, in µs. All of them are in this process.
+    pub(crate) carriers: Mutex<BTreeMap<String, u64>>,
+}
+
+/// Makes the disk of a log from its file.
+pub(crate) type Wrap = Box<dyn Fn(File) -> Box<dyn Disk> + Send + Sync>;
+
+pub(crate) enum Medium {
+    /// The database file; the log lies beside it.
+    File(PathBuf, Wrap),
+    Memory(Arc<dyn StorageBackend>),
+}
+
+impl StoreLocation {
+    pub(crate) fn new(medium: Medium, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            medium,
+            clock,
+            wakes: WakeBus::default(),
+            events: EventBus::default(),
+            policies: watch::Sender::default(),
+            carriers: Mutex::default(),
+        }
+    }
+
+    pub(crate) const fn profile(&self) -> Profile {
+        match self.medium {
+            Medium::File(..) => Profile::Disk,
+            Medium::Memory(_) => Profile::Memory,
+        }
+    }
+
+    /// Opens the database; creates it if there is none.
+    pub(crate) fn open_database(&self) -> Result<Database> {
+        let mut builder = Builder::new();
+        builder.set_cache_size(CACHE);
+        match &self.medium {
+            Medium::File(file, _) => open_file(&builder, file),
+            Medium::Memory(memory) => Ok(builder.create_with_backend(Memory(Arc::clone(memory)))?),
+        }
+    }
+
+    /// The path of the log, if the store is a file.
+    pub(crate) fn log_path(&self) -> Option<PathBuf> {
+        match &self.medium {
+            Medium::File(file, _) => Some(file.with_extension("redo")),
+            Medium::Memory(_) => None,
+        }
+    }
+
+    /// Refuses a log without its database, which would look like an empty store.
+    pub(crate) fn check_pair(&self, log: &Path) -> Result<()> {
+        match &self.medium {
+            Medium::File(file, _) if log.exists() && !file.exists() => Err(unfit(format!(
+                "the file {} is missing, but its log {} is there; put it back, or move the log away to begin anew",
+                file.display(),
+                log.display()
+            ))),
+            Medium::File(..) | Medium::Memory(_) => Ok(()),
+        }
+    }
+
+    /// The disk of a log.
+    pub(crate) fn disk(&self, log: File) -> Box<dyn Disk> {
+        match &self.medium {
+            Medium::File(_, wrap) => wrap(log),
+            Medium::Memory(_) => Box::new(log),
+        }
+    }
+
+    /// Adds the name of the file to an error about its contents.
+    pub(crate) fn named(&self, error: Error) -> Error {
+        match (error, &self.medium) {
+            (Error::Store(StoreError::Unfit(why)), Medium::File(file, _)) => {
+                unfit(format!("the file {} cannot be used: {why}", file.display()))
+            }
+            (error, _) => error,
+        }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open_file(builder: &Builder, file: &Path) -> Result<Database> {
+    let directory = file.parent().unwrap_or_else(|| Path::new("."));
+    std::fs::create_dir_all(directory)
+        .map_err(|error| unfit(format!("the directory {} cannot be made: {error}", directory.display())))?;
+    let is_new = !file.exists();
+    let database = builder.create(file).map_err(|error| match error {
+        DatabaseError::DatabaseAlreadyOpen => unfit(format!(
+            "the directory {} is in use by another process; stop that, or choose another directory",
+            directory.display()
+        )),
+        DatabaseError::Storage(StorageError::Io(error))
+            if !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::PermissionDenied) =>
+        {
+            error.into()
+        }
+        error => unfit(format!("the file {} cannot be opened as a store: {error}", file.display())),
+    })?;
+    if is_new {
+        log::sync_directory(file)?;
+    }
+    Ok(database)
+}
+
+fn unfit(why: String) -> Error {
+    StoreError::Unfit(why).into()
+}
+
+/// Memory that outlives the database on it.
+#[derive(Debug)]
+struct Memory(Arc<dyn StorageBackend>);
+
+impl StorageBackend for Memory {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+}

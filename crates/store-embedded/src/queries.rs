@@ -1,0 +1,7 @@
+//! The calls that only read: one job, the counts of a shard, and pages of jobs, dead jobs and topics.
+//! Pages are read from a snapshot beside the writer, so that no call waits for them.
+
+pub(crate) mod dead;
+mod jobs;
+mod stats;
+mod topics;

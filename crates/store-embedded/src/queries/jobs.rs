@@ -1,0 +1,72 @@
+//! One job by its name, and pages of jobs in the order in which they were accepted.
+
+use crate::job::{ContentHash, Job, JobKey};
+use crate::store::embedded::tables::{Record, StoredJob};
+use crate::store::embedded::{EmbeddedStore, answers, read};
+use crate::store::{Cursor, Filter, Kept, MAX_PAGE, Page, Shard, StoreError, payload};
+
+/// A page is full once its bodies have this many bytes.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+impl EmbeddedStore {
+    pub(crate) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let (locator, keep) = (key.locator().0, self.keep_tombstones());
+        let found = self.call(shard, 0, move |txn| txn.find(locator, keep)).await?;
+        Ok(found.map(|record| answers::job(record, key.clone())))
+    }
+
+    pub(crate) async fn page(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<Job>, StoreError> {
+        self.read_page(filter, from, limit, |(record, body)| {
+            let key = answers::key(&record, &body)?;
+            Some(answers::job(record, key))
+        })
+        .await
+    }
+
+    /// A page of jobs with all that each brought along.
+    pub(crate) async fn page_kept(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<Kept>, StoreError> {
+        self.read_page(filter, from, limit, |(record, body)| {
+            let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
+            let (key, content) = (answers::key(&record, &body)?, ContentHash(record.content));
+            Some(Kept { job: answers::job(record, key), delivery, content })
+        })
+        .await
+    }
+
+    /// Jobs for which `show` returns `None` are left out. The cursor is the number of a job: numbers
+    /// outlive a restart, and are counted over all shards.
+    async fn read_page<T>(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        limit: usize,
+        show: impl Fn(StoredJob) -> Option<T>,
+    ) -> Result<Page<T>, StoreError> {
+        let from = from.unwrap_or(Cursor::START);
+        if (from.shard, from.life) != (0, 0) {
+            return Err(StoreError::Outdated);
+        }
+        let (filter, limit) = (filter.clone(), limit.clamp(1, MAX_PAGE));
+        let (mut found, next) =
+            read(self.snapshot().await?, move |tables| tables.records.page(from.at, limit, PAGE_BYTES))
+                .await?;
+        found.retain(|(record, _)| matches(&filter, record));
+        let items = found.into_iter().filter_map(show).collect();
+        Ok(Page { items, next: next.map(|at| Cursor { at, ..from }) })
+    }
+}
+
+fn matches(filter: &Filter, record: &Record) -> bool {
+    filter.topic.as_ref().is_none_or(|topic| topic.as_str() == &*record.topic)
+        && filter.state.is_none_or(|state| state == record.state())
+}

@@ -1,0 +1,115 @@
+//! The topics of a shard: their counts by lane, and the first of their jobs that wait.
+
+use std::time::Duration;
+
+use redb::ReadTransaction;
+
+use crate::clock::{Timestamp, millis_up};
+use crate::job::Topic;
+use crate::state::State;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{EndedCounts, Tables};
+use crate::store::embedded::txn::Txn;
+use crate::store::embedded::{EmbeddedStore, read};
+use crate::store::topics::{FIRST, Glance, MOST_LOOKED, NEAR, Span, Stretch, TopicCounts};
+use crate::store::{Shard, StoreError};
+
+impl EmbeddedStore {
+    /// Whether a topic has jobs; `None` if it is not known.
+    pub(crate) async fn glance(&self, shard: Shard, topic: &Topic) -> Result<Option<Glance>, StoreError> {
+        let topic = topic.clone();
+        let glance = move |txn: &mut Txn<'_>| {
+            let shard = txn.shard();
+            if !txn.tables.due.is_known(shard, topic.as_str())? {
+                return Ok(None);
+            }
+            let lanes = txn.tables.counts.topic(shard, topic.as_str())?.lanes;
+            Ok(Some(if lanes > 0 { Glance::Jobs } else { Glance::NoJobs }))
+        };
+        self.call(shard, 0, glance).await
+    }
+
+    pub(crate) async fn topics(&self, shards: Vec<Shard>, span: &Span) -> Result<Vec<Stretch>, StoreError> {
+        let snapshot = self.snapshot().await?;
+        // The writer's time never goes back. It is read after the snapshot, so that nothing in that
+        // is later.
+        let now = self.call(Shard(0), 0, |txn| Ok(txn.now())).await?;
+        let span = span.clone();
+        read(snapshot, move |tables| {
+            shards.into_iter().map(|shard| View { tables, shard: shard.0, now }.read(&span)).collect()
+        })
+        .await
+    }
+}
+
+/// A shard in a snapshot.
+struct View<'t> {
+    tables: &'t Tables<ReadTransaction>,
+    shard: u16,
+    now: u64,
+}
+
+impl View<'_> {
+    fn read(&self, span: &Span) -> Result<Stretch> {
+        let due = &self.tables.due;
+        let (names, is_more) = match span {
+            Span::One(topic) => {
+                let is_known = due.is_known(self.shard, topic.as_str())?;
+                (is_known.then(|| topic.to_string()).into_iter().collect(), false)
+            }
+            Span::Behind(topic, limit) => {
+                // The first possible name after a topic is the topic with a space behind it.
+                let behind = topic.as_ref().map(|topic| format!("{topic} ")).unwrap_or_default();
+                let mut names = due.topics(self.shard, &behind, limit + 1)?;
+                let is_more = names.len() > *limit;
+                names.truncate(*limit);
+                (names, is_more)
+            }
+        };
+        let (mut found, mut lanes_left) = (Vec::with_capacity(names.len()), MOST_LOOKED);
+        for name in names {
+            let counts = self.counts(&name, &mut lanes_left)?;
+            let topic: Topic = name.parse().map_err(|_| StoreError::Unreadable("a topic"))?;
+            found.push((topic, counts));
+        }
+        Ok((found, is_more))
+    }
+
+    /// `lanes_left` is in how many lanes the first jobs may still be read.
+    fn counts(&self, topic: &str, lanes_left: &mut usize) -> Result<TopicCounts> {
+        let row = self.tables.counts.stored_topic(self.shard, topic)?;
+        let EndedCounts { done, cancelled } = row.ended;
+        let near = self.now.saturating_add(millis_up(NEAR));
+        let first = self.tables.due.first_of(self.shard, topic)?.filter(|at| *at <= near);
+        let oldest_due = first.map(Timestamp::from_millis);
+        let paused = row.is_paused();
+        let mut sum = TopicCounts { paused, done, cancelled, oldest_due, ..TopicCounts::default() };
+        for lane in self.tables.counts.stored_lanes(self.shard, topic)? {
+            let (lane, jobs) = lane?;
+            let count = |state| u64::try_from(jobs.of(state)).unwrap_or(0);
+            let is_read = *lanes_left > 0 && count(State::Ready) > 0;
+            *lanes_left = lanes_left.saturating_sub(1);
+            let since = if is_read { self.oldest_ready(&lane)? } else { None };
+            sum.add(&TopicCounts {
+                delayed: count(State::Delayed),
+                ready: count(State::Ready),
+                reserved: count(State::Reserved),
+                dead: count(State::Dead),
+                oldest_due: since.map(Timestamp::from_millis),
+                late: Duration::from_millis(since.map_or(0, |since| self.now.saturating_sub(since))),
+                ..TopicCounts::default()
+            });
+        }
+        Ok(sum)
+    }
+
+    /// The earliest due time of the first ready jobs of a lane.
+    fn oldest_ready(&self, lane: &str) -> Result<Option<u64>> {
+        let mut oldest = None;
+        for (_, number) in self.tables.ready.first(self.shard, lane, FIRST)? {
+            let due = self.tables.records.get(number)?.map(|job| job.due);
+            oldest = [oldest, due].into_iter().flatten().min();
+        }
+        Ok(oldest)
+    }
+}

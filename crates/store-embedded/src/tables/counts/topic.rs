@@ -1,0 +1,127 @@
+//! The row of a topic, and that of a whole shard: how many lanes have jobs, whether the topic is
+//! paused, and how many of its jobs have ended.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::State;
+
+/// Whether a topic is paused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Pause {
+    #[default]
+    None,
+    Paused,
+    /// Some of its lanes are still parked.
+    Resuming,
+}
+
+/// The counts of a topic, or the sums over the topics of a shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TopicRow {
+    /// Lanes that have jobs.
+    pub(crate) lanes: u64,
+    pub(crate) pause: Pause,
+    /// In the row of a shard only: topics that have jobs or are paused.
+    pub(crate) topics: u64,
+    /// In the row of a shard only: topics that are paused.
+    pub(crate) paused: u64,
+    /// Stored after the others, and only if not zero, since older rows end before it.
+    #[serde(skip)]
+    pub(crate) ended: EndedCounts,
+}
+
+/// How many jobs of a topic have ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EndedCounts {
+    pub(crate) done: u64,
+    pub(crate) cancelled: u64,
+}
+
+impl TopicRow {
+    pub(crate) fn is_paused(self) -> bool {
+        self.pause != Pause::None
+    }
+
+    /// Whether the topic has jobs or is paused, and so counts towards the limit of topics.
+    pub(crate) fn is_in_use(self) -> bool {
+        self.lanes > 0 || self.is_paused()
+    }
+
+    pub(crate) fn pack(&self) -> Vec<u8> {
+        let mut row = postcard::to_stdvec(self).expect("plain data always serialises");
+        if self.ended != EndedCounts::default() {
+            row = postcard::to_extend(&self.ended, row).expect("plain data always serialises");
+        }
+        row
+    }
+
+    pub(crate) fn unpack(row: &[u8]) -> Option<Self> {
+        let (topic, rest) = postcard::take_from_bytes::<Self>(row).ok()?;
+        let ended = if rest.is_empty() { EndedCounts::default() } else { postcard::from_bytes(rest).ok()? };
+        Some(Self { ended, ..topic })
+    }
+}
+
+impl EndedCounts {
+    /// Counts one more job that ended in this state.
+    pub(crate) fn count(&mut self, state: State) {
+        match state {
+            State::Done => self.done += 1,
+            State::Cancelled => self.cancelled += 1,
+            State::Delayed | State::Ready | State::Reserved | State::Dead => {}
+        }
+    }
+
+    pub(crate) fn add(&mut self, more: Self) {
+        self.done += more.done;
+        self.cancelled += more.cancelled;
+    }
+}
+
+/// Sums over the topics of a shard: lanes with jobs, topics with jobs or paused, paused topics. Or
+/// a difference of such sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShardSums(pub(crate) [i64; 3]);
+
+impl ShardSums {
+    /// The sums that are stored in the row of a shard.
+    pub(crate) fn stored(shard: TopicRow) -> Self {
+        Self([shard.lanes, shard.topics, shard.paused].map(u64::cast_signed))
+    }
+
+    /// Adds one topic.
+    pub(crate) fn add(&mut self, topic: TopicRow) {
+        let [lanes, topics, paused] = &mut self.0;
+        *lanes += topic.lanes.cast_signed();
+        *topics += i64::from(topic.is_in_use());
+        *paused += i64::from(topic.is_paused());
+    }
+
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] - other.0[i]))
+    }
+}
+
+impl fmt::Display for ShardSums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [lanes, topics, paused] = self.0;
+        write!(f, "{lanes} lanes with jobs, {topics} topics with jobs or paused, {paused} paused")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_with_and_without_counts_of_ended_jobs_are_read() {
+        let before = TopicRow { lanes: 300, pause: Pause::Paused, ..TopicRow::default() };
+        assert_eq!(TopicRow::unpack(&[0xac, 0x02, 1, 0, 0]), Some(before));
+        assert_eq!(before.pack(), [0xac, 0x02, 1, 0, 0]);
+        let now = TopicRow { ended: EndedCounts { done: 1, cancelled: 1 << 40 }, ..before };
+        assert_eq!(TopicRow::unpack(&now.pack()), Some(now));
+        assert_eq!(TopicRow::unpack(&[1, 9]), None);
+    }
+}

@@ -1,0 +1,209 @@
+//! How a job is stored: its record, with its state and counters, and its body. The record of an ended
+//! job is its tombstone.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::LastAttempt;
+use crate::state::State;
+use crate::store::lease::Receipt;
+use crate::store::{MOST_ERROR, start};
+
+/// The part of a job that edges change, and what they need to know of it. Packed with postcard.
+/// Times are in ms.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// The key of the row.
+    #[serde(skip)]
+    pub(crate) number: u64,
+    pub(crate) shard: u16,
+    pub(crate) locator: [u8; 12],
+    pub(crate) content: [u8; 8],
+    pub(crate) created: u64,
+    /// When it was imported, if another store accepted it before.
+    pub(crate) imported: Option<u64>,
+    pub(crate) due: u64,
+    /// Empty once the job has ended.
+    pub(crate) topic: Box<str>,
+    /// The origin of the callback URL. Empty for a pull job, and once the job has ended.
+    pub(crate) origin: Box<str>,
+    /// The timeout of an attempt; 0 for the default.
+    pub(crate) timeout: u64,
+    pub(crate) attempts: u32,
+    pub(crate) failures: u32,
+    /// How many leases in a row have expired without an outcome.
+    pub(crate) lost: u32,
+    /// The number of the last lease that was settled; 0 for none.
+    pub(crate) settled: u64,
+    pub(crate) last: Option<Last>,
+    pub(crate) stage: Stage,
+    /// The token of the last call that moved this job by its name, or of the redrive that did. Its
+    /// bytes, if any, follow the packed record.
+    #[serde(skip)]
+    pub(crate) token: Option<[u8; TOKEN]>,
+}
+
+/// The last failed attempt. Times are in ms.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Last {
+    pub(crate) at: u64,
+    pub(crate) status: Option<u16>,
+    pub(crate) error: Option<Box<str>>,
+    pub(crate) duration: u64,
+}
+
+impl From<&LastAttempt> for Last {
+    fn from(last: &LastAttempt) -> Self {
+        let error = last.error.as_deref().map(|error| start(error, MOST_ERROR));
+        Self {
+            at: last.at.as_millis(),
+            status: last.status,
+            error: error.filter(|error| !error.is_empty()).map(Into::into),
+            duration: u64::try_from(last.duration.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The state of a job, with what is needed to find its entry in the index of that state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Stage {
+    /// The index is ordered by the due time.
+    Delayed,
+    Ready {
+        position: i64,
+    },
+    Reserved {
+        lease: u64,
+        bits: [u8; 8],
+        deadline: u64,
+        /// A cancel was requested; the settle carries it out.
+        cancel: bool,
+        /// How long after the deadline the lease is checked again, for an expired lease that waits
+        /// to be settled. Stored after the others, and only if not zero.
+        #[serde(skip)]
+        put_off: u64,
+    },
+    Dead {
+        since: u64,
+        reason: Box<str>,
+    },
+    Done {
+        at: u64,
+    },
+    Cancelled {
+        at: u64,
+        /// A delivery was begun and never settled.
+        maybe_in_flight: bool,
+    },
+}
+
+/// The length of a stored token.
+const TOKEN: usize = 8;
+/// The length of a stored `put_off`, which follows the token.
+const PUT_OFF: usize = 6;
+
+impl Record {
+    pub(crate) const fn state(&self) -> State {
+        match self.stage {
+            Stage::Delayed => State::Delayed,
+            Stage::Ready { .. } => State::Ready,
+            Stage::Reserved { .. } => State::Reserved,
+            Stage::Dead { .. } => State::Dead,
+            Stage::Done { .. } => State::Done,
+            Stage::Cancelled { .. } => State::Cancelled,
+        }
+    }
+
+    /// When the job ended, if it has.
+    pub(crate) const fn ended(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Done { at } | Stage::Cancelled { at, .. } => Some(at),
+            Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } | Stage::Dead { .. } => None,
+        }
+    }
+
+    /// Why the job is dead, if it is.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        if let Stage::Dead { reason, .. } = &self.stage { Some(reason) } else { None }
+    }
+
+    /// The receipt of the current lease, if the job is reserved.
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        let Stage::Reserved { lease: number, bits, .. } = self.stage else { return None };
+        Some(Receipt { number, bits })
+    }
+
+    /// The timeout of an attempt, if the job names one.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        (self.timeout > 0).then(|| Duration::from_millis(self.timeout))
+    }
+
+    /// When this store accepted the job.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.imported.unwrap_or(self.created)
+    }
+
+    /// The lane that the job is reserved from: topic and origin.
+    pub(crate) fn lane(&self) -> String {
+        format!("{} {}", self.topic, self.origin)
+    }
+
+    /// Whether the job is for a worker that asks for it, and has no callback URL.
+    pub(crate) fn is_pull(&self) -> bool {
+        self.origin.is_empty()
+    }
+
+    pub(crate) fn pack(&self) -> Vec<u8> {
+        let mut packed = postcard::to_stdvec(self).expect("plain data always serialises");
+        packed.extend(self.token.iter().flatten());
+        if let Stage::Reserved { put_off: 1.., .. } = self.stage {
+            packed.extend_from_slice(&self.put_off().to_be_bytes()[8 - PUT_OFF..]);
+        }
+        packed
+    }
+
+    pub(crate) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
+        let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
+        let is_late = [PUT_OFF, TOKEN + PUT_OFF].contains(&rest.len());
+        let (token, late) = rest.split_at(if is_late { rest.len() - PUT_OFF } else { rest.len() });
+        let mut record = Self { number, token: token.try_into().ok(), ..record };
+        if let Stage::Reserved { put_off, .. } = &mut record.stage {
+            *put_off = late.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        }
+        Some(record)
+    }
+
+    fn put_off(&self) -> u64 {
+        if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 }
+    }
+}
+
+/// The part of a job that no edge changes: its id and its payload.
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub(crate) id: String,
+    pub(crate) payload: bytes::Bytes,
+}
+
+impl Body {
+    pub(crate) fn pack(id: &str, payload: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(id.len()).expect("an id has at most 128 bytes");
+        [&[length], id.as_bytes(), payload].concat()
+    }
+
+    pub(crate) fn unpack(raw: &[u8]) -> Option<Self> {
+        let (id, payload) = Self::split(raw)?;
+        Some(Self { id: id.to_owned(), payload: bytes::Bytes::copy_from_slice(payload) })
+    }
+
+    /// Splits a packed body into id and payload.
+    pub(crate) fn split(raw: &[u8]) -> Option<(&str, &[u8])> {
+        let (length, rest) = raw.split_first()?;
+        let (id, payload) = rest.split_at_checked(usize::from(*length))?;
+        Some((std::str::from_utf8(id).ok()?, payload))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! The state changes of jobs: each moves the entry of a job from the index of one state to that of
+//! another, and keeps record, ledger and counts in step.
+
+use super::{KeepTombstones, Txn};
+use crate::clock::Timestamp;
+use crate::state::State;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{PULL, QueueEnd, Record, Stage};
+use crate::store::events::Happened;
+use crate::store::lease::Receipt;
+
+/// How many tombstones an edge checks for old ones, beside two for each job that it ends.
+const CHECKED: usize = 16;
+/// The least age at which a tombstone is evicted because there are too many, in ms.
+const LEAST_KEPT: u64 = 120_000;
+
+/// The state that a job enters.
+pub(crate) enum To {
+    /// Due at a time, in ms.
+    Delayed(u64),
+    Ready(QueueEnd),
+    /// Leased until a deadline, in ms.
+    Reserved(Receipt, u64),
+    /// Dead for a reason.
+    Dead(Box<str>),
+}
+
+/// How a job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Done,
+    Cancelled,
+}
+
+impl Txn<'_> {
+    /// Adds a new job.
+    pub(crate) fn add(&mut self, mut record: Record, body: &[u8], to: To) -> Result<Record> {
+        self.tables.records.add(&mut record, body)?;
+        self.row.ledger.accepted += 1;
+        let due = Timestamp::from_millis(record.due);
+        self.publish(&record, || Happened::Submitted { due })?;
+        self.link(&mut record, to)?;
+        self.tables.records.put(&record)?;
+        Ok(record)
+    }
+
+    /// Moves a job to another state, or to another place in the index of its state.
+    pub(crate) fn enter(&mut self, record: &mut Record, to: To) -> Result<()> {
+        self.unlink(record)?;
+        self.link(record, to)?;
+        self.tables.records.put(record)
+    }
+
+    /// Moves a job to the dead, and puts its notice into the outbox.
+    pub(crate) fn die(&mut self, job: &mut Record, reason: Box<str>) -> Result<()> {
+        let body = self.tables.records.body(job.number)?;
+        self.enter(job, To::Dead(reason))?;
+        if let Some(body) = body {
+            let now = self.now();
+            self.tables.outbox.add(now, job, &body)?;
+            self.wake_at(now);
+        }
+        Ok(())
+    }
+
+    /// Makes a delayed or dead job due now, and ready.
+    pub(crate) fn make_ready(&mut self, record: &mut Record) -> Result<()> {
+        self.unlink(record)?;
+        record.due = self.now();
+        self.publish(record, || Happened::Promoted)?;
+        self.link(record, To::Ready(QueueEnd::Back))?;
+        self.tables.records.put(record)
+    }
+
+    /// Has an expired lease checked again at a time, unless it is settled before.
+    pub(crate) fn put_off(&mut self, record: &mut Record, until: u64) -> Result<()> {
+        let (shard, number) = (self.shard(), record.number);
+        let Stage::Reserved { deadline, put_off, .. } = &mut record.stage else { return Ok(()) };
+        self.tables.leases.remove(shard, *deadline + *put_off, number)?;
+        *put_off = until.saturating_sub(*deadline);
+        self.tables.leases.add(shard, *deadline + *put_off, number)?;
+        self.wake_at(until);
+        self.tables.records.put(record)
+    }
+
+    /// Ends a job: its body is removed, and its record stays as a tombstone. `settled` is the number
+    /// of the last lease that was settled.
+    pub(crate) fn finish(&mut self, mut record: Record, end: End, settled: u64) -> Result<()> {
+        self.publish(&record, || match end {
+            End::Done => Happened::Done,
+            End::Cancelled => Happened::Cancelled,
+        })?;
+        self.unlink(&record)?;
+        let shard = self.shard();
+        match record.state() {
+            State::Delayed => self.tables.due.tidy(shard, &record.topic)?,
+            State::Ready => self.tables.ready.tidy(shard, &record.lane())?,
+            State::Reserved | State::Done | State::Dead | State::Cancelled => {}
+        }
+        let (at, maybe_in_flight) = (self.now(), record.lost > 0);
+        record.stage = match end {
+            End::Done => Stage::Done { at },
+            End::Cancelled => Stage::Cancelled { at, maybe_in_flight },
+        };
+        self.tables.counts.note_end(shard, &record.topic, record.state())?;
+        (record.settled, record.last) = (settled, None);
+        (record.topic, record.origin, record.token) = (Box::default(), Box::default(), None);
+        self.row.ledger.enter(record.state());
+        self.row.tombstones += 1;
+        self.edge.ended += 1;
+        self.tables.tombstones.add(shard, at, record.number)?;
+        self.tables.records.remove_body(record.number)?;
+        self.tables.records.put(&record)
+    }
+
+    /// Removes a dead job without a tombstone.
+    pub(crate) fn purge(&mut self, job: &Record) -> Result<()> {
+        self.unlink(job)?;
+        self.row.ledger.purged += 1;
+        self.tables.records.remove(job)
+    }
+
+    /// Removes a tombstone.
+    pub(crate) fn evict(&mut self, tombstone: &Record) -> Result<()> {
+        if let Some(at) = tombstone.ended() {
+            let shard = self.shard();
+            self.tables.tombstones.remove(shard, at, tombstone.number)?;
+            self.tables.records.remove(tombstone)?;
+            self.row.tombstones = self.row.tombstones.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// Evicts tombstones that are old or too many: more of them than this edge has added.
+    pub(crate) fn evict_tombstones(&mut self, keep: KeepTombstones) -> Result<()> {
+        if self.edge.ended == 0 {
+            return Ok(());
+        }
+        let (shard, now, limit) = (self.shard(), self.now(), CHECKED + 2 * self.edge.ended);
+        for (at, number) in self.tables.tombstones.until(shard, now, limit)? {
+            let is_old = now > at.saturating_add(keep.time);
+            let is_early =
+                self.row.tombstones > keep.count && now >= at.saturating_add(LEAST_KEPT.min(keep.time));
+            if !is_old && !is_early {
+                break;
+            }
+            match self.tables.records.get(number)? {
+                Some(tombstone) => self.evict(&tombstone)?,
+                None => self.tables.tombstones.remove(shard, at, number)?,
+            }
+            self.row.ledger.evicted_early += u64::from(!is_old);
+        }
+        Ok(())
+    }
+
+    /// Adds a job to the index and the counts of a state, and sets its stage. The record is not
+    /// written yet.
+    pub(crate) fn link(&mut self, record: &mut Record, to: To) -> Result<()> {
+        let (shard, number) = (self.shard(), record.number);
+        record.stage = match to {
+            To::Delayed(due) => {
+                record.due = due;
+                self.tables.due.add(shard, &record.topic, due, number)?;
+                self.wake_at(due);
+                Stage::Delayed
+            }
+            To::Ready(end) => {
+                let turn = if record.is_pull() { PULL } else { self.next_turn() };
+                let lane = record.lane();
+                let (position, was_empty) = self.tables.ready.push(shard, &lane, number, end, turn)?;
+                if was_empty {
+                    self.wake_lane(&lane);
+                }
+                Stage::Ready { position }
+            }
+            To::Reserved(Receipt { number: lease, bits }, deadline) => {
+                self.tables.leases.add(shard, deadline, number)?;
+                self.wake_at(deadline);
+                Stage::Reserved { lease, bits, deadline, cancel: false, put_off: 0 }
+            }
+            To::Dead(reason) => {
+                let since = self.now();
+                self.tables.dead.add(shard, since, number)?;
+                self.publish(record, || Happened::Dead { reason: reason.clone() })?;
+                Stage::Dead { since, reason }
+            }
+        };
+        self.row.ledger.enter(record.state());
+        self.tables.counts.note(shard, record, record.state(), 1)
+    }
+
+    /// Removes a job from the index and the counts of its state.
+    fn unlink(&mut self, record: &Record) -> Result<()> {
+        let (shard, number) = (self.shard(), record.number);
+        self.row.ledger.leave(record.state());
+        self.tables.counts.note(shard, record, record.state(), -1)?;
+        match &record.stage {
+            Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
+            Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane(), *position),
+            Stage::Reserved { deadline, put_off, .. } => {
+                self.tables.leases.remove(shard, deadline + put_off, number)
+            }
+            Stage::Dead { since, .. } => self.tables.dead.remove(shard, *since, number),
+            Stage::Done { at } | Stage::Cancelled { at, .. } => {
+                self.tables.tombstones.remove(shard, *at, number)
+            }
+        }
+    }
+}

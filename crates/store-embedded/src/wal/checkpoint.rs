@@ -1,0 +1,150 @@
+//! The database at its last checkpoint, together with the redo log of what came after it: opens both,
+//! appends a frame per group, and makes checkpoints. A store in memory has no log, and commits after
+//! each group.
+//!
+//! Before a log is written to, the database notes which log belongs to it, until all frames are in
+//! the tables. So a missing log is noticed, and a leftover log is not replayed.
+
+use std::path::{Path, PathBuf};
+
+use rand::TryRng as _;
+use rand::rngs::SysRng;
+use redb::{Database, Durability, ReadTransaction, ReadableDatabase as _, WriteTransaction};
+use tokio::time::{Duration, Instant};
+
+use super::log::{self, Log};
+use super::replay::{catch_up, detach};
+use crate::store::embedded::error::Result;
+use crate::store::embedded::location::StoreLocation;
+use crate::store::embedded::tables::{Checkpoint, Format, Journal, ReplayTables, Tables, Writing, format};
+
+/// A checkpoint is due once the log is this long. A longer log would make checkpoints, which stall
+/// all calls, rarer, and opening after a crash slower.
+const MAX_LOG: u64 = 16 * 1024 * 1024;
+/// A checkpoint is due once the first frame after the last one is this old.
+const MAX_AGE: Duration = Duration::from_secs(10);
+/// A checkpoint is due once no call came for this long.
+const QUIET: Duration = Duration::from_millis(100);
+
+pub(crate) struct CheckpointedDb {
+    database: Database,
+    log: Option<Log>,
+    path: Option<PathBuf>,
+    /// The number of the last frame.
+    sequence: u64,
+    /// When the first frame since the last checkpoint was written.
+    since: Option<Instant>,
+}
+
+impl CheckpointedDb {
+    /// Opens the database and replays its log. Returns the number of shards too: a new database
+    /// gets `shards`.
+    pub(crate) fn open(location: &StoreLocation, shards: u16) -> Result<(Self, u16)> {
+        let path = location.log_path();
+        if let Some(path) = &path {
+            location.check_pair(path)?;
+        }
+        let database = location.open_database()?;
+        let Format { shards, checkpoint, is_counted } =
+            format::read_or_create(&database, shards).map_err(|error| location.named(error))?;
+        let mut db = Self { database, log: None, path, sequence: checkpoint.sequence, since: None };
+        if let Some(path) = db.path.clone() {
+            db.sequence = catch_up(&db.database, &path, checkpoint)?;
+            if !is_counted {
+                db.recount()?;
+            }
+            db.log = Some(db.create_log(location, &path)?);
+        }
+        Ok((db, shards))
+    }
+
+    /// Counts the jobs of a database from before they were counted by lane.
+    fn recount(&self) -> Result<()> {
+        let (txn, journal) = (self.begin()?, Journal::new());
+        let mut tables = Tables::open(&Writing { txn: &txn, journal: &journal })?;
+        tables.counts.recount(&tables.records)?;
+        drop(tables);
+        format::set_counted(&txn)?;
+        Checkpoint { sequence: self.sequence, log: 0 }.commit(txn, true)
+    }
+
+    /// Creates a log, and notes in the database that it needs it.
+    fn create_log(&self, location: &StoreLocation, path: &Path) -> Result<Log> {
+        // A generation of 0 means that there is no log.
+        let generation = SysRng.try_next_u64().map_err(std::io::Error::other)?.max(1);
+        let log = Log::create(path, generation, |file| location.disk(file))?;
+        let txn = self.begin()?;
+        // A file of an earlier version may lack tables that snapshots read.
+        drop(ReplayTables::open(&txn)?);
+        Checkpoint { sequence: self.sequence, log: generation }.commit(txn, true)?;
+        Ok(log)
+    }
+
+    pub(crate) fn begin(&self) -> Result<WriteTransaction> {
+        Ok(self.database.begin_write()?)
+    }
+
+    /// A view of what was committed last.
+    pub(crate) fn snapshot(&self) -> Result<ReadTransaction> {
+        Ok(self.database.begin_read()?)
+    }
+
+    /// Appends the changes of a group to the log. Returns false if there is no log: then only a
+    /// checkpoint makes them safe.
+    pub(crate) fn append(&mut self, journal: &Journal) -> Result<bool> {
+        if journal.bytes() == 0 {
+            return Ok(true);
+        }
+        self.since = self.since.or_else(|| Some(Instant::now()));
+        let Some(log) = &mut self.log else { return Ok(false) };
+        self.sequence += 1;
+        journal.drain(|frame| log.append(frame, self.sequence))?;
+        Ok(true)
+    }
+
+    /// How long to wait for a call before a checkpoint is due; zero if it is due now, `None` if
+    /// nothing was written since the last one.
+    pub(crate) fn until_checkpoint(&self) -> Option<Duration> {
+        let (since, log) = (self.since?, self.log.as_ref()?);
+        let left =
+            if log.bytes() < MAX_LOG { MAX_AGE.saturating_sub(since.elapsed()) } else { Duration::ZERO };
+        Some(left.min(QUIET))
+    }
+
+    /// Ends the open transaction and makes its changes safe in the tables. The log begins anew.
+    pub(crate) fn checkpoint(&mut self, txn: WriteTransaction) -> Result<()> {
+        if self.since.is_none() {
+            return Ok(txn.abort()?);
+        }
+        self.commit(txn)?;
+        self.since = None;
+        if let Some(log) = &mut self.log {
+            log.restart();
+        }
+        Ok(())
+    }
+
+    /// Ends the open transaction so that snapshots see its changes. The log keeps them safe, so
+    /// nothing is synced, and a checkpoint is still due.
+    pub(crate) fn publish(&mut self, mut txn: WriteTransaction) -> Result<()> {
+        if self.log.is_none() || self.since.is_none() {
+            return self.checkpoint(txn);
+        }
+        let set = txn.set_durability(Durability::None);
+        debug_assert!(set.is_ok(), "there are no savepoints");
+        self.commit(txn)
+    }
+
+    fn commit(&self, txn: WriteTransaction) -> Result<()> {
+        let log = self.log.as_ref().map_or(0, Log::generation);
+        Checkpoint { sequence: self.sequence, log }.commit(txn, self.path.is_some())
+    }
+
+    /// Closes the database so that it needs no log, and removes the log.
+    pub(crate) fn close(mut self) -> Result<()> {
+        let (Some(path), Some(log)) = (self.path.take(), self.log.take()) else { return Ok(()) };
+        drop(log);
+        detach(&self.database, self.sequence)?;
+        Ok(log::remove(&path)?)
+    }
+}

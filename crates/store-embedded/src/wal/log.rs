@@ -1,0 +1,112 @@
+//! The file of the redo log. It begins with a block that names its generation; frames follow. After
+//! each checkpoint it is written from the start again, so that its blocks exist already and a sync
+//! writes data only. The numbers of the frames separate new frames from old ones.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use super::frame::{self, BLOCK, Frame};
+
+/// The length of a new log. It doubles whenever it is too short.
+const FIRST: u64 = 256 * 1024;
+/// The most by which it grows at a time.
+const GROWTH: u64 = 8 * 1024 * 1024;
+
+/// A file that a log is written to; tests replace it.
+pub(crate) trait Disk: Send {
+    fn write(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+    /// Makes all that was written safe.
+    fn sync(&self) -> io::Result<()>;
+}
+
+impl Disk for File {
+    fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.write_all_at(bytes, at)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// A log that is open for writing.
+pub(crate) struct Log {
+    disk: Box<dyn Disk>,
+    generation: u64,
+    /// The offset of the next frame.
+    at: u64,
+    length: u64,
+}
+
+impl Log {
+    /// Creates an empty log in place of any other, so that it is there after a power cut. `wrap`
+    /// makes the disk of its file.
+    pub(crate) fn create(
+        path: &Path,
+        generation: u64,
+        wrap: impl FnOnce(File) -> Box<dyn Disk>,
+    ) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        let mut log = Self { disk: wrap(file), generation, at: BLOCK as u64, length: 0 };
+        log.grow(FIRST)?;
+        log.disk.write(&frame::head(generation), 0)?;
+        log.disk.sync()?;
+        sync_directory(path)?;
+        Ok(log)
+    }
+
+    pub(crate) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The length of its frames.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.at - BLOCK as u64
+    }
+
+    /// Adds a frame and syncs it. After an error the contents of the file are not known, and the log
+    /// must not be written any more.
+    pub(crate) fn append(&mut self, frame: &mut Frame, sequence: u64) -> io::Result<()> {
+        let bytes = frame.seal(self.generation, sequence);
+        let end = self.at + bytes.len() as u64;
+        if end > self.length {
+            self.grow(end)?;
+        }
+        self.disk.write(bytes, self.at)?;
+        self.disk.sync()?;
+        self.at = end;
+        Ok(())
+    }
+
+    /// Writes the next frame at the start, once all frames are in the tables.
+    pub(crate) fn restart(&mut self) {
+        self.at = BLOCK as u64;
+    }
+
+    /// Writes zeros, since a sync would have to fill a hole.
+    fn grow(&mut self, end: u64) -> io::Result<()> {
+        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        let wanted = end.max(self.length + self.length.min(GROWTH));
+        while self.length < wanted {
+            self.disk.write(&ZEROS, self.length)?;
+            self.length += ZEROS.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Removes a log that is no longer needed.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => sync_directory(path),
+    }
+}
+
+/// Makes it safe against a power cut that a file was created or removed.
+pub(crate) fn sync_directory(file: &Path) -> io::Result<()> {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    File::open(directory.unwrap_or_else(|| Path::new(".")))?.sync_all()
+}

@@ -1,0 +1,87 @@
+//! Brings the frames of a redo log into the database when it is opened, or refuses a log that does
+//! not fit it.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use redb::Database;
+
+use super::log;
+use super::read::{Damage, read};
+use crate::store::StoreError;
+use crate::store::embedded::error::Result;
+use crate::store::embedded::tables::{Checkpoint, ReplayTables};
+
+/// Replays the log if the database needs one, and removes its file. Returns the number of the last
+/// frame that is in the tables.
+pub(crate) fn catch_up(database: &Database, path: &Path, checkpoint: Checkpoint) -> Result<u64> {
+    let file = match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound && checkpoint.log == 0 => {
+            return Ok(checkpoint.sequence);
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing(path).into()),
+        file => file?,
+    };
+    let sequence = if checkpoint.log == 0 {
+        check_leftover(path, &file, checkpoint)?;
+        checkpoint.sequence
+    } else if file.is_empty() {
+        tracing::warn!(file = %path.display(), "the redo log is empty: its jobs are lost");
+        detach(database, checkpoint.sequence)?;
+        checkpoint.sequence
+    } else {
+        replay(database, path, &file, checkpoint)?
+    };
+    log::remove(path)?;
+    Ok(sequence)
+}
+
+/// Notes that the database needs no log.
+pub(crate) fn detach(database: &Database, sequence: u64) -> Result<()> {
+    Checkpoint { sequence, log: 0 }.commit(database.begin_write()?, true)
+}
+
+fn replay(database: &Database, path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<u64> {
+    let found = read(file, checkpoint.sequence).map_err(|damage| unusable(path, &damage.to_string()))?;
+    if found.generation != checkpoint.log {
+        return Err(unusable(path, "it belongs to another database, or to this one at another time").into());
+    }
+    let write = database.begin_write()?;
+    let mut tables = ReplayTables::open(&write)?;
+    found.each_row(|row| tables.replay(row.table, row.key, row.value))?;
+    drop(tables);
+    let frames = found.sequence - checkpoint.sequence;
+    if frames > 0 {
+        tracing::info!(frames, bytes = file.len(), "the redo log was replayed");
+    }
+    Checkpoint { sequence: found.sequence, log: 0 }.commit(write, true)?;
+    Ok(found.sequence)
+}
+
+/// Checks a log that the database does not need. If it has frames that the database lacks, the
+/// database is an older copy.
+fn check_leftover(path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<(), StoreError> {
+    match read(file, checkpoint.sequence) {
+        Ok(found) if found.is_empty() => Ok(()),
+        Ok(_) | Err(Damage::At(_)) => Err(StoreError::Unfit(format!(
+            "the file {} holds jobs that the database beside it does not know, as after one of the two was restored alone; restore both, or move this file away",
+            path.display()
+        ))),
+        // The process ended while it created the log.
+        Err(Damage::Head) => Ok(()),
+    }
+}
+
+fn missing(path: &Path) -> StoreError {
+    StoreError::Unfit(format!(
+        "the file {} is missing, which holds jobs that were accepted last; put it back, or make an empty file there to go on without them",
+        path.display()
+    ))
+}
+
+fn unusable(path: &Path, why: &str) -> StoreError {
+    StoreError::Unfit(format!(
+        "the file {} cannot be used: {why}; restore it together with the database beside it, or put an empty file in its place to go on without what was accepted last",
+        path.display()
+    ))
+}
