@@ -33,6 +33,7 @@ use self::pull_jobs::{Held, for_its_taker, is_pull};
 use super::audit;
 use super::jobs::{BRIEF, LONG, With, ms, new_job};
 use super::workbench::{FLOOR, now, until};
+use crate::redis_layout;
 
 /// How many operations a run has in all, unless `RINGBACK_TEST_OPERATIONS` says otherwise.
 const OPERATIONS: u32 = 10_000;
@@ -294,7 +295,7 @@ impl Pair {
         });
         assert_eq!(redis_topics, memory_topics);
         audit::ledger(&memory);
-        audit::keys(&mut server.client().await, &self.options.prefix).await;
+        redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
         audit::tables(&self.stores[1]).await;
         assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
         self.told.compare(&self.stores).await;

@@ -22,6 +22,7 @@ use tempfile::TempDir;
 
 use super::audit;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
+use crate::redis_layout;
 
 /// What happens at once happens within this on a busy machine too.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -326,10 +327,12 @@ impl Workbench {
             audit::own(&self.store).await;
         }
         match &*self.server {
-            Server::Redis(server) => audit::keys(&mut server.client().await, &self.options.prefix).await,
+            Server::Redis(server) => {
+                redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await
+            }
             Server::Cluster(cluster) => {
                 for node in cluster.nodes() {
-                    audit::keys(&mut node.client().await, &self.options.prefix).await;
+                    redis_layout::audit::keys(&mut node.client().await, &self.options.prefix).await;
                 }
             }
             Server::Disk(_) | Server::Memory(_) => audit::tables(&self.store).await,

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::contract::audit;
+use crate::redis_layout;
 use crate::sample_jobs::{TOPIC, job, time, with};
 
 const JOBS: usize = 10_000;
@@ -220,7 +221,7 @@ async fn what_was_answered_holds(stack: Stack) -> Stack {
 async fn what_is_answered_while_jobs_become_due_holds_on_redis() {
     let options = Stack::options().lock_ttl("15s").count(Role::Carrier, 2).count(Role::Notifier, 2);
     let stack = what_was_answered_holds(options.start().await).await;
-    audit::keys(&mut stack.redis().client().await, "ringback").await;
+    redis_layout::audit::keys(&mut stack.redis().client().await, "ringback").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
