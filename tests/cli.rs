@@ -1,5 +1,4 @@
-//! The command line, as people and scripts run it: exit codes, what is printed where, and
-//! against a real stack what becomes of the jobs.
+//! The command line as people and scripts run it: exit codes, output, and its effect on a real stack.
 
 mod attempts;
 mod dead_letters;

@@ -1,5 +1,5 @@
-//! What only the embedded store can be asked: its files, who else has it open, what is left after kill -9 or a
-//! restart, its groups, and a clock that is set.
+//! What only the embedded store can be asked: its files, their lock, restarts and kill -9, group commits, and a clock
+//! that is set.
 
 mod damage;
 mod wal;

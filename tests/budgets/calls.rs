@@ -1,4 +1,4 @@
-//! What a job's life asks of Redis: calls of clients, and the commands that run inside scripts for them.
+//! Calls to Redis in the life of a job, and the commands that scripts run for them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The edges of a job's life by hand: one shard of a store, its carrier and its notifier.
+//! The edges of a job's life, called on one shard of a store as its carrier and its notifier would.
 
 use std::time::Duration;
 

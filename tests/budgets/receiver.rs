@@ -1,4 +1,4 @@
-//! A receiver that allocates nothing per request, so that what is counted beside it is the notifier's own.
+//! A receiver that allocates nothing per request, so that only the allocations of the notifier are counted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The last edges of a life in calls that do two of them: what was reserved is completed with the next reserve.
+//! The last edges of a life in calls that do two of them: each exchange settles one job and reserves the next.
 
 use ringback_core::outcome::Outcome;
 use ringback_core::store::{Lateness, Lease, Settled};

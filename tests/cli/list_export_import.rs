@@ -1,4 +1,4 @@
-//! Lists, exports and imports against real servers: what is documented of a move by hand.
+//! `ringback list`, `export` and `import` against a real stack: the documented way to move jobs.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,4 @@
-//! A server that takes imports as the API is documented to, keeps the jobs in memory, and
-//! fails when it is told to.
+//! A server that takes imports as the API documents them, keeps the jobs in memory, and fails on request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

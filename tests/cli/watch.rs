@@ -1,4 +1,4 @@
-//! `ringback watch` against real processes.
+//! `ringback watch` against a real stack.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

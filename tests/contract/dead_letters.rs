@@ -1,4 +1,4 @@
-//! Dead letters: the pages of a topic in order of death, and purging many.
+//! Dead letters: pages of a topic in order of death, and purging many.
 
 use std::collections::BTreeSet;
 

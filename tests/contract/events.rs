@@ -1,4 +1,4 @@
-//! Events: what each edge tells to who watches, in order, and that nothing is told while nobody does.
+//! Events: which ones each edge publishes, in order, and that none are published while nobody watches.
 
 mod many_jobs;
 

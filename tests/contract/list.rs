@@ -1,4 +1,4 @@
-//! Reading on through the jobs that have not ended, page by page, while they move.
+//! Listing jobs that have not ended, page by page, while they move.
 
 use std::collections::{BTreeMap, BTreeSet};
 

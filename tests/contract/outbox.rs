@@ -1,4 +1,4 @@
-//! The outbox: each death leaves an entry that has all its notice needs, and the entry stays until it is told.
+//! The outbox: each dead letter leaves an entry with all its notice needs, until it is acknowledged.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Policies of topics: put, looked at, deleted, read as a whole, and told to whoever keeps a book of them.
+//! Topic policies: put, read, deleted, listed, and kept up to date in a policy book.
 
 use std::time::Duration;
 

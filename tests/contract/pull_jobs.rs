@@ -1,4 +1,4 @@
-//! The consumer's side: jobs without a URL, reserved by topic and settled by receipt alone.
+//! Pull jobs: jobs without a URL, reserved by topic and settled by receipt.
 
 mod cancelled;
 mod expired_leases;

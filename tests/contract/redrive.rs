@@ -1,4 +1,4 @@
-//! Revivals: many dead jobs made ready again by one call, and who works on that.
+//! Redrives: many dead jobs made ready by one call, and which worker continues a redrive.
 
 use std::time::Duration;
 

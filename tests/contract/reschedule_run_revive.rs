@@ -1,4 +1,4 @@
-//! reschedule, run, revive and purge: what somebody does with one job by its name.
+//! reschedule, run, revive and purge of one job by its name.
 
 use std::time::Duration;
 

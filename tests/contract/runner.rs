@@ -1,6 +1,5 @@
-//! How the table of cases becomes tests: each case on a redis-server of its own, on an embedded store in a
-//! file and on one in memory; and each group of cases on one cluster, side by side, with the names of those
-//! that failed.
+//! How the table of cases becomes tests: each case on a redis-server of its own, on an embedded store in a file and on
+//! one in memory; each group of cases on one cluster, where the names of failed cases are reported.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

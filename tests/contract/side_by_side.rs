@@ -1,9 +1,9 @@
-//! The store in memory as the model of the one on Redis: random operations on both, side by side. Every answer
-//! is compared, and at the end every job, the ledgers, the books and what was told of each job. Calls are repeated as a caller does that has
-//! lost the answer. A failure shrinks to the fewest operations that show it.
+//! Random operations on Redis and on the embedded store, side by side: every response is compared, and at the end
+//! every job, count, audit and event.
 //!
-//! Times are of two clocks, so they are compared with tolerance. Delays are none, a moment, or very long; what is
-//! due in a moment, or leased for one, is waited for before the passes that move it.
+//! Calls are repeated as by a caller that lost the response. A failure shrinks to the fewest operations that show it.
+//! The two stores have clocks of their own, so times are compared with tolerance. Delays are none, short or very long;
+//! passes run after the short ones have passed.
 
 mod attempts;
 mod calls;

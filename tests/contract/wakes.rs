@@ -1,4 +1,4 @@
-//! Wake-ups: who is told what, and that nobody is woken for nothing.
+//! Wake-ups: which roles are woken by which call, and that none are woken without need.
 
 use std::time::Duration;
 

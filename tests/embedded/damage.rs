@@ -1,4 +1,4 @@
-//! The audit of the embedded store, on rows that were taken away from its file by hand.
+//! The audit of the embedded store, on rows that were removed from its file by hand.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Processes that die or freeze at the wrong moment.
+//! Processes that are killed or frozen at a bad moment.
 
 use std::collections::HashMap;
 use std::time::Duration;

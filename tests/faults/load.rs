@@ -1,4 +1,4 @@
-//! Much to do, a receiver that hangs, and nothing to do at all.
+//! Backlogs, a receiver that hangs, and a stack without work.
 
 use std::time::Duration;
 

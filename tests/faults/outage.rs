@@ -1,4 +1,4 @@
-//! The store is gone, silent or full, and comes back.
+//! The store is away, silent or full, and comes back.
 
 use std::time::Duration;
 

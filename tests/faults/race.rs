@@ -1,5 +1,5 @@
-//! Thousands of jobs, each cancelled, rescheduled or run within some milliseconds of its due time: what
-//! was answered holds for each.
+//! Thousands of jobs that are cancelled, rescheduled or run within milliseconds of their due time: each response
+//! holds.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How processes begin and end: signals, configuration mistakes, shards handed over.
+//! How processes start and stop: signals, mistakes in settings, shards that change their carrier.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The log of attempts, from the receiver's answer to who asks for it.
+//! `GET …/attempts`: the recorded attempts of a job, from the receiver's response to the API.
 
 use http::Method;
 use ringback_testkit::{Answer, Script, Sink, Stack, eventually};

@@ -1,4 +1,4 @@
-//! The audit over HTTP and on the command line, on real processes.
+//! Audit and repair over HTTP and on the command line.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! `on_dead` on running processes: whoever asked for it is told which job died and why, once, whatever dies in
-//! between.
+//! `on_dead`: each dead letter is delivered once as a notice, whatever dies meanwhile.
 
 mod faults;
 

@@ -1,5 +1,4 @@
-//! Dead letters over HTTP: listed by why and when, purged, and many of them revived by a carrier, whatever
-//! becomes of it in the middle.
+//! Dead letters over HTTP: listed by reason and time, purged, and redriven by a carrier, also after faults.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

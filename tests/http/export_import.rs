@@ -1,5 +1,4 @@
-//! Jobs on their way from one installation to another: exported whole or visibly not, imported
-//! line by line.
+//! Export and import over HTTP: an export is complete or visibly not; an import takes line by line.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

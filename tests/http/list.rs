@@ -1,4 +1,4 @@
-//! Jobs listed page by page: which ones, how many at a time, and what holds while they move.
+//! `GET /v1/jobs`: which jobs, how many per page, and what holds while they move.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What the processes tell about themselves: metrics and log lines.
+//! Metrics and log lines of the processes.
 
 use std::collections::BTreeSet;
 

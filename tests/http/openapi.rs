@@ -1,6 +1,6 @@
-//! What is served is what is documented: every operation of the document that a real API serves is sent whatever
-//! callers should not send, and each answer is one that the document knows. The operations come from the document,
-//! so one that is added is covered by itself.
+//! Every operation of the OpenAPI document, against a real API: each response to a bad request is a documented one.
+//!
+//! The operations come from the document, so a new one is covered at once.
 
 mod cases;
 mod operation;

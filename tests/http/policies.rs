@@ -1,4 +1,4 @@
-//! Policies of topics on running processes: each field takes effect soon, also on jobs that are there already.
+//! Topic policies on running processes: each field takes effect soon, also for existing jobs.
 
 mod delete_topic;
 

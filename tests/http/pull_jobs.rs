@@ -1,4 +1,4 @@
-//! Consumers: jobs without a URL, reserved over HTTP and settled by receipt.
+//! Pull jobs over HTTP: reserved by consumers and settled by receipt.
 
 use std::time::Duration;
 

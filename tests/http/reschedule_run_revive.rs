@@ -1,4 +1,4 @@
-//! Rescheduling, running and reviving over HTTP: from each state, to the receiver.
+//! `PATCH`, `run` and `revive` of one job over HTTP, from each state to the delivery.
 
 use std::time::Duration;
 

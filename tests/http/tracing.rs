@@ -1,4 +1,4 @@
-//! Traces go through: from the caller's request to the callback, and to a collector where one is named.
+//! Trace context from the caller's request to the callback, and export to a collector.
 
 use ringback_testkit::{Answer, Arrival, Role, Script, Sink, Stack, StackOptions, eventually, http_client};
 use serde_json::Value;

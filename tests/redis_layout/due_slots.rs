@@ -1,5 +1,6 @@
-//! Due times that are far off, which Redis keeps in lists of ten minutes each. Time is not waited for here:
-//! a list is moved to the present by hand instead.
+//! Due times that are far off, which Redis keeps in slots of ten minutes.
+//!
+//! No test waits for time: a slot is moved to the present by hand.
 
 use std::time::Duration;
 

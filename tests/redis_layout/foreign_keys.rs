@@ -1,5 +1,4 @@
-//! What a Redis may hold that no edge has written: keys of another version, index entries without a job,
-//! counters that a fail-over has rolled back, functions that are gone.
+//! Content of Redis that no edge writes: another layout, epochs and times of long ago, more topics and lanes than fit.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What both stores tell of each job while they are watched: the same events, in the same order.
+//! Events of both stores, side by side: the same events for each job, in the same order.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Hand-over, side by side: reserves, exchanges, outcomes and renewals.
+//! Deliveries, side by side: reserves, exchanges, outcomes and renewals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The random operations: what there is to be done with both stores, and how often.
+//! The random operations, and how often each is chosen.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,4 @@
-//! Telling among the random operations: both stores have the same deaths to tell, and keep those that were put
-//! off.
+//! The outbox, side by side: both stores have the same entries, and keep those that were postponed.
 
 use ringback_core::job::Callback;
 use ringback_core::notice::Death;

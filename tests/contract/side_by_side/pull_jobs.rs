@@ -1,5 +1,4 @@
-//! What consumers do, among the random operations: reserves by topic, words by receipt, repeated ones and stale
-//! ones among them, and leases that run out.
+//! Pull jobs, side by side: reserves by topic and settles by receipt, repeated and stale ones too, and expired leases.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A caller of GET /v1/events, as tests listen with one.
+//! A client of `GET /v1/events` for tests.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Requests that callers should not send: wrong types, missing and unknown fields, huge values, broken JSON, wrong
-//! content types, bad values in paths and queries. Made from an operation's own schema.
+//! Bad requests made from an operation's own schema: wrong types, missing and unknown fields, huge values, broken JSON,
+//! wrong content types, bad values in paths and queries.
 
 use serde_json::{Value, json};
 

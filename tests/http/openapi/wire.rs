@@ -1,4 +1,4 @@
-//! HTTP by hand, so that nothing is put right on its way: a connection for each request, read to its end.
+//! Raw HTTP requests, so that no client corrects them: one connection each, read to its end.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Jobs for pull whose leases ran out and of which something cannot be read.
+//! Expired leases of pull jobs of which a part cannot be read.
 
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;

@@ -1,5 +1,6 @@
-//! Damage to what is known of topics: their rows, what is counted of them, and the lists that show them.
-//! And what belongs to topics and is no damage: that some are paused, have policies, or are revived.
+//! Damage to topic rows, their counts and the lists that show them.
+//!
+//! Paused topics, policies and redrives are no damage.
 
 use ringback_core::job::Topic;
 use ringback_core::store::{Begun, Damage, DeadFilter, Repair};
