@@ -45,7 +45,7 @@ impl From<Output> for Run {
     }
 }
 
-/// The command line with these words, for this server.
+/// The command line with these arguments, for this server.
 pub(crate) fn spec(server: &str, words: &[&str]) -> ProcessSpec {
     let spec = ProcessSpec::new("ringback").env("RINGBACK_URL", server);
     words.iter().fold(spec, |spec, word| spec.arg(word))

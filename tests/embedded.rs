@@ -92,7 +92,7 @@ impl Filler {
         Self { child, lines }
     }
 
-    /// What it is told next, until it ends.
+    /// The next wake-up, until the stream ends.
     fn line(&mut self) -> Option<String> {
         self.lines.next().and_then(Result::ok)
     }

@@ -49,7 +49,7 @@ impl Importer {
         Self { url, state, _tasks: tasks }
     }
 
-    /// No request with this text in it works, until told otherwise.
+    /// Requests with this text fail, until this is cleared.
     pub(crate) fn chokes_on(&self, text: Option<&'static str>) {
         self.state.lock().expect("no test failed while it held this").chokes_on = text;
     }

@@ -17,7 +17,7 @@ pub(crate) async fn tables(store: &Store) {
     assert!(audit.findings.is_empty() && audit.stale == 0, "{audit:#?}");
 }
 
-/// That the store's own audit finds nothing, beside what is checked here without it.
+/// Checks that the store's own audit finds nothing and has looked at every job.
 pub(crate) async fn own(store: &Store) {
     let audit = store.audit(Repair::No).await.expect("audit");
     assert!(audit.is_clean() && audit.findings.is_empty(), "{audit:#?}");

@@ -155,7 +155,7 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) 
     }
 }
 
-/// The consumers of the bench's topic are told.
+/// Expects a wake-up for consumers of the bench's topic.
 async fn told(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {

@@ -32,7 +32,7 @@ pub(crate) async fn in_memory(name: &'static str, case: Case) {
 /// A group of cases on a new cluster.
 ///
 /// # Panics
-/// When one fails, with the names of all that do; what each had to say is printed before.
+/// When one fails, with the names of all that do; their messages are printed before.
 pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
     let server = Arc::new(Server::Cluster(RedisCluster::start().await));
     let (here, mut running) = (LocalSet::new(), JoinSet::new());

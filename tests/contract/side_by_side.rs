@@ -35,9 +35,9 @@ use super::jobs::{BRIEF, LONG, With, ms, new_job};
 use super::workbench::{FLOOR, now, until};
 use crate::redis_layout;
 
-/// How many operations a run has in all, unless `RINGBACK_TEST_OPERATIONS` says otherwise.
+/// The operations of all runs together, unless `RINGBACK_TEST_OPERATIONS` is set.
 const OPERATIONS: u32 = 10_000;
-/// Of them, so many begin with an empty store.
+/// The operations of one run, which begins with an empty store.
 const RUN: u32 = 500;
 /// Names in play at a time.
 const WINDOW: usize = 24;
@@ -89,7 +89,7 @@ struct Pair {
     /// By when all that is due in a moment is due, and all brief leases have run out.
     soon: Timestamp,
     lapsed: Timestamp,
-    /// What is told of jobs.
+    /// The events of jobs.
     told: Told,
     at: String,
 }

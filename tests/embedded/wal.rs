@@ -80,7 +80,7 @@ impl Killed {
     }
 }
 
-/// What the database of a closed store says of itself.
+/// The metadata in the database of a closed store.
 fn told(file: &Path, name: &str) -> Option<u64> {
     let database = Database::open(file).expect("it opens");
     let read = database.begin_read().expect("a transaction");

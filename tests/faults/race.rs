@@ -33,7 +33,7 @@ const END: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Call {
     Cancel,
-    /// By so many ms from the call on.
+    /// Milliseconds after the call.
     Reschedule(u64),
     Run,
 }
@@ -134,7 +134,7 @@ async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Told>>
     callers.join_all().await.into_iter().flatten().collect()
 }
 
-/// Whether a job may have arrived as it did. Nobody fails, so each is handed over once, or never.
+/// Whether a job may have arrived as it did. No delivery fails, so each job is delivered once or never.
 fn judge(n: usize, due: Timestamp, told: &[Told], arrivals: &[&Arrival]) -> bool {
     let why =
         || format!("job {n}, due {due}: {told:?}, {:?}", arrivals.iter().map(|a| a.at).collect::<Vec<_>>());
@@ -162,7 +162,7 @@ fn judge(n: usize, due: Timestamp, told: &[Told], arrivals: &[&Arrival]) -> bool
     let earliest = match *moved.as_slice() {
         [] => due,
         [one] if one.call == Call::Run && one.answer["state"] == "ready" => one.asked.min(due),
-        // It was being handed over, or done with.
+        // It was being delivered, or had ended.
         [one] if one.call == Call::Run => due,
         [one] => time(&one.answer["due_at"]),
         // Of two at the same time either may have come last.

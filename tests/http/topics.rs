@@ -181,7 +181,7 @@ async fn a_topic_or_an_origin_too_many_is_refused_with_the_limit_and_what_to_do(
     }
     let (status, problem) = ask(&stack, Method::POST, "/v1/topics/new/pause").await;
     assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
-    // There are not so many: a repair tells, and what was refused is taken.
+    // A repair corrects the count, and then the refused job is accepted.
     let (status, audit) = ask(&stack, Method::POST, "/v1/audit/repair").await;
     assert_eq!((status, &audit["clean"], &audit["repaired"]), (200, &json!(true), &json!(4)), "{audit}");
     assert_eq!(stack.submit(&job("new", "a", "http://127.0.0.1:9/")).await.0, 201);

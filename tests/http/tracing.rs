@@ -35,7 +35,7 @@ async fn a_collector_gets_the_spans_of_api_and_notifier_in_the_callers_trace() {
         assert_eq!((export.method.as_str(), export.path.as_str()), ("POST", "/v1/traces"));
         assert_eq!(export.header("content-type"), Some("application/x-protobuf"));
     }
-    // The spans that went out are those that the receiver was told of.
+    // The exported spans are those in the headers that the receiver got.
     for attempt in &attempts {
         let span = bytes_of(&traceparent(attempt)[1]);
         eventually(SOON, "the span of each attempt arrives", async || {

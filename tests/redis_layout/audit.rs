@@ -8,7 +8,7 @@ use redis::{FromRedisValue, cmd};
 
 /// What the scripts read of a job; see the prelude for the layout.
 struct Record {
-    /// As its run says: 1 for one that waits, delayed or ready.
+    /// From the run record: 1 for a job that is delayed or ready.
     state: u8,
     flags: u8,
     due: u64,
@@ -20,7 +20,7 @@ struct Record {
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
 /// Those of jobs that have not ended, in the order in which a lane counts them.
 const OPEN: [&str; 4] = ["delayed", "ready", "reserved", "dead"];
-/// The bytes of a lane's row before its words: four counts of four, and two of six.
+/// The bytes of a lane's row before its name: four counts of four, and two of six.
 const LANE_ROW: usize = 28;
 const EXTERNAL: u8 = 2;
 /// The time of a slot, in ms.
@@ -95,7 +95,7 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
     assert!(bodies.is_empty(), "bodies without a record: {bodies:?}");
 }
 
-/// The first death is looked for no later than it is to be told.
+/// The shard's next notice time is no later than the first outbox entry.
 async fn outbox(redis: &mut MultiplexedConnection, base: &str) {
     let first: Vec<(Vec<u8>, f64)> =
         ask(redis, cmd("ZRANGE").arg(format!("{base}:outbox")).arg(&[0, 0]).arg("WITHSCORES")).await;
@@ -152,7 +152,7 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
     assert_eq!(counter("topics"), counted as i64, "topics of {base} that have jobs or are paused");
 }
 
-/// Adds what a row says of jobs that were done and cancelled.
+/// Adds a row's counts of done and cancelled jobs.
 fn add(ended: &mut [i64; 2], row: &[u8]) {
     assert_eq!(row.len(), 12);
     ended.iter_mut().zip(row.chunks(6)).for_each(|(sum, n)| *sum += number(n) as i64);
@@ -248,7 +248,7 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     assert_eq!(Ok(first.unwrap_or(0)), told, "the first slot of {base}");
 }
 
-/// Whether a lane is parked, by the words that it has, and its topic is paused.
+/// Whether a lane is parked under its name, and its topic is paused.
 async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
     let shard = format!("{base}:shard");
     let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;

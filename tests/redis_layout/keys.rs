@@ -17,7 +17,7 @@ pub(crate) async fn bench() -> (Workbench, MultiplexedConnection) {
     (Workbench::new(Arc::new(Server::Redis(server)), "by-hand").await, client)
 }
 
-/// A command in words.
+/// Runs a command, given as its arguments.
 pub(crate) async fn run(redis: &mut MultiplexedConnection, words: &[&[u8]]) {
     let mut command = cmd(std::str::from_utf8(words[0]).expect("a command"));
     words[1..].iter().for_each(|word| {

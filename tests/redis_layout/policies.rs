@@ -7,7 +7,7 @@ use redis::aio::MultiplexedConnection;
 use ringback_core::store::{PolicyBook, StoreError};
 use std::time::Duration;
 
-/// Puts a policy without a word to anybody.
+/// Writes a policy without publishing the change.
 async fn put_in_silence(bench: &Workbench, redis: &mut MultiplexedConnection, name: &str, json: &str) {
     let key = format!("{}:{{meta}}:policies", bench.options().prefix);
     keys::run(redis, &[b"HSET", key.as_bytes(), name.as_bytes(), json.as_bytes()]).await;

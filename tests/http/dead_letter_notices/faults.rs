@@ -27,7 +27,7 @@ async fn carriers_killed_while_they_submit_notices_leave_out_none() {
     let ids: BTreeSet<String> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
     assert_eq!(ids.len(), 600);
     all_is_told(&stack).await;
-    // A notifier may hand over twice; a carrier that died makes no second notice.
+    // A notifier may deliver a notice twice; a carrier that died submits no second one.
     let names: BTreeSet<_> =
         told.iter().map(|notice| notice.header("webhook-id").expect("a name").to_owned()).collect();
     assert_eq!(names.len(), 600);

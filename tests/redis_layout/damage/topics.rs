@@ -29,7 +29,7 @@ async fn topics_and_lanes_that_lists_do_not_show_are_found_and_listed_again() {
     ground.mended("a topic that is not known by its hour", &[Damage::Topic]).await;
     ground.run(&[b"DEL", &index, &topics]).await;
     let found = ground.audit(Repair::No).await;
-    // The topic, and its lanes for push and for pull.
+    // The topic, its push lane and its pull lane.
     assert_eq!(found.total(), 3, "{found:#?}");
     ground.mended("no list", &[Damage::Topic]).await;
     let counts = ground.bench.store().topic(&topic()).await.expect("topic").expect("it is known");
