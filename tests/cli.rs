@@ -1,5 +1,4 @@
-//! The command line, as people and scripts run it: exit codes, what is printed where, and
-//! against a real stack what becomes of the jobs.
+//! The command line as people and scripts run it: exit codes, output, and its effect on a real stack.
 
 mod attempts;
 mod dead_letters;
@@ -46,7 +45,7 @@ impl From<Output> for Run {
     }
 }
 
-/// The command line with these words, for this server.
+/// The command line with these arguments, for this server.
 pub(crate) fn spec(server: &str, words: &[&str]) -> ProcessSpec {
     let spec = ProcessSpec::new("ringback").env("RINGBACK_URL", server);
     words.iter().fold(spec, |spec, word| spec.arg(word))

@@ -20,7 +20,7 @@ mod lanes;
 mod list;
 mod model;
 mod outbox;
-mod policies;
+pub(crate) mod policies;
 mod prepare;
 mod promote;
 mod pull_jobs;

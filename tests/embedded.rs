@@ -1,5 +1,5 @@
-//! What only the embedded store can be asked: its files, who else has it open, what is left after kill -9 or a
-//! restart, its groups, and a clock that is set.
+//! What only the embedded store can be asked: its files, their lock, restarts and kill -9, group commits, and a clock
+//! that is set.
 
 mod damage;
 mod wal;
@@ -92,7 +92,7 @@ impl Filler {
         Self { child, lines }
     }
 
-    /// What it is told next, until it ends.
+    /// The next wake-up, until the stream ends.
     fn line(&mut self) -> Option<String> {
         self.lines.next().and_then(Result::ok)
     }

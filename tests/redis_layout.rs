@@ -2,10 +2,12 @@
 //!
 //! How a key of the layout is called and packed is known to `keys` alone.
 
+pub(crate) mod audit;
 mod damage;
 mod due_slots;
 mod foreign_keys;
 pub(crate) mod keys;
 mod lost_state;
+mod policies;
 mod server_settings;
 mod stale_entries;

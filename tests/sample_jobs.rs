@@ -1,4 +1,4 @@
-//! Jobs as most tests submit them, and how long they wait for what should happen at once.
+//! Jobs as most tests submit them, and small helpers for their times.
 
 use std::time::Duration;
 

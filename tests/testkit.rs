@@ -1,4 +1,4 @@
-//! The tools of the tests themselves: servers start and end, receivers note and answer.
+//! Tests of the testkit: servers start and end, receivers record and answer.
 
 use std::path::Path;
 use std::time::Duration;

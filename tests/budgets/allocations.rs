@@ -1,5 +1,5 @@
-//! How often memory is asked for, by all threads of this process: submitting, handing over by hand, and a whole
-//! notifier with its HTTP client. A growth of what is there counts as well.
+//! Allocations by all threads of this process per job: submitting, delivering by hand, and a whole notifier with its
+//! HTTP client. Growing an allocation counts as one.
 
 use std::time::Duration;
 

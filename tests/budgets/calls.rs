@@ -1,4 +1,4 @@
-//! What a job's life asks of Redis: calls of clients, and the commands that run inside scripts for them.
+//! Calls to Redis in the life of a job, and the commands that scripts run for them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl<'a> Meter<'a> {
         Self { server, watch, before: server.command_calls().await }
     }
 
-    /// What was asked for since the start, once MONITOR has told of all calls of scripts.
+    /// The calls since the start, once MONITOR has shown all calls of scripts.
     async fn read(self) -> Asked {
         let after = self.server.command_calls().await;
         let since = |name: &String| after[name] - self.before.get(name).copied().unwrap_or(0);
@@ -72,7 +72,7 @@ async fn open(server: &RedisServer) -> Life {
     Life::of(Store::open(options).expect("the URL is good")).await
 }
 
-/// How what is reserved is settled.
+/// How reserved jobs are settled.
 #[derive(Clone, Copy)]
 enum Settling {
     Alone,
@@ -176,7 +176,7 @@ async fn a_stack_asks_no_more_of_redis_than_it_may() {
     table.judge();
 }
 
-/// Processes with 500 jobs due in an hour, of so many topics; what clients call from here on is counted.
+/// A stack with 500 jobs of `topics` topics, due in an hour; the calls of clients after that are counted.
 async fn resting(topics: usize) -> (Stack, CallWatch) {
     let stack = Stack::options().lock_ttl("5s").lease_margin("10s").start().await;
     let job = |n: usize| {

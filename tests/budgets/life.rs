@@ -1,4 +1,4 @@
-//! The edges of a job's life by hand: one shard of a store, its carrier and its notifier.
+//! The edges of a job's life, called on one shard of a store as its carrier and its notifier would.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl Life {
         assert!(answers.iter().all(|a| a.job.state == State::Delayed), "jobs were due before they were in");
     }
 
-    /// Promotes what is due, so many at most: how many there were.
+    /// Promotes at most `limit` due jobs, and returns how many moved.
     pub(crate) async fn promote(&self, limit: usize) -> usize {
         let limit = u32::try_from(limit).expect("a batch is small");
         match self.store.promote(self.shard, &self.epoch, limit, FLOOR).await.expect("the store answers") {
@@ -43,7 +43,7 @@ impl Life {
         }
     }
 
-    /// The next reserve, of so many at most.
+    /// The next reserve, of at most `limit` jobs.
     pub(crate) fn ask(&mut self, limit: usize) -> Reserve<'static> {
         self.sequence += 1;
         Reserve {
@@ -57,7 +57,7 @@ impl Life {
         }
     }
 
-    /// Reserves so many at most.
+    /// Reserves at most `limit` jobs.
     pub(crate) async fn take(&mut self, limit: usize) -> Vec<Lease> {
         let ask = self.ask(limit);
         self.store.reserve(self.shard, &ask).await.expect("the store answers").leases

@@ -1,7 +1,7 @@
-//! What may not become dearer unseen: calls to Redis, memory, allocations and instructions, each against a
-//! written bound. Nothing here depends on how fast the machine is.
+//! Costs of a job against written bounds: calls to Redis, memory, allocations and instructions. None depends on the
+//! speed of the machine.
 //!
-//! The bounds are in [`bounds`]. `make guard` runs this alone and shows the tables.
+//! The bounds are in [`bounds`]. `make guard` runs only this and prints the tables.
 
 mod allocations;
 mod bounds;

@@ -1,4 +1,4 @@
-//! What pending jobs take where they are kept: memory of Redis, and pages of the embedded store's file.
+//! Memory of Redis and pages of the embedded store's file, per pending job.
 
 use std::time::Duration;
 

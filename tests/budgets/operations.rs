@@ -1,4 +1,4 @@
-//! Does one operation so many times, and nothing else: the operations whose instructions are counted.
+//! Runs one operation a given number of times: the program whose instructions are counted.
 
 mod life;
 mod sample;

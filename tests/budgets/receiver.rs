@@ -1,4 +1,4 @@
-//! A receiver that allocates nothing per request, so that what is counted beside it is the notifier's own.
+//! A receiver that allocates nothing per request, so that only the allocations of the notifier are counted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ async fn converse(mut stream: TcpStream, seen: Arc<AtomicUsize>) {
     }
 }
 
-/// Whether the body has arrived as well, which tells its length.
+/// Whether the whole body has arrived, by `content-length`.
 fn is_whole(request: &[u8]) -> bool {
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
     let after = |mark: &[u8]| request.windows(mark.len()).position(|w| w == mark).map(|at| at + mark.len());

@@ -8,7 +8,7 @@ use ringback_core::wire::{Defaults, parse_job};
 /// Where jobs go that nobody delivers.
 pub(crate) const URL: &str = "https://merchant.example/pppppppppppppppppppppppp";
 
-/// A job as it is submitted, due after so many seconds.
+/// A job as it is submitted, due after `delay` seconds.
 pub(crate) fn text(number: usize, url: &str, delay: f64) -> String {
     let filler = "x".repeat(161);
     format!(

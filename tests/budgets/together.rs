@@ -1,4 +1,4 @@
-//! The last edges of a life in calls that do two of them: what was reserved is completed with the next reserve.
+//! The last edges of a life in calls that do two of them: each exchange settles one job and reserves the next.
 
 use ringback_core::outcome::Outcome;
 use ringback_core::store::{Lateness, Lease, Settled};
@@ -6,7 +6,7 @@ use ringback_core::store::{Lateness, Lease, Settled};
 use crate::life::Life;
 
 impl Life {
-    /// Completes all of these and reserves so many at most.
+    /// Completes these leases and reserves at most `limit` jobs in the same call.
     async fn exchange(&mut self, leases: Vec<Lease>, limit: usize) -> Vec<Lease> {
         let ask = self.ask(limit);
         let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();

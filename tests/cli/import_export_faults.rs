@@ -1,4 +1,4 @@
-//! Imports and exports, against servers by script.
+//! `ringback import` and `export`, against servers that fail.
 
 use std::io::Read as _;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Lists, against answers by script.
+//! `ringback list`, against scripted responses.
 
 use ringback_testkit::{Answer, Sink};
 use serde_json::{Value, json};

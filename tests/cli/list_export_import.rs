@@ -1,4 +1,4 @@
-//! Lists, exports and imports against real servers: what is documented of a move by hand.
+//! `ringback list`, `export` and `import` against a real stack: the documented way to move jobs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -58,7 +58,7 @@ async fn jobs_move_from_one_installation_to_another() {
     assert_eq!(run.code, Some(0), "{run:?}");
     let texts = [first, again].map(|path| fs::read_to_string(path).expect("a file"));
     assert_eq!(sorted(&texts[0]), sorted(&texts[1]));
-    // As JSON, since the table tells how long ago something was.
+    // As JSON, since the table shows relative times.
     let get = ["get", "e2e/dead", "--output", "json"];
     assert_eq!(ringback(&to, &get).await.json(), ringback(&from, &get).await.json());
     fs::remove_dir_all(dir).expect("it can be removed");

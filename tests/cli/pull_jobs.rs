@@ -1,4 +1,4 @@
-//! Consumers in a shell: reserve, and the word on what was reserved.
+//! `ringback reserve`, `finish`, `retry`, `bury`, `release` and `renew`.
 
 use ringback_testkit::{Role, Stack};
 use serde_json::json;

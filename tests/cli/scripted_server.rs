@@ -1,5 +1,4 @@
-//! A server that takes imports as the API is documented to, keeps the jobs in memory, and
-//! fails when it is told to.
+//! A server that takes imports as the API documents them, keeps the jobs in memory, and fails on request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -50,7 +49,7 @@ impl Importer {
         Self { url, state, _tasks: tasks }
     }
 
-    /// No request with this text in it works, until told otherwise.
+    /// Requests with this text fail, until this is cleared.
     pub(crate) fn chokes_on(&self, text: Option<&'static str>) {
         self.state.lock().expect("no test failed while it held this").chokes_on = text;
     }

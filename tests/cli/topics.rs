@@ -1,4 +1,4 @@
-//! Topics on the command line, against a real server.
+//! `ringback topics`, `topic`, `pause` and `resume` against a real stack.
 
 use ringback_testkit::StackOptions;
 use serde_json::{Value, json};

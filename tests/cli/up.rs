@@ -1,4 +1,4 @@
-//! `ringback up`: a whole Ringback in one process, on every store it can have.
+//! `ringback up`: all roles in one process, on every kind of store.
 
 mod output;
 mod shutdown;

@@ -1,4 +1,4 @@
-//! `ringback watch` against real processes.
+//! `ringback watch` against a real stack.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -77,7 +77,7 @@ async fn a_topic_is_watched_for_scripts_and_after_a_restart_of_the_api_again() {
     let watch = start(&stack, &[TOPIC, "--output", "json", "--kind", "done,dead"]);
     let mut n = 0;
     let mut is_told = async |stack: &Stack| {
-        // What is submitted before it listens is not told.
+        // Jobs submitted before it listens have no events here.
         eventually(SOON, "a job is told of", async || {
             n += 1;
             let id = format!("job-{n}");

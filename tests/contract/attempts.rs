@@ -1,4 +1,4 @@
-//! The log of attempts: what is noted of a job, how much of it, and for how long it is shown.
+//! Recorded attempts: which are kept, how much of each, and for how long.
 
 use std::time::Duration;
 

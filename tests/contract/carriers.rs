@@ -1,4 +1,4 @@
-//! Who holds a shard, and which carriers are alive.
+//! Which carrier owns a shard, and which carriers are alive.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Dead letters: the pages of a topic in order of death, and purging many.
+//! Dead letters: pages of a topic in order of death, and purging many.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ async fn pages(bench: &Workbench, filter: &DeadFilter, limit: usize) -> Vec<Dead
     pages
 }
 
-/// All dead jobs of a topic as they are told, in order of death.
+/// All dead jobs of a topic, in order of death.
 pub(crate) async fn all(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadJob> {
     pages(bench, filter, 7).await.into_iter().flat_map(|page| page.items).collect()
 }

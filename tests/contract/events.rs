@@ -1,4 +1,4 @@
-//! Events: what each edge tells to who watches, in order, and that nothing is told while nobody does.
+//! Events: which ones each edge publishes, in order, and that none are published while nobody watches.
 
 mod many_jobs;
 
@@ -47,7 +47,7 @@ impl Watching {
         self.told.pop_front().expect("there is one")
     }
 
-    /// What is told next is this, of this job, and of just now.
+    /// The next event is this one, of this job, and recent.
     async fn expect(&mut self, key: &JobKey, wanted: impl IntoIterator<Item = Happened>) {
         for what in wanted {
             let event = self.next().await;
@@ -56,7 +56,7 @@ impl Watching {
         }
     }
 
-    /// Nothing was told that was not fetched: what comes next is of a new job.
+    /// No further event was published: the next one is of a new job.
     async fn nothing(&mut self, bench: &Workbench, name: &str) {
         let job = bench.accept(bench.job_of("marks", name).after(LONG)).await;
         self.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
@@ -187,7 +187,7 @@ pub(crate) async fn a_success_has_its_response_in_the_event_when_the_job_was_res
     let key = before.key.clone();
     bench.settle(before, Outcome::Complete).await;
     watching.expect(&key, complete(1)).await;
-    // What was seen is of a success: other words have their own.
+    // The recorded response is of a success: other outcomes bring their own.
     let key = ready(bench, &mut watching, bench.job("fails")).await;
     let mut lease = bench.take_one(&key).await;
     lease.saw(500, ms(1));

@@ -1,4 +1,4 @@
-//! expire: dead past its retention → gone; and how long ended jobs are remembered.
+//! Eviction of dead jobs after their retention, and how long ended jobs are remembered.
 
 use ringback_core::state::State;
 use ringback_core::store::{Answer, Cancelled, Pass};

@@ -1,4 +1,4 @@
-//! exchange: settle and then reserve in one call, with the answers of both.
+//! exchange: settle and reserve in one call, with the results of both.
 
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;

@@ -1,4 +1,4 @@
-//! import: nothing → delayed, ready or dead, with what a job has behind it.
+//! import: nothing → delayed, ready or dead, with the history of the job.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Due, History, ImportJob, Job, NewJob};

@@ -1,4 +1,4 @@
-//! Jobs and outcomes as the cases use them.
+//! Jobs and outcomes for the cases.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Lanes: who is reserved first, and which are passed.
+//! Lanes: which one is reserved first, and which are skipped.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Reading on through the jobs that have not ended, page by page, while they move.
+//! Listing jobs that have not ended, page by page, while they move.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -163,7 +163,7 @@ pub(crate) async fn what_stays_is_met_while_everything_moves(bench: &Workbench) 
     assert!(missing.is_empty(), "never met: {missing:?}");
 }
 
-/// Jobs come, are promoted and handed over; those that do not stay end.
+/// Submits, promotes and settles jobs; those for which `stays` is false are completed.
 async fn move_on(bench: &Workbench, round: usize, stays: impl Fn(&JobKey) -> bool) {
     // Not for ever more than a page has: where new jobs stand last the pages would not end.
     let count = if round <= 15 { round * 10 } else { 0 };

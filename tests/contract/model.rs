@@ -1,4 +1,4 @@
-//! What the store should answer, in as few lines as possible: jobs by name, no queues, no times.
+//! The model for random operations: the state of each job by name, without queues and times.
 
 use std::collections::BTreeMap;
 

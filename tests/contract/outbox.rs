@@ -1,4 +1,4 @@
-//! The outbox: each death leaves an entry that has all its notice needs, and the entry stays until it is told.
+//! The outbox: each dead letter leaves an entry with all its notice needs, until it is acknowledged.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn dead(bench: &Workbench, job: NewJob) -> Job {
     bench.job_in(State::Dead, job).await
 }
 
-/// What is to be told of a job is what is known of it.
+/// Checks that an entry agrees with its job.
 fn is_of(death: &Death, job: &Job) {
     assert_eq!(death.job, *job);
     assert!(death.died >= job.created && death.died <= now(), "{death:?}");
@@ -158,7 +158,7 @@ pub(crate) async fn a_dead_letter_that_is_acknowledged_twice_has_one_notice(benc
     dead(bench, telling(bench.job("a"))).await;
     let mut answers = Vec::new();
     for _ in 0..2 {
-        // The first time whoever tells dies before the entry is taken out.
+        // The first time, the relay dies before it acknowledges the entry.
         let notice = deaths(bench).await[0].notice(None).expect("it is wanted");
         let shard = bench.store().shard_of(&notice.key);
         answers.push(bench.store().submit(shard, &[notice]).await.expect("submit").remove(0).answer);
@@ -290,7 +290,7 @@ pub(crate) async fn a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
     assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
-    // In a cluster the word of the lease may come after it was listened for.
+    // In a cluster, the wake-up of the lease may come late.
     while next(&mut wakes).await != Wake::Due(bench.shard(), Duration::ZERO) {}
     assert_eq!(bench.promote(10).await.next_tell, Some(Duration::ZERO));
     assert_eq!(bench.expire(10).await.next_tell, Some(Duration::ZERO));

@@ -1,10 +1,9 @@
-//! Policies of topics: put, looked at, deleted, read as a whole, and told to whoever keeps a book of them.
+//! Topic policies: put, read, deleted, listed, and kept up to date in a policy book.
 
 use std::time::Duration;
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use redis::aio::MultiplexedConnection;
 use ringback_core::job::Topic;
 use ringback_core::outcome::Outcome;
 use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, Policy};
@@ -15,21 +14,20 @@ use tokio::task::JoinSet;
 
 use super::jobs::{LONG, TOPIC, With as _, bury};
 use super::workbench::{SOON, Workbench};
-use crate::redis_layout::keys;
 
 /// Within this a change is known.
-const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-fn topic(name: &str) -> Topic {
+pub(crate) fn topic(name: &str) -> Topic {
     name.parse().expect("a topic")
 }
 
-fn policy(json: &str) -> Policy {
+pub(crate) fn policy(json: &str) -> Policy {
     parse_policy(json.as_bytes()).expect("a policy")
 }
 
 /// What became of it; `None`: there are too many. Else whether it is new.
-async fn put(store: &Store, name: &str, json: &str) -> Option<bool> {
+pub(crate) async fn put(store: &Store, name: &str, json: &str) -> Option<bool> {
     is_new(store.put_policy(&topic(name), &policy(json)).await)
 }
 
@@ -47,7 +45,7 @@ async fn written(store: &Store, name: &str) -> Option<String> {
 }
 
 /// A book that is kept while `work` goes on.
-async fn keeping(book: PolicyBook, store: Store, work: impl Future<Output = ()>) {
+pub(crate) async fn keeping(book: PolicyBook, store: Store, work: impl Future<Output = ()>) {
     let keep = book.keep(store, StdRng::seed_from_u64(1), || {});
     tokio::select! {
         () = keep => panic!("the book is kept for ever"),
@@ -56,11 +54,11 @@ async fn keeping(book: PolicyBook, store: Store, work: impl Future<Output = ()>)
 }
 
 /// The timeout that the book has for a topic, in seconds.
-fn timeout(book: &PolicyBook, name: &str) -> Result<Option<u64>, PoliciesUnknown> {
+pub(crate) fn timeout(book: &PolicyBook, name: &str) -> Result<Option<u64>, PoliciesUnknown> {
     Ok(book.get(&topic(name))?.and_then(|policy| policy.timeout).map(|timeout| timeout.as_secs()))
 }
 
-async fn knows(book: &PolicyBook, name: &str, seconds: Option<u64>, within: Duration) {
+pub(crate) async fn knows(book: &PolicyBook, name: &str, seconds: Option<u64>, within: Duration) {
     eventually(within, &format!("{name} is known with {seconds:?}"), async || {
         let known = timeout(book, name);
         if known == Ok(seconds) { Ok(()) } else { Err(format!("{known:?}")) }
@@ -170,76 +168,6 @@ pub(crate) async fn a_policy_book_learns_of_each_change_within_a_second(bench: &
         bench.store().delete_policy(&topic("topic")).await.expect("delete");
         knows(&book, "topic", None, SECOND).await;
         assert_eq!(timeout(&book, "before"), Ok(Some(1)));
-    })
-    .await;
-}
-
-/// Puts a policy without a word to anybody.
-async fn put_in_silence(bench: &Workbench, redis: &mut MultiplexedConnection, name: &str, json: &str) {
-    let key = format!("{}:{{meta}}:policies", bench.options().prefix);
-    keys::run(redis, &[b"HSET", key.as_bytes(), name.as_bytes(), json.as_bytes()]).await;
-    keys::run(redis, &[b"INCR", format!("{key}:version").as_bytes()]).await;
-}
-
-#[tokio::test]
-async fn a_change_that_was_not_published_is_known_within_seconds() {
-    let (bench, mut redis) = keys::bench().await;
-    let book = PolicyBook::default();
-    put(bench.store(), "before", "{}").await;
-    keeping(book.clone(), bench.store().clone(), async {
-        book.known().await;
-        put(bench.store(), "told", r#"{"timeout":1}"#).await;
-        knows(&book, "told", Some(1), SOON).await;
-        put_in_silence(&bench, &mut redis, "silent", r#"{"timeout":2}"#).await;
-        knows(&book, "silent", Some(2), Duration::from_secs(7)).await;
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn after_a_lost_subscription_the_policies_are_read_at_once() {
-    let (bench, mut redis) = keys::bench().await;
-    let book = PolicyBook::default();
-    put(bench.store(), "before", "{}").await;
-    keeping(book.clone(), bench.store().clone(), async {
-        book.known().await;
-        for n in 1..4 {
-            put(bench.store(), "told", &format!(r#"{{"timeout":{n}}}"#)).await;
-            knows(&book, "told", Some(n), SOON).await;
-            put_in_silence(&bench, &mut redis, "silent", &format!(r#"{{"timeout":{n}}}"#)).await;
-            keys::run(&mut redis, &[b"CLIENT", b"KILL", b"TYPE", b"pubsub"]).await;
-            knows(&book, "silent", Some(n), Duration::from_secs(2)).await;
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_policy_that_cannot_be_read_stops_no_other() {
-    let (bench, mut redis) = keys::bench().await;
-    put(bench.store(), "good", r#"{"timeout":1}"#).await;
-    put_in_silence(&bench, &mut redis, "bad", r#"{"a field of a later version":1}"#).await;
-    let (_, policies) = bench.store().policies(None).await.expect("policies").expect("nothing is known");
-    assert_eq!(policies.len(), 1);
-    let error = bench.store().policy(&topic("bad")).await.expect_err("it cannot be read");
-    assert!(matches!(error, StoreError::Unreadable(_)), "{error}");
-}
-
-/// A server that has lost the last changes has an earlier version, and then a later one again.
-#[tokio::test]
-async fn versions_grow_past_a_counter_that_was_rolled_back() {
-    let (bench, mut redis) = keys::bench().await;
-    let book = PolicyBook::default();
-    put(bench.store(), "kept", "{}").await;
-    keeping(book.clone(), bench.store().clone(), async {
-        put(bench.store(), "lost", r#"{"timeout":1}"#).await;
-        knows(&book, "lost", Some(1), SOON).await;
-        let key = format!("{}:{{meta}}:policies", bench.options().prefix);
-        keys::run(&mut redis, &[b"HDEL", key.as_bytes(), b"lost"]).await;
-        keys::run(&mut redis, &[b"SET", format!("{key}:version").as_bytes(), b"5"]).await;
-        put(bench.store(), "next", r#"{"timeout":2}"#).await;
-        knows(&book, "next", Some(2), SECOND).await;
-        assert_eq!(timeout(&book, "lost"), Ok(None), "what was lost is not kept here");
     })
     .await;
 }

@@ -1,4 +1,4 @@
-//! Before the first job: what a store is checked for. What only a Redis server can have wrong is in `servers`.
+//! prepare: the checks of a store before the first job. Those of Redis servers are in `redis_layout::server_settings`.
 
 use ringback_core::store::{Options, StoreError};
 

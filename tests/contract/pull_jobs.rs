@@ -1,4 +1,4 @@
-//! The consumer's side: jobs without a URL, reserved by topic and settled by receipt alone.
+//! Pull jobs: jobs without a URL, reserved by topic and settled by receipt.
 
 mod cancelled;
 mod expired_leases;
@@ -155,7 +155,7 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) 
     }
 }
 
-/// The consumers of the bench's topic are told.
+/// Expects a wake-up for consumers of the bench's topic.
 async fn told(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {

@@ -1,4 +1,4 @@
-//! Random operations against the model. A failure tells the seed; put it first in `SEEDS` to see it again.
+//! Random operations against the model. A failure prints its seed; put it first in `SEEDS` to repeat it.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Revivals: many dead jobs made ready again by one call, and who works on that.
+//! Redrives: many dead jobs made ready by one call, and which worker continues a redrive.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn take(bench: &Workbench, holder: Holder, ttl: Duration) -> Taken {
     bench.store().take_revival(holder, ttl).await.expect("take")
 }
 
-/// The next wake-up but for those of a beginning, which a cluster may tell later.
+/// The next wake-up, except those of a new redrive, which a cluster may deliver late.
 async fn other_than_revival(wakes: &mut Wakes) -> Wake {
     loop {
         match next(wakes).await {
@@ -127,7 +127,7 @@ pub(crate) async fn a_redrive_has_one_worker_at_a_time_and_goes_on_with_another(
     assert_eq!(taken.await, revival);
     assert!(now() >= began.plus(ms(60)));
     assert!(!store.keep_revival(id, ONE, LONG).await.expect("keep"));
-    // Given back it is free at once, and that is told.
+    // A released redrive is free at once, and that wakes carriers.
     let mut wakes = bench.wakes().await;
     assert!(store.keep_revival(id, OTHER, ms(0)).await.expect("keep"));
     assert_eq!(next(&mut wakes).await, Wake::Revival);

@@ -1,4 +1,4 @@
-//! reschedule, run, revive and purge: what somebody does with one job by its name.
+//! reschedule, run, revive and purge of one job by its name.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn applied(moved: Moved) -> Job {
     }
 }
 
-/// Moves a job and checks that what is answered is what is kept.
+/// Moves a job and checks that the response agrees with the stored job.
 async fn reschedule(bench: &Workbench, key: &JobKey, due: Due) -> Job {
     let moved = bench.store().reschedule(key, due, bench.token()).await.expect("reschedule");
     told(bench, applied(moved)).await
@@ -265,7 +265,7 @@ async fn repeated(bench: &Workbench, key: &JobKey, call: impl AsyncFn(Token) -> 
     let again = call(token).await;
     assert!(again == Moved::Refused(kept.clone()) || again == Moved::Applied(kept), "{again:?}");
     bench.settle(lease, Outcome::Complete).await;
-    // It has ended, and what is remembered of it is no more than that.
+    // It has ended, and only that is remembered of it.
     let done = bench.get(key).await;
     assert_eq!(call(token).await, Moved::Refused(done));
 }
@@ -359,7 +359,7 @@ pub(crate) async fn a_move_wakes_whom_it_concerns(bench: &Workbench) {
     let soon = ms(5000);
     reschedule(bench, &job.key, Due::In(soon)).await;
     let about = |wake: &Wake| matches!(wake, Wake::Due(shard, wait) if *shard == bench.shard() && *wait <= soon + ms(2) && *wait > soon / 2);
-    // In a cluster older words may still be on their way.
+    // In a cluster, earlier wake-ups may still be on their way.
     let mut wake = next(&mut wakes).await;
     while !about(&wake) {
         wake = next(&mut wakes).await;

@@ -1,4 +1,4 @@
-//! reserve: ready → reserved, and its repetition after a lost answer.
+//! reserve: ready → reserved, and its repetition after a lost response.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,6 +1,5 @@
-//! How the table of cases becomes tests: each case on a redis-server of its own, on an embedded store in a
-//! file and on one in memory; and each group of cases on one cluster, side by side, with the names of those
-//! that failed.
+//! How the table of cases becomes tests: each case on a redis-server of its own, on an embedded store in a file and on
+//! one in memory; each group of cases on one cluster, where the names of failed cases are reported.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -33,7 +32,7 @@ pub(crate) async fn in_memory(name: &'static str, case: Case) {
 /// A group of cases on a new cluster.
 ///
 /// # Panics
-/// When one fails, with the names of all that do; what each had to say is printed before.
+/// When one fails, with the names of all that do; their messages are printed before.
 pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
     let server = Arc::new(Server::Cluster(RedisCluster::start().await));
     let (here, mut running) = (LocalSet::new(), JoinSet::new());

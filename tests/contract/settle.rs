@@ -1,4 +1,4 @@
-//! settle: what becomes of a reserved job, and the repetition of that word.
+//! settle: each outcome of a reserved job, and its repetition.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
-//! The store in memory as the model of the one on Redis: random operations on both, side by side. Every answer
-//! is compared, and at the end every job, the ledgers, the books and what was told of each job. Calls are repeated as a caller does that has
-//! lost the answer. A failure shrinks to the fewest operations that show it.
+//! Random operations on Redis and on the embedded store, side by side: every response is compared, and at the end
+//! every job, count, audit and event.
 //!
-//! Times are of two clocks, so they are compared with tolerance. Delays are none, a moment, or very long; what is
-//! due in a moment, or leased for one, is waited for before the passes that move it.
+//! Calls are repeated as by a caller that lost the response. A failure shrinks to the fewest operations that show it.
+//! The two stores have clocks of their own, so times are compared with tolerance. Delays are none, short or very long;
+//! passes run after the short ones have passed.
 
 mod attempts;
 mod calls;
@@ -33,10 +33,11 @@ use self::pull_jobs::{Held, for_its_taker, is_pull};
 use super::audit;
 use super::jobs::{BRIEF, LONG, With, ms, new_job};
 use super::workbench::{FLOOR, now, until};
+use crate::redis_layout;
 
-/// How many operations a run has in all, unless `RINGBACK_TEST_OPERATIONS` says otherwise.
+/// The operations of all runs together, unless `RINGBACK_TEST_OPERATIONS` is set.
 const OPERATIONS: u32 = 10_000;
-/// Of them, so many begin with an empty store.
+/// The operations of one run, which begins with an empty store.
 const RUN: u32 = 500;
 /// Names in play at a time.
 const WINDOW: usize = 24;
@@ -88,7 +89,7 @@ struct Pair {
     /// By when all that is due in a moment is due, and all brief leases have run out.
     soon: Timestamp,
     lapsed: Timestamp,
-    /// What is told of jobs.
+    /// The events of jobs.
     told: Told,
     at: String,
 }
@@ -294,7 +295,7 @@ impl Pair {
         });
         assert_eq!(redis_topics, memory_topics);
         audit::ledger(&memory);
-        audit::keys(&mut server.client().await, &self.options.prefix).await;
+        redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
         audit::tables(&self.stores[1]).await;
         assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
         self.told.compare(&self.stores).await;

@@ -1,4 +1,4 @@
-//! What the store knows of topics: how many jobs are in which state, which are known, and how late they are.
+//! Topics: how many jobs are in each state, which topics are known, and how late their jobs are.
 
 use std::time::Duration;
 

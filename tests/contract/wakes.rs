@@ -1,4 +1,4 @@
-//! Wake-ups: who is told what, and that nobody is woken for nothing.
+//! Wake-ups: which roles are woken by which call, and that none are woken without need.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use ringback_core::store::{Wake, Wakes};
 use super::jobs::{BRIEF, LONG, With, ms, release, retry};
 use super::workbench::{Workbench, next};
 
-/// The carrier is told of a moment that is about so far away.
+/// Expects a wake-up with a deadline of about this delay.
 async fn due(bench: &Workbench, wakes: &mut Wakes, wanted: Duration) {
     is_due(bench, next(wakes).await, wanted);
 }
 
-/// As `due`; but the word of an older moment, told before anybody listened, may come first:
-/// in a cluster a word takes a while from node to node.
+/// As `due`, except that an earlier wake-up may come first: in a cluster a wake-up takes a while from node to
+/// node.
 async fn due_past(bench: &Workbench, wakes: &mut Wakes, older: Duration, wanted: Duration) {
     match next(wakes).await {
         Wake::Due(_, wait) if about(wait, older) => due(bench, wakes, wanted).await,
@@ -58,7 +58,7 @@ pub(crate) async fn a_later_job_wakes_nobody(bench: &Workbench) {
     bench.accept(bench.job("b").after(LONG)).await;
     bench.accept(bench.job_of("other", "c").after(LONG)).await;
     bench.promote(10).await;
-    // The first word is of the first that matters.
+    // The first wake-up is of the earliest due time.
     bench.accept(bench.job("d").after(LONG / 4)).await;
     due_past(bench, &mut wakes, LONG / 2, LONG / 4).await;
 }
@@ -103,7 +103,7 @@ pub(crate) async fn promoted_released_and_recovered_jobs_wake_the_notifiers(benc
     bench.settle(lease, Outcome::Complete).await;
 }
 
-/// Passes what carriers are told of leases meanwhile.
+/// Skips wake-ups about leases.
 async fn loop_until_ready(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {
@@ -119,7 +119,7 @@ pub(crate) async fn members_that_come_and_go_wake_the_carriers(bench: &Workbench
     let store = bench.store();
     store.members("a", LONG).await.expect("members");
     assert_eq!(next(&mut wakes).await, Wake::Members);
-    // One that stays is not worth a word: the next one is of the job.
+    // A lane that stays full wakes nobody: the next wake-up is of the job.
     store.members("a", LONG).await.expect("members");
     bench.accept(bench.job("mark").after(LONG)).await;
     due(bench, &mut wakes, LONG).await;

@@ -22,6 +22,7 @@ use tempfile::TempDir;
 
 use super::audit;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
+use crate::redis_layout;
 
 /// What happens at once happens within this on a busy machine too.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -168,7 +169,7 @@ impl Workbench {
         held(self.store.promote(self.shard, &self.epoch, limit, FLOOR).await.expect("promote"))
     }
 
-    /// Promotes until so many jobs have moved, and no more than those.
+    /// Promotes until exactly `count` jobs have moved.
     pub(crate) async fn promote_until(&self, count: u32) {
         let mut moved = 0;
         let what = format!("{count} jobs are promoted");
@@ -220,7 +221,7 @@ impl Workbench {
         self.store.reserve(self.shard, ask).await.expect("reserve")
     }
 
-    /// Reserves at most so many, and asks again where only stale entries were met.
+    /// Reserves at most `limit` jobs, and repeats the call when it met only stale entries.
     pub(crate) async fn take(&self, limit: usize) -> Vec<Lease> {
         loop {
             let reserved = self.reserve(&self.ask(limit)).await;
@@ -318,7 +319,7 @@ impl Workbench {
         wakes
     }
 
-    /// Checks the books: the ledger adds up, and where the keys can be read, agrees with them.
+    /// Checks that the ledger adds up and agrees with the keys, where these can be read.
     pub(crate) async fn audit(&self) {
         audit::ledger(&self.stats().await);
         // On a cluster cases run side by side, and some of them mind the time: theirs come last.
@@ -326,10 +327,12 @@ impl Workbench {
             audit::own(&self.store).await;
         }
         match &*self.server {
-            Server::Redis(server) => audit::keys(&mut server.client().await, &self.options.prefix).await,
+            Server::Redis(server) => {
+                redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await
+            }
             Server::Cluster(cluster) => {
                 for node in cluster.nodes() {
-                    audit::keys(&mut node.client().await, &self.options.prefix).await;
+                    redis_layout::audit::keys(&mut node.client().await, &self.options.prefix).await;
                 }
             }
             Server::Disk(_) | Server::Memory(_) => audit::tables(&self.store).await,

@@ -1,4 +1,4 @@
-//! The audit of the embedded store, on rows that were taken away from its file by hand.
+//! The audit of the embedded store, on rows that were removed from its file by hand.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::ne
 const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
 const SHARDS: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("shards");
 
-/// A closed store with a job in every state, and one for pull that is ready.
+/// A closed store with a job in every state, and a ready pull job.
 async fn ground() -> TempDir {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
@@ -211,7 +211,7 @@ async fn counts_of_lanes_and_topics_that_are_wrong_are_put_right() {
         mended(path, "a lane", Damage::LaneCount, 1).await;
     }
     empty(path, COUNTS);
-    // A topic is said to have lanes, in each shard.
+    // Each shard's topic rows count lanes that do not exist.
     mended_kinds(path, "counts", &[(Damage::LaneCount, 3), (Damage::Topic, 3)]).await;
     change_small(path, KNOWN, (shard, "store"), 0, 7);
     mended(path, "lanes of a topic", Damage::Topic, 2).await;

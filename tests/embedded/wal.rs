@@ -1,5 +1,5 @@
-//! The files of the embedded store, as they are left by kill -9, by a clean end or by people:
-//! what is carried out of the log, what is dropped, and what is refused.
+//! The files of the embedded store after kill -9, a clean end or changes by hand: which records of its log are
+//! replayed, dropped or refused.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl Killed {
     }
 }
 
-/// What the database of a closed store says of itself.
+/// The metadata in the database of a closed store.
 fn told(file: &Path, name: &str) -> Option<u64> {
     let database = Database::open(file).expect("it opens");
     let read = database.begin_read().expect("a transaction");

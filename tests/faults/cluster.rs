@@ -86,7 +86,7 @@ async fn on_a_cluster_kill_9_of_a_carrier_and_a_notifier_loses_no_job() {
     .await;
 }
 
-/// A stack of which one node may hang while the others go on, with jobs for pull in all shards.
+/// A stack on a cluster whose nodes may hang one by one, with pull jobs in all shards.
 async fn with_jobs_for_pull(count: usize) -> Stack {
     let nodes = RedisServer::options().arg("--cluster-require-full-coverage", "no");
     let options = Stack::options().cluster(nodes).env("RINGBACK_SHARDS", "24");
@@ -136,7 +136,7 @@ async fn a_node_that_hangs_keeps_no_consumer_from_the_jobs_of_the_others() {
     stack.cluster_mut().node_mut(0).cont();
 }
 
-/// The word that a topic is no longer empty comes over the first node.
+/// The wake-up of a topic that is no longer empty comes over the first node.
 #[tokio::test]
 async fn who_waits_is_given_jobs_of_the_other_nodes_while_the_first_one_hangs() {
     const WAITERS: usize = 8;

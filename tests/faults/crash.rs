@@ -1,4 +1,4 @@
-//! Processes that die or freeze at the wrong moment.
+//! Processes that are killed or frozen at a bad moment.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::sample_jobs::{SOON, TOPIC, job, sentinel, time, with};
 
 /// How long a whole storm may take; each lost lease costs two seconds and more.
 const STORM: Duration = Duration::from_secs(180);
-/// How many jobs a storm has unless `RINGBACK_TEST_JOBS` says otherwise.
+/// The jobs of a storm, unless `RINGBACK_TEST_JOBS` is set.
 const STORM_JOBS: usize = 2_000;
 
 #[tokio::test]

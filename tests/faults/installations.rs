@@ -1,4 +1,4 @@
-//! Several installations on one Redis, and one that is started in another way than it was set up.
+//! Several installations on one Redis, and one that is started with other settings than before.
 
 use ringback_testkit::{Answer, RedisServer, Role, Sink, Stack};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Much to do, a receiver that hangs, and nothing to do at all.
+//! Backlogs, a receiver that hangs, and a stack without work.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ async fn a_backlog_is_delivered_by_three_notifiers_each_job_once() {
 
 #[tokio::test]
 async fn while_nothing_is_due_redis_is_left_alone() {
-    // At rest, all roles together; each of the five has a little to say now and then.
+    // All roles together, without jobs; each of the five processes has some periodic calls.
     const CALLS_PER_SECOND: f64 = 45.0;
     let options = Stack::options().count(Role::Carrier, 2).count(Role::Notifier, 2).lock_ttl("5s");
     let (stack, sink) = (options.start().await, Sink::start().await);

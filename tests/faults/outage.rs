@@ -1,4 +1,4 @@
-//! The store is gone, silent or full, and comes back.
+//! The store is away, silent or full, and comes back.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use ringback_testkit::{Answer, Persistence, RedisServer, Role, Sink, Stack, even
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// How long it may take until everything works again: back-offs, time-outs, locks and leases that run out.
@@ -221,7 +222,7 @@ async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() 
     assert_eq!(reserved["jobs"].as_array().map(Vec::len), Some(1), "{reserved}");
     // What the leases are in is no longer what it should be.
     let mut redis = stack.redis().client().await;
-    let keys: Vec<String> = redis::cmd("KEYS").arg("*:batches").query_async(&mut redis).await.expect("KEYS");
+    let keys: Vec<String> = keys::all(&mut redis, "batches").await;
     let [batches] = keys.as_slice() else { panic!("{keys:?}") };
     let kept = format!("{batches}-kept");
     redis::cmd("RENAME").arg(batches).arg(&kept).query_async::<()>(&mut redis).await.expect("RENAME");

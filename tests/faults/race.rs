@@ -1,5 +1,5 @@
-//! Thousands of jobs, each cancelled, rescheduled or run within some milliseconds of its due time: what
-//! was answered holds for each.
+//! Thousands of jobs that are cancelled, rescheduled or run within milliseconds of their due time: each response
+//! holds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::contract::audit;
+use crate::redis_layout;
 use crate::sample_jobs::{TOPIC, job, time, with};
 
 const JOBS: usize = 10_000;
@@ -32,7 +33,7 @@ const END: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Call {
     Cancel,
-    /// By so many ms from the call on.
+    /// Milliseconds after the call.
     Reschedule(u64),
     Run,
 }
@@ -133,7 +134,7 @@ async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Told>>
     callers.join_all().await.into_iter().flatten().collect()
 }
 
-/// Whether a job may have arrived as it did. Nobody fails, so each is handed over once, or never.
+/// Whether a job may have arrived as it did. No delivery fails, so each job is delivered once or never.
 fn judge(n: usize, due: Timestamp, told: &[Told], arrivals: &[&Arrival]) -> bool {
     let why =
         || format!("job {n}, due {due}: {told:?}, {:?}", arrivals.iter().map(|a| a.at).collect::<Vec<_>>());
@@ -161,7 +162,7 @@ fn judge(n: usize, due: Timestamp, told: &[Told], arrivals: &[&Arrival]) -> bool
     let earliest = match *moved.as_slice() {
         [] => due,
         [one] if one.call == Call::Run && one.answer["state"] == "ready" => one.asked.min(due),
-        // It was being handed over, or done with.
+        // It was being delivered, or had ended.
         [one] if one.call == Call::Run => due,
         [one] => time(&one.answer["due_at"]),
         // Of two at the same time either may have come last.
@@ -220,7 +221,7 @@ async fn what_was_answered_holds(stack: Stack) -> Stack {
 async fn what_is_answered_while_jobs_become_due_holds_on_redis() {
     let options = Stack::options().lock_ttl("15s").count(Role::Carrier, 2).count(Role::Notifier, 2);
     let stack = what_was_answered_holds(options.start().await).await;
-    audit::keys(&mut stack.redis().client().await, "ringback").await;
+    redis_layout::audit::keys(&mut stack.redis().client().await, "ringback").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! How processes begin and end: signals, configuration mistakes, shards handed over.
+//! How processes start and stop: signals, mistakes in settings, shards that change their carrier.
 
 use std::time::Duration;
 
@@ -217,7 +217,7 @@ async fn a_redis_that_throws_jobs_out_is_refused() {
     }
 }
 
-/// Ends one of two carriers in some way, and tells how late the latest of the jobs due right afterwards was.
+/// Ends one of two carriers, and returns the greatest lateness of jobs that were due right afterwards.
 async fn shards_move(lock_ttl: &str, end: impl Fn(&mut Process)) -> Duration {
     let options = Stack::options().count(Role::Carrier, 2).lock_ttl(lock_ttl);
     let (mut stack, sink) = (options.start().await, Sink::start().await);
@@ -233,7 +233,7 @@ async fn shards_move(lock_ttl: &str, end: impl Fn(&mut Process)) -> Duration {
     sink.arrivals().iter().map(|arrival| between(due, arrival.at)).max().unwrap_or_default()
 }
 
-/// Its admin port says so, or is closed already.
+/// Whether `/readyz` reports it, or the admin port is closed already.
 async fn is_no_longer_ready(process: &Process) {
     let url = format!("http://{}/readyz", process.admin());
     let client = http_client();

@@ -1,4 +1,4 @@
-//! The log of attempts, from the receiver's answer to who asks for it.
+//! `GET …/attempts`: the recorded attempts of a job, from the receiver's response to the API.
 
 use http::Method;
 use ringback_testkit::{Answer, Script, Sink, Stack, eventually};
@@ -107,7 +107,7 @@ async fn all_attempts_are_logged_or_none_as_it_is_set() {
     }
 }
 
-/// Reserves the next job for pull and says a word on it, if any.
+/// Reserves the next pull job, and settles it where an action is given.
 async fn say(stack: &Stack, word: &str, ttr: &str, body: Option<Value>) {
     let path = format!("/v1/topics/{TOPIC}/reserve");
     let ask = json!({"ttr": ttr, "wait": "10s"}).to_string();

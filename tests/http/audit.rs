@@ -1,4 +1,4 @@
-//! The audit over HTTP and on the command line, on real processes.
+//! Audit and repair over HTTP and on the command line.
 
 use std::time::Duration;
 
@@ -9,12 +9,13 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::cli::ringback;
+use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// Takes the due times of all delayed jobs that are near away.
 async fn lose_due_times(stack: &Stack) {
     let mut redis = stack.redis().client().await;
-    let keys: Vec<Vec<u8>> = redis::cmd("KEYS").arg("*:due:*").query_async(&mut redis).await.expect("KEYS");
+    let keys: Vec<Vec<u8>> = keys::all(&mut redis, "due:*").await;
     assert!(!keys.is_empty());
     redis::cmd("DEL").arg(&keys).query_async::<()>(&mut redis).await.expect("DEL");
 }

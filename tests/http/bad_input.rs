@@ -1,4 +1,4 @@
-//! What callers may not send: each is answered by a problem that helps, and changes nothing.
+//! Bad requests: each is answered by a problem that names the mistake, and changes nothing.
 
 use bytes::Bytes;
 use ringback_testkit::{Reply, Stack, StackOptions};

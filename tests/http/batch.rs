@@ -195,7 +195,7 @@ async fn begun_upload(stack: &Stack) -> TcpStream {
     stream
 }
 
-/// The most memory that a process has had, in bytes, where the system tells.
+/// The peak memory of a process in bytes, on systems that report it.
 pub(crate) fn peak_memory(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

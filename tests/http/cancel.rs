@@ -1,4 +1,4 @@
-//! Cancelling, at every point of a job's way.
+//! Cancelling a job in each of its states.
 
 use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions};
 use serde_json::json;

@@ -1,5 +1,4 @@
-//! `on_dead` on running processes: whoever asked for it is told which job died and why, once, whatever dies in
-//! between.
+//! `on_dead`: each dead letter is delivered once as a notice, whatever dies meanwhile.
 
 mod faults;
 
@@ -13,13 +12,13 @@ use crate::sample_jobs::{SOON, TOPIC, job, sentinel, with};
 
 const NOTICES: &str = "ringback.on-dead";
 
-/// A job that dies at its first attempt, of which `/dead` is told.
+/// A job that dies at its first attempt and has its notice sent to `/dead`.
 fn doomed(sink: &Sink, id: &str) -> Value {
     let job = with(job(sink, id), "retry", json!({"preset": "none"}));
     with(with(job, "on_dead", sink.url("/dead")), "context", json!({"tenant": "a7"}))
 }
 
-/// The notices that have come to a path, at least so many.
+/// The notices that arrived at a path, once there are at least `wanted`.
 async fn notices(sink: &Sink, path: &str, wanted: usize) -> Vec<Arrival> {
     eventually(SOON, &format!("{wanted} notices at {path}"), async || {
         let came: Vec<_> = sink.arrivals().into_iter().filter(|arrival| arrival.path == path).collect();
@@ -32,7 +31,7 @@ fn body(arrival: &Arrival) -> Value {
     serde_json::from_slice(&arrival.body).expect("a notice is JSON")
 }
 
-/// What a notice says of a job is what the API shows of it.
+/// Checks that a notice agrees with the job as the API shows it.
 fn tells(notice: &Arrival, job: &Value) {
     let body = body(notice);
     assert_eq!(body["type"], "job.dead", "{body}");
@@ -53,7 +52,7 @@ async fn count(stack: &Stack, topic: &str, state: &str) -> u64 {
     reply.json()["states"][state].as_u64().unwrap_or(0)
 }
 
-/// That so many deaths are still to be told.
+/// Waits until this many notices are pending.
 async fn to_be_told(stack: &Stack, deaths: u64) {
     eventually(SOON, &format!("{deaths} deaths are in the outbox"), async || {
         let stats = stack.stats().await;

@@ -1,5 +1,4 @@
-//! Dead letters over HTTP: listed by why and when, purged, and many of them revived by a carrier, whatever
-//! becomes of it in the middle.
+//! Dead letters over HTTP: listed by reason and time, purged, and redriven by a carrier, also after faults.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -65,7 +64,7 @@ async fn wait_done(stack: &Stack, location: &str) -> Value {
     .await
 }
 
-/// Waits until it has revived some, but not so many.
+/// Waits until a redrive has revived some jobs; they must be fewer than `most`.
 async fn wait_begun(stack: &Stack, location: &str, most: u64) -> u64 {
     let now = eventually(SOON, "the revival has begun", async || {
         let now = progress(stack, location).await["revived"].as_u64().expect("a number");
@@ -188,7 +187,7 @@ async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
         .collect();
     stack.import(&jobs).await;
     let location = revive(&stack, json!({"rate": 1000})).await;
-    // Each dies again at once, under the eyes of the revival.
+    // Each dies again at once, while the redrive goes on.
     assert_eq!(wait_done(&stack, &location).await["revived"], 800);
     eventually(SOON, "all are dead again", async || match stack.count_in("dead").await {
         800 => Ok(()),

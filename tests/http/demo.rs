@@ -1,4 +1,4 @@
-//! The demonstration that users are shown, against a stack as it is tested here.
+//! The demonstration that users are shown, run against a stack.
 
 use std::process::ExitStatus;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! GET /v1/events: what happens to jobs, told while it happens by real processes.
+//! `GET /v1/events`: the stream of job events, from real processes.
 
 mod listener;
 

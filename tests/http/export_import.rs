@@ -1,5 +1,4 @@
-//! Jobs on their way from one installation to another: exported whole or visibly not, imported
-//! line by line.
+//! Export and import over HTTP: an export is complete or visibly not; an import takes line by line.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -123,7 +122,7 @@ async fn due_jobs_are_delivered_by_the_installation_they_were_moved_to() {
     sink.wait_for_jobs(&["a", "tried"], 1, SOON).await;
     assert_eq!(sink.arrivals_of("tried")[0].attempt(), Some(5));
     other.wait_state(TOPIC, "tried", "done", SOON).await;
-    // The old one still has it, and receivers can tell.
+    // The old installation still has it, and receivers see the difference.
     stack.add(Role::Carrier).await;
     stack.add(Role::Notifier).await;
     let both = sink.wait_for_job("a", 2, SOON).await;

@@ -1,4 +1,4 @@
-//! A job's way when nothing goes wrong: submitted, due, handed over, done.
+//! The life of a job without faults: submitted, due, delivered, done.
 
 use std::time::Duration;
 

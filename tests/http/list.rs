@@ -1,4 +1,4 @@
-//! Jobs listed page by page: which ones, how many at a time, and what holds while they move.
+//! `GET /v1/jobs`: which jobs, how many per page, and what holds while they move.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
-/// A job that nobody hands over while a test runs.
+/// A job that is not due while a test runs.
 fn far(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://127.0.0.1:9/"})
 }
 
-/// Accepts so many of them.
+/// Submits `count` of them, and returns their ids.
 async fn accept_far(stack: &Stack, count: usize) -> BTreeSet<String> {
     let ids: BTreeSet<_> = (0..count).map(|n| format!("far-{n}")).collect();
     let jobs: Vec<_> = ids.iter().map(|id| far(id)).collect();

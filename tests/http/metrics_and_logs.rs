@@ -1,4 +1,4 @@
-//! What the processes tell about themselves: metrics and log lines.
+//! Metrics and log lines of the processes.
 
 use std::collections::BTreeSet;
 
@@ -104,7 +104,7 @@ fn line(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A stack that has handed over, tried again, given up, and refused, while somebody listened.
+/// A stack that has delivered, retried, given up and refused jobs, while a listener was connected.
 async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
     let (stack, sink) = (options.start().await, Sink::start().await);
     sink.answer_job("retried", Script::first(1, Answer::status(500)));
@@ -136,7 +136,7 @@ fn roles(stack: &Stack) -> [(&'static str, &Process); 3] {
     [(name(api), &stack.apis[0]), (name(carrier), &stack.carriers[0]), (name(notifier), &stack.notifiers[0])]
 }
 
-/// The names that `# TYPE` lines tell.
+/// The names in `# TYPE` lines.
 fn names(metrics: &str) -> BTreeSet<String> {
     let typed = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     typed.filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect()

@@ -1,6 +1,6 @@
-//! What is served is what is documented: every operation of the document that a real API serves is sent whatever
-//! callers should not send, and each answer is one that the document knows. The operations come from the document,
-//! so one that is added is covered by itself.
+//! Every operation of the OpenAPI document, against a real API: each response to a bad request is a documented one.
+//!
+//! The operations come from the document, so a new one is covered at once.
 
 mod cases;
 mod operation;
@@ -15,7 +15,7 @@ use self::cases::Names;
 use self::operation::Operation;
 use self::wire::{Answer, send};
 
-/// More are not told.
+/// Further failures are not printed.
 const MOST_TOLD: usize = 30;
 
 #[tokio::test]
@@ -57,14 +57,14 @@ async fn every_operation(options: StackOptions) {
     stack.accept(&job).await;
 }
 
-/// A revival that is known: one that has begun now, or where too many go on one of these.
+/// The id of a redrive: of a new one, or, where too many are running, of one of these.
 async fn revival(stack: &Stack) -> String {
     stack.post_empty("/v1/topics/t/dead/revive").await;
     let known = stack.get("/v1/topics/t/revivals").await.json();
     known["items"][0]["id"].as_str().unwrap_or_else(|| panic!("no revival in {known}")).to_owned()
 }
 
-/// The receipt of a job that is reserved now, so that what says something of one has one.
+/// The receipt of a job that is reserved for requests that need one.
 async fn receipt(stack: &Stack) -> String {
     let job = json!({"topic": "reserved", "body": 1, "ttr": "1h"});
     let (status, answer) = stack.submit(&job).await;

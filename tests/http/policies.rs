@@ -1,4 +1,4 @@
-//! Policies of topics on running processes: each field takes effect soon, also on jobs that are there already.
+//! Topic policies on running processes: each field takes effect soon, also for existing jobs.
 
 mod delete_topic;
 
@@ -219,7 +219,7 @@ async fn a_job_without_a_url_goes_to_the_url_its_topic_had_at_its_submit() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         stack.set_policy(TOPIC, &json!({"url": sink.url("/first"), "ttr": "5s"})).await;
-        // This API knows what it has been told.
+        // This API has the policy that was put through it.
         let late = with(with(bare("late"), "delay", "2s"), "timeout", "5s");
         stack.accept(&late).await;
         stack.accept(&bare("now")).await;

@@ -1,4 +1,4 @@
-//! Consumers: jobs without a URL, reserved over HTTP and settled by receipt.
+//! Pull jobs over HTTP: reserved by consumers and settled by receipt.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
 /// Where jobs of the usual topic are reserved.
 const RESERVE: &str = "/v1/topics/e2e/reserve";
 
-/// A job for pull that is due now.
+/// A pull job that is due now.
 fn pull(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "body": {"id": id}})
 }

@@ -1,4 +1,4 @@
-//! Rescheduling, running and reviving over HTTP: from each state, to the receiver.
+//! `PATCH`, `run` and `revive` of one job over HTTP, from each state to the delivery.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn but(job: &Value, changes: Value) -> Value {
     job
 }
 
-/// What a 409 says.
+/// The detail of a 409.
 fn refusal((status, problem): (u16, Value)) -> String {
     assert_eq!((status, &problem["status"]), (409, &json!(409)), "{problem}");
     problem["detail"].as_str().expect("a detail").to_owned()

@@ -1,4 +1,4 @@
-//! What becomes of a job whose receiver does not answer 2xx.
+//! Retries and dead letters of jobs whose receiver does not answer 2xx.
 
 use std::time::Duration;
 

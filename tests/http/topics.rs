@@ -4,6 +4,7 @@ use http::Method;
 use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
+use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
 
 async fn ask(stack: &Stack, method: Method, path: &str) -> (u16, Value) {
@@ -150,7 +151,7 @@ async fn a_consumer_that_waits_for_a_paused_topic_is_given_its_jobs_once_it_is_r
 
 /// How many shards have parked lanes.
 async fn parked(mut redis: redis::aio::MultiplexedConnection) -> u64 {
-    let keys: Vec<String> = redis::cmd("KEYS").arg("*:parked").query_async(&mut redis).await.expect("KEYS");
+    let keys: Vec<String> = keys::all(&mut redis, "parked").await;
     keys.len() as u64
 }
 
@@ -159,7 +160,7 @@ async fn a_topic_or_an_origin_too_many_is_refused_with_the_limit_and_what_to_do(
     let stack = StackOptions::api_only().start().await;
     accept_far(&stack, TOPIC, 60).await;
     let mut redis = stack.redis().client().await;
-    let shards: Vec<String> = redis::cmd("KEYS").arg("*:shard").query_async(&mut redis).await.expect("KEYS");
+    let shards: Vec<String> = keys::all(&mut redis, "shard").await;
     assert_eq!(shards.len(), 4);
     let job = |topic: &str, id: &str, url: &str| json!({"topic": topic, "id": id, "delay": "1h", "url": url});
     let known = job(TOPIC, "known", "http://127.0.0.1:9/");
@@ -180,7 +181,7 @@ async fn a_topic_or_an_origin_too_many_is_refused_with_the_limit_and_what_to_do(
     }
     let (status, problem) = ask(&stack, Method::POST, "/v1/topics/new/pause").await;
     assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
-    // There are not so many: a repair tells, and what was refused is taken.
+    // A repair corrects the count, and then the refused job is accepted.
     let (status, audit) = ask(&stack, Method::POST, "/v1/audit/repair").await;
     assert_eq!((status, &audit["clean"], &audit["repaired"]), (200, &json!(true), &json!(4)), "{audit}");
     assert_eq!(stack.submit(&job("new", "a", "http://127.0.0.1:9/")).await.0, 201);

@@ -1,4 +1,4 @@
-//! Traces go through: from the caller's request to the callback, and to a collector where one is named.
+//! Trace context from the caller's request to the callback, and export to a collector.
 
 use ringback_testkit::{Answer, Arrival, Role, Script, Sink, Stack, StackOptions, eventually, http_client};
 use serde_json::Value;
@@ -35,7 +35,7 @@ async fn a_collector_gets_the_spans_of_api_and_notifier_in_the_callers_trace() {
         assert_eq!((export.method.as_str(), export.path.as_str()), ("POST", "/v1/traces"));
         assert_eq!(export.header("content-type"), Some("application/x-protobuf"));
     }
-    // The spans that went out are those that the receiver was told of.
+    // The exported spans are those in the headers that the receiver got.
     for attempt in &attempts {
         let span = bytes_of(&traceparent(attempt)[1]);
         eventually(SOON, "the span of each attempt arrives", async || {

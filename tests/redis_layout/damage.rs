@@ -1,5 +1,4 @@
-//! The audit, on damage that was done by hand: each kind is found, told, and put right where that can be done,
-//! after which the jobs go their way. And no damage is found where there is none, however much moves.
+//! The audit in Redis, on damage made by hand: each kind is found and, where possible, repaired, and the jobs go on.
 
 mod counts;
 mod expired_leases;

@@ -1,5 +1,6 @@
-//! Due times that are far off, which Redis keeps in lists of ten minutes each. Time is not waited for here:
-//! a list is moved to the present by hand instead.
+//! Due times that are far off, which Redis keeps in slots of ten minutes.
+//!
+//! No test waits for time: a slot is moved to the present by hand.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use ringback_testkit::eventually;
 
 use crate::contract::jobs::{With, ms, release, retry};
 use crate::contract::workbench::{SOON, Workbench, now, until};
-use crate::redis_layout::keys::{bench, entry, key, key_of, lane, run};
+use crate::redis_layout::keys::{self, bench, entry, key, key_of, lane, run};
 
 /// Of a slot, in ms.
 const WIDTH: u64 = 600_000;
@@ -162,7 +163,7 @@ async fn a_far_job_that_was_cancelled_and_comes_again_counts() {
     let new = || bench.job("a").at(due);
     let job = bench.accept(new()).await;
     bench.cancel(&job.key).await;
-    let tombs: Vec<Vec<u8>> = cmd("KEYS").arg("*:done:*").query_async(&mut redis).await.expect("KEYS");
+    let tombs: Vec<Vec<u8>> = keys::all(&mut redis, "done:*").await;
     run(&mut redis, &[b"DEL", &tombs[0]]).await;
     assert_eq!(bench.submit(&[new()]).await[0].answer, Answer::Created);
     bench.audit().await;
@@ -211,7 +212,7 @@ async fn a_far_job_cancelled_twice_stays_cancelled_however_its_slot_is_put_in_or
     for _ in 0..2 {
         let job = bench.accept(bench.job("a").at(due)).await;
         bench.cancel(&job.key).await;
-        let tombs: Vec<Vec<u8>> = cmd("KEYS").arg("*:done:*").query_async(&mut redis).await.expect("KEYS");
+        let tombs: Vec<Vec<u8>> = keys::all(&mut redis, "done:*").await;
         run(&mut redis, &[b"DEL", &tombs[0]]).await;
     }
     move_slot(&mut redis, present() + 1).await;
@@ -231,7 +232,7 @@ async fn a_far_job_that_comes_again_for_another_origin_goes_to_that_one_alone() 
     let job = bench.accept(bench.job("a").at(due)).await;
     bench.accept(bench.job("b").at(due)).await;
     bench.cancel(&job.key).await;
-    let tombs: Vec<Vec<u8>> = cmd("KEYS").arg("*:done:*").query_async(&mut redis).await.expect("KEYS");
+    let tombs: Vec<Vec<u8>> = keys::all(&mut redis, "done:*").await;
     run(&mut redis, &[b"DEL", &tombs[0]]).await;
     bench.accept(bench.job("a").at(due).to("http://other.example")).await;
     move_slot(&mut redis, present() + 1).await;

@@ -1,5 +1,4 @@
-//! What a Redis may hold that no edge has written: keys of another version, index entries without a job,
-//! counters that a fail-over has rolled back, functions that are gone.
+//! Content of Redis that no edge writes: another layout, epochs and times of long ago, more topics and lanes than fit.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use ringback_core::store::{
 
 use crate::contract::jobs::{LONG, With, ms, retry};
 use crate::contract::workbench::now;
-use crate::redis_layout::keys::{bench, key, key_of, lane, run};
+use crate::redis_layout::keys::{self, bench, key, key_of, lane, run};
 
 #[tokio::test]
 async fn a_store_of_another_layout_is_refused() {
@@ -64,7 +63,7 @@ async fn lateness_is_kept_for_some_minutes() {
     let lease = bench.reserved(bench.job("a")).await;
     let items = vec![(lease, Outcome::Complete)];
     bench.store().settle(bench.shard(), items, &lateness).await.expect("settle");
-    let kept: Vec<String> = cmd("KEYS").arg("*:late:*").query_async(&mut redis).await.expect("KEYS");
+    let kept: Vec<String> = keys::all(&mut redis, "late:*").await;
     let left: i64 = cmd("PTTL").arg(&kept[0]).query_async(&mut redis).await.expect("PTTL");
     assert!((300_000..=420_000).contains(&left), "{left} ms");
 }

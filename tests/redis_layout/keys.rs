@@ -1,9 +1,9 @@
-//! Redis as its scripts leave it: keys of a bench's shard, to be read and changed by hand.
+//! Keys and entries of the layout in Redis, to be read and changed by hand: how they are called and packed.
 
 use std::sync::Arc;
 
 use redis::aio::MultiplexedConnection;
-use redis::cmd;
+use redis::{FromRedisValue, cmd};
 use ringback_core::job::Job;
 use ringback_testkit::RedisServer;
 use sha2::{Digest as _, Sha256};
@@ -17,7 +17,7 @@ pub(crate) async fn bench() -> (Workbench, MultiplexedConnection) {
     (Workbench::new(Arc::new(Server::Redis(server)), "by-hand").await, client)
 }
 
-/// A command in words.
+/// Runs a command, given as its arguments.
 pub(crate) async fn run(redis: &mut MultiplexedConnection, words: &[&[u8]]) {
     let mut command = cmd(std::str::from_utf8(words[0]).expect("a command"));
     words[1..].iter().for_each(|word| {
@@ -28,7 +28,7 @@ pub(crate) async fn run(redis: &mut MultiplexedConnection, words: &[&[u8]]) {
 
 /// A key of the bench's shard, the only one that anything was written to.
 pub(crate) async fn key(redis: &mut MultiplexedConnection, name: &str) -> String {
-    let shards: Vec<String> = cmd("KEYS").arg("*:shard").query_async(redis).await.expect("KEYS");
+    let shards: Vec<String> = all(redis, "shard").await;
     assert_eq!(shards.len(), 1, "{shards:?}");
     shards[0].replace(":shard", &format!(":{name}"))
 }
@@ -62,4 +62,9 @@ pub(crate) async fn plant_ready(redis: &mut MultiplexedConnection, push: &[u8], 
     let (queue, lanes) = (key_of(redis, "ready:", &lane()).await, key(redis, "lanes").await);
     run(redis, &[push, &queue, entry]).await;
     run(redis, &[b"ZADD", lanes.as_bytes(), b"1", &lane()]).await;
+}
+
+/// The keys of this name in all shards of all installations; `*` stands for any characters.
+pub(crate) async fn all<T: FromRedisValue>(redis: &mut MultiplexedConnection, name: &str) -> Vec<T> {
+    cmd("KEYS").arg(format!("*:{name}")).query_async(redis).await.expect("redis answers")
 }

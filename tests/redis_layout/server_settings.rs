@@ -1,4 +1,4 @@
-//! What a Redis server can be set to, and what happens when its memory is full.
+//! Settings of a Redis server that are refused, and a server whose memory is full.
 
 use std::sync::Arc;
 

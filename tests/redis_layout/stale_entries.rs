@@ -1,7 +1,7 @@
 //! Index entries that name no job, or a job in another state, time or lane: no edge acts on them.
 
 use crate::contract::jobs::{LONG, With};
-use crate::redis_layout::keys::{bench, entry, key, lane, plant_due, plant_ready, run};
+use crate::redis_layout::keys::{self, bench, entry, key, lane, plant_due, plant_ready, run};
 use redis::cmd;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -28,7 +28,7 @@ async fn index_entries_without_their_job_are_dropped_when_met() {
     let pass = bench.promote(10).await;
     assert_eq!(pass.next_due, None);
     assert!(bench.take(10).await.is_empty());
-    let left: Vec<Vec<u8>> = cmd("KEYS").arg("*:[rd]*e*:*").query_async(&mut redis).await.expect("KEYS");
+    let left: Vec<Vec<u8>> = keys::all(&mut redis, "[rd]*e*:*").await;
     assert!(left.is_empty(), "{left:?}");
 }
 

@@ -1,4 +1,4 @@
-//! The files under `deploy/` name what exists: binaries, ports, variables.
+//! The files under `deploy/` name binaries, ports and variables that exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;

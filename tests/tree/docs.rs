@@ -1,4 +1,4 @@
-//! The documents say what the code does: settings, metrics, links and make targets are compared.
+//! Documents agree with the code: settings, metrics, links and make targets.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! What `ringback up` says: to people on standard output, to operators on standard error, and
-//! when its settings are wrong.
+//! Output of `ringback up`: for people on standard output, for operators on standard error, and for wrong settings.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -1,4 +1,4 @@
-//! How `ringback up` ends and begins again: asked to, asked twice, killed.
+//! How `ringback up` stops and starts again: by one signal, by two, and after kill -9.
 
 use std::collections::HashMap;
 use std::time::Duration;

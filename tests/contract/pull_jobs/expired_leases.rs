@@ -59,7 +59,7 @@ pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: 
     assert_eq!(fail(bench, cancelled.receipt).await, Settled::Applied);
     stale(&cancelled, State::Cancelled).await;
 
-    // What was said by an earlier lease has taken effect.
+    // The settle by an earlier lease has taken effect.
     let earlier = bench.pulled("earlier").await;
     bench.say(earlier.receipt, release(ms(0))).await;
     let job = bench.pull_one(&earlier.key, ms(20)).await;

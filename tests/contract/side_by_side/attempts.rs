@@ -1,4 +1,4 @@
-//! The log of attempts, side by side: notes of leases and receipts, stale ones and repeated ones among them.
+//! Recorded attempts, side by side: of leases and receipts, with stale and repeated calls.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::JobKey;

@@ -1,4 +1,4 @@
-//! What both stores tell of each job while they are watched: the same events, in the same order.
+//! Events of both stores, side by side: the same events for each job, in the same order.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::contract::jobs::{LONG, With, new_job};
 use crate::contract::workbench::SOON;
 
-/// The events of each job, as they were told.
+/// The events of each job, in order.
 type ByJob = BTreeMap<String, Vec<String>>;
 
 pub(crate) struct Told {
@@ -32,7 +32,7 @@ impl Told {
         Self { streams, events: [ByJob::new(), ByJob::new()] }
     }
 
-    /// Takes what has been told by now, so that nothing is lost.
+    /// Takes the events published so far, before the buffer drops any.
     pub(crate) async fn drain(&mut self) {
         for (stream, events) in self.streams.iter_mut().zip(&mut self.events) {
             while let Ok(news) = timeout(Duration::ZERO, stream.next()).await {
@@ -41,7 +41,7 @@ impl Told {
         }
     }
 
-    /// Compares all that was told. What was told before a mark of each shard has come by then.
+    /// Compares all events. A marker event in each shard shows that the earlier ones have arrived.
     pub(crate) async fn compare(mut self, stores: &[Store; 2]) {
         for shard in stores[0].shards() {
             let key = (0..).map(|n| format!("mark-{n}")).find_map(|id| {

@@ -1,4 +1,4 @@
-//! Hand-over, side by side: reserves, exchanges, outcomes and renewals.
+//! Deliveries, side by side: reserves, exchanges, outcomes and renewals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::{ORIGINS, Pair, TOPICS, Times, Word};
 use crate::contract::jobs::{BRIEF, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
 
-/// The same words for each store.
+/// The same outcomes for each store.
 type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
 
 impl Pair {

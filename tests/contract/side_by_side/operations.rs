@@ -1,4 +1,4 @@
-//! The random operations: what there is to be done with both stores, and how often.
+//! The random operations, and how often each is chosen.
 
 use proptest::prelude::*;
 
@@ -82,7 +82,7 @@ pub(crate) enum Op {
         hands: Vec<(usize, Word)>,
         late: u8,
     },
-    /// With one shard's words, and a reserve of it.
+    /// An exchange: outcomes of one shard, and a reserve of it.
     Exchange {
         hands: Vec<(usize, Word)>,
         late: u8,
@@ -104,7 +104,7 @@ pub(crate) enum Op {
         ttr: Ttr,
         times: Times,
     },
-    /// A consumer's words.
+    /// A consumer settles by receipt.
     Say {
         hands: Vec<(usize, Word)>,
     },
@@ -132,7 +132,7 @@ pub(crate) enum Op {
         limit: u32,
     },
     Expire,
-    /// What is to be told of deaths is told, or put off.
+    /// Outbox entries are acknowledged or postponed.
     Tell,
     /// With all of a topic that are dead for a reason.
     Dead {

@@ -1,5 +1,4 @@
-//! Telling among the random operations: both stores have the same deaths to tell, and keep those that were put
-//! off.
+//! The outbox, side by side: both stores have the same entries, and keep those that were postponed.
 
 use ringback_core::job::Callback;
 use ringback_core::notice::Death;
@@ -9,7 +8,7 @@ use super::{NewJob, Pair};
 use crate::contract::jobs::{LONG, ms};
 use crate::contract::workbench::{now, until};
 
-/// A job that says where its death is told, as some do by their names.
+/// A job with an `on_dead` URL, if its name asks for one.
 pub(crate) fn telling(mut job: NewJob) -> NewJob {
     let is_telling = job.key.id.as_str().contains('3');
     let url = || Box::new(Callback::parse("http://up.example/dead").expect("a URL"));
@@ -18,9 +17,9 @@ pub(crate) fn telling(mut job: NewJob) -> NewJob {
 }
 
 impl Pair {
-    /// Every third death is put off for a moment, and every ninth for long.
+    /// Postpones every third entry briefly and every ninth for long.
     pub(crate) async fn tell(&mut self) {
-        // What was put off for a moment before is to be told by now.
+        // Entries that were postponed briefly are due by now.
         until(self.soon).await;
         for (shard, epochs) in &self.epochs {
             let redis = untold(&self.stores[0], *shard).await;
@@ -48,7 +47,7 @@ async fn untold(store: &Store, shard: Shard) -> Vec<(Death, OutboxPlace)> {
     deaths
 }
 
-/// Whether something is left to be told.
+/// Whether an entry is left.
 async fn tell(store: &Store, shard: Shard, epoch: &Epoch, deaths: Vec<(Death, OutboxPlace)>) -> bool {
     let mut telling = Telling::default();
     for (number, (_, place)) in deaths.into_iter().enumerate() {

@@ -1,5 +1,4 @@
-//! What consumers do, among the random operations: reserves by topic, words by receipt, repeated ones and stale
-//! ones among them, and leases that run out.
+//! Pull jobs, side by side: reserves by topic and settles by receipt, repeated and stale ones too, and expired leases.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,12 +23,12 @@ pub(crate) enum Ttr {
     Long,
 }
 
-/// A third of the names are of jobs for pull.
+/// A third of the names are of pull jobs.
 pub(crate) const fn is_pull(number: usize) -> bool {
     number.is_multiple_of(3)
 }
 
-/// With a callback, or for pull, as its name says.
+/// A push or a pull job, by its name.
 pub(crate) fn for_its_taker(mut job: NewJob) -> NewJob {
     if job.key.id.as_str().ends_with('p') {
         job.delivery.callback = Callback::pull();
@@ -88,7 +87,7 @@ impl Pair {
         }
     }
 
-    /// Says words by some of the receipts ever given; half of these are kept, to be used again.
+    /// Settles by some of the receipts so far; half of these are kept, to be used again.
     pub(crate) async fn say(&mut self, hands: &[(usize, Word)]) {
         let mut words: BTreeMap<Shard, [Vec<(PullReceipt, Said)>; 2]> = BTreeMap::new();
         for (hand, word) in hands {

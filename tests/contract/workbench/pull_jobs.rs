@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Workbench {
-    /// Recovers until so many leases for pull have run out. Those of different batches may be answered by
+    /// Recovers until `count` pull leases have expired. Those of different batches may be returned by
     /// different calls, again and again.
     pub(crate) async fn lapsed_jobs(&self, count: usize) -> Vec<Lapsed> {
         let all: Mutex<Vec<Lapsed>> = Mutex::default();
@@ -28,7 +28,7 @@ impl Workbench {
         all.into_inner().expect("nobody has panicked with it")
     }
 
-    /// A job for pull that is due now.
+    /// A pull job that is due now.
     pub(crate) fn pull_job(&self, name: &str) -> NewJob {
         let mut job = self.job(name);
         job.delivery.callback = Callback::pull();
@@ -57,7 +57,7 @@ impl Workbench {
         self.store.pull(self.shard, &ask).await.expect("pull")
     }
 
-    /// Reserves the next job for pull, which is this one.
+    /// Reserves the next pull job, which must be this one.
     pub(crate) async fn pull_one(&self, key: &JobKey, ttr: Duration) -> PulledJob {
         let mut pulled = self.pull(1, ttr).await;
         // Only stale entries were met.
@@ -69,7 +69,7 @@ impl Workbench {
         job
     }
 
-    /// Submits a job for pull and reserves it.
+    /// Submits a pull job and reserves it.
     pub(crate) async fn pulled(&self, name: &str) -> PulledJob {
         let key = self.accept(self.pull_job(name)).await.key;
         self.pull_one(&key, LONG).await

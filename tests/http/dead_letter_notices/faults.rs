@@ -1,6 +1,7 @@
 //! Dead-letter notices while carriers are killed, the store is full, or an entry cannot be read.
 
 use super::{NOTICES, all_is_told, body, doomed, notices, tells, to_be_told};
+use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, with};
 use ringback_testkit::{Answer, Role, Sink, Stack, eventually, http_client};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ async fn carriers_killed_while_they_submit_notices_leave_out_none() {
     let ids: BTreeSet<String> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
     assert_eq!(ids.len(), 600);
     all_is_told(&stack).await;
-    // A notifier may hand over twice; a carrier that died makes no second notice.
+    // A notifier may deliver a notice twice; a carrier that died submits no second one.
     let names: BTreeSet<_> =
         told.iter().map(|notice| notice.header("webhook-id").expect("a name").to_owned()).collect();
     assert_eq!(names.len(), 600);
@@ -72,7 +73,7 @@ async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
     }
     to_be_told(&stack, 2).await;
     let mut client = stack.redis().client().await;
-    let keys: Vec<String> = redis::cmd("KEYS").arg("*:outbox").query_async(&mut client).await.expect("KEYS");
+    let keys: Vec<String> = keys::all(&mut client, "outbox").await;
     let mut torn = 0;
     for key in &keys {
         let entries: Vec<Vec<u8>> =
@@ -140,8 +141,7 @@ async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
     sink.answer_path("/dead", Answer::status(200));
     let mut client = stack.redis().client().await;
     let shards = eventually(SOON, "every shard is held", async || {
-        let keys: Vec<String> =
-            redis::cmd("KEYS").arg("*:shard").query_async(&mut client.clone()).await.expect("KEYS");
+        let keys: Vec<String> = keys::all(&mut client.clone(), "shard").await;
         if keys.len() == 4 { Ok(keys) } else { Err(keys.len()) }
     })
     .await;

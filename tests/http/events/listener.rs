@@ -1,4 +1,4 @@
-//! A caller of GET /v1/events, as tests listen with one.
+//! A client of `GET /v1/events` for tests.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens at an address, and has had its first word.
+    /// Connects to an address and waits for the first comment of the stream.
     pub(crate) async fn start(url: &str) -> Self {
         let mut listener = Self::open(url).await;
         assert_eq!(listener.next().await.0, "ready");

@@ -1,5 +1,5 @@
-//! Requests that callers should not send: wrong types, missing and unknown fields, huge values, broken JSON, wrong
-//! content types, bad values in paths and queries. Made from an operation's own schema.
+//! Bad requests made from an operation's own schema: wrong types, missing and unknown fields, huge values, broken JSON,
+//! wrong content types, bad values in paths and queries.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// As it is told where its answer is wrong.
+    /// The description that is printed when the response is wrong.
     pub(crate) fn told(&self) -> String {
         let body = String::from_utf8_lossy(&self.body[..self.body.len().min(300)]).into_owned();
         let target: String = self.target.chars().take(200).collect();
@@ -24,7 +24,7 @@ impl Case {
 }
 
 /// What stands in a path where it is not to be wrong: of a job that is there, of one that is reserved, and of
-/// a revival that is known.
+/// a redrive that exists.
 pub(crate) struct Names {
     pub(crate) topic: String,
     pub(crate) id: String,
@@ -227,7 +227,7 @@ fn wrongs() -> Vec<Value> {
     ]
 }
 
-/// A good value of a schema: its example, or what it says.
+/// A valid value of a schema: its example, or one made from its type.
 fn good(schema: &Value) -> Value {
     let mut value = match &schema["example"] {
         Value::Null => made(schema),

@@ -1,4 +1,4 @@
-//! The operations of a document, as far as requests are made of them.
+//! The operations of an OpenAPI document, as far as making requests needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

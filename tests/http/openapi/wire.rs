@@ -1,4 +1,4 @@
-//! HTTP by hand, so that nothing is put right on its way: a connection for each request, read to its end.
+//! Raw HTTP requests, so that no client corrects them: one connection each, read to its end.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-/// Sends a request and reads the answer; the error says why there is none.
+/// Sends a request and reads the response; the error is the reason why there is none.
 pub(crate) async fn send(address: SocketAddr, case: &Case) -> Result<Answer, String> {
     let mut head =
         format!("{} {} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n", case.method, case.target);
@@ -51,7 +51,7 @@ pub(crate) async fn send(address: SocketAddr, case: &Case) -> Result<Answer, Str
         .unwrap_or_else(|_| Err(format!("no answer within {ANSWER_WITHIN:?}")))
 }
 
-/// Reads an answer to its end; of a stream of events, which has none, the head and its first word.
+/// Reads a response to its end; of an endless stream of events, the head and the first comment.
 async fn read(reading: &mut OwnedReadHalf, answer: &mut Vec<u8>) -> std::io::Result<()> {
     while reading.read_buf(answer).await? > 0 {
         if answer.windows(EVENTS.len()).any(|part| part == EVENTS) && answer.ends_with(b"\n\n\r\n") {

@@ -1,4 +1,4 @@
-//! The end of a topic: refused while it has jobs, and with force after they were removed.
+//! Deleting a topic: refused while it has jobs; with `force` its jobs are removed first.
 
 use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};

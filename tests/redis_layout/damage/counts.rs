@@ -1,4 +1,4 @@
-//! Counts that are wrong while jobs move: nothing that moves them fails for it, and an audit puts them right.
+//! Counts that are wrong while jobs move: no edge fails for it, and an audit repairs them.
 
 use ringback_core::job::Due;
 use ringback_core::store::{Damage, Moved};

@@ -1,4 +1,4 @@
-//! Jobs for pull whose leases ran out and of which something cannot be read.
+//! Expired leases of pull jobs of which a part cannot be read.
 
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
@@ -8,7 +8,7 @@ use super::{bench, key, run};
 use crate::contract::jobs::{LONG, ms};
 use crate::contract::workbench::Workbench;
 
-/// Jobs for pull in a consumer's hands.
+/// Pull jobs that a consumer has reserved.
 async fn taken(bench: &Workbench) {
     for name in ["unreadable", "well"] {
         let mut job = bench.pull_job(name);

@@ -1,4 +1,4 @@
-//! Damage to leases: batches that nobody would look at, and what a repair makes of them.
+//! Damage to leases: batches without an index entry, and how a repair links them again.
 
 use ringback_core::state::State;
 use ringback_core::store::{Damage, Lease, Repair};

@@ -1,5 +1,6 @@
-//! Damage to what is known of topics: their rows, what is counted of them, and the lists that show them.
-//! And what belongs to topics and is no damage: that some are paused, have policies, or are revived.
+//! Damage to topic rows, their counts and the lists that show them.
+//!
+//! Paused topics, policies and redrives are no damage.
 
 use ringback_core::job::Topic;
 use ringback_core::store::{Begun, Damage, DeadFilter, Repair};
@@ -28,7 +29,7 @@ async fn topics_and_lanes_that_lists_do_not_show_are_found_and_listed_again() {
     ground.mended("a topic that is not known by its hour", &[Damage::Topic]).await;
     ground.run(&[b"DEL", &index, &topics]).await;
     let found = ground.audit(Repair::No).await;
-    // The topic, and its lanes for push and for pull.
+    // The topic, its push lane and its pull lane.
     assert_eq!(found.total(), 3, "{found:#?}");
     ground.mended("no list", &[Damage::Topic]).await;
     let counts = ground.bench.store().topic(&topic()).await.expect("topic").expect("it is known");

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Moves jobs through every edge until it is told to stop: how many were submitted.
+/// Moves jobs through every edge until `is_over`, and returns how many were submitted.
 async fn work(store: &Store, is_over: &AtomicBool) -> usize {
     let (epochs, mut round, mut submitted) = (claimed(store).await, 0, 0);
     while !is_over.load(Ordering::Relaxed) {
