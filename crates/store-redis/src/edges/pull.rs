@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
 
-use super::reserve::{Grant, Granted, RESERVE_BYTES, read_all};
+use super::reserve::{Grant, Granted, RESERVE_BYTES, all_read};
 use crate::clock::millis_up;
 use crate::job::{Locator, Topic};
 use crate::state::State;
@@ -32,7 +32,8 @@ impl RedisStore {
             cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
         });
         let Grant { has_more, jobs, .. } = Grant::parse(answer.await?)?;
-        Ok(Pulled { jobs: read_all(shard, jobs, |job| self.pulled(shard, job)).await, more: has_more })
+        let jobs = all_read(shard, jobs.into_iter().map(|job| self.pulled(shard, job))).await;
+        Ok(Pulled { jobs, more: has_more })
     }
 
     /// Makes a pulled job. `None` when its large payload is gone, and the job with it.

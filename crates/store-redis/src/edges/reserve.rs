@@ -128,7 +128,7 @@ impl RedisStore {
             let number = record::lease_number(&job.job_state).ok_or(StoreError::Unreadable("a job state"))?;
             batches.entry(number).or_default().fetch_add(1, Ordering::Relaxed);
         }
-        let mut leases = read_all(shard, jobs, |job| self.lease(shard, job, clock)).await;
+        let mut leases = all_read(shard, jobs.into_iter().map(|job| self.lease(shard, job, clock))).await;
         for lease in &mut leases {
             lease.is_watched = is_watched;
             lease.imprint.unsettled = Arc::clone(batches.entry(lease.receipt.number).or_default());
@@ -188,18 +188,17 @@ impl RedisStore {
     }
 }
 
-/// Reads granted jobs, all at once, so that many large payloads wait no longer than one. A job that cannot be
-/// read is logged and left out: its lease runs out and it is recovered.
-pub(crate) async fn read_all<T>(
+/// Waits for granted jobs that are read all at once, so that many large payloads wait no longer than one. A job that
+/// cannot be read is logged and left out: its lease runs out and it is recovered.
+pub(crate) async fn all_read<T>(
     shard: Shard,
-    jobs: Vec<Granted>,
-    read: impl AsyncFn(Granted) -> Result<Option<T>, StoreError>,
+    jobs: impl Iterator<Item = impl Future<Output = Result<Option<T>, StoreError>>>,
 ) -> Vec<T> {
-    let found = jobs.into_iter().map(async |job| {
-        read(job).await.unwrap_or_else(|error| {
+    let jobs = join_all(jobs).await.into_iter().map(|job| {
+        job.unwrap_or_else(|error| {
             tracing::error!(shard = shard.0, %error, "a reserved job cannot be read");
             None
         })
     });
-    join_all(found).await.into_iter().flatten().collect()
+    jobs.flatten().collect()
 }

@@ -1,7 +1,7 @@
 -- The basis of every script: the shard's keys, the clock, and helpers for lists, hashes and wake-ups.
 --
 -- K is the shard's base, "<prefix>:{<tag>}". Every other key begins with it. What one call reads and
--- collects lies in locals of these files, and `start` makes them anew.
+-- collects is kept in locals of these files, which `start` empties.
 --
 -- Strings are expensive: Redis's Lua hashes each byte of every string that it makes. Scripts therefore
 -- make few large strings, make equal ones once, and keep jobs as short packed strings, not as tables.

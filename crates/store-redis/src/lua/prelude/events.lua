@@ -1,5 +1,5 @@
 -- Events: what happens to jobs, published to whoever watches. They are collected only while the field
--- `watched`, a time in ms, lies ahead. `close` publishes them in the order in which they happened.
+-- `watched`, a time in ms, has not come. `close` publishes them in the order in which they happened.
 --
 -- A message is FORMAT, the time (6), the number of topics (2), the topics, each behind its length, and the
 -- events. An event is the number of its topic (2, from 0), the id behind its length, the kind, and more:

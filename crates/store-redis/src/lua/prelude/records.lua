@@ -1,6 +1,6 @@
 -- Records and job states.
 --
--- A record is what was submitted. It lies in `pool` and is never written again. It is due, created (6
+-- A record is what was submitted. It is kept in `pool` and never written again. It is due, created (6
 -- bytes each), flags, timeout (4), content hash (8), lane (8), the id's length, id, payload. A large
 -- payload has a key of its own; then its size stands in its place, and the flag EXTERNAL.
 --
