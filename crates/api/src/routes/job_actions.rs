@@ -97,7 +97,7 @@ const REVIVE: &str = ": revive it (POST to its path and /revive) to have it deli
 fn cannot_reschedule(state: JobState) -> &'static str {
     match state {
         JobState::Delayed | JobState::Ready => {
-            ": it is already due and waits for delivery; only cancelling can stop that"
+            ": it is due already and waits for delivery; only cancelling can stop that"
         }
         JobState::Reserved => {
             ": it is being delivered; if that fails it waits for a retry, and then it can be rescheduled"
