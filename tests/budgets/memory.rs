@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use redb::Database;
-use ringback_core::store::{Options, Store};
 use ringback_testkit::RedisServer;
+use ringback_core::contract::Options;
+use ringback_store::{Store, settings};
 
 use crate::table::Table;
 use crate::{bounds, sample, turn};
@@ -15,7 +16,7 @@ const DAY: f64 = 86_400.0;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn open(url: String) -> Store {
-    let options = Options { url, ..Options::default_with(PATIENCE) };
+    let options = Options { url, ..settings::defaults(PATIENCE) };
     let store = Store::open(options).expect("the URL is good");
     store.prepare().await.expect("a private store is fit");
     store

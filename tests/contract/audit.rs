@@ -2,7 +2,8 @@
 //!
 //! `redis_layout::audit` checks the keys in Redis without the audit of the product.
 
-use ringback_core::store::{Repair, Stats, Store};
+use ringback_core::contract::{Repair, Stats};
+use ringback_store::Store;
 
 /// accepted = done + cancelled + purged + delayed + ready + reserved + dead.
 pub(crate) fn ledger(stats: &Stats) {

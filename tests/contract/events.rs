@@ -4,13 +4,13 @@ mod many_jobs;
 
 use std::collections::VecDeque;
 
+use ringback_testkit::eventually;
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, PullOutcome, Settled, StreamItem};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
-use ringback_core::store::events::{AttemptOutcome, Ended, Event, Events, Happened, News};
-use ringback_core::store::{Settled, Word};
-use ringback_testkit::eventually;
+use ringback_store::Events;
 
 pub(crate) use self::many_jobs::*;
 use super::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen};
@@ -33,14 +33,14 @@ impl Watching {
     /// A subscription alone.
     async fn silent(bench: &Workbench) -> Self {
         let mut events = bench.store().events(ringback_service::random::generator());
-        assert_eq!(heard(&mut events).await, News::Gap, "a stream begins with that");
+        assert_eq!(heard(&mut events).await, StreamItem::Gap, "a stream begins with that");
         Self { events, told: VecDeque::new() }
     }
 
     async fn next(&mut self) -> Event {
         while self.told.is_empty() {
             match heard(&mut self.events).await {
-                News::Events(events) => self.told.extend(events),
+                StreamItem::Events(events) => self.told.extend(events),
                 other => panic!("something was lost: {other:?}"),
             }
         }
@@ -48,10 +48,10 @@ impl Watching {
     }
 
     /// The next event is this one, of this job, and recent.
-    async fn expect(&mut self, key: &JobKey, wanted: impl IntoIterator<Item = Happened>) {
+    async fn expect(&mut self, key: &JobKey, wanted: impl IntoIterator<Item = EventKind>) {
         for what in wanted {
             let event = self.next().await;
-            assert_eq!((&event.key, &event.what), (key, &what));
+            assert_eq!((&event.key, &event.kind), (key, &what));
             assert!(now().since(event.at) < SOON && event.at <= now(), "{}", event.at);
         }
     }
@@ -59,48 +59,48 @@ impl Watching {
     /// No further event was published: the next one is of a new job.
     async fn nothing(&mut self, bench: &Workbench, name: &str) {
         let job = bench.accept(bench.job_of("marks", name).after(LONG)).await;
-        self.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
+        self.expect(&job.key, [EventKind::Submitted { due: job.due }]).await;
     }
 }
 
-async fn heard(events: &mut Events) -> News {
+async fn heard(events: &mut Events) -> StreamItem {
     tokio::time::timeout(SOON, events.next()).await.expect("events within the time allowed")
 }
 
-fn ended(number: u32, outcome: AttemptOutcome) -> Happened {
-    Happened::Attempt(Ended { number, outcome, due: None, status: None, error: None, duration: None })
+fn ended(number: u32, outcome: AttemptOutcome) -> EventKind {
+    EventKind::Attempt(AttemptEnded { number, outcome, due: None, status: None, error: None, duration: None })
 }
 
 /// Of an attempt that failed as [`seen`] has it.
-fn failed(number: u32, outcome: AttemptOutcome, due: Option<Timestamp>) -> Happened {
+fn failed(number: u32, outcome: AttemptOutcome, due: Option<Timestamp>) -> EventKind {
     let LastAttempt { status, duration, .. } = seen();
     let duration = Some(duration);
-    Happened::Attempt(Ended { number, outcome, due, status, error: None, duration })
+    EventKind::Attempt(AttemptEnded { number, outcome, due, status, error: None, duration })
 }
 
-fn dead(reason: &str) -> Happened {
-    Happened::Dead { reason: reason.into() }
+fn dead(reason: &str) -> EventKind {
+    EventKind::Dead { reason: reason.into() }
 }
 
-fn complete(number: u32) -> [Happened; 2] {
-    [ended(number, AttemptOutcome::Complete), Happened::Done]
+fn complete(number: u32) -> [EventKind; 2] {
+    [ended(number, AttemptOutcome::Complete), EventKind::Done]
 }
 
 /// Submits a job that is due now.
 async fn ready(bench: &Workbench, watching: &mut Watching, job: NewJob) -> JobKey {
     let job = bench.accept(job).await;
-    watching.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
+    watching.expect(&job.key, [EventKind::Submitted { due: job.due }]).await;
     job.key
 }
 
 pub(crate) async fn a_job_has_events_from_its_submit_to_its_end(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let job = bench.accept(bench.job("a").after(ms(20))).await;
-    watching.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
+    watching.expect(&job.key, [EventKind::Submitted { due: job.due }]).await;
     bench.promote_until(1).await;
     let lease = bench.take_one(&job.key).await;
     bench.settle(lease, Outcome::Complete).await;
-    watching.expect(&job.key, [Happened::Promoted]).await;
+    watching.expect(&job.key, [EventKind::Promoted]).await;
     watching.expect(&job.key, complete(1)).await;
     watching.nothing(bench, "mark").await;
 }
@@ -116,7 +116,7 @@ pub(crate) async fn events_of_failures_have_the_response_and_the_next_due_time(b
     let lease = bench.take_one(&key).await;
     let last = LastAttempt { status: None, error: Some("timeout".to_owned()), ..seen() };
     bench.settle(lease, Outcome::Bury { reason: ringback_core::outcome::Reason::Gone, last }).await;
-    let attempt = Happened::Attempt(Ended {
+    let attempt = EventKind::Attempt(AttemptEnded {
         number: 2,
         outcome: AttemptOutcome::Bury,
         due: None,
@@ -124,7 +124,7 @@ pub(crate) async fn events_of_failures_have_the_response_and_the_next_due_time(b
         error: Some("timeout".into()),
         duration: Some(seen().duration),
     });
-    watching.expect(&key, [Happened::Promoted, attempt, dead("gone")]).await;
+    watching.expect(&key, [EventKind::Promoted, attempt, dead("gone")]).await;
     watching.nothing(bench, "mark").await;
 }
 
@@ -137,8 +137,8 @@ pub(crate) async fn releases_have_events_with_and_without_a_delay(bench: &Workbe
     let lease = bench.take_one(&key).await;
     bench.settle(lease, release(LONG)).await;
     let due = Some(bench.get(&key).await.due);
-    let Happened::Attempt(told) = ended(2, AttemptOutcome::Release) else { unreachable!("it is one") };
-    watching.expect(&key, [Happened::Attempt(Ended { due, ..told })]).await;
+    let EventKind::Attempt(told) = ended(2, AttemptOutcome::Release) else { unreachable!("it is one") };
+    watching.expect(&key, [EventKind::Attempt(AttemptEnded { due, ..told })]).await;
     watching.nothing(bench, "mark").await;
 }
 
@@ -152,14 +152,14 @@ pub(crate) async fn cancels_have_events_when_the_job_ends(bench: &Workbench) {
     for key in [delayed, buried, ready] {
         bench.cancel(&key).await;
         bench.cancel(&key).await;
-        watching.expect(&key, [Happened::Cancelled]).await;
+        watching.expect(&key, [EventKind::Cancelled]).await;
     }
     let key = lease.key.clone();
     bench.cancel(&key).await;
     bench.cancel(&key).await;
     watching.nothing(bench, "before").await;
     bench.settle(lease, retry(LONG)).await;
-    watching.expect(&key, [failed(1, AttemptOutcome::Retry, None), Happened::Cancelled]).await;
+    watching.expect(&key, [failed(1, AttemptOutcome::Retry, None), EventKind::Cancelled]).await;
     watching.nothing(bench, "after").await;
 }
 
@@ -176,21 +176,21 @@ pub(crate) async fn a_success_has_its_response_in_the_event_when_the_job_was_res
         }
         let key = ready(bench, &mut watching, job).await;
         let mut lease = bench.take_one(&key).await;
-        lease.saw(204, ms(17));
+        lease.record_response(204, ms(17));
         bench.settle(lease, Outcome::Complete).await;
-        let Happened::Attempt(told) = ended(1, AttemptOutcome::Complete) else { unreachable!("it is one") };
-        let seen = Ended { status: Some(204), duration: Some(ms(17)), ..told };
-        watching.expect(&key, [Happened::Attempt(seen), Happened::Done]).await;
+        let EventKind::Attempt(told) = ended(1, AttemptOutcome::Complete) else { unreachable!("it is one") };
+        let seen = AttemptEnded { status: Some(204), duration: Some(ms(17)), ..told };
+        watching.expect(&key, [EventKind::Attempt(seen), EventKind::Done]).await;
         assert_eq!(bench.state(&key).await, Some(State::Done));
     }
-    before.saw(204, ms(17));
+    before.record_response(204, ms(17));
     let key = before.key.clone();
     bench.settle(before, Outcome::Complete).await;
     watching.expect(&key, complete(1)).await;
     // The recorded response is of a success: other outcomes bring their own.
     let key = ready(bench, &mut watching, bench.job("fails")).await;
     let mut lease = bench.take_one(&key).await;
-    lease.saw(500, ms(1));
+    lease.record_response(500, ms(1));
     bench.settle(lease, bury()).await;
     watching.expect(&key, [failed(1, AttemptOutcome::Bury, None), dead("exhausted")]).await;
     watching.nothing(bench, "mark").await;
@@ -212,13 +212,13 @@ pub(crate) async fn lost_leases_have_events_as_attempts(bench: &Workbench) {
     bench.take_one(&key).await;
     bench.cancel(&key).await;
     bench.recover_until(&key, State::Cancelled).await;
-    watching.expect(&key, [ended(1, AttemptOutcome::Lost), Happened::Cancelled]).await;
+    watching.expect(&key, [ended(1, AttemptOutcome::Lost), EventKind::Cancelled]).await;
 
     let key = ready(bench, &mut watching, bench.job("c").timeout(BRIEF)).await;
     let late = bench.take_one(&key).await;
     bench.recover_until(&key, State::Ready).await;
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
-    watching.expect(&key, [ended(1, AttemptOutcome::Lost), Happened::Done]).await;
+    watching.expect(&key, [ended(1, AttemptOutcome::Lost), EventKind::Done]).await;
     watching.nothing(bench, "mark").await;
 }
 
@@ -226,23 +226,23 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.pull_job("a")).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, Word::Retry { after: ms(5), error: Some("out of paper".to_owned()) }).await;
+    bench.say(job.receipt, PullOutcome::Retry { after: ms(5), error: Some("out of paper".to_owned()) }).await;
     let event = watching.next().await;
-    let Happened::Attempt(told) = event.what else { panic!("an attempt: {event:?}") };
+    let EventKind::Attempt(told) = event.kind else { panic!("an attempt: {event:?}") };
     assert_eq!((told.number, told.outcome, told.status), (1, AttemptOutcome::Retry, None));
     assert_eq!((told.error.as_deref(), told.due), (Some("out of paper"), Some(bench.get(&key).await.due)));
     assert!(told.duration.is_some_and(|took| took < SOON));
     bench.promote_until(1).await;
-    watching.expect(&key, [Happened::Promoted]).await;
+    watching.expect(&key, [EventKind::Promoted]).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, Word::Release { after: ms(0) }).await;
+    bench.say(job.receipt, PullOutcome::Release { after: ms(0) }).await;
     watching.expect(&key, [ended(2, AttemptOutcome::Release)]).await;
     let job = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
-    bench.say(job.receipt, Word::Finish).await;
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
+    bench.say(job.receipt, PullOutcome::Finish).await;
     assert!(matches!(
-        watching.next().await.what,
-        Happened::Attempt(Ended {
+        watching.next().await.kind,
+        EventKind::Attempt(AttemptEnded {
             number: 3,
             outcome: AttemptOutcome::Complete,
             status: None,
@@ -251,14 +251,14 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
             ..
         }) if took < SOON
     ));
-    watching.expect(&key, [Happened::Done]).await;
+    watching.expect(&key, [EventKind::Done]).await;
 
     let key = ready(bench, &mut watching, bench.pull_job("b")).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, Word::Bury { reason: "unwanted".to_owned(), error: None }).await;
+    bench.say(job.receipt, PullOutcome::Bury { reason: "unwanted".to_owned(), error: None }).await;
     assert!(matches!(
-        watching.next().await.what,
-        Happened::Attempt(Ended { outcome: AttemptOutcome::Bury, error: None, .. })
+        watching.next().await.kind,
+        EventKind::Attempt(AttemptEnded { outcome: AttemptOutcome::Bury, error: None, .. })
     ));
     watching.expect(&key, [dead("unwanted")]).await;
     watching.nothing(bench, "mark").await;

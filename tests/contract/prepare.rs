@@ -1,6 +1,6 @@
 //! prepare: the checks of a store before the first job. Those of Redis servers are in `redis_layout::server_settings`.
 
-use ringback_core::store::{Options, StoreError};
+use ringback_core::contract::{Options, StoreError};
 
 use super::workbench::{FLOOR, Workbench};
 
@@ -12,7 +12,7 @@ pub(crate) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: 
         store.cancel(&job.key).await.err(),
         store.stats().await.err(),
         store.claim(shard, "other").await.err(),
-        store.members("other", FLOOR).await.err(),
+        store.heartbeat("other", FLOOR).await.err(),
         store.promote(shard, bench.epoch(), 1, FLOOR).await.err(),
         store.reserve(shard, &bench.ask(1)).await.err(),
         store.submit(shard, &[job]).await.err(),

@@ -7,10 +7,12 @@ mod settle;
 use std::collections::HashSet;
 use std::time::Duration;
 
+use ringback_core::contract::{Filter, PullOutcome, PullReceipt, PulledJob, Settled, SubmitResult, Wake};
 use ringback_core::job::{Callback, Context, DEFAULT_TTR, History, ImportJob};
+use ringback_core::lane::PullLane;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Filter, PullLane, PullReceipt, PulledJob, Settled, Wake, Wakes, Word};
+use ringback_store::Wakes;
 
 pub(crate) use self::cancelled::*;
 pub(crate) use self::expired_leases::*;
@@ -18,16 +20,16 @@ pub(crate) use self::settle::*;
 use super::jobs::{LONG, TOPIC, With, ms};
 use super::workbench::{Workbench, is_late_enough, next, now};
 
-fn retry(after: Duration) -> Word {
-    Word::Retry { after, error: Some("out of paper".to_owned()) }
+fn retry(after: Duration) -> PullOutcome {
+    PullOutcome::Retry { after, error: Some("out of paper".to_owned()) }
 }
 
-fn bury() -> Word {
-    Word::Bury { reason: "unwanted".to_owned(), error: None }
+fn bury() -> PullOutcome {
+    PullOutcome::Bury { reason: "unwanted".to_owned(), error: None }
 }
 
-fn release(after: Duration) -> Word {
-    Word::Release { after }
+fn release(after: Duration) -> PullOutcome {
+    PullOutcome::Release { after }
 }
 
 /// A job whose lease has run out and was given back.
@@ -41,7 +43,7 @@ async fn over(bench: &Workbench, name: &str) -> PulledJob {
 
 /// Settles as failed whatever has run out, due again at once.
 async fn fail(bench: &Workbench, receipt: PullReceipt) -> Settled {
-    let settled = bench.store().settle_lapsed(bench.shard(), &[(receipt, retry(ms(0)))]).await;
+    let settled = bench.store().settle_expired(bench.shard(), &[(receipt, retry(ms(0)))]).await;
     settled.expect("settle").remove(0)
 }
 
@@ -52,7 +54,7 @@ pub(crate) async fn a_pull_job_goes_to_consumers_of_its_topic_and_to_no_notifier
     assert_eq!((job.state, delayed.state), (State::Ready, State::Delayed));
     bench.take_one(&pushed.key).await;
     let reserved = bench.reserve(&bench.ask(10)).await;
-    assert!(reserved.leases.is_empty() && !reserved.more && reserved.passed.is_empty(), "{reserved:?}");
+    assert!(reserved.leases.is_empty() && !reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
     let pulled = bench.pull_one(&job.key, LONG).await;
     assert_eq!(bench.get(&job.key).await.state, State::Reserved);
     assert!(bench.pull(10, LONG).await.jobs.is_empty());
@@ -117,7 +119,7 @@ pub(crate) async fn the_same_pull_again_gives_the_same_jobs(bench: &Workbench) {
     let jobs: Vec<_> = (0..4).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let first = bench.pull_as(77, 3, None).await.jobs;
-    assert_eq!(bench.say(first[1].receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(first[1].receipt, PullOutcome::Finish).await, Settled::Applied);
     let again = bench.pull_as(77, 3, None).await.jobs;
     let told = |jobs: &[PulledJob]| jobs.iter().map(|job| (job.key.clone(), job.receipt)).collect::<Vec<_>>();
     assert_eq!(told(&again), told(&[first[0].clone(), first[2].clone()]));
@@ -150,7 +152,7 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) 
         assert_eq!(pulled.more, taken < 12);
         for job in pulled.jobs {
             assert_eq!(job.delivery.body.bytes.len(), SIZE);
-            assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+            assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
         }
     }
 }
@@ -188,7 +190,7 @@ pub(crate) async fn a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_doe
 
 pub(crate) async fn lanes_that_are_not_empty_are_listed_page_by_page(bench: &Workbench) {
     let (store, shard) = (bench.store(), bench.shard());
-    assert_eq!(store.pulls(shard, 0, 10).await.expect("pulls"), []);
+    assert_eq!(store.pull_lanes(shard, 0, 10).await.expect("pulls"), []);
     bench.accept(bench.job("pushed")).await;
     let mut wanted = HashSet::new();
     for topic in ["a", "b", "c"] {
@@ -197,25 +199,25 @@ pub(crate) async fn lanes_that_are_not_empty_are_listed_page_by_page(bench: &Wor
         bench.accept(job).await;
         wanted.insert(PullLane::of(&topic.parse().expect("a topic")));
     }
-    let mut lanes = store.pulls(shard, 0, 2).await.expect("pulls");
+    let mut lanes = store.pull_lanes(shard, 0, 2).await.expect("pulls");
     assert_eq!(lanes.len(), 2);
-    lanes.extend(store.pulls(shard, 2, 2).await.expect("pulls"));
+    lanes.extend(store.pull_lanes(shard, 2, 2).await.expect("pulls"));
     assert_eq!((lanes.len(), lanes.into_iter().collect()), (3, wanted));
     let job = bench.accept(bench.pull_job("mine")).await;
     let mine = PullLane::of(&job.key.topic);
-    assert!(store.pulls(shard, 0, 10).await.expect("pulls").contains(&mine));
+    assert!(store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));
     bench.pull_one(&job.key, LONG).await;
-    assert!(!store.pulls(shard, 0, 10).await.expect("pulls").contains(&mine));
+    assert!(!store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));
 }
 
 pub(crate) async fn an_exported_pull_job_is_imported_as_one(bench: &Workbench) {
     let job = bench.pulled("a").await;
     bench.say(job.receipt, retry(LONG)).await;
-    let page = bench.store().page_kept(&Filter::default(), None, 100).await.expect("page");
+    let page = bench.store().page_stored(&Filter::default(), None, 100).await.expect("page");
     let mut kept = page.items;
     let mut from = page.next;
     while let Some(next) = from {
-        let page = bench.store().page_kept(&Filter::default(), Some(next), 100).await.expect("page");
+        let page = bench.store().page_stored(&Filter::default(), Some(next), 100).await.expect("page");
         kept.extend(page.items);
         from = page.next;
     }
@@ -227,7 +229,7 @@ pub(crate) async fn an_exported_pull_job_is_imported_as_one(bench: &Workbench) {
     let history = History { attempts: kept.job.attempts, failures: kept.job.failures, ..History::default() };
     let import = ImportJob { job: new, history: Some(history) };
     let answers = other.store().import(other.shard(), &[import]).await.expect("import");
-    assert_eq!(answers[0].answer, Answer::Created);
+    assert_eq!(answers[0].answer, SubmitResult::Created);
     let again = other.pull_one(&job.key, LONG).await;
     assert_eq!((again.attempt, other.get(&job.key).await.failures), (2, 1));
     other.audit().await;

@@ -18,14 +18,13 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use ringback_testkit::RedisServer;
 use ringback_core::clock::{SystemClock, Timestamp};
+use ringback_core::contract::{DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, TopicCounts};
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
-use ringback_core::store::{
-    DeadFilter, Epoch, Filter, Lease, Memory, Options, Pass, Settled, Shard, Stats, Store, TopicCounts,
-};
-use ringback_testkit::RedisServer;
+use ringback_store::{Memory, Store, settings};
 
 use self::events::Told;
 use self::operations::{Op, Past, Times, Wait, Word, op};
@@ -103,7 +102,7 @@ impl Pair {
             keep_done: Duration::from_secs(3600),
             keep_done_mib: 16,
             keep_dead: Duration::ZERO,
-            ..Options::default_with(Duration::from_secs(10))
+            ..settings::defaults(Duration::from_secs(10))
         };
         let redis = Store::open(options.clone()).expect("the options are right");
         let stores = [redis, Store::in_memory(&Memory::new(SystemClock), options.clone())];
@@ -182,7 +181,7 @@ impl Pair {
             Op::Expire => {
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_dead: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store.expire(shard, epoch, 3, FLOOR).await.expect("expire")
+                    store.evict(shard, epoch, 3, FLOOR).await.expect("expire")
                 };
                 self.passes(call, next).await;
             }
@@ -285,7 +284,7 @@ impl Pair {
         let redis = self.stores[0].stats().await.expect("stats");
         let memory = self.stores[1].stats().await.expect("stats");
         let told = |s: &Stats| {
-            (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone(), s.untold)
+            (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone(), s.pending_notices)
         };
         assert_eq!(told(&redis), told(&memory));
         let pages = [self.stores[0].topics(None, 10).await, self.stores[1].topics(None, 10).await];

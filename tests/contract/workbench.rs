@@ -9,16 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ringback_core::clock::{Clock, SystemClock, Timestamp};
-use ringback_core::job::{Job, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
-use ringback_core::store::{
-    Answer, Cancelled, Epoch, Lateness, Lease, Logging, Memory, Options, Pass, Reserve, Reserved, Settled,
-    Shard, Stats, Store, Submitted, Token, Wake, Wakes,
-};
 use ringback_testkit::{RedisCluster, RedisServer, eventually};
 use tempfile::TempDir;
+use ringback_core::clock::{Clock, SystemClock, Timestamp};
+use ringback_core::contract::{Cancelled, Epoch, Lateness, Lease, Options, Pass, Reserve, Reserved, Settled, Shard, Stats, SubmitResult, Submitted, Token, Wake};
+use ringback_core::job::{Job, JobKey, NewJob};
+use ringback_core::outcome::Outcome;
+use ringback_core::policy::Logging;
+use ringback_core::state::State;
+use ringback_store::{Memory, Store, Wakes};
 
 use super::audit;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
@@ -61,7 +60,7 @@ pub(crate) struct Held {
     pub(crate) next_due: Option<Duration>,
     pub(crate) next_lease: Option<Duration>,
     pub(crate) next_dead: Option<Duration>,
-    pub(crate) next_tell: Option<Duration>,
+    pub(crate) next_notice: Option<Duration>,
 }
 
 impl Workbench {
@@ -78,7 +77,7 @@ impl Workbench {
             attempts: Logging::Failed,
             keep_attempts: Duration::from_secs(3600),
             keep_attempts_mib: 64,
-            patience: Duration::from_secs(10),
+            call_timeout: Duration::from_secs(10),
         };
         Self::open(server, options, sum as usize % usize::from(SHARDS)).await
     }
@@ -147,7 +146,7 @@ impl Workbench {
     /// Submits a new job.
     pub(crate) async fn accept(&self, job: NewJob) -> Job {
         let answer = self.submit(&[job]).await.remove(0);
-        assert_eq!(answer.answer, Answer::Created, "{}", answer.job.key);
+        assert_eq!(answer.answer, SubmitResult::Created, "{}", answer.job.key);
         answer.job
     }
 
@@ -195,7 +194,7 @@ impl Workbench {
     }
 
     pub(crate) async fn expire(&self, limit: u32) -> Held {
-        held(self.store.expire(self.shard, &self.epoch, limit, FLOOR).await.expect("expire"))
+        held(self.store.evict(self.shard, &self.epoch, limit, FLOOR).await.expect("expire"))
     }
 
     /// What names the next request.
@@ -210,8 +209,8 @@ impl Workbench {
             caller: CALLER,
             sequence,
             limit,
-            lane_room: 500,
-            rooms: Vec::new(),
+            lane_limit: 500,
+            lane_limits: Vec::new(),
             bits: sequence.to_be_bytes(),
             margin: Duration::ZERO,
         }
@@ -363,8 +362,8 @@ impl Server {
 fn held(pass: Pass) -> Held {
     match pass {
         Pass::Fenced => panic!("the bench's own carrier was fenced"),
-        Pass::Held { moved, other, next_due, next_lease, next_dead, next_tell } => {
-            Held { moved, other, next_due, next_lease, next_dead, next_tell }
+        Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice } => {
+            Held { moved, other, next_due, next_lease, next_dead, next_notice }
         }
     }
 }

@@ -9,10 +9,11 @@ mod under_load;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
+use ringback_testkit::RedisServer;
+use ringback_core::contract::{Audit, DamageKind, MAX_FINDINGS, Options, Repair, StoreError};
 use ringback_core::job::{Job, NewJob};
 use ringback_core::state::State;
-use ringback_core::store::{Audit, Damage, MOST_FINDINGS, Options, Repair, Store, StoreError};
-use ringback_testkit::RedisServer;
+use ringback_store::{Store, settings};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, retry};
 use crate::contract::workbench::Workbench;
@@ -74,7 +75,7 @@ impl Ground {
     }
 
     /// That something of these kinds is found and can be put right, and that all is well afterwards.
-    async fn mended(&mut self, damage: &str, kinds: &[Damage]) {
+    async fn mended(&mut self, damage: &str, kinds: &[DamageKind]) {
         let found = self.audit(Repair::No).await;
         let told: Vec<_> = found.found.keys().copied().collect();
         assert_eq!(told, kinds, "{damage}: {found:#?}");
@@ -99,7 +100,7 @@ impl Ground {
     }
 
     /// That something is found and cannot be put right.
-    async fn kept(&mut self, damage: &str, kind: Damage) -> Audit {
+    async fn kept(&mut self, damage: &str, kind: DamageKind) -> Audit {
         let found = self.audit(Repair::No).await;
         assert!(found.found.contains_key(&kind), "{damage}: {found:#?}");
         let repaired = self.audit(Repair::Yes).await;
@@ -139,7 +140,7 @@ async fn a_job_that_lost_its_due_time_is_found_and_linked_again() {
         ground.run(&[b"ZREM", &due, &entry(&job)]).await;
         let found = ground.audit(Repair::No).await;
         assert!(named(&found, &job) && found.total() == 1, "{found:#?}");
-        ground.mended("no due time", &[Damage::Unindexed]).await;
+        ground.mended("no due time", &[DamageKind::Unindexed]).await;
         assert_eq!(ground.bench.get(&job.key).await, job);
     }
 }
@@ -151,7 +152,7 @@ async fn a_job_that_lost_its_entry_in_a_slot_is_found_and_linked_again() {
         let slot = ground.of("slot:", slot_of(&job).as_bytes()).await;
         let item = [entry(&job), lane()].concat();
         ground.run(&[b"LREM", &slot, b"0", &item]).await;
-        ground.mended("no place in its slot", &[Damage::Unindexed]).await;
+        ground.mended("no place in its slot", &[DamageKind::Unindexed]).await;
         let void = ground.of("void:", slot_of(&job).as_bytes()).await;
         ground.run(&[b"SADD", &void, &item]).await;
         let found = ground.audit(Repair::No).await;
@@ -172,7 +173,7 @@ async fn a_job_that_lost_its_entry_in_a_queue_is_found_and_delivered() {
     ground.run(&[b"LREM", &pulls, b"0", &entry(&pull)]).await;
     let found = ground.audit(Repair::No).await;
     assert!(named(&found, &ready) && named(&found, &pull) && found.total() == 2, "{found:#?}");
-    ground.mended("no place in the queue", &[Damage::Unindexed]).await;
+    ground.mended("no place in the queue", &[DamageKind::Unindexed]).await;
     ground.bench.take_one(&ready.key).await;
     ground.bench.pull_one(&pull.key, LONG).await;
     ground.bench.audit().await;
@@ -190,7 +191,7 @@ async fn a_lease_that_nobody_would_look_at_is_found_and_runs_out_again() {
         ground.run(&words).await;
         let found = ground.audit(Repair::No).await;
         assert!(named(&found, &ground.reserved), "{damage}: {found:#?}");
-        ground.mended(damage, &[Damage::Unindexed]).await;
+        ground.mended(damage, &[DamageKind::Unindexed]).await;
     }
     let brief = ground.bench.accept(ground.bench.job("brief").timeout(BRIEF)).await;
     assert_eq!(ground.bench.take(2).await.len(), 2);
@@ -206,7 +207,7 @@ async fn a_dead_job_that_would_never_be_evicted_is_found_and_linked_again() {
     ground.run(&[b"DEL", &dead]).await;
     let found = ground.audit(Repair::No).await;
     assert!(named(&found, &ground.dead), "{found:#?}");
-    ground.mended("no dead letter", &[Damage::Unindexed]).await;
+    ground.mended("no dead letter", &[DamageKind::Unindexed]).await;
     assert_eq!(ground.bench.get(&ground.dead.key).await, ground.dead);
 }
 
@@ -217,15 +218,15 @@ async fn lanes_and_slots_without_an_index_entry_are_found_and_linked_again() {
     let (lanes, pulls) = (ground.key("lanes").await, ground.key("pulls").await);
     let (turns, slots) = (ground.key("turns").await, ground.key("slots").await);
     ground.run(&[b"DEL", &lanes]).await;
-    ground.mended("no turn", &[Damage::Turn]).await;
+    ground.mended("no turn", &[DamageKind::Schedule]).await;
     ground.run(&[b"DEL", &pulls]).await;
-    ground.mended("no turn for pull", &[Damage::Turn]).await;
+    ground.mended("no turn for pull", &[DamageKind::Schedule]).await;
     ground.run(&[b"DEL", &turns]).await;
-    ground.mended("no turn with the carrier", &[Damage::Turn]).await;
+    ground.mended("no turn with the carrier", &[DamageKind::Schedule]).await;
     ground.run(&[b"ZADD", &turns, LATE, &lane()]).await;
-    ground.mended("a turn that is too late", &[Damage::Turn]).await;
+    ground.mended("a turn that is too late", &[DamageKind::Schedule]).await;
     ground.run(&[b"ZREM", &slots, slot.as_bytes()]).await;
-    ground.mended("a slot that is not told of", &[Damage::Unindexed, Damage::Moment]).await;
+    ground.mended("a slot that is not told of", &[DamageKind::Unindexed, DamageKind::WakeAt]).await;
     let taken: Vec<_> = ground.bench.take(10).await.into_iter().map(|lease| lease.key).collect();
     assert_eq!(taken, [ground.ready.key.clone()]);
 }
@@ -237,7 +238,7 @@ async fn wrong_next_times_are_found_and_repaired() {
     for field in [b"lease_at".as_slice(), b"dead_at", b"tell_at", b"slot"] {
         for wrong in [LATE, b"0"] {
             ground.run(&[b"HSET", &shard, field, wrong]).await;
-            ground.mended(&field.escape_ascii().to_string(), &[Damage::Moment]).await;
+            ground.mended(&field.escape_ascii().to_string(), &[DamageKind::WakeAt]).await;
         }
     }
 }
@@ -247,25 +248,25 @@ async fn wrong_counts_are_found_and_repaired_where_they_can_be_derived() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
     ground.run(&[b"HINCRBY", &shard, b"delayed", b"1"]).await;
-    ground.mended("one delayed too many", &[Damage::Ledger]).await;
+    ground.mended("one delayed too many", &[DamageKind::Ledger]).await;
     ground.run(&[b"HINCRBY", &shard, b"ready", b"-3"]).await;
-    ground.mended("counts below nothing", &[Damage::Ledger]).await;
+    ground.mended("counts below nothing", &[DamageKind::Ledger]).await;
     ground.run(&[b"HINCRBY", &shard, b"delayed", b"-1"]).await;
     ground.run(&[b"HINCRBY", &shard, b"reserved", b"1"]).await;
-    ground.mended("one in another state", &[Damage::Ledger]).await;
+    ground.mended("one in another state", &[DamageKind::Ledger]).await;
     let words = format!("{TOPIC} http://receiver.example");
     // One job more in one state, and one fewer in another.
     for counts in [[99, 1, 1, 1], [5, 0, 1, 1], [4, 1, 0, 2], [4, 2, 1, 0], [0, 0, 0, 0]] {
         let row = row(counts, &words);
         ground.run(&[b"HSET", &shard, &lane(), &row]).await;
-        ground.mended(&format!("a lane with {counts:?}"), &[Damage::LaneCount]).await;
+        ground.mended(&format!("a lane with {counts:?}"), &[DamageKind::LaneCount]).await;
     }
     let row = row([2, 1, 0, 6], "other http://receiver.example");
     ground.run(&[b"HSET", &shard, b"\x011234567", &row]).await;
-    ground.mended("a lane that has none", &[Damage::LaneCount, Damage::Topic]).await;
+    ground.mended("a lane that has none", &[DamageKind::LaneCount, DamageKind::Topic]).await;
 
     ground.run(&[b"HINCRBY", &shard, b"done", b"1"]).await;
-    ground.kept("one done too many", Damage::Ledger).await;
+    ground.kept("one done too many", DamageKind::Ledger).await;
     ground.run(&[b"HINCRBY", &shard, b"done", b"-1"]).await;
     ground.bench.audit().await;
 }
@@ -275,13 +276,13 @@ async fn damage_that_cannot_be_repaired_is_reported_and_stays() {
     let mut ground = Ground::new().await;
     let body = ground.of("body:", &ground.large.key.locator().0).await;
     ground.run(&[b"DEL", &body]).await;
-    let found = ground.kept("no body", Damage::Body).await;
+    let found = ground.kept("no body", DamageKind::Body).await;
     assert!(named(&found, &ground.large), "{found:#?}");
 
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
     ground.run(&[b"HDEL", &shard, &lane()]).await;
-    let found = ground.kept("no words for its lane", Damage::Lane).await;
+    let found = ground.kept("no words for its lane", DamageKind::Lane).await;
     assert!(
         found.findings.iter().any(|f| f.id.as_deref() == Some(ground.near.key.id.as_str())),
         "{found:#?}"
@@ -291,14 +292,14 @@ async fn damage_that_cannot_be_repaired_is_reported_and_stays() {
     let (pool, runs) = (ground.key("pool").await, ground.key("runs").await);
     ground.run(&[b"HSET", &pool, b"too short", b"\x01\x00"]).await;
     ground.run(&[b"HSET", &runs, &ground.near.key.locator().0, b"\x01\x00"]).await;
-    assert_eq!(ground.kept("unreadable", Damage::Unreadable).await.found[&Damage::Unreadable], 2);
+    assert_eq!(ground.kept("unreadable", DamageKind::Unreadable).await.found[&DamageKind::Unreadable], 2);
 
     let mut ground = Ground::new().await;
     let pool = ground.key("pool").await;
     let locator = ground.reserved.key.locator().0;
     ground.run(&[b"HDEL", &pool, &locator]).await;
-    let found = ground.kept("a record that is gone", Damage::Ledger).await;
-    assert!(found.found.contains_key(&Damage::Run), "{found:#?}");
+    let found = ground.kept("a record that is gone", DamageKind::Ledger).await;
+    assert!(found.found.contains_key(&DamageKind::StateRecord), "{found:#?}");
 }
 
 #[tokio::test]
@@ -306,7 +307,7 @@ async fn what_is_left_of_a_job_without_a_record_is_found_and_removed() {
     let mut ground = Ground::new().await;
     let runs = ground.key("runs").await;
     ground.run(&[b"HSET", &runs, b"nobody's job", &[1; 67]]).await;
-    ground.mended("a run of no job", &[Damage::Run]).await;
+    ground.mended("a run of no job", &[DamageKind::StateRecord]).await;
 }
 
 #[tokio::test]
@@ -335,7 +336,7 @@ async fn of_very_many_findings_the_first_are_listed_and_all_are_repaired() {
     let queue = ground.of("ready:", &lane()).await;
     ground.run(&[b"DEL", &queue]).await;
     let found = ground.audit(Repair::No).await;
-    assert_eq!((found.total(), found.findings.len()), (1201, MOST_FINDINGS));
+    assert_eq!((found.total(), found.findings.len()), (1201, MAX_FINDINGS));
     assert_eq!(found.checked, 8 + 1200);
     let repaired = ground.audit(Repair::Yes).await;
     assert!(repaired.is_clean() && repaired.repaired == 1201, "{repaired:#?}");
@@ -352,7 +353,7 @@ async fn of_very_many_findings_the_first_are_listed_and_all_are_repaired() {
 #[tokio::test]
 async fn a_store_that_is_away_cannot_be_audited() {
     let mut server = RedisServer::start().await;
-    let options = Options { url: server.url(), ..Options::default_with(ms(500)) };
+    let options = Options { url: server.url(), ..settings::defaults(ms(500)) };
     let store = Store::open(options).expect("a store");
     assert!(matches!(store.audit(Repair::No).await, Err(StoreError::Unprepared)));
     store.prepare().await.expect("the store is fit");

@@ -1,13 +1,15 @@
 //! What Redis loses by a fail-over, a restart or `FUNCTION FLUSH`: counters, functions, cursors, lane rows.
 
+use redis::cmd;
+use ringback_testkit::{Persistence, RedisServer, eventually};
+use ringback_core::contract::{Filter, Options, Renewed, Settled, StoreError};
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_store::Store;
+
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench};
 use crate::redis_layout::keys::{bench, key, lane, run};
-use redis::cmd;
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
-use ringback_core::store::{Filter, Options, Renewed, Settled, Store, StoreError};
-use ringback_testkit::{Persistence, RedisServer, eventually};
 
 /// Beyond every lease number that a clock gives for the next hundred years.
 const FAR: u64 = 5_000_000_000_000_000;
@@ -72,7 +74,7 @@ async fn functions_that_are_flushed_before_every_call_are_not_missed() {
     flush().await;
     assert_eq!(bench.stats().await.accepted, 5);
     flush().await;
-    bench.store().members("carrier", LONG).await.expect("members");
+    bench.store().heartbeat("carrier", LONG).await.expect("members");
     bench.audit().await;
 }
 

@@ -1,11 +1,14 @@
 //! Policies in Redis that were changed by hand, or whose change was not published.
 
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use ringback_core::contract::StoreError;
+use ringback_store::PolicyBook;
+
 use crate::contract::policies::{SECOND, keeping, knows, put, timeout, topic};
 use crate::contract::workbench::{SOON, Workbench};
 use crate::redis_layout::keys;
-use redis::aio::MultiplexedConnection;
-use ringback_core::store::{PolicyBook, StoreError};
-use std::time::Duration;
 
 /// Writes a policy without publishing the change.
 async fn put_in_silence(bench: &Workbench, redis: &mut MultiplexedConnection, name: &str, json: &str) {

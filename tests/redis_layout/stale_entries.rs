@@ -1,11 +1,12 @@
 //! Index entries that name no job, or a job in another state, time or lane: no edge acts on them.
 
-use crate::contract::jobs::{LONG, With};
-use crate::redis_layout::keys::{self, bench, entry, key, lane, plant_due, plant_ready, run};
 use redis::cmd;
+use ringback_core::contract::{DeadFilter, Filter, RedriveStart, Redriven, Settled};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Begun, DeadFilter, Filter, Revived, Settled};
+
+use crate::contract::jobs::{LONG, With};
+use crate::redis_layout::keys::{self, bench, entry, key, lane, plant_due, plant_ready, run};
 
 #[tokio::test]
 async fn index_entries_without_their_job_are_dropped_when_met() {
@@ -46,15 +47,15 @@ async fn entries_of_dead_jobs_that_are_not_dead_are_neither_listed_nor_revived_n
         DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
     let page = bench.store().dead(&filter, None, 10).await.expect("a page");
     assert_eq!((page.items, page.next), (Vec::new(), None));
-    let places = bench.store().dead_places(bench.shard(), &filter, None, 10).await.expect("a page").items;
+    let places = bench.store().dead_cursors(bench.shard(), &filter, None, 10).await.expect("a page").items;
     assert_eq!(places.len(), 2);
-    let Begun::Revival(revival) =
-        bench.store().begin_revival(bench.token(), &filter, 1).await.expect("begin")
+    let RedriveStart::Redrive(revival) =
+        bench.store().start_redrive(bench.token(), &filter, 1).await.expect("begin")
     else {
         panic!("one is not too many")
     };
     let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
-    assert_eq!(revived, Revived::Jobs(0));
+    assert_eq!(revived, Redriven::Jobs(0));
     assert_eq!(bench.store().purge_many(bench.shard(), &places).await.expect("purge"), 0);
     assert_eq!(bench.get(&ready.key).await, ready);
     bench.expire(10).await;
@@ -150,7 +151,7 @@ async fn a_job_that_cannot_be_read_does_not_hide_the_others() {
     run(&mut redis, &[b"HSET", pool.as_bytes(), b"twelve bytes", &unreadable]).await;
     let (mut met, mut from) = (Vec::new(), None);
     loop {
-        let page = bench.store().page_kept(&Filter::default(), from, 10).await.expect("page");
+        let page = bench.store().page_stored(&Filter::default(), from, 10).await.expect("page");
         met.extend(page.items.into_iter().map(|kept| kept.job));
         from = page.next;
         if from.is_none() {

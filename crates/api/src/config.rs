@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ringback_core::retry::{self, RetryPolicy};
-use ringback_core::store::{Options, settings};
 use ringback_service::{Lookup, Setting};
+use ringback_core::contract::Options;
+use ringback_core::retry::{self, RetryPolicy};
+use ringback_store::settings;
 
 /// How long one store call may take, so that a request that first waits in a queue is still
 /// answered within two seconds.
@@ -41,7 +42,7 @@ impl Config {
         Self {
             listen: lookup.address("API_LISTEN"),
             store: lookup
-                .group(|get| Options::parse(get, CALL_TIMEOUT), || Options::default_with(CALL_TIMEOUT)),
+                .group(|get| settings::parse(get, CALL_TIMEOUT), || settings::defaults(CALL_TIMEOUT)),
             retry: lookup.parse("RETRY"),
             event_listeners: lookup.number_in("EVENT_LISTENERS", 1..=10_000),
         }
@@ -67,7 +68,7 @@ mod tests {
         assert_eq!(mistakes, [""; 0]);
         assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 7411)));
         assert_eq!((config.store.url.as_str(), config.store.shards), ("redis://127.0.0.1:6379", 4));
-        assert_eq!((config.store.patience, config.event_listeners), (CALL_TIMEOUT, 100));
+        assert_eq!((config.store.call_timeout, config.event_listeners), (CALL_TIMEOUT, 100));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use ringback_core::store::Store;
+use ringback_store::Store;
 use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use opentelemetry::metrics::Meter;
 use rand::Rng as _;
 use rand::rngs::StdRng;
-use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
-use ringback_core::store::{PoliciesUnknown, PolicyBook, Retries, Store, Token, Tries, Word};
-use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
 use ringback_service::{Shutdown, Tasks};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
+use ringback_core::clock::{Clock, Timestamp};
+use ringback_core::contract::{PullOutcome, RetryContext, Token};
+use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
+use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
+use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 
 use crate::events::Events;
 use crate::limits::{MemoryBudget, Pressure, StatsCache};
@@ -127,7 +128,7 @@ impl Api {
     ///
     /// # Errors
     /// While the topic policies have not been read.
-    pub(crate) fn failed(&self, tries: &Tries, error: Option<String>) -> Result<Word, PoliciesUnknown> {
+    pub(crate) fn failed(&self, tries: &RetryContext, error: Option<String>) -> Result<PullOutcome, PoliciesUnknown> {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         self.retries.failed(tries, error, &mut *rng)
     }
@@ -155,13 +156,13 @@ pub(crate) mod tests {
     use rand::SeedableRng as _;
     use ringback_core::clock::ManualClock;
     use ringback_core::retry::RetryPolicy;
-    use ringback_core::store::Options;
+    use ringback_store::settings;
 
     use super::*;
 
     /// A state whose store was never connected, so that every store call fails at once.
     pub(crate) fn unprepared() -> Arc<Api> {
-        let options = Options::default_with(Duration::from_millis(100));
+        let options = settings::defaults(Duration::from_millis(100));
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
         let meter = NoopMeterProvider::new().meter("test");
         let store = Store::open(options).unwrap();

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringback_core::job::NewJob;
-use ringback_core::store::{Options, Store};
 use serde_json::json;
 use tokio::task::JoinSet;
+use ringback_core::contract::Options;
+use ringback_core::job::NewJob;
+use ringback_store::{Store, settings};
 
 use crate::fill::by_shard;
 use crate::job::{URL, job, parse};
@@ -81,5 +82,5 @@ async fn submit(
 
 fn options(directory: &Path, shards: u16) -> Options {
     let url = format!("embedded:{}", directory.display());
-    Options { url, shards, ..Options::default_with(Duration::from_secs(60)) }
+    Options { url, shards, ..settings::defaults(Duration::from_secs(60)) }
 }

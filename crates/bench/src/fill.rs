@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use futures_util::future::try_join_all;
-use ringback_core::job::{JobKey, NewJob};
-use ringback_core::store::{Shard, Store, StoreError};
 use serde_json::{Value, json};
+use ringback_core::contract::{Shard, StoreError};
+use ringback_core::job::{JobKey, NewJob};
+use ringback_store::Store;
 
 use crate::job::{URL, job, parse};
 

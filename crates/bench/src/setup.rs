@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ringback_core::store::{Options, Store};
-
 use ringback_testkit::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
+use ringback_core::contract::Options;
+use ringback_store::{Store, settings};
 
 /// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Setup {
     /// # Panics
     /// When that fails.
     pub(crate) async fn open(&self, server: &RedisServer) -> Store {
-        let defaults = Options::default_with(Duration::from_secs(10));
+        let defaults = settings::defaults(Duration::from_secs(10));
         let shards = self.shards.unwrap_or(defaults.shards);
         let store = Store::open(Options { url: server.url(), shards, ..defaults }).expect("the URL is good");
         store.prepare().await.expect("a private server is fit");

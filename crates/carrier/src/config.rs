@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use ringback_core::retry::{self, RetryPolicy};
-use ringback_core::store::{Options, settings};
 use ringback_service::settings::check_drain;
 use ringback_service::{Lookup, Setting};
+use ringback_core::contract::Options;
+use ringback_core::retry::{self, RetryPolicy};
+use ringback_store::settings;
 
 /// The longest timeout of a store call. It is also at most a third of the lock TTL, so that a heartbeat
 /// without an answer is repeated while the shards are still held.
@@ -51,7 +52,7 @@ impl Config {
         let call_timeout = MAX_CALL_TIMEOUT.min(lock_ttl / 3);
         check_drain(lookup, call_timeout, "LOCK_TTL", "releasing the shards");
         let store =
-            lookup.group(|get| Options::parse(get, call_timeout), || Options::default_with(call_timeout));
+            lookup.group(|get| settings::parse(get, call_timeout), || settings::defaults(call_timeout));
         Self { store, lock_ttl, retry: lookup.parse("RETRY") }
     }
 }
@@ -71,7 +72,7 @@ mod tests {
         for (lock, timeout) in [("300ms", 100), ("6s", 2_000), ("9s", 3_000), ("5m", 3_000)] {
             let (config, mistakes) = load(&[("LOCK_TTL", lock)]);
             assert_eq!(mistakes, [""; 0]);
-            assert_eq!(config.store.patience, Duration::from_millis(timeout), "{lock}");
+            assert_eq!(config.store.call_timeout, Duration::from_millis(timeout), "{lock}");
         }
     }
 

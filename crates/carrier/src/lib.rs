@@ -17,9 +17,10 @@ mod wake;
 
 use std::sync::Arc;
 
-use ringback_core::store::{PolicyBook, Retries, Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
+use ringback_core::contract::StoreError;
+use ringback_store::{PolicyBook, Retries, Store};
 
 pub use crate::config::Config;
 use crate::metrics::Metrics;
@@ -59,7 +60,7 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
         ttl: config.lock_ttl,
     };
     tasks.spawn("redrives", redrives.run());
-    let timing = Timing { lock_ttl: config.lock_ttl, call_timeout: config.store.patience };
+    let timing = Timing { lock_ttl: config.lock_ttl, call_timeout: config.store.call_timeout };
     let retries = Retries { policies, default: config.retry.clone() };
     let shards = Shards::new(store.clone(), signals, timing, retries, metrics, context.clone());
     tasks.spawn("shards", shards.run());

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use ringback_core::job::NewJob;
-use ringback_core::notice::Death;
-use ringback_core::store::{
-    Answer, Epoch, Limit, MAX_DEATHS, Outbox, PolicyBook, Shard, Store, StoreError, Telling, Told, Untold,
-};
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
+use ringback_core::contract::{AckResult, DeadLetter, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError, SubmitResult};
+use ringback_core::job::NewJob;
+use ringback_store::{PolicyBook, Store};
 
 use crate::metrics::Metrics;
 use crate::pace::MIN_SLEEP;
@@ -95,16 +93,16 @@ impl OutboxRelay<'_> {
         // The policy of a topic decides whether its dead letters have a receiver.
         self.policies.known().await;
         // If the outbox is empty, the call below returns when the next entry is due.
-        let outbox = self.store.outbox(self.shard, MAX_DEATHS).await?;
-        let results = self.submit(&outbox.deaths, rejections).await;
+        let outbox = self.store.outbox(self.shard, MAX_NOTICES).await?;
+        let results = self.submit(&outbox.pending, rejections).await;
         let telling = self.telling(outbox, &results, rejections);
         // The answer of this call includes every deadline that was set before.
         self.due.clear();
         let asked = Instant::now();
-        match self.store.tell(self.shard, self.epoch, &telling).await? {
-            Told::Fenced => Ok(Round::Fenced),
-            Told::Held(Some(Duration::ZERO)) => Ok(Round::More),
-            Told::Held(next) => {
+        match self.store.acknowledge(self.shard, self.epoch, &telling).await? {
+            AckResult::Fenced => Ok(Round::Fenced),
+            AckResult::Held(Some(Duration::ZERO)) => Ok(Round::More),
+            AckResult::Held(next) => {
                 next.iter().for_each(|wait| self.due.set(asked + *wait));
                 Ok(Round::Empty)
             }
@@ -113,7 +111,7 @@ impl OutboxRelay<'_> {
 
     /// Submits the notices, one call per shard, and returns a result for each entry. A notice without
     /// an answer counts as rejected.
-    async fn submit(&self, deaths: &[Untold], rejections: &mut Rejections) -> Vec<EntryResult> {
+    async fn submit(&self, deaths: &[PendingNotice], rejections: &mut Rejections) -> Vec<EntryResult> {
         let by_shard = self.notices(deaths);
         let mut results = vec![EntryResult::NoNotice; deaths.len()];
         by_shard
@@ -143,10 +141,10 @@ impl OutboxRelay<'_> {
     }
 
     /// Returns the notices by shard, with the indexes of their entries.
-    fn notices(&self, deaths: &[Untold]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
+    fn notices(&self, deaths: &[PendingNotice]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
         let mut by_shard: BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
         for (index, death) in deaths.iter().enumerate() {
-            let Some(death) = &death.death else {
+            let Some(death) = &death.letter else {
                 self.metrics.unreadable_dead_letters.add(1, &[]);
                 continue;
             };
@@ -158,19 +156,19 @@ impl OutboxRelay<'_> {
         by_shard
     }
 
-    fn notice(&self, death: &Death) -> Option<NewJob> {
+    fn notice(&self, death: &DeadLetter) -> Option<NewJob> {
         let policy = self.policies.get(&death.job.key.topic).ok().flatten();
         death.notice(policy.as_deref())
     }
 
     /// Returns the entries to remove and those to retry.
-    fn telling(&self, outbox: Outbox, results: &[EntryResult], rejections: &mut Rejections) -> Telling {
+    fn telling(&self, outbox: Outbox, results: &[EntryResult], rejections: &mut Rejections) -> OutboxAck {
         self.count(results, rejections);
-        let Outbox { deaths, now } = outbox;
-        let mut telling = Telling::default();
-        for (Untold { place, death }, result) in deaths.into_iter().zip(results) {
+        let Outbox { pending: deaths, now } = outbox;
+        let mut telling = OutboxAck::default();
+        for (PendingNotice { id: place, letter: death }, result) in deaths.into_iter().zip(results) {
             match result {
-                EntryResult::Published | EntryResult::NoNotice => telling.told.push(place),
+                EntryResult::Published | EntryResult::NoNotice => telling.done.push(place),
                 EntryResult::Rejected => {
                     let age = death.map_or(MIN_RETRY, |death| now.since(death.died));
                     telling.later.push((place, age.clamp(MIN_RETRY, MAX_RETRY)));
@@ -228,10 +226,10 @@ impl Rejections {
 
 /// Converts the answer to a submit. A conflict counts as published: the other job is a notice of the same
 /// dead letter, submitted before the policy of its topic changed.
-fn entry_result(answer: Answer, rejections: &mut Rejections) -> EntryResult {
+fn entry_result(answer: SubmitResult, rejections: &mut Rejections) -> EntryResult {
     match answer {
-        Answer::Created | Answer::Repeated | Answer::Conflict => EntryResult::Published,
-        Answer::Full(limit) => {
+        SubmitResult::Created | SubmitResult::Repeated | SubmitResult::Conflict => EntryResult::Published,
+        SubmitResult::Full(limit) => {
             rejections.note(&match limit {
                 Limit::Topics => "a shard has jobs of too many topics",
                 Limit::Lanes => "a shard has jobs for too many origins",

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::Rng as _;
-use ringback_core::store::{Holder, Revival, Store, StoreError, Taken};
 use ringback_service::backoff::Backoff;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, info};
+use ringback_core::contract::{Redrive, StoreError, TakenRedrive, WorkerId};
+use ringback_store::Store;
 
 use self::task::RedriveTask;
 use crate::metrics::Metrics;
@@ -37,15 +38,15 @@ impl Redrives {
         let (mut tasks, mut backoff) = (JoinSet::new(), Backoff::new(random::generator()));
         while !self.shutdown.is_stopping() {
             let holder = random_holder();
-            let next = match self.store.take_revival(holder, self.ttl).await {
-                Ok(Taken::Revival(redrive)) => {
+            let next = match self.store.take_redrive(holder, self.ttl).await {
+                Ok(TakenRedrive::Redrive(redrive)) => {
                     backoff.reset();
                     tasks.spawn(self.task(redrive, holder).run());
                     continue;
                 }
-                Ok(Taken::Later(wait)) => Some(wait.max(Duration::from_millis(1))),
+                Ok(TakenRedrive::Later(wait)) => Some(wait.max(Duration::from_millis(1))),
                 // A wake-up or the next heartbeat announces a new one.
-                Ok(Taken::Nothing) => None,
+                Ok(TakenRedrive::Nothing) => None,
                 Err(error) => {
                     if !matches!(error, StoreError::Unprepared) {
                         debug!(error = with_causes(&error), "cannot take a redrive; retrying");
@@ -61,7 +62,7 @@ impl Redrives {
         Ok(())
     }
 
-    fn task(&self, redrive: Revival, holder: Holder) -> RedriveTask {
+    fn task(&self, redrive: Redrive, holder: WorkerId) -> RedriveTask {
         info!(redrive = %redrive.id, topic = %redrive.filter.topic, rate = redrive.rate, "working on redrive");
         RedriveTask {
             store: self.store.clone(),
@@ -86,8 +87,8 @@ impl Redrives {
     }
 }
 
-fn random_holder() -> Holder {
-    let mut holder = Holder([0; 8]);
+fn random_holder() -> WorkerId {
+    let mut holder = WorkerId([0; 8]);
     random::generator().fill_bytes(&mut holder.0);
     holder
 }

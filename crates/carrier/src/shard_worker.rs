@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::store::{
-    Epoch, Lapsed, Note, Pass, PoliciesUnknown, Recovered, Retries, Settled, Shard, Store, StoreError,
-};
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
+use ringback_core::contract::{Epoch, ExpiredLease, Note, Pass, Recovered, Settled, Shard, StoreError};
+use ringback_store::{PoliciesUnknown, Retries, Store};
 
 use crate::metrics::Metrics;
 use crate::outbox_relay::OutboxRelay;
@@ -72,10 +71,10 @@ impl ShardWorker {
             let started = Instant::now();
             match self.pass(kind).await {
                 Ok(Pass::Fenced) => return,
-                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_tell }) => {
+                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice }) => {
                     self.metrics.pass.record(started.elapsed().as_secs_f64(), &[]);
                     self.count(kind, moved, other);
-                    next_tell.iter().for_each(|wait| outbox.set(started + *wait));
+                    next_notice.iter().for_each(|wait| outbox.set(started + *wait));
                     if backoff.succeeded(kind) {
                         info!(shard = self.shard.number(), "passes succeed again");
                     }
@@ -110,14 +109,14 @@ impl ShardWorker {
                 let recovered = self.store.recover(shard, epoch, PASS_LIMIT, floor).await?;
                 self.settle_expired(recovered).await
             }
-            PassKind::Evict => self.store.expire(shard, epoch, PASS_LIMIT, floor).await,
+            PassKind::Evict => self.store.evict(shard, epoch, PASS_LIMIT, floor).await,
         }
     }
 
     /// Settles the pull jobs of expired leases as failed. If that is not possible, a later recover
     /// returns them again.
     async fn settle_expired(&self, recovered: Recovered) -> Result<Pass, StoreError> {
-        let Recovered { pass, lapsed: expired } = recovered;
+        let Recovered { pass, expired: expired } = recovered;
         if expired.is_empty() {
             return Ok(pass);
         }
@@ -125,24 +124,24 @@ impl ShardWorker {
         let error = || Some(LEASE_EXPIRED.to_owned());
         let outcomes = expired
             .iter()
-            .map(|Lapsed { receipt, tries }| Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?)));
+            .map(|ExpiredLease { receipt, tries }| Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?)));
         // The delay of a retry is not known before the policies are.
         let Ok(outcomes) = outcomes.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };
         self.log_attempts(&expired).await;
-        let settled = self.store.settle_lapsed(self.shard, &outcomes).await?;
+        let settled = self.store.settle_expired(self.shard, &outcomes).await?;
         let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count() as u64;
         self.metrics.expired_pull_leases.add(applied, &[]);
         debug!(shard = self.shard.number(), applied, "pull leases expired");
         Ok(pass.with_due(Duration::ZERO))
     }
 
-    async fn log_attempts(&self, expired: &[Lapsed]) {
-        let is_logged = |job: &&Lapsed| {
+    async fn log_attempts(&self, expired: &[ExpiredLease]) {
+        let is_logged = |job: &&ExpiredLease| {
             let policy = job.tries.topic.as_ref().and_then(|topic| self.retries.policies.get(topic).ok()?);
             self.store.logging(policy.as_deref()).notes_failure()
         };
         let logged = expired.iter().filter(is_logged);
-        let notes: Vec<_> = logged.map(|job| Note::lapsed(&job.receipt, LEASE_EXPIRED)).collect();
+        let notes: Vec<_> = logged.map(|job| Note::expired(&job.receipt, LEASE_EXPIRED)).collect();
         if !notes.is_empty() {
             let unlogged = self.store.note_within(self.shard, &notes, LOG_TIMEOUT).await;
             self.metrics.unlogged.add(unlogged as u64, &[]);

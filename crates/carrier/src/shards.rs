@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rand::RngExt as _;
-use ringback_core::store::{Epoch, Members, Retries, Shard, Store, StoreError};
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Context, random};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
+use ringback_core::contract::{Epoch, LiveCarriers, Shard, StoreError};
+use ringback_store::{Retries, Store};
 
 use crate::metrics::Metrics;
 use crate::shard_worker::ShardWorker;
@@ -90,9 +91,9 @@ impl Shards {
     }
 
     /// Sends a heartbeat, then claims and releases shards according to the live carriers.
-    async fn heartbeat(&mut self) -> Result<Members, StoreError> {
-        let members = self.store.members(&self.name, self.timing.lock_ttl).await?;
-        members.next_revival.iter().for_each(|after| self.signals.redrives.set(Instant::now() + *after));
+    async fn heartbeat(&mut self) -> Result<LiveCarriers, StoreError> {
+        let members = self.store.heartbeat(&self.name, self.timing.lock_ttl).await?;
+        members.next_redrive.iter().for_each(|after| self.signals.redrives.set(Instant::now() + *after));
         let mine = share(&members.carriers, &self.name, self.store.shards());
         let extra: Vec<_> = self.held.keys().copied().filter(|shard| !mine.contains(shard)).collect();
         self.release(extra).await;
@@ -145,7 +146,7 @@ impl Shards {
             released.push((shard, epoch));
         }
         let store = &self.store;
-        join_all(released.iter().map(|(shard, epoch)| store.give_back(*shard, epoch))).await;
+        join_all(released.iter().map(|(shard, epoch)| store.release_shard(*shard, epoch))).await;
     }
 
     /// Waits until the next heartbeat, or for a reason to send it earlier.
@@ -180,7 +181,7 @@ impl Shards {
         let within = (2 * self.timing.call_timeout).min(self.context.shutdown.grace());
         let leave = async {
             self.release(self.held.keys().copied().collect()).await;
-            self.store.members(&self.name, Duration::ZERO).await
+            self.store.heartbeat(&self.name, Duration::ZERO).await
         };
         match timeout(within, leave).await {
             Ok(Ok(_)) => info!("released all shards"),
@@ -202,11 +203,11 @@ fn share(carriers: &[String], me: &str, shards: impl Iterator<Item = Shard>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringback_core::store::Options;
+    use ringback_store::settings;
 
     #[tokio::test]
     async fn every_shard_has_exactly_one_carrier_and_the_shares_differ_by_one_at_most() {
-        let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
+        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
         let names = ["c", "a", "b"].map(str::to_owned);
         let shares = names.each_ref().map(|me| share(&names, me, store.shards()));
         let mut all: Vec<_> = shares.iter().flatten().copied().collect();

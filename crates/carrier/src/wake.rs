@@ -4,10 +4,11 @@
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ringback_core::store::{Shard, Wake, Wakes};
 use ringback_service::Shutdown;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
+use ringback_core::contract::{Shard, Wake};
+use ringback_store::Wakes;
 
 /// A deadline that several tasks may set and one task waits for.
 #[derive(Debug, Default)]
@@ -104,8 +105,8 @@ impl DeadlineSignals {
                     self.redrives.set(now);
                 }
                 Wake::Due(shard, after) => self.set_shard(shard, now + after),
-                Wake::Members => self.carriers.notify_one(),
-                Wake::Revival => self.redrives.set(now),
+                Wake::Carriers => self.carriers.notify_one(),
+                Wake::Redrive => self.redrives.set(now),
                 Wake::Ready(_) | Wake::Pull(..) => {}
             }
         }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Client, Request, Url, redirect, retry};
+use ringback_core::contract::MAX_ANSWER as MAX_LOGGED;
 use ringback_core::policy::Policy;
-use ringback_core::store::MAX_ANSWER as MAX_LOGGED;
 
 /// The most bytes of a body that are read. A longer body is cut off by closing the connection.
 const MAX_BODY: usize = 64 * 1024;

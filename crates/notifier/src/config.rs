@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use ringback_core::retry::{self, RetryPolicy};
-use ringback_core::store::{Options, settings};
 use ringback_service::settings::check_drain;
 use ringback_service::{Lookup, Setting, files};
+use ringback_core::contract::Options;
+use ringback_core::retry::{self, RetryPolicy};
+use ringback_store::settings;
 
 /// The longest timeout of a store call. It is also at most half of the lease margin, so that a lease
 /// whose reserve was slow can still be settled in time.
@@ -75,7 +76,7 @@ impl Config {
         }
         Self {
             store: lookup
-                .group(|get| Options::parse(get, call_timeout), || Options::default_with(call_timeout)),
+                .group(|get| settings::parse(get, call_timeout), || settings::defaults(call_timeout)),
             concurrency,
             // A higher limit would have the same effect.
             lane_concurrency: lookup.number_in("LANE_CONCURRENCY", 1..=65_536).min(concurrency),
@@ -100,7 +101,7 @@ mod tests {
         for (margin, timeout) in [("200ms", 100), ("1s", 500), ("6s", 3_000), ("10m", 3_000)] {
             let (config, mistakes) = load(&[("LEASE_MARGIN", margin)]);
             assert_eq!(mistakes, [""; 0]);
-            assert_eq!(config.store.patience, Duration::from_millis(timeout), "{margin}");
+            assert_eq!(config.store.call_timeout, Duration::from_millis(timeout), "{margin}");
         }
     }
 

@@ -12,14 +12,16 @@ use http::StatusCode;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::Client;
-use ringback_core::clock::{Clock as _, SystemClock};
-use ringback_core::job::DEFAULT_TIMEOUT;
-use ringback_core::outcome::{LastAttempt, Outcome, Reason};
-use ringback_core::policy::Policy;
-use ringback_core::store::{Attempt, LONGEST_STRETCH, Lease, Logging, Note, Renewed, Retries, Store};
 use ringback_service::{Shutdown, random};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, debug, warn};
+use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::contract::{Attempt, Lease, Note, Renewed};
+use ringback_core::job::DEFAULT_TIMEOUT;
+use ringback_core::limits::MAX_LEASE_STRETCH;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::policy::{Logging, Policy};
+use ringback_store::{Retries, Store};
 
 use crate::client::{self, PostError, PostRequest, PostResponse};
 use crate::metrics::{AttemptResult, Metrics};
@@ -121,7 +123,7 @@ impl Deliverer {
             let attempted = Attempted { ending, started, took, lateness };
             let outcome = self.outcome(&lease, &attempted, &mut rng);
             if let Some(status) = attempted.status() {
-                lease.saw(status, took);
+                lease.record_response(status, took);
             }
             self.report(&lease, &attempted, outcome.as_ref());
             let settlement = outcome.map(|outcome| {
@@ -173,7 +175,7 @@ impl Deliverer {
 
     /// Renews the lease each time half of it is over. Returns when it is lost.
     async fn keep_lease(&self, lease: &mut Lease) {
-        let by = LONGEST_STRETCH + self.margin;
+        let by = MAX_LEASE_STRETCH + self.margin;
         loop {
             sleep(lease.deadline().saturating_duration_since(Instant::now()) / 2).await;
             loop {
@@ -283,7 +285,7 @@ impl Deliverer {
 /// Returns how long a callback may take under the lease as it was reserved. The store knows the timeout
 /// of the job, but not that of its topic.
 fn covered(lease: &Lease) -> Duration {
-    lease.delivery.timeout.unwrap_or(DEFAULT_TIMEOUT).min(LONGEST_STRETCH)
+    lease.delivery.timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_LEASE_STRETCH)
 }
 
 /// Creates a generator for one attempt, seeded from one per thread, which is cheaper than asking the

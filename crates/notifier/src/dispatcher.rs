@@ -13,13 +13,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use ringback_core::store::{Reserved, Shard, Store, StoreError};
 use ringback_service::backoff::Backoff;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
+use ringback_core::contract::{Reserved, Shard, StoreError};
+use ringback_store::Store;
 
 use crate::deliverer::{Delivered, Deliverer};
 use crate::lanes::{Lanes, Refill, ReserveLimits, SkippedLanes, lane_of};
@@ -335,7 +336,7 @@ impl Dispatcher {
         if reserved.more {
             self.signals.mark(shard, Cause::Local);
         }
-        for lane in reserved.passed {
+        for lane in reserved.skipped {
             self.skipped.add(lane, shard);
         }
         self.metrics.reserve_batch.record(reserved.leases.len() as u64, &[]);

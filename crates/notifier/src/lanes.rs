@@ -5,7 +5,7 @@ mod skipped;
 
 use std::collections::HashMap;
 
-use ringback_core::store::Lease;
+use ringback_core::contract::Lease;
 
 pub(crate) use self::skipped::SkippedLanes;
 

@@ -24,9 +24,10 @@ mod wake_backoff;
 
 use std::sync::Arc;
 
-use ringback_core::store::{PolicyBook, Retries, Store, StoreError};
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, process_name, random};
+use ringback_core::contract::StoreError;
+use ringback_store::{PolicyBook, Retries, Store};
 
 pub use crate::config::Config;
 use crate::deliverer::Deliverer;
@@ -68,7 +69,7 @@ pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks
         store: store.clone(),
         retries: Retries { policies, default: config.retry },
         margin: config.lease_margin,
-        call_timeout: config.store.patience,
+        call_timeout: config.store.call_timeout,
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
         name: process_name().into(),

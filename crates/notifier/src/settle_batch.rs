@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use ringback_core::job::JobKey;
-use ringback_core::outcome::Outcome;
-use ringback_core::store::{Lateness, Lease, Note, Noted, Shard, Store, StoreError};
 use ringback_service::telemetry::with_causes;
 use tokio::time::timeout;
 use tracing::debug;
+use ringback_core::contract::{Lateness, Lease, Note, Noted, Shard, StoreError};
+use ringback_core::job::JobKey;
+use ringback_core::outcome::Outcome;
+use ringback_store::Store;
 
 /// The outcome of one attempt, to be settled.
 pub(crate) struct Settlement {

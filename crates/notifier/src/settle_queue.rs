@@ -7,14 +7,15 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use ringback_core::job::JobKey;
-use ringback_core::outcome::Outcome;
-use ringback_core::store::{Lease, MAX_BATCH, Settled, Shard, Unsettled};
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
 use tokio::time::Instant;
 use tracing::{info, warn};
+use ringback_core::contract::{Lease, Settled, Shard, Unsettled};
+use ringback_core::job::JobKey;
+use ringback_core::limits::MAX_BATCH;
+use ringback_core::outcome::Outcome;
 
 use crate::metrics::Metrics;
 use crate::settle_batch::{SettleBatch, SettleBatchMeta, Settlement};
@@ -215,7 +216,8 @@ mod tests {
     use ringback_core::clock::{SystemClock, Timestamp};
     use ringback_core::job::NewJob;
     use ringback_core::outcome::LastAttempt;
-    use ringback_core::store::{Attempt, Memory, Note, Options, Reserve, Store, StoreError};
+    use ringback_core::contract::{Attempt, Note, Options, Reserve, StoreError};
+    use ringback_store::{Memory, Store, settings};
     use ringback_core::wire::{Defaults, parse_job};
 
     use super::*;
@@ -233,7 +235,7 @@ mod tests {
 
     /// Settlements of two shards, `count` of each.
     async fn settlements(count: usize) -> [Vec<Settlement>; 2] {
-        let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+        let options = Options { shards: 2, ..settings::defaults(Duration::from_secs(10)) };
         let store = Store::in_memory(&Memory::new(SystemClock), options);
         store.prepare().await.unwrap();
         let mut settlements = [Vec::new(), Vec::new()];
@@ -245,8 +247,8 @@ mod tests {
                 caller: "test",
                 sequence: 1,
                 limit: count,
-                lane_room: count,
-                rooms: Vec::new(),
+                lane_limit: count,
+                lane_limits: Vec::new(),
                 bits: [0; 8],
                 margin: Duration::from_secs(1),
             };

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringback_core::store::{Reserved, Shard, Wake, Wakes};
 use ringback_service::{Shutdown, random};
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use ringback_core::contract::{Reserved, Shard, Wake};
+use ringback_store::Wakes;
 
 use crate::wake_backoff::{Turn, WakeBackoff};
 
@@ -108,7 +109,7 @@ impl ShardSignals {
         let Some(signal) = self.of(shard) else { return };
         if !found.leases.is_empty() {
             signal.empty_reserves.store(0, Ordering::Relaxed);
-        } else if cause == Cause::WakeUp && !found.more && found.passed.is_empty() {
+        } else if cause == Cause::WakeUp && !found.more && found.skipped.is_empty() {
             signal.empty_reserves.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -156,7 +157,7 @@ impl ShardSignals {
                     }
                 }
                 Wake::Subscribed => self.mark_all(),
-                Wake::Due(..) | Wake::Pull(..) | Wake::Members | Wake::Revival => {}
+                Wake::Due(..) | Wake::Pull(..) | Wake::Carriers | Wake::Redrive => {}
             }
         }
     }
@@ -168,19 +169,19 @@ impl ShardSignals {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::store::{Options, Store};
+    use ringback_store::{Store, settings};
 
     use super::*;
 
     async fn signals() -> (ShardSignals, Shard) {
-        let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
+        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
         let signals = ShardSignals::new(store.shards());
         while signals.take().is_some() {}
         (signals, store.shards().next().unwrap())
     }
 
     fn found(more: bool, skipped: &[&str]) -> Reserved {
-        Reserved { leases: Vec::new(), more, passed: skipped.iter().map(|lane| (*lane).to_owned()).collect() }
+        Reserved { leases: Vec::new(), more, skipped: skipped.iter().map(|lane| (*lane).to_owned()).collect() }
     }
 
     #[tokio::test]

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::store::{Reserve, Reserved, Settled, Shard, Store, Unsettled};
+use ringback_core::contract::{Reserve, Reserved, Settled, Shard, Unsettled};
+use ringback_store::Store;
 
 use crate::lanes::ReserveLimits;
 use crate::settle_batch::{SettleBatch, SettleBatchMeta};
@@ -52,8 +53,8 @@ impl StoreCall {
         };
         // Nobody needs the names after the call.
         let rooms = std::mem::take(&mut limits.lanes);
-        let ReserveLimits { limit, per_lane: lane_room, .. } = limits;
-        let ask = Reserve { caller: &caller, sequence, limit, lane_room, rooms, bits, margin };
+        let ReserveLimits { limit, per_lane: lane_limit, .. } = limits;
+        let ask = Reserve { caller: &caller, sequence, limit, lane_limit, lane_limits: rooms, bits, margin };
         let result = match batch {
             Some(SettleBatch { items, lateness, .. }) => {
                 let both = store.exchange(shard, items, &lateness, &ask).await;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use ringback_core::store::Shard;
 use tokio::time::Instant;
+use ringback_core::contract::Shard;
 
 /// Empty reserves in a row that cause no wait. A notifier without competitors has some too: several
 /// lanes may signal, and one reserve empties them all.
@@ -82,12 +82,12 @@ impl WakeBackoff {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng as _;
-    use ringback_core::store::{Options, Store};
+    use ringback_store::{Store, settings};
 
     use super::*;
 
     fn shards() -> (WakeBackoff, Vec<Shard>) {
-        let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
+        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
         (WakeBackoff::new(StdRng::seed_from_u64(1)), store.shards().collect())
     }
 

@@ -4,14 +4,13 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{ExpiredLease, Lease, PullReceipt, PulledJob, RetryContext, Shard, StoreClock, payload};
+use ringback_core::job::{Job, JobKey, Locator};
+use ringback_core::lane::SettleHint;
+use ringback_core::outcome::LastAttempt;
 
 use super::tables::{Body, Last, Record, Stage};
-use crate::clock::Timestamp;
-use crate::job::{Job, JobKey, Locator};
-use crate::outcome::LastAttempt;
-use crate::store::lease::StoreClock;
-use crate::store::redis::Imprint;
-use crate::store::{Lapsed, Lease, PullReceipt, PulledJob, Shard, Tries, payload};
 
 /// The name of a job; `None` if it cannot be read.
 pub(crate) fn key(record: &Record, body: &Body) -> Option<JobKey> {
@@ -59,7 +58,7 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
         receipt: record.receipt()?,
         deadline: asked + Duration::from_micros(left),
         clock: StoreClock { shown_us: now_us, asked },
-        imprint: Imprint::default(),
+        imprint: SettleHint::default(),
         is_watched,
         seen: None,
         key: key(record, body)?,
@@ -84,14 +83,14 @@ pub(crate) fn pulled_job(shard: Shard, record: &Record, body: &Body) -> Option<P
 }
 
 /// The expired lease of a pull job; `None` for a job that is not reserved.
-pub(crate) fn expired_lease(shard: Shard, record: &Record, body: &Body) -> Option<Lapsed> {
-    Some(Lapsed { receipt: pull_receipt(shard, record)?, tries: retry_context(record, body) })
+pub(crate) fn expired_lease(shard: Shard, record: &Record, body: &Body) -> Option<ExpiredLease> {
+    Some(ExpiredLease { receipt: pull_receipt(shard, record)?, tries: retry_context(record, body) })
 }
 
 /// What chooses the delay before the next attempt of a job.
-pub(crate) fn retry_context(record: &Record, body: &Body) -> Tries {
+pub(crate) fn retry_context(record: &Record, body: &Body) -> RetryContext {
     let (retry, topic) = (payload::policy(&body.payload), record.topic.parse().ok());
-    Tries { failures: record.failures, retry, topic }
+    RetryContext { failures: record.failures, retry, topic }
 }
 
 fn pull_receipt(shard: Shard, record: &Record) -> Option<PullReceipt> {

@@ -11,13 +11,13 @@ mod walk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ringback_core::contract::{Audit, Repair, RunningAudit, StoreError};
+
 use self::repair::Fix;
 use self::walk::{Walked, walk};
 use super::error::Result;
 use super::txn::Txn;
 use super::{EDGE_BYTES, EmbeddedStore, read};
-use crate::store::StoreError;
-use crate::store::audit::{Audit, Repair, Underway};
 
 /// How many walks in a row that repair nothing end a repair: what they find cannot be repaired.
 const TRIES: usize = 2;
@@ -25,9 +25,9 @@ const TRIES: usize = 2;
 const BATCH: usize = 100;
 
 impl EmbeddedStore {
-    /// See [`Store::audit`](crate::store::Store::audit).
-    pub(crate) async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
-        let (mut repaired, mut tries) = (Underway::of(self.options.shards), TRIES);
+    /// See `ringback_store::Store::audit`.
+    pub async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
+        let (mut repaired, mut tries) = (RunningAudit::of(self.options.shards), TRIES);
         loop {
             let Walked { mut audit, fixes } = self.walk(repair).await?;
             let before = repaired.0.repaired;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::store::StoreError;
+use ringback_core::contract::StoreError;
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 

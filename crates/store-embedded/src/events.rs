@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
-
-use crate::store::Shard;
-use crate::store::events::{Event, News};
+use ringback_core::contract::{Event, Shard, StreamItem};
 
 /// The most events of a batch.
 const BATCH: usize = 500;
@@ -67,24 +65,24 @@ impl EventBus {
 }
 
 /// A listener's end of the stream.
-pub(crate) struct Events {
+pub struct Events {
     sender: Sender<Arc<[Event]>>,
     /// `None` until the first call.
     receiver: Option<Receiver<Arc<[Event]>>>,
 }
 
 impl Events {
-    pub(crate) async fn next(&mut self) -> News {
+    pub async fn next(&mut self) -> StreamItem {
         let Some(receiver) = &mut self.receiver else {
             self.receiver = Some(self.sender.subscribe());
-            return News::Gap;
+            return StreamItem::Gap;
         };
         match receiver.recv().await {
-            Ok(events) => News::Events(events.to_vec()),
+            Ok(events) => StreamItem::Events(events.to_vec()),
             // `sender` keeps the channel open, so the stream fell behind.
             Err(RecvError::Lagged(_) | RecvError::Closed) => {
                 *receiver = self.sender.subscribe();
-                News::Missed
+                StreamItem::Missed
             }
         }
     }

@@ -24,27 +24,27 @@ use std::time::Duration;
 
 use redb::ReadTransaction;
 use tokio::time::timeout;
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
 use self::error::Result;
-pub(crate) use self::events::Events;
-pub(crate) use self::policy_changes::PolicyChanges;
+pub use self::events::Events;
+pub use self::policy_changes::PolicyChanges;
 use self::tables::Tables;
 use self::txn::{KeepTombstones, Txn};
-pub(crate) use self::wakes::Wakes;
+pub use self::wakes::Wakes;
 use self::writer::handle::Handle;
 pub use self::writer::shared::Memory;
 use self::writer::shared::SharedWriter;
-use crate::clock::{Timestamp, millis_up};
-use crate::store::{Options, Profile, Shard, StoreError};
 
 /// The beginning of a store's URL; the directory follows.
-pub(crate) const SCHEME: &str = "embedded:";
+pub const SCHEME: &str = "embedded:";
 /// About how many bytes a tombstone takes, with its entries and the slack of pages.
 const TOMBSTONE_BYTES: u64 = 256;
 /// About how many bytes an edge writes for one job without its body.
 const EDGE_BYTES: usize = 256;
 
-pub(crate) struct EmbeddedStore {
+pub struct EmbeddedStore {
     shared: Arc<SharedWriter>,
     options: Options,
     /// Set once the file was found fit.
@@ -53,12 +53,12 @@ pub(crate) struct EmbeddedStore {
 
 impl EmbeddedStore {
     /// The store in a directory. Its file is named after the prefix.
-    pub(crate) fn open(directory: &str, options: Options) -> Self {
+    pub fn open(directory: &str, options: Options) -> Self {
         let file = Path::new(directory).join(format!("{}.redb", options.prefix));
         Self::on(SharedWriter::of_file(&file), options)
     }
 
-    pub(crate) fn in_memory(memory: &Memory, options: Options) -> Self {
+    pub fn in_memory(memory: &Memory, options: Options) -> Self {
         Self::on(Arc::clone(&memory.0), options)
     }
 
@@ -66,12 +66,12 @@ impl EmbeddedStore {
         Self { shared, options, writer: OnceLock::new() }
     }
 
-    pub(crate) fn profile(&self) -> Profile {
+    pub fn profile(&self) -> Profile {
         self.shared.location.profile()
     }
 
     /// Opens the file, unless this process has it open.
-    pub(crate) async fn prepare(&self) -> Result<(), StoreError> {
+    pub async fn prepare(&self) -> Result<(), StoreError> {
         if let Some(writer) = self.writer.get() {
             return if writer.has_ended() { Err(StoreError::Closed) } else { Ok(()) };
         }
@@ -79,7 +79,7 @@ impl EmbeddedStore {
         let opened = tokio::task::spawn_blocking(move || shared.handle(shards)).await;
         let writer = opened.map_err(|_| StoreError::Closed)??;
         if writer.shards != shards {
-            return Err(self.options.other_shards(writer.shards));
+            return Err(self.options.shard_mismatch(writer.shards));
         }
         // A concurrent call may have set the same writer.
         let _ = self.writer.set(writer);
@@ -87,20 +87,20 @@ impl EmbeddedStore {
     }
 
     /// Whether the writer answers.
-    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+    pub async fn ping(&self) -> Result<(), StoreError> {
         self.call(Shard(0), 0, |_| Ok(())).await
     }
 
-    pub(crate) fn wakes(&self) -> Wakes {
+    pub fn wakes(&self) -> Wakes {
         self.shared.location.wakes.listen()
     }
 
-    pub(crate) fn events(&self) -> Events {
+    pub fn events(&self) -> Events {
         self.shared.location.events.listen()
     }
 
     /// Watches a shard for a time, and returns since when it is watched without a gap.
-    pub(crate) async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
+    pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
         let (location, lasts) = (Arc::clone(&self.shared.location), millis_up(lasts));
         let watch = move |txn: &mut Txn<'_>| {
             let (now, until) = (txn.now(), txn.now().saturating_add(lasts));
@@ -120,14 +120,14 @@ impl EmbeddedStore {
         bytes: usize,
         work: impl FnMut(&mut Txn<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let limit = self.options.patience;
+        let limit = self.options.call_timeout;
         let answer = timeout(limit, self.writer()?.call(shard, bytes, work)).await;
         answer.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 
     /// A view of all that was answered before, to be read beside the writer.
     async fn snapshot(&self) -> Result<ReadTransaction, StoreError> {
-        let limit = self.options.patience;
+        let limit = self.options.call_timeout;
         timeout(limit, self.writer()?.snapshot()).await.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 

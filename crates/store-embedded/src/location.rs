@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 use tokio::sync::watch;
+use ringback_core::clock::Clock;
+use ringback_core::contract::{Profile, StoreError};
 
 use super::error::{Error, Result};
 use super::events::EventBus;
 use super::wakes::WakeBus;
 use super::wal::log::{self, Disk};
-use crate::clock::Clock;
-use crate::store::{Profile, StoreError};
 
 /// How much of the database file is cached in memory.
 const CACHE: usize = 128 * 1024 * 1024;

@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 
 /// A listener's end of the stream. The first call returns at once.
-pub(crate) struct PolicyChanges {
+pub struct PolicyChanges {
     changed: watch::Receiver<()>,
     is_new: bool,
 }
@@ -13,7 +13,7 @@ impl PolicyChanges {
         Self { changed: changes.subscribe(), is_new: true }
     }
 
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         if std::mem::take(&mut self.is_new) {
             return;
         }

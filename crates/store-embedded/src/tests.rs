@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
+use ringback_core::clock::{Clock, SystemClock};
+use ringback_core::contract::{Options, Repair, Shard, StoreError, SubmitResult, Wake};
+use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
 
 use super::EmbeddedStore;
 use super::edges::submit::{NewRecord, submit};
@@ -19,9 +22,6 @@ use super::location::{Medium, StoreLocation};
 use super::tables::Shards;
 use super::wal::log::Disk;
 use super::writer::shared::SharedWriter;
-use crate::clock::{Clock, SystemClock};
-use crate::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
-use crate::store::{Answer, Options, Repair, Shard, StoreError, Wake};
 
 /// Memory with a limit, like a disk that fills up.
 #[derive(Debug)]
@@ -55,6 +55,21 @@ impl StorageBackend for Small {
     }
 }
 
+fn options() -> Options {
+    Options {
+        url: String::new(),
+        prefix: "ringback".to_owned(),
+        shards: 1,
+        keep_done: Duration::from_secs(3600),
+        keep_done_mib: 256,
+        keep_dead: Duration::from_secs(30 * 86_400),
+        attempts: ringback_core::policy::Logging::Failed,
+        keep_attempts: Duration::from_secs(7 * 86_400),
+        keep_attempts_mib: 64,
+        call_timeout: Duration::from_secs(10),
+    }
+}
+
 fn job(n: usize) -> NewJob {
     let key = JobKey { topic: "t".parse().unwrap(), id: format!("job-{n}").parse().unwrap() };
     let delivery = Delivery {
@@ -71,7 +86,7 @@ fn job(n: usize) -> NewJob {
 }
 
 async fn prepared(medium: Medium, clock: Arc<dyn Clock>) -> EmbeddedStore {
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let options = options();
     let shared = Arc::new(SharedWriter::new(StoreLocation::new(medium, clock)));
     let store = EmbeddedStore::on(shared, options);
     store.prepare().await.unwrap();
@@ -112,7 +127,7 @@ async fn a_full_disk_fails_all_calls_and_the_store_goes_on_once_there_is_room() 
     limit.store(u64::MAX, Ordering::SeqCst);
     for n in refused {
         // Whether one of them had taken effect was not known.
-        assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, Answer::Conflict);
+        assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, SubmitResult::Conflict);
     }
     for (n, _) in accepted {
         assert!(store.get(Shard(0), &job(n).key).await.unwrap().is_some(), "job-{n} was accepted");
@@ -131,7 +146,7 @@ async fn one_of_two_fails(store: &EmbeddedStore) {
     let other = [job(2)];
     let (failed, good) = tokio::join!(broken, store.submit(Shard(0), &other));
     assert!(matches!(failed, Err(StoreError::Unreadable("a record"))), "{failed:?}");
-    assert_eq!(good.unwrap()[0].answer, Answer::Created);
+    assert_eq!(good.unwrap()[0].answer, SubmitResult::Created);
 }
 
 #[tokio::test]
@@ -236,7 +251,7 @@ async fn a_log_that_cannot_be_written_fails_the_call_and_what_was_answered_befor
         // A frame that was written and not synced may be there, as after a lost answer.
         assert_eq!(is_known(&store, 3).await, in_sync);
         for n in 3..6 {
-            assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, Answer::Conflict);
+            assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, SubmitResult::Conflict);
         }
         no_findings(&store).await;
         drop(store);
@@ -265,7 +280,7 @@ async fn nobody_is_answered_or_woken_before_the_log_is_synced() {
         let early = early.await;
         assert!(early.is_err(), "{early:?} before it is safe");
     }
-    assert_eq!(submitted.await.unwrap()[0].answer, Answer::Created);
+    assert_eq!(submitted.await.unwrap()[0].answer, SubmitResult::Created);
     assert!(matches!(wakes.next().await, Wake::Due(..)));
 }
 

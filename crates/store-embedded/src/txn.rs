@@ -9,11 +9,11 @@ pub(crate) mod transitions;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use ringback_core::contract::{Event, Shard, Wake};
+use ringback_core::lane::{LaneId, PullLane};
+
 use super::error::Result;
 use super::tables::{Journal, Record, ShardRow, Tables, Writing};
-use crate::store::events::Event;
-use crate::store::redis::LaneId;
-use crate::store::{PullLane, Shard, Wake};
 
 /// When the carrier of each shard makes its next pass anyway, in ms: only earlier times wake it. The
 /// map starts empty, so before its first pass a carrier is woken for every time.

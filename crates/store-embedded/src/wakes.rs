@@ -2,8 +2,7 @@
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
-
-use crate::store::Wake;
+use ringback_core::contract::Wake;
 
 /// How many wake-ups a listener may be behind. One that is further behind gets
 /// [`Wake::Subscribed`], and so looks at everything.
@@ -30,14 +29,14 @@ impl WakeBus {
 }
 
 /// A listener's end of the stream.
-pub(crate) struct Wakes {
+pub struct Wakes {
     sender: Sender<Wake>,
     /// `None` until the first call.
     receiver: Option<Receiver<Wake>>,
 }
 
 impl Wakes {
-    pub(crate) async fn next(&mut self) -> Wake {
+    pub async fn next(&mut self) -> Wake {
         let Some(receiver) = &mut self.receiver else {
             self.receiver = Some(self.sender.subscribe());
             return Wake::Subscribed;

@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use ringback_core::contract::StoreError;
 
 use self::call::Member;
 use self::queue::{Next, Queue, Reply, Request};
@@ -26,7 +27,6 @@ use super::location::StoreLocation;
 use super::tables::{Journal, Shards, Writing};
 use super::txn::{PassTimes, Sealed, Txn};
 use super::wal::checkpoint::CheckpointedDb;
-use crate::store::StoreError;
 
 /// How many calls may wait.
 const WAITING: usize = 1024;

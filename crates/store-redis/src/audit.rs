@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
 use redis::ToRedisArgs;
+use ringback_core::contract::{Audit, DamageKind, Finding, Repair, RunningAudit, Shard, StoreError};
 
 use self::answers::{Overview, Problem, Repaired, id_of, state_name, topic_of};
 use self::calls::{Calls, Scan};
@@ -22,8 +23,6 @@ use self::count::{Count, LANES};
 use self::rows::RecordedCounts;
 use self::waiting::{List, Verdict, Waiting};
 use super::redis_store::RedisStore;
-use crate::store::audit::{Audit, Damage, Finding, Repair, Underway};
-use crate::store::{Shard, StoreError};
 
 /// How many waiting jobs are searched for at once. For more of them the lists are read again. With 32 bytes each
 /// this bounds the memory of an audit.
@@ -33,10 +32,10 @@ const WAITING: usize = 500_000;
 const ROUNDS: usize = 3;
 
 impl RedisStore {
-    /// See [`Store::audit`](crate::store::Store::audit).
-    pub(crate) async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
+    /// See `ringback_store::Store::audit`.
+    pub async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
         let shards = self.options.shards;
-        let (mut audit, has_answered) = (Underway::of(shards), AtomicBool::new(false));
+        let (mut audit, has_answered) = (RunningAudit::of(shards), AtomicBool::new(false));
         for shard in (0..shards).map(Shard) {
             let calls = Calls { store: self, shard, has_answered: &has_answered };
             Walk { calls, shard, repair, audit: &mut audit.0 }.shard().await?;
@@ -102,7 +101,7 @@ impl Walk<'_> {
                 "dead_at" => "dead jobs are to be evicted before the time at which they are looked at next",
                 _ => "the first slot differs from the recorded one",
             };
-            self.found(Finding::new(Damage::Moment, self.shard, what), repaired);
+            self.found(Finding::new(DamageKind::WakeAt, self.shard, what), repaired);
         }
         Ok(())
     }
@@ -126,7 +125,7 @@ impl Walk<'_> {
             let repaired = self.repair_named("lanes", &ids).await?;
             for ((_, lane), repaired) in page.unlinked.into_iter().zip(repaired) {
                 let detail = format!("nothing leads to the jobs of {lane:?}");
-                let finding = Finding::new(Damage::Turn, self.shard, detail);
+                let finding = Finding::new(DamageKind::Schedule, self.shard, detail);
                 self.found(finding.of_topic(topic_of(&lane)), repaired);
             }
             self.unlisted(&page.unlisted).await?;
@@ -143,7 +142,7 @@ impl Walk<'_> {
             let topic = topic_of(&name);
             let what = if member.len() == topic.len() + 1 { "topic" } else { "a lane of topic" };
             let detail = format!("lists of topics do not show {what} {topic:?}");
-            self.found(Finding::new(Damage::Topic, self.shard, detail).of_topic(topic), repaired);
+            self.found(Finding::new(DamageKind::Topic, self.shard, detail).of_topic(topic), repaired);
         }
         Ok(())
     }
@@ -179,15 +178,15 @@ impl Walk<'_> {
         for problem in problems {
             let (state, topic, id) = (problem.state_name(), topic_of(&problem.lane), problem.id());
             let (kind, detail) = match problem.what.as_str() {
-                "unindexed" => (Damage::Unindexed, unindexed(state)),
-                "body" => (Damage::Body, format!("the body of a {state} job is missing")),
+                "unindexed" => (DamageKind::Unindexed, unindexed(state)),
+                "body" => (DamageKind::Body, format!("the body of a {state} job is missing")),
                 "lane" => (
-                    Damage::Lane,
+                    DamageKind::Lane,
                     format!("the lane of a {state} job has no name, so its target is not known"),
                 ),
-                _ => (Damage::Unreadable, format!("the record at {} cannot be read", hex(&problem.locator))),
+                _ => (DamageKind::Unreadable, format!("the record at {} cannot be read", hex(&problem.locator))),
             };
-            let is_lost = kind == Damage::Unindexed;
+            let is_lost = kind == DamageKind::Unindexed;
             let repaired = if is_lost { relinked.next() } else { None }.unwrap_or(Repaired::Left);
             if is_lost && repaired != Repaired::MovedOn {
                 count.lost(problem.state);
@@ -254,7 +253,7 @@ impl Walk<'_> {
                 Verdict::Again(list) => again.again(&known, list),
                 Verdict::Lost { state, lane, record } => {
                     let detail = unindexed(state_name(state));
-                    let finding = Finding::new(Damage::Unindexed, self.shard, detail);
+                    let finding = Finding::new(DamageKind::Unindexed, self.shard, detail);
                     findings.push(finding.of_topic(topic_of(&lane)).of_job(id_of(&record)));
                     lost.push((known, state));
                 }
@@ -278,7 +277,7 @@ impl Walk<'_> {
             let repaired = self.repair_named("states", &alone).await?;
             for (locator, repaired) in alone.iter().zip(repaired) {
                 let detail = format!("a job state without a record, at {}", hex(locator));
-                self.found(Finding::new(Damage::Run, self.shard, detail), repaired);
+                self.found(Finding::new(DamageKind::StateRecord, self.shard, detail), repaired);
             }
         }
         Ok(())
@@ -323,7 +322,7 @@ impl Walk<'_> {
                     "the ledger counts {counted} jobs that have not ended, and there are {}",
                     after.jobs
                 );
-                self.audit.find(Finding::new(Damage::Ledger, self.shard, detail));
+                self.audit.find(Finding::new(DamageKind::Ledger, self.shard, detail));
             }
             return Ok(());
         }
@@ -338,7 +337,7 @@ impl Walk<'_> {
             Repair::No => (false, false),
         };
         for detail in states {
-            self.audit.find(Finding::new(Damage::Ledger, self.shard, detail).repaired(states_corrected));
+            self.audit.find(Finding::new(DamageKind::Ledger, self.shard, detail).repaired(states_corrected));
         }
         for finding in wrong.findings(self.shard) {
             self.audit.find(finding.repaired(rest_corrected));
@@ -355,7 +354,7 @@ impl Walk<'_> {
             let detail = format!(
                 "{accepted} jobs were accepted, and the counts of all states add up to {sum}: {rest:?}"
             );
-            self.audit.find(Finding::new(Damage::Ledger, self.shard, detail));
+            self.audit.find(Finding::new(DamageKind::Ledger, self.shard, detail));
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Checks of the servers before they are trusted with jobs: version, eviction policy, and how they keep data.
 
+use ringback_core::contract::{Profile, StoreError};
+
 use super::reply;
 use super::topology::Topology;
-use crate::store::{Profile, StoreError};
 
 /// A server's answer to INFO.
 struct Info(String);

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
 use redis::RedisError;
 use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
-
-use crate::store::StoreError;
+use ringback_core::contract::StoreError;
 
 /// The store error for an error of the client. The client's error becomes its source.
 pub(crate) fn classify(error: RedisError) -> StoreError {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use sha2::{Digest as _, Sha256};
-
-use crate::job::{ContentHash, Topic};
+use ringback_core::job::{ContentHash, Topic};
 
 /// The bit in the first byte of a lane's id that marks a pull lane.
 const PULL: u8 = 128;
@@ -35,13 +34,13 @@ impl LaneId {
 }
 
 /// The name of a lane: topic, space, origin. A pull lane has no origin.
-pub(crate) fn lane_words(topic: &Topic, origin: &str) -> String {
+pub(crate) fn lane_name(topic: &Topic, origin: &str) -> String {
     format!("{topic} {origin}")
 }
 
 /// The parts of a job's record that settling needs, kept with the lease so that the record is not read again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Imprint {
+pub(crate) struct SettleHint {
     pub(crate) lane: LaneId,
     pub(crate) content: ContentHash,
     pub(crate) is_external: bool,

@@ -19,9 +19,9 @@ mod script;
 mod topology;
 mod wakes;
 
-pub(crate) use self::edges::policies::PolicyChanges;
-pub(crate) use self::events::Events;
-pub(crate) use self::lane::{Imprint, LaneId, lane_words};
+pub use self::edges::policies::PolicyChanges;
+pub use self::events::Events;
+
 pub(crate) use self::redis_store::RedisStore;
-pub(crate) use self::topology::Address;
-pub(crate) use self::wakes::Wakes;
+pub use self::topology::Address;
+pub use self::wakes::Wakes;

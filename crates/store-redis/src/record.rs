@@ -6,14 +6,13 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
-
-use super::lane::{Imprint, LaneId};
-use crate::clock::Timestamp;
-use crate::job::{ContentHash, Job, JobKey, Locator, NewJob};
-use crate::outcome::LastAttempt;
-use crate::state::State;
-use crate::store::lease::Receipt;
-use crate::store::{Lease, MOST_ERROR, StoreError, payload, start};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Lease, Receipt, StoreError, payload};
+use ringback_core::job::{ContentHash, Job, JobKey, Locator, NewJob};
+use ringback_core::lane::{LaneId, SettleHint};
+use ringback_core::limits::{MAX_ERROR, truncated};
+use ringback_core::outcome::LastAttempt;
+use ringback_core::state::State;
 
 /// The version of the layout of keys and records. A store with another one is refused.
 pub(crate) const VERSION: u16 = 5;
@@ -44,7 +43,7 @@ pub(crate) struct Packed {
 
 pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     let id = job.key.id.as_str();
-    let timeout = job.delivery.timeout.map_or(0, crate::clock::millis_up);
+    let timeout = job.delivery.timeout.map_or(0, ringback_core::clock::millis_up);
     let payload = payload::pack(&job.delivery);
     let is_external = payload.len() > INLINE;
     let mut rest = Vec::with_capacity(RECORD + id.len() + if is_external { 4 } else { payload.len() });
@@ -96,7 +95,7 @@ impl Start {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) state: State,
-    start: Start,
+    truncated: Start,
     pub(crate) due: Timestamp,
     pub(crate) created: Timestamp,
     pub(crate) attempts: u32,
@@ -138,12 +137,12 @@ fn state(code: u8) -> Result<State, StoreError> {
 impl Head {
     /// Reads the fixed part of a record, and the job state, which is empty before the first delivery.
     pub(crate) fn parse(state: State, mut job_state: Bytes, record: &[u8]) -> Result<Self, StoreError> {
-        let start = Start::parse(record)?;
+        let truncated = Start::parse(record)?;
         let mut head = Self {
             state,
             start,
-            due: start.due,
-            created: start.created,
+            due: truncated.due,
+            created: truncated.created,
             attempts: 0,
             failures: 0,
             lease: 0,
@@ -202,9 +201,9 @@ impl Head {
         self.start.content
     }
 
-    pub(crate) fn imprint(&self, unsettled: Arc<AtomicUsize>) -> Imprint {
+    pub(crate) fn settle_hint(&self, unsettled: Arc<AtomicUsize>) -> SettleHint {
         let Start { lane, content, .. } = self.start;
-        Imprint { lane, content, is_external: self.is_external(), unsettled }
+        SettleHint { lane, content, is_external: self.is_external(), unsettled }
     }
 
     pub(crate) fn into_job(self, key: JobKey) -> Job {
@@ -244,10 +243,10 @@ pub(crate) fn tombstone(lease: &Lease) -> [u8; TOMBSTONE] {
     let mut packed = [0; TOMBSTONE];
     let mut rest = packed.as_mut_slice();
     rest.put_u8(DONE);
-    rest.put_u64(lease.receipt.number);
+    rest.put_u64(lease.grant().receipt.number);
     rest.put_slice(&six(lease.due.as_millis()));
     rest.put_slice(&six(lease.created.as_millis()));
-    rest.put_slice(&lease.imprint.content.0);
+    rest.put_slice(&lease.grant().hint.content.0);
     rest.put_u32(lease.attempt);
     rest.put_u32(lease.failures);
     packed
@@ -274,12 +273,12 @@ pub(crate) fn pack_receipt(receipt: Receipt) -> [u8; 16] {
 
 /// Appends an attempt and a reason as a job state ends with them.
 pub(crate) fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) {
-    let error = start(last.error.as_deref().unwrap_or_default(), MOST_ERROR);
+    let error = truncated(last.error.as_deref().unwrap_or_default(), MAX_ERROR);
     let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
     packed.extend_from_slice(&six(last.at.as_millis()));
     packed.extend_from_slice(&last.status.unwrap_or(0).to_be_bytes());
     packed.extend_from_slice(&duration.to_be_bytes());
-    push_texts(packed, error, start(reason, MAX_REASON));
+    push_texts(packed, error, truncated(reason, MAX_REASON));
 }
 
 /// Appends an error and a reason behind their lengths.

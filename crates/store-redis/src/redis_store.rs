@@ -3,6 +3,8 @@
 use std::sync::{PoisonError, RwLock};
 
 use redis::{Cmd, FromRedisValue, Value};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
 use super::error::is_not_loaded;
 use super::keys::Keys;
@@ -10,14 +12,12 @@ use super::memory::MemoryPressure;
 use super::script::{self, Script};
 use super::topology::Topology;
 use super::{check, record, reply};
-use crate::clock::millis_up;
-use crate::store::{Options, Profile, Shard, StoreError};
 
 /// The memory that a tombstone takes, with its share of the hash that it is in.
 const TOMBSTONE_BYTES: u64 = 104;
 
 /// A store on Redis.
-pub(crate) struct RedisStore {
+pub struct RedisStore {
     pub(crate) topology: Topology,
     pub(crate) keys: Keys,
     pub(crate) options: Options,
@@ -28,23 +28,23 @@ pub(crate) struct RedisStore {
 
 impl RedisStore {
     /// Opens a store without connecting to it.
-    pub(crate) fn open(options: Options) -> Result<Self, StoreError> {
-        let topology = Topology::open(&options.url, options.patience)?;
+    pub fn open(options: Options) -> Result<Self, StoreError> {
+        let topology = Topology::open(&options.url, options.call_timeout)?;
         let keys = Keys::new(&options.prefix, options.shards);
         Ok(Self { topology, keys, options, profile: RwLock::default(), memory: MemoryPressure::default() })
     }
 
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         self.topology.kind()
     }
 
-    pub(crate) fn profile(&self) -> Option<Profile> {
+    pub fn profile(&self) -> Option<Profile> {
         *self.profile.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks the servers and the settings of the installation. Until this has succeeded once, every call
     /// fails with [`StoreError::Unprepared`].
-    pub(crate) async fn prepare(&self) -> Result<(), StoreError> {
+    pub async fn prepare(&self) -> Result<(), StoreError> {
         let profile = check::servers(&self.topology).await?;
         let (version, shards): (String, String) = self
             .run_at(&script::INSTALL, &self.keys.installation(), |cmd| {
@@ -58,17 +58,17 @@ impl RedisStore {
             )));
         }
         if shards != self.options.shards.to_string() {
-            return Err(self.options.other_shards(shards));
+            return Err(self.options.shard_mismatch(shards));
         }
         *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Some(profile);
         Ok(())
     }
 
-    pub(crate) async fn memory_share(&self) -> Result<f64, StoreError> {
+    pub async fn memory_share(&self) -> Result<f64, StoreError> {
         check::memory_share(&self.topology).await
     }
 
-    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+    pub async fn ping(&self) -> Result<(), StoreError> {
         // PING reports a full disk (MISCONF), the role a fail-over after which this server is a replica.
         self.topology.call(&redis::cmd("PING")).await?;
         check::masters(&self.topology).await

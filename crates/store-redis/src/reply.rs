@@ -2,11 +2,11 @@
 //! are for the busiest calls, whose payloads must not be copied.
 
 use redis::{FromRedisValue, Value};
+use ringback_core::contract::{MoveResult, Settled, StoreError};
+use ringback_core::job::{Job, JobKey};
+use ringback_core::state::State;
 
 use super::record::{self, Head};
-use crate::job::{Job, JobKey};
-use crate::state::State;
-use crate::store::{Moved, Settled, StoreError};
 
 /// Reads an answer. `what` names it in the error.
 pub(crate) fn read<T: FromRedisValue>(answer: Value, what: &'static str) -> Result<T, StoreError> {
@@ -19,7 +19,7 @@ pub(crate) mod take {
     use redis::Value;
 
     use super::read;
-    use crate::store::StoreError;
+    use ringback_core::contract::StoreError;
 
     pub(crate) fn list(value: Value) -> Result<Vec<Value>, StoreError> {
         match value {
@@ -86,13 +86,13 @@ pub(crate) fn described(mut parts: Vec<Value>, key: &JobKey) -> Result<(i64, Job
 }
 
 /// Reads the answer of a reschedule, a run, a revive or a purge.
-pub(crate) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<Moved, StoreError> {
+pub(crate) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<MoveResult, StoreError> {
     if parts.is_empty() {
-        return Ok(Moved::Unknown);
+        return Ok(MoveResult::Unknown);
     }
     match described(parts, key)? {
-        (200, job) => Ok(Moved::Applied(job)),
-        (409, job) => Ok(Moved::Refused(job)),
+        (200, job) => Ok(MoveResult::Applied(job)),
+        (409, job) => Ok(MoveResult::Refused(job)),
         _ => Err(StoreError::Unreadable("an answer about a job")),
     }
 }

@@ -12,9 +12,9 @@ use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
+use ringback_core::contract::StoreError;
 
 use super::error::classify;
-use crate::store::StoreError;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -27,14 +27,14 @@ const PROBE_AFTER: Duration = Duration::from_secs(5);
 const PIPELINE: usize = 1024;
 
 /// A store's URL, parsed.
-pub(crate) enum Address {
+pub enum Address {
     Single(Box<ConnectionInfo>),
     Cluster(Vec<ConnectionInfo>),
 }
 
 impl Address {
     /// Parses a store's URL; the error says what is allowed.
-    pub(crate) fn parse(url: &str) -> Result<Self, String> {
+    pub fn parse(url: &str) -> Result<Self, String> {
         const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,... or embedded:directory";
         let wrong = |e: redis::RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
         match url.split_once("://") {

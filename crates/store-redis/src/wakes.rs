@@ -5,24 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
+use ringback_core::contract::Wake;
+use ringback_core::lane::{LaneId, PullLane};
 
 use super::channel::{Channel, Heard};
-use super::lane::LaneId;
 use super::redis_store::RedisStore;
-use crate::store::{PullLane, Wake};
 
 /// The stream of wake-ups. It reconnects by itself and never ends.
-pub(crate) struct Wakes(Channel);
+pub struct Wakes(Channel);
 
 impl RedisStore {
-    pub(crate) fn wakes(self: &Arc<Self>, rng: StdRng) -> Wakes {
+    pub fn wakes(self: &Arc<Self>, rng: StdRng) -> Wakes {
         Wakes(Channel::new(Arc::clone(self), self.keys.wake_channel(), rng))
     }
 }
 
 impl Wakes {
     /// The next wake-up. Safe to drop and call again.
-    pub(crate) async fn next(&mut self) -> Wake {
+    pub async fn next(&mut self) -> Wake {
         loop {
             match self.0.next().await {
                 Heard::Subscribed => return Wake::Subscribed,
@@ -41,8 +41,8 @@ impl Wakes {
         let keys = &self.0.store.keys;
         let mut words = text.split(' ');
         match (words.next()?, words.next(), words.next()) {
-            ("members", None, None) => Some(Wake::Members),
-            ("revival", None, None) => Some(Wake::Revival),
+            ("members", None, None) => Some(Wake::Carriers),
+            ("revival", None, None) => Some(Wake::Redrive),
             ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
             ("pull", Some(tag), Some(lane)) => {
                 Some(Wake::Pull(keys.by_tag(tag)?, PullLane(LaneId::parse(lane)?)))

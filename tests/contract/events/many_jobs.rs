@@ -1,16 +1,17 @@
 //! Events of calls that change many jobs: imports, redrives, purges, large batches, exchanges.
 
+use std::time::Duration;
+
+use ringback_testkit::eventually;
+use ringback_core::contract::{AttemptOutcome, EventKind, RedriveStart, Redriven, Settled};
+use ringback_core::job::{Due, History, ImportJob};
+use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::state::State;
+
 use super::super::dead_letters::{all, of_topic, places};
 use super::super::jobs::{LONG, TOPIC, With, bury, ms, seen};
 use super::super::workbench::{SOON, Workbench};
 use super::{Watching, complete, dead, failed, ready};
-use ringback_core::job::{Due, History, ImportJob};
-use ringback_core::outcome::{LastAttempt, Outcome};
-use ringback_core::state::State;
-use ringback_core::store::events::{AttemptOutcome, Happened};
-use ringback_core::store::{Begun, Revived, Settled};
-use ringback_testkit::eventually;
-use std::time::Duration;
 
 pub(crate) async fn imports_have_events_of_submits_and_deaths(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
@@ -20,7 +21,7 @@ pub(crate) async fn imports_have_events_of_submits_and_deaths(bench: &Workbench)
     let jobs = [(bench.job("a").after(LONG), history), (bench.job("b"), buried)]
         .map(|(job, history)| ImportJob { job, history: Some(history) });
     let told = bench.store().import(bench.shard(), &jobs).await.expect("import");
-    let submitted = |n: usize| Happened::Submitted { due: told[n].job.due };
+    let submitted = |n: usize| EventKind::Submitted { due: told[n].job.due };
     watching.expect(&told[0].job.key, [submitted(0)]).await;
     watching.expect(&told[1].job.key, [submitted(1), dead("gone")]).await;
     bench.store().import(bench.shard(), &jobs).await.expect("import");
@@ -39,11 +40,11 @@ pub(crate) async fn jobs_that_a_call_makes_ready_have_promoted_events(bench: &Wo
     let store = bench.store();
     store.reschedule(&later, Due::In(2 * LONG), bench.token()).await.expect("reschedule");
     store.reschedule(&now_due, Due::In(Duration::ZERO), bench.token()).await.expect("reschedule");
-    watching.expect(&now_due, [Happened::Promoted]).await;
+    watching.expect(&now_due, [EventKind::Promoted]).await;
     store.run(&run, bench.token()).await.expect("run");
-    watching.expect(&run, [Happened::Promoted]).await;
+    watching.expect(&run, [EventKind::Promoted]).await;
     store.revive(&revived, bench.token()).await.expect("revive");
-    watching.expect(&revived, [Happened::Promoted]).await;
+    watching.expect(&revived, [EventKind::Promoted]).await;
     watching.nothing(bench, "mark").await;
 }
 
@@ -52,17 +53,17 @@ pub(crate) async fn each_revived_job_of_many_has_an_event(bench: &Workbench) {
     for name in ["a", "b", "c"] {
         bench.job_in(State::Dead, bench.job(name)).await;
     }
-    let begun = bench.store().begin_revival(bench.token(), &of_topic(TOPIC), 50).await.expect("begin");
-    let Begun::Revival(revival) = begun else { panic!("one can begin") };
+    let begun = bench.store().start_redrive(bench.token(), &of_topic(TOPIC), 50).await.expect("begin");
+    let RedriveStart::Redrive(revival) = begun else { panic!("one can begin") };
     let places = places(bench, &revival.wanted()).await;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
     let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
-    assert_eq!(revived, Revived::Jobs(3));
+    assert_eq!(revived, Redriven::Jobs(3));
     assert_eq!(all(bench, &of_topic(TOPIC)).await.len(), 0);
     let mut keys = Vec::new();
     for _ in 0..3 {
         let event = watching.next().await;
-        assert_eq!(event.what, Happened::Promoted);
+        assert_eq!(event.kind, EventKind::Promoted);
         keys.push(event.key.id.to_string());
     }
     keys.sort();
@@ -113,7 +114,7 @@ pub(crate) async fn a_large_batch_has_all_its_events_in_order(bench: &Workbench)
     for _ in 0..2 * JOBS {
         let event = watching.next().await;
         let told: &mut Vec<_> = ends.entry(event.key).or_default();
-        told.push(event.what);
+        told.push(event.kind);
     }
     for (n, key) in keys.iter().enumerate() {
         let wanted = if n % 7 == 6 {

@@ -1,15 +1,16 @@
 //! Pull jobs that are cancelled: while ready, and while a consumer has them.
 
+use ringback_core::contract::{Cancelled, PullOutcome, PulledJob, Settled};
+use ringback_core::state::State;
+
 use super::super::jobs::{LONG, ms};
 use super::super::workbench::Workbench;
 use super::{bury, retry, told};
-use ringback_core::state::State;
-use ringback_core::store::{Cancelled, PulledJob, Settled, Word};
 
 pub(crate) async fn a_cancelled_reserved_pull_job_is_done_when_finished_and_else_cancelled(
     bench: &Workbench,
 ) {
-    let words = [(Word::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
+    let words = [(PullOutcome::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
     for (n, (word, state)) in words.into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
         assert_eq!(bench.cancel(&job.key).await, Cancelled::Requested { in_flight_unknown: false });
@@ -24,7 +25,7 @@ pub(crate) async fn a_cancelled_job_whose_lease_expires_is_cancelled(bench: &Wor
     let job = bench.pull_one(&key, ms(20)).await;
     bench.cancel(&key).await;
     bench.recover_until(&key, State::Cancelled).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale);
 }
 
 pub(crate) async fn cancelled_jobs_do_not_block_others(bench: &Workbench) {
@@ -75,7 +76,7 @@ pub(crate) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_j
             pulled = bench.pull(1, LONG).await;
         }
         assert!(pulled.jobs.is_empty(), "{pulled:?}");
-        assert_eq!(bench.store().pulls(bench.shard(), 0, 10).await.expect("pulls"), []);
+        assert_eq!(bench.store().pull_lanes(bench.shard(), 0, 10).await.expect("pulls"), []);
     }
     let next = bench.accept(bench.pull_job("next")).await.key;
     told(bench, &mut wakes).await;

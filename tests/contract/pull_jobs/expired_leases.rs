@@ -1,12 +1,14 @@
 //! Pull jobs: leases that expire before the job is settled.
 
+use std::collections::HashSet;
+
+use ringback_core::contract::{PullOutcome, PulledJob, Renewed, RetryContext, Settled};
+use ringback_core::retry::RetryPolicy;
+use ringback_core::state::State;
+
 use super::super::jobs::{LONG, ms};
 use super::super::workbench::{Workbench, now, until};
 use super::{bury, fail, over, release, retry};
-use ringback_core::retry::RetryPolicy;
-use ringback_core::state::State;
-use ringback_core::store::{PulledJob, Renewed, Settled, Tries, Word};
-use std::collections::HashSet;
 
 pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(bench: &Workbench) {
     let mut wanted = bench.pull_job("a");
@@ -19,7 +21,7 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
         assert_eq!((lapsed.len(), lapsed[0].receipt), (1, job.receipt));
         assert_eq!(
             lapsed[0].tries,
-            Tries { failures: 0, retry: wanted.delivery.retry.clone(), topic: Some(key.topic.clone()) }
+            RetryContext { failures: 0, retry: wanted.delivery.retry.clone(), topic: Some(key.topic.clone()) }
         );
         assert_eq!(bench.get(&key).await.state, State::Reserved);
     }
@@ -30,12 +32,12 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
     bench.promote_until(1).await;
     let again = bench.pull_one(&key, LONG).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
-    assert!(recovered.lapsed.is_empty(), "{recovered:?}");
+    assert!(recovered.expired.is_empty(), "{recovered:?}");
     assert_eq!((again.attempt, bench.get(&key).await.failures), (2, 1));
 }
 
 pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: &Workbench) {
-    let words = [retry(ms(0)), bury(), release(ms(0)), Word::Finish];
+    let words = [retry(ms(0)), bury(), release(ms(0)), PullOutcome::Finish];
     let stale = async |job: &PulledJob, state| {
         for word in &words {
             assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Stale, "{word:?}, {state}");
@@ -43,14 +45,14 @@ pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: 
         assert_eq!(bench.get(&job.key).await.state, state);
     };
     let delayed = over(bench, "delayed").await;
-    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
+    let lapsed = bench.store().settle_expired(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
     assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
     stale(&delayed, State::Delayed).await;
     bench.cancel(&delayed.key).await;
     stale(&delayed, State::Cancelled).await;
 
     let dead = over(bench, "dead").await;
-    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(dead.receipt, bury())]).await;
+    let lapsed = bench.store().settle_expired(bench.shard(), &[(dead.receipt, bury())]).await;
     assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
     stale(&dead, State::Dead).await;
 
@@ -99,12 +101,12 @@ pub(crate) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(be
     let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
     assert_eq!(renewed, Renewed::Extended);
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
 }
 
 pub(crate) async fn a_lease_finished_after_it_ran_out_is_not_settled_as_failed(bench: &Workbench) {
     let job = over(bench, "a").await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied, "nobody else has it");
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied, "nobody else has it");
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     assert_eq!(bench.get(&job.key).await.state, State::Done);
 }
@@ -117,8 +119,8 @@ pub(crate) async fn a_pass_returns_no_more_expired_leases_than_its_limit(bench: 
     let mut seen = HashSet::new();
     for count in [2, 2, 1, 0] {
         let recovered = bench.store().recover(bench.shard(), bench.epoch(), 2, LONG).await.expect("recover");
-        assert_eq!(recovered.lapsed.len(), count);
-        for lapsed in recovered.lapsed {
+        assert_eq!(recovered.expired.len(), count);
+        for lapsed in recovered.expired {
             assert!(seen.insert(lapsed.receipt.to_string()));
             assert_eq!(fail(bench, lapsed.receipt).await, Settled::Applied);
         }

@@ -1,19 +1,20 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
+use tokio::time::sleep;
+use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, RetryContext, Settled};
+use ringback_core::retry::RetryPolicy;
+use ringback_core::state::State;
+
 use super::super::jobs::{LONG, With, ms};
 use super::super::workbench::{Workbench, is_late_enough, now, until};
 use super::{bury, fail, over, release, retry};
-use ringback_core::retry::RetryPolicy;
-use ringback_core::state::State;
-use ringback_core::store::{PullReceipt, Renewed, Settled, Tries, Word};
-use tokio::time::sleep;
 
 pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Workbench) {
     let job = bench.pulled("a").await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
     let (known, stats) = (bench.get(&job.key).await, bench.stats().await);
     assert_eq!((known.state, known.attempts, known.failures), (State::Done, 1, 0));
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Replayed);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Replayed);
     for word in [retry(ms(0)), bury(), release(ms(0))] {
         assert_eq!(bench.say(job.receipt, word).await, Settled::Stale);
     }
@@ -43,7 +44,7 @@ pub(crate) async fn a_buried_job_is_dead_by_the_reason_given(bench: &Workbench) 
     assert_eq!((known.state, known.failures, known.reason.as_deref()), (State::Dead, 1, Some("unwanted")));
     assert!(bench.pull(1, LONG).await.jobs.is_empty());
     let long = bench.pulled("b").await;
-    let word = Word::Bury { reason: "r".repeat(100), error: Some("ä".repeat(100)) };
+    let word = PullOutcome::Bury { reason: "r".repeat(100), error: Some("ä".repeat(100)) };
     assert_eq!(bench.say(long.receipt, word).await, Settled::Applied);
     let known = bench.get(&long.key).await;
     assert_eq!(known.reason, Some("r".repeat(64)));
@@ -69,7 +70,7 @@ pub(crate) async fn a_settle_by_receipt_repeats_until_the_next_one(bench: &Workb
         assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Applied);
         let known = bench.get(&job.key).await;
         assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Replayed, "{word:?}");
-        assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale, "{word:?}");
+        assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale, "{word:?}");
         assert_eq!(bench.get(&job.key).await, known);
         bench.cancel(&job.key).await;
         assert_eq!(bench.say(job.receipt, word).await, Settled::Replayed, "its word took effect");
@@ -78,7 +79,7 @@ pub(crate) async fn a_settle_by_receipt_repeats_until_the_next_one(bench: &Workb
     bench.say(job.receipt, release(ms(0))).await;
     let next = bench.pull_one(&job.key, LONG).await;
     assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Replayed);
-    assert_eq!(bench.say(next.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(next.receipt, PullOutcome::Finish).await, Settled::Applied);
     assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Stale);
 }
 
@@ -87,9 +88,9 @@ pub(crate) async fn settles_of_many_receipts_are_answered_in_order(bench: &Workb
     bench.submit(&jobs).await;
     let pulled = bench.pull(20, LONG).await.jobs;
     assert_eq!(pulled.len(), 20);
-    let words = [Word::Finish, retry(LONG), bury(), release(ms(0)), Word::Finish];
+    let words = [PullOutcome::Finish, retry(LONG), bury(), release(ms(0)), PullOutcome::Finish];
     let mut said: Vec<_> = pulled.iter().map(|job| job.receipt).zip(words).collect();
-    said.push((pulled[0].receipt, Word::Finish));
+    said.push((pulled[0].receipt, PullOutcome::Finish));
     said.push((pulled[0].receipt, bury()));
     let answers = bench.store().settle_receipts(bench.shard(), &said).await.expect("settle");
     assert_eq!(answers[..5], [Settled::Applied; 5]);
@@ -107,18 +108,18 @@ pub(crate) async fn a_stale_receipt_changes_nothing(bench: &Workbench) {
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
     bench.promote_until(1).await;
     let known = bench.get(&job.key).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale, "it is ready for another");
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale, "it is ready for another");
     let other = bench.pull_one(&job.key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale, "it is another's");
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale, "it is another's");
     assert_eq!(bench.get(&job.key).await.failures, known.failures);
-    assert_eq!(bench.say(other.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(other.receipt, PullOutcome::Finish).await, Settled::Applied);
     assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
 
     // Nothing but the random bits is wrong.
     let held = bench.pulled("b").await;
     let text = held.receipt.to_string();
     let guessed: PullReceipt = format!("{}AAAAAAAAAA", &text[..30]).parse().expect("a receipt");
-    for word in [Word::Finish, retry(ms(0)), bury(), release(ms(0))] {
+    for word in [PullOutcome::Finish, retry(ms(0)), bury(), release(ms(0))] {
         assert_eq!(bench.say(guessed, word).await, Settled::Stale);
     }
     assert_eq!(bench.get(&held.key).await.state, State::Reserved);
@@ -135,8 +136,8 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     assert_eq!(same, deadline, "it is never shortened");
     until(job.deadline.plus(ms(5))).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
-    assert!(recovered.lapsed.is_empty(), "{recovered:?}");
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+    assert!(recovered.expired.is_empty(), "{recovered:?}");
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
     let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
     assert_eq!(renewed, Renewed::Stale);
 }
@@ -148,13 +149,13 @@ pub(crate) async fn the_receipt_leads_to_what_chooses_the_retry_tier(bench: &Wor
         wanted.delivery.retry = policy.clone();
         let key = bench.accept(wanted).await.key;
         let job = bench.pull_one(&key, LONG).await;
-        let tries = Tries { failures: 0, retry: policy.clone(), topic: Some(key.topic.clone()) };
-        assert_eq!(bench.store().held(&job.receipt).await.expect("held"), Some(tries));
+        let tries = RetryContext { failures: 0, retry: policy.clone(), topic: Some(key.topic.clone()) };
+        assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), Some(tries));
         bench.say(job.receipt, retry(ms(0))).await;
-        assert_eq!(bench.store().held(&job.receipt).await.expect("held"), None);
+        assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), None);
         bench.promote_until(1).await;
         let again = bench.pull_one(&key, LONG).await;
-        let tries = bench.store().held(&again.receipt).await.expect("held").expect("it is held");
+        let tries = bench.store().lease_info(&again.receipt).await.expect("held").expect("it is held");
         assert_eq!(tries.failures, 1);
     }
 }
@@ -172,7 +173,7 @@ pub(crate) async fn a_later_job_of_the_same_name_is_not_settled_by_an_old_receip
     bench.accept(bench.pull_job("a").content(9)).await;
     assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
     let again = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale);
-    assert_eq!(bench.say(again.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale);
+    assert_eq!(bench.say(again.receipt, PullOutcome::Finish).await, Settled::Applied);
     bench.audit().await;
 }

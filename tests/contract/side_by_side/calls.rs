@@ -1,11 +1,13 @@
 //! Calls on jobs and topics by name, side by side: both stores must give the same answer.
 
+use std::collections::BTreeSet;
+
+use ringback_core::contract::{Cancelled, DeadFilter, MoveResult, RedriveStart, Token};
+use ringback_core::job::{Due, JobKey, Topic};
+
 use super::super::jobs::{LONG, ms};
 use super::operations::{Call, OnTopic, When};
 use super::{Pair, TIMES, counted};
-use ringback_core::job::{Due, JobKey, Topic};
-use ringback_core::store::{Begun, Cancelled, DeadFilter, Moved, Token};
-use std::collections::BTreeSet;
 
 impl Pair {
     /// What the next reserve asks for.
@@ -47,9 +49,9 @@ impl Pair {
             answers.push(moved.expect("an answer"));
         }
         self.moment();
-        match <[Moved; 2]>::try_from(answers).expect("of two stores") {
-            [Moved::Applied(redis), Moved::Applied(memory)]
-            | [Moved::Refused(redis), Moved::Refused(memory)] => self.same(&redis, &memory),
+        match <[MoveResult; 2]>::try_from(answers).expect("of two stores") {
+            [MoveResult::Applied(redis), MoveResult::Applied(memory)]
+            | [MoveResult::Refused(redis), MoveResult::Refused(memory)] => self.same(&redis, &memory),
             [redis, memory] => assert_eq!(redis, memory, "{}: {key}", self.at),
         }
     }
@@ -71,11 +73,11 @@ impl Pair {
                     break;
                 }
             }
-            let begun = store.begin_revival(token, filter, 1).await.expect("begin");
-            let Begun::Revival(revival) = begun else { panic!("{}: too many", self.at) };
+            let begun = store.start_redrive(token, filter, 1).await.expect("begin");
+            let RedriveStart::Redrive(revival) = begun else { panic!("{}: too many", self.at) };
             let mut count = 0;
             for shard in store.shards() {
-                let places = store.dead_places(shard, filter, None, 500).await.expect("places").items;
+                let places = store.dead_cursors(shard, filter, None, 500).await.expect("places").items;
                 // Again, as after a lost answer.
                 for _ in 0..2 {
                     if purge {
@@ -85,7 +87,7 @@ impl Pair {
                     }
                 }
             }
-            let ended = store.stop_revival(revival.id).await.expect("stop").expect("it is known");
+            let ended = store.stop_redrive(revival.id).await.expect("stop").expect("it is known");
             told.push((listed, count + ended.revived));
         }
         self.moment();

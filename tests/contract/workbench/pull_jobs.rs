@@ -1,23 +1,25 @@
 //! Calls on pull jobs, as cases make them.
 
-use super::super::jobs::{LONG, TOPIC};
-use super::{FLOOR, SOON, Workbench};
-use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
-use ringback_core::store::{Lapsed, Pull, PullReceipt, Pulled, PulledJob, Settled, Word};
-use ringback_testkit::eventually;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use ringback_testkit::eventually;
+use ringback_core::contract::{ExpiredLease, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Settled};
+use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
+
+use super::super::jobs::{LONG, TOPIC};
+use super::{FLOOR, SOON, Workbench};
+
 impl Workbench {
     /// Recovers until `count` pull leases have expired. Those of different batches may be returned by
     /// different calls, again and again.
-    pub(crate) async fn lapsed_jobs(&self, count: usize) -> Vec<Lapsed> {
-        let all: Mutex<Vec<Lapsed>> = Mutex::default();
+    pub(crate) async fn lapsed_jobs(&self, count: usize) -> Vec<ExpiredLease> {
+        let all: Mutex<Vec<ExpiredLease>> = Mutex::default();
         eventually(SOON, &format!("{count} leases for pull run out"), async || {
             let recovered = self.store.recover(self.shard, &self.epoch, 500, FLOOR).await.expect("recover");
             let mut all = all.lock().expect("nobody has panicked with it");
-            for lapsed in recovered.lapsed {
+            for lapsed in recovered.expired {
                 if all.iter().all(|known| known.receipt != lapsed.receipt) {
                     all.push(lapsed);
                 }
@@ -75,7 +77,7 @@ impl Workbench {
         self.pull_one(&key, LONG).await
     }
 
-    pub(crate) async fn say(&self, receipt: PullReceipt, word: Word) -> Settled {
+    pub(crate) async fn say(&self, receipt: PullReceipt, word: PullOutcome) -> Settled {
         let settled = self.store.settle_receipts(self.shard, &[(receipt, word)]).await;
         settled.expect("settle").remove(0)
     }

@@ -1,17 +1,18 @@
 //! Audits while jobs move: they find no damage, and repair nothing.
 
-use super::HOURS;
-use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};
-use ringback_core::clock::SystemClock;
-use ringback_core::job::{Callback, Due, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::store::{
-    Epoch, Lateness, Memory, Options, Pull, Repair, Reserve, Shard, Store, Token, Word,
-};
-use ringback_testkit::RedisServer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use ringback_testkit::RedisServer;
 use tokio::time::Instant;
+use ringback_core::clock::SystemClock;
+use ringback_core::contract::{Epoch, Lateness, Options, Pull, PullOutcome, Repair, Reserve, Shard, Token};
+use ringback_core::job::{Callback, Due, JobKey, NewJob};
+use ringback_core::outcome::Outcome;
+use ringback_store::{Memory, Store, settings};
+
+use super::HOURS;
+use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};
 
 /// Moves jobs through every edge until `is_over`, and returns how many were submitted.
 async fn work(store: &Store, is_over: &AtomicBool) -> usize {
@@ -40,14 +41,14 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     let jobs: Vec<_> = (0..60).map(new).filter(|job| store.shard_of(&job.key) == shard).collect();
     store.submit(shard, &jobs).await.expect("submit");
     store.promote(shard, epoch, 100, LONG).await.expect("promote");
-    let lapsed = store.recover(shard, epoch, 100, LONG).await.expect("recover").lapsed;
-    let failed = |after| Word::Retry { after: ms(after), error: None };
+    let lapsed = store.recover(shard, epoch, 100, LONG).await.expect("recover").expired;
+    let failed = |after| PullOutcome::Retry { after: ms(after), error: None };
     let words: Vec<_> = lapsed.into_iter().map(|lapsed| (lapsed.receipt, failed(1))).collect();
-    store.settle_lapsed(shard, &words).await.expect("settle");
+    store.settle_expired(shard, &words).await.expect("settle");
     moves(store, &jobs, round).await;
     hand_over(store, shard, round).await;
     consume(store, shard, round).await;
-    store.expire(shard, epoch, 100, LONG).await.expect("expire");
+    store.evict(shard, epoch, 100, LONG).await.expect("expire");
     if round.is_multiple_of(3) {
         pauses(store, round).await;
     }
@@ -80,8 +81,8 @@ async fn hand_over(store: &Store, shard: Shard, round: u64) {
         caller: "notifier",
         sequence: round,
         limit: 60,
-        lane_room: 100,
-        rooms: Vec::new(),
+        lane_limit: 100,
+        lane_limits: Vec::new(),
         bits: [1; 8],
         margin: Duration::ZERO,
     };
@@ -116,10 +117,10 @@ async fn consume(store: &Store, shard: Shard, round: u64) {
     };
     let jobs = store.pull(shard, &ask).await.expect("pull").jobs;
     let word = |n: usize| match n % 4 {
-        0 => Word::Retry { after: ms(2), error: None },
-        1 => Word::Release { after: ms(0) },
-        2 => Word::Bury { reason: "unwanted".to_owned(), error: None },
-        _ => Word::Finish,
+        0 => PullOutcome::Retry { after: ms(2), error: None },
+        1 => PullOutcome::Release { after: ms(0) },
+        2 => PullOutcome::Bury { reason: "unwanted".to_owned(), error: None },
+        _ => PullOutcome::Finish,
     };
     let words = jobs.into_iter().skip(2).enumerate().map(|(n, job)| (job.receipt, word(n)));
     store.settle_receipts(shard, &words.collect::<Vec<_>>()).await.expect("settle");
@@ -170,7 +171,7 @@ async fn nothing_is_found_while_everything_moves(store: &Store, repair: Repair) 
 #[tokio::test]
 async fn nothing_is_found_in_a_redis_in_which_everything_moves() {
     let server = RedisServer::start().await;
-    let options = Options { url: server.url(), shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+    let options = Options { url: server.url(), shards: 2, ..settings::defaults(Duration::from_secs(10)) };
     let store = Store::open(options).expect("a store");
     store.prepare().await.expect("the store is fit");
     nothing_is_found_while_everything_moves(&store, Repair::No).await;
@@ -179,7 +180,7 @@ async fn nothing_is_found_in_a_redis_in_which_everything_moves() {
 #[tokio::test]
 async fn nothing_is_repaired_in_a_redis_in_which_everything_moves() {
     let server = RedisServer::start().await;
-    let options = Options { url: server.url(), shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+    let options = Options { url: server.url(), shards: 2, ..settings::defaults(Duration::from_secs(10)) };
     let store = Store::open(options).expect("a store");
     store.prepare().await.expect("the store is fit");
     nothing_is_found_while_everything_moves(&store, Repair::Yes).await;
@@ -188,7 +189,7 @@ async fn nothing_is_repaired_in_a_redis_in_which_everything_moves() {
 #[tokio::test]
 async fn nothing_is_found_in_an_embedded_store_in_which_everything_moves() {
     let memory = Memory::new(SystemClock);
-    let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+    let options = Options { shards: 2, ..settings::defaults(Duration::from_secs(10)) };
     let store = Store::in_memory(&memory, options);
     store.prepare().await.expect("the store is fit");
     nothing_is_found_while_everything_moves(&store, Repair::Yes).await;

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use ringback_core::store::{PoliciesUnknown, StoreError};
+use ringback_core::contract::StoreError;
+use ringback_store::PoliciesUnknown;
 
 /// Why a call has no answer of the store.
 #[derive(Clone, Debug, thiserror::Error)]

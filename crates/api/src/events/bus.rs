@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use ringback_core::store::events::Event;
 use tokio::sync::Notify;
+use ringback_core::contract::Event;
 
 use super::batch::Batch;
 use super::queue::{Pushed, Queue};
@@ -174,7 +174,7 @@ mod tests {
     use opentelemetry::global;
     use ringback_core::clock::Timestamp;
     use ringback_core::job::JobKey;
-    use ringback_core::store::events::Happened;
+    use ringback_core::contract::EventKind;
 
     use super::*;
     use crate::events::filter::Filter;
@@ -194,7 +194,7 @@ mod tests {
         let (bus, _queue) = with_a_listener();
         let key = JobKey { topic: "t".parse().unwrap(), id: "i".parse().unwrap() };
         let reason = "x".repeat(200).into();
-        let events = vec![Event { at: Timestamp::default(), key, what: Happened::Dead { reason } }; 500];
+        let events = vec![Event { at: Timestamp::default(), key, kind: EventKind::Dead { reason } }; 500];
         let flood = async {
             loop {
                 bus.publish(&events);

@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 
 use futures_util::FutureExt as _;
-use ringback_core::store::Store;
-use ringback_core::store::events::News;
 use ringback_service::random;
 use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
+use ringback_core::contract::StreamItem;
+use ringback_store::Store;
 
 use super::bus::EventBus;
 
@@ -24,12 +24,12 @@ pub(super) async fn receive(bus: &EventBus, store: &Store) {
             Some(item) => item,
             None => events.next().await,
         };
-        let is_subscribed = matches!(item, News::Events(_) | News::Missed);
+        let is_subscribed = matches!(item, StreamItem::Events(_) | StreamItem::Missed);
         match item {
-            News::Gap => bus.subscribed(),
-            News::Missed => bus.missed(),
-            News::Lost => bus.unsubscribed(),
-            News::Events(events) => bus.publish(&events),
+            StreamItem::Gap => bus.subscribed(),
+            StreamItem::Missed => bus.missed(),
+            StreamItem::Lost => bus.unsubscribed(),
+            StreamItem::Events(events) => bus.publish(&events),
         }
         // Without a subscription `next` would begin to subscribe, which must not be cancelled.
         if is_subscribed {
@@ -45,20 +45,20 @@ pub(super) async fn receive(bus: &EventBus, store: &Store) {
 
 /// Messages that have been received and not yet published.
 #[derive(Default)]
-struct Waiting(VecDeque<News>);
+struct Waiting(VecDeque<StreamItem>);
 
 impl Waiting {
-    /// Adds a message. If too many wait already, they are replaced by [`News::Missed`].
-    fn add(&mut self, item: News) {
+    /// Adds a message. If too many wait already, they are replaced by [`StreamItem::Missed`].
+    fn add(&mut self, item: StreamItem) {
         if self.0.len() >= MAX_WAITING {
             tracing::warn!("events arrive faster than they can be published; some are discarded");
             self.0.clear();
-            self.0.push_back(News::Missed);
+            self.0.push_back(StreamItem::Missed);
         }
         self.0.push_back(item);
     }
 
-    fn next(&mut self) -> Option<News> {
+    fn next(&mut self) -> Option<StreamItem> {
         self.0.pop_front()
     }
 }
@@ -70,11 +70,11 @@ mod tests {
     #[test]
     fn an_overflow_is_missed_and_the_end_of_a_subscription_is_kept() {
         let mut waiting = Waiting::default();
-        (0..MAX_WAITING).for_each(|_| waiting.add(News::Events(Vec::new())));
-        waiting.add(News::Lost);
+        (0..MAX_WAITING).for_each(|_| waiting.add(StreamItem::Events(Vec::new())));
+        waiting.add(StreamItem::Lost);
         assert_eq!(
             [waiting.next(), waiting.next(), waiting.next()],
-            [Some(News::Missed), Some(News::Lost), None]
+            [Some(StreamItem::Missed), Some(StreamItem::Lost), None]
         );
     }
 }

@@ -6,10 +6,10 @@ use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, Path};
 use http::StatusCode;
 use http::request::Parts;
-use ringback_core::job::{JobId, JobKey, Topic};
-use ringback_core::store::{PullReceipt, RevivalId};
-use ringback_core::wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
+use ringback_core::contract::{PullReceipt, RedriveId};
+use ringback_core::job::{JobId, JobKey, Topic};
+use ringback_core::wire::{FieldError, Problem};
 
 use crate::error::ApiError;
 use crate::state::Api;
@@ -47,7 +47,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
 }
 
 /// The redrive that the path names, and its topic.
-pub(crate) struct RedrivePath(pub(crate) Topic, pub(crate) RevivalId);
+pub(crate) struct RedrivePath(pub(crate) Topic, pub(crate) RedriveId);
 
 impl<S: Send + Sync> FromRequestParts<S> for RedrivePath {
     type Rejection = ApiError;

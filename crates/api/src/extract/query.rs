@@ -7,9 +7,9 @@ mod parameters;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use ringback_core::contract::{Cursor, Filter};
 use ringback_core::job::Topic;
 use ringback_core::state::State;
-use ringback_core::store::{Cursor, Filter};
 
 pub(crate) use self::dead::{DeadQuery, PurgeQuery};
 pub(crate) use self::events::EventsQuery;

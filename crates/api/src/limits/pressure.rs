@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ringback_core::store::Store;
+use ringback_store::Store;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::store::{Stats, Store, StoreError};
-use ringback_core::wire::{LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use ringback_core::contract::{Stats, StoreError};
+use ringback_core::wire::{LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
+use ringback_store::Store;
 
 use crate::error;
 
@@ -48,8 +49,8 @@ fn answer(stats: &Stats, store: &Store) -> StatsAnswer {
             p99: stats.lateness.quantile_ms(0.99),
             max: stats.lateness.max_ms(),
         },
-        tombstones: TombstonesAnswer { forgotten_early: stats.forgotten_early },
-        outbox: OutboxAnswer { deaths: stats.untold },
+        tombstones: TombstonesAnswer { forgotten_early: stats.evicted_early },
+        outbox: OutboxAnswer { deaths: stats.pending_notices },
         store: StoreAnswer { kind: store.kind().to_owned(), profile: store.profile().name().to_owned() },
     }
 }

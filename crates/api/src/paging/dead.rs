@@ -4,9 +4,10 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::clock::Timestamp;
-use ringback_core::store::{DeadFilter, DeadJob, DeadPlace, MAX_DEAD, NoCursor, Shard, Store, StoreError};
 use tokio::time::Instant;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{DeadCursor, DeadFilter, DeadJob, InvalidCursor, MAX_DEAD, Shard, StoreError};
+use ringback_store::Store;
 
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);
@@ -18,9 +19,9 @@ const PURGE_FOR: Duration = Duration::from_millis(1000);
 pub(crate) async fn list_dead(
     store: &Store,
     filter: &DeadFilter,
-    from: Option<DeadPlace>,
+    from: Option<DeadCursor>,
     limit: usize,
-) -> Result<(Vec<DeadJob>, Option<DeadPlace>), StoreError> {
+) -> Result<(Vec<DeadJob>, Option<DeadCursor>), StoreError> {
     let (until, mut at, mut items) = (Instant::now() + FILL_FOR, from, Vec::new());
     loop {
         let mut page = store.dead(filter, at, (limit - items.len()).min(MAX_DEAD)).await?;
@@ -48,7 +49,7 @@ pub(crate) async fn purge_dead(
 pub(crate) struct PurgeCursor {
     shard: u16,
     ends: Timestamp,
-    at: Option<DeadPlace>,
+    at: Option<DeadCursor>,
 }
 
 impl Display for PurgeCursor {
@@ -59,18 +60,18 @@ impl Display for PurgeCursor {
 }
 
 impl FromStr for PurgeCursor {
-    type Err = NoCursor;
+    type Err = InvalidCursor;
 
-    fn from_str(text: &str) -> Result<Self, NoCursor> {
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
         let (head, at) = text.split_once('.').map_or((text, None), |(head, at)| (head, Some(at)));
-        let (shard, ends) = head.split_once('-').ok_or(NoCursor)?;
+        let (shard, ends) = head.split_once('-').ok_or(InvalidCursor)?;
         let is_hex = |text: &str, most| text.len() <= most && text.bytes().all(|b| b.is_ascii_hexdigit());
         // Every store keeps times in six bytes.
         if !is_hex(shard, 4) || !is_hex(ends, 12) {
-            return Err(NoCursor);
+            return Err(InvalidCursor);
         }
-        let shard = u16::from_str_radix(shard, 16).map_err(|_| NoCursor)?;
-        let ends = u64::from_str_radix(ends, 16).map_err(|_| NoCursor)?;
+        let shard = u16::from_str_radix(shard, 16).map_err(|_| InvalidCursor)?;
+        let ends = u64::from_str_radix(ends, 16).map_err(|_| InvalidCursor)?;
         Ok(Self { shard, ends: Timestamp::from_millis(ends), at: at.map(str::parse).transpose()? })
     }
 }
@@ -92,7 +93,7 @@ async fn purge_until(
             {
                 return Ok((purged, Some(PurgeCursor { shard: shard.number(), ends, at })));
             }
-            let page = store.dead_places(shard, &filter, at, MAX_DEAD).await?;
+            let page = store.dead_cursors(shard, &filter, at, MAX_DEAD).await?;
             if ends.is_none() {
                 // Jobs that die during the purge are not purged.
                 ends = Some(page.now.plus(Duration::from_millis(1)));
@@ -112,14 +113,15 @@ async fn purge_until(
 mod tests {
     use ringback_core::clock::{Clock as _, ManualClock};
     use ringback_core::job::JobKey;
-    use ringback_core::store::{Memory, Options};
+    use ringback_core::contract::Options;
+    use ringback_store::{Memory, settings};
     use ringback_core::wire::{Defaults, parse_import};
 
     use super::*;
 
     #[test]
     fn the_cursor_of_a_purge_can_be_written_and_parsed() {
-        let place: DeadPlace = "5-00000000000000000000000a".parse().unwrap();
+        let place: DeadCursor = "5-00000000000000000000000a".parse().unwrap();
         let ends = Timestamp::from_millis(1_763_600_000_000);
         for (shard, at) in [(3, None), (u16::MAX, Some(place))] {
             let place = PurgeCursor { shard, ends, at };
@@ -128,10 +130,10 @@ mod tests {
         let (head, place) = ("1-19a8e4a1c3b", "5-00000000000000000000000a");
         assert!(format!("{head}.{place}").parse::<PurgeCursor>().is_ok());
         for text in ["", "x", "1", "+1-5", "10000-5", "1-", "-5", "1-+5", "1-1234567890abc", "1-5-5"] {
-            assert_eq!(text.parse::<PurgeCursor>(), Err(NoCursor), "{text}");
+            assert_eq!(text.parse::<PurgeCursor>(), Err(InvalidCursor), "{text}");
         }
         for rest in ["", "x", "5-0a.7"] {
-            assert_eq!(format!("{head}.{rest}").parse::<PurgeCursor>(), Err(NoCursor), "{rest}");
+            assert_eq!(format!("{head}.{rest}").parse::<PurgeCursor>(), Err(InvalidCursor), "{rest}");
         }
     }
 
@@ -160,7 +162,7 @@ mod tests {
     #[tokio::test]
     async fn jobs_that_die_between_two_calls_of_a_purge_stay() {
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
-        let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+        let options = Options { shards: 2, ..settings::defaults(Duration::from_secs(10)) };
         let store = Store::in_memory(&Memory::new(clock.clone()), options);
         store.prepare().await.unwrap();
         let before = with_dead(&clock, "before", &store).await;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use ringback_core::store::{Shard, Store, StoreError, Wake};
 use ringback_service::{Shutdown, random};
 use tokio::time::{Instant, sleep_until};
+use ringback_core::contract::{Shard, StoreError, Wake};
+use ringback_store::Store;
 
 use super::waiters::Waiters;
 
@@ -41,7 +42,7 @@ async fn run(store: &Store, waiters: &Waiters) {
                 wake = wakes.next() => match wake {
                     Wake::Pull(shard, lane) => waiters.wake(lane, shard),
                     Wake::Subscribed => read_at = Instant::now(),
-                    Wake::Ready(_) | Wake::Due(..) | Wake::Members | Wake::Revival => {}
+                    Wake::Ready(_) | Wake::Due(..) | Wake::Carriers | Wake::Redrive => {}
                 },
                 Some(()) = reads.next() => {}
                 () = sleep_until(read_at), if reads.is_empty() => {
@@ -66,7 +67,7 @@ async fn wake_all(store: &Store, waiters: &Waiters, shard: Shard) {
 
 async fn try_wake_all(store: &Store, waiters: &Waiters, shard: Shard) -> Result<(), StoreError> {
     for page in 0..MAX_PAGES {
-        let lanes = store.pulls(shard, page * PAGE, PAGE).await?;
+        let lanes = store.pull_lanes(shard, page * PAGE, PAGE).await?;
         let is_last = lanes.len() < PAGE;
         lanes.into_iter().for_each(|lane| waiters.wake(lane, shard));
         if is_last {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
+use ringback_core::contract::MoveResult;
 use ringback_core::job::{Job, JobKey};
-use ringback_core::store::Moved;
 use ringback_core::wire::{DeadPageAnswer, JobAnswer, PurgeAnswer};
 
 use super::jobs::unknown;
@@ -103,11 +103,11 @@ pub(crate) async fn purge_job_named_revive(
 
 async fn purge_job(api: &Api, key: JobKey) -> Result<Json<JobAnswer>, ApiError> {
     match Deadline::from_now().bound(api.store.purge(&key)).await?? {
-        Moved::Applied(job) => Ok(Json(job.into())),
-        Moved::Refused(Job { key, state, .. }) => {
+        MoveResult::Applied(job) => Ok(Json(job.into())),
+        MoveResult::Refused(Job { key, state, .. }) => {
             let detail = format!("the job {key} is {state}, not dead: only dead jobs can be purged");
             Err(ApiError::new(StatusCode::CONFLICT, detail))
         }
-        Moved::Unknown => Err(unknown(&key)),
+        MoveResult::Unknown => Err(unknown(&key)),
     }
 }

@@ -1,6 +1,6 @@
 //! Store calls that carry a token, so that a repeated call returns the result of the first.
 
-use ringback_core::store::StoreError;
+use ringback_core::contract::StoreError;
 
 use crate::error::Unavailable;
 use crate::limits::Deadline;

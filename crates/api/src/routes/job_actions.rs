@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
+use ringback_core::contract::MoveResult;
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_core::store::Moved;
 use ringback_core::wire::JobAnswer;
 
 use super::idempotent_call::idempotent_call;
@@ -77,17 +77,17 @@ pub(crate) async fn revive(
 
 /// The job after the action, or why the action is refused. `advice` ends the message of a 409.
 fn answer(
-    moved: Result<Moved, Unavailable>,
+    moved: Result<MoveResult, Unavailable>,
     key: &JobKey,
     advice: fn(JobState) -> &'static str,
 ) -> Result<Json<JobAnswer>, ApiError> {
     match moved.map_err(|error| ApiError::of_job_action(&error))? {
-        Moved::Applied(job) => Ok(Json(job.into())),
-        Moved::Refused(job) => {
+        MoveResult::Applied(job) => Ok(Json(job.into())),
+        MoveResult::Refused(job) => {
             let detail = format!("the job {key} is {}{}", job.state, advice(job.state));
             Err(ApiError::new(StatusCode::CONFLICT, detail))
         }
-        Moved::Unknown => Err(unknown(key)),
+        MoveResult::Unknown => Err(unknown(key)),
     }
 }
 

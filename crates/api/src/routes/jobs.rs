@@ -6,9 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use ringback_core::contract::{Cancelled, Limit, MAX_LANES, MAX_TOPICS, SubmitResult, Submitted};
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_core::store::{Answer, Cancelled, Limit, MOST_LANES, MOST_TOPICS, Submitted};
 use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer, Problem};
 
 use crate::error::{ApiError, invalid_field};
@@ -58,16 +58,16 @@ pub(crate) async fn submit(
 /// The status and the job of a submit. A conflict or a full store is a problem.
 pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Problem> {
     match submitted.answer {
-        Answer::Created => Ok((StatusCode::CREATED, submitted.job.into())),
-        Answer::Repeated => Ok((StatusCode::OK, submitted.job.into())),
-        Answer::Conflict => Err(Problem::new(
+        SubmitResult::Created => Ok((StatusCode::CREATED, submitted.job.into())),
+        SubmitResult::Repeated => Ok((StatusCode::OK, submitted.job.into())),
+        SubmitResult::Conflict => Err(Problem::new(
             StatusCode::CONFLICT,
             format!(
                 "another job has this topic and id, with other content; it is {}: look at it, or choose another id",
                 submitted.job.state
             ),
         )),
-        Answer::Full(limit) => Err(limit_reached(limit)),
+        SubmitResult::Full(limit) => Err(limit_reached(limit)),
     }
 }
 
@@ -77,14 +77,14 @@ pub(super) fn limit_reached(limit: Limit) -> Problem {
         Limit::Topics => (
             "topic",
             format!(
-                "the job's shard of the store has {MOST_TOPICS} topics with jobs, which is the limit, and this would be one more"
+                "the job's shard of the store has {MAX_TOPICS} topics with jobs, which is the limit, and this would be one more"
             ),
             "a topic that has jobs; use fewer topics, and distinguish jobs by their ids, headers or bodies",
         ),
         Limit::Lanes => (
             "url",
             format!(
-                "the job's shard of the store has jobs for {MOST_LANES} pairs of a topic and an origin, which is the limit, and this would be one more"
+                "the job's shard of the store has jobs for {MAX_LANES} pairs of a topic and an origin, which is the limit, and this would be one more"
             ),
             "an origin that the topic has jobs for; use fewer origins or topics, or retry when jobs have ended",
         ),

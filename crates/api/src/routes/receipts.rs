@@ -10,12 +10,10 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
+use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, Settled};
 use ringback_core::job::Topic;
-use ringback_core::store::{MAX_BATCH, PullReceipt, Renewed, Settled, Word};
-use ringback_core::wire::{
-    BuryAsk, FinishAllAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, ReleaseAsk, RenewAnswer,
-    RenewAsk, RetryAsk, parse_finish,
-};
+use ringback_core::limits::MAX_BATCH;
+use ringback_core::wire::{BuryAsk, FinishAllAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, ReleaseAsk, RenewAnswer, RenewAsk, RetryAsk, parse_finish};
 
 use self::record_failure::record_failure;
 use crate::error::ApiError;
@@ -41,7 +39,7 @@ pub(crate) async fn finish(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     parse_finish(&json)?;
-    settle(&api, receipt, Word::Finish, None).await
+    settle(&api, receipt, PullOutcome::Finish, None).await
 }
 
 /// Retry a job
@@ -61,11 +59,11 @@ pub(crate) async fn retry(
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
     let (outcome, topic) = match delay {
-        Some(after) => (Word::Retry { after, error }, None),
-        None => match Deadline::from_now().bound(api.store.held(&receipt)).await?? {
+        Some(after) => (PullOutcome::Retry { after, error }, None),
+        None => match Deadline::from_now().bound(api.store.lease_info(&receipt)).await?? {
             Some(tries) => (api.failed(&tries, error)?, tries.topic),
             // The receipt is not current. The store knows whether this call is a repetition.
-            None => (Word::Retry { after: Duration::ZERO, error }, None),
+            None => (PullOutcome::Retry { after: Duration::ZERO, error }, None),
         },
     };
     settle(&api, receipt, outcome, topic).await
@@ -86,7 +84,7 @@ pub(crate) async fn bury(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
-    settle(&api, receipt, Word::Bury { reason, error }, None).await
+    settle(&api, receipt, PullOutcome::Bury { reason, error }, None).await
 }
 
 /// Release a job
@@ -104,7 +102,7 @@ pub(crate) async fn release(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let ReleaseAsk { delay } = ReleaseAsk::parse(&json)?;
-    settle(&api, receipt, Word::Release { after: delay }, None).await
+    settle(&api, receipt, PullOutcome::Release { after: delay }, None).await
 }
 
 /// Renew a lease
@@ -160,7 +158,7 @@ pub(crate) async fn finish_all(
 
 /// Finishes jobs of one shard.
 async fn finish_in_shard(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize, ReceiptResult)> {
-    let outcomes: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, Word::Finish)).collect();
+    let outcomes: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, PullOutcome::Finish)).collect();
     let shard = receipts[0].1.shard();
     let settled = Deadline::from_now().bound(api.store.settle_receipts(shard, &outcomes)).await;
     let settled = settled.map_err(ApiError::from).and_then(|settled| settled.map_err(ApiError::from));
@@ -175,7 +173,7 @@ async fn finish_in_shard(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(u
 async fn settle(
     api: &Api,
     receipt: PullReceipt,
-    outcome: Word,
+    outcome: PullOutcome,
     topic: Option<Topic>,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let deadline = Deadline::from_now();

@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
+use ringback_core::contract::{DeadFilter, MAX_REDRIVES, Redrive, RedriveStart};
 use ringback_core::job::Topic;
-use ringback_core::store::{Begun, DeadFilter, MOST_REVIVALS, Revival};
 use ringback_core::wire::{RevivalAnswer, RevivalsAnswer, ReviveAsk};
 
 use super::idempotent_call::idempotent_call;
@@ -42,18 +42,18 @@ pub(crate) async fn begin(
 ) -> Result<Response, ApiError> {
     let ReviveAsk { reason, after, before, rate } = ReviveAsk::parse(&json)?;
     let (filter, token) = (DeadFilter { topic, reason, after, before }, api.token());
-    let begin = || api.store.begin_revival(token, &filter, rate);
+    let begin = || api.store.start_redrive(token, &filter, rate);
     let begun = idempotent_call(Deadline::from_now(), begin).await;
     match begun.map_err(|error| ApiError::of_redrive(&error))? {
-        Begun::Revival(revival) => {
+        RedriveStart::Redrive(revival) => {
             let location = format!("/v1/topics/{}/revivals/{}", revival.filter.topic, revival.id);
             let location = HeaderValue::try_from(location).expect("topics and ids are visible ASCII");
             let answer = Json(RevivalAnswer::from(revival));
             Ok((StatusCode::ACCEPTED, [(LOCATION, location)], answer).into_response())
         }
-        Begun::TooMany => {
+        RedriveStart::TooMany => {
             let detail = format!(
-                "{MOST_REVIVALS} revivals of all topics are already running: stop one, or wait until one is done"
+                "{MAX_REDRIVES} revivals of all topics are already running: stop one, or wait until one is done"
             );
             Err(ApiError::new(StatusCode::CONFLICT, detail))
         }
@@ -72,7 +72,7 @@ pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     TopicPath(topic): TopicPath,
 ) -> Result<Json<RevivalsAnswer>, ApiError> {
-    let all = Deadline::from_now().bound(api.store.revivals()).await??;
+    let all = Deadline::from_now().bound(api.store.redrives()).await??;
     let items = all.into_iter().filter(|revival| revival.filter.topic == topic).map(Into::into).collect();
     Ok(Json(RevivalsAnswer { items }))
 }
@@ -89,7 +89,7 @@ pub(crate) async fn get(
     State(api): State<Arc<Api>>,
     RedrivePath(topic, id): RedrivePath,
 ) -> Result<Json<RevivalAnswer>, ApiError> {
-    let found = Deadline::from_now().bound(api.store.revival(id)).await??;
+    let found = Deadline::from_now().bound(api.store.redrive(id)).await??;
     of_topic(found, &topic)
 }
 
@@ -107,13 +107,13 @@ pub(crate) async fn stop(
     RedrivePath(topic, id): RedrivePath,
 ) -> Result<Json<RevivalAnswer>, ApiError> {
     let stopped = Deadline::from_now().bound(async {
-        of_topic(api.store.revival(id).await?, &topic).map(drop)?;
-        of_topic(api.store.stop_revival(id).await?, &topic)
+        of_topic(api.store.redrive(id).await?, &topic).map(drop)?;
+        of_topic(api.store.stop_redrive(id).await?, &topic)
     });
     stopped.await?
 }
 
-fn of_topic(revival: Option<Revival>, topic: &Topic) -> Result<Json<RevivalAnswer>, ApiError> {
+fn of_topic(revival: Option<Redrive>, topic: &Topic) -> Result<Json<RevivalAnswer>, ApiError> {
     let of_topic = revival.filter(|revival| revival.filter.topic == *topic);
     of_topic.map(|revival| Json(revival.into())).ok_or_else(unknown_redrive)
 }

@@ -8,11 +8,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use http::StatusCode;
+use tokio::time::Instant;
+use ringback_core::contract::{Cancelled, Cursor, Filter, MAX_PAGE, MoveResult, StoreError};
 use ringback_core::job::{Job, Topic};
 use ringback_core::state::State as JobState;
-use ringback_core::store::{Cancelled, Cursor, Filter, MAX_PAGE, Moved, Store, StoreError};
 use ringback_core::wire::TopicDeleteAnswer;
-use tokio::time::Instant;
+use ringback_store::Store;
 
 use super::topic_policy::wait_until_applied;
 use crate::error::ApiError;
@@ -124,10 +125,10 @@ enum Removed {
 async fn remove_one(store: &Store, job: &Job) -> Result<Removed, StoreError> {
     if job.state == JobState::Dead {
         match store.purge(&job.key).await? {
-            Moved::Applied(_) => return Ok(Removed::Purged),
-            Moved::Unknown => return Ok(Removed::Gone),
+            MoveResult::Applied(_) => return Ok(Removed::Purged),
+            MoveResult::Unknown => return Ok(Removed::Gone),
             // It was revived meanwhile.
-            Moved::Refused(_) => {}
+            MoveResult::Refused(_) => {}
         }
     }
     Ok(match store.cancel(&job.key).await? {

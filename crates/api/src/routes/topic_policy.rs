@@ -7,11 +7,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use ringback_core::notice::is_of_notices;
-use ringback_core::policy::MAX_POLICIES;
-use ringback_core::store::{PolicyPut, PolicyVersion};
-use ringback_core::wire::{PolicyAnswer, on_dead_of_notices, parse_policy};
 use tokio::time::timeout;
+use ringback_core::contract::{PolicyPut, PolicyVersion, is_notice_topic};
+use ringback_core::policy::MAX_POLICIES;
+use ringback_core::wire::{PolicyAnswer, on_dead_of_notices, parse_policy};
 
 use crate::error::ApiError;
 use crate::extract::{JsonBody, TopicPath, Upload};
@@ -42,7 +41,7 @@ pub(crate) async fn put_policy(
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
 ) -> Result<Response, ApiError> {
     let policy = parse_policy(&bytes)?;
-    if policy.on_dead.is_some() && is_of_notices(&topic) {
+    if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }
     let (status, version) = match deadline.bound(api.store.put_policy(&topic, &policy)).await?? {

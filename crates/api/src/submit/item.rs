@@ -3,8 +3,10 @@
 
 use std::future::Future;
 
+use ringback_core::contract::{Shard, StoreError, Submitted};
 use ringback_core::job::{ImportJob, JobKey, NewJob};
-use ringback_core::store::{MAX_BATCH, MAX_BATCH_BYTES, Shard, Store, StoreError, Submitted};
+use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
+use ringback_store::Store;
 
 /// The least weight of a job, so that the weight limit also limits a call to [`MAX_BATCH`] jobs.
 const MIN_WEIGHT: usize = MAX_BATCH_BYTES / MAX_BATCH;

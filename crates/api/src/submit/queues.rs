@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use ringback_core::store::{MAX_BATCH, MAX_BATCH_BYTES, Shard, Store, Submitted};
 use ringback_service::{Shutdown, Tasks};
 use tokio::sync::mpsc;
+use ringback_core::contract::{Shard, Submitted};
+use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
+use ringback_store::Store;
 
 use super::batcher::{Batcher, Limits};
 use super::item::Item;
@@ -227,7 +229,7 @@ impl<J: Item> Inbox<J> {
 #[cfg(test)]
 mod tests {
     use ringback_core::job::NewJob;
-    use ringback_core::store::StoreError;
+    use ringback_core::contract::StoreError;
 
     use super::*;
     use crate::state::tests::unprepared;

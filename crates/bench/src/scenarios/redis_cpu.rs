@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use futures_util::future::join;
+use serde_json::json;
+use ringback_core::contract::{Epoch, Lateness, Reserve, Shard};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
-use ringback_core::store::{Epoch, Lateness, Reserve, Shard, Store};
-use serde_json::json;
+use ringback_store::Store;
 
 use crate::backlog::{settled, submit};
 use crate::figure::report;
@@ -100,8 +101,8 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
             caller: "bench",
             sequence,
             limit: batch,
-            lane_room: batch,
-            rooms: Vec::new(),
+            lane_limit: batch,
+            lane_limits: Vec::new(),
             bits: [7; 8],
             margin: Duration::from_secs(10),
         };

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ringback_core::job::{History, ImportJob};
-use ringback_core::store::Store;
 use serde_json::{Value, json};
 use tokio::time::sleep;
+use ringback_testkit::{Role, Stack, now};
+use ringback_core::job::{History, ImportJob};
+use ringback_store::Store;
 
 use crate::figure::Figure;
 use crate::fill::by_shard;
@@ -18,7 +19,6 @@ use crate::probe::Probe;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::Setup;
 use crate::train::ahead;
-use ringback_testkit::{Role, Stack, now};
 
 const NAME: &str = "revive";
 /// The topic of the dead jobs.

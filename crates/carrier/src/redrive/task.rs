@@ -4,14 +4,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ringback_core::store::{
-    DeadFilter, DeadPlace, Holder, MAX_DEAD, Revival, Revived, Shard, Store, StoreError,
-};
 use ringback_service::Shutdown;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
+use ringback_core::contract::{DeadCursor, DeadFilter, MAX_DEAD, Redrive, Redriven, Shard, StoreError, WorkerId};
+use ringback_store::Store;
 
 use super::rate::RateLimit;
 use crate::metrics::Metrics;
@@ -28,17 +27,17 @@ pub(crate) struct RedriveTask {
     pub(crate) shutdown: Shutdown,
     /// How long the claim lasts without being extended.
     pub(crate) ttl: Duration,
-    pub(crate) redrive: Revival,
-    pub(crate) holder: Holder,
+    pub(crate) redrive: Redrive,
+    pub(crate) holder: WorkerId,
 }
 
 /// The position of the redrive in a shard.
 struct ShardCursor {
     shard: Shard,
     /// Jobs found and not redriven yet.
-    found: VecDeque<DeadPlace>,
+    found: VecDeque<DeadCursor>,
     /// Where the next page begins; `None` after the last page.
-    next: Option<Option<DeadPlace>>,
+    next: Option<Option<DeadCursor>>,
 }
 
 /// The result of a batch.
@@ -83,7 +82,7 @@ impl RedriveTask {
             }
         }
         // If this call fails, the claim expires.
-        let release = self.store.keep_revival(self.redrive.id, self.holder, Duration::ZERO);
+        let release = self.store.keep_redrive(self.redrive.id, self.holder, Duration::ZERO);
         timeout(self.ttl, release).await.ok();
     }
 
@@ -94,7 +93,7 @@ impl RedriveTask {
 
     /// Extends the claim. Returns false if the redrive has ended or was taken over.
     async fn extend_claim(&self, now: Instant, extended: &mut Instant) -> Result<bool, StoreError> {
-        let is_ours = self.store.keep_revival(self.redrive.id, self.holder, self.ttl).await?;
+        let is_ours = self.store.keep_redrive(self.redrive.id, self.holder, self.ttl).await?;
         *extended = now;
         if !is_ours {
             info!(redrive = %self.redrive.id, "redrive stopped, or taken over by another carrier");
@@ -124,8 +123,8 @@ impl RedriveTask {
             Step::Empty => sleep(EMPTY_PAUSE).await,
             Step::Finished => {
                 let id = self.redrive.id;
-                if self.store.keep_revival(id, self.holder, self.ttl).await? {
-                    self.store.finish_revival(id, self.holder).await?;
+                if self.store.keep_redrive(id, self.holder, self.ttl).await? {
+                    self.store.finish_redrive(id, self.holder).await?;
                     info!(redrive = %id, "redrive finished");
                 }
                 return Ok(false);
@@ -146,7 +145,7 @@ impl RedriveTask {
         if cursor.found.is_empty()
             && let Some(from) = cursor.next
         {
-            let page = self.store.dead_places(cursor.shard, filter, from, MAX_DEAD).await?;
+            let page = self.store.dead_cursors(cursor.shard, filter, from, MAX_DEAD).await?;
             cursor.next = page.next.map(Some);
             cursor.found.extend(page.items);
         }
@@ -158,13 +157,13 @@ impl RedriveTask {
         }
         // Jobs are dropped from the cursor only after the answer, so an error repeats them.
         match self.store.revive_many(cursor.shard, self.redrive.id, &batch).await? {
-            Revived::Jobs(count) => {
+            Redriven::Jobs(count) => {
                 cursor.found.drain(..batch.len());
                 self.metrics.redriven.add(count, &[]);
                 cursors.rotate_left(1);
                 Ok(Step::Redriven(usize::try_from(count).unwrap_or(batch.len())))
             }
-            Revived::Over => {
+            Redriven::Over => {
                 cursors.pop_front();
                 Ok(Step::Redriven(0))
             }

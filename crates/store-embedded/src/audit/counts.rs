@@ -6,13 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use redb::ReadTransaction;
+use ringback_core::contract::{DamageKind, Finding, Shard};
 
 use super::findings::Findings;
 use super::repair::Action;
-use crate::store::Shard;
-use crate::store::audit::{Damage, Finding};
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{ByName, LaneCounts, ShardSums, Tables, TopicRow, topic_in};
+use crate::error::Result;
+use crate::tables::{ByName, LaneCounts, ShardSums, Tables, TopicRow, topic_in};
 
 /// Compares the stored counts of each lane with its jobs.
 pub(crate) fn check_lanes(findings: &mut Findings, stored: &ByName<LaneCounts>, jobs: &ByName<LaneCounts>) {
@@ -23,7 +22,7 @@ pub(crate) fn check_lanes(findings: &mut Findings, stored: &ByName<LaneCounts>, 
         let by = jobs.minus(stored);
         if by != LaneCounts::default() {
             let detail = format!("lane {lane:?} is counted with {stored} jobs, and has {jobs}");
-            let finding = Finding::new(Damage::LaneCount, Shard(*shard), detail).of_topic(topic_in(lane));
+            let finding = Finding::new(DamageKind::LaneCount, Shard(*shard), detail).of_topic(topic_in(lane));
             findings.add(finding, Some(Action::ShiftLane(lane.as_str().into(), by)));
         }
     }
@@ -57,7 +56,7 @@ pub(crate) fn check_topics(
         let by = counted.minus(stored);
         if by != ShardSums::default() {
             let detail = format!("the shard is counted with {stored}, and has {counted}");
-            findings.add(Finding::new(Damage::Topic, Shard(shard), detail), Some(Action::ShiftSums(by)));
+            findings.add(Finding::new(DamageKind::Topic, Shard(shard), detail), Some(Action::ShiftSums(by)));
         }
     }
     for key in topics {
@@ -73,7 +72,7 @@ fn check_topic(
     stored: TopicRow,
     lanes: u64,
 ) -> Result<()> {
-    let finding = |detail| Finding::new(Damage::Topic, Shard(*shard), detail).of_topic(topic);
+    let finding = |detail| Finding::new(DamageKind::Topic, Shard(*shard), detail).of_topic(topic);
     if stored.lanes != lanes {
         let counted = stored.lanes;
         let detail = format!("topic {topic:?} is counted with {counted} lanes with jobs, and has {lanes}");

@@ -1,7 +1,8 @@
 //! What a walk finds: findings to report, and findings to repair.
 
+use ringback_core::contract::{Audit, Finding, Repair};
+
 use super::repair::{Action, Fix};
-use crate::store::audit::{Audit, Finding, Repair};
 
 /// The most repairs after one walk. If there are more, another walk follows.
 const MAX_FIXES: usize = 10_000;

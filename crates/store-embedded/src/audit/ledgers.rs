@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use ringback_core::contract::{DamageKind, Finding, Shard};
+use ringback_core::state::State;
+
 use super::findings::Findings;
 use super::repair::Action;
-use crate::state::State;
-use crate::store::Shard;
-use crate::store::audit::{Damage, Finding};
-use crate::store::embedded::tables::ShardRow;
+use crate::tables::ShardRow;
 
 /// How many records there are, by shard and name of the state.
 pub(crate) type StateCounts = BTreeMap<(u16, &'static str), i64>;
@@ -39,18 +39,18 @@ fn check_ledger(findings: &mut Findings, shard: Shard, row: &ShardRow, count: im
     // after the repair stays as it is.
     let can_repair = after.adds_up();
     if !wrong.is_empty() {
-        let finding = Finding::new(Damage::Ledger, shard, wrong.join("; "));
+        let finding = Finding::new(DamageKind::Ledger, shard, wrong.join("; "));
         findings.add(finding, can_repair.then_some(Action::ShiftLedger(off)));
     }
     if !row.ledger.adds_up() && !can_repair {
         let detail = format!("the counts of all states do not add up to the accepted jobs: {:?}", row.ledger);
-        findings.add(Finding::new(Damage::Ledger, shard, detail), None);
+        findings.add(Finding::new(DamageKind::Ledger, shard, detail), None);
     }
     let tombstones = count(State::Done) + count(State::Cancelled);
     let counted = i64::try_from(row.tombstones).unwrap_or(i64::MAX);
     if tombstones != counted {
         let detail = format!("{counted} tombstones are counted, and there are {tombstones}");
-        let finding = Finding::new(Damage::Ledger, shard, detail);
+        let finding = Finding::new(DamageKind::Ledger, shard, detail);
         findings.add(finding, Some(Action::ShiftTombstones(tombstones - counted)));
     }
 }

@@ -1,10 +1,11 @@
 //! The repairs of findings, which the writer applies.
 
-use crate::state::State;
-use crate::store::audit::Finding;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{LaneCounts, ShardSums};
-use crate::store::embedded::txn::Txn;
+use ringback_core::contract::Finding;
+use ringback_core::state::State;
+
+use crate::error::Result;
+use crate::tables::{LaneCounts, ShardSums};
+use crate::txn::Txn;
 
 /// A finding, and how to repair it.
 pub(crate) struct Fix {

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::ReadTransaction;
+use ringback_core::contract::{Audit, DamageKind, Finding, Repair, Shard, StoreError};
 
 use super::counts::{check_lanes, check_topics};
 use super::findings::Findings;
 use super::ledgers::{StateCounts, check_ledgers};
 use super::repair::{Action, Fix};
-use crate::store::audit::{Audit, Damage, Finding, Repair};
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{ByName, LaneCounts, PARKED, Record, Tables, topic_in};
-use crate::store::{Shard, StoreError};
+use crate::error::Result;
+use crate::tables::{ByName, LaneCounts, PARKED, Record, Tables, topic_in};
 
 /// The result of one walk.
 pub(crate) struct Walked {
@@ -48,7 +47,7 @@ pub(crate) fn walk(
     findings.audit.stale += tables.index_entries()?.saturating_sub(entries);
     check_ledgers(&mut findings, tables.shards.all()?, &counts);
     for (shard, detail) in tables.attempts.faults()? {
-        findings.add(Finding::new(Damage::Attempts, Shard(shard), detail), None);
+        findings.add(Finding::new(DamageKind::Attempts, Shard(shard), detail), None);
     }
     let stored = tables.counts.all_lanes()?;
     check_topics(&mut findings, tables, &stored)?;
@@ -73,7 +72,7 @@ impl Walk<'_> {
         check_stopped(self.is_stopped)?;
         let Some(record) = record else {
             let detail = format!("the record of job number {number} cannot be read");
-            self.findings.add(Finding::new(Damage::Unreadable, Shard(0), detail), None);
+            self.findings.add(Finding::new(DamageKind::Unreadable, Shard(0), detail), None);
             return Ok(());
         };
         let (shard, state, records) = (record.shard, record.state(), &self.tables.records);
@@ -92,12 +91,12 @@ impl Walk<'_> {
             Ok(finding.of_job(records.id(number)?))
         };
         if is_open && !has_body {
-            let finding = finding(Damage::Body, format!("the body of a {state} job is missing"))?;
+            let finding = finding(DamageKind::Body, format!("the body of a {state} job is missing"))?;
             self.findings.add(finding, None);
         }
         if !is_named || !is_indexed {
             let what = if is_open { "job" } else { "tombstone" };
-            let finding = finding(Damage::Unindexed, format!("no index has a {state} {what}"))?;
+            let finding = finding(DamageKind::Unindexed, format!("no index has a {state} {what}"))?;
             self.findings.add(finding, Some(Action::RelinkJob(number)));
         }
         Ok(())
@@ -115,7 +114,7 @@ impl Walk<'_> {
             let at = due.time_of(shard, topic)?.filter(|at| *at <= seen.max(first));
             if !at.map_or(Ok(false), |at| due.is_scheduled(shard, topic, at))? {
                 let detail = format!("the delayed jobs of {topic:?} are not in the schedule");
-                let finding = Finding::new(Damage::Turn, Shard(shard), detail).of_topic(topic);
+                let finding = Finding::new(DamageKind::Schedule, Shard(shard), detail).of_topic(topic);
                 findings.add(finding, Some(Action::RelinkTopic(topic.into())));
             }
             Ok(())
@@ -143,7 +142,7 @@ impl Walk<'_> {
             };
             if !has_turn {
                 let detail = format!("the ready jobs of {lane:?} have no turn");
-                let finding = Finding::new(Damage::Turn, Shard(shard), detail).of_topic(topic);
+                let finding = Finding::new(DamageKind::Schedule, Shard(shard), detail).of_topic(topic);
                 findings.add(finding, Some(Action::RelinkLane(lane.into())));
             }
             Ok(())

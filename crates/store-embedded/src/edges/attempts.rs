@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use crate::clock::Timestamp;
-use crate::job::JobKey;
-use crate::store::attempts::{KeepAttempts, Log, Proof, pack, shown};
-use crate::store::embedded::EmbeddedStore;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{Stage, cost};
-use crate::store::embedded::txn::Txn;
-use crate::store::{Attempt, Note, Noted, Shard, StoreError};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Attempt, AttemptRetention, Note, Noted, Proof, Shard, StoreError};
+use ringback_core::contract::attempt_log::{AttemptLog, pack, shown};
+use ringback_core::job::JobKey;
+
+use crate::EmbeddedStore;
+use crate::error::Result;
+use crate::tables::{Stage, cost};
+use crate::txn::Txn;
 
 /// About how many bytes one note writes.
 const BYTES: usize = 2048;
@@ -17,13 +18,13 @@ const BYTES: usize = 2048;
 const CHECKED: usize = 16;
 
 impl EmbeddedStore {
-    pub(crate) async fn note(&self, shard: Shard, notes: &[Note]) -> Result<Noted, StoreError> {
-        let (notes, keep) = (notes.to_vec(), self.options.logs());
+    pub async fn note(&self, shard: Shard, notes: &[Note]) -> Result<Noted, StoreError> {
+        let (notes, keep) = (notes.to_vec(), self.options.attempt_retention());
         self.call(shard, notes.len() * BYTES, move |txn| note(txn, &notes, keep)).await?;
         Ok(Noted::Kept)
     }
 
-    pub(crate) async fn attempts(
+    pub async fn attempts(
         &self,
         shard: Shard,
         key: &JobKey,
@@ -34,11 +35,11 @@ impl EmbeddedStore {
             Ok((txn.tables.attempts.get(locator)?, created, txn.now()))
         };
         let (log, created, now) = self.call(shard, 0, read).await?;
-        Ok(shown(log.map(Into::into), created, now, self.options.logs().time))
+        Ok(shown(log.map(Into::into), created, now, self.options.attempt_retention().time))
     }
 }
 
-fn note(txn: &mut Txn<'_>, notes: &[Note], keep: KeepAttempts) -> Result<()> {
+fn note(txn: &mut Txn<'_>, notes: &[Note], keep: AttemptRetention) -> Result<()> {
     let (shard, now) = (txn.shard(), txn.now());
     for note in notes {
         let locator = note.locator.0;
@@ -47,7 +48,7 @@ fn note(txn: &mut Txn<'_>, notes: &[Note], keep: KeepAttempts) -> Result<()> {
         if !is_current(txn, locator, created, kept.as_deref())? {
             continue;
         }
-        let mut log = Log::of(created, kept.clone());
+        let mut log = AttemptLog::of(created, kept.clone());
         // As on Redis, where one place holds a third of the space at most.
         log.add(&pack(&attempt), keep.bytes / 3, cost);
         if !log.is_empty() && kept.as_ref() != Some(&log.0) {
@@ -61,7 +62,7 @@ fn note(txn: &mut Txn<'_>, notes: &[Note], keep: KeepAttempts) -> Result<()> {
 /// Whether a note may be added, given the log of the same name that is kept. The log is that of the
 /// job that has not ended, if there is one, else that of the latest job: a note may be late.
 fn is_current(txn: &Txn<'_>, locator: [u8; 12], created: u64, kept: Option<&[u8]>) -> Result<bool> {
-    let Some(of) = kept.and_then(Log::created).filter(|of| *of != created) else { return Ok(true) };
+    let Some(of) = kept.and_then(AttemptLog::created).filter(|of| *of != created) else { return Ok(true) };
     let job = txn.tables.records.find(locator)?.filter(|job| !job.state().is_terminal());
     Ok(job.map_or(created > of, |job| job.created == created))
 }
@@ -71,7 +72,7 @@ fn complete(txn: &Txn<'_>, note: &Note) -> Result<Option<(u64, Attempt)>> {
     let (receipt, only_expired) = match note.proof {
         Proof::Created(at) => return Ok(Some((at.as_millis(), note.attempt.clone()))),
         Proof::Held(receipt) => (receipt, false),
-        Proof::Lapsed(receipt) => (receipt, true),
+        Proof::Expired(receipt) => (receipt, true),
     };
     let Some(job) = txn.tables.records.find(note.locator.0)? else { return Ok(None) };
     let Stage::Reserved { deadline, .. } = job.stage else { return Ok(None) };

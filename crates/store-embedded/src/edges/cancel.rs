@@ -1,15 +1,16 @@
 //! cancel: delayed, ready, dead → cancelled; a reserved job is marked, and its settle cancels it.
 
-use crate::job::JobKey;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::Stage;
-use crate::store::embedded::txn::transitions::End;
-use crate::store::embedded::txn::{KeepTombstones, Txn};
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::{Cancelled, Shard, StoreError};
+use ringback_core::contract::{Cancelled, Shard, StoreError};
+use ringback_core::job::JobKey;
+
+use crate::error::Result;
+use crate::tables::Stage;
+use crate::txn::transitions::End;
+use crate::txn::{KeepTombstones, Txn};
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 impl EmbeddedStore {
-    pub(crate) async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
+    pub async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
         self.call(shard, EDGE_BYTES, move |txn| cancel(txn, locator, keep)).await
     }

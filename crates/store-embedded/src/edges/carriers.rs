@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use crate::clock::millis_up;
-use crate::store::embedded::location::lock;
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::{Epoch, Members, Shard, StoreError, Wake};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Epoch, LiveCarriers, Shard, StoreError, Wake};
+
+use crate::location::lock;
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 impl EmbeddedStore {
     /// Carriers are in this process, so they are kept in memory only.
-    pub(crate) fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
+    pub(crate) fn members(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.writer()?;
         let location = &self.shared.location;
         let now = location.clock.micros();
@@ -25,14 +26,14 @@ impl EmbeddedStore {
         let carriers = live.keys().cloned().collect();
         drop(live);
         if changed {
-            location.wakes.publish(Wake::Members);
+            location.wakes.publish(Wake::Carriers);
         }
         // A carrier that waits for a redrive is woken, or knows when one is free.
-        Ok(Members { carriers, next_change, next_revival: None })
+        Ok(LiveCarriers { carriers, next_change, next_redrive: None })
     }
 
     /// Whoever held the shard before is fenced.
-    pub(crate) async fn claim(&self, shard: Shard) -> Result<Epoch, StoreError> {
+    pub async fn claim(&self, shard: Shard) -> Result<Epoch, StoreError> {
         self.call(shard, EDGE_BYTES, |txn| {
             txn.row.epoch = txn.now_us().max(txn.row.epoch + 1);
             Ok(Epoch(txn.row.epoch.to_string()))

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::{Epoch, Pass, Shard, StoreError};
+use ringback_core::state::State;
+
 use super::pass::PassLimits;
-use crate::state::State;
-use crate::store::embedded::EmbeddedStore;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::txn::Txn;
-use crate::store::{Epoch, Pass, Shard, StoreError};
+use crate::EmbeddedStore;
+use crate::error::Result;
+use crate::txn::Txn;
 
 impl EmbeddedStore {
     pub(crate) async fn expire(

@@ -1,11 +1,12 @@
 //! What reserve and pull share: takes ready jobs from a lane, and grants a lease on each. A caller
 //! that repeats a call gets the same jobs again.
 
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{Granted, Record, Stage, StoredJob};
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::txn::transitions::To;
-use crate::store::lease::Receipt;
+use ringback_core::contract::Receipt;
+
+use crate::error::Result;
+use crate::tables::{Granted, Record, Stage, StoredJob};
+use crate::txn::Txn;
+use crate::txn::transitions::To;
 
 /// The most bytes of jobs that one call takes; one job may exceed it.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;

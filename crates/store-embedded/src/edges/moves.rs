@@ -1,25 +1,25 @@
 //! Moves of one job by its name. reschedule: delayed → delayed at another time. run: delayed → ready.
 //! revive: dead → ready. purge: dead → gone.
 
+use ringback_core::contract::{Move, MoveResult, Shard, StoreError, Token};
+use ringback_core::job::JobKey;
+use ringback_core::state::State;
+
 use super::submit::due_time;
-use crate::job::JobKey;
-use crate::state::State;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::Record;
-use crate::store::embedded::txn::transitions::To;
-use crate::store::embedded::txn::{KeepTombstones, Txn};
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore, answers};
-use crate::store::moves::{Move, Token};
-use crate::store::{Moved, Shard, StoreError};
+use crate::error::Result;
+use crate::tables::Record;
+use crate::txn::transitions::To;
+use crate::txn::{KeepTombstones, Txn};
+use crate::{EDGE_BYTES, EmbeddedStore, answers};
 
 impl EmbeddedStore {
-    pub(crate) async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<Moved, StoreError> {
+    pub async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<MoveResult, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
         let moved = self.call(shard, EDGE_BYTES, move |txn| move_job(txn, locator, what, keep)).await?;
         Ok(match moved {
-            None => Moved::Unknown,
-            Some((true, record)) => Moved::Applied(answers::job(record, key.clone())),
-            Some((false, record)) => Moved::Refused(answers::job(record, key.clone())),
+            None => MoveResult::Unknown,
+            Some((true, record)) => MoveResult::Applied(answers::job(record, key.clone())),
+            Some((false, record)) => MoveResult::Refused(answers::job(record, key.clone())),
         })
     }
 }

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use crate::clock::millis_up;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::{Epoch, Pass};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Epoch, Pass};
+
+use crate::error::Result;
+use crate::txn::Txn;
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 /// The limits of one pass.
 #[derive(Clone, Debug)]
@@ -48,9 +49,9 @@ impl PassLimits {
         let notice = wait(txn.tables.outbox.first(shard)?, 0);
         let next = [due, lease, dead].into_iter().flatten().fold(self.floor.saturating_mul(1000), u64::min);
         txn.plan_pass(now_us.saturating_add(next) / 1000);
-        let [next_due, next_lease, next_dead, next_tell] =
+        let [next_due, next_lease, next_dead, next_notice] =
             [due, lease, dead, notice].map(|wait| wait.map(Duration::from_micros));
-        Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_tell })
+        Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice })
     }
 }
 

@@ -1,27 +1,27 @@
 //! pause: stops the delivery of a topic. resume: ends the pause, and gives the lanes that were parked
 //! their turns again.
 
-use crate::job::Topic;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::Pause;
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::topics::{MOST_UNPARKED, Room};
-use crate::store::{Shard, StoreError};
+use ringback_core::contract::{MAX_RESUMED_LANES, Shard, StoreError, TopicCapacity};
+use ringback_core::job::Topic;
+
+use crate::error::Result;
+use crate::tables::Pause;
+use crate::txn::Txn;
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 impl EmbeddedStore {
     /// Returns false if the pause would exceed the limit of topics, and `room` says that this counts.
-    pub(crate) async fn pause(&self, shard: Shard, topic: &Topic, room: Room) -> Result<bool, StoreError> {
+    pub async fn pause(&self, shard: Shard, topic: &Topic, room: TopicCapacity) -> Result<bool, StoreError> {
         let topic = topic.clone();
         self.call(shard, EDGE_BYTES, move |txn| pause(txn, topic.as_str(), room)).await
     }
 
     /// Returns whether the topic is known in this shard.
-    pub(crate) async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
+    pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
         loop {
             let topic = topic.clone();
             let resume = move |txn: &mut Txn<'_>| resume(txn, topic.as_str());
-            match self.call(shard, MOST_UNPARKED * 64, resume).await? {
+            match self.call(shard, MAX_RESUMED_LANES * 64, resume).await? {
                 Some(true) => {}
                 is_more => return Ok(is_more.is_some()),
             }
@@ -29,9 +29,9 @@ impl EmbeddedStore {
     }
 }
 
-fn pause(txn: &mut Txn<'_>, topic: &str, room: Room) -> Result<bool> {
+fn pause(txn: &mut Txn<'_>, topic: &str, room: TopicCapacity) -> Result<bool> {
     let shard = txn.shard();
-    if room == Room::Needed && txn.tables.counts.is_full(shard, topic)? {
+    if room == TopicCapacity::Needed && txn.tables.counts.is_full(shard, topic)? {
         return Ok(false);
     }
     txn.tables.due.register(shard, topic)?;
@@ -48,11 +48,11 @@ fn resume(txn: &mut Txn<'_>, topic: &str) -> Result<Option<bool>> {
     if !txn.tables.counts.topic(shard, topic)?.is_paused() {
         return Ok(Some(false));
     }
-    let lanes = txn.tables.ready.parked(shard, topic, MOST_UNPARKED)?;
+    let lanes = txn.tables.ready.parked(shard, topic, MAX_RESUMED_LANES)?;
     for lane in &lanes {
         txn.give_turn(lane)?;
     }
-    let is_more = lanes.len() == MOST_UNPARKED;
+    let is_more = lanes.len() == MAX_RESUMED_LANES;
     txn.tables.counts.set_pause(shard, topic, if is_more { Pause::Resuming } else { Pause::None })?;
     Ok(Some(is_more))
 }

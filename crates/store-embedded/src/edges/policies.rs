@@ -1,14 +1,14 @@
 //! The policies of topics: puts, deletes and reads them. They are read in pages, so that no call of
 //! the writer takes long.
 
-use crate::job::Topic;
-use crate::policy::MAX_POLICIES;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::policy_changes::PolicyChanges;
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::policies::{PolicyPut, PolicyVersion, Rows};
-use crate::store::{Shard, StoreError};
+use ringback_core::contract::{PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError};
+use ringback_core::job::Topic;
+use ringback_core::policy::MAX_POLICIES;
+
+use crate::error::Result;
+use crate::policy_changes::PolicyChanges;
+use crate::txn::Txn;
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 /// How many policies one call reads: a MiB at most.
 const PAGE: usize = 64;
@@ -16,7 +16,7 @@ const PAGE: usize = 64;
 const ANY: Shard = Shard(0);
 
 impl EmbeddedStore {
-    pub(crate) async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+    pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
         let (topic, written) = (topic.to_string(), written.to_owned());
         let bytes = topic.len() + written.len();
         let put = self.call(ANY, bytes, move |txn| put(txn, &topic, &written)).await?;
@@ -25,7 +25,7 @@ impl EmbeddedStore {
     }
 
     /// Returns the new version; `None` if the topic has no policy.
-    pub(crate) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
         let topic = topic.to_string();
         let delete = move |txn: &mut Txn<'_>| {
             let now_us = txn.now_us();
@@ -36,21 +36,21 @@ impl EmbeddedStore {
         Ok(version.map(PolicyVersion))
     }
 
-    pub(crate) async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
+    pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
         let topic = topic.to_string();
         self.call(ANY, 0, move |txn| txn.tables.policies.get(&topic)).await
     }
 
     /// All policies and their version; `None` if that is `known`.
-    pub(crate) async fn policies(
+    pub async fn policies(
         &self,
         known: Option<PolicyVersion>,
-    ) -> Result<Option<(PolicyVersion, Rows)>, StoreError> {
+    ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
         let version = PolicyVersion(self.call(ANY, 0, |txn| txn.tables.policies.version()).await?);
         if known == Some(version) {
             return Ok(None);
         }
-        let (mut rows, mut after) = (Rows::new(), String::new());
+        let (mut rows, mut after) = (PolicyRows::new(), String::new());
         loop {
             let from = after.clone();
             let page = self.call(ANY, 0, move |txn| txn.tables.policies.after(&from, PAGE)).await?;
@@ -63,7 +63,7 @@ impl EmbeddedStore {
         }
     }
 
-    pub(crate) fn policy_changes(&self) -> PolicyChanges {
+    pub fn policy_changes(&self) -> PolicyChanges {
         PolicyChanges::new(&self.shared.location.policies)
     }
 }

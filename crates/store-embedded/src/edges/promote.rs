@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::{Epoch, EventKind, Pass, Shard, StoreError};
+use ringback_core::state::State;
+
 use super::pass::PassLimits;
-use crate::state::State;
-use crate::store::embedded::EmbeddedStore;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{DueJobs, QueueEnd};
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::txn::transitions::To;
-use crate::store::events::Happened;
-use crate::store::{Epoch, Pass, Shard, StoreError};
+use crate::EmbeddedStore;
+use crate::error::Result;
+use crate::tables::{DueJobs, QueueEnd};
+use crate::txn::Txn;
+use crate::txn::transitions::To;
 
 /// The most topics of a pass.
 const TOPICS: usize = 64;
 
 impl EmbeddedStore {
-    pub(crate) async fn promote(
+    pub async fn promote(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -46,7 +46,7 @@ fn promote(txn: &mut Txn<'_>, limits: &PassLimits) -> Result<Pass> {
         for (due, number) in found {
             match txn.tables.records.get(number)? {
                 Some(mut job) if job.state() == State::Delayed && job.due == due => {
-                    txn.publish(&job, || Happened::Promoted)?;
+                    txn.publish(&job, || EventKind::Promoted)?;
                     txn.enter(&mut job, To::Ready(QueueEnd::Back))?;
                     moved += 1;
                 }

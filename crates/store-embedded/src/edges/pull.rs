@@ -1,17 +1,18 @@
 //! pull: ready → reserved, the first pull jobs of one topic, for a worker that asks for them; and
 //! what is known of the lanes and leases of pull jobs.
 
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Pull, PullReceipt, Pulled, RetryContext, Shard, StoreError};
+use ringback_core::lane::{LaneId, PullLane, lane_name};
+
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
-use crate::clock::millis_up;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{PARKED, PULL, StoredJob};
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore, answers};
-use crate::store::redis::{LaneId, lane_words};
-use crate::store::{Pull, PullLane, PullReceipt, Pulled, Shard, StoreError, Tries};
+use crate::error::Result;
+use crate::tables::{PARKED, PULL, StoredJob};
+use crate::txn::Txn;
+use crate::{EDGE_BYTES, EmbeddedStore, answers};
 
 impl EmbeddedStore {
-    pub(crate) async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
+    pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
         let request = Request::from(ask);
         let (found, more) = self.call(shard, ask.limit * EDGE_BYTES, move |txn| pull(txn, &request)).await?;
         let jobs = found.iter().filter_map(|(record, body)| {
@@ -38,7 +39,7 @@ impl EmbeddedStore {
     }
 
     /// What chooses the next delay of a job, if the receipt is its current one.
-    pub(crate) async fn held(&self, receipt: &PullReceipt) -> Result<Option<Tries>, StoreError> {
+    pub(crate) async fn held(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
         let (locator, lease) = (receipt.locator.0, receipt.lease);
         let find = move |txn: &mut Txn<'_>| {
             let job = txn.tables.records.find(locator)?.filter(|job| job.receipt() == Some(lease));
@@ -63,7 +64,7 @@ impl From<&Pull<'_>> for Request {
     fn from(ask: &Pull<'_>) -> Self {
         Self {
             caller: Caller { name: ask.caller.to_owned(), sequence: ask.sequence, bits: ask.bits },
-            lane: lane_words(ask.topic, ""),
+            lane: lane_name(ask.topic, ""),
             limit: ask.limit,
             duration: ask.ttr.map(millis_up),
             default_duration: millis_up(ask.default_ttr),

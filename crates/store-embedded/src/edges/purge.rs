@@ -1,14 +1,15 @@
 //! purge of many jobs: dead → gone. Jobs are named by time of death and number.
 
-use crate::store::embedded::error::Result;
-use crate::store::embedded::queries::dead::numbers;
-use crate::store::embedded::tables::{Record, Stage};
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::{DeadPlace, Shard, StoreError};
+use ringback_core::contract::{DeadCursor, Shard, StoreError};
+
+use crate::error::Result;
+use crate::queries::dead::numbers;
+use crate::tables::{Record, Stage};
+use crate::txn::Txn;
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 impl EmbeddedStore {
-    pub(crate) async fn purge_many(&self, shard: Shard, places: &[DeadPlace]) -> Result<u64, StoreError> {
+    pub async fn purge_many(&self, shard: Shard, places: &[DeadCursor]) -> Result<u64, StoreError> {
         let (jobs, bytes) = (numbers(places), places.len() * EDGE_BYTES);
         self.call(shard, bytes, move |txn| purge_many(txn, &jobs)).await
     }

@@ -4,22 +4,23 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::{AttemptOutcome, Epoch, Pass, Recovered, Shard, StoreError};
+use ringback_core::limits::MAX_LOST;
+use ringback_core::state::State;
+
 use super::pass::PassLimits;
 use super::settle::LOST;
-use crate::state::State;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{QueueEnd, Stage, StoredJob};
-use crate::store::embedded::txn::transitions::{End, To};
-use crate::store::embedded::txn::{KeepTombstones, Txn};
-use crate::store::embedded::{EmbeddedStore, answers};
-use crate::store::events::AttemptOutcome;
-use crate::store::{Epoch, MOST_LOST, Pass, Recovered, Shard, StoreError};
+use crate::error::Result;
+use crate::tables::{QueueEnd, Stage, StoredJob};
+use crate::txn::transitions::{End, To};
+use crate::txn::{KeepTombstones, Txn};
+use crate::{EmbeddedStore, answers};
 
 /// After how long the expired lease of a pull job is checked again, in ms.
 const AGAIN: u64 = 1000;
 
 impl EmbeddedStore {
-    pub(crate) async fn recover(
+    pub async fn recover(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -29,7 +30,7 @@ impl EmbeddedStore {
         let ((limits, bytes), keep) = (PassLimits::new(self, epoch, limit, floor), self.keep_tombstones());
         let (pass, expired) = self.call(shard, bytes, move |txn| recover(txn, &limits, keep)).await?;
         let lapsed = expired.iter().filter_map(|(job, body)| answers::expired_lease(shard, job, body));
-        Ok(Recovered { pass, lapsed: lapsed.collect() })
+        Ok(Recovered { pass, expired: lapsed.collect() })
     }
 }
 
@@ -57,7 +58,7 @@ fn recover(txn: &mut Txn<'_>, limits: &PassLimits, keep: KeepTombstones) -> Resu
         if cancel {
             let settled = job.settled;
             txn.finish(job, End::Cancelled, settled)?;
-        } else if job.lost >= MOST_LOST {
+        } else if job.lost >= MAX_LOST {
             txn.die(&mut job, LOST.into())?;
             lost += 1;
         } else {

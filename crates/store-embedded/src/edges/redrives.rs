@@ -3,18 +3,16 @@
 
 use std::time::Duration;
 
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive, RedriveId, RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, Wake, WorkerId};
+
 use super::moves::revive;
 use super::purge::still_dead;
-use crate::clock::{Timestamp, millis_up};
-use crate::store::embedded::error::Result;
-use crate::store::embedded::queries::dead::numbers;
-use crate::store::embedded::tables::{Redrive, RedriveEnd};
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::revivals::{KEEP_ENDED, Kept, MOST_ENDED, MOST_REVIVALS, Work};
-use crate::store::{
-    DeadFilter, DeadPlace, Holder, Revival, RevivalId, RevivalState, Revived, Shard, StoreError, Taken, Wake,
-};
+use crate::error::Result;
+use crate::queries::dead::numbers;
+use crate::tables::{Redrive, RedriveEnd};
+use crate::txn::Txn;
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 /// Redrives belong to no shard, but calls need one.
 const ANY: Shard = Shard(0);
@@ -26,38 +24,38 @@ const NOBODY: [u8; 8] = [0; 8];
 impl EmbeddedStore {
     pub(crate) async fn begin_revival(
         &self,
-        id: RevivalId,
+        id: RedriveId,
         filter: &DeadFilter,
         rate: u32,
-    ) -> Result<Option<Kept>, StoreError> {
-        let work = Work::new(filter, rate);
+    ) -> Result<Option<StoredRedrive>, StoreError> {
+        let work = RedriveJob::new(filter, rate);
         let new = Redrive { work, started: 0, end: None, jobs: 0, worker: NOBODY, until: 0 };
         let begun = self.call(ANY, BYTES, move |txn| begin(txn, id.0, new.clone())).await?;
         begun.map(|redrive| answer(id, redrive)).transpose()
     }
 
-    pub(crate) async fn revivals(&self, id: Option<RevivalId>) -> Result<Vec<Kept>, StoreError> {
+    pub(crate) async fn revivals(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
         let rows = self.call(ANY, 0, move |txn| match id {
-            Some(RevivalId(id)) => {
+            Some(RedriveId(id)) => {
                 Ok(txn.tables.redrives.get(id)?.map(|redrive| (id, redrive)).into_iter().collect())
             }
             None => txn.tables.redrives.all(),
         });
-        rows.await?.into_iter().map(|(id, redrive)| answer(RevivalId(id), redrive)).collect()
+        rows.await?.into_iter().map(|(id, redrive)| answer(RedriveId(id), redrive)).collect()
     }
 
-    pub(crate) async fn take_revival(&self, worker: Holder, ttl: Duration) -> Result<Taken, StoreError> {
+    pub(crate) async fn take_revival(&self, worker: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
         match self.call(ANY, BYTES, move |txn| take(txn, worker.0, millis_up(ttl))).await? {
-            Free::Now(id, redrive) => answer(RevivalId(id), redrive).map(|(taken, _)| Taken::Revival(taken)),
-            Free::Later(wait) => Ok(Taken::Later(Duration::from_millis(wait))),
-            Free::Never => Ok(Taken::Nothing),
+            Free::Now(id, redrive) => answer(RedriveId(id), redrive).map(|(taken, _)| TakenRedrive::Redrive(taken)),
+            Free::Later(wait) => Ok(TakenRedrive::Later(Duration::from_millis(wait))),
+            Free::Never => Ok(TakenRedrive::Nothing),
         }
     }
 
     pub(crate) async fn keep_revival(
         &self,
-        id: RevivalId,
-        worker: Holder,
+        id: RedriveId,
+        worker: WorkerId,
         ttl: Duration,
     ) -> Result<bool, StoreError> {
         self.call(ANY, BYTES, move |txn| hold(txn, id.0, worker.0, millis_up(ttl))).await
@@ -65,38 +63,38 @@ impl EmbeddedStore {
 
     pub(crate) async fn end_revival(
         &self,
-        id: RevivalId,
-        worker: Option<Holder>,
-        state: RevivalState,
-    ) -> Result<Option<Kept>, StoreError> {
+        id: RedriveId,
+        worker: Option<WorkerId>,
+        state: RedriveState,
+    ) -> Result<Option<StoredRedrive>, StoreError> {
         let to = match state {
-            RevivalState::Done => RedriveEnd::Done,
-            RevivalState::Stopped | RevivalState::Running => RedriveEnd::Stopped,
+            RedriveState::Done => RedriveEnd::Done,
+            RedriveState::Stopped | RedriveState::Running => RedriveEnd::Stopped,
         };
-        let worker = worker.map(|Holder(worker)| worker);
+        let worker = worker.map(|WorkerId(worker)| worker);
         let ended = self.call(ANY, BYTES, move |txn| end(txn, id.0, worker, to)).await?;
         ended.map(|redrive| answer(id, redrive)).transpose()
     }
 
-    pub(crate) async fn revive_many(
+    pub async fn revive_many(
         &self,
         shard: Shard,
-        id: RevivalId,
-        places: &[DeadPlace],
-    ) -> Result<Revived, StoreError> {
+        id: RedriveId,
+        places: &[DeadCursor],
+    ) -> Result<Redriven, StoreError> {
         let (jobs, bytes) = (numbers(places), places.len() * EDGE_BYTES);
         let revived = self.call(shard, bytes, move |txn| revive_many(txn, id.0, &jobs)).await?;
-        Ok(revived.map_or(Revived::Over, Revived::Jobs))
+        Ok(revived.map_or(Redriven::Over, Redriven::Jobs))
     }
 }
 
-fn answer(id: RevivalId, redrive: Redrive) -> Result<Kept, StoreError> {
+fn answer(id: RedriveId, redrive: Redrive) -> Result<StoredRedrive, StoreError> {
     let state = match redrive.end {
-        None => RevivalState::Running,
-        Some(RedriveEnd::Done(_)) => RevivalState::Done,
-        Some(RedriveEnd::Stopped(_)) => RevivalState::Stopped,
+        None => RedriveState::Running,
+        Some(RedriveEnd::Done(_)) => RedriveState::Done,
+        Some(RedriveEnd::Stopped(_)) => RedriveState::Stopped,
     };
-    let revival = Revival {
+    let revival = Redrive {
         id,
         rate: redrive.work.rate,
         filter: redrive.work.filter()?,
@@ -115,19 +113,19 @@ fn begin(txn: &mut Txn<'_>, id: [u8; 8], mut new: Redrive) -> Result<Option<Redr
     }
     let (mut ended, running): (Vec<_>, Vec<_>) =
         txn.tables.redrives.all()?.into_iter().partition(|(_, redrive)| redrive.end.is_some());
-    if running.len() >= MOST_REVIVALS {
+    if running.len() >= MAX_REDRIVES {
         return Ok(None);
     }
     let ended_at = |redrive: &Redrive| redrive.end.map_or(0, RedriveEnd::at);
     ended.sort_unstable_by_key(|(_, redrive)| std::cmp::Reverse(ended_at(redrive)));
     for (n, (old, redrive)) in ended.iter().enumerate() {
-        if n + 1 >= MOST_ENDED || ended_at(redrive).saturating_add(millis_up(KEEP_ENDED)) < txn.now() {
+        if n + 1 >= MAX_ENDED_REDRIVES || ended_at(redrive).saturating_add(millis_up(ENDED_REDRIVE_RETENTION)) < txn.now() {
             txn.tables.redrives.remove(*old)?;
         }
     }
     new.started = txn.now();
     txn.tables.redrives.put(id, &new)?;
-    txn.wake(Wake::Revival);
+    txn.wake(Wake::Redrive);
     Ok(Some(new))
 }
 
@@ -163,7 +161,7 @@ fn hold(txn: &mut Txn<'_>, id: [u8; 8], worker: [u8; 8], ttl: u64) -> Result<boo
         redrive.until = txn.now().saturating_add(ttl);
     } else {
         (redrive.worker, redrive.until) = (NOBODY, 0);
-        txn.wake(Wake::Revival);
+        txn.wake(Wake::Redrive);
     }
     txn.tables.redrives.put(id, &redrive)?;
     Ok(true)

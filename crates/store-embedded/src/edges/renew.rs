@@ -3,21 +3,20 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{Lease, PullReceipt, Receipt, Renewed, StoreError};
 
-use crate::clock::{Timestamp, millis_up};
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::Stage;
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::txn::transitions::To;
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::lease::Receipt;
-use crate::store::{Lease, PullReceipt, Renewed, StoreError};
+use crate::error::Result;
+use crate::tables::Stage;
+use crate::txn::Txn;
+use crate::txn::transitions::To;
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 impl EmbeddedStore {
-    pub(crate) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
+    pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
-        let (locator, receipt, ms) = (lease.locator.0, lease.receipt, millis_up(by));
-        let renewed = self.call(lease.shard, EDGE_BYTES, move |txn| renew(txn, locator, receipt, ms));
+        let (locator, receipt, ms) = (lease.grant().locator.0, lease.grant().receipt, millis_up(by));
+        let renewed = self.call(lease.grant().shard, EDGE_BYTES, move |txn| renew(txn, locator, receipt, ms));
         if renewed.await?.is_none() {
             return Ok(Renewed::Stale);
         }
@@ -25,7 +24,7 @@ impl EmbeddedStore {
         Ok(Renewed::Extended)
     }
 
-    pub(crate) async fn renew_receipt(
+    pub async fn renew_receipt(
         &self,
         receipt: &PullReceipt,
         by: Duration,

@@ -4,31 +4,32 @@
 use std::collections::HashMap;
 
 use tokio::time::Instant;
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
+use ringback_core::job::DEFAULT_TIMEOUT;
+use ringback_core::limits::MAX_LEASE_STRETCH;
+use ringback_core::outcome::Outcome;
 
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
 use super::settle::{Settlement, settle_push};
-use crate::clock::millis_up;
-use crate::job::DEFAULT_TIMEOUT;
-use crate::outcome::Outcome;
-use crate::store::embedded::answers::{self, ReservedAt};
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{PARKED, StoredJob};
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::{LONGEST_STRETCH, Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
+use crate::answers::{self, ReservedAt};
+use crate::error::Result;
+use crate::tables::{PARKED, StoredJob};
+use crate::txn::Txn;
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 /// The most lanes that are looked at, beside those that the caller names.
 const LANES: usize = 64;
 
 impl EmbeddedStore {
-    pub(crate) async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
+    pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
         let asked = Instant::now();
         let request = Request::from(ask);
         let found = self.call(shard, ask.limit * EDGE_BYTES, move |txn| reserve(txn, &request)).await?;
         Ok(found.answer(shard, asked))
     }
 
-    pub(crate) async fn exchange(
+    pub async fn exchange(
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
@@ -62,8 +63,8 @@ impl From<&Reserve<'_>> for Request {
         Self {
             caller: Caller { name: ask.caller.to_owned(), sequence: ask.sequence, bits: ask.bits },
             limit: ask.limit,
-            lane_limit: ask.lane_room,
-            limits: ask.rooms.iter().cloned().collect(),
+            lane_limit: ask.lane_limit,
+            limits: ask.lane_limits.iter().cloned().collect(),
             margin: millis_up(ask.margin),
         }
     }
@@ -100,7 +101,7 @@ impl Found {
             }
             lease
         });
-        Reserved { leases: leases.collect(), more: self.is_more, passed: self.skipped }
+        Reserved { leases: leases.collect(), more: self.is_more, skipped: self.skipped }
     }
 }
 
@@ -110,7 +111,7 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         return Ok(Found { now_us, is_watched, jobs, is_more: true, ..Found::default() });
     }
     let mut found = find(txn, request)?;
-    let (default, longest) = (millis_up(DEFAULT_TIMEOUT), millis_up(LONGEST_STRETCH));
+    let (default, longest) = (millis_up(DEFAULT_TIMEOUT), millis_up(MAX_LEASE_STRETCH));
     grant_leases(txn, &request.caller, &mut found.jobs, |job| {
         let timeout = if job.timeout == 0 { default } else { job.timeout };
         timeout.min(longest) + request.margin

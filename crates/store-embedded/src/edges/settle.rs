@@ -5,18 +5,17 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::clock::{Timestamp, millis_up};
-use crate::outcome::{LastAttempt, Outcome};
-use crate::state::State;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{Last, QueueEnd, Record, Stage};
-use crate::store::embedded::txn::transitions::{End, To};
-use crate::store::embedded::txn::{KeepTombstones, Txn};
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore};
-use crate::store::events::AttemptOutcome;
-use crate::store::lease::Receipt;
-use crate::store::pull::Counting;
-use crate::store::{Lateness, Lease, PullReceipt, Settled, Shard, StoreError, Word, start};
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{AttemptOutcome, Lateness, Lease, LeaseCheck, PullOutcome, PullReceipt, Receipt, Settled, Shard, StoreError};
+use ringback_core::limits::truncated;
+use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::state::State;
+
+use crate::error::Result;
+use crate::tables::{Last, QueueEnd, Record, Stage};
+use crate::txn::transitions::{End, To};
+use crate::txn::{KeepTombstones, Txn};
+use crate::{EDGE_BYTES, EmbeddedStore};
 
 /// The reason of a job that is dead since too many of its leases expired.
 pub(crate) const LOST: &str = "lost";
@@ -24,7 +23,7 @@ pub(crate) const LOST: &str = "lost";
 const MAX_REASON: usize = 64;
 
 impl EmbeddedStore {
-    pub(crate) async fn settle(
+    pub async fn settle(
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
@@ -35,11 +34,11 @@ impl EmbeddedStore {
         self.call(shard, bytes, move |txn| settle_push(txn, &settlements, &lateness, keep)).await
     }
 
-    pub(crate) async fn settle_receipts(
+    pub async fn settle_receipts(
         &self,
         shard: Shard,
-        items: &[(PullReceipt, Word)],
-        check: Counting,
+        items: &[(PullReceipt, PullOutcome)],
+        check: LeaseCheck,
     ) -> Result<Vec<Settled>, StoreError> {
         let settlements: Vec<_> = items.iter().map(|item| Settlement::pull(item, check)).collect();
         let (keep, bytes) = (self.keep_tombstones(), items.len() * EDGE_BYTES);
@@ -73,28 +72,28 @@ enum Source {
     /// A notifier saw the response, or did not keep it.
     Push { response: Option<LastAttempt> },
     /// A worker settles by its receipt, perhaps with an error. The number of the lease is when it began.
-    Pull { error: Option<String>, check: Counting },
+    Pull { error: Option<String>, check: LeaseCheck },
 }
 
 impl Settlement {
     pub(crate) fn push((lease, outcome): &(Lease, Outcome)) -> Self {
         let (action, response) = match outcome.clone() {
-            Outcome::Complete => (Action::Complete, lease.seen.map(success)),
+            Outcome::Complete => (Action::Complete, lease.response().map(success)),
             Outcome::Retry { after, last } => (Action::Retry { after }, Some(last)),
             Outcome::Bury { reason, last } => (Action::Bury { reason: reason.name().into() }, Some(last)),
             Outcome::Release { after } => (Action::Release { after }, None),
         };
-        Self { locator: lease.locator.0, receipt: lease.receipt, action, source: Source::Push { response } }
+        Self { locator: lease.grant().locator.0, receipt: lease.grant().receipt, action, source: Source::Push { response } }
     }
 
-    fn pull((receipt, word): &(PullReceipt, Word), check: Counting) -> Self {
+    fn pull((receipt, word): &(PullReceipt, PullOutcome), check: LeaseCheck) -> Self {
         let (action, error) = match word.clone() {
-            Word::Finish => (Action::Complete, None),
-            Word::Retry { after, error } => (Action::Retry { after }, error),
-            Word::Bury { reason, error } => {
-                (Action::Bury { reason: start(&reason, MAX_REASON).into() }, error)
+            PullOutcome::Finish => (Action::Complete, None),
+            PullOutcome::Retry { after, error } => (Action::Retry { after }, error),
+            PullOutcome::Bury { reason, error } => {
+                (Action::Bury { reason: truncated(&reason, MAX_REASON).into() }, error)
             }
-            Word::Release { after } => (Action::Release { after }, None),
+            PullOutcome::Release { after } => (Action::Release { after }, None),
         };
         Self {
             locator: receipt.locator.0,
@@ -106,7 +105,7 @@ impl Settlement {
 
     /// Whether it settles an expired lease for its worker.
     fn is_for_expired(&self) -> bool {
-        matches!(self.source, Source::Pull { check: Counting::Lapsed, .. })
+        matches!(self.source, Source::Pull { check: LeaseCheck::Expired, .. })
     }
 
     /// What is known of the attempt.

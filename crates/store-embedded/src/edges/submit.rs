@@ -1,22 +1,24 @@
 //! submit: nothing → delayed, or ready if already due. import is a submit of jobs with a history; a
 //! job that is dead already becomes dead.
 
-use crate::clock::{Timestamp, millis_up};
-use crate::job::{Due, History, ImportJob, JobKey, NewJob};
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{Body, Last, QueueEnd, Record, Stage};
-use crate::store::embedded::txn::transitions::To;
-use crate::store::embedded::txn::{KeepTombstones, Txn};
-use crate::store::embedded::{EDGE_BYTES, EmbeddedStore, answers};
-use crate::store::{Answer, MOST_COUNTED, Shard, StoreError, Submitted, payload};
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{Shard, StoreError, SubmitResult, Submitted, payload};
+use ringback_core::job::{Due, History, ImportJob, JobKey, NewJob};
+use ringback_core::limits::MAX_IMPORTED_COUNT;
+
+use crate::error::Result;
+use crate::tables::{Body, Last, QueueEnd, Record, Stage};
+use crate::txn::transitions::To;
+use crate::txn::{KeepTombstones, Txn};
+use crate::{EDGE_BYTES, EmbeddedStore, answers};
 
 impl EmbeddedStore {
-    pub(crate) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+    pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let records = jobs.iter().map(|job| NewRecord::pack(shard.0, job)).collect();
         self.submit_records(shard, records, jobs.iter().map(|job| &job.key)).await
     }
 
-    pub(crate) async fn import(
+    pub async fn import(
         &self,
         shard: Shard,
         jobs: &[ImportJob],
@@ -85,8 +87,8 @@ impl NewRecord {
     fn with(mut self, history: &History) -> Self {
         self.created = history.created;
         self.dead = history.dead.as_deref().map(Into::into);
-        self.record.attempts = history.attempts.min(MOST_COUNTED);
-        self.record.failures = history.failures.min(MOST_COUNTED);
+        self.record.attempts = history.attempts.min(MAX_IMPORTED_COUNT);
+        self.record.failures = history.failures.min(MAX_IMPORTED_COUNT);
         self.record.last = history.last.as_ref().map(Last::from);
         self
     }
@@ -102,7 +104,7 @@ pub(crate) fn submit(
     txn: &mut Txn<'_>,
     jobs: &[NewRecord],
     keep: KeepTombstones,
-) -> Result<Vec<(Answer, Record)>> {
+) -> Result<Vec<(SubmitResult, Record)>> {
     jobs.iter().map(|job| submit_one(txn, job, keep)).collect()
 }
 
@@ -115,18 +117,18 @@ pub(crate) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
     }
 }
 
-fn submit_one(txn: &mut Txn<'_>, job: &NewRecord, keep: KeepTombstones) -> Result<(Answer, Record)> {
+fn submit_one(txn: &mut Txn<'_>, job: &NewRecord, keep: KeepTombstones) -> Result<(SubmitResult, Record)> {
     match txn.tables.records.find(job.record.locator)? {
         Some(tombstone) if txn.is_expired(&tombstone, keep) => txn.evict(&tombstone)?,
         Some(known) => {
             let is_same = known.content == job.record.content;
-            return Ok((if is_same { Answer::Repeated } else { Answer::Conflict }, known));
+            return Ok((if is_same { SubmitResult::Repeated } else { SubmitResult::Conflict }, known));
         }
         None => {}
     }
     let (now, shard) = (txn.now(), txn.shard());
     if let Some(limit) = txn.tables.counts.refuse(shard, &job.record.lane())? {
-        return Ok((Answer::Full(limit), job.record.clone()));
+        return Ok((SubmitResult::Full(limit), job.record.clone()));
     }
     txn.tables.due.register(shard, &job.record.topic)?;
     let created = job.created.map_or(now, |at| at.as_millis().min(now));
@@ -140,5 +142,5 @@ fn submit_one(txn: &mut Txn<'_>, job: &NewRecord, keep: KeepTombstones) -> Resul
         None => To::Delayed(due),
     };
     let record = Record { created, imported, due, ..job.record.clone() };
-    Ok((Answer::Created, txn.add(record, &job.body, to)?))
+    Ok((SubmitResult::Created, txn.add(record, &job.body, to)?))
 }

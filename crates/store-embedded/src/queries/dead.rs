@@ -2,14 +2,13 @@
 //! number of a job.
 
 use redb::ReadTransaction;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, Shard, StoreError};
+use ringback_core::job::Job;
 
-use crate::clock::Timestamp;
-use crate::job::Job;
-use crate::store::dead::Stretch;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{Record, Records, Tables};
-use crate::store::embedded::{EmbeddedStore, answers, read};
-use crate::store::{DeadFilter, DeadPage, DeadPlace, Shard, StoreError};
+use crate::error::Result;
+use crate::tables::{Record, Records, Tables};
+use crate::{EmbeddedStore, answers, read};
 
 /// The most entries that one call looks at.
 const MAX_CHECKED: usize = 4000;
@@ -26,13 +25,13 @@ struct Range {
 }
 
 impl EmbeddedStore {
-    pub(crate) async fn dead(
+    pub async fn dead(
         &self,
         shards: Vec<Shard>,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
-    ) -> Result<Vec<Stretch<Job>>, StoreError> {
+    ) -> Result<Vec<DeadShardPage<Job>>, StoreError> {
         self.read_dead(shards, filter, from, limit, |record, records| {
             let Some(body) = records.body(record.number)? else { return Ok(None) };
             Ok(answers::key(&record, &body).map(|key| answers::job(record, key)))
@@ -40,13 +39,13 @@ impl EmbeddedStore {
         .await
     }
 
-    pub(crate) async fn dead_places(
+    pub async fn dead_cursors(
         &self,
         shard: Shard,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
-    ) -> Result<DeadPage<DeadPlace>, StoreError> {
+    ) -> Result<DeadPage<DeadCursor>, StoreError> {
         let pages = self.read_dead(vec![shard], filter, from, limit, |_, _| Ok(Some(()))).await?;
         let page = pages.into_iter().next().ok_or(StoreError::Closed)?;
         let items = page.items.into_iter().map(|(place, ())| place).collect();
@@ -58,10 +57,10 @@ impl EmbeddedStore {
         &self,
         shards: Vec<Shard>,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
         show: impl Fn(Record, &Records<ReadTransaction>) -> Result<Option<T>> + Send + 'static,
-    ) -> Result<Vec<Stretch<T>>, StoreError> {
+    ) -> Result<Vec<DeadShardPage<T>>, StoreError> {
         // The writer's time never goes back. It is read before the snapshot, which so has all jobs
         // that died until then.
         let now = Timestamp::from_millis(self.call(Shard(0), 0, |txn| Ok(txn.now())).await?);
@@ -82,7 +81,7 @@ impl EmbeddedStore {
 }
 
 /// Jobs, and the last place that was read unless all were.
-type Found<T> = (Vec<(DeadPlace, T)>, Option<DeadPlace>);
+type Found<T> = (Vec<(DeadCursor, T)>, Option<DeadCursor>);
 
 fn read_range<T>(
     tables: &Tables<ReadTransaction>,
@@ -106,7 +105,7 @@ fn read_range<T>(
 }
 
 /// The time of death and the number of each.
-pub(crate) fn numbers(places: &[DeadPlace]) -> Vec<(u64, u64)> {
+pub(crate) fn numbers(places: &[DeadCursor]) -> Vec<(u64, u64)> {
     places.iter().map(|place| (place.at, number(*place))).collect()
 }
 
@@ -115,12 +114,12 @@ fn matches(filter: &DeadFilter, record: &Record) -> bool {
         && filter.reason.as_deref().is_none_or(|reason| record.reason() == Some(reason))
 }
 
-fn place(at: u64, number: u64) -> DeadPlace {
+fn place(at: u64, number: u64) -> DeadCursor {
     let mut tie = [0; 12];
     tie[4..].copy_from_slice(&number.to_be_bytes());
-    DeadPlace { at, tie }
+    DeadCursor { at, tie }
 }
 
-fn number(place: DeadPlace) -> u64 {
+fn number(place: DeadCursor) -> u64 {
     place.tie[4..].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

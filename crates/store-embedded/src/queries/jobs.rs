@@ -1,21 +1,22 @@
 //! One job by its name, and pages of jobs in the order in which they were accepted.
 
-use crate::job::{ContentHash, Job, JobKey};
-use crate::store::embedded::tables::{Record, StoredJob};
-use crate::store::embedded::{EmbeddedStore, answers, read};
-use crate::store::{Cursor, Filter, Kept, MAX_PAGE, Page, Shard, StoreError, payload};
+use ringback_core::contract::{Cursor, Filter, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload};
+use ringback_core::job::{ContentHash, Job, JobKey};
+
+use crate::tables::{Record, StoredJob};
+use crate::{EmbeddedStore, answers, read};
 
 /// A page is full once its bodies have this many bytes.
 const PAGE_BYTES: usize = 1024 * 1024;
 
 impl EmbeddedStore {
-    pub(crate) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
+    pub async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
         let found = self.call(shard, 0, move |txn| txn.find(locator, keep)).await?;
         Ok(found.map(|record| answers::job(record, key.clone())))
     }
 
-    pub(crate) async fn page(
+    pub async fn page(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
@@ -29,16 +30,16 @@ impl EmbeddedStore {
     }
 
     /// A page of jobs with all that each brought along.
-    pub(crate) async fn page_kept(
+    pub async fn page_stored(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
         limit: usize,
-    ) -> Result<Page<Kept>, StoreError> {
+    ) -> Result<Page<StoredJob>, StoreError> {
         self.read_page(filter, from, limit, |(record, body)| {
             let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
             let (key, content) = (answers::key(&record, &body)?, ContentHash(record.content));
-            Some(Kept { job: answers::job(record, key), delivery, content })
+            Some(StoredJob { job: answers::job(record, key), delivery, content })
         })
         .await
     }

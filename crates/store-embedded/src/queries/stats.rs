@@ -1,13 +1,14 @@
 //! The counts of a shard.
 
-use crate::state::State;
-use crate::store::embedded::EmbeddedStore;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::txn::Txn;
-use crate::store::{Shard, Stats, StoreError};
+use ringback_core::contract::{Shard, Stats, StoreError};
+use ringback_core::state::State;
+
+use crate::EmbeddedStore;
+use crate::error::Result;
+use crate::txn::Txn;
 
 impl EmbeddedStore {
-    pub(crate) async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
+    pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
         self.call(shard, 0, |txn| stats(txn)).await
     }
 }
@@ -18,9 +19,9 @@ fn stats(txn: &Txn<'_>) -> Result<Stats> {
         accepted: ledger.accepted,
         topics: txn.tables.due.topics(shard, "", usize::MAX)?.into_iter().collect(),
         lateness: txn.tables.minutes.recent(shard, txn.now())?,
-        forgotten_early: ledger.evicted_early,
+        evicted_early: ledger.evicted_early,
         // The first shard reports the notices of all shards.
-        untold: if shard == 0 { txn.tables.outbox.len()? } else { 0 },
+        pending_notices: if shard == 0 { txn.tables.outbox.len()? } else { 0 },
         ..Stats::default()
     };
     stats.states.purged = ledger.purged;

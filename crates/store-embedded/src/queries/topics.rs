@@ -3,20 +3,19 @@
 use std::time::Duration;
 
 use redb::ReadTransaction;
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, StoreError, TopicCounts, TopicPresence, TopicShardPage, TopicSpan};
+use ringback_core::job::Topic;
+use ringback_core::state::State;
 
-use crate::clock::{Timestamp, millis_up};
-use crate::job::Topic;
-use crate::state::State;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{EndedCounts, Tables};
-use crate::store::embedded::txn::Txn;
-use crate::store::embedded::{EmbeddedStore, read};
-use crate::store::topics::{FIRST, Glance, MOST_LOOKED, NEAR, Span, Stretch, TopicCounts};
-use crate::store::{Shard, StoreError};
+use crate::error::Result;
+use crate::tables::{EndedCounts, Tables};
+use crate::txn::Txn;
+use crate::{EmbeddedStore, read};
 
 impl EmbeddedStore {
     /// Whether a topic has jobs; `None` if it is not known.
-    pub(crate) async fn glance(&self, shard: Shard, topic: &Topic) -> Result<Option<Glance>, StoreError> {
+    pub async fn presence(&self, shard: Shard, topic: &Topic) -> Result<Option<TopicPresence>, StoreError> {
         let topic = topic.clone();
         let glance = move |txn: &mut Txn<'_>| {
             let shard = txn.shard();
@@ -24,12 +23,12 @@ impl EmbeddedStore {
                 return Ok(None);
             }
             let lanes = txn.tables.counts.topic(shard, topic.as_str())?.lanes;
-            Ok(Some(if lanes > 0 { Glance::Jobs } else { Glance::NoJobs }))
+            Ok(Some(if lanes > 0 { TopicPresence::Jobs } else { TopicPresence::NoJobs }))
         };
         self.call(shard, 0, glance).await
     }
 
-    pub(crate) async fn topics(&self, shards: Vec<Shard>, span: &Span) -> Result<Vec<Stretch>, StoreError> {
+    pub async fn topics(&self, shards: Vec<Shard>, span: &TopicSpan) -> Result<Vec<TopicShardPage>, StoreError> {
         let snapshot = self.snapshot().await?;
         // The writer's time never goes back. It is read after the snapshot, so that nothing in that
         // is later.
@@ -50,14 +49,14 @@ struct View<'t> {
 }
 
 impl View<'_> {
-    fn read(&self, span: &Span) -> Result<Stretch> {
+    fn read(&self, span: &TopicSpan) -> Result<TopicShardPage> {
         let due = &self.tables.due;
         let (names, is_more) = match span {
-            Span::One(topic) => {
+            TopicSpan::One(topic) => {
                 let is_known = due.is_known(self.shard, topic.as_str())?;
                 (is_known.then(|| topic.to_string()).into_iter().collect(), false)
             }
-            Span::Behind(topic, limit) => {
+            TopicSpan::After(topic, limit) => {
                 // The first possible name after a topic is the topic with a space behind it.
                 let behind = topic.as_ref().map(|topic| format!("{topic} ")).unwrap_or_default();
                 let mut names = due.topics(self.shard, &behind, limit + 1)?;
@@ -66,7 +65,7 @@ impl View<'_> {
                 (names, is_more)
             }
         };
-        let (mut found, mut lanes_left) = (Vec::with_capacity(names.len()), MOST_LOOKED);
+        let (mut found, mut lanes_left) = (Vec::with_capacity(names.len()), MAX_LANES_SEARCHED);
         for name in names {
             let counts = self.counts(&name, &mut lanes_left)?;
             let topic: Topic = name.parse().map_err(|_| StoreError::Unreadable("a topic"))?;
@@ -79,7 +78,7 @@ impl View<'_> {
     fn counts(&self, topic: &str, lanes_left: &mut usize) -> Result<TopicCounts> {
         let row = self.tables.counts.stored_topic(self.shard, topic)?;
         let EndedCounts { done, cancelled } = row.ended;
-        let near = self.now.saturating_add(millis_up(NEAR));
+        let near = self.now.saturating_add(millis_up(DUE_HORIZON));
         let first = self.tables.due.first_of(self.shard, topic)?.filter(|at| *at <= near);
         let oldest_due = first.map(Timestamp::from_millis);
         let paused = row.is_paused();
@@ -106,7 +105,7 @@ impl View<'_> {
     /// The earliest due time of the first ready jobs of a lane.
     fn oldest_ready(&self, lane: &str) -> Result<Option<u64>> {
         let mut oldest = None;
-        for (_, number) in self.tables.ready.first(self.shard, lane, FIRST)? {
+        for (_, number) in self.tables.ready.first(self.shard, lane, MAX_READY_SEARCHED)? {
             let due = self.tables.records.get(number)?.map(|job| job.due);
             oldest = [oldest, due].into_iter().flatten().min();
         }

@@ -7,7 +7,7 @@ use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
 use super::list::{ATTEMPTS, ATTEMPTS_BY_TIME, ATTEMPTS_BYTES};
 use super::rows::{Access, Writing};
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 pub(crate) struct Attempts<A: Access> {
     logs: A::Table<[u8; 12], (u64, &'static [u8])>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::due::LAST;
 use super::rows::{Access, Writing};
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 /// How long a reserve is remembered, in ms.
 const KEEP: u64 = 60_000;

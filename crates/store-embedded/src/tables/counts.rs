@@ -9,6 +9,8 @@ pub(crate) mod topic;
 use std::collections::{BTreeMap, BTreeSet};
 
 use redb::ReadableTable;
+use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS, StoreError};
+use ringback_core::state::State;
 
 use self::cache::Cache;
 use self::lane::LaneCounts;
@@ -18,9 +20,7 @@ use super::list::{LANE_COUNTS, TOPIC_COUNTS};
 use super::record::Record;
 use super::records::Records;
 use super::rows::{Access, Writing};
-use crate::state::State;
-use crate::store::embedded::error::Result;
-use crate::store::{Limit, MOST_LANES, MOST_TOPICS, StoreError};
+use crate::error::Result;
 
 /// The name under which the sums of a shard are stored: no topic is empty.
 const ALL: &str = "";
@@ -153,10 +153,10 @@ impl Counts<Writing<'_>> {
         let (topic, sums) = (topic_in(lane), self.topic(shard, ALL)?);
         let is_new = !self.topic(shard, topic)?.is_in_use() && !self.unsaved.new_topics.contains(topic);
         let Unsaved { new_lanes, new_topics, .. } = &mut self.unsaved;
-        if is_new && sums.topics + new_topics.len() as u64 >= MOST_TOPICS {
+        if is_new && sums.topics + new_topics.len() as u64 >= MAX_TOPICS {
             return Ok(Some(Limit::Topics));
         }
-        if sums.lanes + new_lanes.len() as u64 >= MOST_LANES {
+        if sums.lanes + new_lanes.len() as u64 >= MAX_LANES {
             return Ok(Some(Limit::Lanes));
         }
         new_lanes.insert(lane.into());
@@ -168,7 +168,7 @@ impl Counts<Writing<'_>> {
 
     /// Whether this topic, which may have no jobs, would exceed the limit of topics if paused.
     pub(crate) fn is_full(&mut self, shard: u16, topic: &str) -> Result<bool> {
-        Ok(!self.topic(shard, topic)?.is_in_use() && self.topic(shard, ALL)?.topics >= MOST_TOPICS)
+        Ok(!self.topic(shard, topic)?.is_in_use() && self.topic(shard, ALL)?.topics >= MAX_TOPICS)
     }
 
     /// Ends an edge that has succeeded.
@@ -354,7 +354,7 @@ mod tests {
         let (txn, journal) = (database.begin_write().unwrap(), Journal::new());
         let mut counts = Counts::open(&Writing { txn: &txn, journal: &journal }).unwrap();
         counts.unsaved.lanes.change(0, "t http://a", |jobs| jobs.count(State::Ready, 1));
-        counts.unsaved.topics.change(0, ALL, |sums| sums.lanes = MOST_LANES - 1);
+        counts.unsaved.topics.change(0, ALL, |sums| sums.lanes = MAX_LANES - 1);
         counts.begin();
         for (lane, answer) in [
             ("t http://a", None),

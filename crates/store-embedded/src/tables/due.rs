@@ -7,7 +7,7 @@ use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
 use super::list::{DUE, SCHEDULE, TOPICS};
 use super::rows::{Access, Writing};
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 /// The time of a topic that is not in the schedule.
 const NEVER: u64 = u64::MAX;

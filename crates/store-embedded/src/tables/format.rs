@@ -2,10 +2,10 @@
 //! the number of shards, which are fixed when the file is made, and the last checkpoint.
 
 use redb::{Database, ReadableDatabase as _, TableDefinition, TableError, WriteTransaction};
+use ringback_core::contract::StoreError;
 
 use super::list::ReplayTables;
-use crate::store::StoreError;
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 /// The version of the tables, their rows, and the redo log. A file with a later one is refused.
 const VERSION: u64 = 3;

@@ -1,10 +1,10 @@
 //! How late jobs were delivered: one histogram per shard and minute, kept for seven minutes.
 
 use redb::ReadableTable as _;
+use ringback_core::contract::Lateness;
 
 use super::rows::{Access, Writing};
-use crate::store::Lateness;
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 /// How many minutes are kept.
 const KEPT: u64 = 7;

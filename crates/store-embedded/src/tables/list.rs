@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use redb::{Key, Table, TableDefinition, Value, WriteTransaction};
+use ringback_core::contract::StoreError;
 
-use crate::store::StoreError;
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 /// The definition of one table.
 pub(crate) struct Definition<K: Key + 'static, V: Value + 'static> {

@@ -2,12 +2,12 @@
 //! record and the id of the job as they were when it died, and its payload without the body.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
+use ringback_core::contract::payload;
 
 use super::list::OutboxKey;
 use super::record::{Body, Record};
 use super::rows::{Access, Writing};
-use crate::store::embedded::error::Result;
-use crate::store::payload;
+use crate::error::Result;
 
 /// The key of a row, and its notice; `None` for a notice that cannot be read.
 pub(crate) type OutboxRow = (OutboxKey, Option<Notice>);
@@ -27,7 +27,7 @@ impl Notice {
     fn pack(died: u64, record: &Record, body: &Body) -> Vec<u8> {
         let record = record.pack();
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
-        let payload = payload::told(&body.payload).unwrap_or_default();
+        let payload = payload::without_body(&body.payload).unwrap_or_default();
         [&died.to_be_bytes()[..], &length.to_be_bytes(), &record, &Body::pack(&body.id, payload)].concat()
     }
 

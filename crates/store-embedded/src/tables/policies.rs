@@ -2,10 +2,10 @@
 //! with each change.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
+use ringback_core::contract::StoreError;
 
 use super::rows::{Access, Writing};
-use crate::store::StoreError;
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 /// The key of the version: no topic has an empty name.
 const VERSION: &str = "";

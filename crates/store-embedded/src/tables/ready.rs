@@ -7,7 +7,7 @@ use redb::{ReadableTable as _, ReadableTableMetadata as _};
 use super::due::LAST;
 use super::list::{LANE_TURNS, LANES, READY};
 use super::rows::{Access, Writing};
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 /// The turn of every lane of pull jobs that is not empty.
 pub(crate) const PULL: u64 = u64::MAX;

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-
-use crate::outcome::LastAttempt;
-use crate::state::State;
-use crate::store::lease::Receipt;
-use crate::store::{MOST_ERROR, start};
+use ringback_core::contract::Receipt;
+use ringback_core::limits::{MAX_ERROR, truncated};
+use ringback_core::outcome::LastAttempt;
+use ringback_core::state::State;
 
 /// The part of a job that edges change, and what they need to know of it. Packed with postcard.
 /// Times are in ms.
@@ -55,7 +54,7 @@ pub(crate) struct Last {
 
 impl From<&LastAttempt> for Last {
     fn from(last: &LastAttempt) -> Self {
-        let error = last.error.as_deref().map(|error| start(error, MOST_ERROR));
+        let error = last.error.as_deref().map(|error| truncated(error, MAX_ERROR));
         Self {
             at: last.at.as_millis(),
             status: last.status,

@@ -7,7 +7,7 @@ use redb::{ReadableTable as _, ReadableTableMetadata as _};
 use super::list::{BODIES, IDS, JOBS};
 use super::record::{Body, Record};
 use super::rows::{Access, Writing};
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 /// A record and its body.
 pub(crate) type StoredJob = (Record, Body);

@@ -3,15 +3,15 @@
 
 use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
+use ringback_core::contract::RedriveJob;
 
 use super::rows::{Access, Writing};
-use crate::store::embedded::error::Result;
-use crate::store::revivals::Work;
+use crate::error::Result;
 
 /// A redrive; times are in ms. Packed with postcard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Redrive {
-    pub(crate) work: Work,
+    pub(crate) work: RedriveJob,
     pub(crate) started: u64,
     pub(crate) end: Option<RedriveEnd>,
     /// How many jobs were made ready.

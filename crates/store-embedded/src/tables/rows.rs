@@ -12,8 +12,8 @@ use redb::{
 };
 
 use super::list::Definition;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::wal::frame::Frame;
+use crate::error::Result;
+use crate::wal::frame::Frame;
 
 /// A transaction in which tables are opened.
 pub(crate) trait Access {

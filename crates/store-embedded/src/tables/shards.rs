@@ -3,12 +3,12 @@
 
 use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
+use ringback_core::contract::StoreError;
+use ringback_core::state::State;
 
 use super::list::SHARDS;
 use super::rows::{Access, Writing};
-use crate::state::State;
-use crate::store::StoreError;
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ShardRow {

@@ -5,7 +5,7 @@ use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
 use super::list::ByTime;
 use super::rows::{Access, Writing};
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 pub(crate) struct Times<A: Access>(pub(crate) A::Table<ByTime, ()>);
 

@@ -1,11 +1,12 @@
 //! Tests of the redo log with every kind of edge: a store that crashed and replayed its log has the
 //! same rows as a store in memory that did the same at the same times.
 
+use ringback_core::clock::{ManualClock, Timestamp};
+use ringback_core::contract::{Attempt, Epoch, Lateness, Lease, Note, Noted, Pass, Reserve, Settled};
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+
 use super::super::tables::dump;
 use super::*;
-use crate::clock::{ManualClock, Timestamp};
-use crate::outcome::{LastAttempt, Outcome, Reason};
-use crate::store::{Attempt, Epoch, Lateness, Lease, Note, Noted, Pass, Reserve, Settled};
 
 const SHARD: Shard = Shard(0);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -27,8 +28,8 @@ async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Leas
         caller: "notifier",
         sequence,
         limit,
-        lane_room: 100,
-        rooms: Vec::new(),
+        lane_limit: 100,
+        lane_limits: Vec::new(),
         bits: [sequence as u8; 8],
         margin: Duration::from_secs(5),
     };
@@ -50,7 +51,7 @@ async fn note(store: &EmbeddedStore, lease: &Lease, clock: &ManualClock) {
 async fn submit(store: &EmbeddedStore, numbers: std::ops::Range<usize>, delay: Duration) {
     for n in numbers {
         let submitted = store.submit(SHARD, &[NewJob { due: Due::In(delay), ..job(n) }]).await.unwrap();
-        assert_eq!(submitted[0].answer, Answer::Created);
+        assert_eq!(submitted[0].answer, SubmitResult::Created);
     }
 }
 

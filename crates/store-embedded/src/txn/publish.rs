@@ -3,25 +3,26 @@
 
 use std::time::Duration;
 
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind};
+use ringback_core::job::JobKey;
+use ringback_core::outcome::LastAttempt;
+
 use super::Txn;
-use crate::clock::Timestamp;
-use crate::job::JobKey;
-use crate::outcome::LastAttempt;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{Last, Record};
-use crate::store::events::{AttemptOutcome, Ended, Event, Happened};
+use crate::error::Result;
+use crate::tables::{Last, Record};
 
 impl Txn<'_> {
     /// Publishes what happens to a job. Must be called before its body is removed, and while the
     /// record still has its topic.
-    pub(crate) fn publish(&mut self, job: &Record, what: impl FnOnce() -> Happened) -> Result<()> {
+    pub(crate) fn publish(&mut self, job: &Record, what: impl FnOnce() -> EventKind) -> Result<()> {
         if !self.edge.is_watched {
             return Ok(());
         }
         let id = self.tables.records.id(job.number)?;
         if let (Some(id), Ok(topic)) = (id.and_then(|id| id.parse().ok()), job.topic.parse()) {
             let at = Timestamp::from_millis(self.now());
-            self.edge.events.push(Event { at, key: JobKey { topic, id }, what: what() });
+            self.edge.events.push(Event { at, key: JobKey { topic, id }, kind: what() });
         }
         Ok(())
     }
@@ -40,7 +41,7 @@ impl Txn<'_> {
             let (status, error, duration) = response.map(Last::from).map_or((None, None, None), |last| {
                 (last.status, last.error, Some(Duration::from_millis(last.duration)))
             });
-            Happened::Attempt(Ended { number: job.attempts, outcome, due, status, error, duration })
+            EventKind::Attempt(AttemptEnded { number: job.attempts, outcome, due, status, error, duration })
         })
     }
 }

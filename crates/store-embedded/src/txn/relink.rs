@@ -1,11 +1,12 @@
 //! Restores the missing links of jobs for a repair: entries of indexes, topics in the schedule, and
 //! the turns of lanes. Nothing else would ever find such jobs.
 
+use ringback_core::state::State;
+
 use super::Txn;
 use super::transitions::To;
-use crate::state::State;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{PULL, QueueEnd, Record, Stage};
+use crate::error::Result;
+use crate::tables::{PULL, QueueEnd, Record, Stage};
 
 impl Txn<'_> {
     /// Restores the missing links of a job. Returns whether any was missing.

@@ -1,13 +1,13 @@
 //! The state changes of jobs: each moves the entry of a job from the index of one state to that of
 //! another, and keeps record, ledger and counts in step.
 
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{EventKind, Receipt};
+use ringback_core::state::State;
+
 use super::{KeepTombstones, Txn};
-use crate::clock::Timestamp;
-use crate::state::State;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{PULL, QueueEnd, Record, Stage};
-use crate::store::events::Happened;
-use crate::store::lease::Receipt;
+use crate::error::Result;
+use crate::tables::{PULL, QueueEnd, Record, Stage};
 
 /// How many tombstones an edge checks for old ones, beside two for each job that it ends.
 const CHECKED: usize = 16;
@@ -38,7 +38,7 @@ impl Txn<'_> {
         self.tables.records.add(&mut record, body)?;
         self.row.ledger.accepted += 1;
         let due = Timestamp::from_millis(record.due);
-        self.publish(&record, || Happened::Submitted { due })?;
+        self.publish(&record, || EventKind::Submitted { due })?;
         self.link(&mut record, to)?;
         self.tables.records.put(&record)?;
         Ok(record)
@@ -67,7 +67,7 @@ impl Txn<'_> {
     pub(crate) fn make_ready(&mut self, record: &mut Record) -> Result<()> {
         self.unlink(record)?;
         record.due = self.now();
-        self.publish(record, || Happened::Promoted)?;
+        self.publish(record, || EventKind::Promoted)?;
         self.link(record, To::Ready(QueueEnd::Back))?;
         self.tables.records.put(record)
     }
@@ -87,8 +87,8 @@ impl Txn<'_> {
     /// of the last lease that was settled.
     pub(crate) fn finish(&mut self, mut record: Record, end: End, settled: u64) -> Result<()> {
         self.publish(&record, || match end {
-            End::Done => Happened::Done,
-            End::Cancelled => Happened::Cancelled,
+            End::Done => EventKind::Done,
+            End::Cancelled => EventKind::Cancelled,
         })?;
         self.unlink(&record)?;
         let shard = self.shard();
@@ -181,7 +181,7 @@ impl Txn<'_> {
             To::Dead(reason) => {
                 let since = self.now();
                 self.tables.dead.add(shard, since, number)?;
-                self.publish(record, || Happened::Dead { reason: reason.clone() })?;
+                self.publish(record, || EventKind::Dead { reason: reason.clone() })?;
                 Stage::Dead { since, reason }
             }
         };

@@ -14,9 +14,9 @@ use tokio::time::{Duration, Instant};
 
 use super::log::{self, Log};
 use super::replay::{catch_up, detach};
-use crate::store::embedded::error::Result;
-use crate::store::embedded::location::StoreLocation;
-use crate::store::embedded::tables::{Checkpoint, Format, Journal, ReplayTables, Tables, Writing, format};
+use crate::error::Result;
+use crate::location::StoreLocation;
+use crate::tables::{Checkpoint, Format, Journal, ReplayTables, Tables, Writing, format};
 
 /// A checkpoint is due once the log is this long. A longer log would make checkpoints, which stall
 /// all calls, rarer, and opening after a crash slower.

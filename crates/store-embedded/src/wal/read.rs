@@ -1,9 +1,10 @@
 //! Reads a redo log and finds the frames that must be replayed. A last frame that is not whole was
 //! being written when the process ended; it is dropped, since no caller was answered for it.
 
+use ringback_core::contract::StoreError;
+
 use super::frame::{self, BLOCK, Row, Whole};
-use crate::store::StoreError;
-use crate::store::embedded::error::Result;
+use crate::error::Result;
 
 /// The contents of a log.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use redb::Database;
+use ringback_core::contract::StoreError;
 
 use super::log;
 use super::read::{Damage, read};
-use crate::store::StoreError;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::tables::{Checkpoint, ReplayTables};
+use crate::error::Result;
+use crate::tables::{Checkpoint, ReplayTables};
 
 /// Replays the log if the database needs one, and removes its file. Returns the number of the last
 /// frame that is in the tables.

@@ -1,10 +1,10 @@
 //! A call on its way through the writer: what it does in the transaction, and who is answered.
 
 use tokio::sync::oneshot;
+use ringback_core::contract::{Shard, StoreError};
 
-use crate::store::embedded::error::Result;
-use crate::store::embedded::txn::Txn;
-use crate::store::{Shard, StoreError};
+use crate::error::Result;
+use crate::txn::Txn;
 
 /// A call, which may run more than once before it is answered.
 pub(crate) trait Call: Send {

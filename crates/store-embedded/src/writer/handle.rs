@@ -6,13 +6,13 @@ use std::thread::JoinHandle;
 
 use redb::ReadTransaction;
 use tokio::sync::{mpsc, oneshot};
+use ringback_core::contract::{Shard, StoreError};
 
 use super::call::Member;
 use super::queue::Request;
-use crate::store::embedded::error::Result;
-use crate::store::embedded::location::lock;
-use crate::store::embedded::txn::Txn;
-use crate::store::{Shard, StoreError};
+use crate::error::Result;
+use crate::location::lock;
+use crate::txn::Txn;
 
 pub(crate) struct Handle {
     /// `None` only while the handle is dropped.

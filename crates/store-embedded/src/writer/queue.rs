@@ -9,9 +9,9 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
+use ringback_core::contract::StoreError;
 
 use super::call::Member;
-use crate::store::StoreError;
 
 /// The most calls of a group.
 const GROUP: usize = 256;

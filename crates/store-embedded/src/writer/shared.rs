@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 
 use redb::backends::InMemoryBackend;
+use ringback_core::clock::{Clock, SystemClock};
 
 use super::handle::{Handle, Thread};
 use super::start;
-use crate::clock::{Clock, SystemClock};
-use crate::store::embedded::error::Result;
-use crate::store::embedded::location::{Medium, StoreLocation, lock};
+use crate::error::Result;
+use crate::location::{Medium, StoreLocation, lock};
 
 /// The memory that a store without a file lives in. It keeps the jobs while it lives, so that a
 /// store can be closed and opened again.

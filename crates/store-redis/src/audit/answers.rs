@@ -1,10 +1,11 @@
 //! The answers of an audit's calls, as values.
 
-use crate::state::State;
-use crate::store::StoreError;
-use crate::store::redis::audit::count::{Jobs, Lane};
-use crate::store::redis::audit::rows::{LaneRow, TopicRow};
-use crate::store::redis::record::RECORD;
+use ringback_core::contract::StoreError;
+use ringback_core::state::State;
+
+use crate::audit::count::{Jobs, Lane};
+use crate::audit::rows::{LaneRow, TopicRow};
+use crate::record::RECORD;
 
 /// The bytes of the counts of a lane's states.
 const COUNTS: usize = 16;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use tokio::time::{Instant, sleep};
+use ringback_core::contract::{Shard, StoreError};
 
 use super::answers::{
     LANE_ROW, Lanes, ListParts, Overview, PAUSED, Problem, Records, Repaired, UNREADABLE, counts, lossy,
@@ -14,10 +15,9 @@ use super::answers::{
 use super::count::{Count, Jobs, Lane};
 use super::rows::{LaneRow, TopicRow, Wrong, WrongLane, WrongTopic};
 use super::waiting::{List, Verdict};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::reply;
-use crate::store::redis::script::{self, Script};
-use crate::store::{Shard, StoreError};
+use crate::redis_store::RedisStore;
+use crate::reply;
+use crate::script::{self, Script};
 
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);

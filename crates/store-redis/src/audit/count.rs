@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::state::State;
+use ringback_core::state::State;
 
 /// In a shard with more lanes their counts are not compared.
 pub(crate) const LANES: usize = 100_000;

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ringback_core::contract::{DamageKind, Finding, Shard};
+
 use super::count::{Count, Jobs, Lane};
-use crate::store::Shard;
-use crate::store::audit::{Damage, Finding};
 
 /// The recorded counts of a lane.
 pub(crate) struct LaneRow {
@@ -114,12 +114,12 @@ impl Wrong<'_> {
         let lanes = self.lanes.iter().map(move |lane| {
             let (recorded, counted) = (describe(lane.row.jobs), describe(lane.counted));
             let detail = format!("a lane is recorded with {recorded} jobs, and has {counted}");
-            Finding::new(Damage::LaneCount, shard, detail).of_topic(&lane.row.topic)
+            Finding::new(DamageKind::LaneCount, shard, detail).of_topic(&lane.row.topic)
         });
         let topics = self.topics.iter().map(move |WrongTopic { topic, recorded, counted }| {
             let detail =
                 format!("topic {topic:?} is recorded with {recorded} lanes with jobs, and has {counted}");
-            Finding::new(Damage::Topic, shard, detail).of_topic(topic)
+            Finding::new(DamageKind::Topic, shard, detail).of_topic(topic)
         });
         let sums = self.sums.map(|WrongSums { recorded, counted }| {
             let describe = |[lanes, topics, paused]: [i64; 3]| {
@@ -127,7 +127,7 @@ impl Wrong<'_> {
             };
             let detail =
                 format!("the shard is recorded with {}, and has {}", describe(recorded), describe(counted));
-            Finding::new(Damage::Topic, shard, detail)
+            Finding::new(DamageKind::Topic, shard, detail)
         });
         lanes.chain(topics).chain(sums)
     }

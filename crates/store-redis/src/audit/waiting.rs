@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::store::StoreError;
+use ringback_core::contract::StoreError;
 
 /// The bytes that scripts answer for each: locator, due time, lane, attempts.
 const KNOWN: usize = 30;

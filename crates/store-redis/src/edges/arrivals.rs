@@ -3,17 +3,18 @@
 use std::collections::HashSet;
 
 use redis::{Cmd, Value};
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{Limit, Shard, StoreError, SubmitResult, Submitted};
+use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
+use ringback_core::lane::{LaneId, lane_name};
+use ringback_core::limits::MAX_IMPORTED_COUNT;
+use ringback_core::outcome::LastAttempt;
+use ringback_core::state::State;
 
-use crate::clock::{Timestamp, millis_up};
-use crate::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
-use crate::outcome::LastAttempt;
-use crate::state::State;
-use crate::store::redis::lane::{LaneId, lane_words};
-use crate::store::redis::record::{self, Packed, number, six};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::reply::{self, take};
-use crate::store::redis::script;
-use crate::store::{Answer, Limit, MOST_COUNTED, Shard, StoreError, Submitted};
+use crate::record::{self, Packed, number, six};
+use crate::redis_store::RedisStore;
+use crate::reply::{self, take};
+use crate::script;
 
 /// The largest number in six bytes.
 const MAX_SIX: u64 = (1 << 48) - 1;
@@ -28,7 +29,7 @@ struct Group {
 }
 
 impl RedisStore {
-    pub(crate) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+    pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let jobs: Vec<&NewJob> = jobs.iter().collect();
         let mut answers = vec![None; jobs.len()];
         for round in rounds(&jobs) {
@@ -53,7 +54,7 @@ impl RedisStore {
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
 
-    pub(crate) async fn import(
+    pub async fn import(
         &self,
         shard: Shard,
         jobs: &[ImportJob],
@@ -115,7 +116,7 @@ type Lanes<'a> = Vec<(LaneId, &'a Topic, &'a str)>;
 fn push_lanes(cmd: &mut Cmd, lanes: &Lanes<'_>) {
     cmd.arg(lanes.len());
     for (lane, topic, origin) in lanes {
-        cmd.arg(&lane.0).arg(lane_words(topic, origin));
+        cmd.arg(&lane.0).arg(lane_name(topic, origin));
     }
 }
 
@@ -146,7 +147,7 @@ fn lane_of<'a>(lanes: &mut Lanes<'a>, job: &'a NewJob) -> LaneId {
     if let Some((lane, ..)) = lanes.iter().find(|(_, t, o)| *t == topic && *o == origin) {
         return *lane;
     }
-    let lane = LaneId::of(&lane_words(topic, origin));
+    let lane = LaneId::of(&lane_name(topic, origin));
     lanes.push((lane, topic, origin));
     lane
 }
@@ -158,8 +159,8 @@ fn pack_history(history: &History) -> Vec<u8> {
     let mut packed = Vec::with_capacity(64);
     packed.push(history.dead.is_some().into());
     packed.extend_from_slice(&six(created));
-    packed.extend_from_slice(&history.attempts.min(MOST_COUNTED).to_be_bytes());
-    packed.extend_from_slice(&history.failures.min(MOST_COUNTED).to_be_bytes());
+    packed.extend_from_slice(&history.attempts.min(MAX_IMPORTED_COUNT).to_be_bytes());
+    packed.extend_from_slice(&history.failures.min(MAX_IMPORTED_COUNT).to_be_bytes());
     let (nothing, reason) = (LastAttempt::default(), history.dead.as_deref().unwrap_or_default());
     record::push_last(&mut packed, history.last.as_ref().unwrap_or(&nothing), reason);
     packed
@@ -168,7 +169,7 @@ fn pack_history(history: &History) -> Vec<u8> {
 /// Reads the answer to one job.
 fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreError> {
     if let Value::BulkString(times) = answer {
-        return Ok(Submitted { answer: Answer::Created, job: created(&times, key)? });
+        return Ok(Submitted { answer: SubmitResult::Created, job: created(&times, key)? });
     }
     let parts = take::list(answer)?;
     if let [Value::Int(422), Value::BulkString(what)] = parts.as_slice() {
@@ -181,9 +182,9 @@ fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreError> {
     }
     let (status, job) = reply::described(parts, key)?;
     let answer = match status {
-        201 => Answer::Created,
-        200 => Answer::Repeated,
-        409 => Answer::Conflict,
+        201 => SubmitResult::Created,
+        200 => SubmitResult::Repeated,
+        409 => SubmitResult::Conflict,
         _ => return Err(UNREADABLE),
     };
     Ok(Submitted { answer, job })

@@ -1,13 +1,14 @@
 //! Cancelling a job.
 
-use crate::job::JobKey;
-use crate::state::State;
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::{reply, script};
-use crate::store::{Cancelled, Shard, StoreError};
+use ringback_core::contract::{Cancelled, Shard, StoreError};
+use ringback_core::job::JobKey;
+use ringback_core::state::State;
+
+use crate::redis_store::RedisStore;
+use crate::{reply, script};
 
 impl RedisStore {
-    pub(crate) async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
+    pub async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
         let answer = self.run(&script::CANCEL, shard, |cmd| {
             cmd.arg(&key.locator().0);
             self.push_keep(cmd);

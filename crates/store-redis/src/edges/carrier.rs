@@ -3,26 +3,27 @@
 use std::time::Duration;
 
 use redis::{Cmd, Value};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Epoch, LiveCarriers, Pass, Recovered, Shard, StoreError};
+use ringback_core::limits::MAX_LOST;
 
-use crate::clock::millis_up;
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::reply;
-use crate::store::redis::script::{self, Script};
-use crate::store::{Epoch, MOST_LOST, Members, Pass, Recovered, Shard, StoreError};
+use crate::redis_store::RedisStore;
+use crate::reply;
+use crate::script::{self, Script};
 
 impl RedisStore {
-    pub(crate) async fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
+    pub(crate) async fn members(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         let answer = self.run_installation(&script::MEMBERS, |cmd| {
             cmd.arg(carrier).arg(millis_up(ttl));
         });
-        let (next_change, next_revival, mut carriers): (i64, i64, Vec<String>) = answer.await?;
+        let (next_change, next_redrive, mut carriers): (i64, i64, Vec<String>) = answer.await?;
         // They come in the order in which they expire, which changes with every heartbeat.
         carriers.sort_unstable();
         let wait = |ms| u64::try_from(ms).ok().map(Duration::from_millis);
-        Ok(Members { carriers, next_change: wait(next_change), next_revival: wait(next_revival) })
+        Ok(LiveCarriers { carriers, next_change: wait(next_change), next_redrive: wait(next_redrive) })
     }
 
-    pub(crate) async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
+    pub async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
         let epoch = self.run(&script::CLAIM, shard, |cmd| {
             cmd.arg(carrier);
         });
@@ -36,7 +37,7 @@ impl RedisStore {
         answer.await.map(drop)
     }
 
-    pub(crate) async fn promote(
+    pub async fn promote(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -47,7 +48,7 @@ impl RedisStore {
         Ok(pass)
     }
 
-    pub(crate) async fn recover(
+    pub async fn recover(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -56,14 +57,14 @@ impl RedisStore {
     ) -> Result<Recovered, StoreError> {
         let more = |cmd: &mut Cmd| {
             self.push_keep(cmd);
-            cmd.arg(MOST_LOST);
+            cmd.arg(MAX_LOST);
         };
         let (pass, expired) = self.pass(&script::RECOVER, shard, epoch, limit, floor, more).await?;
         let lapsed = match expired {
             Some(expired) => self.expired(shard, expired).await?,
             None => Vec::new(),
         };
-        Ok(Recovered { pass, lapsed })
+        Ok(Recovered { pass, expired: lapsed })
     }
 
     pub(crate) async fn expire(
@@ -105,7 +106,7 @@ impl RedisStore {
             next_due: wait(due),
             next_lease: wait(lease),
             next_dead: wait(dead),
-            next_tell: wait(tell),
+            next_notice: wait(tell),
         };
         Ok((pass, beside))
     }

@@ -1,14 +1,14 @@
 //! Moves of one job by its name: reschedule, run, revive and purge.
 
+use ringback_core::contract::{Move, MoveResult, Shard, StoreError};
+use ringback_core::job::JobKey;
+
 use super::arrivals::pack_due;
-use crate::job::JobKey;
-use crate::store::moves::Move;
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::{reply, script};
-use crate::store::{Moved, Shard, StoreError};
+use crate::redis_store::RedisStore;
+use crate::{reply, script};
 
 impl RedisStore {
-    pub(crate) async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<Moved, StoreError> {
+    pub async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<MoveResult, StoreError> {
         let (script, token, due) = match what {
             Move::Reschedule(due, token) => (&script::RESCHEDULE, Some(token), Some(due)),
             Move::Run(token) => (&script::RUN, Some(token), None),

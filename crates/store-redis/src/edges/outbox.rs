@@ -3,38 +3,36 @@
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{AckResult, DeadLetter, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard, StoreError};
+use ringback_core::contract::payload::NoticeParts as Notes;
+use ringback_core::state::State;
 
-use crate::clock::{Timestamp, millis_up};
-use crate::notice::Death;
-use crate::state::State;
-use crate::store::outbox::{MOST_BYTES, Outbox, OutboxPlace, Telling, Told, Untold};
-use crate::store::payload::Told as Notes;
-use crate::store::redis::record::{Head, Tail};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::script;
-use crate::store::{Epoch, Shard, StoreError};
+use crate::record::{Head, Tail};
+use crate::redis_store::RedisStore;
+use crate::script;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the outbox");
 
 impl RedisStore {
-    pub(crate) async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
+    pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
         let answer = self.run(&script::OUTBOX, shard, |cmd| {
-            cmd.arg(limit).arg(MOST_BYTES);
+            cmd.arg(limit).arg(MAX_OUTBOX_BYTES);
         });
         let (now, entries): (u64, Vec<Bytes>) = answer.await?;
         let deaths = entries.into_iter().map(|entry| pending(shard, entry)).collect();
-        Ok(Outbox { deaths, now: Timestamp::from_millis(now) })
+        Ok(Outbox { pending: deaths, now: Timestamp::from_millis(now) })
     }
 
     pub(crate) async fn tell(
         &self,
         shard: Shard,
         epoch: &Epoch,
-        telling: &Telling,
-    ) -> Result<Told, StoreError> {
+        telling: &OutboxAck,
+    ) -> Result<AckResult, StoreError> {
         let answer = self.run(&script::ACKNOWLEDGE, shard, |cmd| {
-            cmd.arg(&epoch.0).arg(telling.told.len());
-            telling.told.iter().for_each(|place| {
+            cmd.arg(&epoch.0).arg(telling.done.len());
+            telling.done.iter().for_each(|place| {
                 cmd.arg(&place.0[..]);
             });
             for (place, after) in &telling.later {
@@ -43,19 +41,19 @@ impl RedisStore {
         });
         let waits: Vec<i64> = answer.await?;
         let wait = waits.first().map(|us| u64::try_from(*us).ok().map(Duration::from_micros));
-        Ok(wait.map_or(Told::Fenced, Told::Held))
+        Ok(wait.map_or(AckResult::Fenced, AckResult::Held))
     }
 }
 
-fn pending(shard: Shard, entry: Bytes) -> Untold {
+fn pending(shard: Shard, entry: Bytes) -> PendingNotice {
     let death = death(entry.clone()).map_err(|error| {
         tracing::error!(shard = shard.0, %error, "a dead-letter notice cannot be read");
     });
-    Untold { place: OutboxPlace(entry), death: death.ok() }
+    PendingNotice { id: OutboxId(entry), letter: death.ok() }
 }
 
 /// Reads an entry as `lua/prelude/outbox.lua` makes it.
-fn death(mut entry: Bytes) -> Result<Death, StoreError> {
+fn death(mut entry: Bytes) -> Result<DeadLetter, StoreError> {
     if entry.remaining() < 6 {
         return Err(UNREADABLE);
     }
@@ -67,7 +65,7 @@ fn death(mut entry: Bytes) -> Result<Death, StoreError> {
     // A notice can be delivered without the job's own data.
     let Notes { on_dead, context, trace } = Notes::unpack(&tail.payload).unwrap_or_default();
     let arrived = head.arrived();
-    Ok(Death { job: head.into_job(tail.key), died, arrived, on_dead, context, trace })
+    Ok(DeadLetter { job: head.into_job(tail.key), died, arrived, on_dead, context, trace })
 }
 
 /// Takes the bytes behind their length.

@@ -4,20 +4,19 @@
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
+use ringback_core::contract::{PolicyPut, PolicyRows, PolicyVersion, StoreError};
+use ringback_core::job::Topic;
+use ringback_core::policy::MAX_POLICIES;
 
-use crate::job::Topic;
-use crate::policy::MAX_POLICIES;
-use crate::store::StoreError;
-use crate::store::policies::{PolicyPut, PolicyVersion, Rows};
-use crate::store::redis::channel::{Channel, Heard};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::script;
+use crate::channel::{Channel, Heard};
+use crate::redis_store::RedisStore;
+use crate::script;
 
 /// How many policies one command reads: at most a MiB.
 const PAGE: usize = 64;
 
 impl RedisStore {
-    pub(crate) async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+    pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
         let answer = self.run_installation(&script::PUT_POLICY, |cmd| {
             cmd.arg(topic.as_str()).arg(written).arg(MAX_POLICIES);
         });
@@ -30,7 +29,7 @@ impl RedisStore {
         }
     }
 
-    pub(crate) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
         let version = self.run_installation(&script::DELETE_POLICY, |cmd| {
             cmd.arg(topic.as_str());
         });
@@ -38,15 +37,15 @@ impl RedisStore {
         Ok((version > 0).then_some(PolicyVersion(version)))
     }
 
-    pub(crate) async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
+    pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
         let mut cmd = redis::cmd("HGET");
         self.command(cmd.arg(self.keys.policies()).arg(topic.as_str()), "a policy").await
     }
 
-    pub(crate) async fn policies(
+    pub async fn policies(
         &self,
         known: Option<PolicyVersion>,
-    ) -> Result<Option<(PolicyVersion, Rows)>, StoreError> {
+    ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
         let mut cmd = redis::cmd("GET");
         let version = self.command(cmd.arg(self.keys.policies_version()), "the version of the policies");
         let version: Option<u64> = version.await?;
@@ -56,7 +55,7 @@ impl RedisStore {
         }
         let mut cmd = redis::cmd("HKEYS");
         let topics: Vec<String> = self.command(cmd.arg(self.keys.policies()), "the policies' topics").await?;
-        let mut rows = Rows::with_capacity(topics.len());
+        let mut rows = PolicyRows::with_capacity(topics.len());
         for page in topics.chunks(PAGE) {
             let mut cmd = redis::cmd("HMGET");
             let values = self.command(cmd.arg(self.keys.policies()).arg(page), "the policies");
@@ -69,16 +68,16 @@ impl RedisStore {
         Ok(Some((version, rows)))
     }
 
-    pub(crate) fn policy_changes(self: &Arc<Self>, rng: StdRng) -> PolicyChanges {
+    pub fn policy_changes(self: &Arc<Self>, rng: StdRng) -> PolicyChanges {
         PolicyChanges(Channel::new(Arc::clone(self), self.keys.policies_channel(), rng))
     }
 }
 
 /// The stream of changes. It has a channel of its own, because an API does not need the many wake-ups.
-pub(crate) struct PolicyChanges(Channel);
+pub struct PolicyChanges(Channel);
 
 impl PolicyChanges {
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         while matches!(self.0.next().await, Heard::Lost) {}
     }
 }

@@ -5,28 +5,24 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{ExpiredLease, LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Receipt, RetryContext, Settled, Shard, StoreError, payload};
+use ringback_core::job::{Locator, Topic};
+use ringback_core::lane::{LaneId, PullLane, lane_name};
+use ringback_core::limits::{MAX_ERROR, truncated};
+use ringback_core::state::State;
 
 use super::reserve::{Grant, Granted, RESERVE_BYTES, all_read};
-use crate::clock::millis_up;
-use crate::job::{Locator, Topic};
-use crate::state::State;
-use crate::store::lease::Receipt;
-use crate::store::pull::Counting;
-use crate::store::redis::lane::{LaneId, lane_words};
-use crate::store::redis::record::{self, Head, MAX_REASON, Tail, six};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::{reply, script};
-use crate::store::{
-    Lapsed, MOST_ERROR, Pull, PullLane, PullReceipt, Pulled, PulledJob, Settled, Shard, StoreError, Tries,
-    Word, payload, start,
-};
+use crate::record::{self, Head, MAX_REASON, Tail, six};
+use crate::redis_store::RedisStore;
+use crate::{reply, script};
 
 /// The most bytes of a payload before the body.
 const MAX_META: usize = 64 * 1024 + 2;
 
 impl RedisStore {
-    pub(crate) async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
-        let lane = LaneId::of(&lane_words(ask.topic, ""));
+    pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
+        let lane = LaneId::of(&lane_name(ask.topic, ""));
         let answer = self.run(&script::PULL, shard, |cmd| {
             cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&lane.0).arg(ask.limit).arg(&ask.bits);
             cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
@@ -61,7 +57,7 @@ impl RedisStore {
         Ok(lanes.into_iter().map(|id| PullLane(LaneId(id))).collect())
     }
 
-    pub(crate) async fn held(&self, receipt: &PullReceipt) -> Result<Option<Tries>, StoreError> {
+    pub(crate) async fn held(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
         let answer = self.run(&script::LEASE_INFO, receipt.shard, |cmd| {
             cmd.arg(&receipt.locator.0).arg(&record::pack_receipt(receipt.lease));
         });
@@ -69,18 +65,18 @@ impl RedisStore {
         let Ok([job_state, record, lane]) = <[Bytes; 3]>::try_from(parts) else { return Ok(None) };
         let head = Head::parse(State::Reserved, job_state, &record)?;
         let tries = self.tries(receipt.shard, receipt.locator, &head, record).await?;
-        Ok(Some(Tries { topic: topic_in(&lane)?, ..tries }))
+        Ok(Some(RetryContext { topic: topic_in(&lane)?, ..tries }))
     }
 
-    pub(crate) async fn settle_receipts(
+    pub async fn settle_receipts(
         &self,
         shard: Shard,
-        outcomes: &[(PullReceipt, Word)],
-        counting: Counting,
+        outcomes: &[(PullReceipt, PullOutcome)],
+        counting: LeaseCheck,
     ) -> Result<Vec<Settled>, StoreError> {
         let answers = self.run(&script::SETTLE_RECEIPTS, shard, |cmd| {
             self.push_keep(cmd);
-            cmd.arg(u8::from(counting == Counting::Lapsed));
+            cmd.arg(u8::from(counting == LeaseCheck::Expired));
             for (receipt, outcome) in outcomes {
                 cmd.arg(&receipt.locator.0)
                     .arg(&record::pack_receipt(receipt.lease))
@@ -94,7 +90,7 @@ impl RedisStore {
     /// Reads the pull jobs that a recover has found: locator, job state, record, lane name of each. A job whose
     /// policy or topic cannot be read is retried by the defaults. A job that cannot be read at all is logged
     /// and left out.
-    pub(crate) async fn expired(&self, shard: Shard, answer: Value) -> Result<Vec<Lapsed>, StoreError> {
+    pub(crate) async fn expired(&self, shard: Shard, answer: Value) -> Result<Vec<ExpiredLease>, StoreError> {
         let found: Vec<([u8; 12], Bytes, Bytes, Bytes)> = reply::read(answer, "expired leases")?;
         let read = found.into_iter().map(async |(locator, job_state, record, lane)| {
             let expired = self.expired_job(shard, Locator(locator), job_state, record, &lane).await;
@@ -113,11 +109,11 @@ impl RedisStore {
         job_state: Bytes,
         record: Bytes,
         lane: &[u8],
-    ) -> Result<Lapsed, StoreError> {
+    ) -> Result<ExpiredLease, StoreError> {
         let head = Head::parse(State::Reserved, job_state, &record)?;
         let tries = self.tries(shard, locator, &head, record).await?;
-        let tries = Tries { topic: topic_in(lane).unwrap_or_default(), ..tries };
-        Ok(Lapsed { receipt: receipt(shard, locator, &head), tries })
+        let tries = RetryContext { topic: topic_in(lane).unwrap_or_default(), ..tries };
+        Ok(ExpiredLease { receipt: receipt(shard, locator, &head), tries })
     }
 
     /// What decides on a job's retry, without its topic.
@@ -127,7 +123,7 @@ impl RedisStore {
         locator: Locator,
         head: &Head,
         record: Bytes,
-    ) -> Result<Tries, StoreError> {
+    ) -> Result<RetryContext, StoreError> {
         let packed = if head.is_external() {
             let mut cmd = redis::cmd("GETRANGE");
             cmd.arg(self.keys.external(shard, locator)).arg(0).arg(MAX_META);
@@ -135,7 +131,7 @@ impl RedisStore {
         } else {
             Tail::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
         };
-        Ok(Tries { failures: head.failures, retry: payload::policy(&packed), topic: None })
+        Ok(RetryContext { failures: head.failures, retry: payload::policy(&packed), topic: None })
     }
 }
 
@@ -150,16 +146,16 @@ fn receipt(shard: Shard, locator: Locator, head: &Head) -> PullReceipt {
 }
 
 /// Packs an outcome as `settle_receipts.lua` reads it.
-fn pack_outcome(outcome: &Word) -> Vec<u8> {
+fn pack_outcome(outcome: &PullOutcome) -> Vec<u8> {
     let (kind, after, error, reason) = match outcome {
-        Word::Finish => (1, Duration::ZERO, None, ""),
-        Word::Retry { after, error } => (2, *after, error.as_deref(), ""),
-        Word::Bury { reason, error } => (3, Duration::ZERO, error.as_deref(), reason.as_str()),
-        Word::Release { after } => (4, *after, None, ""),
+        PullOutcome::Finish => (1, Duration::ZERO, None, ""),
+        PullOutcome::Retry { after, error } => (2, *after, error.as_deref(), ""),
+        PullOutcome::Bury { reason, error } => (3, Duration::ZERO, error.as_deref(), reason.as_str()),
+        PullOutcome::Release { after } => (4, *after, None, ""),
     };
     let mut packed = vec![kind];
     packed.extend_from_slice(&six(millis_up(after)));
-    let error = start(error.unwrap_or_default(), MOST_ERROR);
-    record::push_texts(&mut packed, error, start(reason, MAX_REASON));
+    let error = truncated(error.unwrap_or_default(), MAX_ERROR);
+    record::push_texts(&mut packed, error, truncated(reason, MAX_REASON));
     packed
 }

@@ -4,15 +4,12 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive, RedriveId, RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, WorkerId};
 
 use super::purge::push_places;
-use crate::clock::{Timestamp, millis_up};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::script;
-use crate::store::revivals::{KEEP_ENDED, Kept, MOST_ENDED, MOST_REVIVALS, Work};
-use crate::store::{
-    DeadFilter, DeadPlace, Holder, Revival, RevivalId, RevivalState, Revived, Shard, StoreError, Taken,
-};
+use crate::redis_store::RedisStore;
+use crate::script;
 
 /// How long a shard keeps the count of a redrive that nobody works on.
 const KEEP_COUNT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -26,18 +23,18 @@ const UNREADABLE: StoreError = StoreError::Unreadable("a redrive");
 impl RedisStore {
     pub(crate) async fn begin_revival(
         &self,
-        id: RevivalId,
+        id: RedriveId,
         filter: &DeadFilter,
         rate: u32,
-    ) -> Result<Option<Kept>, StoreError> {
-        let work = postcard::to_stdvec(&Work::new(filter, rate)).expect("plain data always serialises");
+    ) -> Result<Option<StoredRedrive>, StoreError> {
+        let work = postcard::to_stdvec(&RedriveJob::new(filter, rate)).expect("plain data always serialises");
         let answer = self.run_installation(&script::BEGIN_REDRIVE, |cmd| {
-            cmd.arg(&id.0).arg(&work).arg(MOST_REVIVALS).arg(millis_up(KEEP_ENDED)).arg(MOST_ENDED);
+            cmd.arg(&id.0).arg(&work).arg(MAX_REDRIVES).arg(millis_up(ENDED_REDRIVE_RETENTION)).arg(MAX_ENDED_REDRIVES);
         });
         unpack(id, answer.await?)
     }
 
-    pub(crate) async fn revivals(&self, id: Option<RevivalId>) -> Result<Vec<Kept>, StoreError> {
+    pub(crate) async fn revivals(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
         let answer = self.run_installation(&script::REDRIVES, |cmd| {
             cmd.arg(id.as_ref().map_or(&[][..], |id| &id.0));
         });
@@ -52,23 +49,23 @@ impl RedisStore {
         Ok(all)
     }
 
-    pub(crate) async fn take_revival(&self, holder: Holder, ttl: Duration) -> Result<Taken, StoreError> {
+    pub(crate) async fn take_revival(&self, holder: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
         let answer = self.run_installation(&script::TAKE_REDRIVE, |cmd| {
             cmd.arg(&holder.0).arg(millis_up(ttl));
         });
         let (wait, id, raw): (i64, Bytes, Bytes) = answer.await?;
         if id.is_empty() {
             let wait = u64::try_from(wait).ok().map(Duration::from_millis);
-            return Ok(wait.map_or(Taken::Nothing, Taken::Later));
+            return Ok(wait.map_or(TakenRedrive::Nothing, TakenRedrive::Later));
         }
         let found = unpack(id_of(&id)?, raw)?;
-        found.map(|(revival, _)| Taken::Revival(revival)).ok_or(UNREADABLE)
+        found.map(|(revival, _)| TakenRedrive::Redrive(revival)).ok_or(UNREADABLE)
     }
 
     pub(crate) async fn keep_revival(
         &self,
-        id: RevivalId,
-        holder: Holder,
+        id: RedriveId,
+        holder: WorkerId,
         ttl: Duration,
     ) -> Result<bool, StoreError> {
         let is_kept = self.run_installation(&script::KEEP_REDRIVE, |cmd| {
@@ -79,11 +76,11 @@ impl RedisStore {
 
     pub(crate) async fn end_revival(
         &self,
-        id: RevivalId,
-        holder: Option<Holder>,
-        state: RevivalState,
+        id: RedriveId,
+        holder: Option<WorkerId>,
+        state: RedriveState,
         total: Option<u64>,
-    ) -> Result<Option<Kept>, StoreError> {
+    ) -> Result<Option<StoredRedrive>, StoreError> {
         let answer = self.run_installation(&script::END_REDRIVE, |cmd| {
             cmd.arg(&id.0).arg(holder.as_ref().map_or(&[][..], |holder| &holder.0)).arg(code(state));
             cmd.arg(total.map_or(String::new(), |total| total.to_string()));
@@ -91,51 +88,51 @@ impl RedisStore {
         unpack(id, answer.await?)
     }
 
-    pub(crate) async fn revived(&self, shard: Shard, id: RevivalId) -> Result<u64, StoreError> {
+    pub(crate) async fn revived(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
         self.progress(shard, id, "look").await
     }
 
     /// How many jobs it has revived. The shard revives no more of them.
-    pub(crate) async fn close_revival(&self, shard: Shard, id: RevivalId) -> Result<u64, StoreError> {
+    pub(crate) async fn close_revival(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
         self.progress(shard, id, "close").await
     }
 
-    async fn progress(&self, shard: Shard, id: RevivalId, what: &str) -> Result<u64, StoreError> {
+    async fn progress(&self, shard: Shard, id: RedriveId, what: &str) -> Result<u64, StoreError> {
         let revived = self.run(&script::REDRIVE_PROGRESS, shard, |cmd| {
-            cmd.arg(&id.0).arg(what).arg(millis_up(KEEP_ENDED));
+            cmd.arg(&id.0).arg(what).arg(millis_up(ENDED_REDRIVE_RETENTION));
         });
         revived.await
     }
 
-    pub(crate) async fn revive_many(
+    pub async fn revive_many(
         &self,
         shard: Shard,
-        id: RevivalId,
-        places: &[DeadPlace],
-    ) -> Result<Revived, StoreError> {
+        id: RedriveId,
+        places: &[DeadCursor],
+    ) -> Result<Redriven, StoreError> {
         let revived = self.run(&script::REDRIVE_JOBS, shard, |cmd| {
             cmd.arg(&id.0).arg(millis_up(KEEP_COUNT));
             push_places(cmd, places);
         });
         let revived: i64 = revived.await?;
-        Ok(u64::try_from(revived).map_or(Revived::Over, Revived::Jobs))
+        Ok(u64::try_from(revived).map_or(Redriven::Over, Redriven::Jobs))
     }
 }
 
-const fn code(state: RevivalState) -> u8 {
+const fn code(state: RedriveState) -> u8 {
     match state {
-        RevivalState::Running => 1,
-        RevivalState::Done => 2,
-        RevivalState::Stopped => 3,
+        RedriveState::Running => 1,
+        RedriveState::Done => 2,
+        RedriveState::Stopped => 3,
     }
 }
 
-fn id_of(raw: &[u8]) -> Result<RevivalId, StoreError> {
-    raw.try_into().map(RevivalId).map_err(|_| UNREADABLE)
+fn id_of(raw: &[u8]) -> Result<RedriveId, StoreError> {
+    raw.try_into().map(RedriveId).map_err(|_| UNREADABLE)
 }
 
 /// Reads a redrive as `lua/prelude/redrives.lua` packs it; `None` for nothing.
-fn unpack(id: RevivalId, mut raw: Bytes) -> Result<Option<Kept>, StoreError> {
+fn unpack(id: RedriveId, mut raw: Bytes) -> Result<Option<StoredRedrive>, StoreError> {
     if raw.is_empty() {
         return Ok(None);
     }
@@ -143,16 +140,16 @@ fn unpack(id: RevivalId, mut raw: Bytes) -> Result<Option<Kept>, StoreError> {
         return Err(UNREADABLE);
     }
     let state = match raw.get_u8() {
-        1 => RevivalState::Running,
-        2 => RevivalState::Done,
-        3 => RevivalState::Stopped,
+        1 => RedriveState::Running,
+        2 => RedriveState::Done,
+        3 => RedriveState::Stopped,
         _ => return Err(UNREADABLE),
     };
     let (started, ended, revived) = (raw.get_uint(6), raw.get_uint(6), raw.get_uint(6));
     raw.advance(8);
-    let work: Work = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
+    let work: RedriveJob = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
     let total = Some(revived).filter(|revived| *revived != NOT_KNOWN);
-    let revival = Revival {
+    let revival = Redrive {
         id,
         rate: work.rate,
         filter: work.filter()?,

@@ -3,19 +3,18 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{Lease, PullReceipt, Receipt, Renewed, Shard, StoreError};
+use ringback_core::job::Locator;
 
-use crate::clock::{Timestamp, millis_up};
-use crate::job::Locator;
-use crate::store::lease::Receipt;
-use crate::store::redis::record::pack_receipt;
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::script;
-use crate::store::{Lease, PullReceipt, Renewed, Shard, StoreError};
+use crate::record::pack_receipt;
+use crate::redis_store::RedisStore;
+use crate::script;
 
 impl RedisStore {
-    pub(crate) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
+    pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
-        match self.extend(lease.shard, lease.locator, lease.receipt, by).await? {
+        match self.extend(lease.grant().shard, lease.grant().locator, lease.grant().receipt, by).await? {
             None => Ok(Renewed::Stale),
             Some(_) => {
                 lease.renewed(asked, by);
@@ -24,7 +23,7 @@ impl RedisStore {
         }
     }
 
-    pub(crate) async fn renew_receipt(
+    pub async fn renew_receipt(
         &self,
         receipt: &PullReceipt,
         by: Duration,

@@ -10,17 +10,17 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::{Cmd, Value};
 use tokio::time::Instant;
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Lease, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
+use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, Locator};
+use ringback_core::lane::LaneId;
+use ringback_core::limits::MAX_LEASE_STRETCH;
+use ringback_core::state::State;
 
-use crate::clock::millis_up;
-use crate::job::{DEFAULT_TIMEOUT, Delivery, Locator};
-use crate::state::State;
-use crate::store::lease::Receipt;
-use crate::store::redis::lane::LaneId;
-use crate::store::redis::record::{self, Head, Tail};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::reply::{self, take};
-use crate::store::redis::script;
-use crate::store::{LONGEST_STRETCH, Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
+use crate::record::{self, Head, Tail};
+use crate::redis_store::RedisStore;
+use crate::reply::{self, take};
+use crate::script;
 
 /// One call takes no more jobs once they have this many bytes, large payloads included.
 pub(crate) const RESERVE_BYTES: usize = 1024 * 1024;
@@ -38,14 +38,14 @@ pub(crate) struct Order<'a> {
 
 impl<'a> Order<'a> {
     pub(crate) fn of(ask: &'a Reserve<'a>) -> Self {
-        let lane_limits = ask.rooms.iter().map(|(lane, limit)| (LaneId::of(lane), *limit)).collect();
+        let lane_limits = ask.lane_limits.iter().map(|(lane, limit)| (LaneId::of(lane), *limit)).collect();
         Self { ask, lane_limits }
     }
 
     pub(crate) fn push(&self, cmd: &mut Cmd) {
-        let Reserve { caller, sequence, limit, lane_room, bits, margin, .. } = self.ask;
-        cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_room).arg(bits);
-        cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(LONGEST_STRETCH));
+        let Reserve { caller, sequence, limit, lane_limit, bits, margin, .. } = self.ask;
+        cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_limit).arg(bits);
+        cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(MAX_LEASE_STRETCH));
         cmd.arg(RESERVE_BYTES);
         for (lane, limit) in &self.lane_limits {
             cmd.arg(&lane.0).arg(limit);
@@ -107,7 +107,7 @@ impl Grant {
 }
 
 impl RedisStore {
-    pub(crate) async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
+    pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
         let (asked, order) = (Instant::now(), Order::of(ask));
         let answer = self.run(&script::RESERVE, shard, |cmd| order.push(cmd));
         self.reserved(shard, answer.await?, asked).await
@@ -130,10 +130,10 @@ impl RedisStore {
         }
         let mut leases = all_read(shard, jobs.into_iter().map(|job| self.lease(shard, job, clock))).await;
         for lease in &mut leases {
-            lease.is_watched = is_watched;
-            lease.imprint.unsettled = Arc::clone(batches.entry(lease.receipt.number).or_default());
+            lease.grant_mut().is_watched = is_watched;
+            lease.grant_mut().hint.unsettled = Arc::clone(batches.entry(lease.grant().receipt.number).or_default());
         }
-        Ok(Reserved { leases, more: has_more, passed: skipped })
+        Ok(Reserved { leases, more: has_more, skipped: skipped })
     }
 
     /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job.
@@ -155,7 +155,7 @@ impl RedisStore {
             receipt: Receipt { number: head.lease, bits: head.bits },
             deadline: clock.asked + Duration::from_micros(left),
             clock,
-            imprint: head.imprint(Arc::default()),
+            imprint: head.settle_hint(Arc::default()),
             is_watched: false,
             seen: None,
             key,

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 use tokio::time::Instant;
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
+use ringback_core::lane::LaneId;
+use ringback_core::outcome::{LastAttempt, Outcome};
 
 use super::reserve::Order;
-use crate::clock::millis_up;
-use crate::outcome::{LastAttempt, Outcome};
-use crate::store::redis::lane::LaneId;
-use crate::store::redis::record::{self, six};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::reply::{self, take};
-use crate::store::redis::script;
-use crate::store::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
+use crate::record::{self, six};
+use crate::redis_store::RedisStore;
+use crate::reply::{self, take};
+use crate::script;
 
 /// What the jobs of a group share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +36,7 @@ enum Kind {
 }
 
 impl RedisStore {
-    pub(crate) async fn settle(
+    pub async fn settle(
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
@@ -50,7 +50,7 @@ impl RedisStore {
     }
 
     /// Settles, and reserves with the last call.
-    pub(crate) async fn exchange(
+    pub async fn exchange(
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
@@ -144,9 +144,9 @@ impl<'a> Rounds<'a> {
         }
         let (mut met, items) = (HashSet::new(), self.items);
         let (now, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator));
+            std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator()));
         self.left = later;
-        let lanes = now.iter().map(|n| items[*n].0.imprint.lane).collect();
+        let lanes = now.iter().map(|n| items[*n].0.grant().hint.lane).collect();
         let over = over(items, &now);
         let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
         for n in now {
@@ -169,7 +169,7 @@ impl<'a> Rounds<'a> {
             self.answers[n] = settled;
             // A replay was counted before.
             if settled == Settled::Applied {
-                self.items[n].0.imprint.unsettled.fetch_sub(1, Ordering::Relaxed);
+                self.items[n].0.grant().hint.unsettled.fetch_sub(1, Ordering::Relaxed);
             }
             if matches!(settled, Settled::Applied | Settled::Late) {
                 self.lateness.clear();
@@ -185,16 +185,16 @@ fn over(items: &[(Lease, Outcome)], numbers: &[usize]) -> Vec<u64> {
     let mut counts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
     for n in numbers {
         let lease = &items[*n].0;
-        let left = lease.imprint.unsettled.load(Ordering::Relaxed);
-        counts.entry(lease.receipt.number).or_insert((left, 0)).1 += 1;
+        let left = lease.grant().hint.unsettled.load(Ordering::Relaxed);
+        counts.entry(lease.grant().receipt.number).or_insert((left, 0)).1 += 1;
     }
     counts.into_iter().filter(|(_, (left, here))| left == here).map(|(number, _)| number).collect()
 }
 
 fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
-    let plain = matches!(outcome, Outcome::Complete) && !lease.imprint.is_external && lease.seen.is_none();
+    let plain = matches!(outcome, Outcome::Complete) && !lease.grant().hint.is_external && lease.response().is_none();
     let kind = if plain { Kind::Complete } else { Kind::Other };
-    Group { kind, receipt: record::pack_receipt(lease.receipt), lane: lease.imprint.lane.0 }
+    Group { kind, receipt: record::pack_receipt(lease.grant().receipt), lane: lease.grant().hint.lane.0 }
 }
 
 /// Adds a group as settle.lua takes it.
@@ -206,7 +206,7 @@ fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcom
     cmd.arg(kind).arg(&group.lane).arg(&group.receipt).arg(numbers.len());
     for n in numbers {
         let (lease, outcome) = &items[*n];
-        cmd.arg(&lease.locator.0).arg(&record::tombstone(lease));
+        cmd.arg(&lease.grant().locator.0).arg(&record::tombstone(lease));
         if group.kind == Kind::Other {
             cmd.arg(pack_outcome(lease, outcome));
         }
@@ -216,7 +216,7 @@ fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcom
 /// Packs an outcome as settle.lua reads it.
 fn pack_outcome(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     // An unknown duration is the longest one.
-    let (status, took) = lease.seen.unwrap_or((0, u32::MAX));
+    let (status, took) = lease.response().unwrap_or((0, u32::MAX));
     let duration = Duration::from_millis(took.into());
     let seen = LastAttempt { status: Some(status), duration, ..LastAttempt::default() };
     let nothing = LastAttempt::default();
@@ -228,7 +228,7 @@ fn pack_outcome(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     };
     let mut packed = Vec::with_capacity(32);
     packed.push(kind);
-    packed.push(lease.imprint.is_external.into());
+    packed.push(lease.grant().hint.is_external.into());
     packed.extend_from_slice(&six(millis_up(delay)));
     record::push_last(&mut packed, last, reason);
     packed

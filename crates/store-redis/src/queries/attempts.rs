@@ -1,16 +1,16 @@
 //! The log of a job's attempts.
 
 use bytes::Bytes;
+use ringback_core::contract::{Attempt, Shard, StoreError};
+use ringback_core::contract::attempt_log::shown;
+use ringback_core::job::JobKey;
 
-use crate::job::JobKey;
-use crate::store::attempts::shown;
-use crate::store::redis::record::number;
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::script;
-use crate::store::{Attempt, Shard, StoreError};
+use crate::record::number;
+use crate::redis_store::RedisStore;
+use crate::script;
 
 impl RedisStore {
-    pub(crate) async fn attempts(
+    pub async fn attempts(
         &self,
         shard: Shard,
         key: &JobKey,
@@ -21,6 +21,6 @@ impl RedisStore {
         let (now, created, log): (u64, Bytes, Bytes) = answer.await?;
         let created = (!created.is_empty()).then(|| number(&created));
         let log = Some(log).filter(|log| !log.is_empty());
-        Ok(shown(log, created, now, self.options.logs().time))
+        Ok(shown(log, created, now, self.options.attempt_retention().time))
     }
 }

@@ -2,15 +2,14 @@
 
 use bytes::Bytes;
 use redis::{FromRedisValue, Value};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, Shard, StoreError};
+use ringback_core::job::Job;
+use ringback_core::state::State;
 
-use crate::clock::Timestamp;
-use crate::job::Job;
-use crate::state::State;
-use crate::store::dead::Stretch;
-use crate::store::redis::record::{Head, Tail, number};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::{reply, script};
-use crate::store::{DeadFilter, DeadPage, DeadPlace, Shard, StoreError};
+use crate::record::{Head, Tail, number};
+use crate::redis_store::RedisStore;
+use crate::{reply, script};
 
 /// How much a call reads, counted in entries of the index: a few milliseconds of a script.
 const WORK: usize = 2000;
@@ -20,13 +19,13 @@ const FOREVER: u64 = (1 << 48) - 1;
 const UNREADABLE: StoreError = StoreError::Unreadable("a page of dead jobs");
 
 impl RedisStore {
-    pub(crate) async fn dead(
+    pub async fn dead(
         &self,
         shard: Shard,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
-    ) -> Result<Stretch<Job>, StoreError> {
+    ) -> Result<DeadShardPage<Job>, StoreError> {
         let page = self.read_dead::<Value>(shard, filter, from, limit, "1").await?;
         let mut items = Vec::with_capacity(page.items.len());
         for answer in page.items {
@@ -40,13 +39,13 @@ impl RedisStore {
         Ok(DeadPage { items, next: page.next, now: page.now })
     }
 
-    pub(crate) async fn dead_places(
+    pub async fn dead_cursors(
         &self,
         shard: Shard,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
-    ) -> Result<DeadPage<DeadPlace>, StoreError> {
+    ) -> Result<DeadPage<DeadCursor>, StoreError> {
         let page = self.read_dead::<Bytes>(shard, filter, from, limit, "0").await?;
         let items = page.items.into_iter().map(|raw| place(&raw));
         Ok(DeadPage { items: items.collect::<Result<_, _>>()?, next: page.next, now: page.now })
@@ -56,7 +55,7 @@ impl RedisStore {
         &self,
         shard: Shard,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
         whole: &str,
     ) -> Result<DeadPage<T>, StoreError> {
@@ -76,12 +75,12 @@ impl RedisStore {
     }
 }
 
-fn place(raw: &[u8]) -> Result<DeadPlace, StoreError> {
+fn place(raw: &[u8]) -> Result<DeadCursor, StoreError> {
     let (at, tie) = raw.split_at_checked(6).ok_or(UNREADABLE)?;
-    Ok(DeadPlace { at: number(at), tie: tie.try_into().map_err(|_| UNREADABLE)? })
+    Ok(DeadCursor { at: number(at), tie: tie.try_into().map_err(|_| UNREADABLE)? })
 }
 
-fn dead_job(answer: Value) -> Result<(DeadPlace, Job), StoreError> {
+fn dead_job(answer: Value) -> Result<(DeadCursor, Job), StoreError> {
     let (name, job_state, lane, record): (Bytes, Bytes, String, Bytes) = reply::read(answer, "a dead job")?;
     let head = Head::parse(State::Dead, job_state, &record)?;
     let tail = Tail::parse(&lane, record)?;

@@ -1,14 +1,14 @@
 //! One job.
 
 use redis::Value;
+use ringback_core::contract::{Shard, StoreError};
+use ringback_core::job::{Job, JobKey};
 
-use crate::job::{Job, JobKey};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::{reply, script};
-use crate::store::{Shard, StoreError};
+use crate::redis_store::RedisStore;
+use crate::{reply, script};
 
 impl RedisStore {
-    pub(crate) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
+    pub async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let answer = self.run(&script::GET, shard, |cmd| {
             cmd.arg(&key.locator().0);
         });

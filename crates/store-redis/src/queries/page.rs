@@ -7,12 +7,12 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
+use ringback_core::contract::{Cursor, Filter, MAX_PAGE, Page, Shard, StoreError, StoredJob};
+use ringback_core::job::{Job, Locator};
 
-use crate::job::{Job, Locator};
-use crate::store::redis::record::{Head, Tail};
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::{reply, script};
-use crate::store::{Cursor, Filter, Kept, MAX_PAGE, Page, Shard, StoreError};
+use crate::record::{Head, Tail};
+use crate::redis_store::RedisStore;
+use crate::{reply, script};
 
 /// A page ends one step after the jobs that it has looked at have this many bytes, with the large payloads that
 /// it answers.
@@ -52,7 +52,7 @@ impl Found {
 }
 
 impl RedisStore {
-    pub(crate) async fn page(
+    pub async fn page(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
@@ -63,12 +63,12 @@ impl RedisStore {
         Ok(Page { items, next: found.next })
     }
 
-    pub(crate) async fn page_kept(
+    pub async fn page_stored(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
         look: usize,
-    ) -> Result<Page<Kept>, StoreError> {
+    ) -> Result<Page<StoredJob>, StoreError> {
         let (shard, found) = self.read_on(Extent::Whole, filter, from, look).await?;
         // Read at once, so that many large payloads wait no longer than one.
         let kept = join_all(found.items.into_iter().map(|job| self.kept(shard, job))).await;
@@ -84,12 +84,12 @@ impl RedisStore {
     }
 
     /// `None` when the job has ended meanwhile.
-    async fn kept(&self, shard: Shard, found: Found) -> Result<Option<Kept>, StoreError> {
+    async fn kept(&self, shard: Shard, found: Found) -> Result<Option<StoredJob>, StoreError> {
         let Found { locator, head, tail } = found;
         let key = tail.key.clone();
         let delivery = self.delivery(shard, locator, &head, tail).await?;
         let content = head.content();
-        Ok(delivery.map(|delivery| Kept { job: head.into_job(key), delivery, content }))
+        Ok(delivery.map(|delivery| StoredJob { job: head.into_job(key), delivery, content }))
     }
 
     /// Reads a page, and returns its shard with it.

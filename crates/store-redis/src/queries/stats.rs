@@ -1,15 +1,16 @@
 //! The ledger of a shard, its topics, and the lateness of deliveries.
 
-use crate::state::State;
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::script;
-use crate::store::{Shard, Stats, StoreError};
+use ringback_core::contract::{Shard, Stats, StoreError};
+use ringback_core::state::State;
+
+use crate::redis_store::RedisStore;
+use crate::script;
 
 /// Names with numbers. A count below zero would be a bug of a script; it shows as zero.
 type Counters = Vec<(String, i64)>;
 
 impl RedisStore {
-    pub(crate) async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
+    pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
         let (ledger, topics, minutes, untold): (Counters, Vec<String>, Vec<Counters>, _) =
             self.run(&script::STATS, shard, |_| {}).await?;
         let mut stats = Stats { untold, ..Stats::default() };
@@ -19,7 +20,7 @@ impl RedisStore {
                 (_, Some(state)) => *stats.states.of(state) += n,
                 ("purged", None) => stats.states.purged += n,
                 ("accepted", None) => stats.accepted += n,
-                ("forgotten_early", None) => stats.forgotten_early += n,
+                ("forgotten_early", None) => stats.evicted_early += n,
                 _ => {}
             }
         }

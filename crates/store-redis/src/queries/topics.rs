@@ -4,13 +4,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{MAX_LANES_SEARCHED, Shard, StoreError, TopicCounts, TopicPresence, TopicShardPage, TopicSpan};
+use ringback_core::job::Topic;
 
-use crate::clock::Timestamp;
-use crate::job::Topic;
-use crate::store::redis::redis_store::RedisStore;
-use crate::store::redis::script;
-use crate::store::topics::{Glance, MOST_LOOKED, Span, Stretch, TopicCounts};
-use crate::store::{Shard, StoreError};
+use crate::redis_store::RedisStore;
+use crate::script;
 
 /// How many topics and lanes one call looks into, so that it is short.
 const LOOKED_INTO: usize = 128;
@@ -18,15 +17,15 @@ const LOOKED_INTO: usize = 128;
 const COUNTED: usize = 1000;
 
 impl RedisStore {
-    pub(crate) async fn topics(&self, shard: Shard, span: &Span) -> Result<Stretch, StoreError> {
+    pub async fn topics(&self, shard: Shard, span: &TopicSpan) -> Result<TopicShardPage, StoreError> {
         let (mut from, till, limit) = match span {
-            Span::One(topic) => (begin(topic), end(topic), 1),
-            Span::Behind(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
-            Span::Behind(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
+            TopicSpan::One(topic) => (begin(topic), end(topic), 1),
+            TopicSpan::After(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
+            TopicSpan::After(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
         };
         let (mut found, mut looked): (Vec<(Topic, TopicCounts)>, usize) = (Vec::new(), 0);
         loop {
-            let look = if looked < MOST_LOOKED { Look::Into(LOOKED_INTO) } else { Look::At(COUNTED) };
+            let look = if looked < MAX_LANES_SEARCHED { Look::Into(LOOKED_INTO) } else { Look::At(COUNTED) };
             let (last, parts) = self.part(shard, &from, &till, look).await?;
             looked += LOOKED_INTO;
             for (topic, counts) in parts {
@@ -45,12 +44,12 @@ impl RedisStore {
         }
     }
 
-    pub(crate) async fn glance(&self, shard: Shard, topic: &Topic) -> Result<Option<Glance>, StoreError> {
+    pub async fn presence(&self, shard: Shard, topic: &Topic) -> Result<Option<TopicPresence>, StoreError> {
         // The topic and its first lane: a lane without jobs is forgotten.
         let (_, found) = self.part(shard, &begin(topic), &end(topic), Look::At(2)).await?;
         let seen = |(_, counts): &(Topic, TopicCounts)| match counts.jobs() {
-            0 => Glance::NoJobs,
-            _ => Glance::Jobs,
+            0 => TopicPresence::NoJobs,
+            _ => TopicPresence::Jobs,
         };
         Ok(found.first().map(seen))
     }

@@ -3,8 +3,8 @@
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{DeadCursor, DeadFilter};
 use ringback_core::job::Topic;
-use ringback_core::store::{DeadFilter, DeadPlace};
 use ringback_core::wire::{REASON, is_reason, parse_time};
 
 use super::parameters::{Parameters, is_no};
@@ -20,7 +20,7 @@ const CURSOR: &str =
 #[derive(Debug)]
 pub(crate) struct DeadQuery {
     pub(crate) filter: DeadFilter,
-    pub(crate) from: Option<DeadPlace>,
+    pub(crate) from: Option<DeadCursor>,
     pub(crate) limit: usize,
 }
 

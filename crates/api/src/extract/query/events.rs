@@ -2,8 +2,8 @@
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use ringback_core::contract::EventName;
 use ringback_core::job::JobId;
-use ringback_core::store::events::EventKind;
 
 use super::parameters::{Parameters, is_no};
 use crate::error::ApiError;
@@ -23,7 +23,7 @@ impl<S: Sync> FromRequestParts<S> for EventsQuery {
         if id.is_some() && !query.has("topic") {
             query.mistake("id", "given without topic", "only together with topic");
         }
-        let allowed = EventKind::ALL.map(EventKind::name).join(", ");
+        let allowed = EventName::ALL.map(EventName::name).join(", ");
         let allowed = format!("some of {allowed}, with commas between; without it all of them");
         let kinds = query.read("kind", allowed, kinds).unwrap_or_default();
         query.finish()?;
@@ -31,7 +31,7 @@ impl<S: Sync> FromRequestParts<S> for EventsQuery {
     }
 }
 
-fn kinds(text: &str) -> Result<Vec<EventKind>, String> {
+fn kinds(text: &str) -> Result<Vec<EventName>, String> {
     text.split(',').map(|name| name.parse().map_err(|_| is_no("kind", name))).collect()
 }
 
@@ -62,7 +62,7 @@ mod tests {
         let some = extracted("?topic=a&id=x~1&kind=done,dead").await.unwrap();
         assert_eq!(some.topic, Some("a".parse().unwrap()));
         assert_eq!(some.id, Some("x~1".parse().unwrap()));
-        assert_eq!(some.kinds, [EventKind::Done, EventKind::Dead]);
+        assert_eq!(some.kinds, [EventName::Done, EventName::Dead]);
     }
 
     #[tokio::test]

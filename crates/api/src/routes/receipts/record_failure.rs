@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ringback_core::job::Topic;
-use ringback_core::store::{Note, PullReceipt, Word};
 use tokio::time::timeout;
+use ringback_core::contract::{Note, PullOutcome, PullReceipt};
+use ringback_core::job::Topic;
 
 use crate::state::Api;
 
@@ -13,14 +13,14 @@ const RECORD_WITHIN: Duration = Duration::from_millis(400);
 
 /// Records the attempt if the outcome is a failure and the topic logs failures. If that fails, the
 /// attempt is only counted in a metric. `topic` is that of the job, if it is already known.
-pub(super) async fn record_failure(api: &Api, receipt: &PullReceipt, outcome: &Word, topic: Option<Topic>) {
+pub(super) async fn record_failure(api: &Api, receipt: &PullReceipt, outcome: &PullOutcome, topic: Option<Topic>) {
     let error = match outcome {
-        Word::Retry { error, .. } | Word::Bury { error, .. } => error.clone(),
-        Word::Finish | Word::Release { .. } => return,
+        PullOutcome::Retry { error, .. } | PullOutcome::Bury { error, .. } => error.clone(),
+        PullOutcome::Finish | PullOutcome::Release { .. } => return,
     };
     // The store is only asked for the topic if topics differ in what they log.
     let topic = if topic.is_none() && api.policies.is_any_logging() {
-        let held = timeout(RECORD_WITHIN, api.store.held(receipt)).await;
+        let held = timeout(RECORD_WITHIN, api.store.lease_info(receipt)).await;
         held.ok().and_then(Result::ok).flatten().and_then(|tries| tries.topic)
     } else {
         topic

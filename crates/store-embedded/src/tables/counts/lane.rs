@@ -3,8 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-use crate::state::State;
+use ringback_core::state::State;
 
 /// How many jobs are delayed, ready, reserved and dead; or a difference of such counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

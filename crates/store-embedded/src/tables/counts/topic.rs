@@ -4,8 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-use crate::state::State;
+use ringback_core::state::State;
 
 /// Whether a topic is paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
