@@ -10,14 +10,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use redb::{Database, TableDefinition};
-use ringback_testkit::eventually;
-use tempfile::tempdir;
 use ringback_core::clock::{ManualClock, Timestamp};
-use ringback_core::contract::{Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, Settled, Shard, StoreError, SubmitResult};
+use ringback_core::contract::{
+    Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, Settled, Shard, StoreError, SubmitResult,
+};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
+use ringback_testkit::eventually;
+use tempfile::tempdir;
 
 use crate::contract::audit;
 use crate::contract::jobs::{LONG, With, ms, new_job, release, retry};

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use ringback_notifier::Config;
-use ringback_service::{Context, Health, Shutdown, Tasks};
-use ringback_testkit::{RedisServer, eventually, http_client};
-use stats_alloc::Region;
 use ringback_core::contract::Options;
 use ringback_core::retry::RetryPolicy;
+use ringback_notifier::Config;
+use ringback_service::{Context, Health, Shutdown, Tasks};
 use ringback_store::{Store, settings};
+use ringback_testkit::{RedisServer, eventually, http_client};
+use stats_alloc::Region;
 
 use crate::life::Life;
 use crate::receiver::Receiver;

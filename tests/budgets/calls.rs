@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use ringback_testkit::{CallWatch, RedisServer, Sink, Stack, eventually};
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::contract::Options;
 use ringback_store::{Store, settings};
+use ringback_testkit::{CallWatch, RedisServer, Sink, Stack, eventually};
 
 use crate::life::Life;
 use crate::table::Table;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use redb::Database;
-use ringback_testkit::RedisServer;
 use ringback_core::contract::Options;
 use ringback_store::{Store, settings};
+use ringback_testkit::RedisServer;
 
 use crate::table::Table;
 use crate::{bounds, sample, turn};

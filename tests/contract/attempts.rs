@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_testkit::eventually;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Attempt, Lease, MAX_ANSWER, MAX_ATTEMPTS, Note, Noted, PullOutcome, Settled};
 use ringback_core::job::{History, ImportJob, JobKey};
@@ -12,6 +11,7 @@ use ringback_core::outcome::Outcome;
 use ringback_core::policy::Logging;
 use ringback_core::state::State;
 use ringback_core::wire::parse_policy;
+use ringback_testkit::eventually;
 
 use super::jobs::{LONG, With, bury, ms};
 use super::workbench::{SOON, Workbench, now, until};

@@ -1,10 +1,10 @@
 //! cancel: delayed, ready, dead → cancelled at once; a reserved job is marked.
 
-use tokio::time::sleep_until;
 use ringback_core::contract::{Cancelled, Settled};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{Workbench, until};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ringback_testkit::eventually;
 use ringback_core::contract::{Epoch, Pass};
+use ringback_testkit::eventually;
 
 use super::jobs::{LONG, ms};
 use super::workbench::{FLOOR, SOON, Workbench};

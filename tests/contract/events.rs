@@ -4,13 +4,15 @@ mod many_jobs;
 
 use std::collections::VecDeque;
 
-use ringback_testkit::eventually;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, PullOutcome, Settled, StreamItem};
+use ringback_core::contract::{
+    AttemptEnded, AttemptOutcome, Event, EventKind, PullOutcome, Settled, StreamItem,
+};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_store::Events;
+use ringback_testkit::eventually;
 
 pub(crate) use self::many_jobs::*;
 use super::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen};

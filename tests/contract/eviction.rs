@@ -1,8 +1,8 @@
 //! Eviction of dead jobs after their retention, and how long ended jobs are remembered.
 
-use ringback_testkit::eventually;
 use ringback_core::contract::{Cancelled, Pass, SubmitResult};
 use ringback_core::state::State;
+use ringback_testkit::eventually;
 
 use super::jobs::{With, bury, ms};
 use super::workbench::{FLOOR, SOON, Workbench, now};

@@ -1,11 +1,11 @@
 //! import: nothing → delayed, ready or dead, with the history of the job.
 
-use ringback_testkit::eventually;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Cancelled, Settled, StoredJob, SubmitResult, Submitted, Wake};
 use ringback_core::job::{Due, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
+use ringback_testkit::eventually;
 
 use super::jobs::{LONG, STATES, With, bury, ms, retry, seen};
 use super::list::{all_kept, rich};
@@ -193,7 +193,10 @@ pub(crate) async fn a_name_twice_in_one_import_is_imported_once(bench: &Workbenc
     ];
     let answers = import(bench, &batch).await;
     let words: Vec<_> = answers.iter().map(|answer| answer.answer).collect();
-    assert_eq!(words, [SubmitResult::Created, SubmitResult::Repeated, SubmitResult::Conflict, SubmitResult::Created]);
+    assert_eq!(
+        words,
+        [SubmitResult::Created, SubmitResult::Repeated, SubmitResult::Conflict, SubmitResult::Created]
+    );
     assert_eq!(answers[1].job, answers[0].job);
     assert_eq!(answers[1].job.reason.as_deref(), Some("gone"));
     assert_eq!(bench.stats().await.accepted, 2);

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use ringback_testkit::eventually;
-use tokio::time::sleep_until;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AckResult, DeadLetter, Outbox, OutboxAck, PullOutcome, Settled, SubmitResult, Wake};
+use ringback_core::contract::{
+    AckResult, DeadLetter, Outbox, OutboxAck, PullOutcome, Settled, SubmitResult, Wake,
+};
 use ringback_core::job::{Callback, Context, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use ringback_testkit::eventually;
+use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, With, bury, ms, retry};
 use super::workbench::{SOON, Workbench, next, now, until};
@@ -279,7 +281,11 @@ pub(crate) async fn a_fenced_acknowledgement_changes_nothing(bench: &Workbench) 
     assert_eq!(tell(bench, &telling).await, AckResult::Fenced);
     assert_eq!(deaths(bench).await.len(), 1);
     assert_eq!(store.acknowledge(shard, &epoch, &telling).await.expect("tell"), AckResult::Held(None));
-    assert_eq!(store.acknowledge(shard, &epoch, &telling).await.expect("tell"), AckResult::Held(None), "again");
+    assert_eq!(
+        store.acknowledge(shard, &epoch, &telling).await.expect("tell"),
+        AckResult::Held(None),
+        "again"
+    );
 }
 
 pub(crate) async fn a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_notice_is_due(

@@ -1,9 +1,9 @@
 //! promote: delayed and due → ready.
 
-use ringback_testkit::eventually;
 use ringback_core::contract::{Cancelled, Pass};
 use ringback_core::job::NewJob;
 use ringback_core::state::State;
+use ringback_testkit::eventually;
 
 use super::jobs::{LONG, With, ms};
 use super::workbench::{FLOOR, SOON, Workbench, now, until};

@@ -6,12 +6,12 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
-use tokio::time::{Instant, sleep_until};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, Settled, Stats};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::model::{Model, Token};

@@ -1,10 +1,10 @@
 //! recover: reserved and past its deadline → ready, dead or cancelled.
 
-use tokio::time::sleep_until;
 use ringback_core::contract::{Pass, Settled};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, With, ms, retry};
 use super::workbench::{FLOOR, Workbench};

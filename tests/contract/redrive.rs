@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use ringback_testkit::eventually;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{DeadCursor, DeadFilter, MAX_REDRIVES, Redrive, RedriveId, RedriveStart, RedriveState, Redriven, TakenRedrive, Wake, WorkerId};
+use ringback_core::contract::{
+    DeadCursor, DeadFilter, MAX_REDRIVES, Redrive, RedriveId, RedriveStart, RedriveState, Redriven,
+    TakenRedrive, Wake, WorkerId,
+};
 use ringback_core::job::{Job, JobKey};
 use ringback_core::state::State;
 use ringback_store::Wakes;
+use ringback_testkit::eventually;
 
 use super::dead_letters::{all, bring, jobs, of_topic, places};
 use super::jobs::{LONG, TOPIC, With, bury, ms, seen};

@@ -1,9 +1,9 @@
 //! renew: a reserved job keeps its lease for longer.
 
-use tokio::time::{Instant, sleep_until};
 use ringback_core::contract::{Renewed, Settled};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEF, LONG, With, ms, release};
 use super::workbench::Workbench;

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tokio::time::Instant;
 use ringback_core::contract::{Reserve, Settled};
 use ringback_core::job::{Context, DEFAULT_TIMEOUT, Headers, Trace};
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
+use tokio::time::Instant;
 
 use super::jobs::{LONG, With, ms, release, retry};
 use super::workbench::{Workbench, now};

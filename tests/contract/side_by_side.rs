@@ -18,13 +18,15 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use ringback_testkit::RedisServer;
 use ringback_core::clock::{SystemClock, Timestamp};
-use ringback_core::contract::{DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, TopicCounts};
+use ringback_core::contract::{
+    DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, TopicCounts,
+};
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
+use ringback_testkit::RedisServer;
 
 use self::events::Told;
 use self::operations::{Op, Past, Times, Wait, Word, op};

@@ -1,10 +1,10 @@
 //! settle with a lease that is no longer current: a failure changes nothing, a success counts where it can.
 
-use ringback_testkit::eventually;
 use ringback_core::contract::{Cancelled, Lease, Settled, SubmitResult};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use ringback_testkit::eventually;
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{SOON, Workbench};

@@ -369,7 +369,10 @@ pub(crate) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench:
     let of_batch = |answers: Vec<Submitted>| answers.into_iter().map(|a| a.answer).collect::<Vec<_>>();
     let batch = [new.clone(), other.clone(), jobs[0].clone(), bench.job_of("newer", "a")];
     let full = SubmitResult::Full(Limit::Topics);
-    assert_eq!(of_batch(bench.submit(&batch).await), [full, SubmitResult::Created, SubmitResult::Repeated, full]);
+    assert_eq!(
+        of_batch(bench.submit(&batch).await),
+        [full, SubmitResult::Created, SubmitResult::Repeated, full]
+    );
     assert_eq!(bench.state(&new.key).await, None);
     assert_eq!(counts(bench, "new").await, None);
     let import = |job: &NewJob| ImportJob { job: job.clone(), history: Some(History::default()) };

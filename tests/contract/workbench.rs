@@ -9,15 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ringback_testkit::{RedisCluster, RedisServer, eventually};
-use tempfile::TempDir;
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
-use ringback_core::contract::{Cancelled, Epoch, Lateness, Lease, Options, Pass, Reserve, Reserved, Settled, Shard, Stats, SubmitResult, Submitted, Token, Wake};
+use ringback_core::contract::{
+    Cancelled, Epoch, Lateness, Lease, Options, Pass, Reserve, Reserved, Settled, Shard, Stats, SubmitResult,
+    Submitted, Token, Wake,
+};
 use ringback_core::job::{Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::policy::Logging;
 use ringback_core::state::State;
 use ringback_store::{Memory, Store, Wakes};
+use ringback_testkit::{RedisCluster, RedisServer, eventually};
+use tempfile::TempDir;
 
 use super::audit;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};

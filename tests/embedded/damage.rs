@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use redb::{Database, Key, ReadableTable as _, TableDefinition, Value};
-use tempfile::{TempDir, tempdir};
 use ringback_core::contract::{Audit, DamageKind, Repair, Shard};
 use ringback_core::job::{Callback, JobKey};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
+use tempfile::{TempDir, tempdir};
 
 use super::{audit, job, open, reserve, settle, submit};
 use crate::contract::jobs::{LONG, With, bury};

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redb::{Database, ReadableDatabase as _, TableDefinition};
-use ringback_testkit::eventually;
-use tempfile::{TempDir, tempdir};
 use ringback_core::contract::{Cancelled, SubmitResult};
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
+use ringback_testkit::eventually;
+use tempfile::{TempDir, tempdir};
 
 use super::{Filler, audit, job, open, refused, submit};
 

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use ringback_core::contract::Options;
+use ringback_store::{Store, settings};
 use ringback_testkit::{Arrival, Role, Sink, Stack, eventually, now};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use ringback_core::contract::Options;
-use ringback_store::{Store, settings};
 
 use crate::contract::audit;
 use crate::redis_layout;

@@ -84,7 +84,10 @@ async fn the_notice_of_a_dead_job_agrees_with_what_the_api_shows() {
         assert_eq!(notices(&sink, "/dead", 2).await.len(), 2, "each is told once");
         let teller = stack.carriers.first().or(stack.ups.first()).expect("somebody tells");
         let text = teller.metrics().await;
-        assert!(text.lines().any(|line| line == "ringback_carrier_published_dead_letter_notices_total 2"), "{text}");
+        assert!(
+            text.lines().any(|line| line == "ringback_carrier_published_dead_letter_notices_total 2"),
+            "{text}"
+        );
         assert_eq!(stack.count_in("dead").await, 2);
     }
 }

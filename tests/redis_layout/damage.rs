@@ -9,11 +9,11 @@ mod under_load;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use ringback_testkit::RedisServer;
 use ringback_core::contract::{Audit, DamageKind, MAX_FINDINGS, Options, Repair, StoreError};
 use ringback_core::job::{Job, NewJob};
 use ringback_core::state::State;
 use ringback_store::{Store, settings};
+use ringback_testkit::RedisServer;
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, retry};
 use crate::contract::workbench::Workbench;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
-use ringback_testkit::eventually;
 use ringback_core::contract::{Cancelled, MoveResult, Settled, SubmitResult};
 use ringback_core::job::{Due, Job};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use ringback_testkit::eventually;
 
 use crate::contract::jobs::{With, ms, release, retry};
 use crate::contract::workbench::{SOON, Workbench, now, until};

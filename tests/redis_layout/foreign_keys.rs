@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use redis::cmd;
-use ringback_core::contract::{AckResult, DeadFilter, Lateness, Limit, OutboxAck, RedriveStart, Settled, StoreError, SubmitResult, WorkerId};
+use ringback_core::contract::{
+    AckResult, DeadFilter, Lateness, Limit, OutboxAck, RedriveStart, Settled, StoreError, SubmitResult,
+    WorkerId,
+};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;

@@ -1,11 +1,11 @@
 //! What Redis loses by a fail-over, a restart or `FUNCTION FLUSH`: counters, functions, cursors, lane rows.
 
 use redis::cmd;
-use ringback_testkit::{Persistence, RedisServer, eventually};
 use ringback_core::contract::{Filter, Options, Renewed, Settled, StoreError};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
+use ringback_testkit::{Persistence, RedisServer, eventually};
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench};

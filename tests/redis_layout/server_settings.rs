@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ringback_testkit::{RedisServer, eventually};
 use ringback_core::contract::{Attempt, Cancelled, Filter, Note, Noted, Renewed, Settled, StoreError};
 use ringback_core::job::{History, ImportJob, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
+use ringback_testkit::{RedisServer, eventually};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench, now};

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ringback_service::{Lookup, Setting};
 use ringback_core::contract::Options;
 use ringback_core::retry::{self, RetryPolicy};
+use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
 /// How long one store call may take, so that a request that first waits in a queue is still

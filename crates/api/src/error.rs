@@ -8,10 +8,10 @@ use std::fmt::Display;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use tokio::time::error::Elapsed;
 use ringback_core::contract::StoreError;
 use ringback_core::wire::{FieldError, Problem};
 use ringback_store::PoliciesUnknown;
+use tokio::time::error::Elapsed;
 
 use self::unavailable::public_message;
 pub(crate) use self::unavailable::{Unavailable, log};

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
-use ringback_store::Store;
 use ringback_service::{Shutdown, Tasks};
+use ringback_store::Store;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 

@@ -26,12 +26,12 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use ringback_service::dependency::Dependency;
-use ringback_service::{Context, Shutdown, Tasks, random};
-use tokio::net::TcpListener;
 use ringback_core::clock::SystemClock;
 use ringback_core::contract::StoreError;
+use ringback_service::dependency::Dependency;
+use ringback_service::{Context, Shutdown, Tasks, random};
 use ringback_store::{PolicyBook, Retries, Store};
+use tokio::net::TcpListener;
 
 pub use crate::app::app;
 pub use crate::config::Config;

@@ -13,14 +13,14 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use rand::RngExt as _;
-use ringback_service::{Shutdown, Tasks, random};
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout_at};
 use ringback_core::contract::{PulledJob, Shard};
 use ringback_core::job::{DEFAULT_TTR, Topic};
 use ringback_core::lane::PullLane;
 use ringback_core::wire::ReserveAsk;
+use ringback_service::{Shutdown, Tasks, random};
 use ringback_store::{PolicyBook, Store};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
 
 use self::caller::{Command, PullCaller, Request, Reserved, ShardRequest};
 use self::waiters::{Waiter, Waiters};

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use opentelemetry::metrics::Meter;
 use rand::Rng as _;
 use rand::rngs::StdRng;
-use ringback_service::{Shutdown, Tasks};
-use tokio::sync::Semaphore;
-use ulid::Ulid;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{PullOutcome, RetryContext, Token};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
+use ringback_service::{Shutdown, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
+use tokio::sync::Semaphore;
+use ulid::Ulid;
 
 use crate::events::Events;
 use crate::limits::{MemoryBudget, Pressure, StatsCache};
@@ -128,7 +128,11 @@ impl Api {
     ///
     /// # Errors
     /// While the topic policies have not been read.
-    pub(crate) fn failed(&self, tries: &RetryContext, error: Option<String>) -> Result<PullOutcome, PoliciesUnknown> {
+    pub(crate) fn failed(
+        &self,
+        tries: &RetryContext,
+        error: Option<String>,
+    ) -> Result<PullOutcome, PoliciesUnknown> {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         self.retries.failed(tries, error, &mut *rng)
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
-use tokio::task::JoinSet;
 use ringback_core::contract::Options;
 use ringback_core::job::NewJob;
 use ringback_store::{Store, settings};
+use serde_json::json;
+use tokio::task::JoinSet;
 
 use crate::fill::by_shard;
 use crate::job::{URL, job, parse};

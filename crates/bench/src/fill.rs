@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use futures_util::future::try_join_all;
-use serde_json::{Value, json};
 use ringback_core::contract::{Shard, StoreError};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_store::Store;
+use serde_json::{Value, json};
 
 use crate::job::{URL, job, parse};
 

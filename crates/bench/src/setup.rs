@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ringback_testkit::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
 use ringback_core::contract::Options;
 use ringback_store::{Store, settings};
+use ringback_testkit::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
 
 /// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

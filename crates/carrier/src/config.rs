@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ringback_service::settings::check_drain;
-use ringback_service::{Lookup, Setting};
 use ringback_core::contract::Options;
 use ringback_core::retry::{self, RetryPolicy};
+use ringback_service::settings::check_drain;
+use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
 /// The longest timeout of a store call. It is also at most a third of the lock TTL, so that a heartbeat

@@ -17,9 +17,9 @@ mod wake;
 
 use std::sync::Arc;
 
+use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
-use ringback_core::contract::StoreError;
 use ringback_store::{PolicyBook, Retries, Store};
 
 pub use crate::config::Config;

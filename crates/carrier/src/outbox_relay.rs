@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use ringback_core::contract::{
+    AckResult, DeadLetter, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError,
+    SubmitResult,
+};
+use ringback_core::job::NewJob;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
+use ringback_store::{PolicyBook, Store};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
-use ringback_core::contract::{AckResult, DeadLetter, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError, SubmitResult};
-use ringback_core::job::NewJob;
-use ringback_store::{PolicyBook, Store};
 
 use crate::metrics::Metrics;
 use crate::pace::MIN_SLEEP;

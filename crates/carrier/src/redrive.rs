@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::Rng as _;
+use ringback_core::contract::{Redrive, StoreError, TakenRedrive, WorkerId};
 use ringback_service::backoff::Backoff;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
+use ringback_store::Store;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, info};
-use ringback_core::contract::{Redrive, StoreError, TakenRedrive, WorkerId};
-use ringback_store::Store;
 
 use self::task::RedriveTask;
 use crate::metrics::Metrics;

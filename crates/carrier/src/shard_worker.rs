@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringback_core::contract::{Epoch, ExpiredLease, Note, Pass, Recovered, Settled, Shard, StoreError};
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
+use ringback_store::{PoliciesUnknown, Retries, Store};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
-use ringback_core::contract::{Epoch, ExpiredLease, Note, Pass, Recovered, Settled, Shard, StoreError};
-use ringback_store::{PoliciesUnknown, Retries, Store};
 
 use crate::metrics::Metrics;
 use crate::outbox_relay::OutboxRelay;
@@ -122,9 +122,9 @@ impl ShardWorker {
         }
         let mut rng = random::generator();
         let error = || Some(LEASE_EXPIRED.to_owned());
-        let outcomes = expired
-            .iter()
-            .map(|ExpiredLease { receipt, tries }| Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?)));
+        let outcomes = expired.iter().map(|ExpiredLease { receipt, tries }| {
+            Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?))
+        });
         // The delay of a retry is not known before the policies are.
         let Ok(outcomes) = outcomes.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };
         self.log_attempts(&expired).await;

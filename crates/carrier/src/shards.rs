@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rand::RngExt as _;
+use ringback_core::contract::{Epoch, LiveCarriers, Shard, StoreError};
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Context, random};
+use ringback_store::{Retries, Store};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
-use ringback_core::contract::{Epoch, LiveCarriers, Shard, StoreError};
-use ringback_store::{Retries, Store};
 
 use crate::metrics::Metrics;
 use crate::shard_worker::ShardWorker;

@@ -4,11 +4,11 @@
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ringback_core::contract::{Shard, Wake};
 use ringback_service::Shutdown;
+use ringback_store::Wakes;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
-use ringback_core::contract::{Shard, Wake};
-use ringback_store::Wakes;
 
 /// A deadline that several tasks may set and one task waits for.
 #[derive(Debug, Default)]

@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
-use tokio::time::Instant;
 use ringback_core::duration::format_duration;
+use tokio::time::Instant;
 
 use crate::client::ClientError;
 use crate::output::note;

@@ -13,14 +13,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
+use ringback_core::contract::{Reserved, Shard, StoreError};
 use ringback_service::backoff::Backoff;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
+use ringback_store::Store;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
-use ringback_core::contract::{Reserved, Shard, StoreError};
-use ringback_store::Store;
 
 use crate::deliverer::{Delivered, Deliverer};
 use crate::lanes::{Lanes, Refill, ReserveLimits, SkippedLanes, lane_of};

@@ -24,9 +24,9 @@ mod wake_backoff;
 
 use std::sync::Arc;
 
+use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, process_name, random};
-use ringback_core::contract::StoreError;
 use ringback_store::{PolicyBook, Retries, Store};
 
 pub use crate::config::Config;

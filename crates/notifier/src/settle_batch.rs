@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use ringback_service::telemetry::with_causes;
-use tokio::time::timeout;
-use tracing::debug;
 use ringback_core::contract::{Lateness, Lease, Note, Noted, Shard, StoreError};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
+use ringback_service::telemetry::with_causes;
 use ringback_store::Store;
+use tokio::time::timeout;
+use tracing::debug;
 
 /// The outcome of one attempt, to be settled.
 pub(crate) struct Settlement {

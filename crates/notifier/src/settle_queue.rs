@@ -7,15 +7,15 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use ringback_core::contract::{Lease, Settled, Shard, Unsettled};
+use ringback_core::job::JobKey;
+use ringback_core::limits::MAX_BATCH;
+use ringback_core::outcome::Outcome;
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
 use tokio::time::Instant;
 use tracing::{info, warn};
-use ringback_core::contract::{Lease, Settled, Shard, Unsettled};
-use ringback_core::job::JobKey;
-use ringback_core::limits::MAX_BATCH;
-use ringback_core::outcome::Outcome;
 
 use crate::metrics::Metrics;
 use crate::settle_batch::{SettleBatch, SettleBatchMeta, Settlement};
@@ -214,11 +214,11 @@ mod tests {
     use opentelemetry::metrics::MeterProvider as _;
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use ringback_core::clock::{SystemClock, Timestamp};
+    use ringback_core::contract::{Attempt, Note, Options, Reserve, StoreError};
     use ringback_core::job::NewJob;
     use ringback_core::outcome::LastAttempt;
-    use ringback_core::contract::{Attempt, Note, Options, Reserve, StoreError};
-    use ringback_store::{Memory, Store, settings};
     use ringback_core::wire::{Defaults, parse_job};
+    use ringback_store::{Memory, Store, settings};
 
     use super::*;
 

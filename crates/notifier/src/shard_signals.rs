@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use ringback_core::contract::{Reserved, Shard, Wake};
 use ringback_service::{Shutdown, random};
+use ringback_store::Wakes;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
-use ringback_core::contract::{Reserved, Shard, Wake};
-use ringback_store::Wakes;
 
 use crate::wake_backoff::{Turn, WakeBackoff};
 
@@ -181,7 +181,11 @@ mod tests {
     }
 
     fn found(more: bool, skipped: &[&str]) -> Reserved {
-        Reserved { leases: Vec::new(), more, skipped: skipped.iter().map(|lane| (*lane).to_owned()).collect() }
+        Reserved {
+            leases: Vec::new(),
+            more,
+            skipped: skipped.iter().map(|lane| (*lane).to_owned()).collect(),
+        }
     }
 
     #[tokio::test]

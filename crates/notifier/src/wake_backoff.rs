@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use tokio::time::Instant;
 use ringback_core::contract::Shard;
+use tokio::time::Instant;
 
 /// Empty reserves in a row that cause no wait. A notifier without competitors has some too: several
 /// lanes may signal, and one reserve empties them all.

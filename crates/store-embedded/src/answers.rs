@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{ExpiredLease, Lease, PullReceipt, PulledJob, RetryContext, Shard, StoreClock, payload};
+use ringback_core::contract::{
+    ExpiredLease, Lease, PullReceipt, PulledJob, RetryContext, Shard, StoreClock, payload,
+};
 use ringback_core::job::{Job, JobKey, Locator};
 use ringback_core::lane::SettleHint;
 use ringback_core::outcome::LastAttempt;
+use tokio::time::Instant;
 
 use super::tables::{Body, Last, Record, Stage};
 

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ringback_core::contract::{Event, Shard, StreamItem};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
-use ringback_core::contract::{Event, Shard, StreamItem};
 
 /// The most events of a batch.
 const BATCH: usize = 500;

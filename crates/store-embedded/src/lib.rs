@@ -23,9 +23,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use redb::ReadTransaction;
-use tokio::time::timeout;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
+use tokio::time::timeout;
 
 use self::error::Result;
 pub use self::events::Events;

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
-use tokio::sync::watch;
 use ringback_core::clock::Clock;
 use ringback_core::contract::{Profile, StoreError};
+use tokio::sync::watch;
 
 use super::error::{Error, Result};
 use super::events::EventBus;

@@ -1,8 +1,8 @@
 //! The stream of wake-ups inside one process. A wake-up is published once what it is about is safe.
 
+use ringback_core::contract::Wake;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
-use ringback_core::contract::Wake;
 
 /// How many wake-ups a listener may be behind. One that is further behind gets
 /// [`Wake::Subscribed`], and so looks at everything.

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use ringback_core::contract::StoreError;
+use tokio::sync::mpsc;
 
 use self::call::Member;
 use self::queue::{Next, Queue, Reply, Request};

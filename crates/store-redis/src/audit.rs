@@ -184,7 +184,10 @@ impl Walk<'_> {
                     DamageKind::Lane,
                     format!("the lane of a {state} job has no name, so its target is not known"),
                 ),
-                _ => (DamageKind::Unreadable, format!("the record at {} cannot be read", hex(&problem.locator))),
+                _ => (
+                    DamageKind::Unreadable,
+                    format!("the record at {} cannot be read", hex(&problem.locator)),
+                ),
             };
             let is_lost = kind == DamageKind::Unindexed;
             let repaired = if is_lost { relinked.next() } else { None }.unwrap_or(Repaired::Left);

@@ -6,7 +6,9 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use rand::rngs::StdRng;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, Shard, StoreError, StreamItem};
+use ringback_core::contract::{
+    AttemptEnded, AttemptOutcome, Event, EventKind, Shard, StoreError, StreamItem,
+};
 use ringback_core::job::{JobKey, Topic};
 
 use super::channel::{Channel, Heard};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use sha2::{Digest as _, Sha256};
 use ringback_core::job::{ContentHash, Topic};
+use sha2::{Digest as _, Sha256};
 
 /// The bit in the first byte of a lane's id that marks a pull lane.
 const PULL: u8 = 128;

@@ -10,9 +10,9 @@ use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
+use ringback_core::contract::StoreError;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
-use ringback_core::contract::StoreError;
 
 use super::error::classify;
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use ringback_testkit::eventually;
 use ringback_core::contract::{AttemptOutcome, EventKind, RedriveStart, Redriven, Settled};
 use ringback_core::job::{Due, History, ImportJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
+use ringback_testkit::eventually;
 
 use super::super::dead_letters::{all, of_topic, places};
 use super::super::jobs::{LONG, TOPIC, With, bury, ms, seen};

@@ -10,7 +10,8 @@ use super::{bury, retry, told};
 pub(crate) async fn a_cancelled_reserved_pull_job_is_done_when_finished_and_else_cancelled(
     bench: &Workbench,
 ) {
-    let words = [(PullOutcome::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
+    let words =
+        [(PullOutcome::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
     for (n, (word, state)) in words.into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
         assert_eq!(bench.cancel(&job.key).await, Cancelled::Requested { in_flight_unknown: false });

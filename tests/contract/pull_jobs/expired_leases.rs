@@ -21,7 +21,11 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
         assert_eq!((lapsed.len(), lapsed[0].receipt), (1, job.receipt));
         assert_eq!(
             lapsed[0].tries,
-            RetryContext { failures: 0, retry: wanted.delivery.retry.clone(), topic: Some(key.topic.clone()) }
+            RetryContext {
+                failures: 0,
+                retry: wanted.delivery.retry.clone(),
+                topic: Some(key.topic.clone())
+            }
         );
         assert_eq!(bench.get(&key).await.state, State::Reserved);
     }

@@ -1,9 +1,9 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
-use tokio::time::sleep;
 use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, RetryContext, Settled};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
+use tokio::time::sleep;
 
 use super::super::jobs::{LONG, With, ms};
 use super::super::workbench::{Workbench, is_late_enough, now, until};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_service::random;
-use tokio::time::timeout;
 use ringback_core::contract::{AttemptEnded, Event, EventKind, StreamItem};
+use ringback_service::random;
 use ringback_store::{Events, Store};
+use tokio::time::timeout;
 
 use crate::contract::jobs::{LONG, With, new_job};
 use crate::contract::workbench::SOON;

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::contract::{Pass, Pull, PullOutcome as Said, PullReceipt, Pulled, PulledJob, RetryContext, Shard};
+use ringback_core::contract::{
+    Pass, Pull, PullOutcome as Said, PullReceipt, Pulled, PulledJob, RetryContext, Shard,
+};
 use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::outcome::LastAttempt;
 
@@ -154,7 +156,10 @@ impl Pair {
             let mine = &mut all[usize::from(store.kind() != kind)];
             // The job's place is the same in both stores; the lease is not.
             mine.extend(
-                recovered.expired.into_iter().map(|job| (job.receipt.to_string()[..18].to_owned(), job.tries)),
+                recovered
+                    .expired
+                    .into_iter()
+                    .map(|job| (job.receipt.to_string()[..18].to_owned(), job.tries)),
             );
             recovered.pass
         };

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ringback_testkit::eventually;
 use ringback_core::contract::{ExpiredLease, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Settled};
 use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
+use ringback_testkit::eventually;
 
 use super::super::jobs::{LONG, TOPIC};
 use super::{FLOOR, SOON, Workbench};

@@ -49,7 +49,8 @@ async fn a_full_store_keeps_pending_notices_until_there_is_room() {
     let carrier = &stack.carriers[0];
     eventually(SOON, "the carrier counts that it could not tell", async || {
         let text = carrier.metrics().await;
-        let line = text.lines().find(|line| line.starts_with("ringback_carrier_rejected_dead_letter_notices_total"));
+        let line =
+            text.lines().find(|line| line.starts_with("ringback_carrier_rejected_dead_letter_notices_total"));
         if line.is_some_and(|line| !line.ends_with(" 0")) { Ok(()) } else { Err(format!("{line:?}")) }
     })
     .await;
@@ -158,7 +159,11 @@ async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
     let carrier = stack.add(Role::Carrier).await;
     eventually(SOON, "the notice was refused", async || {
         let text = carrier.metrics().await;
-        if text.contains("ringback_carrier_rejected_dead_letter_notices_total") { Ok(()) } else { Err("it was not") }
+        if text.contains("ringback_carrier_rejected_dead_letter_notices_total") {
+            Ok(())
+        } else {
+            Err("it was not")
+        }
     })
     .await;
     more_topics(-10_000).await;

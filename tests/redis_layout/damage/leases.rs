@@ -1,8 +1,8 @@
 //! Damage to leases: batches without an index entry, and how a repair links them again.
 
-use tokio::time::sleep_until;
 use ringback_core::contract::{DamageKind, Lease, Repair};
 use ringback_core::state::State;
+use tokio::time::sleep_until;
 
 use super::{Ground, named};
 use crate::contract::jobs::{BRIEF, With, ms};

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ringback_testkit::RedisServer;
-use tokio::time::Instant;
 use ringback_core::clock::SystemClock;
 use ringback_core::contract::{Epoch, Lateness, Options, Pull, PullOutcome, Repair, Reserve, Shard, Token};
 use ringback_core::job::{Callback, Due, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_store::{Memory, Store, settings};
+use ringback_testkit::RedisServer;
+use tokio::time::Instant;
 
 use super::HOURS;
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};

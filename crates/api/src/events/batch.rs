@@ -61,8 +61,8 @@ impl<'a> Batch<'a> {
 #[cfg(test)]
 mod tests {
     use ringback_core::clock::Timestamp;
-    use ringback_core::job::JobKey;
     use ringback_core::contract::{EventKind, EventName};
+    use ringback_core::job::JobKey;
 
     use super::*;
 

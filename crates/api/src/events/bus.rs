@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::Notify;
 use ringback_core::contract::Event;
+use tokio::sync::Notify;
 
 use super::batch::Batch;
 use super::queue::{Pushed, Queue};
@@ -173,8 +173,8 @@ pub(super) enum Watch {
 mod tests {
     use opentelemetry::global;
     use ringback_core::clock::Timestamp;
-    use ringback_core::job::JobKey;
     use ringback_core::contract::EventKind;
+    use ringback_core::job::JobKey;
 
     use super::*;
     use crate::events::filter::Filter;

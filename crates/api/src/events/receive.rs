@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 
 use futures_util::FutureExt as _;
+use ringback_core::contract::StreamItem;
 use ringback_service::random;
+use ringback_store::Store;
 use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
-use ringback_core::contract::StreamItem;
-use ringback_store::Store;
 
 use super::bus::EventBus;
 

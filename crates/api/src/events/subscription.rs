@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use ringback_service::Shutdown;
-use tokio::time::{Instant, timeout};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::StoreError;
+use ringback_service::Shutdown;
 use ringback_store::Store;
+use tokio::time::{Instant, timeout};
 
 use super::bus::{EventBus, Watch};
 use super::receive::receive;

@@ -6,10 +6,10 @@ use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, Path};
 use http::StatusCode;
 use http::request::Parts;
-use serde::de::DeserializeOwned;
 use ringback_core::contract::{PullReceipt, RedriveId};
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::wire::{FieldError, Problem};
+use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 use crate::state::Api;

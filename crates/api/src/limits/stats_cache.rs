@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Mutex;
-use tokio::time::Instant;
 use ringback_core::contract::{Stats, StoreError};
 use ringback_core::wire::{LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
 use ringback_store::Store;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use crate::error;
 

@@ -4,10 +4,10 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 use std::time::Duration;
 
-use tokio::time::Instant;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{DeadCursor, DeadFilter, DeadJob, InvalidCursor, MAX_DEAD, Shard, StoreError};
 use ringback_store::Store;
+use tokio::time::Instant;
 
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);
@@ -112,10 +112,10 @@ async fn purge_until(
 #[cfg(test)]
 mod tests {
     use ringback_core::clock::{Clock as _, ManualClock};
-    use ringback_core::job::JobKey;
     use ringback_core::contract::Options;
-    use ringback_store::{Memory, settings};
+    use ringback_core::job::JobKey;
     use ringback_core::wire::{Defaults, parse_import};
+    use ringback_store::{Memory, settings};
 
     use super::*;
 

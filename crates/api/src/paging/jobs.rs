@@ -7,10 +7,10 @@ use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
 
-use tokio::time::Instant;
 use ringback_core::contract::{Cursor, Filter, InvalidCursor, MAX_PAGE, Page, StoreError};
 use ringback_core::job::Job;
 use ringback_store::Store;
+use tokio::time::Instant;
 
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);

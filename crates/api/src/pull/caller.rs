@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rand::RngExt as _;
+use ringback_core::contract::{Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Shard, StoreError};
+use ringback_core::job::Topic;
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
+use ringback_store::Store;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
-use ringback_core::contract::{Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Shard, StoreError};
-use ringback_core::job::Topic;
-use ringback_store::Store;
 
 use crate::error::Unavailable;
 
@@ -239,8 +239,10 @@ async fn repeat(store: Store, ids: Arc<CallerIds>, call: Call) {
 /// Releases jobs of one shard. If that fails, their leases expire.
 async fn release(store: &Store, receipts: Vec<PullReceipt>) {
     let Some(shard) = receipts.first().map(PullReceipt::shard) else { return };
-    let releases: Vec<_> =
-        receipts.into_iter().map(|receipt| (receipt, PullOutcome::Release { after: Duration::ZERO })).collect();
+    let releases: Vec<_> = receipts
+        .into_iter()
+        .map(|receipt| (receipt, PullOutcome::Release { after: Duration::ZERO }))
+        .collect();
     if let Err(error) = store.settle_receipts(shard, &releases).await {
         tracing::debug!(%error, jobs = releases.len(), "reserved jobs that nobody waits for were not released");
     }

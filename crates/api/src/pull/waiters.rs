@@ -4,9 +4,9 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, oneshot};
 use ringback_core::contract::Shard;
 use ringback_core::lane::PullLane;
+use tokio::sync::{Notify, oneshot};
 
 /// All waiters of a process.
 #[derive(Default)]

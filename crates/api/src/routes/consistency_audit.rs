@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use tokio::time::Instant;
 use ringback_core::contract::{Audit, Repair};
 use ringback_core::wire::AuditAnswer;
+use tokio::time::Instant;
 
 use crate::error::ApiError;
 use crate::extract::NoBody;

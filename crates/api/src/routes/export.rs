@@ -11,11 +11,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, sleep};
 use ringback_core::contract::{Cursor, Filter, Page, StoreError, StoredJob};
 use ringback_core::wire::ExportLine;
 use ringback_store::Store;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep};
 
 use crate::error::{self, ApiError};
 use crate::extract::FilterQuery;

@@ -13,7 +13,10 @@ use http::StatusCode;
 use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, Settled};
 use ringback_core::job::Topic;
 use ringback_core::limits::MAX_BATCH;
-use ringback_core::wire::{BuryAsk, FinishAllAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, ReleaseAsk, RenewAnswer, RenewAsk, RetryAsk, parse_finish};
+use ringback_core::wire::{
+    BuryAsk, FinishAllAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, ReleaseAsk, RenewAnswer,
+    RenewAsk, RetryAsk, parse_finish,
+};
 
 use self::record_failure::record_failure;
 use crate::error::ApiError;

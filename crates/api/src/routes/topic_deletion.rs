@@ -8,12 +8,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use http::StatusCode;
-use tokio::time::Instant;
 use ringback_core::contract::{Cancelled, Cursor, Filter, MAX_PAGE, MoveResult, StoreError};
 use ringback_core::job::{Job, Topic};
 use ringback_core::state::State as JobState;
 use ringback_core::wire::TopicDeleteAnswer;
 use ringback_store::Store;
+use tokio::time::Instant;
 
 use super::topic_policy::wait_until_applied;
 use crate::error::ApiError;

@@ -7,10 +7,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use tokio::time::timeout;
 use ringback_core::contract::{PolicyPut, PolicyVersion, is_notice_topic};
 use ringback_core::policy::MAX_POLICIES;
 use ringback_core::wire::{PolicyAnswer, on_dead_of_notices, parse_policy};
+use tokio::time::timeout;
 
 use crate::error::ApiError;
 use crate::extract::{JsonBody, TopicPath, Upload};

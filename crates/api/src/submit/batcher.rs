@@ -1,15 +1,7 @@
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-//! A batcher: items that arrive while a call is in flight wait and share the next call.
-//!
-//! There is no timer. An idle batcher sends an item at once and alone; the busier it is, the larger
-//! the batches. The caller provides the call. A batcher is one of the process's [`Tasks`]: a call
-//! that panics ends the process.
-========
 //! `Batcher`: batching without a timer. Items that arrive while a call runs wait and share the
 //! next call. When idle, an item goes at once and alone; the higher the load, the larger the
 //! batches. What a call does is a closure of the caller. A batcher is one of the process's
 //! [`Tasks`]: a call that panics stops the process.
->>>>>>>> api:crates/api/src/submit/batcher.rs
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,32 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep;
 
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-use crate::shutdown::Shutdown;
-use crate::tasks::Tasks;
-
-/// How long calls in flight may still take after the grace period.
-========
 /// How long running calls may take after the grace period of the shutdown. They notice its end
 /// themselves and only need time to answer.
->>>>>>>> api:crates/api/src/submit/batcher.rs
 const LAST_CALLS: Duration = Duration::from_millis(500);
 
 /// The limits of a batcher.
 #[derive(Debug)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-pub struct BatcherOptions<T> {
-    /// The most items in one call.
-    pub limit: usize,
-    /// The largest total weight of one call. An item heavier than that is sent alone.
-    pub max_weight: usize,
-    /// The weight of an item, for example its size in bytes.
-    pub weight: fn(&T) -> usize,
-    /// The most calls in flight, at least 1.
-    pub in_flight: usize,
-    /// The most items that wait for a call. When the queue is full, [`Batcher::submit`] waits.
-    pub capacity: usize,
-========
 pub(super) struct Limits<T> {
     /// The most items per call.
     pub(super) items: usize,
@@ -57,7 +29,6 @@ pub(super) struct Limits<T> {
     pub(super) calls: usize,
     /// The most items that wait for a call. Beyond it [`Batcher::submit`] waits.
     pub(super) waiting: usize,
->>>>>>>> api:crates/api/src/submit/batcher.rs
 }
 
 /// The item has no result: its call panicked, or the batcher has ended.
@@ -67,47 +38,14 @@ pub(super) struct Closed;
 
 /// A call panicked.
 #[derive(Debug, thiserror::Error)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-#[error("a batch call panicked")]
-struct CallDied(#[from] JoinError);
-========
 #[error("a batched call panicked")]
 struct CallPanicked(#[from] JoinError);
->>>>>>>> api:crates/api/src/submit/batcher.rs
 
 struct Waiting<T, R> {
     item: T,
     reply: oneshot::Sender<R>,
 }
 
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-/// A handle to a batcher. The batcher ends when the last handle is dropped and every item has its
-/// result, or at the end of the grace period.
-pub struct Batcher<T, R> {
-    queue: mpsc::Sender<Waiting<T, R>>,
-}
-
-impl<T, R> Clone for Batcher<T, R> {
-    fn clone(&self) -> Self {
-        Self { queue: self.queue.clone() }
-    }
-}
-
-impl<T, R> fmt::Debug for Batcher<T, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batcher").field("free", &self.queue.capacity()).finish()
-    }
-}
-
-impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
-    /// Starts a batcher as a task called `name`. `run` returns one result per item, in the order of
-    /// the items. If it panics, the submitters of that batch get [`Closed`] and the task fails.
-    pub fn start<Run, Fut>(
-        tasks: &mut Tasks,
-        name: impl Into<String>,
-        shutdown: &Shutdown,
-        options: BatcherOptions<T>,
-========
 /// A handle to a batcher. The batcher ends when the handle is dropped and every item has its
 /// result, or shortly after the grace period of the shutdown.
 pub(super) struct Batcher<T, R> {
@@ -122,20 +60,14 @@ impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
         name: impl Into<String>,
         shutdown: &Shutdown,
         limits: Limits<T>,
->>>>>>>> api:crates/api/src/submit/batcher.rs
         run: Run,
     ) -> Self
     where
         Run: Fn(Vec<T>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<R>> + Send + 'static,
     {
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-        let (queue, waiting) = mpsc::channel(options.capacity);
-        let worker = Worker { waiting, too_heavy: None, calls: JoinSet::new(), options, run: Arc::new(run) };
-========
         let (queue, waiting) = mpsc::channel(limits.waiting);
         let worker = Worker { waiting, too_heavy: None, calls: JoinSet::new(), limits, run: Arc::new(run) };
->>>>>>>> api:crates/api/src/submit/batcher.rs
         let shutdown = shutdown.clone();
         let cut = async move {
             shutdown.expired().await;
@@ -150,21 +82,12 @@ impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
         Self { queue }
     }
 
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    /// Submits an item and waits for its result. An item that is in the queue is processed even if
-    /// this future is dropped, unless the grace period ends first.
-    ///
-    /// # Errors
-    /// [`Closed`] if the call of the item panicked or the batcher has ended.
-    pub async fn submit(&self, item: T) -> Result<R, Closed> {
-========
     /// Submits an item and waits for its result. Once the item is in the queue it is processed even
     /// if this future is dropped, unless the grace period of the shutdown ends first.
     ///
     /// # Errors
     /// [`Closed`] if the call of the item panicked.
     pub(super) async fn submit(&self, item: T) -> Result<R, Closed> {
->>>>>>>> api:crates/api/src/submit/batcher.rs
         let (reply, result) = oneshot::channel();
         self.queue.send(Waiting { item, reply }).await.map_err(|_| Closed)?;
         result.await.map_err(|_| Closed)
@@ -173,15 +96,9 @@ impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
 
 struct Worker<T, R, Run> {
     waiting: mpsc::Receiver<Waiting<T, R>>,
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    /// Taken from the queue, but too heavy for the last call.
-    too_heavy: Option<Waiting<T, R>>,
-    options: BatcherOptions<T>,
-========
     /// An item that was too heavy for the last call.
     too_heavy: Option<Waiting<T, R>>,
     limits: Limits<T>,
->>>>>>>> api:crates/api/src/submit/batcher.rs
     calls: JoinSet<()>,
     run: Arc<Run>,
 }
@@ -195,17 +112,10 @@ where
 {
     async fn run(mut self) -> Result<(), CallPanicked> {
         while let Some(first) = self.first().await? {
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-            // Lets submitters that are ready to run reach the queue, without a timer.
-            tokio::task::yield_now().await;
-            // Items wait in the queue while the maximum of calls is in flight.
-            while self.calls.len() >= self.options.in_flight {
-========
             // Lets submitters that are ready to run share the call; that needs no timer.
             tokio::task::yield_now().await;
             // Items wait in the queue while all calls are busy.
             while self.calls.len() >= self.limits.calls {
->>>>>>>> api:crates/api/src/submit/batcher.rs
                 self.calls.join_next().await.transpose()?;
             }
             let batch = self.fill(first);
@@ -215,13 +125,8 @@ where
         Ok(())
     }
 
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    /// Waits for the next item; `None` if there will be no more. Reaps finished calls meanwhile.
-    async fn first(&mut self) -> Result<Option<Waiting<T, R>>, CallDied> {
-========
     /// The next item, or `None` after the last. Also notices calls that end meanwhile.
     async fn first(&mut self) -> Result<Option<Waiting<T, R>>, CallPanicked> {
->>>>>>>> api:crates/api/src/submit/batcher.rs
         if let Some(waiting) = self.too_heavy.take() {
             return Ok(Some(waiting));
         }
@@ -260,20 +165,12 @@ where
                 tracing::error!(
                     expected = replies.len(),
                     found = results.len(),
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-                    "a batch call returned the wrong number of results"
-========
                     "a batched call returned the wrong number of results"
->>>>>>>> api:crates/api/src/submit/batcher.rs
                 );
                 return;
             }
             for (reply, result) in replies.into_iter().zip(results) {
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-                // The submitter may have been dropped.
-========
                 // The submitter may be gone; the item was processed all the same.
->>>>>>>> api:crates/api/src/submit/batcher.rs
                 reply.send(result).ok();
             }
         });
@@ -289,12 +186,7 @@ mod tests {
 
     use super::*;
 
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    const OPTIONS: BatcherOptions<u32> =
-        BatcherOptions { limit: 4, max_weight: 100, weight: |_| 1, in_flight: 1, capacity: 64 };
-========
     const LIMITS: Limits<u32> = Limits { items: 4, weight: 100, weigh: |_| 1, calls: 1, waiting: 64 };
->>>>>>>> api:crates/api/src/submit/batcher.rs
 
     type Batches = Arc<Mutex<Vec<Vec<u32>>>>;
 
@@ -302,19 +194,11 @@ mod tests {
         Shutdown::new(Duration::from_secs(30))
     }
 
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    /// A batcher whose calls take a second and return each item times ten, and the batches it ran.
-    fn batcher(options: BatcherOptions<u32>) -> (Batcher<u32, u32>, Tasks, Batches) {
-        let (mut tasks, batches) = (Tasks::new(), Batches::default());
-        let seen = Arc::clone(&batches);
-        let batcher = Batcher::start(&mut tasks, "batcher", &shutdown(), options, move |items: Vec<u32>| {
-========
     /// A batcher whose calls take a second and multiply each item by ten, and the batches that it ran.
     fn start(limits: Limits<u32>) -> (Batcher<u32, u32>, Tasks, Batches) {
         let (mut tasks, batches) = (Tasks::new(), Batches::default());
         let seen = Arc::clone(&batches);
         let batcher = Batcher::start(&mut tasks, "batcher", &shutdown(), limits, move |items: Vec<u32>| {
->>>>>>>> api:crates/api/src/submit/batcher.rs
             seen.lock().unwrap().push(items.clone());
             async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -333,39 +217,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    async fn an_idle_batcher_sends_an_item_at_once() {
-        let (batcher, _tasks, _) = batcher(OPTIONS);
-========
     async fn when_idle_an_item_goes_at_once() {
         let (batcher, _tasks, _) = start(LIMITS);
->>>>>>>> api:crates/api/src/submit/batcher.rs
         let start = tokio::time::Instant::now();
         assert_eq!(batcher.submit(7).await, Ok(70));
         assert_eq!(start.elapsed(), Duration::from_secs(1));
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    async fn items_submitted_together_share_calls_up_to_the_limit() {
-        let (batcher, _tasks, batches) = batcher(OPTIONS);
-========
     async fn items_of_the_same_moment_share_calls_up_to_the_limit() {
         let (batcher, _tasks, batches) = start(LIMITS);
->>>>>>>> api:crates/api/src/submit/batcher.rs
         let results = submit_all(&batcher, 0..9).await;
         assert_eq!(results, (0..9).map(|item| Ok(item * 10)).collect::<Vec<_>>());
         assert_eq!(*batches.lock().unwrap(), [vec![0, 1, 2, 3], vec![4, 5, 6, 7], vec![8]]);
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    async fn items_wait_while_a_call_is_in_flight() {
-        let (batcher, _tasks, batches) = batcher(OPTIONS);
-========
     async fn items_wait_while_a_call_runs_and_share_the_next() {
         let (batcher, _tasks, batches) = start(LIMITS);
->>>>>>>> api:crates/api/src/submit/batcher.rs
         let late = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
             submit_all(&batcher, [2, 3]).await
@@ -376,23 +245,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn weight_bounds_a_call_and_a_heavy_item_goes_alone() {
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-        let (batcher, _tasks, batches) = batcher(BatcherOptions { weight: |item| *item as usize, ..OPTIONS });
-========
         let (batcher, _tasks, batches) = start(Limits { weigh: |item| *item as usize, ..LIMITS });
->>>>>>>> api:crates/api/src/submit/batcher.rs
         submit_all(&batcher, [60, 40, 1, 500, 2]).await;
         assert_eq!(*batches.lock().unwrap(), [vec![60, 40], vec![1], vec![500], vec![2]]);
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    async fn several_calls_may_be_in_flight() {
-        let (batcher, _tasks, _) = batcher(BatcherOptions { limit: 1, in_flight: 3, ..OPTIONS });
-========
     async fn several_calls_may_run_at_once() {
         let (batcher, _tasks, _) = start(Limits { items: 1, calls: 3, ..LIMITS });
->>>>>>>> api:crates/api/src/submit/batcher.rs
         let start = tokio::time::Instant::now();
         submit_all(&batcher, 0..6).await;
         assert_eq!(start.elapsed(), Duration::from_secs(2));
@@ -400,11 +260,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_panic_closes_its_own_items_and_ends_the_batcher_with_an_error() {
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-        let (batcher, mut tasks, _) = batcher(OPTIONS);
-========
         let (batcher, mut tasks, _) = start(LIMITS);
->>>>>>>> api:crates/api/src/submit/batcher.rs
         assert_eq!(submit_all(&batcher, [1, 13]).await, [Err(Closed), Err(Closed)]);
         let error = tasks.join_all(&shutdown()).await.unwrap_err();
         assert_eq!(format!("{error:#}").split(": ").next(), Some("the task batcher failed"), "{error:#}");
@@ -412,13 +268,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    async fn a_panic_among_several_calls_is_seen_while_all_calls_are_in_flight() {
-        let (batcher, mut tasks, _) = batcher(BatcherOptions { limit: 1, in_flight: 2, ..OPTIONS });
-========
     async fn a_panic_among_several_calls_is_noticed_while_the_queue_is_full() {
         let (batcher, mut tasks, _) = start(Limits { items: 1, calls: 2, ..LIMITS });
->>>>>>>> api:crates/api/src/submit/batcher.rs
         let running = shutdown();
         let (results, ended) = tokio::join!(submit_all(&batcher, [1, 13, 2, 3]), tasks.join_all(&running));
         assert_eq!(results[..2], [Ok(10), Err(Closed)]);
@@ -426,28 +277,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    async fn a_wrong_number_of_results_closes_the_items() {
-        let mut tasks = Tasks::new();
-        let wrong = async |_items: Vec<u32>| vec![0, 0];
-        let batcher = Batcher::start(&mut tasks, "batcher", &shutdown(), OPTIONS, wrong);
-========
     async fn with_a_wrong_number_of_results_nobody_gets_one() {
         let mut tasks = Tasks::new();
         let wrong = async |_items: Vec<u32>| vec![0, 0];
         let batcher = Batcher::start(&mut tasks, "batcher", &shutdown(), LIMITS, wrong);
->>>>>>>> api:crates/api/src/submit/batcher.rs
         assert_eq!(batcher.submit(1).await, Err(Closed));
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    async fn an_item_is_processed_although_its_submitter_was_dropped() {
-        let (batcher, mut tasks, batches) = batcher(OPTIONS);
-========
     async fn an_item_is_processed_though_its_submitter_has_gone() {
         let (batcher, mut tasks, batches) = start(LIMITS);
->>>>>>>> api:crates/api/src/submit/batcher.rs
         let left = timeout(Duration::from_millis(1), batcher.submit(5)).await;
         assert!(left.is_err());
         drop(batcher);
@@ -458,15 +297,6 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    async fn the_batcher_ends_when_all_handles_are_dropped_and_not_before() {
-        let (batcher, mut tasks, _) = batcher(OPTIONS);
-        let stopping = shutdown();
-        stopping.begin();
-        let early = timeout(Duration::from_secs(20), tasks.join_all(&stopping)).await;
-        assert!(early.is_err(), "it waits for more items");
-        drop((batcher.clone(), batcher));
-========
     async fn the_batcher_ends_when_its_handle_is_dropped_and_not_before() {
         let (batcher, mut tasks, _) = start(LIMITS);
         let stopping = shutdown();
@@ -474,22 +304,14 @@ mod tests {
         let early = timeout(Duration::from_secs(20), tasks.join_all(&stopping)).await;
         assert!(early.is_err(), "it waits for more");
         drop(batcher);
->>>>>>>> api:crates/api/src/submit/batcher.rs
         timeout(Duration::from_secs(1), tasks.join_all(&stopping)).await.unwrap().unwrap();
     }
 
     #[tokio::test(start_paused = true)]
-<<<<<<<< HEAD:crates/service/src/batcher.rs
-    async fn at_the_end_of_the_grace_the_batcher_ends_whatever_is_in_flight() {
-        let (mut tasks, stopping) = (Tasks::new(), shutdown());
-        let never = async |_items: Vec<u32>| std::future::pending::<Vec<u32>>().await;
-        let batcher = Batcher::start(&mut tasks, "batcher", &stopping, OPTIONS, never);
-========
     async fn after_the_grace_period_the_batcher_ends_though_a_call_runs() {
         let (mut tasks, stopping) = (Tasks::new(), shutdown());
         let never = async |_items: Vec<u32>| std::future::pending::<Vec<u32>>().await;
         let batcher = Batcher::start(&mut tasks, "batcher", &stopping, LIMITS, never);
->>>>>>>> api:crates/api/src/submit/batcher.rs
         let begin = async { stopping.begin() };
         let (result, ended, ()) = tokio::join!(batcher.submit(1), tasks.join_all(&stopping), begin);
         assert_eq!(result, Err(Closed));

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use ringback_service::{Shutdown, Tasks};
-use tokio::sync::mpsc;
 use ringback_core::contract::{Shard, Submitted};
 use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
+use ringback_service::{Shutdown, Tasks};
 use ringback_store::Store;
+use tokio::sync::mpsc;
 
 use super::batcher::{Batcher, Limits};
 use super::item::Item;
@@ -228,8 +228,8 @@ impl<J: Item> Inbox<J> {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::job::NewJob;
     use ringback_core::contract::StoreError;
+    use ringback_core::job::NewJob;
 
     use super::*;
     use crate::state::tests::unprepared;

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use futures_util::future::join;
-use serde_json::json;
 use ringback_core::contract::{Epoch, Lateness, Reserve, Shard};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
 use ringback_store::Store;
+use serde_json::json;
 
 use crate::backlog::{settled, submit};
 use crate::figure::report;

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use tokio::time::sleep;
-use ringback_testkit::{Role, Stack, now};
 use ringback_core::job::{History, ImportJob};
 use ringback_store::Store;
+use ringback_testkit::{Role, Stack, now};
+use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::figure::Figure;
 use crate::fill::by_shard;

@@ -4,13 +4,15 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use ringback_core::contract::{
+    DeadCursor, DeadFilter, MAX_DEAD, Redrive, Redriven, Shard, StoreError, WorkerId,
+};
 use ringback_service::Shutdown;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
+use ringback_store::Store;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
-use ringback_core::contract::{DeadCursor, DeadFilter, MAX_DEAD, Redrive, Redriven, Shard, StoreError, WorkerId};
-use ringback_store::Store;
 
 use super::rate::RateLimit;
 use crate::metrics::Metrics;

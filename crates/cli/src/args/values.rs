@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use reqwest::Url;
-use serde_json::{Value, json};
 use ringback_core::duration::parse_duration;
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::retry::RetryPolicy;
+use serde_json::{Value, json};
 
 /// A duration in the API's form: a number of seconds, or a text such as "1h 30m".
 #[derive(Clone, Debug, PartialEq)]

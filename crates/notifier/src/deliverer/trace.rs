@@ -2,10 +2,10 @@
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
+use ringback_core::contract::Lease;
 use ringback_service::TraceParent;
 use ringback_service::telemetry::tracing_active;
 use tracing::{Span, info_span};
-use ringback_core::contract::Lease;
 
 use crate::request;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Attempt, AttemptRetention, Note, Noted, Proof, Shard, StoreError};
 use ringback_core::contract::attempt_log::{AttemptLog, pack, shown};
+use ringback_core::contract::{Attempt, AttemptRetention, Note, Noted, Proof, Shard, StoreError};
 use ringback_core::job::JobKey;
 
 use crate::EmbeddedStore;
@@ -24,11 +24,7 @@ impl EmbeddedStore {
         Ok(Noted::Kept)
     }
 
-    pub async fn attempts(
-        &self,
-        shard: Shard,
-        key: &JobKey,
-    ) -> Result<Option<Vec<Attempt>>, StoreError> {
+    pub async fn attempts(&self, shard: Shard, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
         let read = move |txn: &mut Txn<'_>| {
             let created = txn.find(locator, keep)?.map(|job| job.created);

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{AckResult, DeadLetter, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard, StoreError, payload};
+use ringback_core::contract::{
+    AckResult, DeadLetter, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
+    StoreError, payload,
+};
 
 use super::pass::is_fenced;
 use crate::error::Result;

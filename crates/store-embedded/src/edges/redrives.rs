@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive, RedriveId, RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, Wake, WorkerId};
+use ringback_core::contract::{
+    DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive, RedriveId,
+    RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, Wake, WorkerId,
+};
 
 use super::moves::revive;
 use super::purge::still_dead;
@@ -44,9 +47,15 @@ impl EmbeddedStore {
         rows.await?.into_iter().map(|(id, redrive)| answer(RedriveId(id), redrive)).collect()
     }
 
-    pub(crate) async fn take_revival(&self, worker: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
+    pub(crate) async fn take_revival(
+        &self,
+        worker: WorkerId,
+        ttl: Duration,
+    ) -> Result<TakenRedrive, StoreError> {
         match self.call(ANY, BYTES, move |txn| take(txn, worker.0, millis_up(ttl))).await? {
-            Free::Now(id, redrive) => answer(RedriveId(id), redrive).map(|(taken, _)| TakenRedrive::Redrive(taken)),
+            Free::Now(id, redrive) => {
+                answer(RedriveId(id), redrive).map(|(taken, _)| TakenRedrive::Redrive(taken))
+            }
             Free::Later(wait) => Ok(TakenRedrive::Later(Duration::from_millis(wait))),
             Free::Never => Ok(TakenRedrive::Nothing),
         }
@@ -119,7 +128,9 @@ fn begin(txn: &mut Txn<'_>, id: [u8; 8], mut new: Redrive) -> Result<Option<Redr
     let ended_at = |redrive: &Redrive| redrive.end.map_or(0, RedriveEnd::at);
     ended.sort_unstable_by_key(|(_, redrive)| std::cmp::Reverse(ended_at(redrive)));
     for (n, (old, redrive)) in ended.iter().enumerate() {
-        if n + 1 >= MAX_ENDED_REDRIVES || ended_at(redrive).saturating_add(millis_up(ENDED_REDRIVE_RETENTION)) < txn.now() {
+        if n + 1 >= MAX_ENDED_REDRIVES
+            || ended_at(redrive).saturating_add(millis_up(ENDED_REDRIVE_RETENTION)) < txn.now()
+        {
             txn.tables.redrives.remove(*old)?;
         }
     }

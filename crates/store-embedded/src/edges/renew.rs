@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Lease, PullReceipt, Receipt, Renewed, StoreError};
+use tokio::time::Instant;
 
 use crate::error::Result;
 use crate::tables::Stage;

@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use tokio::time::Instant;
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::outcome::Outcome;
+use tokio::time::Instant;
 
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
 use super::settle::{Settlement, settle_push};

@@ -6,7 +6,10 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{AttemptOutcome, Lateness, Lease, LeaseCheck, PullOutcome, PullReceipt, Receipt, Settled, Shard, StoreError};
+use ringback_core::contract::{
+    AttemptOutcome, Lateness, Lease, LeaseCheck, PullOutcome, PullReceipt, Receipt, Settled, Shard,
+    StoreError,
+};
 use ringback_core::limits::truncated;
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
@@ -83,7 +86,12 @@ impl Settlement {
             Outcome::Bury { reason, last } => (Action::Bury { reason: reason.name().into() }, Some(last)),
             Outcome::Release { after } => (Action::Release { after }, None),
         };
-        Self { locator: lease.grant().locator.0, receipt: lease.grant().receipt, action, source: Source::Push { response } }
+        Self {
+            locator: lease.grant().locator.0,
+            receipt: lease.grant().receipt,
+            action,
+            source: Source::Push { response },
+        }
     }
 
     fn pull((receipt, word): &(PullReceipt, PullOutcome), check: LeaseCheck) -> Self {

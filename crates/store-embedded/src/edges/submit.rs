@@ -18,11 +18,7 @@ impl EmbeddedStore {
         self.submit_records(shard, records, jobs.iter().map(|job| &job.key)).await
     }
 
-    pub async fn import(
-        &self,
-        shard: Shard,
-        jobs: &[ImportJob],
-    ) -> Result<Vec<Submitted>, StoreError> {
+    pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
         let pack = |job: &ImportJob| {
             let record = NewRecord::pack(shard.0, &job.job);
             job.history.iter().fold(record, NewRecord::with)

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use redb::ReadTransaction;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, StoreError, TopicCounts, TopicPresence, TopicShardPage, TopicSpan};
+use ringback_core::contract::{
+    DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, StoreError, TopicCounts, TopicPresence,
+    TopicShardPage, TopicSpan,
+};
 use ringback_core::job::Topic;
 use ringback_core::state::State;
 
@@ -28,7 +31,11 @@ impl EmbeddedStore {
         self.call(shard, 0, glance).await
     }
 
-    pub async fn topics(&self, shards: Vec<Shard>, span: &TopicSpan) -> Result<Vec<TopicShardPage>, StoreError> {
+    pub async fn topics(
+        &self,
+        shards: Vec<Shard>,
+        span: &TopicSpan,
+    ) -> Result<Vec<TopicShardPage>, StoreError> {
         let snapshot = self.snapshot().await?;
         // The writer's time never goes back. It is read after the snapshot, so that nothing in that
         // is later.

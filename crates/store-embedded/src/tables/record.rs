@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use ringback_core::contract::Receipt;
 use ringback_core::limits::{MAX_ERROR, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
+use serde::{Deserialize, Serialize};
 
 /// The part of a job that edges change, and what they need to know of it. Packed with postcard.
 /// Times are in ms.

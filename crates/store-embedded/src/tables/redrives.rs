@@ -2,8 +2,8 @@
 //! it has redriven, and which worker holds it.
 
 use redb::ReadableTable as _;
-use serde::{Deserialize, Serialize};
 use ringback_core::contract::RedriveJob;
+use serde::{Deserialize, Serialize};
 
 use super::rows::{Access, Writing};
 use crate::error::Result;

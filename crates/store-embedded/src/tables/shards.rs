@@ -2,9 +2,9 @@
 //! was seen. The row is read once per transaction and written once per group.
 
 use redb::ReadableTable as _;
-use serde::{Deserialize, Serialize};
 use ringback_core::contract::StoreError;
 use ringback_core::state::State;
+use serde::{Deserialize, Serialize};
 
 use super::list::SHARDS;
 use super::rows::{Access, Writing};

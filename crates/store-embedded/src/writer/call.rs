@@ -1,7 +1,7 @@
 //! A call on its way through the writer: what it does in the transaction, and who is answered.
 
-use tokio::sync::oneshot;
 use ringback_core::contract::{Shard, StoreError};
+use tokio::sync::oneshot;
 
 use crate::error::Result;
 use crate::txn::Txn;

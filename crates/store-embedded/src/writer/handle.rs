@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use redb::ReadTransaction;
-use tokio::sync::{mpsc, oneshot};
 use ringback_core::contract::{Shard, StoreError};
+use tokio::sync::{mpsc, oneshot};
 
 use super::call::Member;
 use super::queue::Request;

@@ -4,12 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use redb::ReadTransaction;
+use ringback_core::contract::StoreError;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
-use ringback_core::contract::StoreError;
 
 use super::call::Member;
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
-use tokio::time::{Instant, sleep};
 use ringback_core::contract::{Shard, StoreError};
+use tokio::time::{Instant, sleep};
 
 use super::answers::{
     LANE_ROW, Lanes, ListParts, Overview, PAUSED, Problem, Records, Repaired, UNREADABLE, counts, lossy,

@@ -54,11 +54,7 @@ impl RedisStore {
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
 
-    pub async fn import(
-        &self,
-        shard: Shard,
-        jobs: &[ImportJob],
-    ) -> Result<Vec<Submitted>, StoreError> {
+    pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
         let histories: Vec<_> =
             jobs.iter().map(|job| job.history.as_ref().map(pack_history).unwrap_or_default()).collect();
         let jobs: Vec<&NewJob> = jobs.iter().map(|job| &job.job).collect();

@@ -1,7 +1,7 @@
 //! Recording attempts in the logs of their jobs, while memory is not short.
 
-use ringback_core::contract::{Note, Noted, Proof, Shard, StoreError};
 use ringback_core::contract::attempt_log::pack;
+use ringback_core::contract::{Note, Noted, Proof, Shard, StoreError};
 
 use crate::record::{pack_receipt, six};
 use crate::redis_store::RedisStore;

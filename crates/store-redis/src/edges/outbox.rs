@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{AckResult, DeadLetter, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard, StoreError};
 use ringback_core::contract::payload::NoticeParts as Notes;
+use ringback_core::contract::{
+    AckResult, DeadLetter, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
+    StoreError,
+};
 use ringback_core::state::State;
 
 use crate::record::{Head, Tail};

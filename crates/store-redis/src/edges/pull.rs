@@ -6,7 +6,10 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{ExpiredLease, LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Receipt, RetryContext, Settled, Shard, StoreError, payload};
+use ringback_core::contract::{
+    ExpiredLease, LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Receipt, RetryContext,
+    Settled, Shard, StoreError, payload,
+};
 use ringback_core::job::{Locator, Topic};
 use ringback_core::lane::{LaneId, PullLane, lane_name};
 use ringback_core::limits::{MAX_ERROR, truncated};

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive, RedriveId, RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, WorkerId};
+use ringback_core::contract::{
+    DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive, RedriveId,
+    RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, WorkerId,
+};
 
 use super::purge::push_places;
 use crate::redis_store::RedisStore;
@@ -29,7 +32,11 @@ impl RedisStore {
     ) -> Result<Option<StoredRedrive>, StoreError> {
         let work = postcard::to_stdvec(&RedriveJob::new(filter, rate)).expect("plain data always serialises");
         let answer = self.run_installation(&script::BEGIN_REDRIVE, |cmd| {
-            cmd.arg(&id.0).arg(&work).arg(MAX_REDRIVES).arg(millis_up(ENDED_REDRIVE_RETENTION)).arg(MAX_ENDED_REDRIVES);
+            cmd.arg(&id.0)
+                .arg(&work)
+                .arg(MAX_REDRIVES)
+                .arg(millis_up(ENDED_REDRIVE_RETENTION))
+                .arg(MAX_ENDED_REDRIVES);
         });
         unpack(id, answer.await?)
     }
@@ -49,7 +56,11 @@ impl RedisStore {
         Ok(all)
     }
 
-    pub(crate) async fn take_revival(&self, holder: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
+    pub(crate) async fn take_revival(
+        &self,
+        holder: WorkerId,
+        ttl: Duration,
+    ) -> Result<TakenRedrive, StoreError> {
         let answer = self.run_installation(&script::TAKE_REDRIVE, |cmd| {
             cmd.arg(&holder.0).arg(millis_up(ttl));
         });

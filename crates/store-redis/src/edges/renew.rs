@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Lease, PullReceipt, Receipt, Renewed, Shard, StoreError};
 use ringback_core::job::Locator;
+use tokio::time::Instant;
 
 use crate::record::pack_receipt;
 use crate::redis_store::RedisStore;

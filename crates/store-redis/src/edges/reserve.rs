@@ -9,13 +9,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::{Cmd, Value};
-use tokio::time::Instant;
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lease, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
 use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, Locator};
 use ringback_core::lane::LaneId;
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
+use tokio::time::Instant;
 
 use crate::record::{self, Head, Tail};
 use crate::redis_store::RedisStore;
@@ -131,7 +131,8 @@ impl RedisStore {
         let mut leases = all_read(shard, jobs.into_iter().map(|job| self.lease(shard, job, clock))).await;
         for lease in &mut leases {
             lease.grant_mut().is_watched = is_watched;
-            lease.grant_mut().hint.unsettled = Arc::clone(batches.entry(lease.grant().receipt.number).or_default());
+            lease.grant_mut().hint.unsettled =
+                Arc::clone(batches.entry(lease.grant().receipt.number).or_default());
         }
         Ok(Reserved { leases, more: has_more, skipped: skipped })
     }

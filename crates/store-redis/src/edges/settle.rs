@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
-use tokio::time::Instant;
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
 use ringback_core::lane::LaneId;
 use ringback_core::outcome::{LastAttempt, Outcome};
+use tokio::time::Instant;
 
 use super::reserve::Order;
 use crate::record::{self, six};
@@ -192,7 +192,8 @@ fn over(items: &[(Lease, Outcome)], numbers: &[usize]) -> Vec<u64> {
 }
 
 fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
-    let plain = matches!(outcome, Outcome::Complete) && !lease.grant().hint.is_external && lease.response().is_none();
+    let plain =
+        matches!(outcome, Outcome::Complete) && !lease.grant().hint.is_external && lease.response().is_none();
     let kind = if plain { Kind::Complete } else { Kind::Other };
     Group { kind, receipt: record::pack_receipt(lease.grant().receipt), lane: lease.grant().hint.lane.0 }
 }

@@ -1,8 +1,8 @@
 //! The log of a job's attempts.
 
 use bytes::Bytes;
-use ringback_core::contract::{Attempt, Shard, StoreError};
 use ringback_core::contract::attempt_log::shown;
+use ringback_core::contract::{Attempt, Shard, StoreError};
 use ringback_core::job::JobKey;
 
 use crate::record::number;
@@ -10,11 +10,7 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    pub async fn attempts(
-        &self,
-        shard: Shard,
-        key: &JobKey,
-    ) -> Result<Option<Vec<Attempt>>, StoreError> {
+    pub async fn attempts(&self, shard: Shard, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {
         let answer = self.run(&script::ATTEMPTS, shard, |cmd| {
             cmd.arg(&key.locator().0);
         });

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{MAX_LANES_SEARCHED, Shard, StoreError, TopicCounts, TopicPresence, TopicShardPage, TopicSpan};
+use ringback_core::contract::{
+    MAX_LANES_SEARCHED, Shard, StoreError, TopicCounts, TopicPresence, TopicShardPage, TopicSpan,
+};
 use ringback_core::job::Topic;
 
 use crate::redis_store::RedisStore;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
 use ringback_core::contract::{Note, PullOutcome, PullReceipt};
 use ringback_core::job::Topic;
+use tokio::time::timeout;
 
 use crate::state::Api;
 
@@ -13,7 +13,12 @@ const RECORD_WITHIN: Duration = Duration::from_millis(400);
 
 /// Records the attempt if the outcome is a failure and the topic logs failures. If that fails, the
 /// attempt is only counted in a metric. `topic` is that of the job, if it is already known.
-pub(super) async fn record_failure(api: &Api, receipt: &PullReceipt, outcome: &PullOutcome, topic: Option<Topic>) {
+pub(super) async fn record_failure(
+    api: &Api,
+    receipt: &PullReceipt,
+    outcome: &PullOutcome,
+    topic: Option<Topic>,
+) {
     let error = match outcome {
         PullOutcome::Retry { error, .. } | PullOutcome::Bury { error, .. } => error.clone(),
         PullOutcome::Finish | PullOutcome::Release { .. } => return,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
 use ringback_core::state::State;
+use serde::{Deserialize, Serialize};
 
 /// How many jobs are delayed, ready, reserved and dead; or a difference of such counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

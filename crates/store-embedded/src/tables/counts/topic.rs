@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
 use ringback_core::state::State;
+use serde::{Deserialize, Serialize};
 
 /// Whether a topic is paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
