@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::Options;
 use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{Options, Store};
 use ringback_notifier::Config;
 use ringback_service::{Context, Health, Shutdown, Tasks};
+use ringback_store::{Store, settings};
 use ringback_testkit::{RedisServer, eventually, http_client};
 use stats_alloc::Region;
 
@@ -36,7 +37,7 @@ async fn asked(work: impl Future<Output = ()>) -> Asked {
 }
 
 fn options(server: &RedisServer) -> Options {
-    Options { url: server.url(), shards: 1, ..Options::default_with(SOON) }
+    Options { url: server.url(), shards: 1, ..settings::defaults(SOON) }
 }
 
 async fn open(server: &RedisServer) -> Life {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
-use ringback_core::store::{Options, Store};
+use ringback_core::contract::Options;
+use ringback_store::{Store, settings};
 use ringback_testkit::{CallWatch, RedisServer, Sink, Stack, eventually};
 
 use crate::life::Life;
@@ -68,7 +69,7 @@ fn base(name: &str) -> &str {
 }
 
 async fn open(server: &RedisServer) -> Life {
-    let options = Options { url: server.url(), shards: 1, ..Options::default_with(SOON) };
+    let options = Options { url: server.url(), shards: 1, ..settings::defaults(SOON) };
     Life::of(Store::open(options).expect("the URL is good")).await
 }
 

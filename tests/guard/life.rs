@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::{Epoch, Lateness, Lease, Pass, Reserve, Settled, Shard};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Epoch, Lateness, Lease, Pass, Reserve, Settled, Shard, Store};
+use ringback_store::Store;
 
 const FLOOR: Duration = Duration::from_secs(5);
 
@@ -50,8 +51,8 @@ impl Life {
             caller: "guard",
             sequence: self.sequence,
             limit,
-            lane_room: limit,
-            rooms: Vec::new(),
+            lane_limit: limit,
+            lane_limits: Vec::new(),
             bits: [7; 8],
             margin: Duration::from_secs(60),
         }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use redb::Database;
-use ringback_core::store::{Options, Store};
+use ringback_core::contract::Options;
+use ringback_store::{Store, settings};
 use ringback_testkit::RedisServer;
 
 use crate::table::Table;
@@ -15,7 +16,7 @@ const DAY: f64 = 86_400.0;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn open(url: String) -> Store {
-    let options = Options { url, ..Options::default_with(PATIENCE) };
+    let options = Options { url, ..settings::defaults(PATIENCE) };
     let store = Store::open(options).expect("the URL is good");
     store.prepare().await.expect("a private store is fit");
     store

@@ -9,8 +9,9 @@ use std::time::Duration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{ManualClock, Timestamp};
+use ringback_core::contract::Options;
 use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{Memory, Options, Store};
+use ringback_store::{Memory, Store, settings};
 
 use self::life::Life;
 
@@ -52,7 +53,7 @@ async fn life(times: usize) {
     const BATCH: usize = 10;
     let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));
     let memory = Memory::new(clock.clone());
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(600)) };
+    let options = Options { shards: 1, ..settings::defaults(Duration::from_secs(600)) };
     let mut life = Life::of(Store::in_memory(&memory, options)).await;
     let jobs: Vec<_> = (0..times).map(|n| sample::parse(&sample::text(n, sample::URL, 1.0))).collect();
     for batch in jobs.chunks(BATCH) {

@@ -1,7 +1,7 @@
 //! The last edges of a life in calls that do two of them: what was reserved is completed with the next reserve.
 
+use ringback_core::contract::{Lateness, Lease, Settled};
 use ringback_core::outcome::Outcome;
-use ringback_core::store::{Lateness, Lease, Settled};
 
 use crate::life::Life;
 

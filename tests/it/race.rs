@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use ringback_core::store::{Options, Store};
+use ringback_core::contract::Options;
+use ringback_store::{Store, settings};
 use ringback_testkit::{Arrival, Role, Sink, Stack, eventually, now};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -239,7 +240,7 @@ async fn what_is_answered_while_jobs_become_due_holds_on_the_embedded_store() {
         keep_done: Duration::from_secs(3600),
         keep_done_mib: 256,
         keep_dead: Duration::from_secs(3600),
-        ..Options::default_with(Duration::from_secs(10))
+        ..settings::defaults(Duration::from_secs(10))
     };
     let store = Store::open(options).expect("the options are right");
     store.prepare().await.expect("the store is fit");

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ringback_core::contract::Options;
 use ringback_core::retry::{self, RetryPolicy};
-use ringback_core::store::{Options, settings};
 use ringback_service::{Lookup, Setting};
+use ringback_store::settings;
 
 /// How long one call of the store may take. With what waits before it a request is
 /// answered within two seconds.
@@ -40,7 +41,7 @@ impl Config {
     pub fn load(lookup: &mut Lookup) -> Self {
         Self {
             listen: lookup.address("API_LISTEN"),
-            store: lookup.group(|get| Options::parse(get, PATIENCE), || Options::default_with(PATIENCE)),
+            store: lookup.group(|get| settings::parse(get, PATIENCE), || settings::defaults(PATIENCE)),
             retry: lookup.parse("RETRY"),
             event_listeners: lookup.number_in("EVENT_LISTENERS", 1..=10_000),
         }
@@ -66,7 +67,7 @@ mod tests {
         assert_eq!(mistakes, [""; 0]);
         assert_eq!(config.listen, SocketAddr::from(([127, 0, 0, 1], 7411)));
         assert_eq!((config.store.url.as_str(), config.store.shards), ("redis://127.0.0.1:6379", 4));
-        assert_eq!((config.store.patience, config.event_listeners), (PATIENCE, 100));
+        assert_eq!((config.store.call_timeout, config.event_listeners), (PATIENCE, 100));
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::fmt::Display;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use ringback_core::store::{PoliciesUnknown, StoreError};
+use ringback_core::contract::StoreError;
 use ringback_core::wire::Problem;
+use ringback_store::PoliciesUnknown;
 use tokio::time::error::Elapsed;
 
 use crate::submit::Unavailable;

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
+use ringback_core::contract::{Event, EventName};
 use ringback_core::job::{JobId, Topic};
-use ringback_core::store::Store;
-use ringback_core::store::events::{Event, EventKind};
 use ringback_service::{Shutdown, Tasks};
+use ringback_store::Store;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -41,14 +41,14 @@ const DROPPED: &[u8] = b"event: dropped\ndata: {}\n\n";
 pub(crate) struct Filter {
     pub(crate) topic: Option<Topic>,
     pub(crate) id: Option<JobId>,
-    pub(crate) kinds: Vec<EventKind>,
+    pub(crate) kinds: Vec<EventName>,
 }
 
 impl Filter {
     fn takes(&self, event: &Event) -> bool {
         self.topic.as_ref().is_none_or(|topic| *topic == event.key.topic)
             && self.id.as_ref().is_none_or(|id| *id == event.key.id)
-            && (self.kinds.is_empty() || self.kinds.contains(&event.what.kind()))
+            && (self.kinds.is_empty() || self.kinds.contains(&event.kind.name()))
     }
 }
 

@@ -13,8 +13,8 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
+use ringback_core::contract::{PullReceipt, RedriveId};
 use ringback_core::job::{JobId, JobKey, Topic, Trace};
-use ringback_core::store::{PullReceipt, RevivalId};
 use ringback_core::wire::{FieldError, Problem, parse_nothing};
 use ringback_service::TraceParent;
 
@@ -105,7 +105,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
 }
 
 /// The revival that the path names, and its topic.
-pub(crate) struct RevivalPath(pub(crate) Topic, pub(crate) RevivalId);
+pub(crate) struct RevivalPath(pub(crate) Topic, pub(crate) RedriveId);
 
 impl<S: Send + Sync> FromRequestParts<S> for RevivalPath {
     type Rejection = ApiError;

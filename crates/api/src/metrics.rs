@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 use opentelemetry::{KeyValue, Value};
-use ringback_core::store::Answer;
+use ringback_core::contract::SubmitResult;
 
 const REQUESTS: &str = "ringback_api_requests_total";
 const REQUEST_SECONDS: &str = "ringback_api_request_seconds";
@@ -31,13 +31,13 @@ pub(crate) enum Outcome {
     Unavailable,
 }
 
-impl From<Answer> for Outcome {
-    fn from(answer: Answer) -> Self {
+impl From<SubmitResult> for Outcome {
+    fn from(answer: SubmitResult) -> Self {
         match answer {
-            Answer::Created => Self::Created,
-            Answer::Repeated => Self::Repeated,
-            Answer::Conflict => Self::Conflict,
-            Answer::Full(_) => Self::Invalid,
+            SubmitResult::Created => Self::Created,
+            SubmitResult::Repeated => Self::Repeated,
+            SubmitResult::Conflict => Self::Conflict,
+            SubmitResult::Full(_) => Self::Invalid,
         }
     }
 }

@@ -7,8 +7,9 @@ use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
 
+use ringback_core::contract::{Cursor, Filter, InvalidCursor, MAX_PAGE, Page, StoreError};
 use ringback_core::job::Job;
-use ringback_core::store::{Cursor, Filter, MAX_PAGE, NoCursor, Page, Store, StoreError};
+use ringback_store::Store;
 use tokio::time::Instant;
 
 /// A page that is not full by then is answered as it is.
@@ -50,18 +51,18 @@ impl Display for Place {
 }
 
 impl FromStr for Place {
-    type Err = NoCursor;
+    type Err = InvalidCursor;
 
-    fn from_str(text: &str) -> Result<Self, NoCursor> {
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
         let cursor = |text: &str| if text.is_empty() { Ok(None) } else { text.parse().map(Some) };
         let parts: Vec<_> = text.split('.').collect();
         match parts[..] {
             [at] => Ok(Self { at: Some(at.parse()?), within: None }),
             [at, end, last] => {
-                let within = Within { end: cursor(end)?, last: locator(last).ok_or(NoCursor)? };
+                let within = Within { end: cursor(end)?, last: locator(last).ok_or(InvalidCursor)? };
                 Ok(Self { at: cursor(at)?, within: Some(within) })
             }
-            _ => Err(NoCursor),
+            _ => Err(InvalidCursor),
         }
     }
 }

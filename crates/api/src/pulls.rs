@@ -14,10 +14,12 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use rand::RngExt as _;
+use ringback_core::contract::{PulledJob, Shard};
 use ringback_core::job::{DEFAULT_TTR, Topic};
-use ringback_core::store::{PolicyBook, PullLane, PulledJob, Shard, Store};
+use ringback_core::lane::PullLane;
 use ringback_core::wire::ReserveAsk;
 use ringback_service::{Shutdown, Tasks, random};
+use ringback_store::{PolicyBook, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 

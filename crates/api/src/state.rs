@@ -8,17 +8,17 @@ use opentelemetry::metrics::Meter;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
+use ringback_core::contract::{PullOutcome, RetryContext, Token};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
-use ringback_core::store::{PoliciesUnknown, PolicyBook, Retries, Store, Token, Tries, Word};
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
 use ringback_service::{Shutdown, Tasks};
+use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
 
 use crate::events::Events;
 use crate::extract::beside_an_id;
 use crate::metrics::Metrics;
-use crate::pressure::Pressure;
 use crate::pulls::Pulls;
 use crate::room::Room;
 use crate::routes::stats::Cache;
@@ -63,11 +63,11 @@ impl Api {
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
-        let (metrics, pressure) = (Arc::new(Metrics::new(meter)), Arc::new(Pressure::default()));
+        let metrics = Arc::new(Metrics::new(meter));
         let policies = retries.policies.clone();
         Self {
-            submits: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
-            imports: Lines::start(&store, &metrics, &pressure, tasks, shutdown),
+            submits: Lines::start(&store, &metrics, tasks, shutdown),
+            imports: Lines::start(&store, &metrics, tasks, shutdown),
             pulls: Pulls::start(&store, policies.clone(), tasks, shutdown),
             events: Events::start(&store, &metrics, tasks, shutdown),
             room: Room::default(),
@@ -131,7 +131,11 @@ impl Api {
     ///
     /// # Errors
     /// While nobody can say what its topic's policy is.
-    pub(crate) fn failed(&self, tries: &Tries, error: Option<String>) -> Result<Word, PoliciesUnknown> {
+    pub(crate) fn failed(
+        &self,
+        tries: &RetryContext,
+        error: Option<String>,
+    ) -> Result<PullOutcome, PoliciesUnknown> {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         self.retries.failed(tries, error, &mut *rng)
     }
@@ -159,13 +163,13 @@ pub(crate) mod tests {
     use rand::SeedableRng as _;
     use ringback_core::clock::ManualClock;
     use ringback_core::retry::RetryPolicy;
-    use ringback_core::store::Options;
+    use ringback_store::settings;
 
     use super::*;
 
     /// A state whose store was never reached, so that every call of it is refused at once.
     pub(crate) fn unprepared() -> Arc<Api> {
-        let options = Options::default_with(Duration::from_millis(100));
+        let options = settings::defaults(Duration::from_millis(100));
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
         let meter = NoopMeterProvider::new().meter("test");
         let store = Store::open(options).unwrap();

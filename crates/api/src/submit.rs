@@ -7,17 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use ringback_core::store::{
-    MAX_BATCH, MAX_BATCH_BYTES, PoliciesUnknown, Shard, Store, StoreError, Submitted,
-};
+use ringback_core::contract::{Shard, StoreError, Submitted};
+use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
 use ringback_service::{Gather, GatherOptions, Shutdown, Tasks};
+use ringback_store::{PoliciesUnknown, Store};
 use tokio::sync::mpsc;
 
 pub(crate) use self::item::Item;
 use crate::deadline::Deadline;
 use crate::error;
 use crate::metrics::Metrics;
-use crate::pressure::Pressure;
 use crate::room::Share;
 
 /// So many requests may wait for a shard's next call.
@@ -94,12 +93,10 @@ impl<J: Item> Lines<J> {
     pub(crate) fn start(
         store: &Store,
         metrics: &Arc<Metrics>,
-        pressure: &Arc<Pressure>,
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
-        let lines =
-            store.shards().map(|shard| line(store.clone(), shard, metrics, pressure, tasks, shutdown));
+        let lines = store.shards().map(|shard| line(store.clone(), shard, metrics, tasks, shutdown));
         Self { lines: lines.collect(), store: store.clone() }
     }
 
@@ -162,11 +159,10 @@ fn line<J: Item>(
     store: Store,
     shard: Shard,
     metrics: &Arc<Metrics>,
-    pressure: &Arc<Pressure>,
     tasks: &mut Tasks,
     shutdown: &Shutdown,
 ) -> Line<J> {
-    let (metrics, pressure) = (Arc::clone(metrics), Arc::clone(pressure));
+    let metrics = Arc::clone(metrics);
     let options = GatherOptions {
         limit: MAX_BATCH,
         max_weight: MAX_BATCH_BYTES,
@@ -177,9 +173,9 @@ fn line<J: Item>(
     };
     let name = format!("{} of shard {}", J::NAME, shard.number());
     Gather::start(tasks, name, shutdown, options, move |parts: Vec<Part<J>>| {
-        let (store, metrics, pressure) = (store.clone(), Arc::clone(&metrics), Arc::clone(&pressure));
+        let (store, metrics) = (store.clone(), Arc::clone(&metrics));
         async move {
-            if pressure.is_high(&store).await {
+            if store.is_nearly_full().await {
                 return parts.iter().map(|_| Err(Unavailable::NearlyFull)).collect();
             }
             let lengths: Vec<usize> = parts.iter().map(|part| part.jobs.len()).collect();

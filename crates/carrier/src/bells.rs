@@ -4,8 +4,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ringback_core::store::{Shard, Wake, Wakes};
+use ringback_core::contract::{Shard, Wake};
 use ringback_service::Shutdown;
+use ringback_store::Wakes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -90,8 +91,8 @@ impl Bells {
                     self.ring_revival(Duration::ZERO);
                 }
                 Wake::Due(shard, after) => self.ring(shard, after),
-                Wake::Members => self.members.notify_one(),
-                Wake::Revival => self.ring_revival(Duration::ZERO),
+                Wake::Carriers => self.members.notify_one(),
+                Wake::Redrive => self.ring_revival(Duration::ZERO),
                 Wake::Ready(_) | Wake::Pull(..) => {}
             }
         }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::Options;
 use ringback_core::retry::{self, RetryPolicy};
-use ringback_core::store::{Options, settings};
 use ringback_service::settings::drain_allows;
 use ringback_service::{Lookup, Setting};
+use ringback_store::settings;
 
 /// One call to the store may take this long, and a third of the lock's time at most: so a
 /// heartbeat that gets no answer is sent again while the shards are still held.
@@ -45,7 +46,7 @@ impl Config {
         let lock_ttl = lookup.duration_in("LOCK_TTL", SHORTEST_LOCK..=LONGEST_LOCK);
         let patience = PATIENCE.min(lock_ttl / 3);
         drain_allows(lookup, patience, "LOCK_TTL", "the farewell");
-        let store = lookup.group(|get| Options::parse(get, patience), || Options::default_with(patience));
+        let store = lookup.group(|get| settings::parse(get, patience), || settings::defaults(patience));
         Self { store, lock_ttl, retry: lookup.parse("RETRY") }
     }
 }
@@ -69,7 +70,7 @@ mod tests {
         for (lock, patience) in [("300ms", 100), ("6s", 2_000), ("9s", 3_000), ("5m", 3_000)] {
             let (config, mistakes) = load(&[("LOCK_TTL", lock)]);
             assert_eq!(mistakes, [""; 0]);
-            assert_eq!(config.store.patience, Duration::from_millis(patience), "{lock}");
+            assert_eq!(config.store.call_timeout, Duration::from_millis(patience), "{lock}");
         }
     }
 

@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::store::{
-    Epoch, Lapsed, Note, Pass, PoliciesUnknown, Recovered, Retries, Settled, Shard, Store, StoreError,
-};
+use ringback_core::contract::{Epoch, ExpiredLease, Note, Pass, Recovered, Settled, Shard, StoreError};
 use ringback_service::random;
+use ringback_store::{PoliciesUnknown, Retries, Store};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
@@ -71,10 +70,10 @@ impl Holder {
             let started = Instant::now();
             match self.pass(next).await {
                 Ok(Pass::Fenced) => return,
-                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_tell }) => {
+                Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice }) => {
                     self.metrics.pass.record(started.elapsed().as_secs_f64(), &[]);
                     self.count(next, moved, other);
-                    next_tell.iter().for_each(|wait| deaths.ring(started + *wait));
+                    next_notice.iter().for_each(|wait| deaths.ring(started + *wait));
                     if setbacks.worked(next) {
                         info!(shard = self.shard.number(), "the store answers again");
                     }
@@ -109,39 +108,39 @@ impl Holder {
                 let recovered = self.store.recover(shard, epoch, LIMIT, pace::FLOOR).await?;
                 self.fail(recovered).await
             }
-            Next::Expire => self.store.expire(shard, epoch, LIMIT, pace::FLOOR).await,
+            Next::Expire => self.store.evict(shard, epoch, LIMIT, pace::FLOOR).await,
         }
     }
 
     /// Settles jobs for pull whose leases ran out as failed. Where that cannot be done they are
     /// answered by a later recover again.
     async fn fail(&self, recovered: Recovered) -> Result<Pass, StoreError> {
-        let Recovered { pass, lapsed } = recovered;
+        let Recovered { pass, expired: lapsed } = recovered;
         if lapsed.is_empty() {
             return Ok(pass);
         }
         let mut rng = random::generator();
         let error = || Some(RAN_OUT.to_owned());
-        let words = lapsed
-            .iter()
-            .map(|Lapsed { receipt, tries }| Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?)));
+        let words = lapsed.iter().map(|ExpiredLease { receipt, tries }| {
+            Ok((*receipt, self.retries.failed(tries, error(), &mut rng)?))
+        });
         // Before the policies are known nobody can say when; the jobs are answered again.
         let Ok(words) = words.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };
         self.note(&lapsed).await;
-        let settled = self.store.settle_lapsed(self.shard, &words).await?;
+        let settled = self.store.settle_expired(self.shard, &words).await?;
         let applied = settled.iter().filter(|settled| **settled == Settled::Applied).count() as u64;
         self.metrics.lapsed.add(applied, &[]);
         debug!(shard = self.shard.number(), applied, "consumers' leases ran out");
         Ok(pass.with_due(Duration::ZERO))
     }
 
-    async fn note(&self, lapsed: &[Lapsed]) {
-        let is_noted = |job: &&Lapsed| {
+    async fn note(&self, lapsed: &[ExpiredLease]) {
+        let is_noted = |job: &&ExpiredLease| {
             let policy = job.tries.topic.as_ref().and_then(|topic| self.retries.policies.get(topic).ok()?);
             self.store.logging(policy.as_deref()).notes_failure()
         };
         let noted = lapsed.iter().filter(is_noted);
-        let notes: Vec<_> = noted.map(|job| Note::lapsed(&job.receipt, RAN_OUT)).collect();
+        let notes: Vec<_> = noted.map(|job| Note::expired(&job.receipt, RAN_OUT)).collect();
         if !notes.is_empty() {
             let unnoted = self.store.note_within(self.shard, &notes, NOTE_WITHIN).await;
             self.metrics.unnoted.add(unnoted as u64, &[]);

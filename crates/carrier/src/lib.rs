@@ -22,9 +22,10 @@ mod teller;
 use std::error::Error;
 use std::sync::Arc;
 
-use ringback_core::store::{PolicyBook, Retries, Store, StoreError};
+use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
+use ringback_store::{PolicyBook, Retries, Store};
 
 use crate::bells::Bells;
 pub use crate::config::Config;
@@ -63,7 +64,7 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
-    let times = Times { ttl: config.lock_ttl, patience: config.store.patience };
+    let times = Times { ttl: config.lock_ttl, patience: config.store.call_timeout };
     let reviver = Reviver {
         store: store.clone(),
         bells: Arc::clone(&bells),

@@ -6,11 +6,12 @@ mod pace;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use ringback_core::store::{
-    DeadFilter, DeadPlace, Holder, MAX_DEAD, Revival, Revived, Shard, Store, StoreError,
+use ringback_core::contract::{
+    DeadCursor, DeadFilter, MAX_DEAD, Redrive, Redriven, Shard, StoreError, WorkerId,
 };
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
+use ringback_store::Store;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::info;
 
@@ -30,17 +31,17 @@ pub(crate) struct Work {
     pub(crate) shutdown: Shutdown,
     /// How long it stays here without a word.
     pub(crate) ttl: Duration,
-    pub(crate) revival: Revival,
-    pub(crate) holder: Holder,
+    pub(crate) revival: Redrive,
+    pub(crate) holder: WorkerId,
 }
 
 /// What is left of it in a shard.
 struct Source {
     shard: Shard,
     /// Found and not revived yet.
-    found: VecDeque<DeadPlace>,
+    found: VecDeque<DeadCursor>,
     /// Where to look on; `None`: there are no more.
-    next: Option<Option<DeadPlace>>,
+    next: Option<Option<DeadCursor>>,
 }
 
 /// What a step came to.
@@ -82,7 +83,7 @@ impl Work {
             }
         }
         // Where that does not arrive it is free after its time.
-        let back = self.store.keep_revival(self.revival.id, self.holder, Duration::ZERO);
+        let back = self.store.keep_redrive(self.revival.id, self.holder, Duration::ZERO);
         timeout(self.ttl, back).await.ok();
     }
 
@@ -93,7 +94,7 @@ impl Work {
 
     /// Lets the others know. False when it is over, or another's.
     async fn keep(&self, now: Instant, kept: &mut Instant) -> Result<bool, StoreError> {
-        let is_here = self.store.keep_revival(self.revival.id, self.holder, self.ttl).await?;
+        let is_here = self.store.keep_redrive(self.revival.id, self.holder, self.ttl).await?;
         *kept = now;
         if !is_here {
             info!(revival = %self.revival.id, "the revival has ended, or is another carrier's");
@@ -123,8 +124,8 @@ impl Work {
             Step::Looked => sleep_until(Instant::now() + BREATH).await,
             Step::Over => {
                 let id = self.revival.id;
-                if self.store.keep_revival(id, self.holder, self.ttl).await? {
-                    self.store.finish_revival(id, self.holder).await?;
+                if self.store.keep_redrive(id, self.holder, self.ttl).await? {
+                    self.store.finish_redrive(id, self.holder).await?;
                     info!(revival = %id, "the revival is done");
                 }
                 return Ok(false);
@@ -145,7 +146,7 @@ impl Work {
         if source.found.is_empty()
             && let Some(from) = source.next
         {
-            let page = self.store.dead_places(source.shard, filter, from, MAX_DEAD).await?;
+            let page = self.store.dead_cursors(source.shard, filter, from, MAX_DEAD).await?;
             source.next = page.next.map(Some);
             source.found.extend(page.items);
         }
@@ -157,13 +158,13 @@ impl Work {
         }
         // Only what is answered for is taken off: the rest is tried again.
         match self.store.revive_many(source.shard, self.revival.id, &batch).await? {
-            Revived::Jobs(count) => {
+            Redriven::Jobs(count) => {
                 source.found.drain(..batch.len());
                 self.metrics.revived.add(count, &[]);
                 sources.rotate_left(1);
                 Ok(Step::Revived(usize::try_from(count).unwrap_or(batch.len())))
             }
-            Revived::Over => {
+            Redriven::Over => {
                 sources.pop_front();
                 Ok(Step::Revived(0))
             }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand::Rng as _;
-use ringback_core::store::{Holder, Revival, Store, StoreError, Taken};
+use ringback_core::contract::{Redrive, StoreError, TakenRedrive, WorkerId};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
+use ringback_store::Store;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{info, warn};
@@ -33,15 +34,15 @@ impl Reviver {
         let (mut works, mut backoff) = (JoinSet::new(), Backoff::new(random::generator()));
         while !self.shutdown.is_stopping() {
             let holder = holder();
-            let next = match self.store.take_revival(holder, self.ttl).await {
-                Ok(Taken::Revival(revival)) => {
+            let next = match self.store.take_redrive(holder, self.ttl).await {
+                Ok(TakenRedrive::Redrive(revival)) => {
                     backoff.reset();
                     works.spawn(self.work(revival, holder).run());
                     continue;
                 }
-                Ok(Taken::Later(wait)) => Some(wait.max(Duration::from_millis(1))),
+                Ok(TakenRedrive::Later(wait)) => Some(wait.max(Duration::from_millis(1))),
                 // It is told, or the next heartbeat knows of it.
-                Ok(Taken::Nothing) => None,
+                Ok(TakenRedrive::Nothing) => None,
                 Err(error) => {
                     if !matches!(error, StoreError::Unprepared) {
                         tracing::debug!(error = crate::cause(&error), "revivals cannot be asked for");
@@ -57,8 +58,8 @@ impl Reviver {
         Ok(())
     }
 
-    fn work(&self, revival: Revival, holder: Holder) -> Work {
-        let Revival { id, rate, .. } = &revival;
+    fn work(&self, revival: Redrive, holder: WorkerId) -> Work {
+        let Redrive { id, rate, .. } = &revival;
         info!(revival = %id, topic = %revival.filter.topic, rate, "revives dead jobs");
         Work {
             store: self.store.clone(),
@@ -89,10 +90,10 @@ impl Reviver {
     }
 }
 
-fn holder() -> Holder {
+fn holder() -> WorkerId {
     let mut random = [0; 8];
     random::generator().fill_bytes(&mut random);
-    Holder(random)
+    WorkerId(random)
 }
 
 fn died(ended: Result<(), tokio::task::JoinError>) -> anyhow::Result<()> {

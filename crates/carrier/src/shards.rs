@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rand::RngExt as _;
-use ringback_core::store::{Epoch, Members, Retries, Shard, Store, StoreError};
+use ringback_core::contract::{Epoch, LiveCarriers, Shard, StoreError};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Context, random};
+use ringback_store::{Retries, Store};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
@@ -97,9 +98,9 @@ impl Shards {
     }
 
     /// Tells the others that this carrier lives, and holds its share.
-    async fn heartbeat(&mut self) -> Result<Members, StoreError> {
-        let members = self.store.members(&self.name, self.ttl).await?;
-        members.next_revival.iter().for_each(|after| self.bells.ring_revival(*after));
+    async fn heartbeat(&mut self) -> Result<LiveCarriers, StoreError> {
+        let members = self.store.heartbeat(&self.name, self.ttl).await?;
+        members.next_redrive.iter().for_each(|after| self.bells.ring_revival(*after));
         let mine = share(&members.carriers, &self.name, self.store.shards());
         let extra: Vec<_> = self.held.keys().copied().filter(|shard| !mine.contains(shard)).collect();
         self.release(extra).await;
@@ -154,7 +155,7 @@ impl Shards {
             given.push((shard, epoch));
         }
         let store = &self.store;
-        join_all(given.iter().map(|(shard, epoch)| store.give_back(*shard, epoch))).await;
+        join_all(given.iter().map(|(shard, epoch)| store.release_shard(*shard, epoch))).await;
     }
 
     /// Waits for the next heartbeat's time, or for a reason to send it earlier.
@@ -192,7 +193,7 @@ impl Shards {
         let within = (2 * self.patience).min(self.context.shutdown.grace());
         let goodbye = async {
             self.release(self.held.keys().copied().collect()).await;
-            self.store.members(&self.name, Duration::ZERO).await
+            self.store.heartbeat(&self.name, Duration::ZERO).await
         };
         match timeout(within, goodbye).await {
             Ok(Ok(_)) => info!("handed all shards over"),
@@ -215,11 +216,11 @@ fn share(carriers: &[String], me: &str, shards: impl Iterator<Item = Shard>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringback_core::store::Options;
+    use ringback_store::settings;
 
     #[tokio::test]
     async fn every_shard_is_dealt_to_exactly_one_carrier_and_the_shares_differ_by_one_at_most() {
-        let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
+        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
         let names = ["c", "a", "b"].map(str::to_owned);
         let shares = names.each_ref().map(|me| share(&names, me, store.shards()));
         let mut all: Vec<_> = shares.iter().flatten().copied().collect();

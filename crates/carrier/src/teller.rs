@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use ringback_core::job::NewJob;
-use ringback_core::notice::Death;
-use ringback_core::store::{
-    Answer, Epoch, Limit, MAX_DEATHS, Outbox, PolicyBook, Shard, Store, StoreError, Telling, Told, Untold,
+use ringback_core::contract::{
+    AckResult, DeadLetter, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError,
+    SubmitResult,
 };
+use ringback_core::job::NewJob;
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
+use ringback_store::{PolicyBook, Store};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tracing::{error, info, warn};
 
@@ -108,16 +109,16 @@ impl Teller<'_> {
         // Before that nobody can say whether a topic's deaths are wanted, or where.
         self.policies.known().await;
         // Where there is none, what follows puts right when the next one is.
-        let outbox = self.store.outbox(self.shard, MAX_DEATHS).await?;
-        let words = self.submit(&outbox.deaths, refusal).await;
+        let outbox = self.store.outbox(self.shard, MAX_NOTICES).await?;
+        let words = self.submit(&outbox.pending, refusal).await;
         let telling = self.telling(outbox, &words, refusal);
         // What was rung before this call is in its answer.
         self.deaths.quiet();
         let asked = Instant::now();
-        match self.store.tell(self.shard, self.epoch, &telling).await? {
-            Told::Fenced => Ok(Round::Fenced),
-            Told::Held(Some(Duration::ZERO)) => Ok(Round::Done),
-            Told::Held(next) => {
+        match self.store.acknowledge(self.shard, self.epoch, &telling).await? {
+            AckResult::Fenced => Ok(Round::Fenced),
+            AckResult::Held(Some(Duration::ZERO)) => Ok(Round::Done),
+            AckResult::Held(next) => {
                 next.iter().for_each(|wait| self.deaths.ring(asked + *wait));
                 Ok(Round::Empty)
             }
@@ -126,7 +127,7 @@ impl Teller<'_> {
 
     /// Submits the notices, those of each shard together. A word for each death: refused is what no shard
     /// has answered for.
-    async fn submit(&self, deaths: &[Untold], refusal: &mut Refusal) -> Vec<Word> {
+    async fn submit(&self, deaths: &[PendingNotice], refusal: &mut Refusal) -> Vec<Word> {
         let of_shards = self.notices(deaths);
         let mut words = vec![Word::Unwanted; deaths.len()];
         of_shards.values().flat_map(|(numbers, _)| numbers).for_each(|n| words[*n] = Word::Refused);
@@ -153,10 +154,10 @@ impl Teller<'_> {
     }
 
     /// The notices that somebody wants, by the shard that each belongs to, with the numbers of the deaths.
-    fn notices(&self, deaths: &[Untold]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
+    fn notices(&self, deaths: &[PendingNotice]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
         let mut of_shards: BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
         for (number, death) in deaths.iter().enumerate() {
-            let Some(death) = &death.death else {
+            let Some(death) = &death.letter else {
                 self.metrics.unreadable.add(1, &[]);
                 continue;
             };
@@ -168,19 +169,19 @@ impl Teller<'_> {
         of_shards
     }
 
-    fn notice(&self, death: &Death) -> Option<NewJob> {
+    fn notice(&self, death: &DeadLetter) -> Option<NewJob> {
         let policy = self.policies.get(&death.job.key.topic).ok().flatten();
         death.notice(policy.as_deref())
     }
 
     /// What is over, and what is to be tried again.
-    fn telling(&self, outbox: Outbox, words: &[Word], refusal: &mut Refusal) -> Telling {
+    fn telling(&self, outbox: Outbox, words: &[Word], refusal: &mut Refusal) -> OutboxAck {
         self.count(words, refusal);
-        let Outbox { deaths, now } = outbox;
-        let mut telling = Telling::default();
-        for (Untold { place, death }, word) in deaths.into_iter().zip(words) {
+        let Outbox { pending: deaths, now } = outbox;
+        let mut telling = OutboxAck::default();
+        for (PendingNotice { id: place, letter: death }, word) in deaths.into_iter().zip(words) {
             match word {
-                Word::Told | Word::Unwanted => telling.told.push(place),
+                Word::Told | Word::Unwanted => telling.done.push(place),
                 Word::Refused => {
                     let age = death.map_or(SOONEST, |death| now.since(death.died));
                     telling.later.push((place, age.clamp(SOONEST, LATEST)));
@@ -240,10 +241,10 @@ impl Refusal {
 
 /// Another job of the name counts as the notice: it is of the same death, told somewhere else before
 /// its topic's policy was changed.
-fn word(answer: Answer, refusal: &mut Refusal) -> Word {
+fn word(answer: SubmitResult, refusal: &mut Refusal) -> Word {
     match answer {
-        Answer::Created | Answer::Repeated | Answer::Conflict => Word::Told,
-        Answer::Full(limit) => {
+        SubmitResult::Created | SubmitResult::Repeated | SubmitResult::Conflict => Word::Told,
+        SubmitResult::Full(limit) => {
             refusal.note(&match limit {
                 Limit::Topics => "a shard has jobs of too many topics",
                 Limit::Lanes => "a shard has jobs for too many origins",

@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
-use ringback_core::wire::format_duration;
+use ringback_core::duration::format_duration;
 use tokio::time::Instant;
 
 use crate::client::ClientError;

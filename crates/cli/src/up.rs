@@ -9,9 +9,10 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Once};
 
-use ringback_core::store::{Store, StoreError};
+use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Service, Tasks};
+use ringback_store::Store;
 
 use self::config::Config;
 pub(crate) use self::config::settings;

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use ringback_core::store::Shard;
+use ringback_core::contract::Shard;
 
 /// What waits for room.
 #[derive(Default)]
@@ -57,13 +57,13 @@ impl Blocked {
 mod tests {
     use std::time::Duration;
 
-    use ringback_core::store::{Options, Store};
+    use ringback_store::{Store, settings};
 
     use super::*;
 
     #[tokio::test]
     async fn the_shards_of_a_lane_come_in_turn_and_one_at_a_time() {
-        let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
+        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
         let shards: Vec<_> = store.shards().take(2).collect();
         let mut blocked = Blocked::default();
         for (lane, shard) in [("a", 0), ("a", 1), ("a", 0), ("b", 0)] {

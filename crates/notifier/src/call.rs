@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::job::JobKey;
-use ringback_core::store::{
-    Lateness, Note, Noted, Reserve, Reserved, Settled, Shard, Store, StoreError, Unsettled,
+use ringback_core::contract::{
+    Lateness, Note, Noted, Reserve, Reserved, Settled, Shard, StoreError, Unsettled,
 };
-
+use ringback_core::job::JobKey;
+use ringback_store::Store;
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -67,8 +67,9 @@ impl Call {
         let Asking { cause, mut ask, caller, sequence, bits, margin } = asking;
         // Nobody needs them after the call.
         let rooms = std::mem::take(&mut ask.rooms);
-        let Ask { limit, lane_room, .. } = ask;
-        let reserve = Reserve { caller: &caller, sequence, limit, lane_room, rooms, bits, margin };
+        let Ask { limit, lane_limit, .. } = ask;
+        let reserve =
+            Reserve { caller: &caller, sequence, limit, lane_limit, lane_limits: rooms, bits, margin };
         let answer = match batch {
             Some(Batch { items, lateness, .. }) => {
                 let both = store.exchange(shard, items, &lateness, &reserve).await;

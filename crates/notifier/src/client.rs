@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Client, Request, Url, redirect, retry};
+use ringback_core::contract::MAX_ANSWER as MOST_KEPT;
 use ringback_core::policy::Policy;
-use ringback_core::store::MAX_ANSWER as MOST_KEPT;
 
 /// Of an answer's body, no more is read. What follows is cut off with the connection.
 const MAX_ANSWER: usize = 64 * 1024;

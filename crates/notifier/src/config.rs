@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::Options;
 use ringback_core::retry::{self, RetryPolicy};
-use ringback_core::store::{Options, settings};
 use ringback_service::settings::drain_allows;
 use ringback_service::{Lookup, Setting, files};
+use ringback_store::settings;
 
 /// One call to the store may take this long, and half of the margin at most: so a lease
 /// whose reserve was slow to answer is still settled in time.
@@ -70,7 +71,7 @@ impl Config {
             );
         }
         Self {
-            store: lookup.group(|get| Options::parse(get, patience), || Options::default_with(patience)),
+            store: lookup.group(|get| settings::parse(get, patience), || settings::defaults(patience)),
             concurrency,
             // More than all there are would mean the same.
             lane_concurrency: lookup.number_in("LANE_CONCURRENCY", 1..=65_536).min(concurrency),
@@ -99,7 +100,7 @@ mod tests {
         for (margin, patience) in [("200ms", 100), ("1s", 500), ("6s", 3_000), ("10m", 3_000)] {
             let (config, mistakes) = load(&[("LEASE_MARGIN", margin)]);
             assert_eq!(mistakes, [""; 0]);
-            assert_eq!(config.store.patience, Duration::from_millis(patience), "{margin}");
+            assert_eq!(config.store.call_timeout, Duration::from_millis(patience), "{margin}");
         }
     }
 

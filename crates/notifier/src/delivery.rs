@@ -11,12 +11,14 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::Client;
 use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::contract::{Attempt, Lease, Note, Renewed};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::policy::Logging;
 use ringback_core::retry::RetryPolicy;
-use ringback_core::store::{Attempt, Lease, Logging, Note, PolicyBook, Renewed, Store};
 use ringback_service::telemetry::tracing_active;
 use ringback_service::{Shutdown, TraceParent, random};
+use ringback_store::{PolicyBook, Store};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{Instrument as _, Span, debug, info_span, warn};
 
@@ -103,7 +105,7 @@ impl Courier {
                 Ended::LeaseLost => None,
             };
             if let Ended::Answered(Ok(answer)) = &ended {
-                lease.saw(answer.status.as_u16(), took);
+                lease.record_response(answer.status.as_u16(), took);
             }
             self.report(&lease, &ended, outcome.as_ref(), took, late);
             let word = outcome.map(|outcome| {

@@ -10,9 +10,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use ringback_core::store::{Reserved, Shard, Store, StoreError};
+use ringback_core::contract::{Reserved, Shard, StoreError};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
+use ringback_store::Store;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
@@ -337,7 +338,7 @@ impl Dispatcher {
         if reserved.more {
             self.wanted.mark(shard, Cause::Own);
         }
-        for lane in reserved.passed {
+        for lane in reserved.skipped {
             self.blocked.pass(lane, shard);
         }
         self.metrics.reserved.record(reserved.leases.len() as u64, &[]);

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use ringback_core::store::Lease;
+use ringback_core::contract::Lease;
 
 /// At most so many jobs a reserve.
 const LIMIT: usize = 128;
@@ -38,7 +38,7 @@ pub(crate) struct Ask {
     /// At most so many jobs.
     pub(crate) limit: usize,
     /// At most so many of a lane that `rooms` does not name.
-    pub(crate) lane_room: usize,
+    pub(crate) lane_limit: usize,
     /// Lanes that have less room, the fullest 256 of them; 0 for those whose room is not
     /// worth a call yet.
     pub(crate) rooms: Vec<(String, usize)>,
@@ -93,31 +93,31 @@ impl Lanes {
     /// nothing is left.
     pub(crate) fn ask(&mut self, refill: Refill) -> Option<Ask> {
         let part = |left: usize| left.div_ceil(PARTS).max(BATCH).min(left);
-        let lane_room = part(self.room(0));
-        if lane_room == 0 {
+        let lane_limit = part(self.room(0));
+        if lane_limit == 0 {
             return None;
         }
         let limit = part(self.free()).min(LIMIT);
-        let (lane_room, rooms) = self.rooms(lane_room, refill);
+        let (lane_limit, rooms) = self.rooms(lane_limit, refill);
         self.asked += limit;
-        self.asked_per_lane += lane_room;
-        Some(Ask { limit, lane_room, rooms })
+        self.asked_per_lane += lane_limit;
+        Some(Ask { limit, lane_limit, rooms })
     }
 
-    /// The room of the fullest lanes among those that have less than `lane_room`. When there
+    /// The room of the fullest lanes among those that have less than `lane_limit`. When there
     /// are more than can be named, the others get no more than the fullest of them may have;
     /// or 1, where even that one is full, for lanes with nothing in flight must go on. So
     /// only a lane that is full beside 256 others may get one too many.
-    fn rooms(&self, lane_room: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
+    fn rooms(&self, lane_limit: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
         let rooms = self.lanes.iter().map(|(lane, held)| (self.worth(*held, refill), self.room(*held), lane));
-        let mut rooms: Vec<_> = rooms.filter(|(worth, ..)| *worth < lane_room).collect();
-        let mut lane_room = lane_room;
+        let mut rooms: Vec<_> = rooms.filter(|(worth, ..)| *worth < lane_limit).collect();
+        let mut lane_limit = lane_limit;
         if rooms.len() > NAMED {
             rooms.select_nth_unstable(NAMED);
             let least = rooms.drain(NAMED..).map(|(_, room, _)| room).min();
-            lane_room = lane_room.min(least.unwrap_or(lane_room)).max(1);
+            lane_limit = lane_limit.min(least.unwrap_or(lane_limit)).max(1);
         }
-        (lane_room, rooms.into_iter().map(|(worth, _, lane)| (lane.clone(), worth)).collect())
+        (lane_limit, rooms.into_iter().map(|(worth, _, lane)| (lane.clone(), worth)).collect())
     }
 
     /// Whether so little is left that asking for it each time would make many small calls.
@@ -133,7 +133,7 @@ impl Lanes {
     /// The answer to a reserve is here.
     pub(crate) fn answered(&mut self, ask: &Ask) {
         self.asked = self.asked.saturating_sub(ask.limit);
-        self.asked_per_lane = self.asked_per_lane.saturating_sub(ask.lane_room);
+        self.asked_per_lane = self.asked_per_lane.saturating_sub(ask.lane_limit);
     }
 
     /// A call of the lane starts.
@@ -178,7 +178,7 @@ mod tests {
         while let Some(ask) = lanes.ask(Refill::Batch) {
             lanes.answered(&ask);
             let room =
-                ask.rooms.iter().find(|(name, _)| name == lane).map_or(ask.lane_room, |(_, room)| *room);
+                ask.rooms.iter().find(|(name, _)| name == lane).map_or(ask.lane_limit, |(_, room)| *room);
             if room == 0 {
                 break;
             }
@@ -193,7 +193,7 @@ mod tests {
         let mut lanes = Lanes::new(512, 64);
         assert_eq!(fill(&mut lanes, "a"), 64);
         let ask = lanes.ask(Refill::Batch).unwrap();
-        assert_eq!((ask.lane_room, ask.rooms), (32, vec![("a".to_owned(), 0)]));
+        assert_eq!((ask.lane_limit, ask.rooms), (32, vec![("a".to_owned(), 0)]));
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             let asks: Vec<_> = std::iter::from_fn(|| lanes.ask(Refill::Batch)).collect();
             assert!(!asks.is_empty());
             assert!(
-                asks.iter().map(|a| a.lane_room).sum::<usize>() <= lane,
+                asks.iter().map(|a| a.lane_limit).sum::<usize>() <= lane,
                 "{concurrency} {lane}: {asks:?}"
             );
             assert!(
@@ -277,7 +277,7 @@ mod tests {
             ask.rooms.iter().filter(|(lane, room)| lane.starts_with("full") && *room == 0).count(),
             200
         );
-        assert_eq!(ask.lane_room, 3, "the room of those half full that are not named");
+        assert_eq!(ask.lane_limit, 3, "the room of those half full that are not named");
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         let mut lanes = Lanes::new(1_000, 1);
         (0..300).for_each(|n| lanes.enter(&n.to_string()));
         let ask = lanes.ask(Refill::Batch).unwrap();
-        assert_eq!((ask.rooms.len(), ask.lane_room), (NAMED, 1));
+        assert_eq!((ask.rooms.len(), ask.lane_limit), (NAMED, 1));
     }
 
     #[test]
@@ -319,6 +319,6 @@ mod tests {
         assert_eq!((lanes.ask(Refill::Batch), lanes.is_open("a", Refill::Batch)), (None, false));
         lanes.settled(1);
         assert!(lanes.is_open("a", Refill::Batch));
-        assert_eq!(lanes.ask(Refill::Batch).map(|ask| (ask.limit, ask.lane_room)), Some((1, 1)));
+        assert_eq!(lanes.ask(Refill::Batch).map(|ask| (ask.limit, ask.lane_limit)), Some((1, 1)));
     }
 }

@@ -25,9 +25,10 @@ mod wanted;
 use std::error::Error;
 use std::sync::Arc;
 
-use ringback_core::store::{PolicyBook, Store, StoreError};
+use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
+use ringback_store::{PolicyBook, Store};
 
 pub use crate::config::Config;
 use crate::delivery::Courier;
@@ -77,7 +78,7 @@ pub fn start(config: Config, store: &Store, context: &Context, tasks: &mut Tasks
         policies,
         retry: config.retry,
         margin: config.lease_margin,
-        patience: config.store.patience,
+        patience: config.store.call_timeout,
         metrics: metrics.clone(),
         shutdown: shutdown.clone(),
         name: ringback_service::name::of_process().into(),

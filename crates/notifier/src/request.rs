@@ -7,8 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::Lease;
 use ringback_core::policy::Policy;
-use ringback_core::store::Lease;
 use ringback_service::TraceParent;
 
 use crate::client::Call;

@@ -5,9 +5,10 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use ringback_core::contract::{Lateness, Lease, Note, Settled, Shard, Unsettled};
 use ringback_core::job::JobKey;
+use ringback_core::limits::MAX_BATCH;
 use ringback_core::outcome::Outcome;
-use ringback_core::store::{Lateness, Lease, MAX_BATCH, Note, Settled, Shard, Unsettled};
 use ringback_service::backoff::Backoff;
 use ringback_service::random;
 use tokio::time::Instant;
@@ -232,9 +233,10 @@ mod tests {
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use ringback_core::clock::SystemClock;
     use ringback_core::clock::Timestamp;
+    use ringback_core::contract::{Attempt, Options, Reserve, StoreError};
     use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
     use ringback_core::outcome::LastAttempt;
-    use ringback_core::store::{Attempt, Memory, Options, Reserve, Store, StoreError};
+    use ringback_store::{Memory, Store, settings};
 
     use super::*;
 
@@ -259,7 +261,7 @@ mod tests {
 
     /// Words of two shards, so many of each.
     async fn words(count: usize) -> [Vec<Word>; 2] {
-        let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+        let options = Options { shards: 2, ..settings::defaults(Duration::from_secs(10)) };
         let store = Store::in_memory(&Memory::new(SystemClock), options);
         store.prepare().await.unwrap();
         let mut words = [Vec::new(), Vec::new()];
@@ -271,8 +273,8 @@ mod tests {
                 caller: "test",
                 sequence: 1,
                 limit: count,
-                lane_room: count,
-                rooms: Vec::new(),
+                lane_limit: count,
+                lane_limits: Vec::new(),
                 bits: [0; 8],
                 margin: Duration::from_secs(1),
             };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use ringback_core::store::Shard;
+use ringback_core::contract::Shard;
 use tokio::time::Instant;
 
 /// So many asks in vain mean nothing: one notifier alone has some too, when several lanes
@@ -80,12 +80,12 @@ impl StandBack {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng as _;
-    use ringback_core::store::{Options, Store};
+    use ringback_store::{Store, settings};
 
     use super::*;
 
     fn shards() -> (StandBack, Vec<Shard>) {
-        let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
+        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
         (StandBack::new(StdRng::seed_from_u64(1)), store.shards().collect())
     }
 

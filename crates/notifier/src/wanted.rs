@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringback_core::store::{Reserved, Shard, Wake, Wakes};
+use ringback_core::contract::{Reserved, Shard, Wake};
 use ringback_service::{Shutdown, random};
+use ringback_store::Wakes;
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -106,7 +107,7 @@ impl Wanted {
         let Some(mark) = self.of(shard) else { return };
         if !found.leases.is_empty() {
             mark.in_vain.store(0, Ordering::Relaxed);
-        } else if cause == Cause::WakeUp && !found.more && found.passed.is_empty() {
+        } else if cause == Cause::WakeUp && !found.more && found.skipped.is_empty() {
             mark.in_vain.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -153,7 +154,7 @@ impl Wanted {
                     }
                 }
                 Wake::Subscribed => self.mark_all(),
-                Wake::Due(..) | Wake::Pull(..) | Wake::Members | Wake::Revival => {}
+                Wake::Due(..) | Wake::Pull(..) | Wake::Carriers | Wake::Redrive => {}
             }
         }
     }
@@ -165,19 +166,19 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::store::{Options, Store};
+    use ringback_store::{Store, settings};
 
     use super::*;
 
     async fn wanted() -> (Wanted, Shard) {
-        let store = Store::open(Options::default_with(Duration::from_secs(1))).unwrap();
+        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
         let wanted = Wanted::new(store.shards());
         while wanted.take().is_some() {}
         (wanted, store.shards().next().unwrap())
     }
 
     fn found(more: bool, passed: &[&str]) -> Reserved {
-        Reserved { leases: Vec::new(), more, passed: passed.iter().map(|p| (*p).to_owned()).collect() }
+        Reserved { leases: Vec::new(), more, skipped: passed.iter().map(|p| (*p).to_owned()).collect() }
     }
 
     #[tokio::test]

@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::ReadTransaction;
+use ringback_core::contract::{Audit, DamageKind, Finding, Repair, RunningAudit, Shard, StoreError};
+use ringback_core::state::State;
 
 use super::EmbeddedStore;
 use super::tables::{self, Entry, Hold, Jobs, Known, Look, PARKED, Record, ShardRow, Stage, Sums, topic_in};
 use super::txn::Txn;
-use crate::state::State;
-use crate::store::audit::{Audit, Damage, Finding, Repair, Underway};
-use crate::store::{Shard, StoreError};
 
 /// So much is put right after one walk; where there is more, another one follows.
 const MOST_MENDS: usize = 10_000;
@@ -26,9 +25,9 @@ const TRIES: usize = 2;
 const AT_ONCE: usize = 100;
 
 impl EmbeddedStore {
-    /// See [`Store::audit`](crate::store::Store::audit).
-    pub(crate) async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
-        let (mut mended, mut tries) = (Underway::of(self.options.shards), TRIES);
+    /// See `ringback_store::Store::audit`.
+    pub async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
+        let (mut mended, mut tries) = (RunningAudit::of(self.options.shards), TRIES);
         loop {
             let Walked { mut audit, mends } = self.walk(repair).await?;
             let before = mended.0.repaired;
@@ -180,7 +179,7 @@ fn walk(
     books.audit.stale += books.look.entries()?.saturating_sub(books.met);
     books.ledgers();
     for (shard, detail) in tables::audit_attempts(snapshot)? {
-        books.find(Finding::new(Damage::Attempts, Shard(shard), detail), None);
+        books.find(Finding::new(DamageKind::Attempts, Shard(shard), detail), None);
     }
     books.topics(&jobs)?;
     books.lanes(&jobs);
@@ -225,7 +224,7 @@ impl Books {
 
     fn unreadable(&mut self, number: u64) {
         let detail = format!("the record of job number {number} cannot be read");
-        self.find(Finding::new(Damage::Unreadable, Shard(0), detail), None);
+        self.find(Finding::new(DamageKind::Unreadable, Shard(0), detail), None);
     }
 
     fn record(&mut self, record: &Record) -> Result<(), StoreError> {
@@ -242,7 +241,7 @@ impl Books {
             Ok::<_, StoreError>(finding.of_job(books.look.id(number)?))
         };
         if !is_over && !has_body {
-            let finding = finding(self, Damage::Body, format!("the body of a {state} job is missing"))?;
+            let finding = finding(self, DamageKind::Body, format!("the body of a {state} job is missing"))?;
             self.find(finding, None);
         }
         if !is_over {
@@ -250,7 +249,8 @@ impl Books {
         }
         if !is_named || !is_placed {
             let what = if is_over { "what is remembered of a" } else { "a" };
-            let finding = finding(self, Damage::Unindexed, format!("nothing leads to {what} {state} job"))?;
+            let finding =
+                finding(self, DamageKind::Unindexed, format!("nothing leads to {what} {state} job"))?;
             self.find(finding, Some(Action::Job(number)));
         }
         Ok(())
@@ -296,7 +296,7 @@ impl Books {
                 };
                 if !is_there {
                     let detail = format!("nothing leads to the delayed jobs of {topic:?}");
-                    let finding = Finding::new(Damage::Turn, Shard(*shard), detail).of_topic(topic);
+                    let finding = Finding::new(DamageKind::Schedule, Shard(*shard), detail).of_topic(topic);
                     self.find(finding, Some(Action::Topic(topic.as_str().into())));
                 }
             }
@@ -312,7 +312,7 @@ impl Books {
                 };
                 if !is_there {
                     let detail = format!("nothing leads to the jobs of {lane:?}");
-                    let finding = Finding::new(Damage::Turn, Shard(*shard), detail).of_topic(topic);
+                    let finding = Finding::new(DamageKind::Schedule, Shard(*shard), detail).of_topic(topic);
                     self.find(finding, Some(Action::Lane(lane.as_str().into())));
                 }
             }
@@ -349,18 +349,18 @@ impl Books {
         // would not add up stays.
         let can_mend = after.adds_up();
         if !wrong.is_empty() {
-            let finding = Finding::new(Damage::Ledger, shard, wrong.join("; "));
+            let finding = Finding::new(DamageKind::Ledger, shard, wrong.join("; "));
             self.find(finding, can_mend.then_some(Action::Counts(off)));
         }
         if !row.ledger.adds_up() && !can_mend {
             let detail =
                 format!("the counts of all states do not add up to what was accepted: {:?}", row.ledger);
-            self.find(Finding::new(Damage::Ledger, shard, detail), None);
+            self.find(Finding::new(DamageKind::Ledger, shard, detail), None);
         }
         let told = i64::try_from(row.ended).unwrap_or(i64::MAX);
         if tombstones != told {
             let detail = format!("{told} ended jobs are said to be remembered, and {tombstones} are");
-            let finding = Finding::new(Damage::Ledger, shard, detail);
+            let finding = Finding::new(DamageKind::Ledger, shard, detail);
             self.find(finding, Some(Action::Tombstones(tombstones - told)));
         }
     }

@@ -10,12 +10,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use redb::{Database, Durability, ReadTransaction, ReadableDatabase as _, WriteTransaction};
+use ringback_core::contract::StoreError;
 use tokio::time::{Duration, Instant};
 
 use super::log::{self, Log};
 use super::place::{self, Place};
 use super::tables::{self, Format, Journal, Mark, Tables};
-use crate::store::StoreError;
 
 /// A checkpoint is made once the log has so many bytes. More of them would make the stall of
 /// a checkpoint rarer, and opening after a crash longer.

@@ -1,14 +1,13 @@
 //! Dead letters in the embedded store: reading on through the table of them, from a snapshot
 //! beside the writer, and purging many. A place is a time of death and a job's number.
 
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, Shard, StoreError};
+use ringback_core::job::{Job, JobKey};
 use tokio::time::timeout;
 
 use super::tables::{self, Body, Record};
 use super::{EmbeddedStore, edges, known};
-use crate::clock::Timestamp;
-use crate::job::{Job, JobKey};
-use crate::store::dead::Stretch;
-use crate::store::{DeadFilter, DeadPage, DeadPlace, Shard, StoreError};
 
 /// So many entries are looked at in a call.
 const LOOK: usize = 4000;
@@ -26,13 +25,13 @@ pub(crate) struct Range {
 }
 
 impl EmbeddedStore {
-    pub(crate) async fn dead(
+    pub async fn dead(
         &self,
         shards: Vec<Shard>,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
-    ) -> Result<Vec<Stretch<Job>>, StoreError> {
+    ) -> Result<Vec<DeadShardPage<Job>>, StoreError> {
         self.read_dead(shards, filter, from, limit, |record, body| {
             let body: Body = body()?;
             let key = JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? };
@@ -41,13 +40,13 @@ impl EmbeddedStore {
         .await
     }
 
-    pub(crate) async fn dead_places(
+    pub async fn dead_cursors(
         &self,
         shard: Shard,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
-    ) -> Result<DeadPage<DeadPlace>, StoreError> {
+    ) -> Result<DeadPage<DeadCursor>, StoreError> {
         let stretches = self.read_dead(vec![shard], filter, from, limit, |_, _| Some(())).await?;
         let stretch = stretches.into_iter().next().ok_or(StoreError::Closed)?;
         let items = stretch.items.into_iter().map(|(place, ())| place).collect();
@@ -58,12 +57,12 @@ impl EmbeddedStore {
         &self,
         shards: Vec<Shard>,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
         show: impl Fn(Record, &dyn Fn() -> Option<Body>) -> Option<T> + Send + 'static,
-    ) -> Result<Vec<Stretch<T>>, StoreError> {
+    ) -> Result<Vec<DeadShardPage<T>>, StoreError> {
         let writer = self.writer.get().ok_or(StoreError::Unprepared)?;
-        let patience = self.options.patience;
+        let patience = self.options.call_timeout;
         // Of the writer, which never goes back; before the snapshot, which has all that died by then.
         let now = Timestamp::from_millis(self.call(Shard(0), 0, |txn| Ok(txn.now())).await?);
         let snapshot =
@@ -85,14 +84,14 @@ impl EmbeddedStore {
         read.await.map_err(|_| StoreError::Closed)?
     }
 
-    pub(crate) async fn purge_many(&self, shard: Shard, places: &[DeadPlace]) -> Result<u64, StoreError> {
+    pub async fn purge_many(&self, shard: Shard, places: &[DeadCursor]) -> Result<u64, StoreError> {
         let (jobs, bytes) = (named(places), places.len() * 256);
         self.call(shard, bytes, move |txn| edges::purge_many(txn, &jobs)).await
     }
 }
 
 /// Time of death and number of each.
-pub(crate) fn named(places: &[DeadPlace]) -> Vec<(u64, u64)> {
+pub(crate) fn named(places: &[DeadCursor]) -> Vec<(u64, u64)> {
     places.iter().map(|place| (place.at, number(*place))).collect()
 }
 
@@ -101,12 +100,12 @@ fn is_wanted(filter: &DeadFilter, record: &Record) -> bool {
         && filter.reason.as_deref().is_none_or(|reason| record.reason() == Some(reason))
 }
 
-fn place(at: u64, number: u64) -> DeadPlace {
+fn place(at: u64, number: u64) -> DeadCursor {
     let mut tie = [0; 12];
     tie[4..].copy_from_slice(&number.to_be_bytes());
-    DeadPlace { at, tie }
+    DeadCursor { at, tie }
 }
 
-fn number(place: DeadPlace) -> u64 {
+fn number(place: DeadCursor) -> u64 {
     place.tie[4..].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

@@ -17,6 +17,8 @@ mod revivals;
 mod settle;
 mod submit;
 
+use ringback_core::contract::{Epoch, StoreError};
+
 pub(crate) use self::attempts::{Tried, attempts, note};
 pub(crate) use self::cancel::{cancel, renew};
 pub(crate) use self::dead::{purge_many, revive_many};
@@ -33,7 +35,6 @@ pub(crate) use self::revivals::{Free, begin_revival, end_revival, keep_revival, 
 pub(crate) use self::settle::{Word, settle};
 pub(crate) use self::submit::{Wanted, submit};
 use super::txn::Txn;
-use crate::store::{Epoch, StoreError};
 
 /// What a carrier brings along on each pass.
 #[derive(Clone, Debug)]

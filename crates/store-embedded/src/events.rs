@@ -5,6 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    AttemptEnded, AttemptOutcome, Event, EventKind, Shard, StoreError, StreamItem,
+};
+use ringback_core::job::JobKey;
+use ringback_core::outcome::LastAttempt;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
 
@@ -12,11 +18,6 @@ use super::EmbeddedStore;
 use super::place::lock;
 use super::tables::{Last, Record};
 use super::txn::Txn;
-use crate::clock::{Timestamp, millis_up};
-use crate::job::JobKey;
-use crate::outcome::LastAttempt;
-use crate::store::events::{AttemptOutcome, Ended, Event, Happened, News};
-use crate::store::{Shard, StoreError};
 
 /// The most events of a batch.
 const BATCH: usize = 500;
@@ -70,7 +71,7 @@ impl Tower {
 }
 
 impl EmbeddedStore {
-    pub(crate) async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
+    pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
         let (place, lasts) = (Arc::clone(&self.place), millis_up(lasts));
         let watch = move |txn: &mut Txn<'_>| {
             let (now, till) = (txn.now(), txn.now().saturating_add(lasts));
@@ -79,31 +80,31 @@ impl EmbeddedStore {
         self.call(shard, 0, watch).await
     }
 
-    pub(crate) fn events(&self) -> Events {
+    pub fn events(&self) -> Events {
         Events { place: Arc::clone(&self.place), receiver: None }
     }
 }
 
 /// The stream of events.
-pub(crate) struct Events {
+pub struct Events {
     place: Arc<super::place::Place>,
     /// None until the first call.
     receiver: Option<Receiver<Arc<[Event]>>>,
 }
 
 impl Events {
-    pub(crate) async fn next(&mut self) -> News {
+    pub async fn next(&mut self) -> StreamItem {
         let sender = &self.place.tower.sender;
         let Some(receiver) = &mut self.receiver else {
             self.receiver = Some(sender.subscribe());
-            return News::Gap;
+            return StreamItem::Gap;
         };
         match receiver.recv().await {
-            Ok(events) => News::Events(events.to_vec()),
+            Ok(events) => StreamItem::Events(events.to_vec()),
             // The sender above keeps the channel open, so this is a stream that fell behind.
             Err(RecvError::Lagged(_) | RecvError::Closed) => {
                 *receiver = sender.subscribe();
-                News::Missed
+                StreamItem::Missed
             }
         }
     }
@@ -147,7 +148,7 @@ impl Txn<'_> {
     pub(crate) fn tell_event(
         &mut self,
         job: &Record,
-        what: impl FnOnce() -> Happened,
+        what: impl FnOnce() -> EventKind,
     ) -> Result<(), StoreError> {
         if !self.events.is_watched {
             return Ok(());
@@ -155,7 +156,7 @@ impl Txn<'_> {
         let id = self.tables.records.id(job.number)?;
         if let (Some(id), Ok(topic)) = (id.and_then(|id| id.parse().ok()), job.topic.parse()) {
             let at = Timestamp::from_millis(self.now());
-            self.events.fresh.push(Event { at, key: JobKey { topic, id }, what: what() });
+            self.events.fresh.push(Event { at, key: JobKey { topic, id }, kind: what() });
         }
         Ok(())
     }
@@ -168,7 +169,7 @@ impl Txn<'_> {
         outcome: AttemptOutcome,
         due: Option<u64>,
     ) -> Result<(), StoreError> {
-        self.tell_event(job, || Happened::Attempt(ended(job, outcome, due)))
+        self.tell_event(job, || EventKind::Attempt(ended(job, outcome, due)))
     }
 
     /// An attempt of a job is over, as was seen.
@@ -179,16 +180,16 @@ impl Txn<'_> {
         due: Option<u64>,
         seen: &LastAttempt,
     ) -> Result<(), StoreError> {
-        self.tell_event(job, || Happened::Attempt(ended_as(job, outcome, due, seen)))
+        self.tell_event(job, || EventKind::Attempt(ended_as(job, outcome, due, seen)))
     }
 }
 
-fn ended(job: &Record, outcome: AttemptOutcome, due: Option<u64>) -> Ended {
+fn ended(job: &Record, outcome: AttemptOutcome, due: Option<u64>) -> AttemptEnded {
     let due = due.map(Timestamp::from_millis);
-    Ended { number: job.attempts, outcome, due, status: None, error: None, duration: None }
+    AttemptEnded { number: job.attempts, outcome, due, status: None, error: None, duration: None }
 }
 
-fn ended_as(job: &Record, outcome: AttemptOutcome, due: Option<u64>, seen: &LastAttempt) -> Ended {
+fn ended_as(job: &Record, outcome: AttemptOutcome, due: Option<u64>, seen: &LastAttempt) -> AttemptEnded {
     let Last { status, error, ms, .. } = Last::from(seen);
-    Ended { status, error, duration: Some(Duration::from_millis(ms)), ..ended(job, outcome, due) }
+    AttemptEnded { status, error, duration: Some(Duration::from_millis(ms)), ..ended(job, outcome, due) }
 }

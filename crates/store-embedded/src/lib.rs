@@ -2,6 +2,8 @@
 //! makes groups safe. This file turns an edge's arguments into a call of the writer and its answer into values.
 //! `edges` has what each edge does, `tables` where everything lies.
 
+#![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
+
 mod attempts;
 mod audit;
 mod base;
@@ -28,36 +30,34 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    Cancelled, Epoch, Lateness, Lease, LeaseGrant, LiveCarriers, Move, MoveResult, Options, Pass, Profile,
+    Receipt, Recovered, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted,
+    Wake, payload,
+};
+use ringback_core::job::{Job, JobKey, Locator, NewJob};
+use ringback_core::lane::SettleHint;
+use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::state::State;
 use tokio::time::{Instant, timeout};
 
 use self::edges::{Order, Passed, Round, Taken, Wanted, Word};
-pub(crate) use self::events::Events;
+pub use self::events::Events;
 pub use self::place::Memory;
 use self::place::{Place, lock};
-pub(crate) use self::policies::PolicyChanges;
+pub use self::policies::PolicyChanges;
 use self::tables::{Body, Last, Record, Stage};
 use self::txn::{Keep, Txn};
-pub(crate) use self::wake::Wakes;
+pub use self::wake::Wakes;
 use self::writer::Handle;
-use super::lease::Receipt;
-use super::moves::Move;
-use super::redis::Imprint;
-use super::{
-    Cancelled, Epoch, LONGEST_STRETCH, Lateness, Lease, MOST_LOST, Members, Moved, Options, Pass, Profile,
-    Recovered, Renewed, Reserve, Reserved, Settled, Shard, Stats, StoreClock, StoreError, Submitted, Wake,
-    payload,
-};
-use crate::clock::{Timestamp, millis_up};
-use crate::job::{Job, JobKey, Locator, NewJob};
-use crate::outcome::{LastAttempt, Outcome};
-use crate::state::State;
 
 /// What a store's URL begins with; the directory follows.
-pub(crate) const SCHEME: &str = "embedded:";
+pub const SCHEME: &str = "embedded:";
 /// About what a tombstone takes, with its entries and the room that pages leave.
 const TOMBSTONE_BYTES: u64 = 256;
 
-pub(crate) struct EmbeddedStore {
+pub struct EmbeddedStore {
     place: Arc<Place>,
     options: Options,
     /// Known once the file was found fit.
@@ -66,12 +66,12 @@ pub(crate) struct EmbeddedStore {
 
 impl EmbeddedStore {
     /// The store in a directory; its file is named after the prefix.
-    pub(crate) fn open(directory: &str, options: Options) -> Self {
+    pub fn open(directory: &str, options: Options) -> Self {
         let file = Path::new(directory).join(format!("{}.redb", options.prefix));
         Self::on(Place::of(&file), options)
     }
 
-    pub(crate) fn in_memory(memory: &Memory, options: Options) -> Self {
+    pub fn in_memory(memory: &Memory, options: Options) -> Self {
         Self::on(Arc::clone(&memory.0), options)
     }
 
@@ -79,12 +79,12 @@ impl EmbeddedStore {
         Self { place, options, writer: OnceLock::new() }
     }
 
-    pub(crate) fn profile(&self) -> Profile {
+    pub fn profile(&self) -> Profile {
         self.place.profile()
     }
 
     /// Opens the file, unless this process has it open.
-    pub(crate) async fn prepare(&self) -> Result<(), StoreError> {
+    pub async fn prepare(&self) -> Result<(), StoreError> {
         if let Some(writer) = self.writer.get() {
             return if writer.has_ended() { Err(StoreError::Closed) } else { Ok(()) };
         }
@@ -92,7 +92,7 @@ impl EmbeddedStore {
         let opened = tokio::task::spawn_blocking(move || place.writer(shards)).await;
         let writer = opened.map_err(|_| StoreError::Closed)??;
         if writer.shards != shards {
-            return Err(self.options.other_shards(writer.shards));
+            return Err(self.options.shard_mismatch(writer.shards));
         }
         // Whoever was faster has put the same one there.
         let _ = self.writer.set(writer);
@@ -100,7 +100,7 @@ impl EmbeddedStore {
     }
 
     /// Whether the writer answers.
-    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+    pub async fn ping(&self) -> Result<(), StoreError> {
         self.call(Shard(0), 0, |_| Ok(())).await
     }
 
@@ -111,7 +111,7 @@ impl EmbeddedStore {
         work: impl FnMut(&mut Txn<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let writer = self.writer.get().ok_or(StoreError::Unprepared)?;
-        let patience = self.options.patience;
+        let patience = self.options.call_timeout;
         let answer = timeout(patience, writer.call(shard, bytes, work)).await;
         answer.map_err(|_elapsed| StoreError::Slow(patience))?
     }
@@ -129,38 +129,38 @@ impl EmbeddedStore {
         }
     }
 
-    pub(crate) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+    pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let wanted = jobs.iter().map(|job| Wanted::pack(shard.0, job)).collect();
         self.take(shard, wanted, jobs.iter().map(|job| &job.key)).await
     }
 
-    pub(crate) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
+    pub async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep());
         let found = self.call(shard, 0, move |txn| txn.known(locator, keep)).await?;
         Ok(found.map(|record| known(record, key.clone())))
     }
 
-    pub(crate) async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
+    pub async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep());
         self.call(shard, 256, move |txn| edges::cancel(txn, locator, keep)).await
     }
 
-    pub(crate) async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<Moved, StoreError> {
+    pub async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<MoveResult, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep());
         let moved = self.call(shard, 256, move |txn| edges::move_job(txn, locator, what, keep)).await?;
         Ok(match moved {
-            None => Moved::Unknown,
-            Some((true, record)) => Moved::Applied(known(record, key.clone())),
-            Some((false, record)) => Moved::Refused(known(record, key.clone())),
+            None => MoveResult::Unknown,
+            Some((true, record)) => MoveResult::Applied(known(record, key.clone())),
+            Some((false, record)) => MoveResult::Refused(known(record, key.clone())),
         })
     }
 
-    pub(crate) async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
+    pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
         self.call(shard, 0, |txn| stats(txn)).await
     }
 
     /// Carriers are of this process, so they are not written down.
-    pub(crate) fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
+    pub fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.writer.get().ok_or(StoreError::Unprepared)?;
         let now = self.place.clock.micros();
         let mut members = lock(&self.place.members);
@@ -175,22 +175,22 @@ impl EmbeddedStore {
         let carriers = members.keys().cloned().collect();
         drop(members);
         if changed {
-            self.place.hub.tell(Wake::Members);
+            self.place.hub.tell(Wake::Carriers);
         }
         // Who waits for a revival here is told of it, or knows when it is free.
-        Ok(Members { carriers, next_change, next_revival: None })
+        Ok(LiveCarriers { carriers, next_change, next_redrive: None })
     }
 
-    pub(crate) async fn claim(&self, shard: Shard) -> Result<Epoch, StoreError> {
+    pub async fn claim(&self, shard: Shard) -> Result<Epoch, StoreError> {
         self.call(shard, 256, |txn| Ok(edges::claim(txn))).await
     }
 
     /// The epoch stays, so that the next claim has a later one; nothing else is to be done.
-    pub(crate) fn give_back(&self) -> Result<(), StoreError> {
+    pub fn release_shard(&self) -> Result<(), StoreError> {
         self.writer.get().map(drop).ok_or(StoreError::Unprepared)
     }
 
-    pub(crate) async fn promote(
+    pub async fn promote(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -202,7 +202,7 @@ impl EmbeddedStore {
         self.call(shard, bytes, move |txn| edges::promote(txn, &round)).await.map(pass)
     }
 
-    pub(crate) async fn recover(
+    pub async fn recover(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -214,10 +214,10 @@ impl EmbeddedStore {
         let recovered = self.call(shard, bytes, move |txn| edges::recover(txn, &round, keep)).await?;
         let (passed, lapsed) = recovered.unzip();
         let lapsed = lapsed.iter().flatten().filter_map(|(job, body)| pull::lapsed(shard, job, body));
-        Ok(Recovered { pass: pass(passed), lapsed: lapsed.collect() })
+        Ok(Recovered { pass: pass(passed), expired: lapsed.collect() })
     }
 
-    pub(crate) async fn expire(
+    pub async fn evict(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -229,17 +229,17 @@ impl EmbeddedStore {
         self.call(shard, bytes, move |txn| edges::expire(txn, &round)).await.map(pass)
     }
 
-    pub(crate) async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
+    pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
         let asked = Instant::now();
         let order = Order::from(ask);
         let taken = self.call(shard, ask.limit * 256, move |txn| edges::reserve(txn, &order)).await?;
         Ok(reserved(shard, taken, asked))
     }
 
-    pub(crate) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
+    pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
-        let (locator, receipt, ms) = (lease.locator.0, lease.receipt, millis_up(by));
-        let renewed = self.call(lease.shard, 256, move |txn| edges::renew(txn, locator, receipt, ms));
+        let (locator, receipt, ms) = (lease.grant().locator.0, lease.grant().receipt, millis_up(by));
+        let renewed = self.call(lease.grant().shard, 256, move |txn| edges::renew(txn, locator, receipt, ms));
         if !renewed.await? {
             return Ok(Renewed::Stale);
         }
@@ -247,7 +247,7 @@ impl EmbeddedStore {
         Ok(Renewed::Extended)
     }
 
-    pub(crate) async fn settle(
+    pub async fn settle(
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
@@ -259,7 +259,7 @@ impl EmbeddedStore {
         self.call(shard, bytes, move |txn| edges::settle(txn, &words, &lateness, keep)).await
     }
 
-    pub(crate) async fn exchange(
+    pub async fn exchange(
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
@@ -277,7 +277,7 @@ impl EmbeddedStore {
         Ok((settled, reserved(shard, taken, asked)))
     }
 
-    pub(crate) fn wakes(&self) -> Wakes {
+    pub fn wakes(&self) -> Wakes {
         self.place.hub.listen()
     }
 }
@@ -288,13 +288,13 @@ fn reserved(shard: Shard, taken: Taken, asked: Instant) -> Reserved {
     let leases = jobs.into_iter().filter_map(|(record, body)| {
         let number = record.number;
         // The rest is not lost with one: its lease runs out and it is recovered.
-        let lease = lease(shard, record, &body, clock);
+        let lease = lease(shard, record, &body, clock, is_watched);
         if lease.is_none() {
             tracing::error!(shard = shard.0, job.number = number, "a reserved job cannot be read");
         }
-        lease.map(|lease| Lease { is_watched, ..lease })
+        lease
     });
-    Reserved { leases: leases.collect(), more, passed }
+    Reserved { leases: leases.collect(), more, skipped: passed }
 }
 
 fn stats(txn: &Txn<'_>) -> Result<Stats, StoreError> {
@@ -303,9 +303,9 @@ fn stats(txn: &Txn<'_>) -> Result<Stats, StoreError> {
         accepted: ledger.accepted,
         topics: txn.tables.due.known(shard)?.into_iter().collect(),
         lateness: txn.tables.minutes.recent(shard, txn.now())?,
-        forgotten_early: ledger.forgotten_early,
+        evicted_early: ledger.forgotten_early,
         // Of all shards, told with the first.
-        untold: if shard == 0 { txn.tables.outbox.len()? } else { 0 },
+        pending_notices: if shard == 0 { txn.tables.outbox.len()? } else { 0 },
         ..Stats::default()
     };
     stats.states.purged = ledger.purged;
@@ -323,7 +323,7 @@ fn pass(passed: Option<Passed>) -> Pass {
         next_due: wait(due),
         next_lease: wait(lease),
         next_dead: wait(dead),
-        next_tell: wait(tell),
+        next_notice: wait(tell),
     })
 }
 
@@ -349,25 +349,21 @@ fn known(record: Record, key: JobKey) -> Job {
     }
 }
 
-fn lease(shard: Shard, record: Record, body: &Body, clock: StoreClock) -> Option<Lease> {
+fn lease(shard: Shard, record: Record, body: &Body, clock: StoreClock, is_watched: bool) -> Option<Lease> {
     let Stage::Reserved { lease, bits, deadline, .. } = record.stage else { return None };
     let timeout = record.timeout();
     let delivery = payload::unpack(&body.payload, record.origin.into(), timeout)?;
     let left = deadline.saturating_mul(1000).saturating_sub(clock.shown_us);
-    Some(Lease {
+    let grant = LeaseGrant {
         shard,
         locator: Locator(record.locator),
         receipt: Receipt { number: lease, bits },
         deadline: clock.asked + Duration::from_micros(left),
         clock,
-        imprint: Imprint::default(),
-        is_watched: false,
-        seen: None,
-        key: JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? },
-        delivery,
-        due: Timestamp::from_millis(record.due),
-        created: Timestamp::from_millis(record.created),
-        attempt: record.attempts,
-        failures: record.failures,
-    })
+        hint: SettleHint::default(),
+        is_watched,
+    };
+    let key = JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? };
+    let (due, created) = (Timestamp::from_millis(record.due), Timestamp::from_millis(record.created));
+    Some(Lease::new(grant, key, delivery, due, created, record.attempts, record.failures))
 }

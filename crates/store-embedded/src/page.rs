@@ -1,23 +1,21 @@
 //! Reading many jobs page by page, from a snapshot beside the writer, in the order in which
 //! they came; and taking in jobs that have something behind them.
 
+use ringback_core::contract::{
+    Cursor, Filter, MAX_PAGE, Page, Shard, StoreError, StoredJob, Submitted, payload,
+};
+use ringback_core::job::{ContentHash, ImportJob, Job, JobKey};
 use tokio::time::timeout;
 
 use super::edges::{self, Wanted};
 use super::tables::{self, Body, Record};
 use super::{EmbeddedStore, known};
-use crate::job::{ContentHash, ImportJob, Job, JobKey};
-use crate::store::{Cursor, Filter, Kept, MAX_PAGE, Page, Shard, StoreError, Submitted, payload};
 
 /// A page is closed once its bodies have so many bytes.
 const PAGE_BYTES: usize = 1024 * 1024;
 
 impl EmbeddedStore {
-    pub(crate) async fn import(
-        &self,
-        shard: Shard,
-        jobs: &[ImportJob],
-    ) -> Result<Vec<Submitted>, StoreError> {
+    pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
         let pack = |job: &ImportJob| {
             let wanted = Wanted::pack(shard.0, &job.job);
             job.history.iter().fold(wanted, Wanted::with)
@@ -40,7 +38,7 @@ impl EmbeddedStore {
             .collect())
     }
 
-    pub(crate) async fn page(
+    pub async fn page(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
@@ -51,17 +49,17 @@ impl EmbeddedStore {
         Ok(Page { items: page.items.into_iter().filter_map(job).collect(), next: page.next })
     }
 
-    pub(crate) async fn page_kept(
+    pub async fn page_stored(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
         look: usize,
-    ) -> Result<Page<Kept>, StoreError> {
+    ) -> Result<Page<StoredJob>, StoreError> {
         let page = self.read_on(filter, from, look).await?;
         let kept = |(record, body): (Record, Body)| {
             let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
             let (job, content) = known_as(record, &body)?;
-            Some(Kept { job, delivery, content })
+            Some(StoredJob { job, delivery, content })
         };
         Ok(Page { items: page.items.into_iter().filter_map(kept).collect(), next: page.next })
     }
@@ -78,7 +76,7 @@ impl EmbeddedStore {
             return Err(StoreError::Outdated);
         }
         let writer = self.writer.get().ok_or(StoreError::Unprepared)?;
-        let patience = self.options.patience;
+        let patience = self.options.call_timeout;
         let snapshot =
             timeout(patience, writer.snapshot()).await.map_err(|_elapsed| StoreError::Slow(patience))??;
         let (filter, look) = (filter.clone(), look.clamp(1, MAX_PAGE));

@@ -12,14 +12,14 @@ use rand::TryRng as _;
 use rand::rngs::SysRng;
 use redb::backends::InMemoryBackend;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
+use ringback_core::clock::{Clock, SystemClock};
+use ringback_core::contract::{Profile, StoreError};
 use tokio::sync::watch;
 
 use super::events::Tower;
 use super::log::{self, Disk};
 use super::wake::Hub;
 use super::writer::{self, Handle};
-use crate::clock::{Clock, SystemClock};
-use crate::store::{Profile, StoreError};
 
 /// How much of the file is kept in memory.
 const CACHE: usize = 128 * 1024 * 1024;

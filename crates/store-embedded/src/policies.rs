@@ -1,14 +1,13 @@
 //! The policies of topics: rows of a table, which is read in pages, so that no call of the
 //! writer takes long.
 
+use ringback_core::contract::{PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError};
+use ringback_core::job::Topic;
+use ringback_core::policy::MAX_POLICIES;
 use tokio::sync::watch;
 
 use super::EmbeddedStore;
 use super::edges;
-use crate::job::Topic;
-use crate::policy::MAX_POLICIES;
-use crate::store::policies::{PolicyPut, PolicyVersion, Rows};
-use crate::store::{Shard, StoreError};
 
 /// So many policies are read with one call: a MiB at most.
 const PAGE: usize = 64;
@@ -16,7 +15,7 @@ const PAGE: usize = 64;
 const ANY: Shard = Shard(0);
 
 impl EmbeddedStore {
-    pub(crate) async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+    pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
         let (topic, written) = (topic.to_string(), written.to_owned());
         let bytes = topic.len() + written.len();
         let put =
@@ -25,27 +24,27 @@ impl EmbeddedStore {
         Ok(put)
     }
 
-    pub(crate) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
         let topic = topic.to_string();
         let version = self.call(ANY, 256, move |txn| edges::delete_policy(txn, &topic)).await?;
         self.place.policies.send_replace(());
         Ok(version.map(PolicyVersion))
     }
 
-    pub(crate) async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
+    pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
         let topic = topic.to_string();
         self.call(ANY, 0, move |txn| txn.tables.policies.get(&topic)).await
     }
 
-    pub(crate) async fn policies(
+    pub async fn policies(
         &self,
         known: Option<PolicyVersion>,
-    ) -> Result<Option<(PolicyVersion, Rows)>, StoreError> {
+    ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
         let version = PolicyVersion(self.call(ANY, 0, |txn| txn.tables.policies.version()).await?);
         if known == Some(version) {
             return Ok(None);
         }
-        let (mut rows, mut after) = (Rows::new(), String::new());
+        let (mut rows, mut after) = (PolicyRows::new(), String::new());
         loop {
             let from = after.clone();
             let page = self.call(ANY, 0, move |txn| txn.tables.policies.after(&from, PAGE)).await?;
@@ -58,19 +57,19 @@ impl EmbeddedStore {
         }
     }
 
-    pub(crate) fn policy_changes(&self) -> PolicyChanges {
+    pub fn policy_changes(&self) -> PolicyChanges {
         PolicyChanges { changed: self.place.policies.subscribe(), is_new: true }
     }
 }
 
 /// The stream of changes, told once they are safe.
-pub(crate) struct PolicyChanges {
+pub struct PolicyChanges {
     changed: watch::Receiver<()>,
     is_new: bool,
 }
 
 impl PolicyChanges {
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         if std::mem::take(&mut self.is_new) {
             return;
         }

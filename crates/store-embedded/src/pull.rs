@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    ExpiredLease, LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Receipt, RetryContext,
+    Settled, Shard, StoreError, payload,
+};
+use ringback_core::job::{JobKey, Locator};
+use ringback_core::lane::{LaneId, PullLane};
+
 use super::EmbeddedStore;
 use super::edges::{self, Grab, Said};
 use super::tables::{Body, Record, Stage};
-use crate::clock::{Timestamp, millis_up};
-use crate::job::{JobKey, Locator};
-use crate::store::lease::Receipt;
-use crate::store::pull::Counting;
-use crate::store::redis::LaneId;
-use crate::store::{
-    Lapsed, Pull, PullLane, PullReceipt, Pulled, PulledJob, Settled, Shard, StoreError, Tries, Word, payload,
-};
 
 impl EmbeddedStore {
-    pub(crate) async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
+    pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
         let grab = Grab::from(ask);
         let (found, more) = self.call(shard, ask.limit * 256, move |txn| edges::pull(txn, &grab)).await?;
         let jobs = found.into_iter().filter_map(|(record, body)| {
@@ -30,7 +30,7 @@ impl EmbeddedStore {
         Ok(Pulled { jobs: jobs.collect(), more })
     }
 
-    pub(crate) async fn pulls(
+    pub async fn pull_lanes(
         &self,
         shard: Shard,
         from: usize,
@@ -40,13 +40,13 @@ impl EmbeddedStore {
         Ok(lanes.iter().map(|words| PullLane(LaneId::of(words))).collect())
     }
 
-    pub(crate) async fn held(&self, receipt: &PullReceipt) -> Result<Option<Tries>, StoreError> {
+    pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
         let (locator, lease) = (receipt.locator.0, receipt.lease);
         let found = self.call(receipt.shard, 0, move |txn| edges::held(txn, locator, lease)).await?;
         Ok(found.map(|(record, body)| tries(&record, &body)))
     }
 
-    pub(crate) async fn renew_receipt(
+    pub async fn renew_receipt(
         &self,
         receipt: &PullReceipt,
         by: Duration,
@@ -57,11 +57,11 @@ impl EmbeddedStore {
         Ok(deadline.await?.map(Timestamp::from_millis))
     }
 
-    pub(crate) async fn settle_receipts(
+    pub async fn settle_receipts(
         &self,
         shard: Shard,
-        words: &[(PullReceipt, Word)],
-        counting: Counting,
+        words: &[(PullReceipt, PullOutcome)],
+        counting: LeaseCheck,
     ) -> Result<Vec<Settled>, StoreError> {
         let words: Vec<_> = words.iter().map(Said::new).collect();
         let (keep, bytes) = (self.keep(), words.len() * 256);
@@ -81,8 +81,8 @@ fn pulled(shard: Shard, record: &Record, body: &Body) -> Option<PulledJob> {
 }
 
 /// None for a job that is not reserved.
-pub(crate) fn lapsed(shard: Shard, record: &Record, body: &Body) -> Option<Lapsed> {
-    Some(Lapsed { receipt: receipt(shard, record)?, tries: tries(record, body) })
+pub(crate) fn lapsed(shard: Shard, record: &Record, body: &Body) -> Option<ExpiredLease> {
+    Some(ExpiredLease { receipt: receipt(shard, record)?, tries: tries(record, body) })
 }
 
 fn receipt(shard: Shard, record: &Record) -> Option<PullReceipt> {
@@ -91,7 +91,7 @@ fn receipt(shard: Shard, record: &Record) -> Option<PullReceipt> {
     Some(PullReceipt { shard, locator, lease: Receipt { number: lease, bits } })
 }
 
-fn tries(record: &Record, body: &Body) -> Tries {
+fn tries(record: &Record, body: &Body) -> RetryContext {
     let (retry, topic) = (payload::policy(&body.payload), record.topic.parse().ok());
-    Tries { failures: record.failures, retry, topic }
+    RetryContext { failures: record.failures, retry, topic }
 }

@@ -20,6 +20,7 @@ mod times;
 mod told;
 
 use redb::{ReadTransaction, WriteTransaction};
+use ringback_core::contract::StoreError;
 
 use self::attempts::Attempts;
 pub(crate) use self::attempts::{audit as audit_attempts, cost};
@@ -42,7 +43,6 @@ pub(crate) use self::shards::{ShardRow, Shards};
 pub(crate) use self::times::Times;
 pub(crate) use self::told::Told;
 use super::log;
-use crate::store::StoreError;
 
 /// All tables, open in one write transaction.
 pub(crate) struct Tables<'t> {

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
+use ringback_core::clock::SystemClock;
+use ringback_core::contract::{Options, Repair, Shard, StoreError, SubmitResult, Wake};
+use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
 
 use super::log::Disk;
 use super::place::{Medium, Place};
 use super::{EmbeddedStore, tables};
-use crate::clock::SystemClock;
-use crate::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
-use crate::store::{Answer, Options, Repair, Shard, StoreError, Wake};
 
 /// Memory with a limit, like a disk that fills up.
 #[derive(Clone, Debug)]
@@ -51,6 +51,21 @@ impl StorageBackend for Small {
     }
 }
 
+fn options() -> Options {
+    Options {
+        url: String::new(),
+        prefix: "ringback".to_owned(),
+        shards: 1,
+        keep_done: Duration::from_secs(3600),
+        keep_done_mib: 256,
+        keep_dead: Duration::from_secs(30 * 86_400),
+        attempts: ringback_core::policy::Logging::Failed,
+        keep_attempts: Duration::from_secs(7 * 86_400),
+        keep_attempts_mib: 64,
+        call_timeout: Duration::from_secs(10),
+    }
+}
+
 fn job(n: usize) -> NewJob {
     let key = JobKey { topic: "t".parse().unwrap(), id: format!("job-{n}").parse().unwrap() };
     let delivery = Delivery {
@@ -72,7 +87,7 @@ async fn a_full_disk_is_told_to_all_and_the_store_goes_on_once_there_is_room() {
     let small = Small { memory, limit: Arc::clone(&limit) };
     let medium = Medium::Backend(Box::new(move || Box::new(small.clone())));
     let place = Arc::new(Place::new(medium, Arc::new(SystemClock)));
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let options = options();
     let store = EmbeddedStore::on(place, options);
     store.prepare().await.unwrap();
 
@@ -93,7 +108,7 @@ async fn a_full_disk_is_told_to_all_and_the_store_goes_on_once_there_is_room() {
     limit.store(u64::MAX, Ordering::SeqCst);
     for n in refused {
         // Whether one of them had taken effect was not known.
-        assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, Answer::Conflict);
+        assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, SubmitResult::Conflict);
     }
     for (n, _) in accepted {
         assert!(store.get(Shard(0), &job(n).key).await.unwrap().is_some(), "job-{n} was accepted");
@@ -112,13 +127,13 @@ async fn one_of_two_fails(store: &EmbeddedStore) {
     let other = [job(2)];
     let (failed, good) = tokio::join!(broken, store.submit(Shard(0), &other));
     assert!(matches!(failed, Err(StoreError::Unreadable("a record"))), "{failed:?}");
-    assert_eq!(good.unwrap()[0].answer, Answer::Created);
+    assert_eq!(good.unwrap()[0].answer, SubmitResult::Created);
 }
 
 #[tokio::test]
 async fn a_call_that_fails_does_not_touch_the_others_of_its_group() {
     let memory = super::Memory::new(SystemClock);
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let options = options();
     let store = EmbeddedStore::in_memory(&memory, options);
     store.prepare().await.unwrap();
     one_of_two_fails(&store).await;
@@ -133,7 +148,7 @@ async fn a_call_that_fails_does_not_touch_the_others_of_its_group() {
 #[tokio::test]
 async fn a_writer_that_has_died_is_no_passing_trouble() {
     let memory = super::Memory::new(SystemClock);
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let options = options();
     let store = EmbeddedStore::in_memory(&memory, options);
     store.prepare().await.unwrap();
     let died = store.call(Shard(0), 0, |_| -> Result<(), StoreError> { panic!("a fault of ours") }).await;
@@ -196,7 +211,7 @@ async fn on_disk(directory: &Path, fault: &Arc<Fault>) -> EmbeddedStore {
         Box::new(Faulty { file, fault, failed }) as Box<dyn Disk>
     };
     let medium = Medium::File(directory.join("ringback.redb"), Box::new(wrap));
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let options = options();
     let store = EmbeddedStore::on(Arc::new(Place::new(medium, Arc::new(SystemClock))), options);
     store.prepare().await.unwrap();
     store
@@ -227,7 +242,7 @@ async fn a_log_that_cannot_be_written_is_told_and_what_was_answered_before_stays
         // A frame that was written and not synced may be there, as after a lost answer.
         assert_eq!(is_known(&store, 3).await, in_sync);
         for n in 3..6 {
-            assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, Answer::Conflict);
+            assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, SubmitResult::Conflict);
         }
         no_findings(&store).await;
         drop(store);
@@ -256,7 +271,7 @@ async fn nobody_is_answered_or_woken_before_the_log_is_synced() {
         let early = early.await;
         assert!(early.is_err(), "{early:?} before it is safe");
     }
-    assert_eq!(submitted.await.unwrap()[0].answer, Answer::Created);
+    assert_eq!(submitted.await.unwrap()[0].answer, SubmitResult::Created);
     assert!(matches!(wakes.next().await, Wake::Due(..)));
 }
 

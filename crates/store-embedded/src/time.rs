@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::clock::Clock;
+use ringback_core::clock::Clock;
 
 /// Follows a clock that may be set back: then the time goes on from where it was, at half
 /// the clock's pace, until the clock has caught up. So nothing stands still meanwhile; what
@@ -36,7 +36,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::{ManualClock, Timestamp};
+    use ringback_core::clock::{ManualClock, Timestamp};
 
     #[test]
     fn a_clock_that_is_set_back_does_not_turn_the_time_back_or_stop_it() {

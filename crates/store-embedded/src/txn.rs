@@ -7,15 +7,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use redb::WriteTransaction;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Event, EventKind, Shard, StoreError, Wake};
+use ringback_core::lane::{LaneId, PullLane};
+use ringback_core::state::State;
 
 use super::events::Gathered;
 use super::tables::{Journal, PULL, Queue, Record, ShardRow, Stage, Tables};
 use super::wake::Plan;
-use crate::clock::Timestamp;
-use crate::state::State;
-use crate::store::events::{Event, Happened};
-use crate::store::redis::LaneId;
-use crate::store::{PullLane, Shard, StoreError, Wake};
 
 /// So many tombstones are looked at for old ones, and two more for each job that ends.
 const TRIMMED: usize = 16;
@@ -51,10 +50,10 @@ pub(crate) enum End {
 }
 
 impl End {
-    const fn event(self) -> Happened {
+    const fn event(self) -> EventKind {
         match self {
-            Self::Done => Happened::Done,
-            Self::Cancelled => Happened::Cancelled,
+            Self::Done => EventKind::Done,
+            Self::Cancelled => EventKind::Cancelled,
         }
     }
 }
@@ -239,7 +238,7 @@ impl<'t> Txn<'t> {
     pub(crate) fn make_ready(&mut self, record: &mut Record) -> Result<(), StoreError> {
         self.leave(record)?;
         record.due = self.now();
-        self.tell_event(record, || Happened::Promoted)?;
+        self.tell_event(record, || EventKind::Promoted)?;
         self.place(record, To::Ready(Queue::Back))?;
         self.tables.records.put(record)
     }
@@ -249,7 +248,7 @@ impl<'t> Txn<'t> {
         self.tables.records.add(&mut record, body)?;
         self.row.ledger.accepted += 1;
         let due = Timestamp::from_millis(record.due);
-        self.tell_event(&record, || Happened::Submitted { due })?;
+        self.tell_event(&record, || EventKind::Submitted { due })?;
         self.place(&mut record, to)?;
         self.tables.records.put(&record)?;
         Ok(record)
@@ -281,7 +280,7 @@ impl<'t> Txn<'t> {
             To::Dead(reason) => {
                 let since = self.now();
                 self.tables.dead.add(shard, since, number)?;
-                self.tell_event(record, || Happened::Dead { reason: reason.clone() })?;
+                self.tell_event(record, || EventKind::Dead { reason: reason.clone() })?;
                 Stage::Dead { since, reason }
             }
         };

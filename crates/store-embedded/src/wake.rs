@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
+use ringback_core::contract::Wake;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
-
-use crate::store::Wake;
 
 /// How many wake-ups a listener may be behind; beyond, it is told to look at everything.
 const BACKLOG: usize = 1024;
@@ -31,14 +30,14 @@ impl Hub {
 }
 
 /// The stream of wake-ups.
-pub(crate) struct Wakes {
+pub struct Wakes {
     sender: Sender<Wake>,
     /// None until the first call, and after the listener fell behind.
     receiver: Option<Receiver<Wake>>,
 }
 
 impl Wakes {
-    pub(crate) async fn next(&mut self) -> Wake {
+    pub async fn next(&mut self) -> Wake {
         let Some(receiver) = &mut self.receiver else {
             self.receiver = Some(self.sender.subscribe());
             return Wake::Subscribed;

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use redb::ReadTransaction;
+use ringback_core::contract::{Event, Shard, StoreError, Wake};
 use tokio::sync::{mpsc, oneshot};
 
 use self::queue::{Member, Next, Queue, Request};
@@ -22,8 +23,6 @@ use super::tables::{self, Journal};
 use super::time::Time;
 use super::txn::Txn;
 use super::wake::Plan;
-use crate::store::events::Event;
-use crate::store::{Shard, StoreError, Wake};
 
 /// Calls that may wait.
 const WAITING: usize = 1024;

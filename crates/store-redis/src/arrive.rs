@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use redis::{Cmd, Value};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Shard, StoreError, Submitted};
+use ringback_core::job::{Due, ImportJob, NewJob, Topic};
+use ringback_core::lane::{LaneId, lane_name};
 
-use super::layout::{LaneId, Packed, lane_words};
+use super::layout::Packed;
 use super::script::{self, reply};
 use super::{RedisStore, codec, layout};
-use crate::clock::millis_up;
-use crate::job::{Due, ImportJob, NewJob, Topic};
-use crate::store::{Shard, StoreError, Submitted};
 
 /// Jobs that share a lane and a due time, by their numbers.
 struct Group {
@@ -19,7 +20,7 @@ struct Group {
 }
 
 impl RedisStore {
-    pub(crate) async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
+    pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let jobs: Vec<&NewJob> = jobs.iter().collect();
         let mut answers = vec![None; jobs.len()];
         for round in rounds(&jobs) {
@@ -44,11 +45,7 @@ impl RedisStore {
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
 
-    pub(crate) async fn import(
-        &self,
-        shard: Shard,
-        jobs: &[ImportJob],
-    ) -> Result<Vec<Submitted>, StoreError> {
+    pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
         let histories: Vec<_> =
             jobs.iter().map(|job| job.history.as_ref().map(codec::history).unwrap_or_default()).collect();
         let jobs: Vec<&NewJob> = jobs.iter().map(|job| &job.job).collect();
@@ -109,7 +106,7 @@ type Lanes<'a> = Vec<(LaneId, &'a Topic, &'a str)>;
 fn push_lanes(cmd: &mut Cmd, lanes: &Lanes<'_>) {
     cmd.arg(lanes.len());
     for (lane, topic, origin) in lanes {
-        cmd.arg(&lane.0).arg(lane_words(topic, origin));
+        cmd.arg(&lane.0).arg(lane_name(topic, origin));
     }
 }
 
@@ -141,7 +138,7 @@ fn named<'a>(lanes: &mut Lanes<'a>, job: &'a NewJob) -> LaneId {
     if let Some((lane, ..)) = lanes.iter().find(|(_, t, o)| *t == topic && *o == origin) {
         return *lane;
     }
-    let lane = LaneId::of(&lane_words(topic, origin));
+    let lane = LaneId::of(&lane_name(topic, origin));
     lanes.push((lane, topic, origin));
     lane
 }

@@ -1,40 +1,19 @@
-//! The log of attempts on Redis: notes as `note.lua` takes them, and whether there is room for
-//! them. They are left out before the store is full, so that they never take a job's place.
+//! The log of attempts on Redis: notes as `note.lua` takes them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-use tokio::sync::Mutex;
-use tokio::time::Instant;
+use ringback_core::contract::attempt_log::{pack, shown};
+use ringback_core::contract::{Attempt, Note, Noted, Proof, Shard, StoreError};
+use ringback_core::job::JobKey;
 
 use super::layout::six;
 use super::script::{self, reply};
 use super::{RedisStore, codec};
-use crate::job::JobKey;
-use crate::store::attempts::{Proof, pack, shown};
-use crate::store::{Attempt, Note, Noted, Shard, StoreError};
-
-/// From this share of the memory limit on, nothing is noted.
-const HIGH: f64 = 0.8;
-/// How long a look at the store counts. It is looked at only while there are notes.
-const EVERY: Duration = Duration::from_secs(1);
 
 /// So many notes share a script: with full logs of long answers it takes a few milliseconds.
 const AT_ONCE: usize = 64;
 
-/// Whether there was room for notes when it was looked at last.
-#[derive(Default)]
-pub(crate) struct Room {
-    is_full: AtomicBool,
-    looked: Mutex<Option<Instant>>,
-}
-
 impl RedisStore {
-    pub(crate) async fn note(&self, shard: Shard, notes: &[Note]) -> Result<Noted, StoreError> {
-        if self.is_full().await {
-            return Ok(Noted::Full);
-        }
-        let keep = self.options.logs();
+    pub async fn note(&self, shard: Shard, notes: &[Note]) -> Result<Noted, StoreError> {
+        let keep = self.options.attempt_retention();
         for notes in notes.chunks(AT_ONCE) {
             let answer = self.run(&script::NOTE, shard, |cmd| {
                 cmd.arg(keep.time).arg(keep.bytes);
@@ -47,11 +26,7 @@ impl RedisStore {
         Ok(Noted::Kept)
     }
 
-    pub(crate) async fn attempts(
-        &self,
-        shard: Shard,
-        key: &JobKey,
-    ) -> Result<Option<Vec<Attempt>>, StoreError> {
+    pub async fn attempts(&self, shard: Shard, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {
         let answer = self.run(&script::ATTEMPTS, shard, |cmd| {
             cmd.arg(&key.locator().0);
         });
@@ -62,22 +37,7 @@ impl RedisStore {
         let created = reply::bytes(created)?;
         let created = (!created.is_empty()).then(|| created.iter().fold(0, |n, b| n << 8 | u64::from(*b)));
         let log = Some(reply::bytes(log)?).filter(|log| !log.is_empty());
-        Ok(shown(log, created, reply::number(&now)?, self.options.logs().time))
-    }
-
-    /// One caller looks, the others take what was seen last; a store that does not answer
-    /// leaves it as it was.
-    async fn is_full(&self) -> bool {
-        let Room { is_full, looked } = &self.room;
-        if let Ok(mut looked) = looked.try_lock()
-            && looked.is_none_or(|at| at.elapsed() >= EVERY)
-        {
-            if let Ok(share) = self.memory_share().await {
-                is_full.store(share >= HIGH, Ordering::Relaxed);
-            }
-            *looked = Some(Instant::now());
-        }
-        is_full.load(Ordering::Relaxed)
+        Ok(shown(log, created, reply::number(&now)?, self.options.attempt_retention().time))
     }
 }
 
@@ -86,6 +46,6 @@ fn proven(proof: &Proof) -> Vec<u8> {
     match proof {
         Proof::Created(at) => six(at.as_millis()).to_vec(),
         Proof::Held(receipt) => codec::held(*receipt).to_vec(),
-        Proof::Lapsed(receipt) => [&codec::held(*receipt)[..], &[1]].concat(),
+        Proof::Expired(receipt) => [&codec::held(*receipt)[..], &[1]].concat(),
     }
 }

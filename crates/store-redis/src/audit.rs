@@ -14,13 +14,13 @@ mod waiting;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
+use ringback_core::contract::{Audit, DamageKind, Finding, Repair, RunningAudit, Shard, StoreError};
+
 use self::calls::{Bad, Mend, Overview, Scan};
 use self::count::Count;
 use self::told::Told;
 use self::waiting::{Waiting, Word};
 use super::RedisStore;
-use crate::store::audit::{Audit, Damage, Finding, Repair, Underway};
-use crate::store::{Shard, StoreError};
 
 /// So many jobs that wait in lists are looked for at once; of more of them the lists are read again
 /// for each part. With 32 bytes each this bounds the memory that an audit takes.
@@ -36,10 +36,10 @@ type Lane = [u8; 8];
 type Jobs = [i64; 4];
 
 impl RedisStore {
-    /// See [`Store::audit`](crate::store::Store::audit).
-    pub(crate) async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
+    /// See `ringback_store::Store::audit`.
+    pub async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
         let shards = self.options.shards;
-        let (mut audit, has_answered) = (Underway::of(shards), AtomicBool::new(false));
+        let (mut audit, has_answered) = (RunningAudit::of(shards), AtomicBool::new(false));
         for shard in (0..shards).map(Shard) {
             let (audit, has_answered) = (&mut audit.0, &has_answered);
             Walk { store: self, shard, repair, audit, has_answered }.shard().await?;
@@ -107,7 +107,7 @@ impl Walk<'_> {
                 "dead_at" => "dead jobs are there before the time at which they are looked at next",
                 _ => "the first slot is another one than is told",
             };
-            self.found(Finding::new(Damage::Moment, self.shard, what), mend);
+            self.found(Finding::new(DamageKind::WakeAt, self.shard, what), mend);
         }
         Ok(())
     }
@@ -132,8 +132,11 @@ impl Walk<'_> {
                 Repair::No => vec![Mend::Left; page.lost.len()],
             };
             for ((_, words), mend) in page.lost.into_iter().zip(mended) {
-                let finding =
-                    Finding::new(Damage::Turn, self.shard, format!("nothing leads to the jobs of {words:?}"));
+                let finding = Finding::new(
+                    DamageKind::Schedule,
+                    self.shard,
+                    format!("nothing leads to the jobs of {words:?}"),
+                );
                 self.found(finding.of_topic(topic_of(&words)), mend);
             }
             self.unlisted(&page.unlisted).await?;
@@ -153,7 +156,7 @@ impl Walk<'_> {
             let topic = topic_of(&words);
             let what = if member.len() == topic.len() + 1 { "topic" } else { "a lane of topic" };
             let detail = format!("lists of topics do not show {what} {topic:?}");
-            self.found(Finding::new(Damage::Topic, self.shard, detail).of_topic(topic), mend);
+            self.found(Finding::new(DamageKind::Topic, self.shard, detail).of_topic(topic), mend);
         }
         Ok(())
     }
@@ -189,14 +192,15 @@ impl Walk<'_> {
         for bad in bad {
             let (state, topic, id) = (bad.state_name(), topic_of(&bad.words), bad.id());
             let (kind, detail) = match bad.what.as_str() {
-                "unindexed" => (Damage::Unindexed, unindexed(state)),
-                "body" => (Damage::Body, format!("the body of a {state} job is missing")),
-                "lane" => {
-                    (Damage::Lane, format!("where a {state} job goes is not known: its lane has no words"))
-                }
-                _ => (Damage::Unreadable, format!("the record at {} cannot be read", hex(&bad.locator))),
+                "unindexed" => (DamageKind::Unindexed, unindexed(state)),
+                "body" => (DamageKind::Body, format!("the body of a {state} job is missing")),
+                "lane" => (
+                    DamageKind::Lane,
+                    format!("where a {state} job goes is not known: its lane has no words"),
+                ),
+                _ => (DamageKind::Unreadable, format!("the record at {} cannot be read", hex(&bad.locator))),
             };
-            let is_lost = kind == Damage::Unindexed;
+            let is_lost = kind == DamageKind::Unindexed;
             let mend = if is_lost { mended.next() } else { None }.unwrap_or(Mend::Left);
             if is_lost && mend != Mend::MovedOn {
                 count.lost(bad.state);
@@ -245,7 +249,7 @@ impl Walk<'_> {
                 Word::Again(list) => again.again(&known, list),
                 Word::Lost { state, words, record } => {
                     let detail = unindexed(calls::state_name(state));
-                    let finding = Finding::new(Damage::Unindexed, self.shard, detail);
+                    let finding = Finding::new(DamageKind::Unindexed, self.shard, detail);
                     findings.push(finding.of_topic(topic_of(&words)).of_job(calls::id_of(&record)));
                     lost.push((known, state));
                 }
@@ -272,7 +276,7 @@ impl Walk<'_> {
             };
             for (locator, mend) in alone.iter().zip(mended) {
                 let detail = format!("what is left of a job whose record is gone, at {}", hex(locator));
-                self.found(Finding::new(Damage::Run, self.shard, detail), mend);
+                self.found(Finding::new(DamageKind::StateRecord, self.shard, detail), mend);
             }
         }
         Ok(())
@@ -305,7 +309,7 @@ impl Walk<'_> {
                     "the ledger counts {counted} jobs that have not ended, and there are {}",
                     after.jobs
                 );
-                self.audit.find(Finding::new(Damage::Ledger, self.shard, detail));
+                self.audit.find(Finding::new(DamageKind::Ledger, self.shard, detail));
             }
             return Ok(());
         }
@@ -320,7 +324,7 @@ impl Walk<'_> {
             Repair::No => (false, false),
         };
         for detail in states {
-            self.audit.find(Finding::new(Damage::Ledger, self.shard, detail).repaired(states_mended));
+            self.audit.find(Finding::new(DamageKind::Ledger, self.shard, detail).repaired(states_mended));
         }
         for finding in wrong.findings(self.shard) {
             self.audit.find(finding.repaired(rest_mended));
@@ -337,7 +341,7 @@ impl Walk<'_> {
             let detail = format!(
                 "{accepted} jobs were accepted, and the counts of all states add up to {sum}: {rest:?}"
             );
-            self.audit.find(Finding::new(Damage::Ledger, self.shard, detail));
+            self.audit.find(Finding::new(DamageKind::Ledger, self.shard, detail));
         }
     }
 }

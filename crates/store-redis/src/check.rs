@@ -2,9 +2,9 @@
 //! policy, how it keeps data, and the installation that lives there.
 
 use redis::Value;
+use ringback_core::contract::{Profile, StoreError};
 
 use super::topology::Topology;
-use crate::store::{Profile, StoreError};
 
 /// What a server says of itself in INFO.
 struct Info(String);

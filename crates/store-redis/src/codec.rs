@@ -5,17 +5,17 @@
 use std::time::Duration;
 
 use redis::Value;
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    Lease, Limit, MoveResult, Receipt, Settled, StoreError, SubmitResult, Submitted,
+};
+use ringback_core::job::{History, Job, JobKey};
+use ringback_core::limits::{MAX_ERROR, MAX_IMPORTED_COUNT, truncated};
+use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::state::State;
 
 use super::layout::{self, Head, six};
 use super::script::reply;
-use crate::clock::{Timestamp, millis_up};
-use crate::job::{History, Job, JobKey};
-use crate::outcome::{LastAttempt, Outcome};
-use crate::state::State;
-use crate::store::lease::Receipt;
-use crate::store::{
-    Answer, Lease, Limit, MOST_COUNTED, MOST_ERROR, Moved, Settled, StoreError, Submitted, start,
-};
 
 /// The most bytes of a reason that are kept.
 pub(crate) const MOST_REASON: usize = 64;
@@ -30,7 +30,7 @@ pub(crate) fn state(code: i64) -> Result<State, StoreError> {
 /// The answer to one job of a submit or an import.
 pub(crate) fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreError> {
     if let Value::BulkString(times) = answer {
-        return Ok(Submitted { answer: Answer::Created, job: arrived(&times, key)? });
+        return Ok(Submitted { answer: SubmitResult::Created, job: arrived(&times, key)? });
     }
     let parts = reply::list(answer)?;
     if let [Value::Int(422), what] = parts.as_slice() {
@@ -38,9 +38,9 @@ pub(crate) fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreE
     }
     let (code, job) = described(parts, key)?;
     let answer = match code {
-        201 => Answer::Created,
-        200 => Answer::Repeated,
-        409 => Answer::Conflict,
+        201 => SubmitResult::Created,
+        200 => SubmitResult::Repeated,
+        409 => SubmitResult::Conflict,
         _ => return Err(UNREADABLE),
     };
     Ok(Submitted { answer, job })
@@ -71,13 +71,13 @@ fn described(parts: Vec<Value>, key: &JobKey) -> Result<(i64, Job), StoreError> 
 }
 
 /// The answer of a reschedule, a run, a revive or a purge.
-pub(crate) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<Moved, StoreError> {
+pub(crate) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<MoveResult, StoreError> {
     if parts.is_empty() {
-        return Ok(Moved::Unknown);
+        return Ok(MoveResult::Unknown);
     }
     match described(parts, key)? {
-        (200, job) => Ok(Moved::Applied(job)),
-        (409, job) => Ok(Moved::Refused(job)),
+        (200, job) => Ok(MoveResult::Applied(job)),
+        (409, job) => Ok(MoveResult::Refused(job)),
         _ => Err(UNREADABLE),
     }
 }
@@ -103,7 +103,7 @@ fn arrived(times: &[u8], key: &JobKey) -> Result<Job, StoreError> {
 /// last attempt as a run ends with it.
 pub(crate) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     // A duration that is not known is the longest.
-    let (status, took) = lease.seen.unwrap_or((0, u32::MAX));
+    let (status, took) = lease.response().unwrap_or((0, u32::MAX));
     let duration = Duration::from_millis(took.into());
     let seen = LastAttempt { status: Some(status), duration, ..LastAttempt::default() };
     let nothing = LastAttempt::default();
@@ -115,7 +115,7 @@ pub(crate) fn settlement(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     };
     let mut packed = Vec::with_capacity(32);
     packed.push(kind);
-    packed.push(lease.imprint.is_external.into());
+    packed.push(lease.grant().hint.is_external.into());
     packed.extend_from_slice(&six(millis_up(delay)));
     push_last(&mut packed, last, reason);
     packed
@@ -129,16 +129,16 @@ pub(crate) fn history(history: &History) -> Vec<u8> {
     let mut packed = Vec::with_capacity(64);
     packed.push(history.dead.is_some().into());
     packed.extend_from_slice(&six(created));
-    packed.extend_from_slice(&history.attempts.min(MOST_COUNTED).to_be_bytes());
-    packed.extend_from_slice(&history.failures.min(MOST_COUNTED).to_be_bytes());
+    packed.extend_from_slice(&history.attempts.min(MAX_IMPORTED_COUNT).to_be_bytes());
+    packed.extend_from_slice(&history.failures.min(MAX_IMPORTED_COUNT).to_be_bytes());
     let nothing = LastAttempt::default();
-    let reason = start(history.dead.as_deref().unwrap_or_default(), MOST_REASON);
+    let reason = truncated(history.dead.as_deref().unwrap_or_default(), MOST_REASON);
     push_last(&mut packed, history.last.as_ref().unwrap_or(&nothing), reason);
     packed
 }
 
 fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) {
-    let error = start(last.error.as_deref().unwrap_or_default(), MOST_ERROR);
+    let error = truncated(last.error.as_deref().unwrap_or_default(), MAX_ERROR);
     let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);
     packed.extend_from_slice(&six(last.at.as_millis()));
     packed.extend_from_slice(&last.status.unwrap_or(0).to_be_bytes());
@@ -151,7 +151,7 @@ fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) {
 
 /// A lease's number and random bits, as a run has them.
 pub(crate) fn receipt(lease: &Lease) -> [u8; 16] {
-    held(lease.receipt)
+    held(lease.grant().receipt)
 }
 
 /// The same of a receipt alone.

@@ -2,15 +2,14 @@
 
 use bytes::Bytes;
 use redis::{Cmd, Value};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, Shard, StoreError};
+use ringback_core::job::Job;
+use ringback_core::state::State;
 
 use super::RedisStore;
 use super::layout::{Head, Tail, six};
 use super::script::{self, reply};
-use crate::clock::Timestamp;
-use crate::job::Job;
-use crate::state::State;
-use crate::store::dead::Stretch;
-use crate::store::{DeadFilter, DeadPage, DeadPlace, Shard, StoreError};
 
 /// How much a call looks at, counted in entries of the index: a few milliseconds of a script.
 const WORK: usize = 2000;
@@ -20,13 +19,13 @@ const FOREVER: u64 = (1 << 48) - 1;
 const UNREADABLE: StoreError = StoreError::Unreadable("a page of dead jobs");
 
 impl RedisStore {
-    pub(crate) async fn dead(
+    pub async fn dead(
         &self,
         shard: Shard,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
-    ) -> Result<Stretch<Job>, StoreError> {
+    ) -> Result<DeadShardPage<Job>, StoreError> {
         let page = self.read_dead(shard, filter, from, limit, "1").await?;
         let mut items = Vec::with_capacity(page.items.len());
         for answer in page.items {
@@ -40,13 +39,13 @@ impl RedisStore {
         Ok(DeadPage { items, next: page.next, now: page.now })
     }
 
-    pub(crate) async fn dead_places(
+    pub async fn dead_cursors(
         &self,
         shard: Shard,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
-    ) -> Result<DeadPage<DeadPlace>, StoreError> {
+    ) -> Result<DeadPage<DeadCursor>, StoreError> {
         let page = self.read_dead(shard, filter, from, limit, "0").await?;
         let items = page.items.into_iter().map(|value| place(&reply::bytes(value)?));
         Ok(DeadPage { items: items.collect::<Result<_, _>>()?, next: page.next, now: page.now })
@@ -56,7 +55,7 @@ impl RedisStore {
         &self,
         shard: Shard,
         filter: &DeadFilter,
-        from: Option<DeadPlace>,
+        from: Option<DeadCursor>,
         limit: usize,
         whole: &str,
     ) -> Result<DeadPage<Value>, StoreError> {
@@ -78,26 +77,26 @@ impl RedisStore {
         Ok(DeadPage { items: parts.collect(), next, now })
     }
 
-    pub(crate) async fn purge_many(&self, shard: Shard, places: &[DeadPlace]) -> Result<u64, StoreError> {
+    pub async fn purge_many(&self, shard: Shard, places: &[DeadCursor]) -> Result<u64, StoreError> {
         let answer = self.run(&script::PURGE_MANY, shard, |cmd| push_places(cmd, places));
         reply::number(&answer.await?)
     }
 }
 
 /// As the scripts take them: time and locator.
-pub(crate) fn push_places(cmd: &mut Cmd, places: &[DeadPlace]) {
+pub(crate) fn push_places(cmd: &mut Cmd, places: &[DeadCursor]) {
     for place in places {
         cmd.arg([&six(place.at)[..], &place.tie].concat());
     }
 }
 
-fn place(raw: &[u8]) -> Result<DeadPlace, StoreError> {
+fn place(raw: &[u8]) -> Result<DeadCursor, StoreError> {
     let (at, tie) = raw.split_at_checked(6).ok_or(UNREADABLE)?;
     let at = at.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-    Ok(DeadPlace { at, tie: tie.try_into().map_err(|_| UNREADABLE)? })
+    Ok(DeadCursor { at, tie: tie.try_into().map_err(|_| UNREADABLE)? })
 }
 
-fn dead_job(answer: Value) -> Result<(DeadPlace, Job), StoreError> {
+fn dead_job(answer: Value) -> Result<(DeadCursor, Job), StoreError> {
     let parts: Result<[Value; 4], _> = reply::list(answer)?.try_into();
     let [name, run, lane, record] = parts.map_err(|_| UNREADABLE)?;
     let record: Bytes = reply::bytes(record)?;

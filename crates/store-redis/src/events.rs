@@ -5,45 +5,46 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use rand::rngs::StdRng;
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    AttemptEnded, AttemptOutcome, Event, EventKind, Shard, StoreError, StreamItem,
+};
+use ringback_core::job::{JobKey, Topic};
 
 use super::RedisStore;
 use super::script::{self, reply};
 use super::wake::{Heard, Messages};
-use crate::clock::{Timestamp, millis_up};
-use crate::job::{JobKey, Topic};
-use crate::store::events::{AttemptOutcome, Ended, Event, Happened, News};
-use crate::store::{Shard, StoreError};
 
 /// What a message begins with that is packed as this version does.
 const FORMAT: u8 = 1;
 
 impl RedisStore {
-    pub(crate) async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
+    pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
         let answer = self.run(&script::WATCH, shard, |cmd| {
             cmd.arg(millis_up(lasts));
         });
         Ok(Timestamp::from_millis(reply::number(&answer.await?)?))
     }
 
-    pub(crate) fn events(self: &Arc<Self>, rng: StdRng) -> Events {
+    pub fn events(self: &Arc<Self>, rng: StdRng) -> Events {
         Events(Messages::new(Arc::clone(self), self.keys.events_channel(), rng))
     }
 }
 
 /// The stream of events. It reconnects by itself and never ends.
-pub(crate) struct Events(Messages);
+pub struct Events(Messages);
 
 impl Events {
-    pub(crate) async fn next(&mut self) -> News {
+    pub async fn next(&mut self) -> StreamItem {
         match self.0.next().await {
-            Heard::Subscribed => News::Gap,
-            Heard::Lost => News::Lost,
+            Heard::Subscribed => StreamItem::Gap,
+            Heard::Lost => StreamItem::Lost,
             Heard::Message(raw) => unpack(raw.into()).map_or_else(
                 || {
                     tracing::debug!("events that this version cannot read were passed over");
-                    News::Missed
+                    StreamItem::Missed
                 },
-                News::Events,
+                StreamItem::Events,
             ),
         }
     }
@@ -61,24 +62,24 @@ fn unpack(mut raw: Bytes) -> Option<Vec<Event>> {
     while raw.has_remaining() {
         let topic = topics.get(usize::from(raw.try_get_u16().ok()?))?.clone();
         let id = text(&mut raw)?.parse().ok()?;
-        events.push(Event { at, key: JobKey { topic, id }, what: happened(&mut raw)? });
+        events.push(Event { at, key: JobKey { topic, id }, kind: happened(&mut raw)? });
     }
     Some(events)
 }
 
-fn happened(raw: &mut Bytes) -> Option<Happened> {
+fn happened(raw: &mut Bytes) -> Option<EventKind> {
     Some(match raw.try_get_u8().ok()? {
-        1 => Happened::Submitted { due: time(raw)? },
-        2 => Happened::Promoted,
-        3 => Happened::Attempt(ended(raw)?),
-        4 => Happened::Done,
-        5 => Happened::Dead { reason: text(raw)?.into() },
-        6 => Happened::Cancelled,
+        1 => EventKind::Submitted { due: time(raw)? },
+        2 => EventKind::Promoted,
+        3 => EventKind::Attempt(ended(raw)?),
+        4 => EventKind::Done,
+        5 => EventKind::Dead { reason: text(raw)?.into() },
+        6 => EventKind::Cancelled,
         _ => return None,
     })
 }
 
-fn ended(raw: &mut Bytes) -> Option<Ended> {
+fn ended(raw: &mut Bytes) -> Option<AttemptEnded> {
     let outcome = match raw.try_get_u8().ok()? {
         1 => AttemptOutcome::Complete,
         2 => AttemptOutcome::Retry,
@@ -93,7 +94,7 @@ fn ended(raw: &mut Bytes) -> Option<Ended> {
     let took = Some(raw.try_get_u32().ok()?).filter(|ms| *ms < u32::MAX);
     let duration = took.map(|ms| Duration::from_millis(ms.into()));
     let error = Some(text(raw)?).filter(|error| !error.is_empty()).map(Into::into);
-    Some(Ended { number, outcome, due, status, error, duration })
+    Some(AttemptEnded { number, outcome, due, status, error, duration })
 }
 
 fn time(raw: &mut Bytes) -> Option<Timestamp> {
@@ -124,7 +125,7 @@ mod tests {
         let events = unpack(message().into()).unwrap();
         let key = |id: &str| JobKey { topic: "pay".parse().unwrap(), id: id.parse().unwrap() };
         let at = Timestamp::from_millis(1234);
-        let attempt = Happened::Attempt(Ended {
+        let attempt = EventKind::Attempt(AttemptEnded {
             number: 2,
             outcome: AttemptOutcome::Retry,
             due: Some(Timestamp::from_millis(2048)),
@@ -133,8 +134,8 @@ mod tests {
             duration: Some(Duration::from_millis(17)),
         });
         let expected = [
-            Event { at, key: key("a"), what: attempt },
-            Event { at, key: key("b"), what: Happened::Dead { reason: "gone".into() } },
+            Event { at, key: key("a"), kind: attempt },
+            Event { at, key: key("b"), kind: EventKind::Dead { reason: "gone".into() } },
         ];
         assert_eq!(events, expected);
     }

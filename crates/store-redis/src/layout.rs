@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
-use sha2::{Digest as _, Sha256};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Lease, StoreError, payload};
+use ringback_core::job::{ContentHash, Job, JobKey, NewJob};
+use ringback_core::lane::{LaneId, SettleHint};
+use ringback_core::outcome::LastAttempt;
+use ringback_core::state::State;
 
 pub(crate) use self::keys::Keys;
-use crate::clock::Timestamp;
-use crate::job::{ContentHash, Job, JobKey, NewJob, Topic};
-use crate::outcome::LastAttempt;
-use crate::state::State;
-use crate::store::{Lease, StoreError, payload};
 
 /// The layout of keys and records. A store with another one is refused.
 pub(crate) const VERSION: u16 = 5;
@@ -32,48 +32,8 @@ const RUN: usize = 67;
 const TOMBSTONE: usize = 37;
 /// Added to a tombstone's state where a hand-over was begun and never settled.
 const DOUBT: u8 = 128;
-/// The bit in the first byte of a lane's id that says that it is for pull.
-const PULL: u8 = 128;
 /// The code of the state.
 const DONE: u8 = 4;
-
-/// What a lane, a topic with an origin, is known by in records and keys: 64 bits of SHA-256
-/// over its words. Two lanes of a hundred thousand share one in a chance of 5 in 10¹⁰. The
-/// first bit says whether the lane is for pull, so that the scripts need not read its words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct LaneId(pub(crate) [u8; 8]);
-
-impl LaneId {
-    pub(crate) fn of(words: &str) -> Self {
-        let digest = Sha256::digest(words);
-        let mut id = [0; 8];
-        id.copy_from_slice(&digest[..8]);
-        let is_pull = words.ends_with(' ');
-        id[0] = if is_pull { id[0] | PULL } else { id[0] & !PULL };
-        Self(id)
-    }
-
-    /// From 16 hexadecimal digits.
-    pub(crate) fn parse(hex: &str) -> Option<Self> {
-        let number = u64::from_str_radix(hex, 16).ok().filter(|_| hex.len() == 16)?;
-        Some(Self(number.to_be_bytes()))
-    }
-}
-
-/// What the scripts call a lane in words.
-pub(crate) fn lane_words(topic: &Topic, origin: &str) -> String {
-    format!("{topic} {origin}")
-}
-
-/// What settling needs to know again of a job's record.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Imprint {
-    pub(crate) lane: LaneId,
-    pub(crate) content: ContentHash,
-    pub(crate) is_external: bool,
-    /// How many jobs of its batch are not settled yet.
-    pub(crate) unsettled: Arc<AtomicUsize>,
-}
 
 /// A new job as the scripts of submit and import take it.
 pub(crate) struct Packed {
@@ -84,7 +44,7 @@ pub(crate) struct Packed {
 
 pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     let id = job.key.id.as_str();
-    let timeout = job.delivery.timeout.map_or(0, crate::clock::millis_up);
+    let timeout = job.delivery.timeout.map_or(0, ringback_core::clock::millis_up);
     let payload = payload::pack(&job.delivery);
     let is_external = payload.len() > INLINE;
     let mut rest = Vec::with_capacity(RECORD + id.len() + if is_external { 4 } else { payload.len() });
@@ -242,9 +202,9 @@ impl Head {
         self.start.content
     }
 
-    pub(crate) fn imprint(&self, unsettled: Arc<AtomicUsize>) -> Imprint {
+    pub(crate) fn settle_hint(&self, unsettled: Arc<AtomicUsize>) -> SettleHint {
         let Start { lane, content, .. } = self.start;
-        Imprint { lane, content, is_external: self.is_external(), unsettled }
+        SettleHint { lane, content, is_external: self.is_external(), unsettled }
     }
 
     pub(crate) fn into_job(self, key: JobKey) -> Job {
@@ -284,10 +244,10 @@ pub(crate) fn tombstone(lease: &Lease) -> [u8; TOMBSTONE] {
     let mut packed = [0; TOMBSTONE];
     let mut rest = packed.as_mut_slice();
     rest.put_u8(DONE);
-    rest.put_u64(lease.receipt.number);
+    rest.put_u64(lease.grant().receipt.number);
     rest.put_slice(&six(lease.due.as_millis()));
     rest.put_slice(&six(lease.created.as_millis()));
-    rest.put_slice(&lease.imprint.content.0);
+    rest.put_slice(&lease.grant().hint.content.0);
     rest.put_u32(lease.attempt);
     rest.put_u32(lease.failures);
     packed
@@ -336,7 +296,7 @@ mod tests {
         assert!(records.contains(&format!("local RECORD, RUN = {RECORD}, {RUN}")));
         assert!(records.contains(&format!("local CANCEL_REQUESTED, EXTERNAL = 1, {EXTERNAL}")));
         let ready = include_str!("lua/prelude/ready.lua");
-        assert!(ready.contains(&format!("byte(lane) >= {PULL}")));
+        assert!(ready.contains(&format!("byte(lane) >= {}", LaneId::PULL)));
         let tombs = include_str!("lua/prelude/tombs.lua");
         assert!(tombs.contains(&format!("local DOUBT = {DOUBT}")));
         assert_eq!(State::ALL[usize::from(DONE) - 1], State::Done);

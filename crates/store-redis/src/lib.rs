@@ -2,6 +2,8 @@
 //! script call and its reply into values; `layout` knows how records are packed, the
 //! prelude in lua/ where they lie, `topology` which server to ask.
 
+#![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
+
 mod arrive;
 mod attempts;
 mod audit;
@@ -28,54 +30,53 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use redis::{Cmd, Value};
-use tokio::time::Instant;
-
-pub(crate) use self::events::Events;
-use self::layout::{Head, Keys};
-pub(crate) use self::layout::{Imprint, LaneId, lane_words};
-pub(crate) use self::policies::PolicyChanges;
-use self::script::{Script, reply};
-pub(crate) use self::topology::Address;
-use self::topology::Topology;
-pub(crate) use self::wake::Wakes;
-use super::{
-    Cancelled, Epoch, Lease, MOST_LOST, Members, Options, Pass, Profile, Recovered, Renewed, Shard, Stats,
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{
+    Cancelled, Epoch, Lease, LiveCarriers, Options, Pass, Profile, Recovered, Renewed, Shard, Stats,
     StoreError,
 };
-use crate::clock::millis_up;
-use crate::job::{Job, JobKey};
-use crate::state::State;
+use ringback_core::job::{Job, JobKey};
+use ringback_core::limits::MAX_LOST;
+use ringback_core::state::State;
+use tokio::time::Instant;
+
+pub use self::events::Events;
+use self::layout::{Head, Keys};
+pub use self::policies::PolicyChanges;
+use self::script::{Script, reply};
+pub use self::topology::Address;
+use self::topology::Topology;
+pub use self::wake::Wakes;
 
 /// About what a tombstone takes, with its share of the hash it lies in.
 const TOMBSTONE_BYTES: u64 = 104;
 
-pub(crate) struct RedisStore {
+pub struct RedisStore {
     topology: Topology,
     keys: Keys,
     options: Options,
     /// Known once the store was found fit.
     profile: RwLock<Option<Profile>>,
-    room: attempts::Room,
 }
 
 impl RedisStore {
-    pub(crate) fn open(options: Options) -> Result<Self, StoreError> {
-        let topology = Topology::open(&options.url, options.patience)?;
+    pub fn open(options: Options) -> Result<Self, StoreError> {
+        let topology = Topology::open(&options.url, options.call_timeout)?;
         let keys = Keys::new(&options.prefix, options.shards);
-        Ok(Self { topology, keys, options, profile: RwLock::default(), room: attempts::Room::default() })
+        Ok(Self { topology, keys, options, profile: RwLock::default() })
     }
 
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         self.topology.kind()
     }
 
-    pub(crate) fn profile(&self) -> Option<Profile> {
+    pub fn profile(&self) -> Option<Profile> {
         *self.profile.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks the servers and what is installed there. Until it has succeeded once, every
     /// edge answers [`StoreError::Unprepared`].
-    pub(crate) async fn prepare(&self) -> Result<(), StoreError> {
+    pub async fn prepare(&self) -> Result<(), StoreError> {
         let profile = check::servers(&self.topology).await?;
         let key = self.keys.installation();
         let args = |cmd: &mut Cmd| {
@@ -92,17 +93,17 @@ impl RedisStore {
             )));
         }
         if shards != self.options.shards.to_string() {
-            return Err(self.options.other_shards(shards));
+            return Err(self.options.shard_mismatch(shards));
         }
         *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Some(profile);
         Ok(())
     }
 
-    pub(crate) async fn memory_share(&self) -> Result<f64, StoreError> {
+    pub async fn memory_share(&self) -> Result<f64, StoreError> {
         check::memory_share(&self.topology).await
     }
 
-    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+    pub async fn ping(&self) -> Result<(), StoreError> {
         // PING tells of a full disk (MISCONF), the role of a fail-over that left us behind.
         self.topology.call(&redis::cmd("PING")).await?;
         check::masters(&self.topology).await
@@ -138,7 +139,7 @@ impl RedisStore {
         self.topology.call(&cmd).await
     }
 
-    pub(crate) async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
+    pub async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let answer = self.run(&script::GET, shard, |cmd| {
             cmd.arg(&key.locator().0);
         });
@@ -160,7 +161,7 @@ impl RedisStore {
         }
     }
 
-    pub(crate) async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
+    pub async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
         let answer = self.run(&script::CANCEL, shard, |cmd| {
             cmd.arg(&key.locator().0);
             self.keep(cmd);
@@ -187,7 +188,7 @@ impl RedisStore {
         cmd.arg(millis_up(self.options.keep_done)).arg(self.options.tombstones(TOMBSTONE_BYTES));
     }
 
-    pub(crate) async fn members(&self, carrier: &str, ttl: Duration) -> Result<Members, StoreError> {
+    pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.prepared_once()?;
         let args = |cmd: &mut Cmd| {
             cmd.arg(carrier).arg(millis_up(ttl));
@@ -195,30 +196,30 @@ impl RedisStore {
         let mut parts =
             reply::list(self.run_at(&script::MEMBERS, &self.keys.installation(), args).await?)?.into_iter();
         let first = parts.next().ok_or(StoreError::Unreadable("the carriers"))?;
-        let next_revival = parts.next().ok_or(StoreError::Unreadable("the carriers"))?;
+        let next_redrive = parts.next().ok_or(StoreError::Unreadable("the carriers"))?;
         let mut carriers = parts.map(reply::text).collect::<Result<Vec<_>, _>>()?;
         // They come by when they run out, which changes with every heartbeat.
         carriers.sort_unstable();
         let next_change = u64::try_from(reply::int(&first)?).ok().map(Duration::from_millis);
-        let next_revival = u64::try_from(reply::int(&next_revival)?).ok().map(Duration::from_millis);
-        Ok(Members { carriers, next_change, next_revival })
+        let next_redrive = u64::try_from(reply::int(&next_redrive)?).ok().map(Duration::from_millis);
+        Ok(LiveCarriers { carriers, next_change, next_redrive })
     }
 
-    pub(crate) async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
+    pub async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
         let answer = self.run(&script::CLAIM, shard, |cmd| {
             cmd.arg(carrier);
         });
         reply::text(answer.await?).map(Epoch)
     }
 
-    pub(crate) async fn give_back(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
+    pub async fn release_shard(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
         let answer = self.run(&script::YIELD, shard, |cmd| {
             cmd.arg(&epoch.0);
         });
         answer.await.map(drop)
     }
 
-    pub(crate) async fn promote(
+    pub async fn promote(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -228,7 +229,7 @@ impl RedisStore {
         self.pass(&script::PROMOTE, shard, epoch, limit, floor, |_| {}).await
     }
 
-    pub(crate) async fn recover(
+    pub async fn recover(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -237,17 +238,17 @@ impl RedisStore {
     ) -> Result<Recovered, StoreError> {
         let keep = |cmd: &mut Cmd| {
             self.keep(cmd);
-            cmd.arg(MOST_LOST);
+            cmd.arg(MAX_LOST);
         };
         let (pass, pulled) = self.pass_with(&script::RECOVER, shard, epoch, limit, floor, keep).await?;
         let lapsed = match pulled {
             Some(pulled) => self.lapsed(shard, pulled).await?,
             None => Vec::new(),
         };
-        Ok(Recovered { pass, lapsed })
+        Ok(Recovered { pass, expired: lapsed })
     }
 
-    pub(crate) async fn expire(
+    pub async fn evict(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -300,15 +301,15 @@ impl RedisStore {
             next_due: wait(due)?,
             next_lease: wait(lease)?,
             next_dead: wait(dead)?,
-            next_tell: wait(tell)?,
+            next_notice: wait(tell)?,
         };
         Ok((pass, beside))
     }
 
-    pub(crate) async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
+    pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
-        let answer = self.run(&script::RENEW, lease.shard, |cmd| {
-            cmd.arg(&lease.locator.0).arg(&codec::receipt(lease)).arg(millis_up(by));
+        let answer = self.run(&script::RENEW, lease.grant().shard, |cmd| {
+            cmd.arg(&lease.grant().locator.0).arg(&codec::receipt(lease)).arg(millis_up(by));
         });
         if reply::int(&answer.await?)? < 0 {
             return Ok(Renewed::Stale);
@@ -317,19 +318,19 @@ impl RedisStore {
         Ok(Renewed::Extended)
     }
 
-    pub(crate) async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
+    pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
         let mut parts = reply::list(self.run(&script::STATS, shard, |_| {}).await?)?.into_iter();
         let (Some(ledger), Some(topics), Some(minutes)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(StoreError::Unreadable("the statistics"));
         };
         let untold = parts.next().ok_or(StoreError::Unreadable("the statistics"))?;
-        let mut stats = Stats { untold: reply::number(&untold)?, ..Stats::default() };
+        let mut stats = Stats { pending_notices: reply::number(&untold)?, ..Stats::default() };
         for (name, n) in codec::counters(ledger)? {
             match (name.as_str(), State::ALL.into_iter().find(|s| s.name() == name)) {
                 (_, Some(state)) => *stats.states.of(state) += n,
                 ("purged", None) => stats.states.purged += n,
                 ("accepted", None) => stats.accepted += n,
-                ("forgotten_early", None) => stats.forgotten_early += n,
+                ("forgotten_early", None) => stats.evicted_early += n,
                 _ => {}
             }
         }
@@ -342,7 +343,7 @@ impl RedisStore {
         Ok(stats)
     }
 
-    pub(crate) fn wakes(self: &Arc<Self>, rng: StdRng) -> Wakes {
+    pub fn wakes(self: &Arc<Self>, rng: StdRng) -> Wakes {
         Wakes::new(Arc::clone(self), rng)
     }
 }

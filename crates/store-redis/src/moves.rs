@@ -1,13 +1,13 @@
 //! The edges that move one job by its name: reschedule, run, revive and purge.
 
+use ringback_core::contract::{Move, MoveResult, Shard, StoreError};
+use ringback_core::job::JobKey;
+
 use super::script::{self, reply};
 use super::{RedisStore, arrive, codec};
-use crate::job::JobKey;
-use crate::store::moves::Move;
-use crate::store::{Moved, Shard, StoreError};
 
 impl RedisStore {
-    pub(crate) async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<Moved, StoreError> {
+    pub async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<MoveResult, StoreError> {
         let (script, token, due) = match what {
             Move::Reschedule(due, token) => (&script::RESCHEDULE, Some(token), Some(due)),
             Move::Run(token) => (&script::RUN, Some(token), None),

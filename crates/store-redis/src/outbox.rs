@@ -3,40 +3,41 @@
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::payload::NoticeParts as Notes;
+use ringback_core::contract::{
+    AckResult, DeadLetter, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
+    StoreError,
+};
+use ringback_core::state::State;
 
 use super::RedisStore;
 use super::layout::{Head, Tail};
 use super::script::{self, reply};
-use crate::clock::{Timestamp, millis_up};
-use crate::notice::Death;
-use crate::state::State;
-use crate::store::outbox::{MOST_BYTES, Outbox, OutboxPlace, Telling, Told, Untold};
-use crate::store::payload::Told as Notes;
-use crate::store::{Epoch, Shard, StoreError};
 
 const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the outbox");
 
 impl RedisStore {
-    pub(crate) async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
+    pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
         let answer = self.run(&script::OUTBOX, shard, |cmd| {
-            cmd.arg(limit).arg(MOST_BYTES);
+            cmd.arg(limit).arg(MAX_OUTBOX_BYTES);
         });
         let mut parts = reply::list(answer.await?)?.into_iter();
         let now = reply::number(&parts.next().ok_or(UNREADABLE)?)?;
         let entries = parts.map(reply::bytes).collect::<Result<Vec<_>, _>>()?;
         let deaths = entries.into_iter().map(|entry| untold(shard, entry)).collect();
-        Ok(Outbox { deaths, now: Timestamp::from_millis(now) })
+        Ok(Outbox { pending: deaths, now: Timestamp::from_millis(now) })
     }
 
-    pub(crate) async fn tell(
+    pub async fn acknowledge(
         &self,
         shard: Shard,
         epoch: &Epoch,
-        telling: &Telling,
-    ) -> Result<Told, StoreError> {
+        telling: &OutboxAck,
+    ) -> Result<AckResult, StoreError> {
         let answer = self.run(&script::TELL, shard, |cmd| {
-            cmd.arg(&epoch.0).arg(telling.told.len());
-            telling.told.iter().for_each(|place| {
+            cmd.arg(&epoch.0).arg(telling.done.len());
+            telling.done.iter().for_each(|place| {
                 cmd.arg(&place.0[..]);
             });
             for (place, after) in &telling.later {
@@ -44,21 +45,23 @@ impl RedisStore {
             }
         });
         match reply::list(answer.await?)?.as_slice() {
-            [] => Ok(Told::Fenced),
-            [wait, ..] => Ok(Told::Held(u64::try_from(reply::int(wait)?).ok().map(Duration::from_micros))),
+            [] => Ok(AckResult::Fenced),
+            [wait, ..] => {
+                Ok(AckResult::Held(u64::try_from(reply::int(wait)?).ok().map(Duration::from_micros)))
+            }
         }
     }
 }
 
-fn untold(shard: Shard, entry: Bytes) -> Untold {
+fn untold(shard: Shard, entry: Bytes) -> PendingNotice {
     let death = death(entry.clone()).map_err(|error| {
         tracing::error!(shard = shard.0, %error, "a death cannot be read, and so not be told");
     });
-    Untold { place: OutboxPlace(entry), death: death.ok() }
+    PendingNotice { id: OutboxId(entry), letter: death.ok() }
 }
 
 /// Reads an entry as prelude/outbox.lua makes it.
-fn death(mut entry: Bytes) -> Result<Death, StoreError> {
+fn death(mut entry: Bytes) -> Result<DeadLetter, StoreError> {
     if entry.remaining() < 6 {
         return Err(UNREADABLE);
     }
@@ -70,7 +73,7 @@ fn death(mut entry: Bytes) -> Result<Death, StoreError> {
     // The death can be told without what the job brought along.
     let Notes { on_dead, context, trace } = Notes::unpack(&tail.payload).unwrap_or_default();
     let arrived = head.arrived();
-    Ok(Death { job: head.into_job(tail.key), died, arrived, on_dead, context, trace })
+    Ok(DeadLetter { job: head.into_job(tail.key), died, arrived, on_dead, context, trace })
 }
 
 /// What stands behind its length.

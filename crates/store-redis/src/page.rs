@@ -6,14 +6,14 @@
 
 use futures_util::future::join_all;
 use redis::Value;
+use ringback_core::contract::{Cursor, Filter, MAX_PAGE, Page, Shard, StoreError, StoredJob};
+use ringback_core::job::{Job, Locator};
+use ringback_core::state::State;
 
 use super::RedisStore;
 use super::codec;
 use super::layout::{Head, Tail};
 use super::script::{self, reply};
-use crate::job::{Job, Locator};
-use crate::state::State;
-use crate::store::{Cursor, Filter, Kept, MAX_PAGE, Page, Shard, StoreError};
 
 /// A page ends once what it looked at has so many bytes, large payloads that it answers with
 /// them, and one step more.
@@ -59,7 +59,7 @@ impl Found {
 }
 
 impl RedisStore {
-    pub(crate) async fn page(
+    pub async fn page(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
@@ -70,12 +70,12 @@ impl RedisStore {
         Ok(Page { items, next: found.next })
     }
 
-    pub(crate) async fn page_kept(
+    pub async fn page_stored(
         &self,
         filter: &Filter,
         from: Option<Cursor>,
         look: usize,
-    ) -> Result<Page<Kept>, StoreError> {
+    ) -> Result<Page<StoredJob>, StoreError> {
         let (shard, found) = self.read_on(Extent::Whole, filter, from, look).await?;
         // All at once, so that many large payloads wait no longer than one.
         let kept = join_all(found.items.into_iter().map(|job| self.kept(shard, job))).await;
@@ -91,12 +91,12 @@ impl RedisStore {
     }
 
     /// `None` when the job has ended meanwhile.
-    async fn kept(&self, shard: Shard, found: Found) -> Result<Option<Kept>, StoreError> {
+    async fn kept(&self, shard: Shard, found: Found) -> Result<Option<StoredJob>, StoreError> {
         let Found { locator, head, tail } = found;
         let key = tail.key.clone();
         let delivery = self.delivery(shard, locator, &head, tail).await?;
         let content = head.content();
-        Ok(delivery.map(|delivery| Kept { job: head.into_job(key), delivery, content }))
+        Ok(delivery.map(|delivery| StoredJob { job: head.into_job(key), delivery, content }))
     }
 
     /// What a page finds, and in which shard.

@@ -6,20 +6,19 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use redis::{Cmd, Value};
+use ringback_core::contract::{PolicyPut, PolicyRows, PolicyVersion, StoreError};
+use ringback_core::job::Topic;
+use ringback_core::policy::MAX_POLICIES;
 
 use super::RedisStore;
 use super::script::{self, Script, reply};
 use super::wake::{Heard, Messages};
-use crate::job::Topic;
-use crate::policy::MAX_POLICIES;
-use crate::store::StoreError;
-use crate::store::policies::{PolicyPut, PolicyVersion, Rows};
 
 /// So many policies are read with one command: a MiB at most.
 const PAGE: usize = 64;
 
 impl RedisStore {
-    pub(crate) async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+    pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
         let answer = self.of_installation(&script::PUT_POLICY, |cmd| {
             cmd.arg(topic.as_str()).arg(written).arg(MAX_POLICIES);
         });
@@ -35,7 +34,7 @@ impl RedisStore {
         }
     }
 
-    pub(crate) async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
         let answer = self.of_installation(&script::DELETE_POLICY, |cmd| {
             cmd.arg(topic.as_str());
         });
@@ -48,16 +47,16 @@ impl RedisStore {
         self.run_at(script, &self.keys.installation(), args).await
     }
 
-    pub(crate) async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
+    pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
         self.prepared_once()?;
         let mut cmd = redis::cmd("HGET");
         text(self.topology.call(cmd.arg(self.keys.policies()).arg(topic.as_str())).await?)
     }
 
-    pub(crate) async fn policies(
+    pub async fn policies(
         &self,
         known: Option<PolicyVersion>,
-    ) -> Result<Option<(PolicyVersion, Rows)>, StoreError> {
+    ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
         self.prepared_once()?;
         let version = self.topology.call(redis::cmd("GET").arg(self.keys.policies_version())).await?;
         let number = text(version)?.map_or(Ok(0), |text| text.parse());
@@ -68,7 +67,7 @@ impl RedisStore {
         }
         let topics = self.topology.call(redis::cmd("HKEYS").arg(self.keys.policies())).await?;
         let topics = reply::list(topics)?.into_iter().map(reply::text).collect::<Result<Vec<_>, _>>()?;
-        let mut rows = Rows::with_capacity(topics.len());
+        let mut rows = PolicyRows::with_capacity(topics.len());
         for page in topics.chunks(PAGE) {
             let values = self.topology.call(redis::cmd("HMGET").arg(self.keys.policies()).arg(page)).await?;
             for (topic, value) in page.iter().zip(reply::list(values)?) {
@@ -79,7 +78,7 @@ impl RedisStore {
         Ok(Some((version, rows)))
     }
 
-    pub(crate) fn policy_changes(self: &Arc<Self>, rng: StdRng) -> PolicyChanges {
+    pub fn policy_changes(self: &Arc<Self>, rng: StdRng) -> PolicyChanges {
         PolicyChanges(Messages::new(Arc::clone(self), self.keys.policies_channel(), rng))
     }
 }
@@ -93,10 +92,10 @@ fn text(value: Value) -> Result<Option<String>, StoreError> {
 
 /// The stream of changes, on a channel of its own: the wake-ups are many, and are nothing to
 /// an API.
-pub(crate) struct PolicyChanges(Messages);
+pub struct PolicyChanges(Messages);
 
 impl PolicyChanges {
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         while matches!(self.0.next().await, Heard::Lost) {}
     }
 }

@@ -6,27 +6,27 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    ExpiredLease, LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Receipt, RetryContext,
+    Settled, Shard, StoreError, payload,
+};
+use ringback_core::job::{Locator, Topic};
+use ringback_core::lane::{LaneId, PullLane, lane_name};
+use ringback_core::limits::{MAX_ERROR, truncated};
+use ringback_core::state::State;
 
-use super::layout::{Head, LaneId, Tail, lane_words, six};
+use super::layout::{Head, Tail, six};
 use super::reserve::RESERVE_BYTES;
 use super::script::{self, reply};
 use super::{RedisStore, codec};
-use crate::clock::{Timestamp, millis_up};
-use crate::job::{Locator, Topic};
-use crate::state::State;
-use crate::store::lease::Receipt;
-use crate::store::pull::Counting;
-use crate::store::{
-    Lapsed, MOST_ERROR, Pull, PullLane, PullReceipt, Pulled, PulledJob, Settled, Shard, StoreError, Tries,
-    Word, payload, start,
-};
 
 /// What precedes the body in a payload has no more bytes.
 const META: usize = 64 * 1024 + 2;
 
 impl RedisStore {
-    pub(crate) async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
-        let lane = LaneId::of(&lane_words(ask.topic, ""));
+    pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
+        let lane = LaneId::of(&lane_name(ask.topic, ""));
         let answer = self.run(&script::PULL, shard, |cmd| {
             cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&lane.0).arg(ask.limit).arg(&ask.bits);
             cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
@@ -62,7 +62,7 @@ impl RedisStore {
         Ok(Some(PulledJob { receipt, key, attempt, deadline, delivery }))
     }
 
-    pub(crate) async fn pulls(
+    pub async fn pull_lanes(
         &self,
         shard: Shard,
         from: usize,
@@ -79,7 +79,7 @@ impl RedisStore {
         lanes.collect()
     }
 
-    pub(crate) async fn held(&self, receipt: &PullReceipt) -> Result<Option<Tries>, StoreError> {
+    pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
         let answer = self.run(&script::HELD, receipt.shard, |cmd| {
             cmd.arg(&receipt.locator.0).arg(&packed(receipt));
         });
@@ -90,10 +90,10 @@ impl RedisStore {
         let (run, record) = (reply::bytes(run)?, reply::bytes(record)?);
         let head = Head::parse(State::Reserved, run, &record)?;
         let tries = self.tries(receipt.shard, receipt.locator, &head, record).await?;
-        Ok(Some(Tries { topic: topic_in(words)?, ..tries }))
+        Ok(Some(RetryContext { topic: topic_in(words)?, ..tries }))
     }
 
-    pub(crate) async fn renew_receipt(
+    pub async fn renew_receipt(
         &self,
         receipt: &PullReceipt,
         by: Duration,
@@ -104,15 +104,15 @@ impl RedisStore {
         Ok(u64::try_from(reply::int(&answer.await?)?).ok().map(Timestamp::from_millis))
     }
 
-    pub(crate) async fn settle_receipts(
+    pub async fn settle_receipts(
         &self,
         shard: Shard,
-        words: &[(PullReceipt, Word)],
-        counting: Counting,
+        words: &[(PullReceipt, PullOutcome)],
+        counting: LeaseCheck,
     ) -> Result<Vec<Settled>, StoreError> {
         let answer = self.run(&script::SETTLE_RECEIPTS, shard, |cmd| {
             self.keep(cmd);
-            cmd.arg(u8::from(counting == Counting::Lapsed));
+            cmd.arg(u8::from(counting == LeaseCheck::Expired));
             for (receipt, word) in words {
                 cmd.arg(&receipt.locator.0).arg(&packed(receipt)).arg(said(word));
             }
@@ -122,7 +122,7 @@ impl RedisStore {
 
     /// What recover has found of jobs for pull. One without a policy or topic that can be read is
     /// tried by default; one of which nothing can be is passed over, and keeps no other.
-    pub(crate) async fn lapsed(&self, shard: Shard, answer: Value) -> Result<Vec<Lapsed>, StoreError> {
+    pub(crate) async fn lapsed(&self, shard: Shard, answer: Value) -> Result<Vec<ExpiredLease>, StoreError> {
         let mut parts = reply::list(answer)?.into_iter();
         let words = parts.next().map_or(Ok(Vec::new()), reply::list)?;
         let found = triples(parts)?.into_iter().zip(words);
@@ -137,12 +137,12 @@ impl RedisStore {
         Ok(join_all(read).await.into_iter().flatten().collect())
     }
 
-    async fn lapsed_job(&self, shard: Shard, found: Found, words: Value) -> Result<Lapsed, StoreError> {
+    async fn lapsed_job(&self, shard: Shard, found: Found, words: Value) -> Result<ExpiredLease, StoreError> {
         let Found { locator, run, record } = found;
         let head = Head::parse(State::Reserved, run, &record)?;
         let tries = self.tries(shard, locator, &head, record).await?;
-        let tries = Tries { topic: topic_in(words).unwrap_or_default(), ..tries };
-        Ok(Lapsed { receipt: receipt(shard, locator, &head), tries })
+        let tries = RetryContext { topic: topic_in(words).unwrap_or_default(), ..tries };
+        Ok(ExpiredLease { receipt: receipt(shard, locator, &head), tries })
     }
 
     async fn tries(
@@ -151,7 +151,7 @@ impl RedisStore {
         locator: Locator,
         head: &Head,
         record: Bytes,
-    ) -> Result<Tries, StoreError> {
+    ) -> Result<RetryContext, StoreError> {
         let packed = if head.is_external() {
             let key = self.keys.external(shard, locator);
             match self.topology.call(redis::cmd("GETRANGE").arg(key).arg(0).arg(META)).await? {
@@ -161,7 +161,7 @@ impl RedisStore {
         } else {
             Tail::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
         };
-        Ok(Tries { failures: head.failures, retry: payload::policy(&packed), topic: None })
+        Ok(RetryContext { failures: head.failures, retry: payload::policy(&packed), topic: None })
     }
 }
 
@@ -199,15 +199,15 @@ fn packed(receipt: &PullReceipt) -> [u8; 16] {
 }
 
 /// A word as `settle_receipts.lua` reads it.
-fn said(word: &Word) -> Vec<u8> {
+fn said(word: &PullOutcome) -> Vec<u8> {
     let (kind, after, error, reason) = match word {
-        Word::Finish => (1, Duration::ZERO, None, ""),
-        Word::Retry { after, error } => (2, *after, error.as_deref(), ""),
-        Word::Bury { reason, error } => (3, Duration::ZERO, error.as_deref(), reason.as_str()),
-        Word::Release { after } => (4, *after, None, ""),
+        PullOutcome::Finish => (1, Duration::ZERO, None, ""),
+        PullOutcome::Retry { after, error } => (2, *after, error.as_deref(), ""),
+        PullOutcome::Bury { reason, error } => (3, Duration::ZERO, error.as_deref(), reason.as_str()),
+        PullOutcome::Release { after } => (4, *after, None, ""),
     };
-    let error = start(error.unwrap_or_default(), MOST_ERROR);
-    let reason = start(reason, codec::MOST_REASON);
+    let error = truncated(error.unwrap_or_default(), MAX_ERROR);
+    let reason = truncated(reason, codec::MOST_REASON);
     let length = |text: &str| u8::try_from(text.len()).unwrap_or(u8::MAX);
     let mut packed = vec![kind];
     packed.extend_from_slice(&six(millis_up(after)));

@@ -9,16 +9,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::{Cmd, Value};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{
+    Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
+};
+use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, Locator};
+use ringback_core::lane::LaneId;
+use ringback_core::limits::MAX_LEASE_STRETCH;
+use ringback_core::state::State;
 use tokio::time::Instant;
 
 use super::RedisStore;
-use super::layout::{self, Head, LaneId, Tail};
+use super::layout::{self, Head, Tail};
 use super::script::{self, reply};
-use crate::clock::millis_up;
-use crate::job::{DEFAULT_TIMEOUT, Delivery, Locator};
-use crate::state::State;
-use crate::store::lease::Receipt;
-use crate::store::{LONGEST_STRETCH, Lease, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
 
 /// One reserve stops taking jobs once they are so many bytes, large payloads with them.
 pub(crate) const RESERVE_BYTES: usize = 1024 * 1024;
@@ -39,13 +42,13 @@ pub(crate) struct Order<'a> {
 
 impl<'a> Order<'a> {
     pub(crate) fn of(ask: &'a Reserve<'a>) -> Self {
-        Self { ask, rooms: ask.rooms.iter().map(|(lane, room)| (LaneId::of(lane), *room)).collect() }
+        Self { ask, rooms: ask.lane_limits.iter().map(|(lane, room)| (LaneId::of(lane), *room)).collect() }
     }
 
     pub(crate) fn push(&self, cmd: &mut Cmd) {
-        let Reserve { caller, sequence, limit, lane_room, bits, margin, .. } = self.ask;
-        cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_room).arg(bits);
-        cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(LONGEST_STRETCH));
+        let Reserve { caller, sequence, limit, lane_limit, bits, margin, .. } = self.ask;
+        cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_limit).arg(bits);
+        cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(MAX_LEASE_STRETCH));
         cmd.arg(RESERVE_BYTES);
         for (lane, room) in &self.rooms {
             cmd.arg(&lane.0).arg(room);
@@ -63,7 +66,7 @@ const MORE: i64 = 1;
 const WATCHED: i64 = 2;
 
 impl RedisStore {
-    pub(crate) async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
+    pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
         let (asked, order) = (Instant::now(), Order::of(ask));
         let answer = self.run(&script::RESERVE, shard, |cmd| order.push(cmd));
         self.reserved(shard, answer.await?, asked).await
@@ -111,11 +114,12 @@ impl RedisStore {
         let mut leases: Vec<Lease> = join_all(read).await.into_iter().flatten().collect();
         let more = reply::int(&more)?;
         for lease in &mut leases {
-            lease.is_watched = more & WATCHED != 0;
-            lease.imprint.unsettled = Arc::clone(batches.entry(lease.receipt.number).or_default());
+            lease.grant_mut().is_watched = more & WATCHED != 0;
+            lease.grant_mut().hint.unsettled =
+                Arc::clone(batches.entry(lease.grant().receipt.number).or_default());
         }
         let passed = reply::list(passed)?.into_iter().map(reply::text).collect::<Result<_, _>>()?;
-        Ok(Reserved { leases, more: more & MORE != 0, passed })
+        Ok(Reserved { leases, more: more & MORE != 0, skipped: passed })
     }
 
     /// A lease from its head and record. `None` when its large payload has gone meanwhile: then the
@@ -133,22 +137,16 @@ impl RedisStore {
         let key = tail.key.clone();
         let Some(delivery) = self.delivery(shard, locator, &head, tail).await? else { return Ok(None) };
         let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
-        Ok(Some(Lease {
+        let grant = LeaseGrant {
             shard,
             locator,
             receipt: Receipt { number: head.lease, bits: head.bits },
             deadline: clock.asked + Duration::from_micros(left),
             clock,
-            imprint: head.imprint(Arc::default()),
+            hint: head.settle_hint(Arc::default()),
             is_watched: false,
-            seen: None,
-            key,
-            delivery,
-            due: head.due,
-            created: head.created,
-            attempt: head.attempts,
-            failures: head.failures,
-        }))
+        };
+        Ok(Some(Lease::new(grant, key, delivery, head.due, head.created, head.attempts, head.failures)))
     }
 
     /// What a job brought along. `None` when its large payload has gone meanwhile, and the job

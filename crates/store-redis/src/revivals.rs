@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use redis::{Cmd, Value};
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive, RedriveId,
+    RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, WorkerId,
+};
 
 use super::RedisStore;
 use super::dead::push_places;
 use super::script::{self, Script, reply};
-use crate::clock::{Timestamp, millis_up};
-use crate::store::revivals::{KEEP_ENDED, Kept, MOST_ENDED, MOST_REVIVALS, Work};
-use crate::store::{
-    DeadFilter, DeadPlace, Holder, Revival, RevivalId, RevivalState, Revived, Shard, StoreError, Taken,
-};
 
 /// How long a shard keeps the count of a revival that nobody works on.
 const KEEP_COUNT: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -24,20 +24,24 @@ const HEAD: usize = 27;
 const UNREADABLE: StoreError = StoreError::Unreadable("a revival");
 
 impl RedisStore {
-    pub(crate) async fn begin_revival(
+    pub async fn start_redrive(
         &self,
-        id: RevivalId,
+        id: RedriveId,
         filter: &DeadFilter,
         rate: u32,
-    ) -> Result<Option<Kept>, StoreError> {
-        let work = postcard::to_stdvec(&Work::new(filter, rate)).expect("plain data always serialises");
+    ) -> Result<Option<StoredRedrive>, StoreError> {
+        let work = postcard::to_stdvec(&RedriveJob::new(filter, rate)).expect("plain data always serialises");
         let answer = self.ask_installation(&script::BEGIN_REVIVAL, |cmd| {
-            cmd.arg(&id.0).arg(&work).arg(MOST_REVIVALS).arg(millis_up(KEEP_ENDED)).arg(MOST_ENDED);
+            cmd.arg(&id.0)
+                .arg(&work)
+                .arg(MAX_REDRIVES)
+                .arg(millis_up(ENDED_REDRIVE_RETENTION))
+                .arg(MAX_ENDED_REDRIVES);
         });
         kept(id, reply::bytes(answer.await?)?)
     }
 
-    pub(crate) async fn revivals(&self, id: Option<RevivalId>) -> Result<Vec<Kept>, StoreError> {
+    pub async fn redrives(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
         let answer = self.ask_installation(&script::REVIVALS, |cmd| {
             cmd.arg(id.as_ref().map_or(&[][..], |id| &id.0));
         });
@@ -55,7 +59,7 @@ impl RedisStore {
         Ok(all)
     }
 
-    pub(crate) async fn take_revival(&self, holder: Holder, ttl: Duration) -> Result<Taken, StoreError> {
+    pub async fn take_redrive(&self, holder: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
         let answer = self.ask_installation(&script::TAKE_REVIVAL, |cmd| {
             cmd.arg(&holder.0).arg(millis_up(ttl));
         });
@@ -63,18 +67,18 @@ impl RedisStore {
         match (parts.next(), parts.next()) {
             (Some(id), Some(raw)) => {
                 let found = kept(id_of(&reply::bytes(id)?)?, reply::bytes(raw)?)?;
-                found.map(|(revival, _)| Taken::Revival(revival)).ok_or(UNREADABLE)
+                found.map(|(revival, _)| TakenRedrive::Redrive(revival)).ok_or(UNREADABLE)
             }
             (Some(wait), None) => Ok(u64::try_from(reply::int(&wait)?)
-                .map_or(Taken::Nothing, |wait| Taken::Later(Duration::from_millis(wait)))),
+                .map_or(TakenRedrive::Nothing, |wait| TakenRedrive::Later(Duration::from_millis(wait)))),
             (None, _) => Err(UNREADABLE),
         }
     }
 
-    pub(crate) async fn keep_revival(
+    pub async fn keep_redrive(
         &self,
-        id: RevivalId,
-        holder: Holder,
+        id: RedriveId,
+        holder: WorkerId,
         ttl: Duration,
     ) -> Result<bool, StoreError> {
         let answer = self.ask_installation(&script::KEEP_REVIVAL, |cmd| {
@@ -83,13 +87,13 @@ impl RedisStore {
         Ok(reply::int(&answer.await?)? == 1)
     }
 
-    pub(crate) async fn end_revival(
+    pub async fn end_redrive(
         &self,
-        id: RevivalId,
-        holder: Option<Holder>,
-        state: RevivalState,
+        id: RedriveId,
+        holder: Option<WorkerId>,
+        state: RedriveState,
         total: Option<u64>,
-    ) -> Result<Option<Kept>, StoreError> {
+    ) -> Result<Option<StoredRedrive>, StoreError> {
         let answer = self.ask_installation(&script::END_REVIVAL, |cmd| {
             cmd.arg(&id.0).arg(holder.as_ref().map_or(&[][..], |holder| &holder.0)).arg(code(state));
             cmd.arg(total.map_or(String::new(), |total| total.to_string()));
@@ -97,33 +101,33 @@ impl RedisStore {
         kept(id, reply::bytes(answer.await?)?)
     }
 
-    pub(crate) async fn revived(&self, shard: Shard, id: RevivalId) -> Result<u64, StoreError> {
+    pub async fn redriven(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
         self.progress(shard, id, "look").await
     }
 
     /// How many it has revived; the shard revives no more of them.
-    pub(crate) async fn close_revival(&self, shard: Shard, id: RevivalId) -> Result<u64, StoreError> {
+    pub async fn close_redrive(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
         self.progress(shard, id, "close").await
     }
 
-    async fn progress(&self, shard: Shard, id: RevivalId, what: &str) -> Result<u64, StoreError> {
+    async fn progress(&self, shard: Shard, id: RedriveId, what: &str) -> Result<u64, StoreError> {
         let answer = self.run(&script::REVIVED, shard, |cmd| {
-            cmd.arg(&id.0).arg(what).arg(millis_up(KEEP_ENDED));
+            cmd.arg(&id.0).arg(what).arg(millis_up(ENDED_REDRIVE_RETENTION));
         });
         reply::number(&answer.await?)
     }
 
-    pub(crate) async fn revive_many(
+    pub async fn revive_many(
         &self,
         shard: Shard,
-        id: RevivalId,
-        places: &[DeadPlace],
-    ) -> Result<Revived, StoreError> {
+        id: RedriveId,
+        places: &[DeadCursor],
+    ) -> Result<Redriven, StoreError> {
         let answer = self.run(&script::REVIVE_MANY, shard, |cmd| {
             cmd.arg(&id.0).arg(millis_up(KEEP_COUNT));
             push_places(cmd, places);
         });
-        Ok(u64::try_from(reply::int(&answer.await?)?).map_or(Revived::Over, Revived::Jobs))
+        Ok(u64::try_from(reply::int(&answer.await?)?).map_or(Redriven::Over, Redriven::Jobs))
     }
 
     /// Runs a script that knows no shard.
@@ -135,20 +139,20 @@ impl RedisStore {
     }
 }
 
-const fn code(state: RevivalState) -> u8 {
+const fn code(state: RedriveState) -> u8 {
     match state {
-        RevivalState::Running => 1,
-        RevivalState::Done => 2,
-        RevivalState::Stopped => 3,
+        RedriveState::Running => 1,
+        RedriveState::Done => 2,
+        RedriveState::Stopped => 3,
     }
 }
 
-fn id_of(raw: &[u8]) -> Result<RevivalId, StoreError> {
-    raw.try_into().map(RevivalId).map_err(|_| UNREADABLE)
+fn id_of(raw: &[u8]) -> Result<RedriveId, StoreError> {
+    raw.try_into().map(RedriveId).map_err(|_| UNREADABLE)
 }
 
 /// `None` for nothing.
-fn kept(id: RevivalId, mut raw: Bytes) -> Result<Option<Kept>, StoreError> {
+fn kept(id: RedriveId, mut raw: Bytes) -> Result<Option<StoredRedrive>, StoreError> {
     if raw.is_empty() {
         return Ok(None);
     }
@@ -156,16 +160,16 @@ fn kept(id: RevivalId, mut raw: Bytes) -> Result<Option<Kept>, StoreError> {
         return Err(UNREADABLE);
     }
     let state = match raw.get_u8() {
-        1 => RevivalState::Running,
-        2 => RevivalState::Done,
-        3 => RevivalState::Stopped,
+        1 => RedriveState::Running,
+        2 => RedriveState::Done,
+        3 => RedriveState::Stopped,
         _ => return Err(UNREADABLE),
     };
     let (started, ended, revived) = (raw.get_uint(6), raw.get_uint(6), raw.get_uint(6));
     raw.advance(8);
-    let work: Work = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
+    let work: RedriveJob = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
     let total = Some(revived).filter(|revived| *revived != NOT_KNOWN);
-    let revival = Revival {
+    let revival = Redrive {
         id,
         rate: work.rate,
         filter: work.filter()?,

@@ -190,7 +190,7 @@ scripts! {
 /// A reply taken apart; each step says what it expected.
 pub(crate) mod reply {
     use super::Value;
-    use crate::store::StoreError;
+    use ringback_core::contract::StoreError;
 
     pub(crate) fn list(value: Value) -> Result<Vec<Value>, StoreError> {
         match value {

@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use redis::{Cmd, Value};
+use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
+use ringback_core::lane::LaneId;
+use ringback_core::outcome::Outcome;
 use tokio::time::Instant;
 
-use super::layout::{self, LaneId};
+use super::layout;
 use super::reserve::Order;
 use super::script::{self, reply};
 use super::{RedisStore, codec};
-use crate::outcome::Outcome;
-use crate::store::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
 
 /// What jobs of a group have in common.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +33,7 @@ enum Kind {
 }
 
 impl RedisStore {
-    pub(crate) async fn settle(
+    pub async fn settle(
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
@@ -46,7 +47,7 @@ impl RedisStore {
     }
 
     /// Settles, and reserves with the last call that this takes.
-    pub(crate) async fn exchange(
+    pub async fn exchange(
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
@@ -141,9 +142,9 @@ impl<'a> Rounds<'a> {
         }
         let (mut met, items) = (HashSet::new(), self.items);
         let (now, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator));
+            std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator()));
         self.left = later;
-        let lanes = now.iter().map(|n| items[*n].0.imprint.lane).collect();
+        let lanes = now.iter().map(|n| items[*n].0.grant().hint.lane).collect();
         let over = over(items, &now);
         let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
         for n in now {
@@ -163,7 +164,7 @@ impl<'a> Rounds<'a> {
             self.answers[n] = settled;
             // What is answered again was counted before.
             if settled == Settled::Applied {
-                self.items[n].0.imprint.unsettled.fetch_sub(1, Ordering::Relaxed);
+                self.items[n].0.grant().hint.unsettled.fetch_sub(1, Ordering::Relaxed);
             }
             if matches!(settled, Settled::Applied | Settled::Late) {
                 self.lateness.clear();
@@ -179,16 +180,17 @@ fn over(items: &[(Lease, Outcome)], numbers: &[usize]) -> Vec<u64> {
     let mut counts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
     for n in numbers {
         let lease = &items[*n].0;
-        let left = lease.imprint.unsettled.load(Ordering::Relaxed);
-        counts.entry(lease.receipt.number).or_insert((left, 0)).1 += 1;
+        let left = lease.grant().hint.unsettled.load(Ordering::Relaxed);
+        counts.entry(lease.grant().receipt.number).or_insert((left, 0)).1 += 1;
     }
     counts.into_iter().filter(|(_, (left, here))| left == here).map(|(number, _)| number).collect()
 }
 
 fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
-    let plain = matches!(outcome, Outcome::Complete) && !lease.imprint.is_external && lease.seen.is_none();
+    let plain =
+        matches!(outcome, Outcome::Complete) && !lease.grant().hint.is_external && lease.response().is_none();
     let kind = if plain { Kind::Complete } else { Kind::Other };
-    Group { kind, receipt: codec::receipt(lease), lane: lease.imprint.lane.0 }
+    Group { kind, receipt: codec::receipt(lease), lane: lease.grant().hint.lane.0 }
 }
 
 /// A group as settle.lua takes it.
@@ -200,7 +202,7 @@ fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcom
     cmd.arg(kind).arg(&group.lane).arg(&group.receipt).arg(numbers.len());
     for n in numbers {
         let (lease, outcome) = &items[*n];
-        cmd.arg(&lease.locator.0).arg(&layout::tombstone(lease));
+        cmd.arg(&lease.grant().locator.0).arg(&layout::tombstone(lease));
         if group.kind == Kind::Other {
             cmd.arg(codec::settlement(lease, outcome));
         }

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{
+    MAX_LANES_SEARCHED, MAX_RESUMED_LANES, Shard, StoreError, TopicCapacity, TopicCounts, TopicPresence,
+    TopicShardPage, TopicSpan,
+};
+use ringback_core::job::Topic;
 
 use super::RedisStore;
 use super::script::{self, reply};
-use crate::clock::Timestamp;
-use crate::job::Topic;
-use crate::store::topics::{Glance, MOST_LOOKED, MOST_UNPARKED, Room, Span, Stretch, TopicCounts};
-use crate::store::{Shard, StoreError};
 
 /// How many topics and lanes one call looks into, so that it is short.
 const PART: usize = 128;
@@ -22,18 +24,18 @@ const UNREADABLE: StoreError = StoreError::Unreadable("what is known of topics")
 
 impl RedisStore {
     /// False when it would be one topic too many, and that matters.
-    pub(crate) async fn pause(&self, shard: Shard, topic: &Topic, room: Room) -> Result<bool, StoreError> {
+    pub async fn pause(&self, shard: Shard, topic: &Topic, room: TopicCapacity) -> Result<bool, StoreError> {
         let answer = self.run(&script::PAUSE, shard, |cmd| {
-            cmd.arg(topic.as_str()).arg(u8::from(room == Room::Needed));
+            cmd.arg(topic.as_str()).arg(u8::from(room == TopicCapacity::Needed));
         });
         Ok(reply::int(&answer.await?)? == 1)
     }
 
     /// Whether the topic is known in this shard.
-    pub(crate) async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
+    pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
         loop {
             let answer = self.run(&script::RESUME, shard, |cmd| {
-                cmd.arg(topic.as_str()).arg(MOST_UNPARKED);
+                cmd.arg(topic.as_str()).arg(MAX_RESUMED_LANES);
             });
             match reply::int(&answer.await?)? {
                 0 => return Ok(false),
@@ -43,15 +45,15 @@ impl RedisStore {
         }
     }
 
-    pub(crate) async fn topics(&self, shard: Shard, span: &Span) -> Result<Stretch, StoreError> {
+    pub async fn topics(&self, shard: Shard, span: &TopicSpan) -> Result<TopicShardPage, StoreError> {
         let (mut from, till, limit) = match span {
-            Span::One(topic) => (begin(topic), end(topic), 1),
-            Span::Behind(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
-            Span::Behind(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
+            TopicSpan::One(topic) => (begin(topic), end(topic), 1),
+            TopicSpan::Behind(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
+            TopicSpan::Behind(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
         };
         let (mut found, mut looked): (Vec<(Topic, TopicCounts)>, usize) = (Vec::new(), 0);
         loop {
-            let look = if looked < MOST_LOOKED { Look::Into(PART) } else { Look::At(COUNTED) };
+            let look = if looked < MAX_LANES_SEARCHED { Look::Into(PART) } else { Look::At(COUNTED) };
             let (last, parts) = self.part(shard, &from, &till, look).await?;
             looked += PART;
             for (topic, counts) in parts {
@@ -70,12 +72,12 @@ impl RedisStore {
         }
     }
 
-    pub(crate) async fn glance(&self, shard: Shard, topic: &Topic) -> Result<Option<Glance>, StoreError> {
+    pub async fn presence(&self, shard: Shard, topic: &Topic) -> Result<Option<TopicPresence>, StoreError> {
         // The topic, and its first lane: one that has no jobs is forgotten.
         let (_, found) = self.part(shard, &begin(topic), &end(topic), Look::At(2)).await?;
         let seen = |(_, counts): &(Topic, TopicCounts)| match counts.jobs() {
-            0 => Glance::NoJobs,
-            _ => Glance::Jobs,
+            0 => TopicPresence::NoJobs,
+            _ => TopicPresence::Jobs,
         };
         Ok(found.first().map(seen))
     }

@@ -1,7 +1,7 @@
 //! Which Redis, and how to talk to it: a single server or a cluster, behind one `call`.
 //! Sentinel is refused until it is built. Nothing outside this file knows the difference.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
@@ -10,10 +10,9 @@ use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
+use ringback_core::contract::StoreError;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
-
-use super::super::StoreError;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -26,14 +25,14 @@ const PROBE_AFTER: Duration = Duration::from_secs(5);
 const PIPELINE: usize = 1024;
 
 /// What a store's URL names.
-pub(crate) enum Address {
+pub enum Address {
     Single(Box<ConnectionInfo>),
     Cluster(Vec<ConnectionInfo>),
 }
 
 impl Address {
     /// Parses a store's URL; the error says what is allowed.
-    pub(crate) fn parse(url: &str) -> Result<Self, String> {
+    pub fn parse(url: &str) -> Result<Self, String> {
         const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,... or embedded:directory";
         let wrong = |e: redis::RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
         match url.split_once("://") {
@@ -152,10 +151,10 @@ impl Topology {
             }
         });
         let error = match answer.await {
-            Ok(Ok(Value::ServerError(e))) => redis::RedisError::from(e).into(),
+            Ok(Ok(Value::ServerError(e))) => classify(redis::RedisError::from(e)),
             Ok(Ok(value)) => return Ok(value),
             Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.patience),
-            Ok(Err(e)) => e.into(),
+            Ok(Err(e)) => classify(e),
             Err(_) => StoreError::Slow(self.patience),
         };
         if matches!(error, StoreError::Replica) {
@@ -173,7 +172,7 @@ impl Topology {
             let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
             cluster.connection().await?.route_command(cmd.clone(), node).await
         });
-        Ok(answer.await.map_err(|_| StoreError::Slow(self.patience))??)
+        answer.await.map_err(|_| StoreError::Slow(self.patience))?.map_err(classify)
     }
 
     /// After a fail-over a name may lead to another server than the connection does. The
@@ -195,7 +194,7 @@ impl Topology {
             let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
             cluster.connection().await?.route_command(cmd.clone(), all).await
         });
-        match answer.await.map_err(|_| StoreError::Slow(self.patience))?? {
+        match answer.await.map_err(|_| StoreError::Slow(self.patience))?.map_err(classify)? {
             Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
             other => Ok(vec![other]),
         }
@@ -217,11 +216,26 @@ impl Topology {
             });
             match subscribed.await {
                 Ok(Ok(pubsub)) => return Ok(pubsub),
-                Ok(Err(e)) => last = e.into(),
+                Ok(Err(e)) => last = classify(e),
                 Err(_) => last = StoreError::Slow(2 * CONNECT),
             }
         }
         Err(last)
+    }
+}
+
+/// What an error of the client means to a caller of the store.
+fn classify(error: redis::RedisError) -> StoreError {
+    use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
+    use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
+    match (error.kind(), error.code()) {
+        (Extension, Some("OOM")) => StoreError::Full,
+        (Server(ReadOnly), _) => StoreError::Replica,
+        (Server(ResponseError | NoPerm) | AuthenticationFailed, _)
+        | (Extension, Some("NOAUTH" | "WRONGPASS")) => StoreError::Refused(Arc::new(error)),
+        // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and
+        // the like pass by themselves.
+        _ => StoreError::Away(Arc::new(error)),
     }
 }
 

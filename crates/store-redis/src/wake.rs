@@ -8,13 +8,13 @@ use futures_util::StreamExt;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use redis::aio::PubSubStream;
+use ringback_core::contract::Wake;
+use ringback_core::lane::{LaneId, PullLane};
 
 use super::RedisStore;
-use super::layout::LaneId;
-use crate::store::{PullLane, Wake};
 
 /// The stream of wake-ups. It reconnects by itself and never ends.
-pub(crate) struct Wakes(Messages);
+pub struct Wakes(Messages);
 
 impl Wakes {
     pub(crate) fn new(store: Arc<RedisStore>, rng: StdRng) -> Self {
@@ -23,7 +23,7 @@ impl Wakes {
     }
 
     /// The next wake-up. Safe to drop and call again.
-    pub(crate) async fn next(&mut self) -> Wake {
+    pub async fn next(&mut self) -> Wake {
         loop {
             match self.0.next().await {
                 Heard::Subscribed => return Wake::Subscribed,
@@ -42,8 +42,8 @@ impl Wakes {
         let keys = &self.0.store.keys;
         let mut words = text.split(' ');
         match (words.next()?, words.next(), words.next()) {
-            ("members", None, None) => Some(Wake::Members),
-            ("revival", None, None) => Some(Wake::Revival),
+            ("members", None, None) => Some(Wake::Carriers),
+            ("revival", None, None) => Some(Wake::Redrive),
             ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
             ("pull", Some(tag), Some(lane)) => {
                 Some(Wake::Pull(keys.by_tag(tag)?, PullLane(LaneId::parse(lane)?)))

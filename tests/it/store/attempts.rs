@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Attempt, Lease, MAX_ANSWER, MAX_ATTEMPTS, Note, Noted, PullOutcome, Settled};
 use ringback_core::job::{History, ImportJob, JobKey};
+use ringback_core::limits::MAX_BATCH;
 use ringback_core::outcome::Outcome;
+use ringback_core::policy::Logging;
 use ringback_core::state::State;
-use ringback_core::store::{
-    Attempt, Lease, Logging, MAX_ANSWER, MAX_ATTEMPTS, MAX_BATCH, Note, Noted, Settled, Word,
-};
 use ringback_core::wire::parse_policy;
 use ringback_testkit::eventually;
 
@@ -273,7 +273,7 @@ pub(super) async fn a_consumer_s_failure_is_noted_with_what_the_lease_tells(benc
     let job = bench.pulled("a").await;
     let noted = |error: &str| Note::failed(&job.receipt, Some(error.to_owned()));
     let before = now();
-    bench.note(&[noted("out of paper"), Note::lapsed(&job.receipt, "lease ran out")]).await;
+    bench.note(&[noted("out of paper"), Note::expired(&job.receipt, "lease ran out")]).await;
     let shown = bench.attempts(&job.key).await.expect("known");
     assert_eq!(shown.len(), 1, "{shown:?}");
     let Attempt { number, at, error, by, status, .. } = &shown[0];
@@ -282,7 +282,7 @@ pub(super) async fn a_consumer_s_failure_is_noted_with_what_the_lease_tells(benc
         (1, Some("out of paper"), "consumer", None)
     );
     assert!(*at <= before && before.since(*at) < LONG, "{at:?}");
-    let word = Word::Retry { after: LONG, error: None };
+    let word = PullOutcome::Retry { after: LONG, error: None };
     assert_eq!(bench.say(job.receipt, word).await, Settled::Applied);
     bench.note(&[noted("too late")]).await;
     assert_eq!(bench.numbers(&job.key).await, [1]);
@@ -295,7 +295,7 @@ pub(super) async fn a_lease_that_ran_out_is_noted_and_one_that_was_renewed_is_no
     }
     let lapsed = bench.lapsed_jobs(2).await;
     bench.store().renew_receipt(&lapsed[1].receipt, LONG).await.expect("renew");
-    let notes: Vec<_> = lapsed.iter().map(|job| Note::lapsed(&job.receipt, "lease ran out")).collect();
+    let notes: Vec<_> = lapsed.iter().map(|job| Note::expired(&job.receipt, "lease ran out")).collect();
     bench.note(&notes).await;
     let mut shown = Vec::new();
     for key in &keys {
@@ -303,8 +303,8 @@ pub(super) async fn a_lease_that_ran_out_is_noted_and_one_that_was_renewed_is_no
     }
     shown.sort_unstable();
     assert_eq!(shown, [0, 1]);
-    let word = Word::Retry { after: LONG, error: None };
-    let settled = bench.store().settle_lapsed(bench.shard(), &[(lapsed[0].receipt, word)]).await;
+    let word = PullOutcome::Retry { after: LONG, error: None };
+    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed[0].receipt, word)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
 }
 

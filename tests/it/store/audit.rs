@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
-use ringback_core::store::{Repair, Stats, Store};
+use ringback_core::contract::{Repair, Stats};
+use ringback_store::Store;
 
 /// accepted = done + cancelled + purged + delayed + ready + reserved + dead.
 pub(super) fn ledger(stats: &Stats) {

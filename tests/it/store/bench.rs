@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
+use ringback_core::contract::{
+    Cancelled, Epoch, ExpiredLease, Lateness, Lease, Options, Pass, Pull, PullOutcome, PullReceipt, Pulled,
+    PulledJob, Reserve, Reserved, Settled, Shard, Stats, SubmitResult, Submitted, Token, Wake,
+};
 use ringback_core::job::{Callback, DEFAULT_TTR, Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
+use ringback_core::policy::Logging;
 use ringback_core::state::State;
-use ringback_core::store::{
-    Answer, Cancelled, Epoch, Lapsed, Lateness, Lease, Logging, Memory, Options, Pass, Pull, PullReceipt,
-    Pulled, PulledJob, Reserve, Reserved, Settled, Shard, Stats, Store, Submitted, Token, Wake, Wakes, Word,
-};
+use ringback_store::{Memory, Store, Wakes};
 use ringback_testkit::{RedisCluster, RedisServer, eventually};
 use tempfile::TempDir;
 
@@ -57,7 +59,7 @@ pub(super) struct Held {
     pub(super) next_due: Option<Duration>,
     pub(super) next_lease: Option<Duration>,
     pub(super) next_dead: Option<Duration>,
-    pub(super) next_tell: Option<Duration>,
+    pub(super) next_notice: Option<Duration>,
 }
 
 impl Bench {
@@ -74,7 +76,7 @@ impl Bench {
             attempts: Logging::Failed,
             keep_attempts: Duration::from_secs(3600),
             keep_attempts_mib: 64,
-            patience: Duration::from_secs(10),
+            call_timeout: Duration::from_secs(10),
         };
         Self::open(server, options, sum as usize % usize::from(SHARDS)).await
     }
@@ -143,7 +145,7 @@ impl Bench {
     /// Submits a new job.
     pub(super) async fn accept(&self, job: NewJob) -> Job {
         let answer = self.submit(&[job]).await.remove(0);
-        assert_eq!(answer.answer, Answer::Created, "{}", answer.job.key);
+        assert_eq!(answer.answer, SubmitResult::Created, "{}", answer.job.key);
         answer.job
     }
 
@@ -183,12 +185,12 @@ impl Bench {
 
     /// Recovers until so many leases for pull have run out. Those of different batches may be answered by
     /// different calls, again and again.
-    pub(super) async fn lapsed_jobs(&self, count: usize) -> Vec<Lapsed> {
-        let all: Mutex<Vec<Lapsed>> = Mutex::default();
+    pub(super) async fn lapsed_jobs(&self, count: usize) -> Vec<ExpiredLease> {
+        let all: Mutex<Vec<ExpiredLease>> = Mutex::default();
         eventually(SOON, &format!("{count} leases for pull run out"), async || {
             let recovered = self.store.recover(self.shard, &self.epoch, 500, FLOOR).await.expect("recover");
             let mut all = all.lock().expect("nobody has panicked with it");
-            for lapsed in recovered.lapsed {
+            for lapsed in recovered.expired {
                 if all.iter().all(|known| known.receipt != lapsed.receipt) {
                     all.push(lapsed);
                 }
@@ -246,7 +248,7 @@ impl Bench {
         self.pull_one(&key, LONG).await
     }
 
-    pub(super) async fn say(&self, receipt: PullReceipt, word: Word) -> Settled {
+    pub(super) async fn say(&self, receipt: PullReceipt, word: PullOutcome) -> Settled {
         let settled = self.store.settle_receipts(self.shard, &[(receipt, word)]).await;
         settled.expect("settle").remove(0)
     }
@@ -261,7 +263,7 @@ impl Bench {
     }
 
     pub(super) async fn expire(&self, limit: u32) -> Held {
-        held(self.store.expire(self.shard, &self.epoch, limit, FLOOR).await.expect("expire"))
+        held(self.store.evict(self.shard, &self.epoch, limit, FLOOR).await.expect("expire"))
     }
 
     /// What names the next request.
@@ -276,8 +278,8 @@ impl Bench {
             caller: CALLER,
             sequence,
             limit,
-            lane_room: 500,
-            rooms: Vec::new(),
+            lane_limit: 500,
+            lane_limits: Vec::new(),
             bits: sequence.to_be_bytes(),
             margin: Duration::ZERO,
         }
@@ -427,8 +429,8 @@ impl Server {
 fn held(pass: Pass) -> Held {
     match pass {
         Pass::Fenced => panic!("the bench's own carrier was fenced"),
-        Pass::Held { moved, other, next_due, next_lease, next_dead, next_tell } => {
-            Held { moved, other, next_due, next_lease, next_dead, next_tell }
+        Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice } => {
+            Held { moved, other, next_due, next_lease, next_dead, next_notice }
         }
     }
 }

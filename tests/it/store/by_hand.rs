@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use redis::cmd;
+use ringback_core::contract::{
+    AckResult, DeadFilter, Filter, Lateness, Limit, Options, OutboxAck, RedriveStart, Redriven, Renewed,
+    Settled, StoreError, SubmitResult, WorkerId,
+};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{
-    Answer, Begun, DeadFilter, Filter, Holder, Lateness, Limit, Options, Renewed, Revived, Settled, Store,
-    StoreError, Telling, Told,
-};
+use ringback_store::Store;
 use ringback_testkit::{Persistence, RedisServer, eventually};
 
 use super::bench::{Bench, SOON, Server, now};
@@ -60,29 +61,29 @@ async fn a_word_on_when_to_tell_that_is_too_early_is_put_right_by_who_looks() {
     let key = bench.accept(bench.job("a")).await.key;
     let shard = key_of(&mut redis, "shard", b"").await;
     run(&mut redis, &[b"HSET", &shard, b"tell_at", b"1"]).await;
-    assert_eq!(bench.promote(10).await.next_tell, Some(Duration::ZERO));
+    assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
     let outbox = bench.store().outbox(bench.shard(), 10).await.expect("outbox");
-    assert!(outbox.deaths.is_empty(), "{outbox:?}");
-    let told = bench.store().tell(bench.shard(), bench.epoch(), &Telling::default()).await;
-    assert_eq!(told.expect("tell"), Told::Held(None));
-    assert_eq!(bench.promote(10).await.next_tell, None);
+    assert!(outbox.pending.is_empty(), "{outbox:?}");
+    let told = bench.store().acknowledge(bench.shard(), bench.epoch(), &OutboxAck::default()).await;
+    assert_eq!(told.expect("tell"), AckResult::Held(None));
+    assert_eq!(bench.promote(10).await.next_notice, None);
     bench.cancel(&key).await;
 }
 
 #[tokio::test]
 async fn a_heartbeat_tells_when_a_revival_can_be_taken() {
     let (bench, _redis) = bench().await;
-    let heartbeat = async || bench.store().members("a", LONG).await.expect("members").next_revival;
+    let heartbeat = async || bench.store().heartbeat("a", LONG).await.expect("members").next_redrive;
     assert_eq!(heartbeat().await, None);
     let filter =
         DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
-    let begun = bench.store().begin_revival(bench.token(), &filter, 1).await.expect("begin");
+    let begun = bench.store().start_redrive(bench.token(), &filter, 1).await.expect("begin");
     assert_eq!(heartbeat().await, Some(ms(0)));
-    let holder = Holder([1; 8]);
-    bench.store().take_revival(holder, LONG).await.expect("take");
+    let holder = WorkerId([1; 8]);
+    bench.store().take_redrive(holder, LONG).await.expect("take");
     assert!(heartbeat().await.is_some_and(|wait| wait > LONG / 2 && wait <= LONG));
-    let Begun::Revival(revival) = begun else { panic!("{begun:?}") };
-    bench.store().finish_revival(revival.id, holder).await.expect("finish");
+    let RedriveStart::Redrive(revival) = begun else { panic!("{begun:?}") };
+    bench.store().finish_redrive(revival.id, holder).await.expect("finish");
     assert_eq!(heartbeat().await, None);
 }
 
@@ -100,15 +101,15 @@ async fn entries_of_dead_jobs_that_are_not_dead_are_neither_listed_nor_revived_n
         DeadFilter { topic: "store".parse().expect("a topic"), reason: None, after: None, before: None };
     let page = bench.store().dead(&filter, None, 10).await.expect("a page");
     assert_eq!((page.items, page.next), (Vec::new(), None));
-    let places = bench.store().dead_places(bench.shard(), &filter, None, 10).await.expect("a page").items;
+    let places = bench.store().dead_cursors(bench.shard(), &filter, None, 10).await.expect("a page").items;
     assert_eq!(places.len(), 2);
-    let Begun::Revival(revival) =
-        bench.store().begin_revival(bench.token(), &filter, 1).await.expect("begin")
+    let RedriveStart::Redrive(revival) =
+        bench.store().start_redrive(bench.token(), &filter, 1).await.expect("begin")
     else {
         panic!("one is not too many")
     };
     let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
-    assert_eq!(revived, Revived::Jobs(0));
+    assert_eq!(revived, Redriven::Jobs(0));
     assert_eq!(bench.store().purge_many(bench.shard(), &places).await.expect("purge"), 0);
     assert_eq!(bench.get(&ready.key).await, ready);
     bench.expire(10).await;
@@ -275,7 +276,7 @@ async fn ended_jobs_forgotten_for_lack_of_room_are_counted() {
     let prefix = bench.options().prefix;
     let names = ["a", "b", "c", "d"];
     for name in names {
-        assert_eq!(bench.stats().await.forgotten_early, 0);
+        assert_eq!(bench.stats().await.evicted_early, 0);
         bench.job_in(State::Done, bench.job(name)).await;
         // What has ended before now ended two minutes ago.
         let shards: Vec<String> =
@@ -283,7 +284,7 @@ async fn ended_jobs_forgotten_for_lack_of_room_are_counted() {
         let earlier = now().as_millis().saturating_sub(120_000).to_string();
         run(&mut redis, &[b"HSET", shards[0].as_bytes(), b"segment_at", earlier.as_bytes()]).await;
     }
-    assert_eq!(bench.stats().await.forgotten_early, 1);
+    assert_eq!(bench.stats().await.evicted_early, 1);
     let mut states = Vec::new();
     for name in names {
         states.push(bench.state(&bench.job(name).key).await);
@@ -304,7 +305,7 @@ async fn ended_jobs_forgotten_after_their_time_are_not_counted() {
         run(&mut redis, &[b"HSET", shards[0].as_bytes(), b"segment_at", earlier.as_bytes()]).await;
     }
     assert_eq!(bench.state(&bench.job("a").key).await, None);
-    assert_eq!(bench.stats().await.forgotten_early, 0);
+    assert_eq!(bench.stats().await.evicted_early, 0);
     bench.audit().await;
 }
 
@@ -366,7 +367,7 @@ async fn functions_that_are_flushed_before_every_call_are_not_missed() {
     flush().await;
     assert_eq!(bench.stats().await.accepted, 5);
     flush().await;
-    bench.store().members("carrier", LONG).await.expect("members");
+    bench.store().heartbeat("carrier", LONG).await.expect("members");
     bench.audit().await;
 }
 
@@ -406,7 +407,7 @@ async fn a_job_that_cannot_be_read_does_not_hide_the_others() {
     run(&mut redis, &[b"HSET", pool.as_bytes(), b"twelve bytes", &unreadable]).await;
     let (mut met, mut from) = (Vec::new(), None);
     loop {
-        let page = bench.store().page_kept(&Filter::default(), from, 10).await.expect("page");
+        let page = bench.store().page_stored(&Filter::default(), from, 10).await.expect("page");
         met.extend(page.items.into_iter().map(|kept| kept.job));
         from = page.next;
         if from.is_none() {
@@ -476,12 +477,12 @@ async fn a_lane_too_many_is_refused_and_those_that_are_there_go_on() {
         to("e", "http://b.example"),
     ];
     let answers: Vec<_> = bench.submit(&batch).await.into_iter().map(|answer| answer.answer).collect();
-    let full = Answer::Full(Limit::Lanes);
-    assert_eq!(answers, [Answer::Created, full, Answer::Created, Answer::Created]);
+    let full = SubmitResult::Full(Limit::Lanes);
+    assert_eq!(answers, [SubmitResult::Created, full, SubmitResult::Created, SubmitResult::Created]);
     // A lane that has no job left makes room.
     bench.cancel(&batch[0].key).await;
     bench.cancel(&batch[3].key).await;
-    assert_eq!(bench.submit(&batch[1..2]).await[0].answer, Answer::Created);
+    assert_eq!(bench.submit(&batch[1..2]).await[0].answer, SubmitResult::Created);
     run(&mut redis, &[b"HSET", shard.as_bytes(), b"lanes", b"2"]).await;
     bench.audit().await;
 }

@@ -1,9 +1,9 @@
 //! cancel: delayed, ready, dead → cancelled at once; a reserved job is marked.
 
+use ringback_core::contract::{Cancelled, Settled};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Cancelled, Settled};
 use tokio::time::sleep_until;
 
 use super::bench::{Bench, until};

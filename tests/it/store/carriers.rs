@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::store::{Epoch, Pass};
+use ringback_core::contract::{Epoch, Pass};
 use ringback_testkit::eventually;
 
 use super::bench::{Bench, FLOOR, SOON};
@@ -31,9 +31,9 @@ pub(super) async fn each_claim_has_a_later_epoch_and_fences_the_one_before(bench
 pub(super) async fn a_shard_is_given_back_only_by_who_holds_it(bench: &Bench) {
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    store.give_back(shard, bench.epoch()).await.expect("give back");
+    store.release_shard(shard, bench.epoch()).await.expect("give back");
     assert!(!is_fenced(bench, &epoch).await, "it was given back by who does not hold it");
-    store.give_back(shard, &epoch).await.expect("give back");
+    store.release_shard(shard, &epoch).await.expect("give back");
     let next = store.claim(shard, "third").await.expect("claim");
     assert_ne!(next, epoch);
     assert!(is_fenced(bench, &epoch).await);
@@ -42,27 +42,27 @@ pub(super) async fn a_shard_is_given_back_only_by_who_holds_it(bench: &Bench) {
 
 pub(super) async fn members_join_stay_and_leave(bench: &Bench) {
     let store = bench.store();
-    let alone = store.members("b", LONG).await.expect("members");
+    let alone = store.heartbeat("b", LONG).await.expect("members");
     assert_eq!((alone.carriers, alone.next_change), (vec!["b".to_owned()], None));
-    let both = store.members("a", LONG / 2).await.expect("members");
+    let both = store.heartbeat("a", LONG / 2).await.expect("members");
     assert!(both.next_change.is_some_and(|next| next <= LONG && next > LONG / 2), "{both:?}");
-    let seen = store.members("b", LONG).await.expect("members");
+    let seen = store.heartbeat("b", LONG).await.expect("members");
     assert_eq!(seen.carriers, ["a", "b"]);
-    let later = store.members("a", 2 * LONG).await.expect("members");
+    let later = store.heartbeat("a", 2 * LONG).await.expect("members");
     assert_eq!((&seen.carriers, &later.carriers), (&both.carriers, &both.carriers), "all see one order");
-    let left = store.members("a", Duration::ZERO).await.expect("members");
+    let left = store.heartbeat("a", Duration::ZERO).await.expect("members");
     assert_eq!((left.carriers, left.next_change.is_some()), (vec!["b".to_owned()], true));
-    let none = store.members("b", Duration::ZERO).await.expect("members");
+    let none = store.heartbeat("b", Duration::ZERO).await.expect("members");
     assert!(none.carriers.is_empty() && none.next_change.is_none(), "{none:?}");
 }
 
 pub(super) async fn a_member_that_is_not_heard_of_drops_out(bench: &Bench) {
     let store = bench.store();
-    store.members("silent", ms(80)).await.expect("members");
-    let seen = store.members("loud", LONG).await.expect("members");
+    store.heartbeat("silent", ms(80)).await.expect("members");
+    let seen = store.heartbeat("loud", LONG).await.expect("members");
     assert!(seen.next_change.is_none_or(|next| next <= ms(80)), "{seen:?}");
     eventually(SOON, "the silent one drops out", async || {
-        let carriers = store.members("loud", LONG).await.expect("members").carriers;
+        let carriers = store.heartbeat("loud", LONG).await.expect("members").carriers;
         if carriers == ["loud"] { Ok(()) } else { Err(carriers.join(" ")) }
     })
     .await;

@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use ringback_core::clock::SystemClock;
+use ringback_core::contract::{
+    Audit, DamageKind, Epoch, Lateness, MAX_FINDINGS, Options, Pull, PullOutcome, Repair, Reserve, Shard,
+    StoreError, Token,
+};
 use ringback_core::job::{Callback, Due, Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{
-    Audit, Damage, Epoch, Lateness, MOST_FINDINGS, Memory, Options, Pull, Repair, Reserve, Shard, Store,
-    StoreError, Token, Word,
-};
+use ringback_store::{Memory, Store, settings};
 use ringback_testkit::RedisServer;
 use tokio::time::Instant;
 
@@ -81,7 +82,7 @@ impl Ground {
     }
 
     /// That something of these kinds is found and can be put right, and that all is well afterwards.
-    async fn mended(&mut self, damage: &str, kinds: &[Damage]) {
+    async fn mended(&mut self, damage: &str, kinds: &[DamageKind]) {
         let found = self.audit(Repair::No).await;
         let told: Vec<_> = found.found.keys().copied().collect();
         assert_eq!(told, kinds, "{damage}: {found:#?}");
@@ -106,7 +107,7 @@ impl Ground {
     }
 
     /// That something is found and cannot be put right.
-    async fn kept(&mut self, damage: &str, kind: Damage) -> Audit {
+    async fn kept(&mut self, damage: &str, kind: DamageKind) -> Audit {
         let found = self.audit(Repair::No).await;
         assert!(found.found.contains_key(&kind), "{damage}: {found:#?}");
         let repaired = self.audit(Repair::Yes).await;
@@ -146,7 +147,7 @@ async fn a_job_that_lost_its_due_time_is_found_and_led_to_again() {
         ground.run(&[b"ZREM", &due, &entry(&job)]).await;
         let found = ground.audit(Repair::No).await;
         assert!(named(&found, &job) && found.total() == 1, "{found:#?}");
-        ground.mended("no due time", &[Damage::Unindexed]).await;
+        ground.mended("no due time", &[DamageKind::Unindexed]).await;
         assert_eq!(ground.bench.get(&job.key).await, job);
     }
 }
@@ -158,7 +159,7 @@ async fn a_job_that_lost_its_place_in_a_slot_is_found_and_led_to_again() {
         let slot = ground.of("slot:", slot_of(&job).as_bytes()).await;
         let item = [entry(&job), lane()].concat();
         ground.run(&[b"LREM", &slot, b"0", &item]).await;
-        ground.mended("no place in its slot", &[Damage::Unindexed]).await;
+        ground.mended("no place in its slot", &[DamageKind::Unindexed]).await;
         let void = ground.of("void:", slot_of(&job).as_bytes()).await;
         ground.run(&[b"SADD", &void, &item]).await;
         let found = ground.audit(Repair::No).await;
@@ -179,7 +180,7 @@ async fn a_job_that_lost_its_place_in_its_queue_is_found_and_handed_over() {
     ground.run(&[b"LREM", &pulls, b"0", &entry(&pull)]).await;
     let found = ground.audit(Repair::No).await;
     assert!(named(&found, &ready) && named(&found, &pull) && found.total() == 2, "{found:#?}");
-    ground.mended("no place in the queue", &[Damage::Unindexed]).await;
+    ground.mended("no place in the queue", &[DamageKind::Unindexed]).await;
     ground.bench.take_one(&ready.key).await;
     ground.bench.pull_one(&pull.key, LONG).await;
     ground.bench.audit().await;
@@ -197,7 +198,7 @@ async fn a_lease_that_nobody_would_look_at_is_found_and_runs_out_again() {
         ground.run(&words).await;
         let found = ground.audit(Repair::No).await;
         assert!(named(&found, &ground.reserved), "{damage}: {found:#?}");
-        ground.mended(damage, &[Damage::Unindexed]).await;
+        ground.mended(damage, &[DamageKind::Unindexed]).await;
     }
     let brief = ground.bench.accept(ground.bench.job("brief").timeout(BRIEF)).await;
     assert_eq!(ground.bench.take(2).await.len(), 2);
@@ -213,7 +214,7 @@ async fn a_dead_job_that_would_never_expire_is_found_and_led_to_again() {
     ground.run(&[b"DEL", &dead]).await;
     let found = ground.audit(Repair::No).await;
     assert!(named(&found, &ground.dead), "{found:#?}");
-    ground.mended("no dead letter", &[Damage::Unindexed]).await;
+    ground.mended("no dead letter", &[DamageKind::Unindexed]).await;
     assert_eq!(ground.bench.get(&ground.dead.key).await, ground.dead);
 }
 
@@ -224,15 +225,15 @@ async fn lanes_and_slots_that_nothing_leads_to_are_found_and_led_to_again() {
     let (lanes, pulls) = (ground.key("lanes").await, ground.key("pulls").await);
     let (turns, slots) = (ground.key("turns").await, ground.key("slots").await);
     ground.run(&[b"DEL", &lanes]).await;
-    ground.mended("no turn", &[Damage::Turn]).await;
+    ground.mended("no turn", &[DamageKind::Schedule]).await;
     ground.run(&[b"DEL", &pulls]).await;
-    ground.mended("no turn for pull", &[Damage::Turn]).await;
+    ground.mended("no turn for pull", &[DamageKind::Schedule]).await;
     ground.run(&[b"DEL", &turns]).await;
-    ground.mended("no turn with the carrier", &[Damage::Turn]).await;
+    ground.mended("no turn with the carrier", &[DamageKind::Schedule]).await;
     ground.run(&[b"ZADD", &turns, LATE, &lane()]).await;
-    ground.mended("a turn that is too late", &[Damage::Turn]).await;
+    ground.mended("a turn that is too late", &[DamageKind::Schedule]).await;
     ground.run(&[b"ZREM", &slots, slot.as_bytes()]).await;
-    ground.mended("a slot that is not told of", &[Damage::Unindexed, Damage::Moment]).await;
+    ground.mended("a slot that is not told of", &[DamageKind::Unindexed, DamageKind::WakeAt]).await;
     let taken: Vec<_> = ground.bench.take(10).await.into_iter().map(|lease| lease.key).collect();
     assert_eq!(taken, [ground.ready.key.clone()]);
 }
@@ -244,7 +245,7 @@ async fn words_on_when_to_look_next_that_are_wrong_are_found_and_put_right() {
     for field in [b"lease_at".as_slice(), b"dead_at", b"tell_at", b"slot"] {
         for wrong in [LATE, b"0"] {
             ground.run(&[b"HSET", &shard, field, wrong]).await;
-            ground.mended(&field.escape_ascii().to_string(), &[Damage::Moment]).await;
+            ground.mended(&field.escape_ascii().to_string(), &[DamageKind::WakeAt]).await;
         }
     }
 }
@@ -254,25 +255,25 @@ async fn counts_that_are_wrong_are_found_and_put_right_where_they_can_be_told() 
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
     ground.run(&[b"HINCRBY", &shard, b"delayed", b"1"]).await;
-    ground.mended("one delayed too many", &[Damage::Ledger]).await;
+    ground.mended("one delayed too many", &[DamageKind::Ledger]).await;
     ground.run(&[b"HINCRBY", &shard, b"ready", b"-3"]).await;
-    ground.mended("counts below nothing", &[Damage::Ledger]).await;
+    ground.mended("counts below nothing", &[DamageKind::Ledger]).await;
     ground.run(&[b"HINCRBY", &shard, b"delayed", b"-1"]).await;
     ground.run(&[b"HINCRBY", &shard, b"reserved", b"1"]).await;
-    ground.mended("one in another state", &[Damage::Ledger]).await;
+    ground.mended("one in another state", &[DamageKind::Ledger]).await;
     let words = format!("{TOPIC} http://receiver.example");
     // One job more in one state, and one fewer in another.
     for counts in [[99, 1, 1, 1], [5, 0, 1, 1], [4, 1, 0, 2], [4, 2, 1, 0], [0, 0, 0, 0]] {
         let row = row(counts, &words);
         ground.run(&[b"HSET", &shard, &lane(), &row]).await;
-        ground.mended(&format!("a lane with {counts:?}"), &[Damage::LaneCount]).await;
+        ground.mended(&format!("a lane with {counts:?}"), &[DamageKind::LaneCount]).await;
     }
     let row = row([2, 1, 0, 6], "other http://receiver.example");
     ground.run(&[b"HSET", &shard, b"\x011234567", &row]).await;
-    ground.mended("a lane that has none", &[Damage::LaneCount, Damage::Topic]).await;
+    ground.mended("a lane that has none", &[DamageKind::LaneCount, DamageKind::Topic]).await;
 
     ground.run(&[b"HINCRBY", &shard, b"done", b"1"]).await;
-    ground.kept("one done too many", Damage::Ledger).await;
+    ground.kept("one done too many", DamageKind::Ledger).await;
     ground.run(&[b"HINCRBY", &shard, b"done", b"-1"]).await;
     ground.bench.audit().await;
 }
@@ -282,13 +283,13 @@ async fn what_cannot_be_put_right_is_told_and_stays() {
     let mut ground = Ground::new().await;
     let body = ground.of("body:", &ground.large.key.locator().0).await;
     ground.run(&[b"DEL", &body]).await;
-    let found = ground.kept("no body", Damage::Body).await;
+    let found = ground.kept("no body", DamageKind::Body).await;
     assert!(named(&found, &ground.large), "{found:#?}");
 
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
     ground.run(&[b"HDEL", &shard, &lane()]).await;
-    let found = ground.kept("no words for its lane", Damage::Lane).await;
+    let found = ground.kept("no words for its lane", DamageKind::Lane).await;
     assert!(
         found.findings.iter().any(|f| f.id.as_deref() == Some(ground.near.key.id.as_str())),
         "{found:#?}"
@@ -298,14 +299,14 @@ async fn what_cannot_be_put_right_is_told_and_stays() {
     let (pool, runs) = (ground.key("pool").await, ground.key("runs").await);
     ground.run(&[b"HSET", &pool, b"too short", b"\x01\x00"]).await;
     ground.run(&[b"HSET", &runs, &ground.near.key.locator().0, b"\x01\x00"]).await;
-    assert_eq!(ground.kept("unreadable", Damage::Unreadable).await.found[&Damage::Unreadable], 2);
+    assert_eq!(ground.kept("unreadable", DamageKind::Unreadable).await.found[&DamageKind::Unreadable], 2);
 
     let mut ground = Ground::new().await;
     let pool = ground.key("pool").await;
     let locator = ground.reserved.key.locator().0;
     ground.run(&[b"HDEL", &pool, &locator]).await;
-    let found = ground.kept("a record that is gone", Damage::Ledger).await;
-    assert!(found.found.contains_key(&Damage::Run), "{found:#?}");
+    let found = ground.kept("a record that is gone", DamageKind::Ledger).await;
+    assert!(found.found.contains_key(&DamageKind::StateRecord), "{found:#?}");
 }
 
 #[tokio::test]
@@ -313,7 +314,7 @@ async fn what_is_left_of_a_job_without_a_record_is_found_and_removed() {
     let mut ground = Ground::new().await;
     let runs = ground.key("runs").await;
     ground.run(&[b"HSET", &runs, b"nobody's job", &[1; 67]]).await;
-    ground.mended("a run of no job", &[Damage::Run]).await;
+    ground.mended("a run of no job", &[DamageKind::StateRecord]).await;
 }
 
 #[tokio::test]
@@ -342,7 +343,7 @@ async fn of_very_many_findings_the_first_are_told_and_all_are_put_right() {
     let queue = ground.of("ready:", &lane()).await;
     ground.run(&[b"DEL", &queue]).await;
     let found = ground.audit(Repair::No).await;
-    assert_eq!((found.total(), found.findings.len()), (1201, MOST_FINDINGS));
+    assert_eq!((found.total(), found.findings.len()), (1201, MAX_FINDINGS));
     assert_eq!(found.checked, 8 + 1200);
     let repaired = ground.audit(Repair::Yes).await;
     assert!(repaired.is_clean() && repaired.repaired == 1201, "{repaired:#?}");
@@ -359,7 +360,7 @@ async fn of_very_many_findings_the_first_are_told_and_all_are_put_right() {
 #[tokio::test]
 async fn a_store_that_is_away_cannot_be_audited() {
     let mut server = RedisServer::start().await;
-    let options = Options { url: server.url(), ..Options::default_with(ms(500)) };
+    let options = Options { url: server.url(), ..settings::defaults(ms(500)) };
     let store = Store::open(options).expect("a store");
     assert!(matches!(store.audit(Repair::No).await, Err(StoreError::Unprepared)));
     store.prepare().await.expect("the store is fit");
@@ -395,14 +396,14 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     let jobs: Vec<_> = (0..60).map(new).filter(|job| store.shard_of(&job.key) == shard).collect();
     store.submit(shard, &jobs).await.expect("submit");
     store.promote(shard, epoch, 100, LONG).await.expect("promote");
-    let lapsed = store.recover(shard, epoch, 100, LONG).await.expect("recover").lapsed;
-    let failed = |after| Word::Retry { after: ms(after), error: None };
+    let lapsed = store.recover(shard, epoch, 100, LONG).await.expect("recover").expired;
+    let failed = |after| PullOutcome::Retry { after: ms(after), error: None };
     let words: Vec<_> = lapsed.into_iter().map(|lapsed| (lapsed.receipt, failed(1))).collect();
-    store.settle_lapsed(shard, &words).await.expect("settle");
+    store.settle_expired(shard, &words).await.expect("settle");
     moves(store, &jobs, round).await;
     hand_over(store, shard, round).await;
     consume(store, shard, round).await;
-    store.expire(shard, epoch, 100, LONG).await.expect("expire");
+    store.evict(shard, epoch, 100, LONG).await.expect("expire");
     if round.is_multiple_of(3) {
         pauses(store, round).await;
     }
@@ -435,8 +436,8 @@ async fn hand_over(store: &Store, shard: Shard, round: u64) {
         caller: "notifier",
         sequence: round,
         limit: 60,
-        lane_room: 100,
-        rooms: Vec::new(),
+        lane_limit: 100,
+        lane_limits: Vec::new(),
         bits: [1; 8],
         margin: Duration::ZERO,
     };
@@ -471,10 +472,10 @@ async fn consume(store: &Store, shard: Shard, round: u64) {
     };
     let jobs = store.pull(shard, &ask).await.expect("pull").jobs;
     let word = |n: usize| match n % 4 {
-        0 => Word::Retry { after: ms(2), error: None },
-        1 => Word::Release { after: ms(0) },
-        2 => Word::Bury { reason: "unwanted".to_owned(), error: None },
-        _ => Word::Finish,
+        0 => PullOutcome::Retry { after: ms(2), error: None },
+        1 => PullOutcome::Release { after: ms(0) },
+        2 => PullOutcome::Bury { reason: "unwanted".to_owned(), error: None },
+        _ => PullOutcome::Finish,
     };
     let words = jobs.into_iter().skip(2).enumerate().map(|(n, job)| (job.receipt, word(n)));
     store.settle_receipts(shard, &words.collect::<Vec<_>>()).await.expect("settle");
@@ -525,7 +526,7 @@ async fn nothing_is_found_while_everything_moves(store: &Store, repair: Repair) 
 #[tokio::test]
 async fn nothing_is_found_in_a_redis_in_which_everything_moves() {
     let server = RedisServer::start().await;
-    let options = Options { url: server.url(), shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+    let options = Options { url: server.url(), shards: 2, ..settings::defaults(Duration::from_secs(10)) };
     let store = Store::open(options).expect("a store");
     store.prepare().await.expect("the store is fit");
     nothing_is_found_while_everything_moves(&store, Repair::No).await;
@@ -534,7 +535,7 @@ async fn nothing_is_found_in_a_redis_in_which_everything_moves() {
 #[tokio::test]
 async fn nothing_is_repaired_in_a_redis_in_which_everything_moves() {
     let server = RedisServer::start().await;
-    let options = Options { url: server.url(), shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+    let options = Options { url: server.url(), shards: 2, ..settings::defaults(Duration::from_secs(10)) };
     let store = Store::open(options).expect("a store");
     store.prepare().await.expect("the store is fit");
     nothing_is_found_while_everything_moves(&store, Repair::Yes).await;
@@ -543,7 +544,7 @@ async fn nothing_is_repaired_in_a_redis_in_which_everything_moves() {
 #[tokio::test]
 async fn nothing_is_found_in_an_embedded_store_in_which_everything_moves() {
     let memory = Memory::new(SystemClock);
-    let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+    let options = Options { shards: 2, ..settings::defaults(Duration::from_secs(10)) };
     let store = Store::in_memory(&memory, options);
     store.prepare().await.expect("the store is fit");
     nothing_is_found_while_everything_moves(&store, Repair::Yes).await;

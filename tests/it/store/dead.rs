@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{DeadCursor, DeadFilter, DeadJob, DeadPage, MoveResult};
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::{Outcome, Reason};
 use ringback_core::state::State;
-use ringback_core::store::{DeadFilter, DeadJob, DeadPage, DeadPlace, Moved};
 
 use super::bench::{Bench, now, until};
 use super::jobs::{TOPIC, With, bury, ms, new_job, seen};
@@ -34,10 +34,10 @@ pub(super) async fn all(bench: &Bench, filter: &DeadFilter) -> Vec<DeadJob> {
 }
 
 /// The places of all dead jobs of the bench's shard.
-pub(super) async fn places(bench: &Bench, filter: &DeadFilter) -> Vec<DeadPlace> {
+pub(super) async fn places(bench: &Bench, filter: &DeadFilter) -> Vec<DeadCursor> {
     let (mut places, mut from) = (Vec::new(), None);
     for _ in 0..MOST_PAGES {
-        let page = bench.store().dead_places(bench.shard(), filter, from, 7).await.expect("a page");
+        let page = bench.store().dead_cursors(bench.shard(), filter, from, 7).await.expect("a page");
         places.extend(page.items);
         from = page.next;
         if from.is_none() {
@@ -248,7 +248,7 @@ pub(super) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     assert_eq!(bench.store().purge_many(bench.shard(), &[]).await.expect("purge"), 0);
     let states = [bench.state(&keys[0]).await, bench.state(&keys[1]).await, bench.state(&keys[2]).await];
     assert_eq!(states, [None, Some(State::Ready), Some(State::Dead)]);
-    assert!(matches!(bench.store().purge(&keys[19]).await, Ok(Moved::Unknown)));
+    assert!(matches!(bench.store().purge(&keys[19]).await, Ok(MoveResult::Unknown)));
     let stats = bench.stats().await;
     assert_eq!((stats.states.purged, stats.states.dead, stats.states.ready), (18, 1, 1));
     // Nothing is remembered: the name is free.

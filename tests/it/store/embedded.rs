@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use redb::{Database, TableDefinition};
 use ringback_core::clock::{ManualClock, Timestamp};
+use ringback_core::contract::{
+    Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, Settled, Shard, StoreError, SubmitResult,
+};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{
-    Answer, Epoch, Lateness, Lease, Memory, Options, Pass, Profile, Reserve, Settled, Shard, Store,
-    StoreError,
-};
+use ringback_store::{Memory, Store, settings};
 use ringback_testkit::eventually;
 use tempfile::tempdir;
 
@@ -27,7 +27,7 @@ use super::jobs::{LONG, With, ms, new_job, release, retry};
 
 fn options(directory: &Path) -> Options {
     let url = format!("embedded:{}", directory.display());
-    Options { url, shards: 4, ..Options::default_with(Duration::from_secs(10)) }
+    Options { url, shards: 4, ..settings::defaults(Duration::from_secs(10)) }
 }
 
 async fn open(directory: &Path) -> Store {
@@ -49,7 +49,7 @@ fn job(name: &str) -> NewJob {
     new_job(JobKey { topic: "store".parse().expect("a topic"), id: name.parse().expect("an id") })
 }
 
-async fn submit(store: &Store, job: NewJob) -> Result<Answer, StoreError> {
+async fn submit(store: &Store, job: NewJob) -> Result<SubmitResult, StoreError> {
     let shard = store.shard_of(&job.key);
     Ok(store.submit(shard, &[job]).await?.remove(0).answer)
 }
@@ -59,8 +59,8 @@ async fn reserve(store: &Store, shard: Shard, sequence: u64) -> Vec<Lease> {
         caller: "notifier",
         sequence,
         limit: 10,
-        lane_room: 10,
-        rooms: Vec::new(),
+        lane_limit: 10,
+        lane_limits: Vec::new(),
         bits: sequence.to_be_bytes(),
         margin: LONG,
     };
@@ -153,11 +153,11 @@ async fn a_second_process_is_refused_until_the_first_has_ended() {
 async fn stores_of_one_process_share_a_directory() {
     let directory = tempdir().expect("a directory");
     let (one, other) = (open(directory.path()).await, open(directory.path()).await);
-    assert_eq!(submit(&one, job("a")).await.expect("submit"), Answer::Created);
-    assert_eq!(submit(&other, job("a")).await.expect("submit"), Answer::Repeated);
+    assert_eq!(submit(&one, job("a")).await.expect("submit"), SubmitResult::Created);
+    assert_eq!(submit(&other, job("a")).await.expect("submit"), SubmitResult::Repeated);
     assert_eq!((one.kind(), one.profile()), ("embedded", Profile::Disk));
     drop(one);
-    assert_eq!(submit(&other, job("a")).await.expect("submit"), Answer::Repeated);
+    assert_eq!(submit(&other, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn leases_replays_tombstones_and_epochs_outlive_the_process() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
     let shard = store.shard_of(&job("a").key);
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
     let lease = reserve(&store, shard, 1).await.remove(0);
     let epoch = store.claim(shard, "carrier").await.expect("claim");
     drop(store);
@@ -214,7 +214,7 @@ async fn leases_replays_tombstones_and_epochs_outlive_the_process() {
 
     let store = open(directory.path()).await;
     assert_eq!(settle(&store, again, Outcome::Complete).await, Settled::Replayed);
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Repeated);
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
     let held = store.promote(shard, &epoch, 10, FLOOR).await.expect("promote");
     assert!(matches!(held, Pass::Held { .. }), "nobody has claimed it since: {held:?}");
     let later = store.claim(shard, "carrier").await.expect("claim");
@@ -242,8 +242,8 @@ async fn a_group_answers_each_of_its_calls() {
     }
     let answers = calls.join_all().await;
     let count = |wanted| answers.iter().filter(|(_, answer, _)| *answer == wanted).count();
-    assert_eq!(count(Answer::Created), 100, "{answers:?}");
-    assert_eq!(count(Answer::Repeated) + count(Answer::Conflict), 200);
+    assert_eq!(count(SubmitResult::Created), 100, "{answers:?}");
+    assert_eq!(count(SubmitResult::Repeated) + count(SubmitResult::Conflict), 200);
     assert!(answers.iter().all(|(_, _, state)| *state == State::Delayed));
     assert_eq!(store.stats().await.expect("stats").accepted, 100);
     audit::tables(&store).await;

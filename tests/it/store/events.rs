@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{
+    AttemptEnded, AttemptOutcome, Event, EventKind, PullOutcome, RedriveStart, Redriven, Settled, StreamItem,
+};
 use ringback_core::job::{Due, History, ImportJob, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
-use ringback_core::store::events::{AttemptOutcome, Ended, Event, Events, Happened, News};
-use ringback_core::store::{Begun, Revived, Settled, Word};
+use ringback_store::Events;
 use ringback_testkit::eventually;
 
 use super::bench::{Bench, SOON, now};
@@ -32,14 +34,14 @@ impl Watching {
     /// A subscription alone.
     async fn silent(bench: &Bench) -> Self {
         let mut events = bench.store().events(ringback_service::random::generator());
-        assert_eq!(heard(&mut events).await, News::Gap, "a stream begins with that");
+        assert_eq!(heard(&mut events).await, StreamItem::Gap, "a stream begins with that");
         Self { events, told: VecDeque::new() }
     }
 
     async fn next(&mut self) -> Event {
         while self.told.is_empty() {
             match heard(&mut self.events).await {
-                News::Events(events) => self.told.extend(events),
+                StreamItem::Events(events) => self.told.extend(events),
                 other => panic!("something was lost: {other:?}"),
             }
         }
@@ -47,10 +49,10 @@ impl Watching {
     }
 
     /// What is told next is this, of this job, and of just now.
-    async fn expect(&mut self, key: &JobKey, wanted: impl IntoIterator<Item = Happened>) {
+    async fn expect(&mut self, key: &JobKey, wanted: impl IntoIterator<Item = EventKind>) {
         for what in wanted {
             let event = self.next().await;
-            assert_eq!((&event.key, &event.what), (key, &what));
+            assert_eq!((&event.key, &event.kind), (key, &what));
             assert!(now().since(event.at) < SOON && event.at <= now(), "{}", event.at);
         }
     }
@@ -58,48 +60,48 @@ impl Watching {
     /// Nothing was told that was not fetched: what comes next is of a new job.
     async fn nothing(&mut self, bench: &Bench, name: &str) {
         let job = bench.accept(bench.job_of("marks", name).after(LONG)).await;
-        self.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
+        self.expect(&job.key, [EventKind::Submitted { due: job.due }]).await;
     }
 }
 
-async fn heard(events: &mut Events) -> News {
+async fn heard(events: &mut Events) -> StreamItem {
     tokio::time::timeout(SOON, events.next()).await.expect("events within the time allowed")
 }
 
-fn ended(number: u32, outcome: AttemptOutcome) -> Happened {
-    Happened::Attempt(Ended { number, outcome, due: None, status: None, error: None, duration: None })
+fn ended(number: u32, outcome: AttemptOutcome) -> EventKind {
+    EventKind::Attempt(AttemptEnded { number, outcome, due: None, status: None, error: None, duration: None })
 }
 
 /// Of an attempt that failed as [`seen`] has it.
-fn failed(number: u32, outcome: AttemptOutcome, due: Option<Timestamp>) -> Happened {
+fn failed(number: u32, outcome: AttemptOutcome, due: Option<Timestamp>) -> EventKind {
     let LastAttempt { status, duration, .. } = seen();
     let duration = Some(duration);
-    Happened::Attempt(Ended { number, outcome, due, status, error: None, duration })
+    EventKind::Attempt(AttemptEnded { number, outcome, due, status, error: None, duration })
 }
 
-fn dead(reason: &str) -> Happened {
-    Happened::Dead { reason: reason.into() }
+fn dead(reason: &str) -> EventKind {
+    EventKind::Dead { reason: reason.into() }
 }
 
-fn complete(number: u32) -> [Happened; 2] {
-    [ended(number, AttemptOutcome::Complete), Happened::Done]
+fn complete(number: u32) -> [EventKind; 2] {
+    [ended(number, AttemptOutcome::Complete), EventKind::Done]
 }
 
 /// Submits a job that is due now.
 async fn ready(bench: &Bench, watching: &mut Watching, job: NewJob) -> JobKey {
     let job = bench.accept(job).await;
-    watching.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
+    watching.expect(&job.key, [EventKind::Submitted { due: job.due }]).await;
     job.key
 }
 
 pub(super) async fn a_job_is_told_of_from_its_submit_to_its_end(bench: &Bench) {
     let mut watching = Watching::start(bench).await;
     let job = bench.accept(bench.job("a").after(ms(20))).await;
-    watching.expect(&job.key, [Happened::Submitted { due: job.due }]).await;
+    watching.expect(&job.key, [EventKind::Submitted { due: job.due }]).await;
     bench.promote_until(1).await;
     let lease = bench.take_one(&job.key).await;
     bench.settle(lease, Outcome::Complete).await;
-    watching.expect(&job.key, [Happened::Promoted]).await;
+    watching.expect(&job.key, [EventKind::Promoted]).await;
     watching.expect(&job.key, complete(1)).await;
     watching.nothing(bench, "mark").await;
 }
@@ -115,7 +117,7 @@ pub(super) async fn failures_are_told_with_what_was_seen_and_when_it_goes_on(ben
     let lease = bench.take_one(&key).await;
     let last = LastAttempt { status: None, error: Some("timeout".to_owned()), ..seen() };
     bench.settle(lease, Outcome::Bury { reason: ringback_core::outcome::Reason::Gone, last }).await;
-    let attempt = Happened::Attempt(Ended {
+    let attempt = EventKind::Attempt(AttemptEnded {
         number: 2,
         outcome: AttemptOutcome::Bury,
         due: None,
@@ -123,7 +125,7 @@ pub(super) async fn failures_are_told_with_what_was_seen_and_when_it_goes_on(ben
         error: Some("timeout".into()),
         duration: Some(seen().duration),
     });
-    watching.expect(&key, [Happened::Promoted, attempt, dead("gone")]).await;
+    watching.expect(&key, [EventKind::Promoted, attempt, dead("gone")]).await;
     watching.nothing(bench, "mark").await;
 }
 
@@ -136,8 +138,8 @@ pub(super) async fn releases_are_told_and_wait_or_do_not(bench: &Bench) {
     let lease = bench.take_one(&key).await;
     bench.settle(lease, release(LONG)).await;
     let due = Some(bench.get(&key).await.due);
-    let Happened::Attempt(told) = ended(2, AttemptOutcome::Release) else { unreachable!("it is one") };
-    watching.expect(&key, [Happened::Attempt(Ended { due, ..told })]).await;
+    let EventKind::Attempt(told) = ended(2, AttemptOutcome::Release) else { unreachable!("it is one") };
+    watching.expect(&key, [EventKind::Attempt(AttemptEnded { due, ..told })]).await;
     watching.nothing(bench, "mark").await;
 }
 
@@ -151,14 +153,14 @@ pub(super) async fn cancels_are_told_when_the_job_ends(bench: &Bench) {
     for key in [delayed, buried, ready] {
         bench.cancel(&key).await;
         bench.cancel(&key).await;
-        watching.expect(&key, [Happened::Cancelled]).await;
+        watching.expect(&key, [EventKind::Cancelled]).await;
     }
     let key = lease.key.clone();
     bench.cancel(&key).await;
     bench.cancel(&key).await;
     watching.nothing(bench, "before").await;
     bench.settle(lease, retry(LONG)).await;
-    watching.expect(&key, [failed(1, AttemptOutcome::Retry, None), Happened::Cancelled]).await;
+    watching.expect(&key, [failed(1, AttemptOutcome::Retry, None), EventKind::Cancelled]).await;
     watching.nothing(bench, "after").await;
 }
 
@@ -173,21 +175,21 @@ pub(super) async fn a_success_is_told_with_its_answer_where_the_job_was_reserved
         }
         let key = ready(bench, &mut watching, job).await;
         let mut lease = bench.take_one(&key).await;
-        lease.saw(204, ms(17));
+        lease.record_response(204, ms(17));
         bench.settle(lease, Outcome::Complete).await;
-        let Happened::Attempt(told) = ended(1, AttemptOutcome::Complete) else { unreachable!("it is one") };
-        let seen = Ended { status: Some(204), duration: Some(ms(17)), ..told };
-        watching.expect(&key, [Happened::Attempt(seen), Happened::Done]).await;
+        let EventKind::Attempt(told) = ended(1, AttemptOutcome::Complete) else { unreachable!("it is one") };
+        let seen = AttemptEnded { status: Some(204), duration: Some(ms(17)), ..told };
+        watching.expect(&key, [EventKind::Attempt(seen), EventKind::Done]).await;
         assert_eq!(bench.state(&key).await, Some(State::Done));
     }
-    before.saw(204, ms(17));
+    before.record_response(204, ms(17));
     let key = before.key.clone();
     bench.settle(before, Outcome::Complete).await;
     watching.expect(&key, complete(1)).await;
     // What was seen is of a success: other words have their own.
     let key = ready(bench, &mut watching, bench.job("fails")).await;
     let mut lease = bench.take_one(&key).await;
-    lease.saw(500, ms(1));
+    lease.record_response(500, ms(1));
     bench.settle(lease, bury()).await;
     watching.expect(&key, [failed(1, AttemptOutcome::Bury, None), dead("exhausted")]).await;
     watching.nothing(bench, "mark").await;
@@ -209,13 +211,13 @@ pub(super) async fn lost_leases_are_told_as_attempts(bench: &Bench) {
     bench.take_one(&key).await;
     bench.cancel(&key).await;
     bench.recover_until(&key, State::Cancelled).await;
-    watching.expect(&key, [ended(1, AttemptOutcome::Lost), Happened::Cancelled]).await;
+    watching.expect(&key, [ended(1, AttemptOutcome::Lost), EventKind::Cancelled]).await;
 
     let key = ready(bench, &mut watching, bench.job("c").timeout(BRIEF)).await;
     let late = bench.take_one(&key).await;
     bench.recover_until(&key, State::Ready).await;
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
-    watching.expect(&key, [ended(1, AttemptOutcome::Lost), Happened::Done]).await;
+    watching.expect(&key, [ended(1, AttemptOutcome::Lost), EventKind::Done]).await;
     watching.nothing(bench, "mark").await;
 }
 
@@ -223,23 +225,23 @@ pub(super) async fn what_consumers_say_is_told(bench: &Bench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.pull_job("a")).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, Word::Retry { after: ms(5), error: Some("out of paper".to_owned()) }).await;
+    bench.say(job.receipt, PullOutcome::Retry { after: ms(5), error: Some("out of paper".to_owned()) }).await;
     let event = watching.next().await;
-    let Happened::Attempt(told) = event.what else { panic!("an attempt: {event:?}") };
+    let EventKind::Attempt(told) = event.kind else { panic!("an attempt: {event:?}") };
     assert_eq!((told.number, told.outcome, told.status), (1, AttemptOutcome::Retry, None));
     assert_eq!((told.error.as_deref(), told.due), (Some("out of paper"), Some(bench.get(&key).await.due)));
     assert!(told.duration.is_some_and(|took| took < SOON));
     bench.promote_until(1).await;
-    watching.expect(&key, [Happened::Promoted]).await;
+    watching.expect(&key, [EventKind::Promoted]).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, Word::Release { after: ms(0) }).await;
+    bench.say(job.receipt, PullOutcome::Release { after: ms(0) }).await;
     watching.expect(&key, [ended(2, AttemptOutcome::Release)]).await;
     let job = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
-    bench.say(job.receipt, Word::Finish).await;
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
+    bench.say(job.receipt, PullOutcome::Finish).await;
     assert!(matches!(
-        watching.next().await.what,
-        Happened::Attempt(Ended {
+        watching.next().await.kind,
+        EventKind::Attempt(AttemptEnded {
             number: 3,
             outcome: AttemptOutcome::Complete,
             status: None,
@@ -248,14 +250,14 @@ pub(super) async fn what_consumers_say_is_told(bench: &Bench) {
             ..
         }) if took < SOON
     ));
-    watching.expect(&key, [Happened::Done]).await;
+    watching.expect(&key, [EventKind::Done]).await;
 
     let key = ready(bench, &mut watching, bench.pull_job("b")).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, Word::Bury { reason: "unwanted".to_owned(), error: None }).await;
+    bench.say(job.receipt, PullOutcome::Bury { reason: "unwanted".to_owned(), error: None }).await;
     assert!(matches!(
-        watching.next().await.what,
-        Happened::Attempt(Ended { outcome: AttemptOutcome::Bury, error: None, .. })
+        watching.next().await.kind,
+        EventKind::Attempt(AttemptEnded { outcome: AttemptOutcome::Bury, error: None, .. })
     ));
     watching.expect(&key, [dead("unwanted")]).await;
     watching.nothing(bench, "mark").await;
@@ -269,7 +271,7 @@ pub(super) async fn imports_are_told_as_submits_and_deaths(bench: &Bench) {
     let jobs = [(bench.job("a").after(LONG), history), (bench.job("b"), buried)]
         .map(|(job, history)| ImportJob { job, history: Some(history) });
     let told = bench.store().import(bench.shard(), &jobs).await.expect("import");
-    let submitted = |n: usize| Happened::Submitted { due: told[n].job.due };
+    let submitted = |n: usize| EventKind::Submitted { due: told[n].job.due };
     watching.expect(&told[0].job.key, [submitted(0)]).await;
     watching.expect(&told[1].job.key, [submitted(1), dead("gone")]).await;
     bench.store().import(bench.shard(), &jobs).await.expect("import");
@@ -288,11 +290,11 @@ pub(super) async fn what_a_call_makes_ready_is_told_as_promoted(bench: &Bench) {
     let store = bench.store();
     store.reschedule(&later, Due::In(2 * LONG), bench.token()).await.expect("reschedule");
     store.reschedule(&now_due, Due::In(Duration::ZERO), bench.token()).await.expect("reschedule");
-    watching.expect(&now_due, [Happened::Promoted]).await;
+    watching.expect(&now_due, [EventKind::Promoted]).await;
     store.run(&run, bench.token()).await.expect("run");
-    watching.expect(&run, [Happened::Promoted]).await;
+    watching.expect(&run, [EventKind::Promoted]).await;
     store.revive(&revived, bench.token()).await.expect("revive");
-    watching.expect(&revived, [Happened::Promoted]).await;
+    watching.expect(&revived, [EventKind::Promoted]).await;
     watching.nothing(bench, "mark").await;
 }
 
@@ -301,17 +303,17 @@ pub(super) async fn each_revived_job_of_many_is_told(bench: &Bench) {
     for name in ["a", "b", "c"] {
         bench.job_in(State::Dead, bench.job(name)).await;
     }
-    let begun = bench.store().begin_revival(bench.token(), &of_topic(TOPIC), 50).await.expect("begin");
-    let Begun::Revival(revival) = begun else { panic!("one can begin") };
+    let begun = bench.store().start_redrive(bench.token(), &of_topic(TOPIC), 50).await.expect("begin");
+    let RedriveStart::Redrive(revival) = begun else { panic!("one can begin") };
     let places = places(bench, &revival.wanted()).await;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
     let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
-    assert_eq!(revived, Revived::Jobs(3));
+    assert_eq!(revived, Redriven::Jobs(3));
     assert_eq!(all(bench, &of_topic(TOPIC)).await.len(), 0);
     let mut keys = Vec::new();
     for _ in 0..3 {
         let event = watching.next().await;
-        assert_eq!(event.what, Happened::Promoted);
+        assert_eq!(event.kind, EventKind::Promoted);
         keys.push(event.key.id.to_string());
     }
     keys.sort();
@@ -362,7 +364,7 @@ pub(super) async fn a_large_batch_is_told_whole_and_in_order(bench: &Bench) {
     for _ in 0..2 * JOBS {
         let event = watching.next().await;
         let told: &mut Vec<_> = ends.entry(event.key).or_default();
-        told.push(event.what);
+        told.push(event.kind);
     }
     for (n, key) in keys.iter().enumerate() {
         let wanted = if n % 7 == 6 {

@@ -1,8 +1,8 @@
 //! exchange: settle and then reserve in one call, with the answers of both.
 
+use ringback_core::contract::{Lateness, Lease, Reserve, Settled};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Lateness, Lease, Reserve, Settled};
 
 use super::bench::Bench;
 use super::jobs::{LONG, bury, ms, release, retry};
@@ -36,7 +36,7 @@ pub(super) async fn an_exchange_settles_every_word_and_then_takes_what_is_ready(
     assert_eq!(settled, [Settled::Applied; 5]);
     let taken: Vec<_> = reserved.leases.iter().map(|lease| (&lease.key, lease.attempt)).collect();
     assert_eq!(taken, [(&keys[3], 2), (&waiting, 1)], "what was released had its turn before");
-    assert!(!reserved.more && reserved.passed.is_empty(), "{reserved:?}");
+    assert!(!reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
     let mut states = Vec::new();
     for key in &keys {
         states.push(bench.get(key).await.state);
@@ -54,11 +54,11 @@ pub(super) async fn an_exchange_keeps_to_limit_and_rooms_and_tells_of_the_rest(b
         bench.accept(bench.job_of("full", &format!("job-{n}"))).await;
     }
     let lane = "full http://receiver.example".to_owned();
-    let ask = Reserve { rooms: vec![(lane.clone(), 0)], ..bench.ask(3) };
+    let ask = Reserve { lane_limits: vec![(lane.clone(), 0)], ..bench.ask(3) };
     let (settled, reserved) = bench.exchange(all_complete(leases), &ask).await;
     assert_eq!(settled, [Settled::Applied; 2]);
     assert!(reserved.leases.iter().all(|lease| lease.key.topic.as_str() == "store"));
-    assert_eq!((reserved.leases.len(), reserved.more, reserved.passed), (3, true, vec![lane]));
+    assert_eq!((reserved.leases.len(), reserved.more, reserved.skipped), (3, true, vec![lane]));
 }
 
 pub(super) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothing(bench: &Bench) {
@@ -126,7 +126,7 @@ pub(super) async fn an_exchange_of_one_half_is_that_half(bench: &Bench) {
     let [leases, _] = reserved_twice(bench, &["a", "b"]).await;
     let (settled, reserved) = bench.exchange(all_complete(leases), &bench.ask(5)).await;
     assert_eq!(settled, [Settled::Applied; 2]);
-    assert!(reserved.leases.is_empty() && !reserved.more && reserved.passed.is_empty(), "{reserved:?}");
+    assert!(reserved.leases.is_empty() && !reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
     bench.accept(bench.job("c")).await;
     let (settled, reserved) = bench.exchange(Vec::new(), &bench.ask(5)).await;
     assert_eq!((settled.len(), reserved.leases.len()), (0, 1));

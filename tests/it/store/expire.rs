@@ -1,7 +1,7 @@
 //! expire: dead past its retention → gone; and how long ended jobs are remembered.
 
+use ringback_core::contract::{Cancelled, Pass, SubmitResult};
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Cancelled, Pass};
 use ringback_testkit::eventually;
 
 use super::bench::{Bench, FLOOR, SOON, now};
@@ -49,9 +49,9 @@ pub(super) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_f
             bench.job_in(State::Done, bench.job(&format!("{name}-other-{n}"))).await;
             let answer = bench.submit(&[bench.job(name).content(9)]).await.remove(0);
             match answer.answer {
-                Answer::Created => Ok(()),
+                SubmitResult::Created => Ok(()),
                 other => {
-                    assert_eq!((other, answer.job), (Answer::Conflict, ended.clone()));
+                    assert_eq!((other, answer.job), (SubmitResult::Conflict, ended.clone()));
                     Err("it is still remembered")
                 }
             }
@@ -60,7 +60,7 @@ pub(super) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_f
         assert!(now() >= at.plus(keep), "it was forgotten after {:?}", now().since(at));
         assert_eq!(bench.take(1).await.len(), 1);
     }
-    assert_eq!(bench.stats().await.forgotten_early, 0);
+    assert_eq!(bench.stats().await.evicted_early, 0);
     bench.audit().await;
 }
 
@@ -87,10 +87,10 @@ pub(super) async fn a_fenced_pass_expires_nothing(bench: &Bench) {
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let pass = store.expire(shard, bench.epoch(), 10, FLOOR).await.expect("expire");
+    let pass = store.evict(shard, bench.epoch(), 10, FLOOR).await.expect("expire");
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.get(&job.key).await, job);
-    let pass = store.expire(shard, &epoch, 10, FLOOR).await.expect("expire");
+    let pass = store.evict(shard, &epoch, 10, FLOOR).await.expect("expire");
     assert!(matches!(pass, Pass::Held { moved: 1, .. }), "{pass:?}");
     bench.audit().await;
 }

@@ -1,10 +1,10 @@
 //! import: nothing → delayed, ready or dead, with what a job has behind it.
 
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Cancelled, Settled, StoredJob, SubmitResult, Submitted, Wake};
 use ringback_core::job::{Due, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Cancelled, Kept, Settled, Submitted, Wake};
 use ringback_testkit::eventually;
 
 use super::bench::{Bench, SOON, next, now};
@@ -39,7 +39,7 @@ async fn import(bench: &Bench, jobs: &[ImportJob]) -> Vec<Submitted> {
 /// Imports a new job.
 async fn taken_in(bench: &Bench, job: ImportJob) -> Job {
     let answer = import(bench, &[job]).await.remove(0);
-    assert_eq!(answer.answer, Answer::Created, "{}", answer.job.key);
+    assert_eq!(answer.answer, SubmitResult::Created, "{}", answer.job.key);
     assert_eq!(bench.get(&answer.job.key).await, answer.job);
     answer.job
 }
@@ -165,19 +165,19 @@ pub(super) async fn an_import_and_a_submit_are_each_others_repetition(bench: &Be
         let known = bench.job_in(state, job.clone()).await;
         let again = [with(job.clone(), dead()), with(job.clone().after(LONG), tried())];
         for answer in import(bench, &again).await {
-            assert_eq!((answer.answer, answer.job), (Answer::Repeated, known.clone()), "{state}");
+            assert_eq!((answer.answer, answer.job), (SubmitResult::Repeated, known.clone()), "{state}");
         }
         let other = import(bench, &[with(job.content(9), dead())]).await.remove(0);
-        assert_eq!((other.answer, other.job), (Answer::Conflict, known), "{state}");
+        assert_eq!((other.answer, other.job), (SubmitResult::Conflict, known), "{state}");
     }
     for (name, history) in [("pending", tried()), ("dead", dead())] {
         let job = bench.job(name).after(LONG);
         let known = taken_in(bench, with(job.clone(), history.clone())).await;
         let again = import(bench, &[with(job.clone(), history)]).await.remove(0);
-        assert_eq!((again.answer, &again.job), (Answer::Repeated, &known));
+        assert_eq!((again.answer, &again.job), (SubmitResult::Repeated, &known));
         let again = bench.submit(&[job.clone(), job.content(9)]).await;
-        assert_eq!((again[0].answer, &again[0].job), (Answer::Repeated, &known));
-        assert_eq!((again[1].answer, &again[1].job), (Answer::Conflict, &known));
+        assert_eq!((again[0].answer, &again[0].job), (SubmitResult::Repeated, &known));
+        assert_eq!((again[1].answer, &again[1].job), (SubmitResult::Conflict, &known));
         assert_eq!(bench.get(&known.key).await, known);
     }
     assert_eq!(bench.stats().await.accepted, STATES.len() as u64 + 2);
@@ -193,7 +193,10 @@ pub(super) async fn a_name_twice_in_one_import_is_imported_once(bench: &Bench) {
     ];
     let answers = import(bench, &batch).await;
     let words: Vec<_> = answers.iter().map(|answer| answer.answer).collect();
-    assert_eq!(words, [Answer::Created, Answer::Repeated, Answer::Conflict, Answer::Created]);
+    assert_eq!(
+        words,
+        [SubmitResult::Created, SubmitResult::Repeated, SubmitResult::Conflict, SubmitResult::Created]
+    );
     assert_eq!(answers[1].job, answers[0].job);
     assert_eq!(answers[1].job.reason.as_deref(), Some("gone"));
     assert_eq!(bench.stats().await.accepted, 2);
@@ -257,8 +260,8 @@ pub(super) async fn an_import_wakes_as_a_submit_does(bench: &Bench) {
 }
 
 /// As an import gives what an export has written.
-fn exported(kept: Kept) -> ImportJob {
-    let Kept { job, delivery, content } = kept;
+fn exported(kept: StoredJob) -> ImportJob {
+    let StoredJob { job, delivery, content } = kept;
     let history = History {
         dead: job.reason,
         created: Some(job.created),
@@ -293,7 +296,7 @@ pub(super) async fn what_one_installation_has_another_takes_over_as_it_is(bench:
     let other = bench.with(|_| {}).await;
     let jobs: Vec<ImportJob> = from.values().cloned().map(exported).collect();
     let answers = import(&other, &jobs).await;
-    assert!(answers.iter().all(|answer| answer.answer == Answer::Created));
+    assert!(answers.iter().all(|answer| answer.answer == SubmitResult::Created));
     let mut to = all_kept(&other).await;
     for (name, mut kept) in from {
         let copy = to.remove(&name).unwrap_or_else(|| panic!("{name} was not taken over"));

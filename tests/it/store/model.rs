@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use ringback_core::contract::{Cancelled, Settled, SubmitResult};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Cancelled, Settled};
 
 /// So many leases in a row may be lost but for one.
 const MOST_LOST: u32 = 5;
@@ -46,9 +46,9 @@ impl Model {
         state: State,
         soon: bool,
         brief: bool,
-    ) -> Answer {
+    ) -> SubmitResult {
         if let Some(known) = self.jobs.get(key.id.as_str()) {
-            return if known.content == content { Answer::Repeated } else { Answer::Conflict };
+            return if known.content == content { SubmitResult::Repeated } else { SubmitResult::Conflict };
         }
         let known = Known {
             content,
@@ -64,7 +64,7 @@ impl Model {
             settled: None,
         };
         self.jobs.insert(key.id.as_str().to_owned(), known);
-        Answer::Created
+        SubmitResult::Created
     }
 
     pub(super) fn get(&self, key: &JobKey) -> Option<&Known> {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::{Cancelled, Filter, MoveResult, Settled, SubmitResult, Token, Wake};
 use ringback_core::job::{Due, Job, JobKey};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Cancelled, Filter, Moved, Settled, Token, Wake};
 
 use super::bench::{Bench, next, now, until};
 use super::jobs::{BRIEF, LONG, STATES, With, bury, ms, release, retry};
@@ -14,9 +14,9 @@ use super::page::{all, all_kept};
 /// So far off that Redis keeps it in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 
-fn applied(moved: Moved) -> Job {
+fn applied(moved: MoveResult) -> Job {
     match moved {
-        Moved::Applied(job) => job,
+        MoveResult::Applied(job) => job,
         other => panic!("it should have been done: {other:?}"),
     }
 }
@@ -217,7 +217,7 @@ pub(super) async fn a_state_that_forbids_a_move_is_told_and_stays(bench: &Bench)
     for state in STATES {
         let job = bench.job_in(state, bench.job(state.name())).await;
         let (store, key) = (bench.store(), &job.key);
-        let refused = Moved::Refused(job.clone());
+        let refused = MoveResult::Refused(job.clone());
         if state != State::Delayed {
             let moved = store.reschedule(key, Due::In(LONG), bench.token()).await.expect("reschedule");
             assert_eq!(moved, refused, "reschedule");
@@ -239,17 +239,17 @@ pub(super) async fn a_state_that_forbids_a_move_is_told_and_stays(bench: &Bench)
         store.revive(&nobody, bench.token()).await,
         store.purge(&nobody).await,
     ];
-    assert!(answers.into_iter().all(|answer| answer.expect("an answer") == Moved::Unknown));
+    assert!(answers.into_iter().all(|answer| answer.expect("an answer") == MoveResult::Unknown));
 }
 
 /// Does something with a token, twice after each of the steps that follow.
-async fn repeated(bench: &Bench, key: &JobKey, call: impl AsyncFn(Token) -> Moved) {
+async fn repeated(bench: &Bench, key: &JobKey, call: impl AsyncFn(Token) -> MoveResult) {
     let token = bench.token();
     let first = applied(call(token).await);
     assert_eq!(first.state, State::Ready);
     let same = async || {
         let kept = bench.get(key).await;
-        assert_eq!(call(token).await, Moved::Applied(kept.clone()));
+        assert_eq!(call(token).await, MoveResult::Applied(kept.clone()));
         assert_eq!(told(bench, kept.clone()).await, kept);
     };
     same().await;
@@ -263,11 +263,11 @@ async fn repeated(bench: &Bench, key: &JobKey, call: impl AsyncFn(Token) -> Move
     let lease = bench.take_one(key).await;
     let kept = bench.get(key).await;
     let again = call(token).await;
-    assert!(again == Moved::Refused(kept.clone()) || again == Moved::Applied(kept), "{again:?}");
+    assert!(again == MoveResult::Refused(kept.clone()) || again == MoveResult::Applied(kept), "{again:?}");
     bench.settle(lease, Outcome::Complete).await;
     // It has ended, and what is remembered of it is no more than that.
     let done = bench.get(key).await;
-    assert_eq!(call(token).await, Moved::Refused(done));
+    assert_eq!(call(token).await, MoveResult::Refused(done));
 }
 
 pub(super) async fn a_repeated_move_is_known_whatever_became_of_the_job(bench: &Bench) {
@@ -296,7 +296,7 @@ pub(super) async fn a_repeated_move_is_known_whatever_became_of_the_job(bench: &
     let lease = bench.take_one(&key).await;
     bench.settle(lease, bury()).await;
     let dead = bench.get(&key).await;
-    assert_eq!(store.revive(&key, token).await.expect("revive"), Moved::Applied(dead.clone()));
+    assert_eq!(store.revive(&key, token).await.expect("revive"), MoveResult::Applied(dead.clone()));
     assert_eq!(bench.get(&key).await, dead);
 }
 
@@ -347,7 +347,7 @@ pub(super) async fn moved_jobs_are_listed_as_they_are_kept(bench: &Bench) {
     assert_eq!(all(bench, &ready).await.len(), 2);
     // The same job again is still the same job.
     let again = bench.submit(&[bench.job("far").after(HOURS)]).await.remove(0);
-    assert_eq!((again.answer, again.job), (Answer::Repeated, moved[1].clone()));
+    assert_eq!((again.answer, again.job), (SubmitResult::Repeated, moved[1].clone()));
 }
 
 pub(super) async fn a_move_wakes_whom_it_concerns(bench: &Bench) {
@@ -375,9 +375,9 @@ pub(super) async fn a_move_wakes_whom_it_concerns(bench: &Bench) {
 pub(super) async fn a_purged_job_is_gone_and_counted_and_its_id_is_free(bench: &Bench) {
     let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 9000])).await;
     let stays = bench.job_in(State::Dead, bench.job("b")).await;
-    assert_eq!(bench.store().purge(&job.key).await.expect("purge"), Moved::Applied(job.clone()));
+    assert_eq!(bench.store().purge(&job.key).await.expect("purge"), MoveResult::Applied(job.clone()));
     assert_eq!(bench.state(&job.key).await, None);
-    assert_eq!(bench.store().purge(&job.key).await.expect("purge"), Moved::Unknown);
+    assert_eq!(bench.store().purge(&job.key).await.expect("purge"), MoveResult::Unknown);
     let states = bench.stats().await.states;
     assert_eq!((states.dead, states.purged), (1, 1));
     bench.audit().await;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{
+    AckResult, DeadLetter, Outbox, OutboxAck, PullOutcome, Settled, SubmitResult, Wake,
+};
 use ringback_core::job::{Callback, Context, History, ImportJob, Job, NewJob};
-use ringback_core::notice::Death;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Outbox, Settled, Telling, Told, Wake, Word};
 use ringback_testkit::eventually;
 use tokio::time::sleep_until;
 
@@ -27,18 +28,18 @@ async fn outbox(bench: &Bench) -> Outbox {
     bench.store().outbox(bench.shard(), 100).await.expect("outbox")
 }
 
-async fn deaths(bench: &Bench) -> Vec<Death> {
-    let deaths = outbox(bench).await.deaths.into_iter();
-    deaths.map(|untold| untold.death.expect("it can be read")).collect()
+async fn deaths(bench: &Bench) -> Vec<DeadLetter> {
+    let deaths = outbox(bench).await.pending.into_iter();
+    deaths.map(|untold| untold.letter.expect("it can be read")).collect()
 }
 
-async fn tell(bench: &Bench, telling: &Telling) -> Told {
-    bench.store().tell(bench.shard(), bench.epoch(), telling).await.expect("tell")
+async fn tell(bench: &Bench, telling: &OutboxAck) -> AckResult {
+    bench.store().acknowledge(bench.shard(), bench.epoch(), telling).await.expect("tell")
 }
 
 async fn tell_all(bench: &Bench) {
-    let told = outbox(bench).await.deaths.into_iter().map(|untold| untold.place).collect();
-    assert_eq!(tell(bench, &Telling { told, later: Vec::new() }).await, Told::Held(None));
+    let told = outbox(bench).await.pending.into_iter().map(|untold| untold.id).collect();
+    assert_eq!(tell(bench, &OutboxAck { done: told, later: Vec::new() }).await, AckResult::Held(None));
 }
 
 async fn dead(bench: &Bench, job: NewJob) -> Job {
@@ -46,7 +47,7 @@ async fn dead(bench: &Bench, job: NewJob) -> Job {
 }
 
 /// What is to be told of a job is what is known of it.
-fn is_of(death: &Death, job: &Job) {
+fn is_of(death: &DeadLetter, job: &Job) {
     assert_eq!(death.job, *job);
     assert!(death.died >= job.created && death.died <= now(), "{death:?}");
     assert_eq!(death.on_dead.as_ref().map(ToString::to_string).as_deref(), Some(ON_DEAD));
@@ -60,9 +61,9 @@ pub(super) async fn a_death_is_to_be_told_with_what_its_notice_needs(bench: &Ben
     assert_eq!(told.len(), 2);
     is_of(&told[0], &job);
     assert_eq!((&told[1].job, &told[1].on_dead), (&plain, &None));
-    assert_eq!(bench.stats().await.untold, 2);
+    assert_eq!(bench.stats().await.pending_notices, 2);
     tell_all(bench).await;
-    assert_eq!((deaths(bench).await.len(), bench.stats().await.untold), (0, 0));
+    assert_eq!((deaths(bench).await.len(), bench.stats().await.pending_notices), (0, 0));
 }
 
 pub(super) async fn each_way_to_die_is_to_be_told(bench: &Bench) {
@@ -75,15 +76,15 @@ pub(super) async fn each_way_to_die_is_to_be_told(bench: &Bench) {
     job.delivery.callback = Callback::pull();
     let key = bench.accept(job).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
-    let word = Word::Bury { reason: "unwanted".to_owned(), error: Some("no paper".to_owned()) };
+    let word = PullOutcome::Bury { reason: "unwanted".to_owned(), error: Some("no paper".to_owned()) };
     assert_eq!(bench.say(pulled.receipt, word).await, Settled::Applied);
     is_of(&deaths(bench).await[1], &bench.get(&key).await);
 
     let key = bench.accept(telling(bench.pull_job("lapsed"))).await.key;
     bench.pull_one(&key, BRIEF).await;
     let lapsed = bench.lapsed_jobs(1).await.remove(0);
-    let word = Word::Bury { reason: "exhausted".to_owned(), error: Some("lease ran out".to_owned()) };
-    let settled = bench.store().settle_lapsed(bench.shard(), &[(lapsed.receipt, word)]).await;
+    let word = PullOutcome::Bury { reason: "exhausted".to_owned(), error: Some("lease ran out".to_owned()) };
+    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, word)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
     is_of(&deaths(bench).await[2], &bench.get(&key).await);
 
@@ -95,7 +96,7 @@ pub(super) async fn each_way_to_die_is_to_be_told(bench: &Bench) {
     let lease = bench.take_one(&key).await;
     sleep_until(lease.deadline() + ms(20)).await;
     let pass = bench.recover(10).await;
-    assert_eq!((pass.other, pass.next_tell), (1, Some(Duration::ZERO)));
+    assert_eq!((pass.other, pass.next_notice), (1, Some(Duration::ZERO)));
     let told = deaths(bench).await;
     is_of(&told[3], &bench.get(&key).await);
     assert_eq!((told.len(), told[3].job.reason.as_deref()), (4, Some("lost")));
@@ -114,7 +115,7 @@ pub(super) async fn what_ends_otherwise_or_comes_dead_is_not_told(bench: &Bench)
     bench.cancel(&lease.key).await;
     assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
     assert_eq!(deaths(bench).await.len(), 0);
-    assert_eq!(bench.promote(10).await.next_tell, None);
+    assert_eq!(bench.promote(10).await.next_notice, None);
 }
 
 pub(super) async fn what_becomes_of_the_job_does_not_change_what_is_told(bench: &Bench) {
@@ -147,7 +148,7 @@ pub(super) async fn a_large_job_is_told_of_without_its_body(bench: &Bench) {
     pull.delivery.callback = Callback::pull();
     let key = bench.accept(pull).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
-    bench.say(pulled.receipt, Word::Bury { reason: "unwanted".to_owned(), error: None }).await;
+    bench.say(pulled.receipt, PullOutcome::Bury { reason: "unwanted".to_owned(), error: None }).await;
     bench.store().purge(&job.key).await.expect("purge");
     let told = deaths(bench).await;
     is_of(&told[0], &job);
@@ -163,7 +164,7 @@ pub(super) async fn a_death_that_is_told_twice_has_one_notice(bench: &Bench) {
         let shard = bench.store().shard_of(&notice.key);
         answers.push(bench.store().submit(shard, &[notice]).await.expect("submit").remove(0).answer);
     }
-    assert_eq!(answers, [Answer::Created, Answer::Repeated]);
+    assert_eq!(answers, [SubmitResult::Created, SubmitResult::Repeated]);
     tell_all(bench).await;
     assert_eq!(bench.stats().await.states.ready, 1);
 }
@@ -218,12 +219,12 @@ pub(super) async fn deaths_are_read_in_their_order_and_no_more_than_the_limit(be
     }
     let told: Vec<_> = deaths(bench).await.into_iter().map(|death| death.job.key).collect();
     assert_eq!(told, names);
-    let some = bench.store().outbox(bench.shard(), 12).await.expect("outbox").deaths;
-    let keys: Vec<_> = some.iter().map(|one| one.death.as_ref().expect("a death").job.key.clone()).collect();
+    let some = bench.store().outbox(bench.shard(), 12).await.expect("outbox").pending;
+    let keys: Vec<_> = some.iter().map(|one| one.letter.as_ref().expect("a death").job.key.clone()).collect();
     assert_eq!(keys, names[..12]);
-    let told = some.into_iter().map(|one| one.place).collect();
-    let left = tell(bench, &Telling { told, later: Vec::new() }).await;
-    assert_eq!(left, Told::Held(Some(Duration::ZERO)));
+    let told = some.into_iter().map(|one| one.id).collect();
+    let left = tell(bench, &OutboxAck { done: told, later: Vec::new() }).await;
+    assert_eq!(left, AckResult::Held(Some(Duration::ZERO)));
     assert_eq!(deaths(bench).await.len(), 13);
 }
 
@@ -234,9 +235,9 @@ pub(super) async fn many_deaths_of_one_call_are_all_told(bench: &Bench) {
     bench.settle_all(leases.into_iter().map(|lease| (lease, bury())).collect()).await;
     let mut told = 0;
     loop {
-        let found: Vec<_> = outbox(bench).await.deaths.into_iter().map(|untold| untold.place).collect();
+        let found: Vec<_> = outbox(bench).await.pending.into_iter().map(|untold| untold.id).collect();
         told += found.len();
-        if tell(bench, &Telling { told: found, later: Vec::new() }).await == Told::Held(None) {
+        if tell(bench, &OutboxAck { done: found, later: Vec::new() }).await == AckResult::Held(None) {
             break;
         }
     }
@@ -246,26 +247,26 @@ pub(super) async fn many_deaths_of_one_call_are_all_told(bench: &Bench) {
 pub(super) async fn what_is_put_off_stands_before_nothing_and_comes_again(bench: &Bench) {
     let (first, second) =
         (dead(bench, telling(bench.job("a"))).await, dead(bench, telling(bench.job("b"))).await);
-    let deaths_now = outbox(bench).await.deaths;
+    let deaths_now = outbox(bench).await.pending;
     let later: Vec<_> = deaths_now
         .into_iter()
-        .filter(|untold| untold.death.as_ref().is_some_and(|death| death.job.key == first.key))
-        .map(|untold| (untold.place, ms(400)))
+        .filter(|untold| untold.letter.as_ref().is_some_and(|death| death.job.key == first.key))
+        .map(|untold| (untold.id, ms(400)))
         .collect();
     assert_eq!(
-        tell(bench, &Telling { told: Vec::new(), later }).await,
-        Told::Held(Some(Duration::ZERO)),
+        tell(bench, &OutboxAck { done: Vec::new(), later }).await,
+        AckResult::Held(Some(Duration::ZERO)),
         "the other one is to be told now"
     );
     let left = deaths(bench).await;
     assert_eq!((left.len(), &left[0].job.key), (1, &second.key));
-    let told = outbox(bench).await.deaths.into_iter().map(|untold| untold.place).collect();
-    let Told::Held(Some(wait)) = tell(bench, &Telling { told, later: Vec::new() }).await else {
+    let told = outbox(bench).await.pending.into_iter().map(|untold| untold.id).collect();
+    let AckResult::Held(Some(wait)) = tell(bench, &OutboxAck { done: told, later: Vec::new() }).await else {
         panic!("one is put off")
     };
     assert!(wait > Duration::ZERO && wait <= ms(402), "{wait:?}");
     let pass = bench.promote(10).await;
-    assert!(pass.next_tell.is_some_and(|wait| wait <= ms(402)), "{pass:?}");
+    assert!(pass.next_notice.is_some_and(|wait| wait <= ms(402)), "{pass:?}");
     eventually(SOON, "it is to be told again", async || deaths(bench).await.pop().ok_or("not yet")).await;
     is_of(&deaths(bench).await[0], &first);
     tell_all(bench).await;
@@ -273,14 +274,18 @@ pub(super) async fn what_is_put_off_stands_before_nothing_and_comes_again(bench:
 
 pub(super) async fn a_fenced_tell_changes_nothing(bench: &Bench) {
     dead(bench, telling(bench.job("a"))).await;
-    let place = outbox(bench).await.deaths.remove(0).place;
+    let place = outbox(bench).await.pending.remove(0).id;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let telling = Telling { told: vec![place], later: Vec::new() };
-    assert_eq!(tell(bench, &telling).await, Told::Fenced);
+    let telling = OutboxAck { done: vec![place], later: Vec::new() };
+    assert_eq!(tell(bench, &telling).await, AckResult::Fenced);
     assert_eq!(deaths(bench).await.len(), 1);
-    assert_eq!(store.tell(shard, &epoch, &telling).await.expect("tell"), Told::Held(None));
-    assert_eq!(store.tell(shard, &epoch, &telling).await.expect("tell"), Told::Held(None), "again");
+    assert_eq!(store.acknowledge(shard, &epoch, &telling).await.expect("tell"), AckResult::Held(None));
+    assert_eq!(
+        store.acknowledge(shard, &epoch, &telling).await.expect("tell"),
+        AckResult::Held(None),
+        "again"
+    );
 }
 
 pub(super) async fn a_death_wakes_the_carrier_and_its_pass_says_when_to_tell(bench: &Bench) {
@@ -290,11 +295,11 @@ pub(super) async fn a_death_wakes_the_carrier_and_its_pass_says_when_to_tell(ben
     assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
     // In a cluster the word of the lease may come after it was listened for.
     while next(&mut wakes).await != Wake::Due(bench.shard(), Duration::ZERO) {}
-    assert_eq!(bench.promote(10).await.next_tell, Some(Duration::ZERO));
-    assert_eq!(bench.expire(10).await.next_tell, Some(Duration::ZERO));
-    assert_eq!(bench.recover(10).await.next_tell, Some(Duration::ZERO));
+    assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
+    assert_eq!(bench.expire(10).await.next_notice, Some(Duration::ZERO));
+    assert_eq!(bench.recover(10).await.next_notice, Some(Duration::ZERO));
     tell_all(bench).await;
-    assert_eq!(bench.promote(10).await.next_tell, None);
+    assert_eq!(bench.promote(10).await.next_notice, None);
 }
 
 pub(super) async fn a_job_done_after_all_was_told_of_as_it_died(bench: &Bench) {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringback_core::contract::{Cursor, Filter, Page, StoreError, StoredJob};
 use ringback_core::job::{Context, Headers, Job, JobKey, NewJob, Trace};
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
-use ringback_core::store::{Cursor, Filter, Kept, Page, StoreError};
 
 use super::bench::Bench;
 use super::jobs::{LONG, With, bury, ms, release, retry};
@@ -33,10 +33,10 @@ pub(super) async fn all(bench: &Bench, filter: &Filter) -> BTreeMap<String, Job>
 }
 
 /// All that is known of all jobs.
-pub(super) async fn all_kept(bench: &Bench) -> BTreeMap<String, Kept> {
+pub(super) async fn all_kept(bench: &Bench) -> BTreeMap<String, StoredJob> {
     let (mut kept, mut from) = (BTreeMap::new(), None);
     for _ in 0..MOST_PAGES {
-        let page = bench.store().page_kept(&Filter::default(), from, LOOK).await.expect("page");
+        let page = bench.store().page_stored(&Filter::default(), from, LOOK).await.expect("page");
         kept.extend(page.items.into_iter().map(|item| (item.job.key.to_string(), item)));
         from = page.next;
         if from.is_none() {
@@ -188,7 +188,7 @@ pub(super) async fn a_place_in_no_shard_is_outdated(bench: &Bench) {
         let error = bench.store().page(&Filter::default(), Some(from), LOOK).await.expect_err(&text);
         assert!(matches!(error, StoreError::Outdated), "{text}: {error:?}");
         assert!(!error.is_transient());
-        let error = bench.store().page_kept(&Filter::default(), Some(from), LOOK).await.expect_err(&text);
+        let error = bench.store().page_stored(&Filter::default(), Some(from), LOOK).await.expect_err(&text);
         assert!(matches!(error, StoreError::Outdated), "{text}: {error:?}");
     }
 }
@@ -234,7 +234,7 @@ pub(super) async fn large_jobs_are_spread_over_several_pages(bench: &Bench) {
     }
     let (mut met, mut from) = (BTreeSet::new(), None);
     loop {
-        let page = bench.store().page_kept(&Filter::default(), from, 1000).await.expect("page");
+        let page = bench.store().page_stored(&Filter::default(), from, 1000).await.expect("page");
         let bytes: usize = page.items.iter().map(|item| item.delivery.body.bytes.len()).sum();
         assert!(bytes <= 3_500_000, "{bytes} bytes in a page");
         met.extend(page.items.into_iter().map(|item| item.job.key.to_string()));

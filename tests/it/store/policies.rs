@@ -5,11 +5,12 @@ use std::time::Duration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use redis::aio::MultiplexedConnection;
+use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::outcome::Outcome;
 use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, Policy};
-use ringback_core::store::{PoliciesUnknown, PolicyBook, PolicyPut, Store, StoreError};
 use ringback_core::wire::parse_policy;
+use ringback_store::{PoliciesUnknown, PolicyBook, Store};
 use ringback_testkit::eventually;
 use tokio::task::JoinSet;
 

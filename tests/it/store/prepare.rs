@@ -1,6 +1,6 @@
 //! Before the first job: what a store is checked for. What only a Redis server can have wrong is in `servers`.
 
-use ringback_core::store::{Options, StoreError};
+use ringback_core::contract::{Options, StoreError};
 
 use super::bench::{Bench, FLOOR};
 
@@ -12,7 +12,7 @@ pub(super) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: 
         store.cancel(&job.key).await.err(),
         store.stats().await.err(),
         store.claim(shard, "other").await.err(),
-        store.members("other", FLOOR).await.err(),
+        store.heartbeat("other", FLOOR).await.err(),
         store.promote(shard, bench.epoch(), 1, FLOOR).await.err(),
         store.reserve(shard, &bench.ask(1)).await.err(),
         store.submit(shard, &[job]).await.err(),

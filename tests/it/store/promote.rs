@@ -1,8 +1,8 @@
 //! promote: delayed and due → ready.
 
+use ringback_core::contract::{Cancelled, Pass};
 use ringback_core::job::NewJob;
 use ringback_core::state::State;
-use ringback_core::store::{Cancelled, Pass};
 use ringback_testkit::eventually;
 
 use super::bench::{Bench, FLOOR, SOON, now, until};

@@ -3,27 +3,30 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use ringback_core::contract::{
+    Cancelled, Filter, PullOutcome, PullReceipt, PulledJob, Renewed, RetryContext, Settled, SubmitResult,
+    Wake,
+};
 use ringback_core::job::{Callback, Context, DEFAULT_TTR, History, ImportJob};
+use ringback_core::lane::PullLane;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
-use ringback_core::store::{
-    Answer, Cancelled, Filter, PullLane, PullReceipt, PulledJob, Renewed, Settled, Tries, Wake, Wakes, Word,
-};
+use ringback_store::Wakes;
 use tokio::time::sleep;
 
 use super::bench::{Bench, is_late_enough, next, now, until};
 use super::jobs::{LONG, TOPIC, With, ms};
 
-fn retry(after: Duration) -> Word {
-    Word::Retry { after, error: Some("out of paper".to_owned()) }
+fn retry(after: Duration) -> PullOutcome {
+    PullOutcome::Retry { after, error: Some("out of paper".to_owned()) }
 }
 
-fn bury() -> Word {
-    Word::Bury { reason: "unwanted".to_owned(), error: None }
+fn bury() -> PullOutcome {
+    PullOutcome::Bury { reason: "unwanted".to_owned(), error: None }
 }
 
-fn release(after: Duration) -> Word {
-    Word::Release { after }
+fn release(after: Duration) -> PullOutcome {
+    PullOutcome::Release { after }
 }
 
 /// A job whose lease has run out and was given back.
@@ -37,7 +40,7 @@ async fn over(bench: &Bench, name: &str) -> PulledJob {
 
 /// Settles as failed whatever has run out, due again at once.
 async fn fail(bench: &Bench, receipt: PullReceipt) -> Settled {
-    let settled = bench.store().settle_lapsed(bench.shard(), &[(receipt, retry(ms(0)))]).await;
+    let settled = bench.store().settle_expired(bench.shard(), &[(receipt, retry(ms(0)))]).await;
     settled.expect("settle").remove(0)
 }
 
@@ -48,7 +51,7 @@ pub(super) async fn a_job_without_a_url_goes_to_who_asks_for_its_topic_and_to_no
     assert_eq!((job.state, delayed.state), (State::Ready, State::Delayed));
     bench.take_one(&pushed.key).await;
     let reserved = bench.reserve(&bench.ask(10)).await;
-    assert!(reserved.leases.is_empty() && !reserved.more && reserved.passed.is_empty(), "{reserved:?}");
+    assert!(reserved.leases.is_empty() && !reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
     let pulled = bench.pull_one(&job.key, LONG).await;
     assert_eq!(bench.get(&job.key).await.state, State::Reserved);
     assert!(bench.pull(10, LONG).await.jobs.is_empty());
@@ -113,7 +116,7 @@ pub(super) async fn the_same_pull_again_gives_the_same_jobs(bench: &Bench) {
     let jobs: Vec<_> = (0..4).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let first = bench.pull_as(77, 3, None).await.jobs;
-    assert_eq!(bench.say(first[1].receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(first[1].receipt, PullOutcome::Finish).await, Settled::Applied);
     let again = bench.pull_as(77, 3, None).await.jobs;
     let told = |jobs: &[PulledJob]| jobs.iter().map(|job| (job.key.clone(), job.receipt)).collect::<Vec<_>>();
     assert_eq!(told(&again), told(&[first[0].clone(), first[2].clone()]));
@@ -135,10 +138,10 @@ pub(super) async fn two_consumers_never_hold_the_same_job(bench: &Bench) {
 
 pub(super) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Bench) {
     let job = bench.pulled("a").await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
     let (known, stats) = (bench.get(&job.key).await, bench.stats().await);
     assert_eq!((known.state, known.attempts, known.failures), (State::Done, 1, 0));
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Replayed);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Replayed);
     for word in [retry(ms(0)), bury(), release(ms(0))] {
         assert_eq!(bench.say(job.receipt, word).await, Settled::Stale);
     }
@@ -168,7 +171,7 @@ pub(super) async fn a_buried_job_is_dead_by_the_reason_given(bench: &Bench) {
     assert_eq!((known.state, known.failures, known.reason.as_deref()), (State::Dead, 1, Some("unwanted")));
     assert!(bench.pull(1, LONG).await.jobs.is_empty());
     let long = bench.pulled("b").await;
-    let word = Word::Bury { reason: "r".repeat(100), error: Some("ä".repeat(100)) };
+    let word = PullOutcome::Bury { reason: "r".repeat(100), error: Some("ä".repeat(100)) };
     assert_eq!(bench.say(long.receipt, word).await, Settled::Applied);
     let known = bench.get(&long.key).await;
     assert_eq!(known.reason, Some("r".repeat(64)));
@@ -194,7 +197,7 @@ pub(super) async fn a_word_is_known_as_a_repetition_until_the_next_one(bench: &B
         assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Applied);
         let known = bench.get(&job.key).await;
         assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Replayed, "{word:?}");
-        assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale, "{word:?}");
+        assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale, "{word:?}");
         assert_eq!(bench.get(&job.key).await, known);
         bench.cancel(&job.key).await;
         assert_eq!(bench.say(job.receipt, word).await, Settled::Replayed, "its word took effect");
@@ -203,7 +206,7 @@ pub(super) async fn a_word_is_known_as_a_repetition_until_the_next_one(bench: &B
     bench.say(job.receipt, release(ms(0))).await;
     let next = bench.pull_one(&job.key, LONG).await;
     assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Replayed);
-    assert_eq!(bench.say(next.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(next.receipt, PullOutcome::Finish).await, Settled::Applied);
     assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Stale);
 }
 
@@ -212,9 +215,9 @@ pub(super) async fn words_on_many_jobs_are_answered_in_order(bench: &Bench) {
     bench.submit(&jobs).await;
     let pulled = bench.pull(20, LONG).await.jobs;
     assert_eq!(pulled.len(), 20);
-    let words = [Word::Finish, retry(LONG), bury(), release(ms(0)), Word::Finish];
+    let words = [PullOutcome::Finish, retry(LONG), bury(), release(ms(0)), PullOutcome::Finish];
     let mut said: Vec<_> = pulled.iter().map(|job| job.receipt).zip(words).collect();
-    said.push((pulled[0].receipt, Word::Finish));
+    said.push((pulled[0].receipt, PullOutcome::Finish));
     said.push((pulled[0].receipt, bury()));
     let answers = bench.store().settle_receipts(bench.shard(), &said).await.expect("settle");
     assert_eq!(answers[..5], [Settled::Applied; 5]);
@@ -240,7 +243,7 @@ pub(super) async fn a_large_job_is_pulled_and_finished_whole(bench: &Bench) {
         assert_eq!(pulled.more, taken < 12);
         for job in pulled.jobs {
             assert_eq!(job.delivery.body.bytes.len(), SIZE);
-            assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+            assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
         }
     }
 }
@@ -250,18 +253,18 @@ pub(super) async fn what_no_longer_holds_a_job_changes_nothing(bench: &Bench) {
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
     bench.promote_until(1).await;
     let known = bench.get(&job.key).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale, "it is ready for another");
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale, "it is ready for another");
     let other = bench.pull_one(&job.key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale, "it is another's");
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale, "it is another's");
     assert_eq!(bench.get(&job.key).await.failures, known.failures);
-    assert_eq!(bench.say(other.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(other.receipt, PullOutcome::Finish).await, Settled::Applied);
     assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
 
     // Nothing but the random bits is wrong.
     let held = bench.pulled("b").await;
     let text = held.receipt.to_string();
     let guessed: PullReceipt = format!("{}AAAAAAAAAA", &text[..30]).parse().expect("a receipt");
-    for word in [Word::Finish, retry(ms(0)), bury(), release(ms(0))] {
+    for word in [PullOutcome::Finish, retry(ms(0)), bury(), release(ms(0))] {
         assert_eq!(bench.say(guessed, word).await, Settled::Stale);
     }
     assert_eq!(bench.get(&held.key).await.state, State::Reserved);
@@ -278,8 +281,8 @@ pub(super) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     assert_eq!(same, deadline, "it is never shortened");
     until(job.deadline.plus(ms(5))).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
-    assert!(recovered.lapsed.is_empty(), "{recovered:?}");
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+    assert!(recovered.expired.is_empty(), "{recovered:?}");
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
     let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
     assert_eq!(renewed, Renewed::Stale);
 }
@@ -295,7 +298,11 @@ pub(super) async fn a_lease_that_ran_out_is_answered_until_it_is_settled_as_fail
         assert_eq!((lapsed.len(), lapsed[0].receipt), (1, job.receipt));
         assert_eq!(
             lapsed[0].tries,
-            Tries { failures: 0, retry: wanted.delivery.retry.clone(), topic: Some(key.topic.clone()) }
+            RetryContext {
+                failures: 0,
+                retry: wanted.delivery.retry.clone(),
+                topic: Some(key.topic.clone())
+            }
         );
         assert_eq!(bench.get(&key).await.state, State::Reserved);
     }
@@ -306,12 +313,12 @@ pub(super) async fn a_lease_that_ran_out_is_answered_until_it_is_settled_as_fail
     bench.promote_until(1).await;
     let again = bench.pull_one(&key, LONG).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
-    assert!(recovered.lapsed.is_empty(), "{recovered:?}");
+    assert!(recovered.expired.is_empty(), "{recovered:?}");
     assert_eq!((again.attempt, bench.get(&key).await.failures), (2, 1));
 }
 
 pub(super) async fn no_word_by_a_lease_that_ran_out_counts_as_a_repetition(bench: &Bench) {
-    let words = [retry(ms(0)), bury(), release(ms(0)), Word::Finish];
+    let words = [retry(ms(0)), bury(), release(ms(0)), PullOutcome::Finish];
     let stale = async |job: &PulledJob, state| {
         for word in &words {
             assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Stale, "{word:?}, {state}");
@@ -319,14 +326,14 @@ pub(super) async fn no_word_by_a_lease_that_ran_out_counts_as_a_repetition(bench
         assert_eq!(bench.get(&job.key).await.state, state);
     };
     let delayed = over(bench, "delayed").await;
-    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
+    let lapsed = bench.store().settle_expired(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
     assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
     stale(&delayed, State::Delayed).await;
     bench.cancel(&delayed.key).await;
     stale(&delayed, State::Cancelled).await;
 
     let dead = over(bench, "dead").await;
-    let lapsed = bench.store().settle_lapsed(bench.shard(), &[(dead.receipt, bury())]).await;
+    let lapsed = bench.store().settle_expired(bench.shard(), &[(dead.receipt, bury())]).await;
     assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
     stale(&dead, State::Dead).await;
 
@@ -375,12 +382,12 @@ pub(super) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(be
     let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
     assert_eq!(renewed, Renewed::Extended);
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
 }
 
 pub(super) async fn a_lease_finished_after_it_ran_out_is_not_settled_as_failed(bench: &Bench) {
     let job = over(bench, "a").await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Applied, "nobody else has it");
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied, "nobody else has it");
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     assert_eq!(bench.get(&job.key).await.state, State::Done);
 }
@@ -393,8 +400,8 @@ pub(super) async fn a_pass_answers_no_more_lapsed_jobs_than_its_limit(bench: &Be
     let mut seen = HashSet::new();
     for count in [2, 2, 1, 0] {
         let recovered = bench.store().recover(bench.shard(), bench.epoch(), 2, LONG).await.expect("recover");
-        assert_eq!(recovered.lapsed.len(), count);
-        for lapsed in recovered.lapsed {
+        assert_eq!(recovered.expired.len(), count);
+        for lapsed in recovered.expired {
             assert!(seen.insert(lapsed.receipt.to_string()));
             assert_eq!(fail(bench, lapsed.receipt).await, Settled::Applied);
         }
@@ -409,13 +416,13 @@ pub(super) async fn what_chooses_the_tier_is_told_by_the_receipt(bench: &Bench) 
         wanted.delivery.retry = policy.clone();
         let key = bench.accept(wanted).await.key;
         let job = bench.pull_one(&key, LONG).await;
-        let tries = Tries { failures: 0, retry: policy.clone(), topic: Some(key.topic.clone()) };
-        assert_eq!(bench.store().held(&job.receipt).await.expect("held"), Some(tries));
+        let tries = RetryContext { failures: 0, retry: policy.clone(), topic: Some(key.topic.clone()) };
+        assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), Some(tries));
         bench.say(job.receipt, retry(ms(0))).await;
-        assert_eq!(bench.store().held(&job.receipt).await.expect("held"), None);
+        assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), None);
         bench.promote_until(1).await;
         let again = bench.pull_one(&key, LONG).await;
-        let tries = bench.store().held(&again.receipt).await.expect("held").expect("it is held");
+        let tries = bench.store().lease_info(&again.receipt).await.expect("held").expect("it is held");
         assert_eq!(tries.failures, 1);
     }
 }
@@ -423,7 +430,8 @@ pub(super) async fn what_chooses_the_tier_is_told_by_the_receipt(bench: &Bench) 
 pub(super) async fn a_cancelled_job_in_a_consumer_s_hands_is_done_when_finished_and_else_cancelled(
     bench: &Bench,
 ) {
-    let words = [(Word::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
+    let words =
+        [(PullOutcome::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
     for (n, (word, state)) in words.into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
         assert_eq!(bench.cancel(&job.key).await, Cancelled::Requested { in_flight_unknown: false });
@@ -438,7 +446,7 @@ pub(super) async fn a_cancelled_job_whose_lease_ran_out_is_cancelled(bench: &Ben
     let job = bench.pull_one(&key, ms(20)).await;
     bench.cancel(&key).await;
     bench.recover_until(&key, State::Cancelled).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale);
 }
 
 pub(super) async fn cancelled_jobs_do_not_stand_before_others(bench: &Bench) {
@@ -489,7 +497,7 @@ pub(super) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_j
             pulled = bench.pull(1, LONG).await;
         }
         assert!(pulled.jobs.is_empty(), "{pulled:?}");
-        assert_eq!(bench.store().pulls(bench.shard(), 0, 10).await.expect("pulls"), []);
+        assert_eq!(bench.store().pull_lanes(bench.shard(), 0, 10).await.expect("pulls"), []);
     }
     let next = bench.accept(bench.pull_job("next")).await.key;
     told(bench, &mut wakes).await;
@@ -529,7 +537,7 @@ pub(super) async fn a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_doe
 
 pub(super) async fn lanes_that_are_not_empty_are_told_page_by_page(bench: &Bench) {
     let (store, shard) = (bench.store(), bench.shard());
-    assert_eq!(store.pulls(shard, 0, 10).await.expect("pulls"), []);
+    assert_eq!(store.pull_lanes(shard, 0, 10).await.expect("pulls"), []);
     bench.accept(bench.job("pushed")).await;
     let mut wanted = HashSet::new();
     for topic in ["a", "b", "c"] {
@@ -538,15 +546,15 @@ pub(super) async fn lanes_that_are_not_empty_are_told_page_by_page(bench: &Bench
         bench.accept(job).await;
         wanted.insert(PullLane::of(&topic.parse().expect("a topic")));
     }
-    let mut lanes = store.pulls(shard, 0, 2).await.expect("pulls");
+    let mut lanes = store.pull_lanes(shard, 0, 2).await.expect("pulls");
     assert_eq!(lanes.len(), 2);
-    lanes.extend(store.pulls(shard, 2, 2).await.expect("pulls"));
+    lanes.extend(store.pull_lanes(shard, 2, 2).await.expect("pulls"));
     assert_eq!((lanes.len(), lanes.into_iter().collect()), (3, wanted));
     let job = bench.accept(bench.pull_job("mine")).await;
     let mine = PullLane::of(&job.key.topic);
-    assert!(store.pulls(shard, 0, 10).await.expect("pulls").contains(&mine));
+    assert!(store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));
     bench.pull_one(&job.key, LONG).await;
-    assert!(!store.pulls(shard, 0, 10).await.expect("pulls").contains(&mine));
+    assert!(!store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));
 }
 
 pub(super) async fn a_job_of_another_life_is_not_settled_by_an_old_receipt(bench: &Bench) {
@@ -562,19 +570,19 @@ pub(super) async fn a_job_of_another_life_is_not_settled_by_an_old_receipt(bench
     bench.accept(bench.pull_job("a").content(9)).await;
     assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
     let again = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Word::Finish).await, Settled::Stale);
-    assert_eq!(bench.say(again.receipt, Word::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale);
+    assert_eq!(bench.say(again.receipt, PullOutcome::Finish).await, Settled::Applied);
     bench.audit().await;
 }
 
 pub(super) async fn an_exported_job_for_pull_is_imported_as_one(bench: &Bench) {
     let job = bench.pulled("a").await;
     bench.say(job.receipt, retry(LONG)).await;
-    let page = bench.store().page_kept(&Filter::default(), None, 100).await.expect("page");
+    let page = bench.store().page_stored(&Filter::default(), None, 100).await.expect("page");
     let mut kept = page.items;
     let mut from = page.next;
     while let Some(next) = from {
-        let page = bench.store().page_kept(&Filter::default(), Some(next), 100).await.expect("page");
+        let page = bench.store().page_stored(&Filter::default(), Some(next), 100).await.expect("page");
         kept.extend(page.items);
         from = page.next;
     }
@@ -586,7 +594,7 @@ pub(super) async fn an_exported_job_for_pull_is_imported_as_one(bench: &Bench) {
     let history = History { attempts: kept.job.attempts, failures: kept.job.failures, ..History::default() };
     let import = ImportJob { job: new, history: Some(history) };
     let answers = other.store().import(other.shard(), &[import]).await.expect("import");
-    assert_eq!(answers[0].answer, Answer::Created);
+    assert_eq!(answers[0].answer, SubmitResult::Created);
     let again = other.pull_one(&job.key, LONG).await;
     assert_eq!((again.attempt, other.get(&job.key).await.failures), (2, 1));
     other.audit().await;

@@ -7,10 +7,10 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Lease, Settled, Stats};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Lease, Settled, Stats};
 use tokio::time::{Instant, sleep_until};
 
 use super::bench::{Bench, now, until};

@@ -1,9 +1,9 @@
 //! recover: reserved and past its deadline → ready, dead or cancelled.
 
+use ringback_core::contract::{Pass, Settled};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Pass, Settled};
 use tokio::time::sleep_until;
 
 use super::bench::{Bench, FLOOR};

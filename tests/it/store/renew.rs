@@ -1,8 +1,8 @@
 //! renew: a reserved job keeps its lease for longer.
 
+use ringback_core::contract::{Renewed, Settled};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Renewed, Settled};
 use tokio::time::{Instant, sleep_until};
 
 use super::bench::Bench;

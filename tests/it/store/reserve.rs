@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use ringback_core::contract::{Reserve, Settled};
 use ringback_core::job::{Context, DEFAULT_TIMEOUT, Headers, Trace};
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
-use ringback_core::store::{Reserve, Settled};
 use tokio::time::Instant;
 
 use super::bench::{Bench, now};
@@ -58,7 +58,7 @@ pub(super) async fn a_reserve_takes_no_more_than_its_limit_and_tells_of_the_rest
     }
     for (limit, taken, more) in [(2, 2, true), (2, 2, true), (2, 1, false), (2, 0, false)] {
         let reserved = bench.reserve(&bench.ask(limit)).await;
-        assert_eq!((reserved.leases.len(), reserved.more, reserved.passed.len()), (taken, more, 0));
+        assert_eq!((reserved.leases.len(), reserved.more, reserved.skipped.len()), (taken, more, 0));
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn large_bodies_are_spread_over_several_reserves(bench: &Bench)
 pub(super) async fn a_reserve_of_nothing_is_empty(bench: &Bench) {
     bench.accept(bench.job("a").after(LONG)).await;
     let reserved = bench.reserve(&bench.ask(10)).await;
-    assert!(reserved.leases.is_empty() && !reserved.more && reserved.passed.is_empty(), "{reserved:?}");
+    assert!(reserved.leases.is_empty() && !reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
     let ask = bench.ask(10);
     assert!(bench.reserve(&ask).await.leases.is_empty());
     // Nothing was given for this sequence, so it may still be given something.

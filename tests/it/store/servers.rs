@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use ringback_core::contract::{Attempt, Cancelled, Filter, Note, Noted, Renewed, Settled, StoreError};
 use ringback_core::job::{History, ImportJob, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Attempt, Cancelled, Filter, Note, Noted, Renewed, Settled, Store, StoreError};
+use ringback_store::Store;
 use ringback_testkit::{RedisServer, eventually};
 
 use super::bench::{Bench, SOON, Server, now};
@@ -142,7 +143,7 @@ async fn every_edge_but_submit_goes_on_while_memory_is_full() {
     assert_eq!(bench.cancel(&kept.key).await, Cancelled::Cancelled { in_flight_unknown: false });
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Applied);
     assert_eq!(bench.expire(10).await.moved, 0);
-    bench.store().members("carrier", LONG).await.expect("members");
+    bench.store().heartbeat("carrier", LONG).await.expect("members");
     bench.audit().await;
 }
 

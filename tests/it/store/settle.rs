@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::{Lateness, Settled};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
-use ringback_core::store::{Lateness, Settled};
 
 use super::bench::{Bench, is_late_enough, now};
 use super::jobs::{LONG, bury, ms, release, retry, seen};

@@ -18,13 +18,14 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
+use ringback_core::contract::{
+    Cancelled, DeadFilter, Epoch, Filter, Lease, MoveResult, Options, Pass, RedriveStart, Settled, Shard,
+    Stats, Token, TopicCounts,
+};
 use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
-use ringback_core::store::{
-    Begun, Cancelled, DeadFilter, Epoch, Filter, Lease, Memory, Moved, Options, Pass, Settled, Shard, Stats,
-    Store, Token, TopicCounts,
-};
+use ringback_store::{Memory, Store, settings};
 use ringback_testkit::RedisServer;
 
 use self::ops::{Call, OnTopic, Op, Past, Times, Wait, When, Word, op};
@@ -102,7 +103,7 @@ impl Pair {
             keep_done: Duration::from_secs(3600),
             keep_done_mib: 16,
             keep_dead: Duration::ZERO,
-            ..Options::default_with(Duration::from_secs(10))
+            ..settings::defaults(Duration::from_secs(10))
         };
         let redis = Store::open(options.clone()).expect("the options are right");
         let stores = [redis, Store::in_memory(&Memory::new(SystemClock), options.clone())];
@@ -181,7 +182,7 @@ impl Pair {
             Op::Expire => {
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_dead: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store.expire(shard, epoch, 3, FLOOR).await.expect("expire")
+                    store.evict(shard, epoch, 3, FLOOR).await.expect("expire")
                 };
                 self.passes(call, next).await;
             }
@@ -290,9 +291,9 @@ impl Pair {
             answers.push(moved.expect("an answer"));
         }
         self.moment();
-        match <[Moved; 2]>::try_from(answers).expect("of two stores") {
-            [Moved::Applied(redis), Moved::Applied(memory)]
-            | [Moved::Refused(redis), Moved::Refused(memory)] => self.same(&redis, &memory),
+        match <[MoveResult; 2]>::try_from(answers).expect("of two stores") {
+            [MoveResult::Applied(redis), MoveResult::Applied(memory)]
+            | [MoveResult::Refused(redis), MoveResult::Refused(memory)] => self.same(&redis, &memory),
             [redis, memory] => assert_eq!(redis, memory, "{}: {key}", self.at),
         }
     }
@@ -314,11 +315,11 @@ impl Pair {
                     break;
                 }
             }
-            let begun = store.begin_revival(token, filter, 1).await.expect("begin");
-            let Begun::Revival(revival) = begun else { panic!("{}: too many", self.at) };
+            let begun = store.start_redrive(token, filter, 1).await.expect("begin");
+            let RedriveStart::Redrive(revival) = begun else { panic!("{}: too many", self.at) };
             let mut count = 0;
             for shard in store.shards() {
-                let places = store.dead_places(shard, filter, None, 500).await.expect("places").items;
+                let places = store.dead_cursors(shard, filter, None, 500).await.expect("places").items;
                 // Again, as after a lost answer.
                 for _ in 0..2 {
                     if purge {
@@ -328,7 +329,7 @@ impl Pair {
                     }
                 }
             }
-            let ended = store.stop_revival(revival.id).await.expect("stop").expect("it is known");
+            let ended = store.stop_redrive(revival.id).await.expect("stop").expect("it is known");
             told.push((listed, count + ended.revived));
         }
         self.moment();
@@ -391,7 +392,7 @@ impl Pair {
         let redis = self.stores[0].stats().await.expect("stats");
         let memory = self.stores[1].stats().await.expect("stats");
         let told = |s: &Stats| {
-            (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone(), s.untold)
+            (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone(), s.pending_notices)
         };
         assert_eq!(told(&redis), told(&memory));
         let pages = [self.stores[0].topics(None, 10).await, self.stores[1].topics(None, 10).await];

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
+use ringback_core::contract::{Cancelled, MoveResult, Settled, SubmitResult};
 use ringback_core::job::{Due, Job};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Cancelled, Moved, Settled};
 use ringback_testkit::eventually;
 
 use super::bench::{Bench, SOON, now, until};
@@ -164,7 +164,7 @@ async fn a_far_job_that_was_cancelled_and_comes_again_counts() {
     bench.cancel(&job.key).await;
     let tombs: Vec<Vec<u8>> = cmd("KEYS").arg("*:done:*").query_async(&mut redis).await.expect("KEYS");
     run(&mut redis, &[b"DEL", &tombs[0]]).await;
-    assert_eq!(bench.submit(&[new()]).await[0].answer, Answer::Created);
+    assert_eq!(bench.submit(&[new()]).await[0].answer, SubmitResult::Created);
     bench.audit().await;
     move_slot(&mut redis, present()).await;
     bench.promote(10).await;
@@ -262,14 +262,14 @@ async fn a_job_that_is_ready_at_once_is_ready_while_a_slot_is_overdue() {
 /// As `Store::reschedule`, and the job as it is then.
 async fn reschedule(bench: &Bench, job: &Job, due: Due) -> Job {
     let moved = bench.store().reschedule(&job.key, due, bench.token()).await.expect("reschedule");
-    assert!(matches!(moved, Moved::Applied(_)), "{moved:?}");
+    assert!(matches!(moved, MoveResult::Applied(_)), "{moved:?}");
     bench.audit().await;
     bench.get(&job.key).await
 }
 
 async fn run_now(bench: &Bench, job: &Job) -> Job {
     let moved = bench.store().run(&job.key, bench.token()).await.expect("run");
-    assert!(matches!(moved, Moved::Applied(_)), "{moved:?}");
+    assert!(matches!(moved, MoveResult::Applied(_)), "{moved:?}");
     bench.audit().await;
     bench.get(&job.key).await
 }

@@ -1,9 +1,9 @@
 //! settle with a lease that is no longer current: a failure changes nothing, a success counts where it can.
 
+use ringback_core::contract::{Cancelled, Lease, Settled, SubmitResult};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Cancelled, Lease, Settled};
 use ringback_testkit::eventually;
 
 use super::bench::{Bench, SOON};
@@ -103,7 +103,7 @@ pub(super) async fn a_lease_of_an_earlier_life_completes_nothing(bench: &Bench) 
         let other = forgetful.reserved(forgetful.job(&format!("other-{n}"))).await;
         forgetful.settle(other, Outcome::Complete).await;
         let answer = forgetful.submit(&[forgetful.job("a").content(2).after(LONG)]).await.remove(0).answer;
-        if answer == Answer::Created { Ok(()) } else { Err(format!("{answer:?}")) }
+        if answer == SubmitResult::Created { Ok(()) } else { Err(format!("{answer:?}")) }
     })
     .await;
     changes_nothing(&forgetful, stale).await;

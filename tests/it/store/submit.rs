@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Settled, SubmitResult};
 use ringback_core::job::{MAX_AHEAD, MAX_BODY, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Settled};
 
 use super::bench::{Bench, is_late_enough, now};
 use super::jobs::{LONG, STATES, With, ms, new_job};
@@ -55,7 +55,7 @@ pub(super) async fn the_same_content_again_tells_the_state_the_job_is_in(bench: 
         // Written differently in time only: what counts is the hash of the content.
         for again in [job.clone(), job.after(LONG)] {
             let answer = bench.submit(&[again]).await.remove(0);
-            assert_eq!((answer.answer, &answer.job), (Answer::Repeated, &known), "{state}");
+            assert_eq!((answer.answer, &answer.job), (SubmitResult::Repeated, &known), "{state}");
         }
         assert_eq!(bench.get(&known.key).await, known);
         assert_eq!(bench.stats().await.accepted, accepted);
@@ -67,7 +67,7 @@ pub(super) async fn other_content_under_a_known_name_is_a_conflict(bench: &Bench
         let job = bench.job(state.name());
         let known = bench.job_in(state, job.clone()).await;
         let answer = bench.submit(&[job.content(9)]).await.remove(0);
-        assert_eq!((answer.answer, &answer.job), (Answer::Conflict, &known), "{state}");
+        assert_eq!((answer.answer, &answer.job), (SubmitResult::Conflict, &known), "{state}");
         assert_eq!(bench.get(&known.key).await, known);
     }
     assert_eq!(bench.stats().await.accepted, 6);
@@ -77,7 +77,7 @@ pub(super) async fn a_name_twice_in_one_batch_is_submitted_twice(bench: &Bench) 
     let job = bench.job("a").after(LONG);
     let batch = [job.clone(), bench.job("b"), job.clone(), job.content(9), bench.job("b")];
     let answers: Vec<_> = bench.submit(&batch).await.into_iter().map(|answer| answer.answer).collect();
-    use Answer::{Conflict, Created, Repeated};
+    use SubmitResult::{Conflict, Created, Repeated};
     assert_eq!(answers, [Created, Created, Repeated, Conflict, Repeated]);
     assert_eq!(bench.stats().await.accepted, 2);
     assert_eq!(bench.take(10).await.len(), 1);
@@ -92,7 +92,7 @@ pub(super) async fn a_batch_of_500_jobs_of_mixed_topics_is_answered_in_order(ben
         .collect();
     let answers = bench.submit(&jobs).await;
     for (answer, job) in answers.iter().zip(&jobs) {
-        assert_eq!((answer.answer, &answer.job.key), (Answer::Created, &job.key));
+        assert_eq!((answer.answer, &answer.job.key), (SubmitResult::Created, &job.key));
     }
     let stats = bench.stats().await;
     assert_eq!((stats.accepted, stats.states.ready, stats.states.delayed), (500, 250, 250));
@@ -136,7 +136,7 @@ pub(super) async fn shards_add_up_to_one_installation(bench: &Bench) {
         let key = ringback_core::job::JobKey { id: format!("job-{n}").parse().expect("an id"), ..key };
         let shard = store.shard_of(&key);
         let answers = store.submit(shard, &[new_job(key.clone())]).await.expect("submit");
-        assert_eq!(answers[0].answer, Answer::Created);
+        assert_eq!(answers[0].answer, SubmitResult::Created);
         assert_eq!(bench.state(&key).await, Some(State::Ready));
     }
     let mut leases = Vec::new();

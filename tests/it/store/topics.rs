@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::{Limit, MAX_TOPICS, Settled, SubmitResult, Submitted, TopicCounts, Wake};
 use ringback_core::job::{History, ImportJob, NewJob, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Limit, MOST_TOPICS, Settled, Submitted, TopicCounts, Wake};
 
 use super::bench::{Bench, next, now, until};
 use super::jobs::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
@@ -264,7 +264,7 @@ pub(super) async fn consumers_are_given_nothing_of_a_paused_topic(bench: &Bench)
     let pulled = bench.pull(10, LONG).await;
     assert!(pulled.jobs.is_empty() && !pulled.more);
     bench.accept(bench.pull_job("b")).await;
-    let told = bench.store().pulls(bench.shard(), 0, 10).await.expect("pulls");
+    let told = bench.store().pull_lanes(bench.shard(), 0, 10).await.expect("pulls");
     assert!(told.is_empty(), "{told:?}");
     bench.audit().await;
     let mut wakes = bench.wakes().await;
@@ -359,23 +359,26 @@ pub(super) async fn another_process_finds_the_topic_paused(bench: &Bench) {
 }
 
 pub(super) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench: &Bench) {
-    let most = usize::try_from(MOST_TOPICS).expect("a small number");
+    let most = usize::try_from(MAX_TOPICS).expect("a small number");
     let jobs: Vec<_> = (0..most).map(|n| bench.job_of(&format!("topic-{n}"), "a").after(LONG)).collect();
     for batch in jobs.chunks(500) {
         let answers = bench.submit(batch).await;
-        assert!(answers.iter().all(|answer| answer.answer == Answer::Created));
+        assert!(answers.iter().all(|answer| answer.answer == SubmitResult::Created));
     }
     let (new, other) = (bench.job_of("new", "a"), bench.job_of("topic-1", "b").to("http://other.example"));
     let of_batch = |answers: Vec<Submitted>| answers.into_iter().map(|a| a.answer).collect::<Vec<_>>();
     let batch = [new.clone(), other.clone(), jobs[0].clone(), bench.job_of("newer", "a")];
-    let full = Answer::Full(Limit::Topics);
-    assert_eq!(of_batch(bench.submit(&batch).await), [full, Answer::Created, Answer::Repeated, full]);
+    let full = SubmitResult::Full(Limit::Topics);
+    assert_eq!(
+        of_batch(bench.submit(&batch).await),
+        [full, SubmitResult::Created, SubmitResult::Repeated, full]
+    );
     assert_eq!(bench.state(&new.key).await, None);
     assert_eq!(counts(bench, "new").await, None);
     let import = |job: &NewJob| ImportJob { job: job.clone(), history: Some(History::default()) };
     let imported =
         bench.store().import(bench.shard(), &[import(&new), import(&other)]).await.expect("import");
-    assert_eq!(of_batch(imported), [full, Answer::Repeated]);
+    assert_eq!(of_batch(imported), [full, SubmitResult::Repeated]);
     assert_eq!(bench.store().pause(&topic("new")).await.expect("pause"), Err(Limit::Topics));
     assert!(counts(bench, "new").await.is_none_or(|counts| !counts.paused));
     pause(bench, "topic-1").await;
@@ -383,5 +386,5 @@ pub(super) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench:
 
     bench.cancel(&jobs[2].key).await;
     let batch = [new, bench.job_of("newer", "a")];
-    assert_eq!(of_batch(bench.submit(&batch).await), [Answer::Created, full]);
+    assert_eq!(of_batch(bench.submit(&batch).await), [SubmitResult::Created, full]);
 }

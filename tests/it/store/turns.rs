@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use ringback_core::contract::{Lease, Reserve};
 use ringback_core::job::NewJob;
-use ringback_core::store::{Lease, Reserve};
 
 use super::bench::Bench;
 use super::jobs::{ORIGIN, TOPIC, With};
@@ -57,32 +57,32 @@ pub(super) async fn lanes_come_in_turn_over_many_reserves(bench: &Bench) {
 pub(super) async fn a_lane_without_room_is_passed_and_that_is_told(bench: &Bench) {
     fill(bench, 2, 3).await;
     let rooms = vec![(format!("{TOPIC} {}", origin(0)), 0)];
-    let reserved = bench.reserve(&Reserve { rooms: rooms.clone(), ..bench.ask(10) }).await;
+    let reserved = bench.reserve(&Reserve { lane_limits: rooms.clone(), ..bench.ask(10) }).await;
     assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(1), 3)]));
-    assert!(!reserved.passed.is_empty() && !reserved.more);
-    let reserved = bench.reserve(&Reserve { rooms, ..bench.ask(10) }).await;
-    assert!(reserved.leases.is_empty() && !reserved.passed.is_empty() && !reserved.more);
+    assert!(!reserved.skipped.is_empty() && !reserved.more);
+    let reserved = bench.reserve(&Reserve { lane_limits: rooms, ..bench.ask(10) }).await;
+    assert!(reserved.leases.is_empty() && !reserved.skipped.is_empty() && !reserved.more);
     assert_eq!(per_origin(&bench.take(10).await), HashMap::from([(origin(0), 3)]));
 }
 
 pub(super) async fn a_lane_gives_no_more_than_its_room(bench: &Bench) {
     fill(bench, 2, 5).await;
     let rooms = vec![(format!("{TOPIC} {}", origin(0)), 3)];
-    let reserved = bench.reserve(&Reserve { rooms, lane_room: 2, ..bench.ask(10) }).await;
+    let reserved = bench.reserve(&Reserve { lane_limits: rooms, lane_limit: 2, ..bench.ask(10) }).await;
     assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(0), 3), (origin(1), 2)]));
-    assert!(!reserved.passed.is_empty() && !reserved.more, "what is left has no room");
-    let reserved = bench.reserve(&Reserve { lane_room: 2, ..bench.ask(3) }).await;
+    assert!(!reserved.skipped.is_empty() && !reserved.more, "what is left has no room");
+    let reserved = bench.reserve(&Reserve { lane_limit: 2, ..bench.ask(3) }).await;
     assert_eq!(reserved.leases.len(), 3);
-    assert!(reserved.more || !reserved.passed.is_empty());
+    assert!(reserved.more || !reserved.skipped.is_empty());
 }
 
 pub(super) async fn hundred_lanes_without_room_do_not_hide_the_one_that_has_some(bench: &Bench) {
     fill(bench, 100, 1).await;
     let last = bench.accept(bench.job("last").to(ORIGIN)).await;
     let rooms = (0..100).map(|n| (format!("{TOPIC} {}", origin(n)), 0)).collect();
-    let reserved = bench.reserve(&Reserve { rooms, ..bench.ask(10) }).await;
+    let reserved = bench.reserve(&Reserve { lane_limits: rooms, ..bench.ask(10) }).await;
     assert_eq!(reserved.leases.iter().map(|lease| &lease.key).collect::<Vec<_>>(), [&last.key]);
-    assert!(!reserved.passed.is_empty());
+    assert!(!reserved.skipped.is_empty());
     let mut rest = 0;
     while rest < 100 {
         let reserved = bench.reserve(&bench.ask(10)).await;

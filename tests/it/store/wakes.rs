@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use ringback_core::contract::Wake;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Wake, Wakes};
+use ringback_store::Wakes;
 
 use super::bench::{Bench, next};
 use super::jobs::{BRIEF, LONG, With, ms, release, retry};
@@ -117,12 +118,12 @@ async fn loop_until_ready(bench: &Bench, wakes: &mut Wakes) {
 pub(super) async fn members_that_come_and_go_wake_the_carriers(bench: &Bench) {
     let mut wakes = bench.wakes().await;
     let store = bench.store();
-    store.members("a", LONG).await.expect("members");
-    assert_eq!(next(&mut wakes).await, Wake::Members);
+    store.heartbeat("a", LONG).await.expect("members");
+    assert_eq!(next(&mut wakes).await, Wake::Carriers);
     // One that stays is not worth a word: the next one is of the job.
-    store.members("a", LONG).await.expect("members");
+    store.heartbeat("a", LONG).await.expect("members");
     bench.accept(bench.job("mark").after(LONG)).await;
     due(bench, &mut wakes, LONG).await;
-    store.members("a", Duration::ZERO).await.expect("members");
-    assert_eq!(next(&mut wakes).await, Wake::Members);
+    store.heartbeat("a", Duration::ZERO).await.expect("members");
+    assert_eq!(next(&mut wakes).await, Wake::Carriers);
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use ringback_core::store::events::Event;
+use ringback_core::contract::Event;
 use ringback_core::wire::EventAnswer;
 
 use super::Filter;
@@ -28,7 +28,7 @@ impl<'a> Batch<'a> {
             (Vec::with_capacity(events.len() * 160), Vec::with_capacity(events.len()));
         for event in events {
             bytes.extend_from_slice(b"event: ");
-            bytes.extend_from_slice(event.what.kind().name().as_bytes());
+            bytes.extend_from_slice(event.kind.name().name().as_bytes());
             bytes.extend_from_slice(b"\ndata: ");
             // JSON has no line breaks outside of its strings, and escapes those within.
             serde_json::to_writer(&mut bytes, &EventAnswer::from(event))
@@ -61,14 +61,14 @@ impl<'a> Batch<'a> {
 #[cfg(test)]
 mod tests {
     use ringback_core::clock::Timestamp;
+    use ringback_core::contract::{EventKind, EventName};
     use ringback_core::job::JobKey;
-    use ringback_core::store::events::{EventKind, Happened};
 
     use super::*;
 
-    fn event(topic: &str, id: &str, what: Happened) -> Event {
+    fn event(topic: &str, id: &str, what: EventKind) -> Event {
         let key = JobKey { topic: topic.parse().unwrap(), id: id.parse().unwrap() };
-        Event { at: Timestamp::from_millis(0), key, what }
+        Event { at: Timestamp::from_millis(0), key, kind: what }
     }
 
     fn told(events: &[Event], filter: &Filter) -> Option<String> {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn each_event_has_its_kind_and_one_line_of_data() {
-        let events = [event("a", "1", Happened::Dead { reason: "no\r\nway\u{2028}".into() })];
+        let events = [event("a", "1", EventKind::Dead { reason: "no\r\nway\u{2028}".into() })];
         let data = r#"{"topic":"a","id":"1","at":"1970-01-01T00:00:00.000Z","reason":"no\r\nway"#;
         let told = told(&events, &Filter::default()).unwrap();
         assert_eq!(told, format!("event: dead\ndata: {data}\u{2028}\"}}\n\n"));
@@ -86,16 +86,16 @@ mod tests {
     #[test]
     fn a_filter_takes_a_topic_a_job_or_kinds() {
         let events = [
-            event("a", "1", Happened::Promoted),
-            event("b", "1", Happened::Done),
-            event("a", "2", Happened::Done),
-            event("a", "1", Happened::Done),
+            event("a", "1", EventKind::Promoted),
+            event("b", "1", EventKind::Done),
+            event("a", "2", EventKind::Done),
+            event("a", "1", EventKind::Done),
         ];
         let count = |filter: &Filter| Batch::of(&events).part(filter).map_or(0, |part| part.events);
         let topic = Filter { topic: Some("a".parse().unwrap()), ..Filter::default() };
         let job = Filter { id: Some("1".parse().unwrap()), ..topic.clone() };
-        let kind = Filter { kinds: vec![EventKind::Done], ..topic.clone() };
-        let none = Filter { kinds: vec![EventKind::Dead], ..Filter::default() };
+        let kind = Filter { kinds: vec![EventName::Done], ..topic.clone() };
+        let none = Filter { kinds: vec![EventName::Dead], ..Filter::default() };
         assert_eq!((count(&Filter::default()), count(&topic), count(&job)), (4, 3, 2));
         assert_eq!((count(&kind), count(&none)), (2, 0));
         let both = told(&events, &job).unwrap();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn who_wants_all_shares_what_was_written_once() {
-        let events = [event("a", "1", Happened::Done)];
+        let events = [event("a", "1", EventKind::Done)];
         let batch = Batch::of(&events);
         let [one, two] = [(), ()].map(|()| batch.part(&Filter::default()).unwrap().bytes);
         assert_eq!(one.as_ptr(), two.as_ptr());

@@ -5,9 +5,9 @@
 use std::collections::VecDeque;
 
 use futures_util::FutureExt as _;
-use ringback_core::store::Store;
-use ringback_core::store::events::News;
+use ringback_core::contract::StreamItem;
 use ringback_service::random;
+use ringback_store::Store;
 use tokio::task::coop::unconstrained;
 use tokio::task::yield_now;
 
@@ -24,12 +24,12 @@ pub(super) async fn hear(hub: &Hub, store: &Store) {
             Some(news) => news,
             None => events.next().await,
         };
-        let is_standing = matches!(news, News::Events(_) | News::Missed);
+        let is_standing = matches!(news, StreamItem::Events(_) | StreamItem::Missed);
         match news {
-            News::Gap => hub.subscribed(),
-            News::Missed => hub.missed(),
-            News::Lost => hub.broken(),
-            News::Events(events) => hub.tell(&events),
+            StreamItem::Gap => hub.subscribed(),
+            StreamItem::Missed => hub.missed(),
+            StreamItem::Lost => hub.broken(),
+            StreamItem::Events(events) => hub.tell(&events),
         }
         // An attempt to subscribe is not to be begun and dropped.
         if is_standing {
@@ -45,20 +45,20 @@ pub(super) async fn hear(hub: &Hub, store: &Store) {
 
 /// What has come and is still to be handed on.
 #[derive(Default)]
-struct Waiting(VecDeque<News>);
+struct Waiting(VecDeque<StreamItem>);
 
 impl Waiting {
     /// When there is too much, all of it is missed.
-    fn add(&mut self, news: News) {
+    fn add(&mut self, news: StreamItem) {
         if self.0.len() >= MOST {
             tracing::warn!("events come faster than they can be handed on; some are left out");
             self.0.clear();
-            self.0.push_back(News::Missed);
+            self.0.push_back(StreamItem::Missed);
         }
         self.0.push_back(news);
     }
 
-    fn next(&mut self) -> Option<News> {
+    fn next(&mut self) -> Option<StreamItem> {
         self.0.pop_front()
     }
 }
@@ -70,11 +70,11 @@ mod tests {
     #[test]
     fn what_is_too_much_is_missed_and_the_end_of_a_subscription_is_kept() {
         let mut waiting = Waiting::default();
-        (0..MOST).for_each(|_| waiting.add(News::Events(Vec::new())));
-        waiting.add(News::Lost);
+        (0..MOST).for_each(|_| waiting.add(StreamItem::Events(Vec::new())));
+        waiting.add(StreamItem::Lost);
         assert_eq!(
             [waiting.next(), waiting.next(), waiting.next()],
-            [Some(News::Missed), Some(News::Lost), None]
+            [Some(StreamItem::Missed), Some(StreamItem::Lost), None]
         );
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
-use ringback_core::store::events::Event;
-use ringback_core::store::{Store, StoreError};
+use ringback_core::contract::{Event, StoreError};
 use ringback_service::Shutdown;
+use ringback_store::Store;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -232,8 +232,8 @@ async fn watch_all(store: &Store) -> Result<Vec<Timestamp>, StoreError> {
 #[cfg(test)]
 mod tests {
     use opentelemetry::global;
+    use ringback_core::contract::EventKind;
     use ringback_core::job::JobKey;
-    use ringback_core::store::events::Happened;
 
     use super::*;
     use crate::events::Filter;
@@ -253,7 +253,7 @@ mod tests {
         let (hub, _queue) = listened_to();
         let key = JobKey { topic: "t".parse().unwrap(), id: "i".parse().unwrap() };
         let reason = "x".repeat(200).into();
-        let events = vec![Event { at: Timestamp::default(), key, what: Happened::Dead { reason } }; 500];
+        let events = vec![Event { at: Timestamp::default(), key, kind: EventKind::Dead { reason } }; 500];
         let flood = async {
             loop {
                 hub.tell(&events);

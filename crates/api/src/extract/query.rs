@@ -8,9 +8,9 @@ use std::fmt::Display;
 
 use axum::extract::{FromRequestParts, Query};
 use http::request::Parts;
+use ringback_core::contract::{Cursor, Filter};
 use ringback_core::job::Topic;
 use ringback_core::state::State;
-use ringback_core::store::{Cursor, Filter};
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 
 pub(crate) use self::dead::{DeadQuery, PurgeQuery};

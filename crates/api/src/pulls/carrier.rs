@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rand::RngExt as _;
+use ringback_core::contract::{Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Shard, StoreError};
 use ringback_core::job::Topic;
-use ringback_core::store::{Pull, PullReceipt, Pulled, PulledJob, Shard, Store, StoreError, Word};
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
+use ringback_store::Store;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
@@ -236,8 +237,10 @@ async fn again(store: Store, callers: Arc<Callers>, call: Lost) {
 /// All of one shard. Where that fails the leases run out.
 async fn release(store: &Store, receipts: Vec<PullReceipt>) {
     let Some(shard) = receipts.first().map(PullReceipt::shard) else { return };
-    let words: Vec<_> =
-        receipts.into_iter().map(|receipt| (receipt, Word::Release { after: Duration::ZERO })).collect();
+    let words: Vec<_> = receipts
+        .into_iter()
+        .map(|receipt| (receipt, PullOutcome::Release { after: Duration::ZERO }))
+        .collect();
     if let Err(error) = store.settle_receipts(shard, &words).await {
         tracing::debug!(%error, jobs = words.len(), "jobs that nobody waits for cannot be released");
     }

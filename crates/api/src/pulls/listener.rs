@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use ringback_core::store::{Shard, Store, StoreError, Wake};
+use ringback_core::contract::{Shard, StoreError, Wake};
 use ringback_service::{Shutdown, random};
+use ringback_store::Store;
 use tokio::time::{Instant, sleep_until};
 
 use super::waiters::Waiters;
@@ -39,7 +40,7 @@ async fn hear(store: &Store, waiters: &Waiters) {
                 wake = wakes.next() => match wake {
                     Wake::Pull(shard, lane) => waiters.wake(lane, shard),
                     Wake::Subscribed => look_at = Instant::now(),
-                    Wake::Ready(_) | Wake::Due(..) | Wake::Members | Wake::Revival => {}
+                    Wake::Ready(_) | Wake::Due(..) | Wake::Carriers | Wake::Redrive => {}
                 },
                 Some(()) = looks.next() => {}
                 () = sleep_until(look_at), if looks.is_empty() => {
@@ -64,7 +65,7 @@ async fn look(store: &Store, waiters: &Waiters, shard: Shard) {
 
 async fn look_at(store: &Store, waiters: &Waiters, shard: Shard) -> Result<(), StoreError> {
     for page in 0..PAGES {
-        let lanes = store.pulls(shard, page * PAGE, PAGE).await?;
+        let lanes = store.pull_lanes(shard, page * PAGE, PAGE).await?;
         let is_last = lanes.len() < PAGE;
         lanes.into_iter().for_each(|lane| waiters.wake(lane, shard));
         if is_last {

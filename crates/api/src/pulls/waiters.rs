@@ -4,7 +4,8 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ringback_core::store::{PullLane, Shard};
+use ringback_core::contract::Shard;
+use ringback_core::lane::PullLane;
 use tokio::sync::{Notify, oneshot};
 
 /// All waiters of a process.
@@ -169,12 +170,12 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt as _;
-    use ringback_core::store::{Options, Store};
+    use ringback_store::{Store, settings};
 
     use super::*;
 
     fn shards() -> Vec<Shard> {
-        Store::open(Options::default_with(Duration::from_secs(1))).unwrap().shards().collect()
+        Store::open(settings::defaults(Duration::from_secs(1))).unwrap().shards().collect()
     }
 
     fn lane() -> PullLane {

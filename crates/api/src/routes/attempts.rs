@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use ringback_core::contract::{Note, PullOutcome, PullReceipt};
 use ringback_core::job::Topic;
-use ringback_core::store::{Note, PullReceipt, Word};
 use ringback_core::wire::AttemptsAnswer;
-
 use tokio::time::timeout;
 
 use crate::deadline::Deadline;
@@ -45,14 +44,14 @@ pub(crate) async fn attempts(
 
 /// Notes a consumer's failure, before it is settled. Where that fails it is only counted. The
 /// topic is that of the job, where it is known already.
-pub(super) async fn note(api: &Api, receipt: &PullReceipt, word: &Word, topic: Option<Topic>) {
+pub(super) async fn note(api: &Api, receipt: &PullReceipt, word: &PullOutcome, topic: Option<Topic>) {
     let error = match word {
-        Word::Retry { error, .. } | Word::Bury { error, .. } => error.clone(),
-        Word::Finish | Word::Release { .. } => return,
+        PullOutcome::Retry { error, .. } | PullOutcome::Bury { error, .. } => error.clone(),
+        PullOutcome::Finish | PullOutcome::Release { .. } => return,
     };
     // Whose receipt this is, is asked for only where topics may differ.
     let topic = if topic.is_none() && api.policies.is_any_logging() {
-        let held = timeout(NOTE_WITHIN, api.store.held(receipt)).await;
+        let held = timeout(NOTE_WITHIN, api.store.lease_info(receipt)).await;
         held.ok().and_then(Result::ok).flatten().and_then(|tries| tries.topic)
     } else {
         topic

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use ringback_core::store::{Audit, Repair};
+use ringback_core::contract::{Audit, Repair};
 use ringback_core::wire::AuditAnswer;
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::store::Submitted;
+use ringback_core::contract::Submitted;
 use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem};
 
 use super::jobs::judge;

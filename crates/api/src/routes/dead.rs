@@ -9,11 +9,12 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::clock::Timestamp;
-use ringback_core::job::{Job, JobKey};
-use ringback_core::store::{
-    DeadFilter, DeadJob, DeadPlace, MAX_DEAD, Moved, NoCursor, Shard, Store, StoreError,
+use ringback_core::contract::{
+    DeadCursor, DeadFilter, DeadJob, InvalidCursor, MAX_DEAD, MoveResult, Shard, StoreError,
 };
+use ringback_core::job::{Job, JobKey};
 use ringback_core::wire::{DeadPageAnswer, JobAnswer, PurgeAnswer};
+use ringback_store::Store;
 use tokio::time::Instant;
 
 use super::jobs::unknown;
@@ -59,9 +60,9 @@ pub(crate) async fn list(
 async fn fill(
     store: &Store,
     filter: &DeadFilter,
-    from: Option<DeadPlace>,
+    from: Option<DeadCursor>,
     limit: usize,
-) -> Result<(Vec<DeadJob>, Option<DeadPlace>), StoreError> {
+) -> Result<(Vec<DeadJob>, Option<DeadCursor>), StoreError> {
     let (until, mut at, mut items) = (Instant::now() + FILL_FOR, from, Vec::new());
     loop {
         let mut page = store.dead(filter, at, (limit - items.len()).min(MAX_DEAD)).await?;
@@ -105,7 +106,7 @@ pub(crate) async fn purge_all(
 pub(crate) struct PurgePlace {
     shard: u16,
     ends: Timestamp,
-    at: Option<DeadPlace>,
+    at: Option<DeadCursor>,
 }
 
 impl Display for PurgePlace {
@@ -116,18 +117,18 @@ impl Display for PurgePlace {
 }
 
 impl FromStr for PurgePlace {
-    type Err = NoCursor;
+    type Err = InvalidCursor;
 
-    fn from_str(text: &str) -> Result<Self, NoCursor> {
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
         let (head, at) = text.split_once('.').map_or((text, None), |(head, at)| (head, Some(at)));
-        let (shard, ends) = head.split_once('-').ok_or(NoCursor)?;
+        let (shard, ends) = head.split_once('-').ok_or(InvalidCursor)?;
         let is_hex = |text: &str, most| text.len() <= most && text.bytes().all(|b| b.is_ascii_hexdigit());
         // A time takes six bytes in every store.
         if !is_hex(shard, 4) || !is_hex(ends, 12) {
-            return Err(NoCursor);
+            return Err(InvalidCursor);
         }
-        let shard = u16::from_str_radix(shard, 16).map_err(|_| NoCursor)?;
-        let ends = u64::from_str_radix(ends, 16).map_err(|_| NoCursor)?;
+        let shard = u16::from_str_radix(shard, 16).map_err(|_| InvalidCursor)?;
+        let ends = u64::from_str_radix(ends, 16).map_err(|_| InvalidCursor)?;
         Ok(Self { shard, ends: Timestamp::from_millis(ends), at: at.map(str::parse).transpose()? })
     }
 }
@@ -149,7 +150,7 @@ async fn purge_some(
             {
                 return Ok((purged, Some(PurgePlace { shard: shard.number(), ends, at })));
             }
-            let page = store.dead_places(shard, &filter, at, MAX_DEAD).await?;
+            let page = store.dead_cursors(shard, &filter, at, MAX_DEAD).await?;
             if ends.is_none() {
                 // What dies while it goes on is none of its.
                 ends = Some(page.now.plus(Duration::from_millis(1)));
@@ -202,26 +203,27 @@ pub(crate) async fn purge_named_revive(
 async fn purge_job(api: &Api, key: JobKey) -> Result<Json<JobAnswer>, ApiError> {
     let purged = Deadline::from_now().bound(api.store.purge(&key)).await;
     match purged.map_err(ApiError::too_late)?? {
-        Moved::Applied(job) => Ok(Json(job.into())),
-        Moved::Refused(Job { key, state, .. }) => {
+        MoveResult::Applied(job) => Ok(Json(job.into())),
+        MoveResult::Refused(Job { key, state, .. }) => {
             let detail = format!("the job {key} is {state}, not dead: only dead jobs can be purged");
             Err(ApiError::new(StatusCode::CONFLICT, detail))
         }
-        Moved::Unknown => Err(unknown(&key)),
+        MoveResult::Unknown => Err(unknown(&key)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use ringback_core::clock::{Clock as _, ManualClock};
-    use ringback_core::store::{Memory, Options};
+    use ringback_core::contract::Options;
     use ringback_core::wire::{Defaults, parse_import};
+    use ringback_store::{Memory, settings};
 
     use super::*;
 
     #[test]
     fn a_place_of_a_purge_survives_being_written_down() {
-        let place: DeadPlace = "5-00000000000000000000000a".parse().unwrap();
+        let place: DeadCursor = "5-00000000000000000000000a".parse().unwrap();
         let ends = Timestamp::from_millis(1_763_600_000_000);
         for (shard, at) in [(3, None), (u16::MAX, Some(place))] {
             let place = PurgePlace { shard, ends, at };
@@ -230,10 +232,10 @@ mod tests {
         let (head, place) = ("1-19a8e4a1c3b", "5-00000000000000000000000a");
         assert!(format!("{head}.{place}").parse::<PurgePlace>().is_ok());
         for text in ["", "x", "1", "+1-5", "10000-5", "1-", "-5", "1-+5", "1-1234567890abc", "1-5-5"] {
-            assert_eq!(text.parse::<PurgePlace>(), Err(NoCursor), "{text}");
+            assert_eq!(text.parse::<PurgePlace>(), Err(InvalidCursor), "{text}");
         }
         for rest in ["", "x", "5-0a.7"] {
-            assert_eq!(format!("{head}.{rest}").parse::<PurgePlace>(), Err(NoCursor), "{rest}");
+            assert_eq!(format!("{head}.{rest}").parse::<PurgePlace>(), Err(InvalidCursor), "{rest}");
         }
     }
 
@@ -262,7 +264,7 @@ mod tests {
     #[tokio::test]
     async fn what_dies_between_two_calls_of_a_purge_stays() {
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
-        let options = Options { shards: 2, ..Options::default_with(Duration::from_secs(10)) };
+        let options = Options { shards: 2, ..settings::defaults(Duration::from_secs(10)) };
         let store = Store::in_memory(&Memory::new(clock.clone()), options);
         store.prepare().await.unwrap();
         let before = with_dead(&clock, "before", &store).await;

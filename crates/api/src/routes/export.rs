@@ -11,8 +11,9 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header;
-use ringback_core::store::{Cursor, Filter, Kept, Page, Store, StoreError};
+use ringback_core::contract::{Cursor, Filter, Page, StoreError, StoredJob};
 use ringback_core::wire::ExportLine;
+use ringback_store::Store;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
@@ -53,7 +54,7 @@ pub(crate) async fn export(
     let Ok(turn) = Arc::clone(&api.exports).try_acquire_owned() else {
         return Err(ApiError::too_many(format_args!("{EXPORTS} exports are under way")));
     };
-    let page = api.store.page_kept(&filter, None, LOOK);
+    let page = api.store.page_stored(&filter, None, LOOK);
     let page = Deadline::from_now().bound(page).await.map_err(ApiError::too_late)??;
     let reading = Reading::new(api.store.clone(), filter, page, turn);
     let body = Body::from_stream(stream::try_unfold(reading, Reading::chunk));
@@ -69,14 +70,14 @@ struct Incomplete(#[source] StoreError);
 struct Reading {
     store: Store,
     filter: Filter,
-    page: std::vec::IntoIter<Kept>,
+    page: std::vec::IntoIter<StoredJob>,
     next: Option<Cursor>,
     lines: u64,
     _turn: OwnedSemaphorePermit,
 }
 
 impl Reading {
-    fn new(store: Store, filter: Filter, page: Page<Kept>, turn: OwnedSemaphorePermit) -> Self {
+    fn new(store: Store, filter: Filter, page: Page<StoredJob>, turn: OwnedSemaphorePermit) -> Self {
         let Page { items, next } = page;
         Self { store, filter, page: items.into_iter(), next, lines: 0, _turn: turn }
     }
@@ -86,7 +87,7 @@ impl Reading {
         let mut chunk = Vec::new();
         loop {
             while chunk.len() < CHUNK
-                && let Some(Kept { job, delivery, content }) = self.page.next()
+                && let Some(StoredJob { job, delivery, content }) = self.page.next()
             {
                 let line = ExportLine::new(job, delivery, content);
                 chunk.extend_from_slice(line.to_string().as_bytes());
@@ -103,10 +104,10 @@ impl Reading {
     }
 
     /// The page behind a place, for which the store is asked more than once.
-    async fn read_on(&self, from: Cursor) -> Result<Page<Kept>, Incomplete> {
+    async fn read_on(&self, from: Cursor) -> Result<Page<StoredJob>, Incomplete> {
         let until = Instant::now() + PATIENCE;
         loop {
-            match self.store.page_kept(&self.filter, Some(from), LOOK).await {
+            match self.store.page_stored(&self.filter, Some(from), LOOK).await {
                 Ok(page) => return Ok(page),
                 Err(error) if error.is_transient() && Instant::now() < until => {
                     error::log(&error);

@@ -6,9 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use ringback_core::contract::{Cancelled, Limit, MAX_LANES, MAX_TOPICS, SubmitResult, Submitted};
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_core::store::{Answer, Cancelled, Limit, MOST_LANES, MOST_TOPICS, Submitted};
 use ringback_core::wire::{CancelAnswer, FieldError, InFlight, JobAnswer, Problem};
 
 use crate::deadline::Deadline;
@@ -55,16 +55,16 @@ pub(crate) async fn submit(
 /// The status of a submit and the job; a conflict is a problem.
 pub(crate) fn judge(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Problem> {
     match submitted.answer {
-        Answer::Created => Ok((StatusCode::CREATED, submitted.job.into())),
-        Answer::Repeated => Ok((StatusCode::OK, submitted.job.into())),
-        Answer::Conflict => Err(Problem::new(
+        SubmitResult::Created => Ok((StatusCode::CREATED, submitted.job.into())),
+        SubmitResult::Repeated => Ok((StatusCode::OK, submitted.job.into())),
+        SubmitResult::Conflict => Err(Problem::new(
             StatusCode::CONFLICT,
             format!(
                 "another job has this topic and id, with other content; it is {}: look at it, or choose another id",
                 submitted.job.state
             ),
         )),
-        Answer::Full(limit) => Err(full(limit)),
+        SubmitResult::Full(limit) => Err(full(limit)),
     }
 }
 
@@ -74,14 +74,14 @@ pub(super) fn full(limit: Limit) -> Problem {
         Limit::Topics => (
             "topic",
             format!(
-                "the job's shard of the store has {MOST_TOPICS} topics with jobs, the most there can be, and this would be one more"
+                "the job's shard of the store has {MAX_TOPICS} topics with jobs, the most there can be, and this would be one more"
             ),
             "a topic that has jobs; use fewer topics, and tell jobs apart by their ids, headers or bodies",
         ),
         Limit::Lanes => (
             "url",
             format!(
-                "the job's shard of the store has jobs for {MOST_LANES} pairs of a topic and an origin, the most there can be, and this would be one more"
+                "the job's shard of the store has jobs for {MAX_LANES} pairs of a topic and an origin, the most there can be, and this would be one more"
             ),
             "an origin that the topic has jobs for; use fewer origins or topics, or come again when jobs have ended",
         ),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use ringback_core::store::StoreError;
+use ringback_core::contract::StoreError;
 use ringback_core::wire::{JobAnswer, PageAnswer};
 
 use crate::deadline::Deadline;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
+use ringback_core::contract::{MoveResult, StoreError};
 use ringback_core::job::Job;
 use ringback_core::state::State as JobState;
-use ringback_core::store::{Moved, StoreError};
 use ringback_core::wire::JobAnswer;
 
 use super::jobs::unknown;
@@ -38,9 +38,9 @@ pub(crate) async fn reschedule(
 ) -> Result<Json<JobAnswer>, ApiError> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.token());
     match ask(deadline, || api.store.reschedule(&key, due, token)).await? {
-        Moved::Applied(job) => Ok(Json(job.into())),
-        Moved::Refused(job) => Err(refused(&job, rescheduled_from(&job))),
-        Moved::Unknown => Err(unknown(&key)),
+        MoveResult::Applied(job) => Ok(Json(job.into())),
+        MoveResult::Refused(job) => Err(refused(&job, rescheduled_from(&job))),
+        MoveResult::Unknown => Err(unknown(&key)),
     }
 }
 
@@ -63,9 +63,9 @@ pub(crate) async fn run(
 ) -> Result<Json<JobAnswer>, ApiError> {
     let token = api.token();
     match ask(deadline, || api.store.run(&key, token)).await? {
-        Moved::Applied(job) => Ok(Json(job.into())),
-        Moved::Refused(job) => Err(refused(&job, run_from(&job))),
-        Moved::Unknown => Err(unknown(&key)),
+        MoveResult::Applied(job) => Ok(Json(job.into())),
+        MoveResult::Refused(job) => Err(refused(&job, run_from(&job))),
+        MoveResult::Unknown => Err(unknown(&key)),
     }
 }
 
@@ -88,18 +88,18 @@ pub(crate) async fn revive(
 ) -> Result<Json<JobAnswer>, ApiError> {
     let token = api.token();
     match ask(deadline, || api.store.revive(&key, token)).await? {
-        Moved::Applied(job) => Ok(Json(job.into())),
-        Moved::Refused(job) => Err(refused(&job, revived_from(&job))),
-        Moved::Unknown => Err(unknown(&key)),
+        MoveResult::Applied(job) => Ok(Json(job.into())),
+        MoveResult::Refused(job) => Err(refused(&job, revived_from(&job))),
+        MoveResult::Unknown => Err(unknown(&key)),
     }
 }
 
 /// Asks the store, and once more where the connection broke before the answer: the token makes
 /// the second call tell what the first has done.
-async fn ask<F: Future<Output = Result<Moved, StoreError>> + Send>(
+async fn ask<F: Future<Output = Result<MoveResult, StoreError>> + Send>(
     deadline: Deadline,
     call: impl Fn() -> F + Send,
-) -> Result<Moved, ApiError> {
+) -> Result<MoveResult, ApiError> {
     let asked = deadline.bound(async {
         match call().await {
             Err(StoreError::Away(_)) => call().await,

@@ -8,14 +8,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use http::StatusCode;
+use ringback_core::contract::{
+    Cancelled, Cursor, Filter, MAX_PAGE, MoveResult, PolicyPut, PolicyVersion, StoreError, is_notice_topic,
+};
 use ringback_core::job::{Job, Topic};
-use ringback_core::notice::is_of_notices;
 use ringback_core::policy::MAX_POLICIES;
 use ringback_core::state::State as JobState;
-use ringback_core::store::{
-    Cancelled, Cursor, Filter, MAX_PAGE, Moved, PolicyPut, PolicyVersion, Store, StoreError,
-};
 use ringback_core::wire::{PolicyAnswer, TopicDeleteAnswer, on_dead_of_notices, parse_policy};
+use ringback_store::Store;
 use tokio::time::{Instant, timeout};
 
 use crate::deadline::Deadline;
@@ -52,7 +52,7 @@ pub(crate) async fn put_policy(
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
 ) -> Result<Response, ApiError> {
     let policy = parse_policy(&bytes)?;
-    if policy.on_dead.is_some() && is_of_notices(&topic) {
+    if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }
     let put = deadline.bound(api.store.put_policy(&topic, &policy)).await.map_err(ApiError::too_late)??;
@@ -174,10 +174,10 @@ enum Removed {
 async fn remove_one(store: &Store, job: &Job) -> Result<Removed, StoreError> {
     if job.state == JobState::Dead {
         match store.purge(&job.key).await? {
-            Moved::Applied(_) => return Ok(Removed::Purged),
-            Moved::Unknown => return Ok(Removed::Gone),
+            MoveResult::Applied(_) => return Ok(Removed::Purged),
+            MoveResult::Unknown => return Ok(Removed::Gone),
             // It was revived meanwhile.
-            Moved::Refused(_) => {}
+            MoveResult::Refused(_) => {}
         }
     }
     Ok(match store.cancel(&job.key).await? {

@@ -8,8 +8,9 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
+use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, Settled};
 use ringback_core::job::Topic;
-use ringback_core::store::{MAX_BATCH, PullReceipt, Renewed, Settled, Word};
+use ringback_core::limits::MAX_BATCH;
 use ringback_core::wire::{
     BuryAsk, FinishAllAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, ReleaseAsk, RenewAnswer,
     RenewAsk, RetryAsk, parse_finish,
@@ -39,7 +40,7 @@ pub(crate) async fn finish(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     parse_finish(&json)?;
-    say(&api, receipt, Word::Finish, None).await
+    say(&api, receipt, PullOutcome::Finish, None).await
 }
 
 /// Retry a job
@@ -59,9 +60,9 @@ pub(crate) async fn retry(
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
     let mut topic = None;
     let word = match delay {
-        Some(after) => Word::Retry { after, error },
+        Some(after) => PullOutcome::Retry { after, error },
         None => {
-            let tries = Deadline::from_now().bound(api.store.held(&receipt)).await;
+            let tries = Deadline::from_now().bound(api.store.lease_info(&receipt)).await;
             match tries.map_err(ApiError::too_late)?? {
                 Some(tries) => {
                     let word = api.failed(&tries, error)?;
@@ -69,7 +70,7 @@ pub(crate) async fn retry(
                     word
                 }
                 // It is not current: the store says whether this is a repetition.
-                None => Word::Retry { after: Duration::ZERO, error },
+                None => PullOutcome::Retry { after: Duration::ZERO, error },
             }
         }
     };
@@ -91,7 +92,7 @@ pub(crate) async fn bury(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
-    say(&api, receipt, Word::Bury { reason, error }, None).await
+    say(&api, receipt, PullOutcome::Bury { reason, error }, None).await
 }
 
 /// Release a job
@@ -109,7 +110,7 @@ pub(crate) async fn release(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let ReleaseAsk { delay } = ReleaseAsk::parse(&json)?;
-    say(&api, receipt, Word::Release { after: delay }, None).await
+    say(&api, receipt, PullOutcome::Release { after: delay }, None).await
 }
 
 /// Renew a lease
@@ -166,7 +167,7 @@ pub(crate) async fn finish_all(
 
 /// Of one shard.
 async fn finish_some(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize, ReceiptResult)> {
-    let words: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, Word::Finish)).collect();
+    let words: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, PullOutcome::Finish)).collect();
     let shard = receipts[0].1.shard();
     let settled = Deadline::from_now().bound(api.store.settle_receipts(shard, &words)).await;
     let settled = settled.map_err(ApiError::too_late).and_then(|settled| settled.map_err(ApiError::from));
@@ -181,7 +182,7 @@ async fn finish_some(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize
 async fn say(
     api: &Api,
     receipt: PullReceipt,
-    word: Word,
+    word: PullOutcome,
     topic: Option<Topic>,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let deadline = Deadline::from_now();

@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
+use ringback_core::contract::{DeadFilter, MAX_REDRIVES, Redrive, RedriveStart, StoreError};
 use ringback_core::job::Topic;
-use ringback_core::store::{Begun, DeadFilter, MOST_REVIVALS, Revival, StoreError};
 use ringback_core::wire::{RevivalAnswer, RevivalsAnswer, ReviveAsk};
 
 use crate::deadline::Deadline;
@@ -28,7 +28,7 @@ use crate::submit::Unavailable;
     params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),
     request_body = ReviveRequest,
     responses(
-        (status = 202, description = "Begun", body = RevivalAnswer, headers(("Location" = String, description = "Where its progress is"))),
+        (status = 202, description = "RedriveStart", body = RevivalAnswer, headers(("Location" = String, description = "Where its progress is"))),
         BeginRevivalProblems,
     ),
 )]
@@ -41,8 +41,8 @@ pub(crate) async fn begin(
     let (filter, token) = (DeadFilter { topic, reason, after, before }, api.token());
     // Where the connection broke the token makes the second call tell what the first has done.
     let begun = Deadline::from_now().bound(async {
-        match api.store.begin_revival(token, &filter, rate).await {
-            Err(StoreError::Away(_)) => api.store.begin_revival(token, &filter, rate).await,
+        match api.store.start_redrive(token, &filter, rate).await {
+            Err(StoreError::Away(_)) => api.store.start_redrive(token, &filter, rate).await,
             answer => answer,
         }
     });
@@ -52,15 +52,15 @@ pub(crate) async fn begin(
         ApiError::of_revival(&Unavailable::Store(Arc::new(error)))
     })?;
     match begun {
-        Begun::Revival(revival) => {
+        RedriveStart::Redrive(revival) => {
             let location = format!("/v1/topics/{}/revivals/{}", revival.filter.topic, revival.id);
             let location = HeaderValue::try_from(location).expect("topics and ids are visible ASCII");
             let answer = Json(RevivalAnswer::from(revival));
             Ok((StatusCode::ACCEPTED, [(LOCATION, location)], answer).into_response())
         }
-        Begun::TooMany => {
+        RedriveStart::TooMany => {
             let detail = format!(
-                "{MOST_REVIVALS} revivals go on already, of all topics: stop one, or wait until one is done"
+                "{MAX_REDRIVES} revivals go on already, of all topics: stop one, or wait until one is done"
             );
             Err(ApiError::new(StatusCode::CONFLICT, detail))
         }
@@ -79,7 +79,7 @@ pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     TopicPath(topic): TopicPath,
 ) -> Result<Json<RevivalsAnswer>, ApiError> {
-    let all = Deadline::from_now().bound(api.store.revivals()).await.map_err(ApiError::too_late)??;
+    let all = Deadline::from_now().bound(api.store.redrives()).await.map_err(ApiError::too_late)??;
     let items = all.into_iter().filter(|revival| revival.filter.topic == topic).map(Into::into).collect();
     Ok(Json(RevivalsAnswer { items }))
 }
@@ -99,7 +99,7 @@ pub(crate) async fn look(
     State(api): State<Arc<Api>>,
     RevivalPath(topic, id): RevivalPath,
 ) -> Result<Json<RevivalAnswer>, ApiError> {
-    let found = Deadline::from_now().bound(api.store.revival(id)).await.map_err(ApiError::too_late)??;
+    let found = Deadline::from_now().bound(api.store.redrive(id)).await.map_err(ApiError::too_late)??;
     known(found, &topic)
 }
 
@@ -120,13 +120,13 @@ pub(crate) async fn stop(
     RevivalPath(topic, id): RevivalPath,
 ) -> Result<Json<RevivalAnswer>, ApiError> {
     let stopped = Deadline::from_now().bound(async {
-        known(api.store.revival(id).await?, &topic).map(drop)?;
-        known(api.store.stop_revival(id).await?, &topic)
+        known(api.store.redrive(id).await?, &topic).map(drop)?;
+        known(api.store.stop_redrive(id).await?, &topic)
     });
     stopped.await.map_err(ApiError::too_late)?
 }
 
-fn known(revival: Option<Revival>, topic: &Topic) -> Result<Json<RevivalAnswer>, ApiError> {
+fn known(revival: Option<Redrive>, topic: &Topic) -> Result<Json<RevivalAnswer>, ApiError> {
     let of_topic = revival.filter(|revival| revival.filter.topic == *topic);
     of_topic.map(|revival| Json(revival.into())).ok_or_else(unknown)
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use ringback_core::store::{Stats, Store, StoreError};
+use ringback_core::contract::{Stats, StoreError};
 use ringback_core::wire::{LatenessAnswer, OutboxAnswer, StatsAnswer, StoreAnswer, TombstonesAnswer};
+use ringback_store::Store;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -61,15 +62,15 @@ impl Cache {
 
 fn shape(stats: &Stats, store: &Store) -> StatsAnswer {
     StatsAnswer {
-        states: stats.states.clone(),
+        states: stats.states.clone().into(),
         topics: stats.topics.len() as u64,
         lateness_ms: LatenessAnswer {
             p50: stats.lateness.quantile_ms(0.5),
             p99: stats.lateness.quantile_ms(0.99),
             max: stats.lateness.max_ms(),
         },
-        tombstones: TombstonesAnswer { forgotten_early: stats.forgotten_early },
-        outbox: OutboxAnswer { deaths: stats.untold },
+        tombstones: TombstonesAnswer { forgotten_early: stats.evicted_early },
+        outbox: OutboxAnswer { deaths: stats.pending_notices },
         store: StoreAnswer { kind: store.kind().to_owned(), profile: store.profile().name().to_owned() },
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
+use ringback_core::contract::TopicPage;
 use ringback_core::job::Topic;
 use ringback_core::policy::Policies;
-use ringback_core::store::TopicPage;
 use ringback_core::wire::{TopicAnswer, TopicsAnswer};
 
 use super::jobs::full;

@@ -2,8 +2,10 @@
 
 use std::future::Future;
 
+use ringback_core::contract::{Shard, StoreError, Submitted};
 use ringback_core::job::{ImportJob, JobKey, NewJob};
-use ringback_core::store::{MAX_BATCH, MAX_BATCH_BYTES, Shard, Store, StoreError, Submitted};
+use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
+use ringback_store::Store;
 
 /// What a job weighs at least, so that a full weight is also at most [`MAX_BATCH`] jobs.
 const LEAST_WEIGHT: usize = MAX_BATCH_BYTES / MAX_BATCH;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use reqwest::Url;
+use ringback_core::duration::parse_duration;
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::retry::RetryPolicy;
-use ringback_core::wire::parse_duration;
 use serde_json::{Value, json};
 
 /// A duration as the API takes it: a number of seconds, or a friendly one.

@@ -1,8 +1,8 @@
 //! What is watched.
 
 use clap::Args;
+use ringback_core::contract::EventName;
 use ringback_core::job::JobKey;
-use ringback_core::store::events::EventKind;
 
 use super::values;
 
@@ -25,7 +25,7 @@ pub(crate) struct WatchArgs {
     #[arg(num_args = 0..=2, value_name = "TOPIC[/ID]")]
     name: Vec<String>,
     /// Show only these kinds of events, with commas between
-    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = EventKind::ALL.map(EventKind::name))]
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = EventName::ALL.map(EventName::name))]
     pub(crate) kinds: Vec<String>,
 }
 

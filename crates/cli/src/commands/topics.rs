@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use http::Method;
 use ringback_core::clock::Timestamp;
-use ringback_core::wire::{TopicAnswer, format_duration};
+use ringback_core::duration::format_duration;
+use ringback_core::wire::TopicAnswer;
 
 use super::pages::{self, List};
 use super::{Session, parse};

@@ -62,9 +62,9 @@ impl Config {
     /// One store has one patience: the shortest, with which the times of all roles fit.
     fn share_patience(&mut self) {
         let stores = [&mut self.api.store, &mut self.carrier.store, &mut self.notifier.store];
-        let shortest = stores.iter().map(|store| store.patience).min();
+        let shortest = stores.iter().map(|store| store.call_timeout).min();
         for store in stores {
-            store.patience = shortest.unwrap_or(store.patience);
+            store.call_timeout = shortest.unwrap_or(store.call_timeout);
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(mistakes, [""; 0]);
         for store in [&config.api.store, &config.carrier.store, &config.notifier.store] {
             assert_eq!(
-                (store.url.as_str(), store.patience),
+                (store.url.as_str(), store.call_timeout),
                 ("redis://:secret@h:1", Duration::from_millis(200))
             );
         }

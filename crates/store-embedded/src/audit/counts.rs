@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringback_core::contract::{DamageKind, Finding, Shard, StoreError};
+
 use super::super::tables::{Hold, Jobs, Known, Sums, topic_in};
 use super::{Action, Books};
-use crate::store::audit::{Damage, Finding};
-use crate::store::{Shard, StoreError};
 
 impl Books {
     /// The counts of each lane, against its jobs.
@@ -23,7 +23,7 @@ impl Books {
                 continue;
             }
             let detail = format!("lane {lane:?} is said to have {} jobs, and has {}", of(told), of(&kept));
-            let finding = Finding::new(Damage::LaneCount, Shard(*shard), detail).of_topic(topic_in(lane));
+            let finding = Finding::new(DamageKind::LaneCount, Shard(*shard), detail).of_topic(topic_in(lane));
             self.find(finding, Some(Action::Jobs(lane.as_str().into(), by)));
         }
         // A row that counts nothing does no harm: it is written anew or removed with the next job.
@@ -52,7 +52,7 @@ impl Books {
             let by = counted.minus(told);
             if by != Sums::default() {
                 let detail = format!("the shard is said to have {told}, and has {counted}");
-                self.find(Finding::new(Damage::Topic, Shard(shard), detail), Some(Action::Sums(by)));
+                self.find(Finding::new(DamageKind::Topic, Shard(shard), detail), Some(Action::Sums(by)));
             }
         }
         for key in topics {
@@ -63,7 +63,7 @@ impl Books {
 
     fn topic(&mut self, key: &(u16, String), told: Known, lanes: u64) -> Result<(), StoreError> {
         let (shard, topic) = key;
-        let finding = |detail| Finding::new(Damage::Topic, Shard(*shard), detail).of_topic(topic);
+        let finding = |detail| Finding::new(DamageKind::Topic, Shard(*shard), detail).of_topic(topic);
         if told.lanes != lanes {
             let finding = finding(format!(
                 "topic {topic:?} is said to have {} lanes with jobs, and has {lanes}",

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use crate::clock::Timestamp;
-use crate::store::attempts::{KeepAttempts, Log, Proof, pack};
-use crate::store::embedded::tables::{Stage, cost};
-use crate::store::embedded::txn::{Keep, Txn};
-use crate::store::lease::Receipt;
-use crate::store::{Attempt, Note, StoreError};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::attempt_log::{AttemptLog, pack};
+use ringback_core::contract::{Attempt, AttemptRetention, Note, Proof, Receipt, StoreError};
+
+use crate::tables::{Stage, cost};
+use crate::txn::{Keep, Txn};
 
 /// So many logs are looked at for old ones, and two more for each note.
 const TRIMMED: usize = 16;
 
-pub(crate) fn note(txn: &mut Txn<'_>, notes: &[Note], keep: KeepAttempts) -> Result<(), StoreError> {
+pub(crate) fn note(txn: &mut Txn<'_>, notes: &[Note], keep: AttemptRetention) -> Result<(), StoreError> {
     let (shard, now) = (txn.shard(), txn.now());
     for note in notes {
         let locator = note.locator.0;
@@ -21,7 +21,7 @@ pub(crate) fn note(txn: &mut Txn<'_>, notes: &[Note], keep: KeepAttempts) -> Res
         if !counts(txn, locator, created, kept.as_deref())? {
             continue;
         }
-        let mut log = Log::of(created, kept.clone());
+        let mut log = AttemptLog::of(created, kept.clone());
         // As on Redis, where a third of the room is the most that one place holds.
         log.add(&pack(&attempt), keep.bytes / 3, cost);
         if !log.is_empty() && kept.as_ref() != Some(&log.0) {
@@ -35,7 +35,7 @@ pub(crate) fn note(txn: &mut Txn<'_>, notes: &[Note], keep: KeepAttempts) -> Res
 /// Whether a note of a job counts where there is a log of another one of its name. The log is that of
 /// the job that has not ended, where there is one, else that of the later one: a note may be late.
 fn counts(txn: &Txn<'_>, locator: [u8; 12], created: u64, kept: Option<&[u8]>) -> Result<bool, StoreError> {
-    let Some(of) = kept.and_then(Log::created).filter(|of| *of != created) else { return Ok(true) };
+    let Some(of) = kept.and_then(AttemptLog::created).filter(|of| *of != created) else { return Ok(true) };
     let job = txn.tables.records.find(locator)?.filter(|job| !job.state().is_terminal());
     Ok(job.map_or(created > of, |job| job.created == created))
 }
@@ -45,7 +45,7 @@ fn known(txn: &Txn<'_>, note: &Note) -> Result<Option<(u64, Attempt)>, StoreErro
     let (Receipt { number, bits: given }, only_over) = match note.proof {
         Proof::Created(at) => return Ok(Some((at.as_millis(), note.attempt.clone()))),
         Proof::Held(receipt) => (receipt, false),
-        Proof::Lapsed(receipt) => (receipt, true),
+        Proof::Expired(receipt) => (receipt, true),
     };
     let Some(job) = txn.tables.records.find(note.locator.0)? else { return Ok(None) };
     let Stage::Reserved { lease, bits, deadline, .. } = job.stage else { return Ok(None) };

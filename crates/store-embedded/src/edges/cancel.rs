@@ -1,10 +1,10 @@
 //! cancel: delayed, ready, dead → cancelled; reserved → a request that the settle obeys.
 //! renew: reserved → reserved with a later deadline.
 
-use crate::store::embedded::tables::{Record, Stage};
-use crate::store::embedded::txn::{End, Keep, To, Txn};
-use crate::store::lease::Receipt;
-use crate::store::{Cancelled, StoreError};
+use ringback_core::contract::{Cancelled, Receipt, StoreError};
+
+use crate::tables::{Record, Stage};
+use crate::txn::{End, Keep, To, Txn};
 
 pub(crate) fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: Keep) -> Result<Cancelled, StoreError> {
     let Some(mut job) = txn.known(locator, keep)? else { return Ok(Cancelled::Unknown) };

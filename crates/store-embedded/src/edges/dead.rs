@@ -1,8 +1,9 @@
 //! purge, many at a time: dead → gone.
 
-use crate::store::StoreError;
-use crate::store::embedded::tables::{Record, Stage};
-use crate::store::embedded::txn::Txn;
+use ringback_core::contract::StoreError;
+
+use crate::tables::{Record, Stage};
+use crate::txn::Txn;
 
 /// How many were purged. Jobs are named by time of death and number.
 pub(crate) fn purge_many(txn: &mut Txn<'_>, jobs: &[(u64, u64)]) -> Result<u64, StoreError> {

@@ -1,9 +1,10 @@
 //! expire: dead past its retention → gone.
 
+use ringback_core::contract::StoreError;
+use ringback_core::state::State;
+
 use super::{Passed, Round, is_fenced, rest};
-use crate::state::State;
-use crate::store::StoreError;
-use crate::store::embedded::txn::Txn;
+use crate::txn::Txn;
 
 /// None when the carrier is fenced.
 pub(crate) fn expire(txn: &mut Txn<'_>, round: &Round) -> Result<Option<Passed>, StoreError> {

@@ -1,12 +1,12 @@
 //! reschedule: delayed → delayed at another time. run: delayed → ready. revive: dead → ready.
 //! purge: dead → gone.
 
+use ringback_core::contract::{Move, StoreError, Token};
+use ringback_core::state::State;
+
 use super::submit::due_time;
-use crate::state::State;
-use crate::store::StoreError;
-use crate::store::embedded::tables::Record;
-use crate::store::embedded::txn::{Keep, To, Txn};
-use crate::store::moves::{Move, Token};
+use crate::tables::Record;
+use crate::txn::{Keep, To, Txn};
 
 /// None for an unknown job, else whether it is as it was to be, and the job.
 type Told = Option<(bool, Record)>;

@@ -1,15 +1,15 @@
 //! pause: nothing of a topic is handed over any more. resume: the end of that; lanes that were
 //! parked get their turns again.
 
-use crate::store::StoreError;
-use crate::store::embedded::tables::{Hold, PULL};
-use crate::store::embedded::txn::Txn;
-use crate::store::topics::Room;
+use ringback_core::contract::{StoreError, TopicCapacity};
+
+use crate::tables::{Hold, PULL};
+use crate::txn::Txn;
 
 /// False when it would be one topic too many, and that matters.
-pub(crate) fn pause(txn: &mut Txn<'_>, topic: &str, room: Room) -> Result<bool, StoreError> {
+pub(crate) fn pause(txn: &mut Txn<'_>, topic: &str, room: TopicCapacity) -> Result<bool, StoreError> {
     let shard = txn.shard();
-    if room == Room::Needed && txn.tables.counts.are_full(shard, topic)? {
+    if room == TopicCapacity::Needed && txn.tables.counts.are_full(shard, topic)? {
         return Ok(false);
     }
     txn.tables.due.know(shard, topic)?;

@@ -1,8 +1,8 @@
 //! The policies of topics are put and deleted. No edges: no job is touched.
 
-use crate::store::StoreError;
-use crate::store::embedded::txn::Txn;
-use crate::store::policies::{PolicyPut, PolicyVersion};
+use ringback_core::contract::{PolicyPut, PolicyVersion, StoreError};
+
+use crate::txn::Txn;
 
 pub(crate) fn put_policy(
     txn: &mut Txn<'_>,

@@ -1,11 +1,11 @@
 //! promote: delayed and due → ready. Topics take turns; none takes more than its share.
 
+use ringback_core::contract::{EventKind, StoreError};
+use ringback_core::state::State;
+
 use super::{Passed, Round, is_fenced, rest};
-use crate::state::State;
-use crate::store::StoreError;
-use crate::store::embedded::tables::{First, Queue};
-use crate::store::embedded::txn::{To, Txn};
-use crate::store::events::Happened;
+use crate::tables::{First, Queue};
+use crate::txn::{To, Txn};
 
 /// The most topics of a pass.
 const TOPICS: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) fn promote(txn: &mut Txn<'_>, round: &Round) -> Result<Option<Passed>
         for (due, number) in found {
             match txn.tables.records.get(number)? {
                 Some(mut job) if job.state() == State::Delayed && job.due == due => {
-                    txn.tell_event(&job, || Happened::Promoted)?;
+                    txn.tell_event(&job, || EventKind::Promoted)?;
                     txn.enter(&mut job, To::Ready(Queue::Back))?;
                     moved += 1;
                 }

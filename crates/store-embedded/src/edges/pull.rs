@@ -3,17 +3,18 @@
 
 use std::time::Duration;
 
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    AttemptOutcome, LeaseCheck, Pull, PullOutcome, PullReceipt, Receipt, Settled, StoreError,
+};
+use ringback_core::lane::lane_name;
+use ringback_core::limits::truncated;
+use ringback_core::outcome::LastAttempt;
+use ringback_core::state::State;
+
 use super::settle::later;
-use crate::clock::{Timestamp, millis_up};
-use crate::outcome::LastAttempt;
-use crate::state::State;
-use crate::store::embedded::tables::{Body, Given, Last, PARKED, PULL, Queue, Record, Stage};
-use crate::store::embedded::txn::{End, Keep, To, Txn};
-use crate::store::events::AttemptOutcome;
-use crate::store::lease::Receipt;
-use crate::store::pull::Counting;
-use crate::store::redis::lane_words;
-use crate::store::{Pull, PullReceipt, Settled, StoreError, Word, start};
+use crate::tables::{Body, Given, Last, PARKED, PULL, Queue, Record, Stage};
+use crate::txn::{End, Keep, To, Txn};
 
 /// The most bytes of jobs that one call takes, and one job beyond.
 const BYTES: usize = 1024 * 1024;
@@ -38,7 +39,7 @@ impl From<&Pull<'_>> for Grab {
         Self {
             caller: ask.caller.to_owned(),
             sequence: ask.sequence,
-            lane: lane_words(ask.topic, ""),
+            lane: lane_name(ask.topic, ""),
             limit: ask.limit,
             ttr: ask.ttr.map(millis_up),
             default_ttr: millis_up(ask.default_ttr),
@@ -137,11 +138,11 @@ pub(crate) fn renew_receipt(
 pub(crate) struct Said {
     locator: [u8; 12],
     receipt: Receipt,
-    word: Word,
+    word: PullOutcome,
 }
 
 impl Said {
-    pub(crate) fn new((receipt, word): &(PullReceipt, Word)) -> Self {
+    pub(crate) fn new((receipt, word): &(PullReceipt, PullOutcome)) -> Self {
         Self { locator: receipt.locator.0, receipt: receipt.lease, word: word.clone() }
     }
 }
@@ -149,7 +150,7 @@ impl Said {
 pub(crate) fn settle_receipts(
     txn: &mut Txn<'_>,
     words: &[Said],
-    counting: Counting,
+    counting: LeaseCheck,
     keep: Keep,
 ) -> Result<Vec<Settled>, StoreError> {
     let answers = words.iter().map(|said| one(txn, said, counting, keep)).collect::<Result<_, _>>()?;
@@ -157,16 +158,16 @@ pub(crate) fn settle_receipts(
     Ok(answers)
 }
 
-fn one(txn: &mut Txn<'_>, said: &Said, counting: Counting, keep: Keep) -> Result<Settled, StoreError> {
+fn one(txn: &mut Txn<'_>, said: &Said, counting: LeaseCheck, keep: Keep) -> Result<Settled, StoreError> {
     let Some(job) = txn.known(said.locator, keep)? else { return Ok(Settled::Stale) };
-    let (is_finish, Receipt { number, bits: given }) = (said.word == Word::Finish, said.receipt);
+    let (is_finish, Receipt { number, bits: given }) = (said.word == PullOutcome::Finish, said.receipt);
     match job.stage {
         Stage::Reserved { lease, bits, cancel, deadline, .. } if lease == number && bits == given => {
-            if counting == Counting::Lapsed && deadline > txn.now() {
+            if counting == LeaseCheck::Expired && deadline > txn.now() {
                 return Ok(Settled::Stale);
             }
             // No word was said by a lease that ran out, so none by it is a repetition.
-            let settled = if counting == Counting::Lapsed { job.settled } else { number };
+            let settled = if counting == LeaseCheck::Expired { job.settled } else { number };
             apply(txn, said, Record { settled, ..job }, cancel)?;
             Ok(Settled::Applied)
         }
@@ -185,18 +186,18 @@ fn apply(txn: &mut Txn<'_>, said: &Said, mut job: Record, cancel: bool) -> Resul
     let (number, settled) = (said.receipt.number, job.settled);
     tell(txn, &job, said, cancel)?;
     match &said.word {
-        Word::Finish => txn.finish(job, End::Done, settled),
+        PullOutcome::Finish => txn.finish(job, End::Done, settled),
         _ if cancel => txn.finish(job, End::Cancelled, settled),
-        Word::Retry { after, error } => {
+        PullOutcome::Retry { after, error } => {
             failed(&mut job, &seen(txn, number, error.as_ref()));
             later(txn, &mut job, *after)
         }
-        Word::Bury { reason, error } => {
+        PullOutcome::Bury { reason, error } => {
             failed(&mut job, &seen(txn, number, error.as_ref()));
-            txn.die(&mut job, start(reason, MOST_REASON).into())
+            txn.die(&mut job, truncated(reason, MOST_REASON).into())
         }
-        Word::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(Queue::Front)),
-        Word::Release { after } => later(txn, &mut job, *after),
+        PullOutcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(Queue::Front)),
+        PullOutcome::Release { after } => later(txn, &mut job, *after),
     }
 }
 
@@ -205,19 +206,19 @@ fn tell(txn: &mut Txn<'_>, job: &Record, said: &Said, cancel: bool) -> Result<()
     let (number, now_up) = (said.receipt.number, txn.now_up());
     let due = |after: &Duration| (!cancel).then(|| now_up.saturating_add(millis_up(*after)));
     match &said.word {
-        Word::Finish => {
+        PullOutcome::Finish => {
             let last = seen(txn, number, None);
             txn.tell_seen(job, AttemptOutcome::Complete, None, &last)
         }
-        Word::Retry { after, error } => {
+        PullOutcome::Retry { after, error } => {
             let last = seen(txn, number, error.as_ref());
             txn.tell_seen(job, AttemptOutcome::Retry, due(after), &last)
         }
-        Word::Bury { error, .. } => {
+        PullOutcome::Bury { error, .. } => {
             let last = seen(txn, number, error.as_ref());
             txn.tell_seen(job, AttemptOutcome::Bury, None, &last)
         }
-        Word::Release { after } => {
+        PullOutcome::Release { after } => {
             txn.tell_attempt(job, AttemptOutcome::Release, due(after).filter(|_| !after.is_zero()))
         }
     }

@@ -2,13 +2,13 @@
 //! many in a row; cancelled where that was asked for. Jobs for pull stay, and are answered
 //! again a second later if nobody settles them.
 
+use ringback_core::contract::{AttemptOutcome, StoreError};
+use ringback_core::limits::MAX_LOST;
+
 use super::settle::LOST;
 use super::{Passed, Round, is_fenced, rest};
-use crate::store::StoreError;
-use crate::store::embedded::MOST_LOST;
-use crate::store::embedded::tables::{Body, Queue, Record, Stage};
-use crate::store::embedded::txn::{End, Keep, To, Txn};
-use crate::store::events::AttemptOutcome;
+use crate::tables::{Body, Queue, Record, Stage};
+use crate::txn::{End, Keep, To, Txn};
 
 /// When leases for pull that have run out are looked at again, in case nobody settles them, in ms.
 const SOON: u64 = 1000;
@@ -46,7 +46,7 @@ pub(crate) fn recover(
         if cancel {
             let settled = job.settled;
             txn.finish(job, End::Cancelled, settled)?;
-        } else if job.lost >= MOST_LOST {
+        } else if job.lost >= MAX_LOST {
             txn.die(&mut job, LOST.into())?;
             lost += 1;
         } else {

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
-use crate::clock::millis_up;
-use crate::job::DEFAULT_TIMEOUT;
-use crate::store::embedded::LONGEST_STRETCH;
-use crate::store::embedded::tables::{Body, Given, PARKED, Record, Stage};
-use crate::store::embedded::txn::{To, Txn};
-use crate::store::{Reserve, StoreError};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Reserve, StoreError};
+use ringback_core::job::DEFAULT_TIMEOUT;
+use ringback_core::limits::MAX_LEASE_STRETCH;
+
+use crate::tables::{Body, Given, PARKED, Record, Stage};
+use crate::txn::{To, Txn};
 
 /// The most bytes of jobs that one reserve takes, and one job beyond.
 const BYTES: usize = 1024 * 1024;
@@ -20,7 +21,7 @@ pub(crate) struct Order {
     caller: String,
     sequence: u64,
     limit: usize,
-    lane_room: usize,
+    lane_limit: usize,
     rooms: HashMap<String, usize>,
     bits: [u8; 8],
     /// In ms.
@@ -33,8 +34,8 @@ impl From<&Reserve<'_>> for Order {
             caller: ask.caller.to_owned(),
             sequence: ask.sequence,
             limit: ask.limit,
-            lane_room: ask.lane_room,
-            rooms: ask.rooms.iter().cloned().collect(),
+            lane_limit: ask.lane_limit,
+            rooms: ask.lane_limits.iter().cloned().collect(),
             bits: ask.bits,
             margin: millis_up(ask.margin),
         }
@@ -53,7 +54,7 @@ pub(crate) struct Taken {
 
 impl Order {
     fn room(&self, lane: &str) -> usize {
-        self.rooms.get(lane).copied().unwrap_or(self.lane_room)
+        self.rooms.get(lane).copied().unwrap_or(self.lane_limit)
     }
 }
 
@@ -169,7 +170,7 @@ fn take(txn: &mut Txn<'_>, order: &Order, found: &mut Found) -> Result<(), Store
         return Ok(());
     }
     let first = txn.now_us().max(txn.row.lease + 1);
-    let (default, stretch) = (millis_up(DEFAULT_TIMEOUT), millis_up(LONGEST_STRETCH));
+    let (default, stretch) = (millis_up(DEFAULT_TIMEOUT), millis_up(MAX_LEASE_STRETCH));
     let (mut numbers, mut next) = (Vec::with_capacity(found.jobs.len()), first);
     for (job, _) in &mut found.jobs {
         let wait = if job.timeout == 0 { default } else { job.timeout };

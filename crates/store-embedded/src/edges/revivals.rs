@@ -1,11 +1,11 @@
 //! What is done with a revival as a whole: begin it, take it, keep it, end it. Its jobs are
 //! revived in `dead`.
 
-use crate::clock::millis_up;
-use crate::store::embedded::tables::{RevivalEnd, RevivalRow};
-use crate::store::embedded::txn::Txn;
-use crate::store::revivals::{KEEP_ENDED, MOST_ENDED, MOST_REVIVALS};
-use crate::store::{StoreError, Wake};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, StoreError, Wake};
+
+use crate::tables::{RevivalEnd, RevivalRow};
+use crate::txn::Txn;
 
 /// Who has what is free.
 const NOBODY: [u8; 8] = [0; 8];
@@ -21,19 +21,21 @@ pub(crate) fn begin_revival(
     }
     let (mut ended, running): (Vec<_>, Vec<_>) =
         txn.tables.revivals.all()?.into_iter().partition(|(_, row)| row.end.is_some());
-    if running.len() >= MOST_REVIVALS {
+    if running.len() >= MAX_REDRIVES {
         return Ok(None);
     }
     let ended_at = |row: &RevivalRow| row.end.map_or(0, RevivalEnd::at);
     ended.sort_unstable_by_key(|(_, row)| std::cmp::Reverse(ended_at(row)));
     for (n, (old, row)) in ended.iter().enumerate() {
-        if n + 1 >= MOST_ENDED || ended_at(row).saturating_add(millis_up(KEEP_ENDED)) < txn.now() {
+        if n + 1 >= MAX_ENDED_REDRIVES
+            || ended_at(row).saturating_add(millis_up(ENDED_REDRIVE_RETENTION)) < txn.now()
+        {
             txn.tables.revivals.remove(*old)?;
         }
     }
     row.started = txn.now();
     txn.tables.revivals.put(id, &row)?;
-    txn.tell(Wake::Revival);
+    txn.tell(Wake::Redrive);
     Ok(Some(row))
 }
 
@@ -71,7 +73,7 @@ pub(crate) fn keep_revival(
         row.until = txn.now().saturating_add(ttl);
     } else {
         (row.holder, row.until) = (NOBODY, 0);
-        txn.tell(Wake::Revival);
+        txn.tell(Wake::Redrive);
     }
     txn.tables.revivals.put(id, &row)?;
     Ok(true)

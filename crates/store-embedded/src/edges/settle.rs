@@ -3,14 +3,13 @@
 
 use std::time::Duration;
 
-use crate::clock::millis_up;
-use crate::outcome::{LastAttempt, Outcome};
-use crate::state::State;
-use crate::store::embedded::tables::{Last, Queue, Record, Stage};
-use crate::store::embedded::txn::{End, Keep, To, Txn};
-use crate::store::events::AttemptOutcome;
-use crate::store::lease::Receipt;
-use crate::store::{Lateness, Lease, Settled, StoreError};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{AttemptOutcome, Lateness, Lease, Receipt, Settled, StoreError};
+use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::state::State;
+
+use crate::tables::{Last, Queue, Record, Stage};
+use crate::txn::{End, Keep, To, Txn};
 
 /// Why a job is dead whose leases ran out.
 pub(crate) const LOST: &str = "lost";
@@ -26,11 +25,16 @@ pub(crate) struct Word {
 
 impl Word {
     pub(crate) fn new((lease, outcome): &(Lease, Outcome)) -> Self {
-        let seen = lease.seen.map(|(status, took)| {
+        let seen = lease.response().map(|(status, took)| {
             let duration = Duration::from_millis(took.into());
             LastAttempt { status: Some(status), duration, ..LastAttempt::default() }
         });
-        Self { locator: lease.locator.0, receipt: lease.receipt, outcome: outcome.clone(), seen }
+        Self {
+            locator: lease.grant().locator.0,
+            receipt: lease.grant().receipt,
+            outcome: outcome.clone(),
+            seen,
+        }
     }
 }
 

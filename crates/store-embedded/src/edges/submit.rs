@@ -1,11 +1,13 @@
 //! submit: nothing → delayed, or ready when already due. An import is a submit of jobs with
 //! what they have behind them; a dead one goes to the dead.
 
-use crate::clock::{Timestamp, millis_up};
-use crate::job::{Due, History, NewJob};
-use crate::store::embedded::tables::{Body, Last, Queue, Record, Stage};
-use crate::store::embedded::txn::{Keep, To, Txn};
-use crate::store::{Answer, MOST_COUNTED, StoreError, payload};
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{StoreError, SubmitResult, payload};
+use ringback_core::job::{Due, History, NewJob};
+use ringback_core::limits::MAX_IMPORTED_COUNT;
+
+use crate::tables::{Body, Last, Queue, Record, Stage};
+use crate::txn::{Keep, To, Txn};
 
 /// A job that is asked for, packed.
 pub(crate) struct Wanted {
@@ -48,8 +50,8 @@ impl Wanted {
     pub(crate) fn with(mut self, history: &History) -> Self {
         self.created = history.created;
         self.dead = history.dead.as_deref().map(Into::into);
-        self.record.attempts = history.attempts.min(MOST_COUNTED);
-        self.record.failures = history.failures.min(MOST_COUNTED);
+        self.record.attempts = history.attempts.min(MAX_IMPORTED_COUNT);
+        self.record.failures = history.failures.min(MAX_IMPORTED_COUNT);
         self.record.last = history.last.as_ref().map(Last::from);
         self
     }
@@ -65,7 +67,7 @@ pub(crate) fn submit(
     txn: &mut Txn<'_>,
     jobs: &[Wanted],
     keep: Keep,
-) -> Result<Vec<(Answer, Record)>, StoreError> {
+) -> Result<Vec<(SubmitResult, Record)>, StoreError> {
     jobs.iter().map(|job| one(txn, job, keep)).collect()
 }
 
@@ -78,11 +80,11 @@ pub(crate) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
     }
 }
 
-fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(Answer, Record), StoreError> {
+fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(SubmitResult, Record), StoreError> {
     match txn.tables.records.find(job.record.locator)? {
         Some(known) if txn.remembers(&known, keep) => {
             let same = known.content == job.record.content;
-            return Ok((if same { Answer::Repeated } else { Answer::Conflict }, known));
+            return Ok((if same { SubmitResult::Repeated } else { SubmitResult::Conflict }, known));
         }
         // A tombstone past its time.
         Some(old) => txn.forget(&old)?,
@@ -90,7 +92,7 @@ fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(Answer, Record), 
     }
     let (now, shard) = (txn.now(), txn.shard());
     if let Some(limit) = txn.tables.counts.refuse(shard, &job.record.lane())? {
-        return Ok((Answer::Full(limit), job.record.clone()));
+        return Ok((SubmitResult::Full(limit), job.record.clone()));
     }
     txn.tables.due.know(shard, &job.record.topic)?;
     let created = job.created.map_or(now, |at| at.as_millis().min(now));
@@ -104,5 +106,5 @@ fn one(txn: &mut Txn<'_>, job: &Wanted, keep: Keep) -> Result<(Answer, Record), 
         None => To::Delayed(due),
     };
     let record = Record { created, came, due, ..job.record.clone() };
-    Ok((Answer::Created, txn.add(record, &job.body, to)?))
+    Ok((SubmitResult::Created, txn.add(record, &job.body, to)?))
 }

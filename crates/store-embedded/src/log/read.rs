@@ -1,9 +1,10 @@
 //! Reading a log again: which frames are to be carried out, and whether it is whole. What was
 //! being written when the process ended is cut off; nobody was answered for it.
 
+use ringback_core::contract::StoreError;
+
 use super::BLOCK;
 use super::frame::{self, Row, Whole};
-use crate::store::StoreError;
 
 /// What a log holds.
 #[derive(Debug)]

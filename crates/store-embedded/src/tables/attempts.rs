@@ -2,9 +2,9 @@
 //! and how many bytes those of each shard take. Jobs know nothing of them.
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, TableError, WriteTransaction};
+use ringback_core::contract::StoreError;
 
 use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
 
 type ByTime = (u16, u64, [u8; 12]);
 

@@ -2,11 +2,11 @@
 //! gets the same.
 
 use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
+use ringback_core::contract::StoreError;
 use serde::{Deserialize, Serialize};
 
 use super::due::LAST;
 use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
 
 const CALLERS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("callers");
 

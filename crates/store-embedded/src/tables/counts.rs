@@ -9,6 +9,8 @@ mod known;
 use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS, StoreError};
+use ringback_core::state::State;
 
 use self::cache::Cache;
 pub(crate) use self::jobs::Jobs;
@@ -16,8 +18,6 @@ use self::jobs::slot;
 pub(crate) use self::known::{Ended, Hold, Known, Sums};
 use super::records::{Record, Records};
 use super::rows::{Journal, Name, Rows};
-use crate::state::State;
-use crate::store::{Limit, MOST_LANES, MOST_TOPICS, StoreError};
 
 pub(crate) const COUNTS: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("counts");
 pub(crate) const KNOWN: TableDefinition<'static, (u16, &str), &[u8]> = TableDefinition::new("known");
@@ -122,10 +122,10 @@ impl<'t> Counts<'t> {
         let (topic, sums) = (topic_in(lane), self.known(shard, ALL)?);
         let is_new = !self.known(shard, topic)?.counts() && !self.fresh[1].contains(topic);
         let [lanes, topics] = self.fresh.each_ref().map(|fresh| fresh.len() as u64);
-        if is_new && sums.topics + topics >= MOST_TOPICS {
+        if is_new && sums.topics + topics >= MAX_TOPICS {
             return Ok(Some(Limit::Topics));
         }
-        if sums.lanes + lanes >= MOST_LANES {
+        if sums.lanes + lanes >= MAX_LANES {
             return Ok(Some(Limit::Lanes));
         }
         self.fresh[0].insert(lane.into());
@@ -137,7 +137,7 @@ impl<'t> Counts<'t> {
 
     /// Whether there is no room for one more topic that is paused without jobs.
     pub(crate) fn are_full(&mut self, shard: u16, topic: &str) -> Result<bool, StoreError> {
-        Ok(!self.known(shard, topic)?.counts() && self.known(shard, ALL)?.topics >= MOST_TOPICS)
+        Ok(!self.known(shard, topic)?.counts() && self.known(shard, ALL)?.topics >= MAX_TOPICS)
     }
 
     /// The edge has succeeded.
@@ -352,7 +352,7 @@ mod tests {
         let (txn, journal) = (database.begin_write().unwrap(), Journal::new());
         let mut counts = Counts::open(&txn, &journal).unwrap();
         counts.lanes.change(0, "t http://a", |jobs| jobs.0[1] = 1);
-        counts.topics.change(0, ALL, |sums| sums.lanes = MOST_LANES - 1);
+        counts.topics.change(0, ALL, |sums| sums.lanes = MAX_LANES - 1);
         counts.begin();
         for (lane, answer) in [
             ("t http://a", None),

@@ -1,11 +1,11 @@
 //! Reading on through the dead jobs of a shard, in order of death, with their records.
 
 use redb::ReadTransaction;
+use ringback_core::contract::StoreError;
 
 use super::records::{BODIES, Body, JOBS, Record};
 use super::times;
-use crate::store::StoreError;
-use crate::store::embedded::dead::Range;
+use crate::dead::Range;
 
 /// What was found, each with time of death and number, and up to which of those it has read;
 /// `None`: to the end.

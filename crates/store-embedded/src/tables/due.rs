@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use ringback_core::contract::StoreError;
 
 use super::Entry;
 use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
 
 pub(crate) const DUE: TableDefinition<'static, (u16, &str, u64, u64), ()> = TableDefinition::new("due");
 pub(crate) const TURNS: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("turns");

@@ -3,9 +3,9 @@
 //! the tables and which log that is.
 
 use redb::{Database, ReadableDatabase as _, TableDefinition, TableError, WriteTransaction};
+use ringback_core::contract::StoreError;
 
 use super::Journal;
-use crate::store::StoreError;
 
 /// The layout of tables and rows, and of the log. A file with a later one is refused.
 pub(crate) const VERSION: u64 = 3;

@@ -1,9 +1,9 @@
 //! Lateness: a histogram a minute, kept for seven.
 
 use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
+use ringback_core::contract::{Lateness, StoreError};
 
 use super::rows::{Journal, Name, Rows};
-use crate::store::{Lateness, StoreError};
 
 const MINUTES: TableDefinition<'static, (u16, u64), &[u8]> = TableDefinition::new("lateness");
 

@@ -1,9 +1,9 @@
 //! Looking things up in a snapshot: whether an index has an entry, and which turns there are.
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTableMetadata as _};
+use ringback_core::contract::StoreError;
 
 use super::{Body, Entry, due, ready, records, times};
-use crate::store::StoreError;
 
 type Times = ReadOnlyTable<(u16, u64, u64), ()>;
 

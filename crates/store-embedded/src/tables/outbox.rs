@@ -2,10 +2,10 @@
 //! was when it died, and what it brought along but for its body.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, TableDefinition, WriteTransaction};
+use ringback_core::contract::{StoreError, payload};
 
 use super::rows::{Journal, Name, Rows};
 use super::{Body, Record};
-use crate::store::{StoreError, payload};
 
 /// Shard, when it is to be told in ms, the job's number and attempts.
 pub(crate) type OutboxKey = (u16, u64, u64, u32);
@@ -30,7 +30,7 @@ impl Entry {
     fn pack(died: u64, record: &Record, body: &Body) -> Vec<u8> {
         let record = record.pack();
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
-        let told = payload::told(&body.payload).unwrap_or_default();
+        let told = payload::without_body(&body.payload).unwrap_or_default();
         [&died.to_be_bytes()[..], &length.to_be_bytes(), &record, &Body::pack(&body.id, told)].concat()
     }
 

@@ -2,9 +2,9 @@
 //! each change.
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, TableDefinition, WriteTransaction};
+use ringback_core::contract::StoreError;
 
 use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
 
 const POLICIES: TableDefinition<'static, &str, &str> = TableDefinition::new("policies");
 /// No topic's name is empty.

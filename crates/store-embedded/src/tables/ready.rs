@@ -3,11 +3,11 @@
 //! [`PULL`], and are asked for by name.
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use ringback_core::contract::StoreError;
 
 use super::Entry;
 use super::due::LAST;
 use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
 
 pub(crate) const READY: TableDefinition<'static, (u16, &str, i64), u64> = TableDefinition::new("ready");
 pub(crate) const LANES: TableDefinition<'static, (u16, u64, &str), ()> = TableDefinition::new("lanes");

@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 #[cfg(test)]
 use super::Entry;
 use super::rows::{Journal, Name, Rows};
-use crate::outcome::LastAttempt;
-use crate::state::State;
-use crate::store::{MOST_ERROR, StoreError, start};
+use ringback_core::contract::StoreError;
+use ringback_core::limits::{MAX_ERROR, truncated};
+use ringback_core::outcome::LastAttempt;
+use ringback_core::state::State;
 
 pub(crate) const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
 pub(crate) const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
@@ -63,7 +64,7 @@ pub(crate) struct Last {
 
 impl From<&LastAttempt> for Last {
     fn from(last: &LastAttempt) -> Self {
-        let error = last.error.as_deref().map(|error| start(error, MOST_ERROR));
+        let error = last.error.as_deref().map(|error| truncated(error, MAX_ERROR));
         Self {
             at: last.at.as_millis(),
             status: last.status,

@@ -1,18 +1,17 @@
 //! Revivals: what each is to do, how far it is, and who works on it.
 
 use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
+use ringback_core::contract::{RedriveJob, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
-use crate::store::revivals::Work;
 
 const REVIVALS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("revivals");
 
 /// A revival; times are in ms. Packed with postcard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RevivalRow {
-    pub(crate) work: Work,
+    pub(crate) work: RedriveJob,
     pub(crate) started: u64,
     pub(crate) end: Option<End>,
     pub(crate) revived: u64,

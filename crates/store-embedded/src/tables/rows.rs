@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use std::ops::Deref;
 
 use redb::{AccessGuard, Key, StorageError, Table, TableDefinition, Value, WriteTransaction};
+use ringback_core::contract::StoreError;
 
-use crate::store::StoreError;
-use crate::store::embedded::log;
+use crate::log;
 
 /// Every table, by the number it has in the log: numbers never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

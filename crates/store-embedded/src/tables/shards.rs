@@ -2,11 +2,11 @@
 //! and the last time that was seen. One row, read once per transaction and written once.
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition, WriteTransaction};
+use ringback_core::contract::StoreError;
+use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Journal, Name, Rows};
-use crate::state::State;
-use crate::store::StoreError;
 
 const SHARDS: TableDefinition<'static, u16, &[u8]> = TableDefinition::new("shards");
 

@@ -8,7 +8,7 @@ use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
 #[cfg(test)]
 use super::Entry;
 use super::rows::{Journal, Name, Rows};
-use crate::store::StoreError;
+use ringback_core::contract::StoreError;
 
 type Definition = TableDefinition<'static, (u16, u64, u64), ()>;
 

@@ -2,12 +2,12 @@
 //! jobs of these.
 
 use redb::{ReadOnlyTable, ReadTransaction};
+use ringback_core::contract::StoreError;
 
 use super::counts::{COUNTS, Jobs, KNOWN, Known, unpack_jobs, unpack_known};
 use super::due::{self, LAST};
 use super::ready;
 use super::records::{JOBS, Record};
-use crate::store::StoreError;
 
 /// The tables of a snapshot that topics are in.
 pub(crate) struct Told {

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use ringback_core::clock::{Clock, ManualClock, Timestamp};
+use ringback_core::contract::{Attempt, Epoch, Lateness, Lease, Note, Noted, Pass, Reserve, Settled};
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+
 use super::*;
-use crate::clock::{Clock, ManualClock, Timestamp};
-use crate::outcome::{LastAttempt, Outcome, Reason};
-use crate::store::{Attempt, Epoch, Lateness, Lease, Note, Noted, Pass, Reserve, Settled};
 
 const SHARD: Shard = Shard(0);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -17,7 +18,7 @@ fn start() -> ManualClock {
 
 async fn opened(medium: Medium, clock: &ManualClock) -> EmbeddedStore {
     let clock: Arc<dyn Clock> = Arc::new(clock.clone());
-    let options = Options { shards: 1, ..Options::default_with(Duration::from_secs(10)) };
+    let options = options();
     let store = EmbeddedStore::on(Arc::new(Place::new(medium, clock)), options);
     store.prepare().await.unwrap();
     store
@@ -32,8 +33,8 @@ async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Leas
         caller: "notifier",
         sequence,
         limit,
-        lane_room: 100,
-        rooms: Vec::new(),
+        lane_limit: 100,
+        lane_limits: Vec::new(),
         bits: [sequence as u8; 8],
         margin: Duration::from_secs(5),
     };
@@ -55,7 +56,7 @@ async fn note(store: &EmbeddedStore, lease: &Lease, clock: &ManualClock) {
 async fn submit(store: &EmbeddedStore, numbers: std::ops::Range<usize>, delay: Duration) {
     for n in numbers {
         let submitted = store.submit(SHARD, &[NewJob { due: Due::In(delay), ..job(n) }]).await.unwrap();
-        assert_eq!(submitted[0].answer, Answer::Created);
+        assert_eq!(submitted[0].answer, SubmitResult::Created);
     }
 }
 

@@ -1,9 +1,10 @@
 //! What a repair puts back: entries and turns that nothing leads to any more.
 
+use ringback_core::contract::StoreError;
+use ringback_core::state::State;
+
 use super::{To, Txn};
-use crate::state::State;
-use crate::store::StoreError;
-use crate::store::embedded::tables::{PULL, Queue, Record, Stage};
+use crate::tables::{PULL, Queue, Record, Stage};
 
 impl Txn<'_> {
     /// Puts the entries of a job that are missing back; whether any was.

@@ -3,13 +3,13 @@
 use std::io;
 use std::time::Duration;
 
+use ringback_core::contract::{Shard, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::{Instant, timeout};
 
 use super::{Call, Reply};
-use crate::store::{Shard, StoreError};
 
 /// The most calls of a group.
 const GROUP: usize = 256;

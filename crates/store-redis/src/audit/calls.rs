@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
+use ringback_core::contract::StoreError;
 use tokio::time::{Instant, sleep};
 
 pub(crate) use self::answers::{Bad, Mend, Overview, id_of, state_name};
@@ -16,8 +17,7 @@ use self::answers::{
 use super::told::{LaneRow, TopicRow, Wrong, WrongLane, WrongTopic};
 use super::waiting::{List, Word};
 use super::{Count, Walk};
-use crate::store::StoreError;
-use crate::store::redis::script::{self, Script, reply};
+use crate::script::{self, Script, reply};
 
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use ringback_core::state::State;
+
 use super::{Jobs, LANES, Lane};
-use crate::state::State;
 
 const STATES: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
 

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ringback_core::contract::{DamageKind, Finding, Shard};
+
 use super::{Count, Jobs, Lane};
-use crate::store::Shard;
-use crate::store::audit::{Damage, Finding};
 
 /// What a lane is said to have.
 pub(crate) struct LaneRow {
@@ -114,18 +114,18 @@ impl Wrong<'_> {
         let lanes = self.lanes.iter().map(move |lane| {
             let (told, counted) = (say(lane.row.jobs), say(lane.counted));
             let detail = format!("a lane is said to have {told} jobs, and has {counted}");
-            Finding::new(Damage::LaneCount, shard, detail).of_topic(&lane.row.topic)
+            Finding::new(DamageKind::LaneCount, shard, detail).of_topic(&lane.row.topic)
         });
         let topics = self.topics.iter().map(move |WrongTopic { topic, told, counted }| {
             let detail = format!("topic {topic:?} is said to have {told} lanes with jobs, and has {counted}");
-            Finding::new(Damage::Topic, shard, detail).of_topic(topic)
+            Finding::new(DamageKind::Topic, shard, detail).of_topic(topic)
         });
         let sums = self.sums.map(|WrongSums { told, counted }| {
             let say = |[lanes, topics, paused]: [i64; 3]| {
                 format!("{lanes} lanes with jobs, {topics} topics with jobs or paused, {paused} paused")
             };
             let detail = format!("the shard is said to have {}, and has {}", say(told), say(counted));
-            Finding::new(Damage::Topic, shard, detail)
+            Finding::new(DamageKind::Topic, shard, detail)
         });
         lanes.chain(topics).chain(sums)
     }

@@ -10,8 +10,9 @@
 
 use std::collections::BTreeSet;
 
+use ringback_core::contract::StoreError;
+
 use super::Walk;
-use crate::store::StoreError;
 
 /// Bytes that the scripts tell of each: locator, due time, lane, attempts.
 const KNOWN: usize = 30;

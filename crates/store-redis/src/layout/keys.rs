@@ -1,7 +1,7 @@
 //! The names of keys. All of a shard share a hash tag, so that its scripts stay on one server.
 
-use crate::job::Locator;
-use crate::store::Shard;
+use ringback_core::contract::Shard;
+use ringback_core::job::Locator;
 
 /// The base names of the shards and of the installation.
 #[derive(Clone, Debug)]

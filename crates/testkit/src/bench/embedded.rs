@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redb::{Database, TableDefinition};
+use ringback_core::contract::Options;
 use ringback_core::job::NewJob;
-use ringback_core::store::{Options, Store};
+use ringback_store::{Store, settings};
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -63,7 +64,7 @@ pub(super) async fn run(setup: &Setup) {
 
 fn options(directory: &Path, shards: u16) -> Options {
     let url = format!("embedded:{}", directory.display());
-    Options { url, shards, ..Options::default_with(Duration::from_secs(60)) }
+    Options { url, shards, ..settings::defaults(Duration::from_secs(60)) }
 }
 
 /// Opens the store of a directory.

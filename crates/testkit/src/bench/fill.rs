@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use futures_util::future::try_join_all;
+use ringback_core::contract::StoreError;
 use ringback_core::job::NewJob;
-use ringback_core::store::{Store, StoreError};
+use ringback_store::Store;
 use serde_json::{Value, json};
 
 use super::job::{URL, job, parse};

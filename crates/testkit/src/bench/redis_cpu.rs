@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use futures_util::future::join;
+use ringback_core::contract::{Epoch, Lateness, Reserve, Shard};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
-use ringback_core::store::{Epoch, Lateness, Reserve, Shard, Store};
+use ringback_store::Store;
 use serde_json::json;
 
 use super::backlog::{settled, submit};
@@ -108,8 +109,8 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
             caller: "bench",
             sequence,
             limit: batch,
-            lane_room: batch,
-            rooms: Vec::new(),
+            lane_limit: batch,
+            lane_limits: Vec::new(),
             bits: [7; 8],
             margin: Duration::from_secs(10),
         };

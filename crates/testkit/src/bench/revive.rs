@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use ringback_core::job::{History, ImportJob};
-use ringback_core::store::Store;
+use ringback_store::Store;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ringback_core::store::{Options, Store};
+use ringback_core::contract::Options;
+use ringback_store::{Store, settings};
 
 use crate::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
 
@@ -91,7 +92,7 @@ impl Setup {
     /// # Panics
     /// When it is not fit.
     pub(super) async fn open(&self, server: &RedisServer) -> Store {
-        let defaults = Options::default_with(Duration::from_secs(10));
+        let defaults = settings::defaults(Duration::from_secs(10));
         let shards = self.shards.unwrap_or(defaults.shards);
         let store = Store::open(Options { url: server.url(), shards, ..defaults }).expect("the URL is good");
         store.prepare().await.expect("a private server is fit");

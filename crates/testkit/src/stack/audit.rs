@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use ringback_core::store::{Audit, Options, Repair, Store};
+use ringback_core::contract::{Audit, Options, Repair};
 use ringback_core::wire::AuditAnswer;
+use ringback_store::{Store, settings};
 
 use super::Stack;
 use crate::http_client::http_client;
@@ -56,7 +57,7 @@ impl Stack {
             api.and_then(|api| api.setting("RINGBACK_API_LISTEN")).map(|at| format!("http://{at}/v1/audit"));
         let processes = self.apis.iter().chain(&self.carriers).chain(&self.notifiers).chain(&self.ups);
         let process = processes.into_iter().next()?;
-        let mut store = Options { url: self.store.url(), ..Options::default_with(PATIENCE) };
+        let mut store = Options { url: self.store.url(), ..settings::defaults(PATIENCE) };
         // A directory that is not absolute is below that of the process.
         if let Some(directory) = store.url.strip_prefix("embedded:") {
             store.url = format!("embedded:{}", process.directory().join(directory).display());

@@ -1,7 +1,7 @@
 //! Counts that are wrong while jobs move: nothing that moves them fails for it, and an audit puts them right.
 
+use ringback_core::contract::{DamageKind, MoveResult};
 use ringback_core::job::Due;
-use ringback_core::store::{Damage, Moved};
 
 use super::{Ground, lane, pull_lane, row};
 use crate::store::jobs::{LONG, TOPIC, With, ms};
@@ -32,7 +32,7 @@ async fn a_lane_that_is_said_to_have_no_jobs_is_kept_by_what_ends_none() {
             "revive" => store.revive(&ground.dead.key, token).await,
             _ => store.reschedule(&ground.near.key, Due::In(LONG), token).await,
         };
-        assert!(matches!(moved, Ok(Moved::Applied(_))), "{name}: {moved:?}");
+        assert!(matches!(moved, Ok(MoveResult::Applied(_))), "{name}: {moved:?}");
     }
-    ground.mended("lanes that are said to have none", &[Damage::LaneCount]).await;
+    ground.mended("lanes that are said to have none", &[DamageKind::LaneCount]).await;
 }

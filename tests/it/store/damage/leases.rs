@@ -1,7 +1,7 @@
 //! Damage to leases: batches that nobody would look at, and what a repair makes of them.
 
+use ringback_core::contract::{DamageKind, Lease, Repair};
 use ringback_core::state::State;
-use ringback_core::store::{Damage, Lease, Repair};
 use tokio::time::sleep_until;
 
 use super::{Ground, named};
@@ -71,7 +71,7 @@ async fn all_jobs_of_a_batch_that_nobody_would_look_at_are_led_to_again_at_once(
         ground.run(&words).await;
         let repaired = ground.audit(Repair::Yes).await;
         // These, the one that was ready and the one that was reserved before.
-        assert_eq!(repaired.found.get(&Damage::Unindexed), Some(&7), "{damage}: {repaired:#?}");
+        assert_eq!(repaired.found.get(&DamageKind::Unindexed), Some(&7), "{damage}: {repaired:#?}");
         assert!(repaired.is_clean(), "{damage}: {repaired:#?}");
         ground.bench.audit().await;
     }
@@ -90,6 +90,6 @@ async fn a_job_in_a_state_that_nobody_knows_is_told_and_stays() {
     let mut strange = ground.read(&runs, &locator).await;
     strange[0] = 9;
     ground.run(&[b"HSET", &runs, &locator, &strange]).await;
-    let found = ground.kept("a state that nobody knows", Damage::Unindexed).await;
+    let found = ground.kept("a state that nobody knows", DamageKind::Unindexed).await;
     assert!(named(&found, &ground.retried), "{found:#?}");
 }

@@ -1,8 +1,8 @@
 //! Damage to what is known of topics: their rows, what is counted of them, and the lists that show them.
 //! And what belongs to topics and is no damage: that some are paused, have policies, or are revived.
 
+use ringback_core::contract::{DamageKind, DeadFilter, RedriveStart, Repair};
 use ringback_core::job::Topic;
-use ringback_core::store::{Begun, Damage, DeadFilter, Repair};
 use ringback_core::wire::parse_policy;
 
 use super::{Ground, LATE, lane, named, pull_lane, row};
@@ -21,16 +21,16 @@ async fn topics_and_lanes_that_lists_do_not_show_are_found_and_listed_again() {
     let mut ground = Ground::new().await;
     let (index, topics) = (ground.key("index").await, ground.key("topics").await);
     ground.run(&[b"ZREM", &index, &of_index(&lane())]).await;
-    ground.mended("a lane that is not listed", &[Damage::Topic]).await;
+    ground.mended("a lane that is not listed", &[DamageKind::Topic]).await;
     ground.run(&[b"ZREM", &index, &of_index(b"")]).await;
-    ground.mended("a topic that is not listed", &[Damage::Topic]).await;
+    ground.mended("a topic that is not listed", &[DamageKind::Topic]).await;
     ground.run(&[b"ZREM", &topics, TOPIC.as_bytes()]).await;
-    ground.mended("a topic that is not known by its hour", &[Damage::Topic]).await;
+    ground.mended("a topic that is not known by its hour", &[DamageKind::Topic]).await;
     ground.run(&[b"DEL", &index, &topics]).await;
     let found = ground.audit(Repair::No).await;
     // The topic, and its lanes for push and for pull.
     assert_eq!(found.total(), 3, "{found:#?}");
-    ground.mended("no list", &[Damage::Topic]).await;
+    ground.mended("no list", &[DamageKind::Topic]).await;
     let counts = ground.bench.store().topic(&topic()).await.expect("topic").expect("it is known");
     assert_eq!((counts.delayed, counts.ready, counts.reserved, counts.dead), (4, 2, 1, 1));
     ground.run(&[b"ZADD", &index, b"0", b"nobody ", b"0", b"nobody 12345678"]).await;
@@ -46,14 +46,14 @@ async fn what_is_counted_of_topics_is_found_wrong_and_put_right() {
     for lanes in [0_u32, 1, 3] {
         let row = [&lanes.to_be_bytes()[..], &[0, 0, 0, 1], &[0; 13]].concat();
         ground.run(&[b"HSET", &shard, field.as_bytes(), &row]).await;
-        ground.mended(&format!("a topic of {lanes} lanes"), &[Damage::Topic]).await;
+        ground.mended(&format!("a topic of {lanes} lanes"), &[DamageKind::Topic]).await;
     }
     ground.run(&[b"HDEL", &shard, field.as_bytes()]).await;
-    ground.mended("a topic that is not known", &[Damage::Topic]).await;
+    ground.mended("a topic that is not known", &[DamageKind::Topic]).await;
     for sum in [b"lanes".as_slice(), b"topics", b"paused"] {
         for by in [b"1".as_slice(), b"-1"] {
             ground.run(&[b"HINCRBY", &shard, sum, by]).await;
-            ground.mended(&sum.escape_ascii().to_string(), &[Damage::Topic]).await;
+            ground.mended(&sum.escape_ascii().to_string(), &[DamageKind::Topic]).await;
         }
     }
     // The last job of each lane goes, and nothing is left of what was put right.
@@ -72,9 +72,9 @@ async fn a_lane_that_is_counted_in_other_states_is_found_and_put_right_beside_lo
     // Whether the lost one was delayed or ready nobody knows.
     ground.run(&[b"HSET", &shard, &lane(), &row([3, 2, 1, 1], &words)]).await;
     let found = ground.audit(Repair::No).await;
-    assert_eq!(found.found.keys().copied().collect::<Vec<_>>(), [Damage::Unindexed], "{found:#?}");
+    assert_eq!(found.found.keys().copied().collect::<Vec<_>>(), [DamageKind::Unindexed], "{found:#?}");
     ground.run(&[b"HSET", &shard, &lane(), &row([3, 2, 2, 0], &words)]).await;
-    ground.mended("a lost job, and another lane", &[Damage::Unindexed, Damage::LaneCount]).await;
+    ground.mended("a lost job, and another lane", &[DamageKind::Unindexed, DamageKind::LaneCount]).await;
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
     ground.bench.audit().await;
 
     ground.run(&[b"DEL", &parked]).await;
-    ground.mended("neither parked nor in turn", &[Damage::Turn]).await;
+    ground.mended("neither parked nor in turn", &[DamageKind::Schedule]).await;
     assert!(ground.bench.take(10).await.is_empty(), "the topic is paused still");
     assert!(ground.bench.pull(10, LONG).await.jobs.is_empty());
     ground.mended_nothing().await;
@@ -137,7 +137,7 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
     let paused: Vec<u8> = ground.read(&shard, format!("topic:{TOPIC}").as_bytes()).await;
     ground.run(&[b"HSET", &shard, format!("topic:{TOPIC}").as_bytes(), &row]).await;
     ground.run(&[b"HINCRBY", &shard, b"paused", b"-1"]).await;
-    ground.mended("parked for ever", &[Damage::Turn]).await;
+    ground.mended("parked for ever", &[DamageKind::Schedule]).await;
     assert_eq!(paused.len(), row.len());
     for (key, lane) in [(&lanes, lane()), (&pulls, pull_lane())] {
         ground.run(&[b"ZADD", key, b"XX", b"5", &lane]).await;
@@ -157,13 +157,13 @@ async fn a_paused_topic_without_jobs_a_policy_and_a_revival_are_no_findings() {
     store.pause(&empty).await.expect("pause").expect("there is room");
     store.put_policy(&topic(), &parse_policy(b"{\"timeout\":\"7s\"}").expect("a policy")).await.expect("put");
     let filter = DeadFilter { topic: topic(), reason: None, after: None, before: None };
-    let Begun::Revival(revival) =
-        store.begin_revival(ground.bench.token(), &filter, 10).await.expect("begin")
+    let RedriveStart::Redrive(revival) =
+        store.start_redrive(ground.bench.token(), &filter, 10).await.expect("begin")
     else {
         panic!("one is not too many")
     };
     let shard = ground.bench.shard();
-    let places = store.dead_places(shard, &filter, None, 10).await.expect("places").items;
+    let places = store.dead_cursors(shard, &filter, None, 10).await.expect("places").items;
     store.revive_many(shard, revival.id, &places).await.expect("revive");
     for repair in [Repair::No, Repair::Yes, Repair::No] {
         let audit = ground.audit(repair).await;

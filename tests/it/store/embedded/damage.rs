@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use redb::{Database, Key, ReadableTable as _, TableDefinition, Value};
+use ringback_core::contract::{Audit, DamageKind, Repair, Shard};
 use ringback_core::job::{Callback, JobKey};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store::{Audit, Damage, Repair, Shard, Store};
+use ringback_store::Store;
 use tempfile::{TempDir, tempdir};
 
 use super::{audit, job, open, reserve, settle, submit};
@@ -98,11 +99,11 @@ async fn look(store: &Store, repair: Repair) -> Audit {
 }
 
 /// That it is found and put right, and that the jobs are as they were.
-async fn mended(directory: &Path, damage: &str, kind: Damage, count: u64) {
+async fn mended(directory: &Path, damage: &str, kind: DamageKind, count: u64) {
     mended_kinds(directory, damage, &[(kind, count)]).await;
 }
 
-async fn mended_kinds(directory: &Path, damage: &str, kinds: &[(Damage, u64)]) {
+async fn mended_kinds(directory: &Path, damage: &str, kinds: &[(DamageKind, u64)]) {
     let store = open(directory).await;
     let found = look(&store, Repair::No).await;
     let (told, count) = (found.found.iter().map(|(kind, n)| (*kind, *n)).collect::<Vec<_>>(), found.total());
@@ -123,17 +124,17 @@ async fn jobs_that_nothing_leads_to_are_found_and_led_to_again() {
     let directory = ground().await;
     let path = directory.path();
     empty(path, DUE);
-    mended(path, "due", Damage::Unindexed, 1).await;
+    mended(path, "due", DamageKind::Unindexed, 1).await;
     empty(path, READY);
-    mended(path, "ready", Damage::Unindexed, 2).await;
+    mended(path, "ready", DamageKind::Unindexed, 2).await;
     empty(path, LEASES);
-    mended(path, "leases", Damage::Unindexed, 1).await;
+    mended(path, "leases", DamageKind::Unindexed, 1).await;
     empty(path, DEAD);
-    mended(path, "dead", Damage::Unindexed, 1).await;
+    mended(path, "dead", DamageKind::Unindexed, 1).await;
     empty(path, ENDED);
-    mended(path, "ended", Damage::Unindexed, 1).await;
+    mended(path, "ended", DamageKind::Unindexed, 1).await;
     empty(path, IDS);
-    mended(path, "ids", Damage::Unindexed, 6).await;
+    mended(path, "ids", DamageKind::Unindexed, 6).await;
 }
 
 #[tokio::test]
@@ -141,16 +142,16 @@ async fn topics_and_lanes_that_have_no_turn_are_found_and_given_one() {
     let directory = ground().await;
     let path = directory.path();
     empty(path, TURNS);
-    mended(path, "turns", Damage::Turn, 1).await;
+    mended(path, "turns", DamageKind::Schedule, 1).await;
     empty(path, TOPICS);
     // Where the topic has no delayed jobs lists alone would not show it.
-    mended_kinds(path, "topics", &[(Damage::Turn, 1), (Damage::Topic, 2)]).await;
+    mended_kinds(path, "topics", &[(DamageKind::Schedule, 1), (DamageKind::Topic, 2)]).await;
     empty(path, LANES);
-    mended(path, "lanes", Damage::Turn, 2).await;
+    mended(path, "lanes", DamageKind::Schedule, 2).await;
     empty(path, READY);
     empty(path, LANES);
     empty(path, LANE_TURNS);
-    mended(path, "ready queues and their lanes", Damage::Unindexed, 2).await;
+    mended(path, "ready queues and their lanes", DamageKind::Unindexed, 2).await;
     empty(path, LANE_TURNS);
     let store = open(path).await;
     assert_eq!(look(&store, Repair::Yes).await.repaired, 2);
@@ -167,14 +168,14 @@ async fn counts_that_are_wrong_are_put_right_where_they_can_be_told() {
         store.shard_of(&job("delayed").key)
     });
     change_row(path, shard, |row| row[6] += 5);
-    mended(path, "delayed", Damage::Ledger, 1).await;
+    mended(path, "delayed", DamageKind::Ledger, 1).await;
     change_row(path, shard, |row| row[4] += 5);
-    mended(path, "tombstones", Damage::Ledger, 1).await;
+    mended(path, "tombstones", DamageKind::Ledger, 1).await;
     change_row(path, shard, |row| row[5] += 1);
     let store = open(path).await;
     for repair in [Repair::No, Repair::Yes] {
         let audit = look(&store, repair).await;
-        assert_eq!((audit.found.get(&Damage::Ledger), audit.is_clean()), (Some(&1), false), "{audit:#?}");
+        assert_eq!((audit.found.get(&DamageKind::Ledger), audit.is_clean()), (Some(&1), false), "{audit:#?}");
     }
 }
 
@@ -208,19 +209,19 @@ async fn counts_of_lanes_and_topics_that_are_wrong_are_put_right() {
     // Delayed, ready, reserved, dead; a number is twice as much, or one less for one below nothing.
     for (place, to) in [(0, 8), (0, 0), (1, 4), (2, 3), (3, 6)] {
         change_small(path, COUNTS, (shard, lane), place, to);
-        mended(path, "a lane", Damage::LaneCount, 1).await;
+        mended(path, "a lane", DamageKind::LaneCount, 1).await;
     }
     empty(path, COUNTS);
     // A topic is said to have lanes, in each shard.
-    mended_kinds(path, "counts", &[(Damage::LaneCount, 3), (Damage::Topic, 3)]).await;
+    mended_kinds(path, "counts", &[(DamageKind::LaneCount, 3), (DamageKind::Topic, 3)]).await;
     change_small(path, KNOWN, (shard, "store"), 0, 7);
-    mended(path, "lanes of a topic", Damage::Topic, 2).await;
+    mended(path, "lanes of a topic", DamageKind::Topic, 2).await;
     for place in [0, 2, 3] {
         change_small(path, KNOWN, (shard, ""), place, 7);
-        mended(path, "sums of a shard", Damage::Topic, 1).await;
+        mended(path, "sums of a shard", DamageKind::Topic, 1).await;
     }
     empty(path, KNOWN);
-    mended(path, "known topics", Damage::Topic, 3).await;
+    mended(path, "known topics", DamageKind::Topic, 3).await;
 }
 
 #[tokio::test]
@@ -240,7 +241,7 @@ async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
     // It counts as resumed, and its lane is parked still.
     change_small(path, KNOWN, (shard.number(), "store"), 1, 0);
     change_small(path, KNOWN, (shard.number(), ""), 3, 0);
-    mended(path, "parked for ever", Damage::Turn, 1).await;
+    mended(path, "parked for ever", DamageKind::Schedule, 1).await;
     let store = open(path).await;
     assert_eq!(reserve(&store, shard, 100).await.len(), 1);
 }
@@ -252,12 +253,12 @@ async fn what_is_gone_is_told_and_stays_gone() {
     let store = open(directory.path()).await;
     for repair in [Repair::No, Repair::Yes] {
         let audit = look(&store, repair).await;
-        assert_eq!((audit.found.get(&Damage::Body), audit.is_clean()), (Some(&5), false), "{audit:#?}");
+        assert_eq!((audit.found.get(&DamageKind::Body), audit.is_clean()), (Some(&5), false), "{audit:#?}");
     }
     drop(store);
     empty(directory.path(), JOBS);
     let store = open(directory.path()).await;
     let audit = look(&store, Repair::Yes).await;
-    assert!(audit.found.contains_key(&Damage::Ledger) && !audit.is_clean(), "{audit:#?}");
+    assert!(audit.found.contains_key(&DamageKind::Ledger) && !audit.is_clean(), "{audit:#?}");
     assert!(audit.stale > 5, "{audit:#?}");
 }

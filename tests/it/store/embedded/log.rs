@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redb::{Database, ReadableDatabase as _, TableDefinition};
+use ringback_core::contract::{Cancelled, SubmitResult};
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
-use ringback_core::store::{Answer, Cancelled};
 use ringback_testkit::eventually;
 use tempfile::{TempDir, tempdir};
 
@@ -218,7 +218,7 @@ async fn what_a_checkpoint_has_taken_over_is_not_carried_out_again() {
 async fn a_store_that_is_closed_leaves_its_database_alone() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
     assert!(log(directory.path()).exists());
     drop(store);
     let names: Vec<_> = directory
@@ -235,13 +235,13 @@ async fn a_store_that_is_closed_leaves_its_database_alone() {
 async fn a_checkpoint_is_made_soon_after_the_store_falls_silent() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
     in_the_tables(directory.path(), 1).await;
     // After a snapshot too, which does not make one.
-    assert_eq!(submit(&store, job("b")).await.expect("submit"), Answer::Created);
+    assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
     audit::tables(&store).await;
     in_the_tables(directory.path(), 2).await;
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Repeated);
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
 
 /// Waits for a checkpoint, less long than it takes a busy store to make one for its age.
@@ -261,7 +261,7 @@ async fn in_the_tables(directory: &Path, frames: u64) {
 async fn a_file_from_before_there_was_a_log_is_taken_over() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
     drop(store);
     let file = database(directory.path());
     change(&file, |format| {
@@ -277,13 +277,13 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
 async fn what_follows_a_snapshot_or_a_checkpoint_is_carried_out_on_top_of_it() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
-    assert_eq!(submit(&store, job("a")).await.expect("submit"), Answer::Created);
+    assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
     audit::tables(&store).await;
-    assert_eq!(submit(&store, job("b")).await.expect("submit"), Answer::Created);
+    assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
     assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 2);
 
     in_the_tables(directory.path(), 2).await;
-    assert_eq!(submit(&store, job("c")).await.expect("submit"), Answer::Created);
+    assert_eq!(submit(&store, job("c")).await.expect("submit"), SubmitResult::Created);
     assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 3);
 }
 

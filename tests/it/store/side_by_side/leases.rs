@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard};
 use ringback_core::outcome::Outcome;
-use ringback_core::store::{Lateness, Lease, Reserve, Reserved, Settled, Shard};
 
 use super::super::bench::now;
 use super::super::jobs::{BRIEF, LONG, bury, ms, release, retry};
@@ -23,8 +23,8 @@ impl Pair {
             sequence: self.sequence,
             // More than there can be, so that both take the same whatever their order.
             limit: 500,
-            lane_room: 500,
-            rooms,
+            lane_limit: 500,
+            lane_limits: rooms,
             bits: self.sequence.to_be_bytes(),
             margin: Duration::ZERO,
         }
@@ -43,9 +43,9 @@ impl Pair {
     fn reserved(&mut self, redis: Reserved, memory: Reserved) {
         self.lapsed = now().plus(BRIEF + ms(4));
         assert_eq!(redis.more, memory.more, "{}", self.at);
-        let passed: BTreeSet<_> = redis.passed.iter().collect();
+        let passed: BTreeSet<_> = redis.skipped.iter().collect();
         // A lane of which only stale entries are left shows on Redis until it is asked.
-        assert!(memory.passed.iter().all(|lane| passed.contains(lane)), "{}: {memory:?}", self.at);
+        assert!(memory.skipped.iter().all(|lane| passed.contains(lane)), "{}: {memory:?}", self.at);
         self.pair_up(redis.leases, memory.leases);
     }
 

@@ -1,8 +1,8 @@
 //! The log of attempts, side by side: notes of leases and receipts, stale ones and repeated ones among them.
 
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Attempt, Note};
 use ringback_core::job::JobKey;
-use ringback_core::store::{Attempt, Note};
 
 use super::super::bench::now;
 use super::super::jobs::ms;

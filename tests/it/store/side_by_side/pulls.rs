@@ -5,9 +5,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ringback_core::contract::{
+    Pass, Pull, PullOutcome as Said, PullReceipt, Pulled, PulledJob, RetryContext, Shard,
+};
 use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::outcome::LastAttempt;
-use ringback_core::store::{Pass, Pull, PullReceipt, Pulled, PulledJob, Shard, Tries, Word as Said};
 
 use super::super::bench::{FLOOR, now, until};
 use super::super::jobs::{BRIEF, LONG, ms};
@@ -127,8 +129,8 @@ impl Pair {
         let Some(at) = hand.checked_rem(self.held.len()) else { return };
         let [redis, memory] = self.held[at].clone().map(|job| job.receipt);
         let tries = [
-            self.stores[0].held(&redis).await.expect("held"),
-            self.stores[1].held(&memory).await.expect("held"),
+            self.stores[0].lease_info(&redis).await.expect("held"),
+            self.stores[1].lease_info(&memory).await.expect("held"),
         ];
         assert_eq!(tries[0], tries[1], "{}", self.at);
         let (redis, _) = self.stores[0].renew_receipt(&redis, LONG).await.expect("renew");
@@ -140,22 +142,25 @@ impl Pair {
     pub(super) async fn recover(&mut self, limit: u32) {
         until(self.lapsed).await;
         let next = |pass: Pass| matches!(pass, Pass::Held { next_lease: Some(d), .. } if d.is_zero());
-        let lapsed: RefCell<[BTreeMap<String, Tries>; 2]> = RefCell::default();
+        let lapsed: RefCell<[BTreeMap<String, RetryContext>; 2]> = RefCell::default();
         let kind = self.stores[0].kind();
         let call = async |store: &super::Store, shard, epoch: &super::Epoch| {
             let recovered = store.recover(shard, epoch, limit, FLOOR).await.expect("recover");
             let failed = Said::Retry { after: Duration::ZERO, error: Some("lease ran out".to_owned()) };
             let words: Vec<_> =
-                recovered.lapsed.iter().map(|lapsed| (lapsed.receipt, failed.clone())).collect();
+                recovered.expired.iter().map(|lapsed| (lapsed.receipt, failed.clone())).collect();
             if !words.is_empty() {
-                let settled = store.settle_lapsed(shard, &words).await.expect("settle");
+                let settled = store.settle_expired(shard, &words).await.expect("settle");
                 assert!(settled.iter().all(|settled| *settled == super::Settled::Applied), "{settled:?}");
             }
             let mut all = lapsed.borrow_mut();
             let mine = &mut all[usize::from(store.kind() != kind)];
             // The job's place is the same in both stores; the lease is not.
             mine.extend(
-                recovered.lapsed.into_iter().map(|job| (job.receipt.to_string()[..18].to_owned(), job.tries)),
+                recovered
+                    .expired
+                    .into_iter()
+                    .map(|job| (job.receipt.to_string()[..18].to_owned(), job.tries)),
             );
             recovered.pass
         };

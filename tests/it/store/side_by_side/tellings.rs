@@ -1,9 +1,9 @@
 //! Telling among the random operations: both stores have the same deaths to tell, and keep those that were put
 //! off.
 
+use ringback_core::contract::{AckResult, DeadLetter, Epoch, OutboxAck, OutboxId, Shard};
 use ringback_core::job::Callback;
-use ringback_core::notice::Death;
-use ringback_core::store::{Epoch, OutboxPlace, Shard, Store, Telling, Told};
+use ringback_store::Store;
 
 use super::super::bench::{now, until};
 use super::super::jobs::{LONG, ms};
@@ -28,7 +28,7 @@ impl Pair {
             assert_eq!(redis.len(), memory.len(), "{}", self.at);
             for ((one, _), (other, _)) in redis.iter().zip(&memory) {
                 self.same(&one.job, &other.job);
-                let told = |death: &Death| (death.on_dead.clone(), death.context.clone(), death.trace);
+                let told = |death: &DeadLetter| (death.on_dead.clone(), death.context.clone(), death.trace);
                 assert_eq!(told(one), told(other), "{}", self.at);
             }
             let redis = tell(&self.stores[0], *shard, &epochs[0], redis).await;
@@ -40,26 +40,26 @@ impl Pair {
 }
 
 /// In an order that does not hang on times.
-async fn untold(store: &Store, shard: Shard) -> Vec<(Death, OutboxPlace)> {
-    let deaths = store.outbox(shard, 100).await.expect("outbox").deaths.into_iter();
+async fn untold(store: &Store, shard: Shard) -> Vec<(DeadLetter, OutboxId)> {
+    let deaths = store.outbox(shard, 100).await.expect("outbox").pending.into_iter();
     let mut deaths: Vec<_> =
-        deaths.map(|untold| (untold.death.expect("it can be read"), untold.place)).collect();
+        deaths.map(|untold| (untold.letter.expect("it can be read"), untold.id)).collect();
     deaths.sort_by_key(|(death, _)| (death.job.key.to_string(), death.job.attempts));
     deaths
 }
 
 /// Whether something is left to be told.
-async fn tell(store: &Store, shard: Shard, epoch: &Epoch, deaths: Vec<(Death, OutboxPlace)>) -> bool {
-    let mut telling = Telling::default();
+async fn tell(store: &Store, shard: Shard, epoch: &Epoch, deaths: Vec<(DeadLetter, OutboxId)>) -> bool {
+    let mut telling = OutboxAck::default();
     for (number, (_, place)) in deaths.into_iter().enumerate() {
         match number {
             n if n % 9 == 8 => telling.later.push((place, LONG)),
             n if n % 3 == 2 => telling.later.push((place, ms(3))),
-            _ => telling.told.push(place),
+            _ => telling.done.push(place),
         }
     }
-    match store.tell(shard, epoch, &telling).await.expect("tell") {
-        Told::Held(next) => next.is_some(),
-        Told::Fenced => panic!("fenced"),
+    match store.acknowledge(shard, epoch, &telling).await.expect("tell") {
+        AckResult::Held(next) => next.is_some(),
+        AckResult::Fenced => panic!("fenced"),
     }
 }

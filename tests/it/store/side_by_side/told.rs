@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::store::Store;
-use ringback_core::store::events::{Ended, Event, Events, Happened, News};
+use ringback_core::contract::{AttemptEnded, Event, EventKind, StreamItem};
 use ringback_service::random;
+use ringback_store::{Events, Store};
 use tokio::time::timeout;
 
 use super::super::bench::SOON;
@@ -24,7 +24,7 @@ impl Told {
     pub(super) async fn watch(stores: &[Store; 2]) -> Self {
         let mut streams = [&stores[0], &stores[1]].map(|store| store.events(random::generator()));
         for (store, stream) in stores.iter().zip(&mut streams) {
-            assert_eq!(next(stream).await, News::Gap);
+            assert_eq!(next(stream).await, StreamItem::Gap);
             for shard in store.shards() {
                 store.watch(shard, LONG).await.expect("watch");
             }
@@ -66,28 +66,28 @@ impl Told {
     }
 }
 
-async fn next(stream: &mut Events) -> News {
+async fn next(stream: &mut Events) -> StreamItem {
     timeout(SOON, stream.next()).await.expect("events within the time allowed")
 }
 
-fn add(events: &mut ByJob, news: News) {
-    let News::Events(told) = news else { panic!("something was lost: {news:?}") };
-    for Event { key, what, .. } in told {
+fn add(events: &mut ByJob, news: StreamItem) {
+    let StreamItem::Events(told) = news else { panic!("something was lost: {news:?}") };
+    for Event { key, kind: what, .. } in told {
         events.entry(key.to_string()).or_default().push(described(&what));
     }
 }
 
 /// An event without its times, which are of two clocks.
-fn described(what: &Happened) -> String {
+fn described(what: &EventKind) -> String {
     match what {
-        Happened::Attempt(Ended { number, outcome, due, status, error, duration }) => format!(
+        EventKind::Attempt(AttemptEnded { number, outcome, due, status, error, duration }) => format!(
             "attempt {number} {outcome:?} waits: {} {status:?} {error:?} timed: {}",
             due.is_some(),
             duration.is_some()
         ),
-        Happened::Dead { reason } => format!("dead {reason}"),
-        Happened::Submitted { .. } | Happened::Promoted | Happened::Done | Happened::Cancelled => {
-            what.kind().name().to_owned()
+        EventKind::Dead { reason } => format!("dead {reason}"),
+        EventKind::Submitted { .. } | EventKind::Promoted | EventKind::Done | EventKind::Cancelled => {
+            what.name().name().to_owned()
         }
     }
 }

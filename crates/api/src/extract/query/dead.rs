@@ -4,7 +4,7 @@
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use ringback_core::clock::Timestamp;
-use ringback_core::store::{DeadFilter, DeadPlace};
+use ringback_core::contract::{DeadCursor, DeadFilter};
 use ringback_core::wire::{DEFAULT_PAGE, MAX_PAGE, REASON, is_reason, parse_time};
 
 use super::{Given, is_no};
@@ -19,7 +19,7 @@ const CURSOR: &str = "what next said before, of the same topic and filter; witho
 #[derive(Debug)]
 pub(crate) struct DeadQuery {
     pub(crate) filter: DeadFilter,
-    pub(crate) from: Option<DeadPlace>,
+    pub(crate) from: Option<DeadCursor>,
     pub(crate) limit: usize,
 }
 

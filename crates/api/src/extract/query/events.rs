@@ -2,8 +2,8 @@
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use ringback_core::contract::EventName;
 use ringback_core::job::{JobId, Topic};
-use ringback_core::store::events::EventKind;
 
 use super::{Given, is_no};
 use crate::error::ApiError;
@@ -24,7 +24,7 @@ impl<S: Sync> FromRequestParts<S> for EventsQuery {
         if id.is_some() && !given.has("topic") {
             given.mistake("id", "given without topic", "only together with topic");
         }
-        let allowed = EventKind::ALL.map(EventKind::name).join(", ");
+        let allowed = EventName::ALL.map(EventName::name).join(", ");
         let allowed = format!("some of {allowed}, with commas between; without it all of them");
         let kinds = given.read("kind", allowed, kinds).unwrap_or_default();
         given.all_right()?;
@@ -32,7 +32,7 @@ impl<S: Sync> FromRequestParts<S> for EventsQuery {
     }
 }
 
-fn kinds(text: &str) -> Result<Vec<EventKind>, String> {
+fn kinds(text: &str) -> Result<Vec<EventName>, String> {
     text.split(',').map(|word| word.parse().map_err(|_| is_no("kind", word))).collect()
 }
 
@@ -63,7 +63,7 @@ mod tests {
         let some = asked("?topic=a&id=x~1&kind=done,dead").await.unwrap();
         assert_eq!(some.topic, Some("a".parse().unwrap()));
         assert_eq!(some.id, Some("x~1".parse().unwrap()));
-        assert_eq!(some.kinds, [EventKind::Done, EventKind::Dead]);
+        assert_eq!(some.kinds, [EventName::Done, EventName::Dead]);
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! An export, imported: the same job, whatever it carries.
+//! An exported job that is imported again is the same job.
 
 use bytes::Bytes;
 use proptest::collection::vec;

@@ -1,4 +1,4 @@
-//! What a line of an import may say, and what it may not.
+//! Lines of an import that are accepted, and lines that are refused.
 
 use super::*;
 use crate::clock::Timestamp;

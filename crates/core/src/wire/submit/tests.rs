@@ -1,4 +1,4 @@
-//! What a submit may say, and what it may not.
+//! Submits that are accepted, and submits that are refused.
 
 use super::*;
 use crate::clock::Timestamp;

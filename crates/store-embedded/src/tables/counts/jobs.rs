@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
-
-use crate::state::State;
 
 /// How many jobs are delayed, ready, reserved and dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
 use super::jobs::less;
-use crate::state::State;
 
 /// Whether a topic is paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

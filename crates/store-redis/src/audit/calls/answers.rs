@@ -1,14 +1,14 @@
 //! What the calls of an audit answer, as values.
 
 use redis::Value;
+use ringback_core::contract::StoreError;
+use ringback_core::state::State;
 
-use crate::state::State;
-use crate::store::StoreError;
-use crate::store::redis::audit::told::{LaneRow, TopicRow};
-use crate::store::redis::audit::waiting::{List, Word};
-use crate::store::redis::audit::{Jobs, Lane};
-use crate::store::redis::layout::RECORD;
-use crate::store::redis::script::reply;
+use crate::audit::told::{LaneRow, TopicRow};
+use crate::audit::waiting::{List, Word};
+use crate::audit::{Jobs, Lane};
+use crate::layout::RECORD;
+use crate::script::reply;
 
 /// The bytes of the counts of a lane's states.
 const COUNTS: usize = 16;
