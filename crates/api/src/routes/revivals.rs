@@ -28,7 +28,7 @@ use crate::submit::Unavailable;
     params(("topic" = String, Path, description = "The topic", pattern = "^[A-Za-z0-9._-]{1,64}$")),
     request_body = ReviveRequest,
     responses(
-        (status = 202, description = "RedriveStart", body = RevivalAnswer, headers(("Location" = String, description = "Where its progress is"))),
+        (status = 202, description = "Begun", body = RevivalAnswer, headers(("Location" = String, description = "Where its progress is"))),
         BeginRevivalProblems,
     ),
 )]
