@@ -47,7 +47,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(seconds in 0..=315_360_000_u64, nanos in 0..1_000_000_000_u32) {
+        fn a_duration_is_read_as_it_is_written(seconds in 0..=315_360_000_u64, nanos in 0..1_000_000_000_u32) {
             let duration = Duration::new(seconds, nanos);
             prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
             let whole = Duration::from_secs(seconds);

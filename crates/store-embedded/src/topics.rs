@@ -83,7 +83,7 @@ impl View<'_> {
                 let is_known = self.told.is_known(self.shard, topic.as_str())?;
                 (is_known.then(|| topic.to_string()).into_iter().collect(), false)
             }
-            TopicSpan::Behind(topic, limit) => {
+            TopicSpan::After(topic, limit) => {
                 // What follows a name is that with anything behind it.
                 let behind = topic.as_ref().map(|topic| format!("{topic} ")).unwrap_or_default();
                 let mut names = self.told.topics(self.shard, &behind, limit + 1)?;

@@ -48,8 +48,8 @@ impl RedisStore {
     pub async fn topics(&self, shard: Shard, span: &TopicSpan) -> Result<TopicShardPage, StoreError> {
         let (mut from, till, limit) = match span {
             TopicSpan::One(topic) => (begin(topic), end(topic), 1),
-            TopicSpan::Behind(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
-            TopicSpan::Behind(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
+            TopicSpan::After(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
+            TopicSpan::After(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
         };
         let (mut found, mut looked): (Vec<(Topic, TopicCounts)>, usize) = (Vec::new(), 0);
         loop {

@@ -20,7 +20,7 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`]. No job is accepted, unless the error is [`StoreError::Away`] or
-    /// [`StoreError::Slow`]: then repeating the call tells.
+    /// [`StoreError::Slow`]: then repeating the call shows it.
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         dispatch!(self.submit(shard, jobs))
     }

@@ -31,10 +31,10 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`].
-    pub async fn topics(&self, behind: Option<&Topic>, limit: usize) -> Result<TopicPage, StoreError> {
+    pub async fn topics(&self, after: Option<&Topic>, limit: usize) -> Result<TopicPage, StoreError> {
         let limit = limit.clamp(1, MAX_TOPIC_PAGE);
         let (mut sums, mut is_more) = (BTreeMap::<Topic, TopicCounts>::new(), false);
-        for (found, more) in self.topic_pages(&TopicSpan::Behind(behind.cloned(), limit)).await? {
+        for (found, more) in self.topic_pages(&TopicSpan::After(after.cloned(), limit)).await? {
             is_more |= more;
             for (topic, counts) in found {
                 sums.entry(topic).or_default().add(&counts);

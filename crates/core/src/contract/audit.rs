@@ -168,7 +168,7 @@ impl Audit {
 pub struct RunningAudit(pub Audit);
 
 impl RunningAudit {
-    /// An audit of so many shards that has just begun.
+    /// An audit of this many shards that has just begun.
     pub fn of(shards: u16) -> Self {
         Self(Audit { shards, ..Audit::default() })
     }

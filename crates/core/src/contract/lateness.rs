@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_adds_up_again() {
+    fn an_encoded_histogram_is_read_as_it_was() {
         let mut h = Lateness::default();
         [0, 3, 3, 70_000].into_iter().for_each(|n| h.record(ms(n)));
         let mut back = Lateness::default();

@@ -95,13 +95,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_survives_being_written_down() {
+    fn a_cursor_is_read_as_it_is_written() {
         let cursor = Cursor { shard: 3, at: u64::MAX, life: 0xdead_beef };
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
     }
 
     #[test]
-    fn what_no_page_ended_with_is_refused() {
+    fn other_texts_are_not_cursors() {
         for text in ["", "0", "0-0", "0-0-0-0", "10000-0-0", "0-0-100000000", "x-0-0", "+1-0-0", "0-0-"] {
             assert_eq!(text.parse::<Cursor>(), Err(InvalidCursor), "{text}");
         }

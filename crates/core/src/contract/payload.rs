@@ -100,7 +100,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_is_packed_is_unpacked_again() {
+    fn a_payload_is_unpacked_as_it_was_packed() {
         let entries = vec![("a".to_owned(), "b".to_owned())];
         let delivery = Delivery {
             callback: Callback::parse("https://m.example/notify?x=1").unwrap(),

@@ -72,7 +72,7 @@ pub enum TopicSpan {
     /// A single topic.
     One(Topic),
     /// Topics after this one, or from the first; at most this many.
-    Behind(Option<Topic>, usize),
+    After(Option<Topic>, usize),
 }
 
 /// Whether a known topic has jobs.

@@ -57,7 +57,7 @@ impl From<Finding> for FindingAnswer {
 }
 
 impl AuditAnswer {
-    /// What an audit came to that took so long.
+    /// The answer of an audit that took `duration`.
     pub fn new(audit: Audit, duration: std::time::Duration) -> Self {
         Self {
             clean: audit.is_clean(),

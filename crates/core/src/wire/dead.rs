@@ -31,7 +31,7 @@ impl From<DeadJob> for DeadJobAnswer {
     }
 }
 
-/// A page of dead jobs, in order of death. It may be empty and still have a next one.
+/// A page of dead jobs, in the order of death. It may be empty although there are more pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeadPageAnswer {
     /// The jobs.

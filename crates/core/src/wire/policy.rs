@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_policy_says_nothing() {
+    fn an_empty_policy_has_no_effect() {
         assert_eq!(parse("{}").unwrap().written(), "{}");
         let nothing = parse(
             r#"{"retry":null,"timeout":null,"ttr":null,"url":null,"headers":null,"expect_body":null,"attempts":null,"on_dead":null}"#,

@@ -37,21 +37,21 @@ fn an_attempt_is_read_as_it_was_packed() {
 }
 
 #[test]
-fn attempts_stand_by_number_each_once_and_the_last_twenty_stay() {
+fn attempts_are_kept_by_number_each_once_and_only_the_last_twenty() {
     assert_eq!(numbers(&log([3, 1, 2, 3, 1], 9_999)), [1, 2, 3]);
     assert_eq!(numbers(&log((1..=25).rev(), 9_999)), (6..=25).collect::<Vec<_>>());
     assert_eq!(numbers(&log(1..=25, 9_999)), (6..=25).collect::<Vec<_>>());
 }
 
 #[test]
-fn the_oldest_go_where_room_is_short_and_one_that_never_fits_leaves_nothing() {
+fn the_oldest_attempts_are_evicted_first_and_one_that_never_fits_leaves_none() {
     let one = pack(&attempt(1)).len() as u64;
     assert_eq!(numbers(&log(1..=9, 6 + 3 * one)), [7, 8, 9]);
     assert!(log(1..=9, one).is_empty());
 }
 
 #[test]
-fn another_job_of_the_same_name_has_a_log_of_its_own() {
+fn another_job_with_the_same_key_has_its_own_log() {
     let first = log([1], 9_999).0;
     assert_eq!(AttemptLog::of(9, Some(first.clone())).0, first);
     assert!(AttemptLog::of(10, Some(first.clone())).is_empty());
