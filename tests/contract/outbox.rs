@@ -222,7 +222,7 @@ pub(crate) async fn deaths_are_read_in_their_order_and_no_more_than_the_limit(be
     let some = bench.store().outbox(bench.shard(), 12).await.expect("outbox").pending;
     let keys: Vec<_> = some.iter().map(|one| one.letter.as_ref().expect("a death").job.key.clone()).collect();
     assert_eq!(keys, names[..12]);
-    let told = some.into_iter().map(|one| one.place).collect();
+    let told = some.into_iter().map(|one| one.id).collect();
     let left = tell(bench, &OutboxAck { done: told, later: Vec::new() }).await;
     assert_eq!(left, AckResult::Held(Some(Duration::ZERO)));
     assert_eq!(deaths(bench).await.len(), 13);

@@ -3,10 +3,8 @@
 
 mod deadline;
 mod memory_budget;
-mod pressure;
 mod stats_cache;
 
 pub(crate) use self::deadline::Deadline;
 pub(crate) use self::memory_budget::{MemoryBudget, Permit};
-pub(crate) use self::pressure::Pressure;
 pub(crate) use self::stats_cache::StatsCache;

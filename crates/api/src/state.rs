@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use ulid::Ulid;
 
 use crate::events::Events;
-use crate::limits::{MemoryBudget, Pressure, StatsCache};
+use crate::limits::{MemoryBudget, StatsCache};
 use crate::metrics::Metrics;
 use crate::pull::Pulls;
 use crate::submit::SubmitQueues;
@@ -61,11 +61,11 @@ impl Api {
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
-        let (metrics, pressure) = (Arc::new(Metrics::new(meter)), Arc::new(Pressure::default()));
+        let metrics = Arc::new(Metrics::new(meter));
         let policies = retries.policies.clone();
         Self {
-            submits: SubmitQueues::start(&store, &metrics, &pressure, tasks, shutdown),
-            imports: SubmitQueues::start(&store, &metrics, &pressure, tasks, shutdown),
+            submits: SubmitQueues::start(&store, &metrics, tasks, shutdown),
+            imports: SubmitQueues::start(&store, &metrics, tasks, shutdown),
             pulls: Pulls::start(&store, policies.clone(), tasks, shutdown),
             events: Events::start(&store, &metrics, tasks, shutdown),
             memory: MemoryBudget::default(),

@@ -116,7 +116,7 @@ impl ShardWorker {
     /// Settles the pull jobs of expired leases as failed. If that is not possible, a later recover
     /// returns them again.
     async fn settle_expired(&self, recovered: Recovered) -> Result<Pass, StoreError> {
-        let Recovered { pass, expired: expired } = recovered;
+        let Recovered { pass, expired } = recovered;
         if expired.is_empty() {
             return Ok(pass);
         }

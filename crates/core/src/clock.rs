@@ -1,6 +1,5 @@
-//! Time as the rest of the crate sees it: a [`Timestamp`] in whole milliseconds and the
-//! [`Clock`] it comes from. The store has its own clock; this one is for what the store
-//! cannot judge, such as whether an `at` is too far ahead.
+//! Time: a [`Timestamp`] in whole milliseconds, and the [`Clock`] it comes from. The store has its own
+//! clock. This one is for what the store cannot check, such as whether an `at` is too far ahead.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// From milliseconds since the Unix epoch.
+    /// A time from milliseconds since the Unix epoch.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms)
     }
@@ -22,13 +21,13 @@ impl Timestamp {
         self.0
     }
 
-    /// The time `by` later, in whole milliseconds (a fraction counts as one).
+    /// The time `by` later; a fraction of a millisecond counts as a whole one.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(millis_up(by)))
     }
 
-    /// How long after `earlier` this is; zero when it is not.
+    /// How much later than `earlier` this is; zero if it is earlier.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -42,17 +41,17 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// A duration in milliseconds, rounded up: what is waited for is never shortened.
+/// A duration in milliseconds, rounded up so that a wait is never shortened.
 pub fn millis_up(d: Duration) -> u64 {
     u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// Where the time comes from.
+/// A source of the current time.
 pub trait Clock: Send + Sync + 'static {
     /// The time now.
     fn now(&self) -> Timestamp;
 
-    /// The time now in microseconds since the Unix epoch, as exact as the clock is.
+    /// The time now in microseconds since the Unix epoch, as precise as the clock is.
     fn micros(&self) -> u64 {
         self.now().as_millis().saturating_mul(1000)
     }
@@ -74,7 +73,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved; for tests.
+/// A clock for tests that only moves when it is told to.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock(Arc<AtomicU64>);
 
@@ -84,12 +83,12 @@ impl ManualClock {
         Self(Arc::new(AtomicU64::new(now.0)))
     }
 
-    /// Moves the clock on.
+    /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(millis_up(by), Ordering::SeqCst);
     }
 
-    /// Sets the clock, back too.
+    /// Sets the clock, to an earlier time too.
     pub fn set(&self, to: Timestamp) {
         self.0.store(to.0, Ordering::SeqCst);
     }

@@ -1,5 +1,5 @@
-//! A job: what is asked for ([`NewJob`]) and what is known of it later ([`Job`]). The
-//! values inside are newtypes whose constructors parse, so that a job that exists is valid.
+//! A job: as it is submitted ([`NewJob`]) and as the store knows it later ([`Job`]). Its values are
+//! newtypes whose constructors parse, so that every job is valid.
 
 mod callback;
 mod key;
@@ -20,40 +20,40 @@ use crate::state::State;
 
 /// The largest body, in bytes.
 pub const MAX_BODY: usize = 256 * 1024;
-/// The largest job as submitted, in bytes: a body in base64 and everything else.
+/// The largest JSON of a submitted job, in bytes, with a body in base64.
 pub const MAX_JOB: usize = 1024 * 1024;
-/// How deep the JSON of a body may be nested.
+/// The deepest nesting of a JSON body.
 pub const MAX_DEPTH: usize = 64;
-/// How far ahead a job may be due: 10 years of 365 days.
+/// The furthest due time: 10 years of 365 days ahead.
 pub const MAX_AHEAD: Duration = Duration::from_secs(10 * 365 * 86_400);
-/// An attempt's total deadline where the job names none.
+/// The total deadline of an attempt if neither the job nor its topic says.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The shortest deadline a job may name.
+/// The shortest deadline of an attempt.
 pub const MIN_TIMEOUT: Duration = Duration::from_millis(100);
-/// The longest deadline a job may name.
+/// The longest deadline of an attempt.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long a consumer has a job that it reserved, where neither says otherwise.
+/// How long a consumer keeps a reserved job if nobody says otherwise.
 pub const DEFAULT_TTR: Duration = Duration::from_secs(30);
 /// The shortest time to run.
 pub const MIN_TTR: Duration = Duration::from_millis(100);
 /// The longest time to run.
 pub const MAX_TTR: Duration = Duration::from_secs(12 * 3600);
 
-/// When a job is wanted.
+/// When a job is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// So long after the store accepts it, by the store's clock. Zero: at once.
+    /// This long after the store accepts it, by the store's clock. Zero: at once.
     In(Duration),
-    /// At this time; a time in the past means at once.
+    /// At this time. A time in the past means at once.
     At(Timestamp),
 }
 
-/// What is delivered.
+/// The body of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
     /// The bytes, as they were sent.
     pub bytes: Bytes,
-    /// Their content type; `None` is `application/json`.
+    /// The content type; `None` is `application/json`.
     pub content_type: Option<String>,
 }
 
@@ -76,59 +76,59 @@ pub struct Trace {
     pub flags: u8,
 }
 
-/// What a job brings along beside its key, time and body.
+/// Everything that a delivery needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivery {
-    /// Where to.
+    /// The URL; empty for a pull job.
     pub callback: Callback,
-    /// What.
+    /// The body.
     pub body: Body,
-    /// Its own headers.
+    /// The job's own headers.
     pub headers: Headers,
-    /// Its context, kept through every retry.
+    /// The job's context, the same in every attempt.
     pub context: Context,
-    /// Its own retry policy, if it brought one.
+    /// The job's own retry policy, if it has one.
     pub retry: Option<RetryPolicy>,
-    /// Its own deadline per attempt, or time to run where it is for pull, if it brought one.
+    /// The job's own deadline per attempt, or time to run of a pull job, if it has one.
     pub timeout: Option<Duration>,
-    /// The trace it belongs to, if the submit was part of one.
+    /// The trace of the submit, if it was part of one.
     pub trace: Option<Trace>,
-    /// Where its death is told, if it said so. Boxed, since few do and leases are many.
+    /// The URL for the dead-letter notice, if the job has one. Boxed, because few jobs have one.
     pub on_dead: Option<Box<Callback>>,
 }
 
-/// A job as submitted: valid, not yet accepted.
+/// A submitted job: valid, but not accepted yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {
-    /// Its name.
+    /// Its key.
     pub key: JobKey,
-    /// When.
+    /// When it is due.
     pub due: Due,
-    /// What, where to and how.
+    /// What to deliver, and how.
     pub delivery: Delivery,
-    /// Of all fields as written; tells a replay from another job of the same name.
+    /// The hash of all fields as written. Tells a repeated submit from another job with the same key.
     pub content: ContentHash,
 }
 
-/// 64 bits of SHA-256 over a job's fields as written. Two submits are compared only
-/// under the same name, so 64 bits are ample.
+/// 64 bits of SHA-256 over a job's fields as written. That is enough, because only submits with the same
+/// key are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentHash(pub [u8; 8]);
 
-/// What is known of a job.
+/// A job as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its name.
+    /// Its key.
     pub key: JobKey,
-    /// Where it is in its life.
+    /// Its state.
     pub state: State,
-    /// When it is, or was last, due.
+    /// When it is due, or was last due.
     pub due: Timestamp,
     /// When it was accepted.
     pub created: Timestamp,
-    /// How often it was reserved; the number receivers see.
+    /// How often it was reserved. Receivers see this number.
     pub attempts: u32,
-    /// How many attempts failed since it was accepted or revived.
+    /// How many attempts have failed since it was accepted or revived.
     pub failures: u32,
     /// The last failed attempt.
     pub last: Option<LastAttempt>,
@@ -136,27 +136,26 @@ pub struct Job {
     pub reason: Option<String>,
 }
 
-/// What a job has behind it when it comes from elsewhere. [`History::default`] is that of a
-/// job that is new.
+/// The history of an imported job. [`History::default`] is that of a new job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Why it is dead; `None`: it is pending.
+    /// The reason of a dead job; `None` for a pending one.
     pub dead: Option<String>,
-    /// When it was first accepted; `None`: with the import.
+    /// When it was first accepted; `None`: by the import.
     pub created: Option<Timestamp>,
     /// How often it was reserved.
     pub attempts: u32,
-    /// How many attempts failed since it was accepted or revived.
+    /// How many attempts have failed since it was accepted or revived.
     pub failures: u32,
     /// The last failed attempt.
     pub last: Option<LastAttempt>,
 }
 
-/// A job as imported: valid, not yet accepted.
+/// An imported job: valid, but not accepted yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImportJob {
-    /// The job. Of a dead one `due` is when it was last due, to be kept as it is.
+    /// The job. For a dead one, `due` is when it was last due.
     pub job: NewJob,
-    /// What it has behind it, unless that is nothing.
+    /// Its history, unless it is new.
     pub history: Option<History>,
 }

@@ -1,4 +1,4 @@
-//! What a job is, how it may move, and the store that keeps it.
+//! The shared model: what a job is, how it may move, and what a store promises. No I/O.
 //!
 //! ```text
 //!              reschedule                      ┌────────────────── revive ───────────────────────┐
@@ -7,18 +7,21 @@
 //!  (nothing) ──────▶ delayed ─────────────────▶ ready ─────────────▶ reserved ─────────▶ done    │
 //!                      ▲  │                      │ ▲                  │ │ │ │                    │
 //!                      │  │ cancel        cancel │ └── recover ───────┘ │ │ └─ bury ──▶ dead ────┤
-//!                      │  └─────▶ cancelled ◀────┘     release          │ │              │       └ expire, purge ▶ (gone)
+//!                      │  └─────▶ cancelled ◀────┘     release          │ │              │       └ evict, purge ▶ (gone)
 //!                      └────────────── retry ───────────────────────────┘ └─▶ cancelled ◀┘ cancel
 //! ```
 //!
-//! Modules in reading order. All but [`store`] are synchronous and do no I/O.
+//! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`policy`], [`lane`],
+//! [`contract`] (arguments and results of the store's edges), [`wire`] (JSON of the public API).
 
 pub mod clock;
+pub mod contract;
+pub mod duration;
 pub mod job;
-pub mod notice;
+pub mod lane;
+pub mod limits;
 pub mod outcome;
 pub mod policy;
 pub mod retry;
 pub mod state;
-pub mod store;
 pub mod wire;

@@ -1,31 +1,31 @@
-//! What became of one hand-over: the word with which a lease is settled.
+//! The outcome of one delivery, with which its lease is settled.
 
 use std::time::Duration;
 
 use crate::clock::Timestamp;
 
-/// How a reserved job goes on.
+/// How a lease is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Handed over: the job is done.
+    /// The job is delivered and done.
     Complete,
-    /// Failed: one more failure, and again after the delay.
+    /// The attempt failed. The job is retried after a delay.
     Retry {
-        /// How long to wait, counted by the store's clock.
+        /// The delay, by the store's clock.
         after: Duration,
-        /// What was seen.
+        /// The failed attempt.
         last: LastAttempt,
     },
-    /// Given up: the job is dead.
+    /// The job is dead.
     Bury {
         /// Why.
         reason: Reason,
-        /// What was seen.
+        /// The failed attempt.
         last: LastAttempt,
     },
-    /// Not tried, or not to be counted: ready again, or after a delay; no failure.
+    /// The attempt was not made or does not count. The job is ready again after a delay.
     Release {
-        /// Zero: at once.
+        /// The delay; zero: at once.
         after: Duration,
     },
 }
@@ -37,12 +37,12 @@ pub enum Reason {
     Exhausted,
     /// The receiver answered 410 Gone (RFC 9110, section 15.5.11).
     Gone,
-    /// Too many leases in a row ran out without an outcome.
+    /// [`MAX_LOST`](crate::limits::MAX_LOST) leases in a row ran out without an outcome.
     Lost,
 }
 
 impl Reason {
-    /// The word used in the API and the docs.
+    /// Its name in the API and the docs.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Exhausted => "exhausted",
@@ -52,14 +52,14 @@ impl Reason {
     }
 }
 
-/// What is remembered of the last failed attempt.
+/// The last failed attempt of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastAttempt {
     /// When it was sent, by the store's clock.
     pub at: Timestamp,
-    /// The answer's status, if there was an answer.
+    /// The response's status, if there was a response.
     pub status: Option<u16>,
-    /// The class of the error, if there was none: a short word such as `timeout`.
+    /// The class of the error, such as `timeout`, if there was no response.
     pub error: Option<String>,
     /// How long it took.
     pub duration: Duration,

@@ -1,48 +1,88 @@
-//! What a topic says of its jobs where they do not say it themselves, and all such policies
-//! together as one process knows them.
+//! The policy of a topic: defaults for its jobs, and which attempts are logged.
 
 use std::collections::HashMap;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::job::{Callback, Headers, Topic};
 use crate::retry::RetryPolicy;
-use crate::store::Logging;
 
-/// The most bytes of a policy, as it was written.
+/// The longest policy as JSON, in bytes.
 pub const MAX_POLICY: usize = 16 * 1024;
 /// The most policies of an installation.
 pub const MAX_POLICIES: usize = 10_000;
-/// The most bytes of an answer that is expected.
+/// The longest expected response body, in bytes.
 pub const MAX_EXPECTED: usize = 1024;
 
-/// The policy of a topic. What it leaves out is as if there were none.
+/// The policy of a topic. A field that is `None` has no effect.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
-    /// When failed jobs are tried again.
+    /// When failed jobs are retried.
     pub retry: Option<RetryPolicy>,
     /// The deadline of one attempt.
     pub timeout: Option<Duration>,
-    /// How long a consumer has a job for pull.
+    /// How long a consumer keeps a pull job.
     pub ttr: Option<Duration>,
-    /// Where jobs go that are submitted without a URL.
+    /// The URL of jobs that are submitted without one.
     pub url: Option<Callback>,
-    /// Added to the headers of a job that has none of the same name.
+    /// Headers of all jobs. A job's own header of the same name replaces one.
     pub headers: Headers,
-    /// What a receiver's answer has to be, but for white space around it.
+    /// The body that a receiver has to respond with, apart from white space at its ends.
     pub expect_body: Option<String>,
     /// Which attempts are logged.
     pub attempts: Option<Logging>,
-    /// Where the deaths of jobs are told that do not say so themselves.
+    /// The URL for dead-letter notices of jobs without their own.
     pub on_dead: Option<Callback>,
-    /// All of it as JSON, each field as it was written.
+    /// The policy as JSON, each field as it was written.
     pub(crate) written: Box<str>,
 }
 
 impl Policy {
-    /// All of it as JSON, each field as it was written.
+    /// The policy as JSON, each field as it was written.
     pub fn written(&self) -> &str {
         if self.written.is_empty() { "{}" } else { &self.written }
+    }
+}
+
+/// Which attempts are logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Logging {
+    /// Failed attempts, and the success of a job that needed more than one attempt.
+    #[default]
+    Failed,
+    /// All attempts.
+    All,
+    /// None.
+    Off,
+}
+
+impl Logging {
+    /// Whether a failed attempt is logged.
+    pub const fn notes_failure(self) -> bool {
+        !matches!(self, Self::Off)
+    }
+
+    /// Whether a success is logged, by the number of its attempt.
+    pub const fn notes_success(self, attempt: u32) -> bool {
+        match self {
+            Self::Failed => attempt > 1,
+            Self::All => true,
+            Self::Off => false,
+        }
+    }
+}
+
+impl FromStr for Logging {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "failed" => Ok(Self::Failed),
+            "all" => Ok(Self::All),
+            "off" => Ok(Self::Off),
+            _ => Err("must be failed, all or off".to_owned()),
+        }
     }
 }
 

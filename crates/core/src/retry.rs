@@ -1,45 +1,45 @@
-//! When a failed job is tried again: a pure function of the policy, the failures so far,
-//! what the receiver asked for, and a random number that is passed in.
+//! Retry policies: when a failed job is retried. A pure function of the policy, the number of failures,
+//! the receiver's Retry-After, and a random number.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
-/// The most tiers of a policy.
+/// The most delays of a policy, which are called its tiers.
 pub const MAX_TIERS: usize = 50;
 /// The shortest tier.
 pub const MIN_TIER: Duration = Duration::from_millis(10);
 /// The longest tier.
 pub const MAX_TIER: Duration = Duration::from_secs(30 * 86_400);
-/// The longest wait a receiver can ask for with Retry-After.
+/// The longest delay that a receiver can ask for with Retry-After.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
-/// How much of a tier is added at random where the policy does not say.
+/// The share of a tier that is added at random if the policy does not say.
 pub const DEFAULT_JITTER: f32 = 0.1;
-/// The tiers where neither the job nor the configuration says otherwise.
+/// The tiers if nobody says otherwise.
 pub const DEFAULT_TIERS: &str = "15s 3m 10m 30m 30m 1h 2h 6h 15h";
-/// The setting of the policy of jobs that bring none: name, default and meaning. The same for
-/// every process that settles failures.
+/// The setting for jobs without a retry policy: name, default and meaning. It is the same for every
+/// process that settles failures.
 pub const SETTING: [(&str, &str, &str); 1] = [(
     "RETRY",
     DEFAULT_TIERS,
     "Waits before each retry where neither the job nor its topic's policy says: 1 to 50, each 10ms to 30d",
 )];
-/// The schedule that the Standard Webhooks specification gives as an example.
+/// The example schedule of the Standard Webhooks specification.
 pub const STANDARD_WEBHOOKS_TIERS: &str = "5s 5m 30m 2h 5h 10h 14h 20h 24h";
 
-/// How many failures a job may have.
+/// After how many failures a job is dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Max {
-    /// One more than there are tiers: the last tier is waited for once.
+    /// One more than there are tiers, so that each tier is waited for once.
     Tiers,
-    /// So many; beyond the list the last tier repeats.
+    /// This many. The last tier repeats if there are fewer tiers.
     Failures(u32),
-    /// For ever; beyond the list the last tier repeats.
+    /// Never. The last tier repeats.
     Unlimited,
 }
 
-/// A tiered retry schedule.
+/// A retry policy: the delays after each failure.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RetryPolicy {
     delays: Vec<Duration>,
@@ -50,13 +50,13 @@ pub struct RetryPolicy {
 /// Why a policy was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// No tiers where some are needed, or too many.
+    /// There are no tiers, or too many.
     #[error("{0} delays; allowed are 1 to {MAX_TIERS}")]
     Count(usize),
     /// A tier is too short or too long.
     #[error("a delay of {0:?}; allowed are 10 ms to 30 days")]
     Tier(Duration),
-    /// The jitter is no share.
+    /// The jitter is not between 0 and 1.
     #[error("a jitter of {0}; allowed are 0 to 1")]
     Jitter(String),
     /// A tier cannot be read.
@@ -66,6 +66,9 @@ pub enum PolicyError {
 
 impl RetryPolicy {
     /// A policy of 1 to [`MAX_TIERS`] delays.
+    ///
+    /// # Errors
+    /// Too many delays, or a delay or a jitter outside its limits.
     pub fn new(delays: Vec<Duration>, max: Max, jitter: f32) -> Result<Self, PolicyError> {
         if delays.is_empty() || delays.len() > MAX_TIERS {
             return Err(PolicyError::Count(delays.len()));
@@ -79,7 +82,7 @@ impl RetryPolicy {
         Ok(Self { delays, max, jitter })
     }
 
-    /// No retries: the first failure is the last.
+    /// No retries: the job is dead after its first failure.
     pub fn none() -> Self {
         Self { delays: Vec::new(), max: Max::Failures(1), jitter: 0.0 }
     }
@@ -94,31 +97,33 @@ impl RetryPolicy {
         }
     }
 
-    /// The same policy with other bounds.
+    /// This policy with another maximum and jitter.
+    ///
+    /// # Errors
+    /// Those of [`RetryPolicy::new`].
     pub fn with(self, max: Max, jitter: f32) -> Result<Self, PolicyError> {
         if self.delays.is_empty() { Ok(self) } else { Self::new(self.delays, max, jitter) }
     }
 
-    /// The tiers; none in a policy without retries.
+    /// The tiers; empty without retries.
     pub fn delays(&self) -> &[Duration] {
         &self.delays
     }
 
-    /// How many failures are allowed.
+    /// After how many failures a job is dead.
     pub const fn max(&self) -> Max {
         self.max
     }
 
-    /// How much of a tier is added at random, 0 to 1.
+    /// The share of a tier that is added at random, 0 to 1.
     pub const fn jitter(&self) -> f32 {
         self.jitter
     }
 
-    /// How long to wait after a failure, or `None` when it was the last one allowed.
+    /// The delay after a failure; `None` if the job is dead now.
     ///
-    /// `failures` counts this one too, so it is at least 1 and chooses the tier. The
-    /// jitter only ever adds. A receiver's `retry_after` counts up to
-    /// [`MAX_RETRY_AFTER`] and never shortens the tier.
+    /// `failures` includes this failure, so it is at least 1. It chooses the tier. Jitter only adds to the
+    /// delay. A `retry_after` counts up to [`MAX_RETRY_AFTER`] and never shortens the delay.
     pub fn delay(
         &self,
         failures: u32,
@@ -144,10 +149,10 @@ impl RetryPolicy {
 impl FromStr for RetryPolicy {
     type Err = PolicyError;
 
-    /// Tiers separated by spaces or commas, such as `15s 3m 10m`.
+    /// Parses tiers separated by spaces or commas, such as `15s 3m 10m`.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let parts = text.split([' ', ',']).filter(|p| !p.is_empty());
-        let delays = parts.map(|p| crate::wire::parse_duration(p).map_err(PolicyError::Unreadable));
+        let delays = parts.map(|p| crate::duration::parse_duration(p).map_err(PolicyError::Unreadable));
         Self::new(delays.collect::<Result<_, _>>()?, Max::Tiers, DEFAULT_JITTER)
     }
 }

@@ -1,20 +1,19 @@
-//! The states a job can be in, and the edges between them. Which script carries out
-//! which edge is told in docs/lifecycle.md.
+//! The states of a job. The edges between them are in docs/lifecycle.md.
 
 use std::fmt;
 
-/// Where a job is in its life.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
     /// Waiting for its due time.
     Delayed,
-    /// Due, waiting to be handed over.
+    /// Due, waiting to be reserved.
     Ready,
-    /// Being handed over, under a lease.
+    /// Under a lease, being delivered.
     Reserved,
-    /// Handed over.
+    /// Delivered.
     Done,
-    /// Given up and kept, with a reason.
+    /// Failed for good and kept, with a reason.
     Dead,
     /// Cancelled on request.
     Cancelled,
@@ -25,7 +24,7 @@ impl State {
     pub const ALL: [Self; 6] =
         [Self::Delayed, Self::Ready, Self::Reserved, Self::Done, Self::Dead, Self::Cancelled];
 
-    /// The word used in the API, the metrics and the docs.
+    /// Its name in the API, the metrics and the docs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Delayed => "delayed",
@@ -37,7 +36,7 @@ impl State {
         }
     }
 
-    /// Whether nothing but its memory is left. A dead job is kept and can still move.
+    /// Whether the job has ended and only a tombstone is left. A dead job is kept and can still move.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled)
     }

@@ -1,14 +1,12 @@
-//! The JSON of the public API, in both directions: what a submit may say and how it is
-//! judged ([`parse_job`]), what the calls about one job may ([`parse_reschedule`]), how jobs move from one installation to another ([`ExportLine`],
-//! [`parse_import`]), and the shapes of answers and problems. Used by the API, the command
-//! line and the test kit; no I/O, no HTTP.
+//! The JSON of the public API: parsers of requests, such as [`parse_job`] and [`parse_policy`], the
+//! types of answers and problems, and the lines of exports and imports. Used by the API and the
+//! command line. No I/O and no HTTP.
 
 mod answer;
 mod attempts;
 mod audit;
 mod bulk;
 mod dead;
-mod duration;
 mod events;
 mod export;
 mod fields;
@@ -32,11 +30,11 @@ pub use bulk::{
 };
 pub use dead::{
     DEFAULT_RATE, DeadJobAnswer, DeadPageAnswer, PurgeAnswer, REASON, RevivalAnswer, RevivalsAnswer,
-    ReviveAsk, is_reason, parse_time,
+    ReviveAsk, is_reason,
 };
-pub use duration::{format_duration, parse_duration};
 pub use events::EventAnswer;
 pub use export::ExportLine;
+pub use fields::due::parse_time;
 pub use import::parse_import;
 pub use moves::{parse_nothing, parse_reschedule};
 pub use notice::{NoticeBody, NoticeData, on_dead_of_notices};

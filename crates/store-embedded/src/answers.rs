@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    ExpiredLease, Lease, PullReceipt, PulledJob, RetryContext, Shard, StoreClock, payload,
+    ExpiredLease, Lease, LeaseGrant, PullReceipt, PulledJob, RetryContext, Shard, StoreClock, payload,
 };
 use ringback_core::job::{Job, JobKey, Locator};
 use ringback_core::lane::SettleHint;
@@ -54,22 +54,18 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
     let Stage::Reserved { deadline, .. } = record.stage else { return None };
     let ReservedAt { now_us, is_watched, asked } = at;
     let left = deadline.saturating_mul(1000).saturating_sub(now_us);
-    Some(Lease {
+    let grant = LeaseGrant {
         shard,
         locator: Locator(record.locator),
         receipt: record.receipt()?,
         deadline: asked + Duration::from_micros(left),
         clock: StoreClock { shown_us: now_us, asked },
-        imprint: SettleHint::default(),
+        hint: SettleHint::default(),
         is_watched,
-        seen: None,
-        key: key(record, body)?,
-        delivery: payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?,
-        due: Timestamp::from_millis(record.due),
-        created: Timestamp::from_millis(record.created),
-        attempt: record.attempts,
-        failures: record.failures,
-    })
+    };
+    let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
+    let [due, created] = [record.due, record.created].map(Timestamp::from_millis);
+    Some(Lease::new(grant, key(record, body)?, delivery, due, created, record.attempts, record.failures))
 }
 
 /// A pull job that was reserved; `None` if the job cannot be read.

@@ -42,7 +42,7 @@ pub(crate) use self::ready::{PARKED, PULL, QueueEnd};
 pub(crate) use self::record::{Body, Last, Record, Stage};
 pub(crate) use self::records::{Records, StoredJob};
 use self::redrives::Redrives;
-pub(crate) use self::redrives::{Redrive, RedriveEnd};
+pub(crate) use self::redrives::{RedriveEnd, RedriveRow};
 use self::rows::Access;
 pub(crate) use self::rows::{Journal, Writing};
 pub(crate) use self::shards::{ShardRow, Shards};

@@ -95,7 +95,7 @@ impl Start {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) state: State,
-    truncated: Start,
+    start: Start,
     pub(crate) due: Timestamp,
     pub(crate) created: Timestamp,
     pub(crate) attempts: u32,
@@ -137,12 +137,12 @@ fn state(code: u8) -> Result<State, StoreError> {
 impl Head {
     /// Reads the fixed part of a record, and the job state, which is empty before the first delivery.
     pub(crate) fn parse(state: State, mut job_state: Bytes, record: &[u8]) -> Result<Self, StoreError> {
-        let truncated = Start::parse(record)?;
+        let start = Start::parse(record)?;
         let mut head = Self {
             state,
             start,
-            due: truncated.due,
-            created: truncated.created,
+            due: start.due,
+            created: start.created,
             attempts: 0,
             failures: 0,
             lease: 0,

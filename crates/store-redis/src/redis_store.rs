@@ -8,7 +8,6 @@ use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
 use super::error::is_not_loaded;
 use super::keys::Keys;
-use super::memory::MemoryPressure;
 use super::script::{self, Script};
 use super::topology::Topology;
 use super::{check, record, reply};
@@ -23,7 +22,6 @@ pub struct RedisStore {
     pub(crate) options: Options,
     /// Set when the store was found fit.
     profile: RwLock<Option<Profile>>,
-    pub(crate) memory: MemoryPressure,
 }
 
 impl RedisStore {
@@ -31,7 +29,7 @@ impl RedisStore {
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let topology = Topology::open(&options.url, options.call_timeout)?;
         let keys = Keys::new(&options.prefix, options.shards);
-        Ok(Self { topology, keys, options, profile: RwLock::default(), memory: MemoryPressure::default() })
+        Ok(Self { topology, keys, options, profile: RwLock::default() })
     }
 
     pub fn kind(&self) -> &'static str {

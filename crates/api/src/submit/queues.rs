@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::batcher::{Batcher, Limits};
 use super::item::Item;
 use crate::error::Unavailable;
-use crate::limits::{Deadline, Permit, Pressure};
+use crate::limits::{Deadline, Permit};
 use crate::metrics::Metrics;
 
 /// How many requests may wait for a shard's next call.
@@ -45,12 +45,10 @@ impl<J: Item> SubmitQueues<J> {
     pub(crate) fn start(
         store: &Store,
         metrics: &Arc<Metrics>,
-        pressure: &Arc<Pressure>,
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
-        let queues =
-            store.shards().map(|shard| queue(store.clone(), shard, metrics, pressure, tasks, shutdown));
+        let queues = store.shards().map(|shard| queue(store.clone(), shard, metrics, tasks, shutdown));
         Self { queues: queues.collect(), store: store.clone() }
     }
 
@@ -110,11 +108,10 @@ fn queue<J: Item>(
     store: Store,
     shard: Shard,
     metrics: &Arc<Metrics>,
-    pressure: &Arc<Pressure>,
     tasks: &mut Tasks,
     shutdown: &Shutdown,
 ) -> Queue<J> {
-    let (metrics, pressure) = (Arc::clone(metrics), Arc::clone(pressure));
+    let metrics = Arc::clone(metrics);
     let limits = Limits {
         items: MAX_BATCH,
         weight: MAX_BATCH_BYTES,
@@ -125,9 +122,9 @@ fn queue<J: Item>(
     };
     let name = format!("{} of shard {}", J::NAME, shard.number());
     Batcher::start(tasks, name, shutdown, limits, move |parts: Vec<Part<J>>| {
-        let (store, metrics, pressure) = (store.clone(), Arc::clone(&metrics), Arc::clone(&pressure));
+        let (store, metrics) = (store.clone(), Arc::clone(&metrics));
         async move {
-            if pressure.is_high(&store).await {
+            if store.is_nearly_full().await {
                 return parts.iter().map(|_| Err(Unavailable::NearlyFull)).collect();
             }
             let lengths: Vec<usize> = parts.iter().map(|part| part.jobs.len()).collect();

@@ -1,5 +1,4 @@
-//! Where a job goes and what it carries in its headers: the parsing of URLs, headers and
-//! context, with the limits of each.
+//! Callback URLs, headers and context of a job: their parsers and limits.
 
 use std::fmt;
 
@@ -17,8 +16,8 @@ const MAX_CONTEXT: usize = 16;
 /// Keys and values of a job's context together, in bytes.
 const MAX_CONTEXT_BYTES: usize = 4 * 1024;
 
-/// Names that belong to the delivery itself. Those that begin with `webhook-` or
-/// `ringback-` do too.
+/// Header names that a job cannot set, because the delivery sets them. Names that begin with `webhook-`
+/// or `ringback-` are reserved too.
 const RESERVED: [&str; 12] = [
     "host",
     "content-length",
@@ -48,9 +47,8 @@ fn refused(detail: impl Into<String>, allowed: &'static str) -> Refused {
     Refused { detail: detail.into(), allowed }
 }
 
-/// An http or https URL, as the WHATWG parser writes it: `origin` is scheme and
-/// authority, `path` the rest. Topic and origin together are a job's lane. Of a job that
-/// waits for a consumer to reserve it both are empty.
+/// An http or https URL in the form of the WHATWG parser, split into the origin (scheme and authority)
+/// and the path (the rest). Topic and origin together are a job's lane. Both are empty for a pull job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
     origin: String,
@@ -58,7 +56,7 @@ pub struct Callback {
 }
 
 impl Callback {
-    /// What a URL may look like, for error messages.
+    /// The form of a URL, for error messages.
     pub const ALLOWED: &'static str =
         "an absolute http or https URL of at most 2048 bytes, without credentials or fragment";
 
@@ -89,17 +87,17 @@ impl Callback {
         Ok(Self { path: url.as_str()[origin.len()..].to_owned(), origin })
     }
 
-    /// From parts that a [`Callback`] was taken apart into.
-    pub(crate) fn from_parts(origin: String, path: String) -> Self {
+    /// A callback from the parts of another one.
+    pub fn from_parts(origin: String, path: String) -> Self {
         Self { origin, path }
     }
 
-    /// No URL: the job is for pull.
+    /// No URL: a pull job.
     pub const fn pull() -> Self {
         Self { origin: String::new(), path: String::new() }
     }
 
-    /// Whether the job waits for a consumer, and is not posted anywhere.
+    /// Whether the job waits for a consumer instead of being posted.
     pub const fn is_pull(&self) -> bool {
         self.origin.is_empty()
     }
@@ -121,12 +119,12 @@ impl fmt::Display for Callback {
     }
 }
 
-/// A job's own headers, names in lower case, in the order given.
+/// A job's own headers in the order given, with names in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// What headers may look like, for error messages.
+    /// The form of headers, for error messages.
     pub const ALLOWED: &'static str = "at most 32 headers by the grammar of RFC 9110, 8 KiB together; \
         not host, content-length, content-type, transfer-encoding, connection, te, trailer, upgrade, expect, \
         user-agent, traceparent, tracestate, nor any that begins with webhook- or ringback-";
@@ -153,8 +151,8 @@ impl Headers {
         Ok(Self(headers))
     }
 
-    /// From entries that [`Headers::parse`] once let through.
-    pub(crate) fn from_entries(entries: Vec<(String, String)>) -> Self {
+    /// Headers from entries that [`Headers::parse`] has accepted before.
+    pub fn from_entries(entries: Vec<(String, String)>) -> Self {
         Self(entries)
     }
 
@@ -169,7 +167,7 @@ impl Headers {
 pub struct Context(Vec<(String, String)>);
 
 impl Context {
-    /// What a context may look like, for error messages.
+    /// The form of a context, for error messages.
     pub const ALLOWED: &'static str = "at most 16 entries, 4 KiB together; keys that can end a header name \
         (RFC 9110 token), values that can be a header value, no two keys alike but for case";
 
@@ -190,8 +188,8 @@ impl Context {
         Ok(Self(entries))
     }
 
-    /// From entries that [`Context::parse`] once let through.
-    pub(crate) fn from_entries(entries: Vec<(String, String)>) -> Self {
+    /// A context from entries that [`Context::parse`] has accepted before.
+    pub fn from_entries(entries: Vec<(String, String)>) -> Self {
         Self(entries)
     }
 
@@ -203,12 +201,12 @@ impl Context {
 
 fn check_size(
     entries: &[(String, String)],
-    most: usize,
-    most_bytes: usize,
+    max: usize,
+    max_bytes: usize,
     allowed: &'static str,
 ) -> Result<(), Refused> {
     let bytes: usize = entries.iter().map(|(k, v)| k.len() + v.len()).sum();
-    if entries.len() > most || bytes > most_bytes {
+    if entries.len() > max || bytes > max_bytes {
         return Err(refused(format!("{} entries, {bytes} bytes together", entries.len()), allowed));
     }
     Ok(())

@@ -1,11 +1,11 @@
-//! A job's name: topic and id, their alphabets, and what is derived from them.
+//! A job's key: topic and id, and the shard hash and locator that are derived from them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-/// Why a topic or an id was refused: what is allowed instead.
+/// A text that is not a topic or an id. The message says what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NameError(pub &'static str);
@@ -16,12 +16,12 @@ fn check(text: &str, max: usize, extra: &[u8], allowed: &'static str) -> Result<
     if fits && text != "." && text != ".." { Ok(()) } else { Err(NameError(allowed)) }
 }
 
-/// What kind of job it is: `[A-Za-z0-9._-]{1,64}`, neither `.` nor `..`.
+/// The kind of a job: `[A-Za-z0-9._-]{1,64}`, neither `.` nor `..`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Topic(Box<str>);
 
 impl Topic {
-    /// What a topic may look like, for error messages.
+    /// The form of a topic, for error messages.
     pub const ALLOWED: &'static str = "1 to 64 of A-Z a-z 0-9 . _ -, and neither . nor ..";
 
     /// The text.
@@ -45,12 +45,12 @@ impl fmt::Display for Topic {
     }
 }
 
-/// Which job of the topic: `[A-Za-z0-9._~:@+=,-]{1,128}`, neither `.` nor `..`.
+/// Identifies a job within its topic: `[A-Za-z0-9._~:@+=,-]{1,128}`, neither `.` nor `..`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(Box<str>);
 
 impl JobId {
-    /// What an id may look like, for error messages.
+    /// The form of an id, for error messages.
     pub const ALLOWED: &'static str = "1 to 128 of A-Z a-z 0-9 . _ ~ : @ + = , -, and neither . nor ..";
 
     /// The text.
@@ -58,7 +58,7 @@ impl JobId {
         &self.0
     }
 
-    /// The id that stands for a caller's key, always the same one: 128 bits of the key's SHA-256.
+    /// The id for a caller's idempotency key: 128 bits of the key's SHA-256.
     pub fn of_key(key: &str) -> Self {
         let digest = Sha256::digest(key);
         Self(digest[..16].iter().fold("key-".to_owned(), |id, b| format!("{id}{b:02x}")).into())
@@ -85,7 +85,7 @@ impl fmt::Display for JobId {
     }
 }
 
-/// A job's whole name; unique in an installation while the job or its tombstone lives.
+/// Identifies a job in an installation while the job or its tombstone exists.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JobKey {
     /// The topic.
@@ -95,7 +95,7 @@ pub struct JobKey {
 }
 
 impl JobKey {
-    /// Where the job lies inside its shard.
+    /// The job's place in its shard.
     pub fn locator(&self) -> Locator {
         let digest = digest(&self.topic, self.id.as_str());
         let mut locator = [0; 12];
@@ -120,8 +120,8 @@ fn digest(topic: &Topic, id: &str) -> [u8; 32] {
     Sha256::new().chain_update(topic.as_str()).chain_update(b"/").chain_update(id).finalize().into()
 }
 
-/// 96 bits of SHA-256 over a job's name: short enough for every index entry, and so long
-/// that no two names share one (2⁴⁸ names for an even chance).
+/// The place of a job in its shard: 96 bits of SHA-256 over its key. Short enough for every index entry,
+/// and long enough that no two jobs share one (an even chance takes 2⁴⁸ jobs).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Locator(pub [u8; 12]);
 

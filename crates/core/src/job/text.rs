@@ -1,16 +1,16 @@
-//! How content hashes and traces are written, for what carries jobs elsewhere.
+//! Content hashes and traces as text, for headers and exports.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{ContentHash, Trace};
 
-/// Why a text is no content hash, or no `traceparent`.
+/// A text that is not a content hash or not a `traceparent`. The message says what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TextError(pub &'static str);
 
-/// `N` bytes of two hexadecimal digits each, in lower case.
+/// `N` bytes from two hexadecimal digits each, in lower case.
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |b: u8| match b {
         b'0'..=b'9' => Some(b - b'0'),

@@ -1,13 +1,13 @@
-//! The shapes of answers. Times are RFC 3339 with milliseconds, UTC; durations are
-//! numbers with the unit in the name.
+//! Answers with a job: of submits, batches and cancels. And the statistics of the store. Times are
+//! RFC 3339 with milliseconds, UTC; durations are numbers with the unit in the name.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Problem;
+use super::problem::Problem;
+use crate::contract::StateCounts;
 use crate::job::Job;
 use crate::outcome::LastAttempt;
-use crate::state::State;
 
 /// A job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -22,7 +22,7 @@ pub struct JobAnswer {
     pub due_at: String,
     /// When it was accepted.
     pub created_at: String,
-    /// How often it was handed to a notifier or consumer.
+    /// How often a notifier or consumer reserved it.
     pub attempts: u32,
     /// How many of the attempts failed.
     pub failures: u32,
@@ -34,13 +34,13 @@ pub struct JobAnswer {
     pub reason: Option<String>,
 }
 
-/// A failed attempt: `status` where there was an answer, `error` where there was none or its body
-/// was not the one expected.
+/// A failed attempt: `status` if there was a response, `error` if there was none or its body was not the
+/// expected one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LastAnswer {
     /// When it was sent.
     pub at: String,
-    /// The answer's status.
+    /// The response's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The class of the error.
@@ -80,23 +80,23 @@ impl From<Job> for JobAnswer {
 /// The answer to a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BatchAnswer {
-    /// How many items were accepted: new ones and repeated ones.
+    /// How many items were accepted, new and repeated ones.
     pub accepted: usize,
-    /// How many were not.
+    /// How many items were refused.
     pub refused: usize,
     /// One result per item, in order.
     pub results: Vec<BatchResult>,
 }
 
-/// What became of one item of a batch.
+/// The result of one item of a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BatchResult {
-    /// As if it had been submitted alone: 201, 200, or that of the problem.
+    /// The status as if it had been submitted alone: 201, 200, or that of the problem.
     pub status: u16,
-    /// The job, where it was accepted.
+    /// The job, if it was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobAnswer>,
-    /// What was wrong, where it was not.
+    /// The problem, if it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
 }
@@ -115,15 +115,15 @@ pub struct CancelAnswer {
     pub topic: String,
     /// The job's id.
     pub id: String,
-    /// `cancelled`, or `reserved` while it is being handed over.
+    /// `cancelled`, or `reserved` while it is being delivered.
     pub state: String,
-    /// `true` while a hand-over is under way; `"unknown"` where one was begun and never
-    /// settled, so that it may still be.
+    /// `true` while a delivery is under way; `"unknown"` if a delivery began and was never settled, so that
+    /// it may still be under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight: Option<InFlight>,
 }
 
-/// Whether a hand-over may still be under way.
+/// Whether a delivery may still be under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum InFlight {
@@ -136,48 +136,47 @@ pub enum InFlight {
 /// The answer to GET /v1/stats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StatsAnswer {
-    /// Jobs per state. The end states count all since the installation began.
+    /// Jobs by state. Done, cancelled and purged jobs are counted since the installation began.
     pub states: StatesAnswer,
     /// How many topics had a job or are paused; on Redis at most the 10,000 latest of each shard count.
     pub topics: u64,
-    /// How late hand-overs were over the last five minutes.
+    /// Lateness of deliveries over the last five minutes.
     pub lateness_ms: LatenessAnswer,
-    /// What is remembered of ended jobs.
+    /// Tombstones of ended jobs.
     pub tombstones: TombstonesAnswer,
-    /// What is still to be told.
+    /// Dead-letter notices that are not published yet.
     #[serde(default)]
     pub outbox: OutboxAnswer,
     /// Where jobs are kept.
     pub store: StoreAnswer,
 }
 
-/// What is remembered of ended jobs.
+/// Tombstones of ended jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TombstonesAnswer {
-    /// How many were forgotten before their time, for lack of room.
+    /// How many were evicted before their retention ended, because there was no room.
     pub forgotten_early: u64,
 }
 
-/// What is still to be told.
+/// Dead-letter notices that are not published yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutboxAnswer {
-    /// Deaths that a carrier has still to look at: whether somebody is to be told, and then to submit a notice.
-    /// At rest 0.
+    /// Dead letters that a carrier has not handled yet, whether or not they need a notice. 0 at rest.
     pub deaths: u64,
 }
 
-/// Jobs per state.
+/// Jobs by state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StatesAnswer {
     /// Waiting for their due time.
     pub delayed: u64,
-    /// Due, waiting to be handed over.
+    /// Due, waiting to be reserved.
     pub ready: u64,
-    /// Being handed over.
+    /// Being delivered.
     pub reserved: u64,
-    /// Handed over.
+    /// Delivered.
     pub done: u64,
-    /// Given up and kept.
+    /// Failed for good and kept.
     pub dead: u64,
     /// Cancelled.
     pub cancelled: u64,
@@ -185,28 +184,21 @@ pub struct StatesAnswer {
     pub purged: u64,
 }
 
-impl StatesAnswer {
-    /// The count of a state.
-    pub fn of(&mut self, state: State) -> &mut u64 {
-        match state {
-            State::Delayed => &mut self.delayed,
-            State::Ready => &mut self.ready,
-            State::Reserved => &mut self.reserved,
-            State::Done => &mut self.done,
-            State::Dead => &mut self.dead,
-            State::Cancelled => &mut self.cancelled,
-        }
+impl From<StateCounts> for StatesAnswer {
+    fn from(counts: StateCounts) -> Self {
+        let StateCounts { delayed, ready, reserved, done, dead, cancelled, purged } = counts;
+        Self { delayed, ready, reserved, done, dead, cancelled, purged }
     }
 }
 
-/// Lateness, from due to sent, in milliseconds; null where nothing was sent.
+/// Lateness from due to sent, in milliseconds; null if nothing was sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LatenessAnswer {
     /// The median.
     pub p50: Option<f64>,
-    /// 99 of 100 were no later.
+    /// The 99th percentile.
     pub p99: Option<f64>,
-    /// The latest.
+    /// The maximum.
     pub max: Option<f64>,
 }
 
@@ -215,6 +207,6 @@ pub struct LatenessAnswer {
 pub struct StoreAnswer {
     /// `redis`, `redis-cluster` or `embedded`.
     pub kind: String,
-    /// How safely: `disk`, `everysec`, `memory` or `unknown`.
+    /// How durable it is: `disk`, `everysec`, `memory` or `unknown`.
     pub profile: String,
 }

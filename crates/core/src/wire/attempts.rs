@@ -1,11 +1,11 @@
-//! The log of a job's attempts, as the API answers it.
+//! Answers with the attempt log of a job.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::store::{Attempt, MAX_ANSWER};
+use crate::contract::{Attempt, MAX_ANSWER};
 
 /// The last attempts of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -14,26 +14,26 @@ pub struct AttemptsAnswer {
     pub items: Vec<AttemptAnswer>,
 }
 
-/// One attempt: `status` where there was an answer, `error` where there was none or its body was not the
-/// one expected.
+/// One attempt: `status` if there was a response, `error` if there was none or its body was not the
+/// expected one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptAnswer {
-    /// Which hand-over it was, from 1. A number that is missing was not logged.
+    /// Its number, from 1. A missing number was not logged.
     pub attempt: u32,
-    /// When it was sent; of a job for pull when it was reserved.
+    /// When it was sent; for a pull job when it was reserved.
     pub at: String,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// The answer's status.
+    /// The response's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The class of the error, or what a consumer said.
+    /// The class of the error, or the text that a consumer gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The first 1,024 bytes of the answer, where they are text in UTF-8.
+    /// The first 1,024 bytes of the response, if they are text in UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// The same in base64, where they are not.
+    /// The first 1,024 bytes of the response in base64, if they are not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_base64: Option<String>,
     /// Who made it: the machine and process of a notifier, or `consumer`.
@@ -60,8 +60,7 @@ impl From<Attempt> for AttemptAnswer {
     }
 }
 
-/// The start of an answer as text. Where it was cut off, a character that is not whole is left
-/// out.
+/// The start of a response as text. If it was cut off, an incomplete last character is dropped.
 fn text(start: &[u8]) -> Option<&str> {
     match std::str::from_utf8(start) {
         Ok(text) => Some(text),
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_text_where_it_is_utf_8_and_base64_elsewhere() {
+    fn a_response_is_text_if_it_is_utf_8_and_base64_otherwise() {
         let shown = |bytes: &[u8]| {
             let answer = answered(bytes);
             (answer.answer, answer.answer_base64)
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_cut_off_ends_with_a_whole_character() {
+    fn a_response_that_was_cut_off_ends_with_a_whole_character() {
         let long = format!("x{}", "ä".repeat(600));
         let answer = answered(&long.as_bytes()[..MAX_ANSWER]).answer.unwrap();
         assert_eq!((answer.len(), answer.chars().last()), (MAX_ANSWER - 1, Some('ä')));
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_left_out() {
+    fn absent_values_are_left_out() {
         let json = serde_json::to_string(&AttemptAnswer::from(Attempt::default())).unwrap();
         assert_eq!(json, r#"{"attempt":0,"at":"1970-01-01T00:00:00.000Z","duration_ms":0,"by":""}"#);
     }

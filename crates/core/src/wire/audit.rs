@@ -1,50 +1,50 @@
-//! What an audit came to, as JSON.
+//! Answers of the audit.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::store::{Audit, Finding};
+use crate::contract::{Audit, Finding};
 
 /// The answer to GET /v1/audit and POST /v1/audit/repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditAnswer {
-    /// Whether nothing is wrong; after a repair, whether nothing is left that is.
+    /// Whether there is no damage, or all of it is repaired.
     pub clean: bool,
-    /// What is wrong, or was: the first hundred.
+    /// The first hundred findings.
     pub findings: Vec<FindingAnswer>,
-    /// How many findings there are in all.
+    /// The number of all findings.
     pub found: u64,
-    /// How many of them were put right by this call.
+    /// How many of them this call has repaired.
     pub repaired: u64,
-    /// How many jobs were looked at: those that have not ended.
+    /// How many jobs were checked: all that have not ended.
     pub checked: u64,
-    /// Index entries that lead to nothing, or to a job that has moved on. They do no harm, and are
-    /// dropped when they are met. Exact where nothing moved meanwhile.
+    /// Index entries without a job, or of a job that has moved on. They do no harm, and are dropped when
+    /// an edge finds them. The number is exact if nothing moved meanwhile.
     pub stale: u64,
-    /// How many shards there are.
+    /// The number of shards.
     pub shards: u16,
-    /// In how many of them no job moved meanwhile, so that the counts could be compared with the jobs.
+    /// The number of shards in which no job moved meanwhile, so that the counts could be compared.
     pub compared: u16,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// One thing that is wrong.
+/// One piece of damage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FindingAnswer {
     /// `unindexed`, `turn`, `moment`, `ledger`, `lane_count`, `topic`, `attempts`, `run`, `body`, `lane` or `unreadable`.
     pub kind: String,
-    /// In which shard.
+    /// The shard.
     pub shard: u16,
-    /// Of which topic, where it is of one.
+    /// The topic, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// Of which job, where it is of one.
+    /// The job's id, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// In words.
+    /// A description.
     pub detail: String,
-    /// Whether this call has put it right.
+    /// Whether this call has repaired it.
     pub repaired: bool,
 }
 
@@ -57,7 +57,7 @@ impl From<Finding> for FindingAnswer {
 }
 
 impl AuditAnswer {
-    /// What an audit came to that took so long.
+    /// The answer of an audit that took `duration`.
     pub fn new(audit: Audit, duration: std::time::Duration) -> Self {
         Self {
             clean: audit.is_clean(),

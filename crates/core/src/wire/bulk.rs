@@ -1,48 +1,48 @@
-//! The answers of calls that are about many jobs: a page of them, and what became of an
-//! import. Their bounds are here too.
+//! Answers of listing and importing jobs, and the limits of both.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{JobAnswer, Problem};
+use super::answer::JobAnswer;
+use super::problem::Problem;
 
 /// The most jobs of a page.
 pub const MAX_PAGE: usize = 1000;
-/// The jobs of a page where the caller does not say how many.
+/// The jobs of a page if the caller does not say.
 pub const DEFAULT_PAGE: usize = 100;
 /// The most lines of one import.
 pub const MAX_IMPORT_LINES: usize = 10_000;
 /// The most bytes of one import.
 pub const MAX_IMPORT_BYTES: usize = 16 * 1024 * 1024;
 
-/// A page of jobs. It may be empty and still have a next one.
+/// A page of jobs. It may be empty although there are more pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PageAnswer {
     /// The jobs.
     pub items: Vec<JobAnswer>,
-    /// Where the next page begins; null after the last one. Opaque.
+    /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }
 
 /// The answer to an import. The counts add up to the lines that are not blank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImportAnswer {
-    /// Lines that made a new job.
+    /// Lines that created a job.
     pub created: usize,
-    /// Lines whose job was known already, with the same content; nothing changed.
+    /// Lines whose job existed already, with the same content. Nothing changed.
     pub repeated: usize,
-    /// Lines that were not taken.
+    /// Lines that were refused.
     pub refused: usize,
-    /// What was wrong with each line that was not taken, in order.
+    /// The problem of each refused line, in order.
     pub problems: Vec<ImportProblem>,
 }
 
-/// What was wrong with a line of an import.
+/// The problem of one line of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImportProblem {
-    /// Which line of the request, from 1; blank lines count.
+    /// The number of the line, from 1; blank lines count.
     pub line: usize,
-    /// As if it had been submitted alone: 400, 409, 413, 422 or 503.
+    /// The status as if it had been submitted alone: 400, 409, 413, 422 or 503.
     pub status: u16,
     /// The problem.
     pub problem: Problem,
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_page_says_that_nothing_follows() {
+    fn the_last_page_has_no_next_cursor() {
         let page = PageAnswer { items: Vec::new(), next: None };
         assert_eq!(serde_json::to_string(&page).unwrap(), r#"{"items":[],"next":null}"#);
     }

@@ -1,16 +1,18 @@
-//! Dead letters: how they are listed, what a purge of many came to, and how many are revived.
+//! Calls about dead jobs: their pages, purges of many, and redrives (calls that revive many).
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::fields::{Mistakes, read, shown};
-use super::import::{MAX_REASON, is_word};
-use super::submit::{TIME, millis_up, open};
-use super::{JobAnswer, Problem};
+use super::answer::JobAnswer;
+use super::fields::due::{self, TIME};
+use super::fields::object::{Mistakes, open_or_empty, read};
+use super::fields::values::{is_word, parsed};
+use super::problem::Problem;
 use crate::clock::Timestamp;
-use crate::store::{DeadJob, MAX_RATE, Revival};
+use crate::contract::{DeadJob, MAX_RATE, Redrive};
+use crate::limits::MAX_REASON;
 
-/// What a reason may look like, for error messages.
+/// The form of a reason, for error messages.
 pub const REASON: &str = "1 to 64 visible ASCII characters, such as exhausted, gone or lost";
 
 /// A dead job.
@@ -29,127 +31,108 @@ impl From<DeadJob> for DeadJobAnswer {
     }
 }
 
-/// A page of dead jobs, in order of death. It may be empty and still have a next one.
+/// A page of dead jobs, in the order of death. It may be empty although there are more pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeadPageAnswer {
     /// The jobs.
     pub items: Vec<DeadJobAnswer>,
-    /// Where the next page begins; null after the last one. Opaque.
+    /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }
 
-/// What a purge of many came to.
+/// The result of purging many jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PurgeAnswer {
-    /// How many this call has removed.
+    /// How many jobs this call has removed.
     pub purged: u64,
-    /// Where to go on, as the cursor of another call; null when all are gone. Opaque.
+    /// The cursor of the next call; null when all are gone. Opaque.
     pub next: Option<String>,
 }
 
-/// Whether a job can be dead for this reason.
+/// Whether a text can be the reason of a dead job.
 pub fn is_reason(text: &str) -> bool {
     is_word(text, MAX_REASON)
 }
 
-/// A time by RFC 3339, in ms rounded up.
-pub fn parse_time(text: &str) -> Option<Timestamp> {
-    text.parse().ok().map(|time| Timestamp::from_millis(millis_up(time)))
-}
-
-/// The rate of a revival that names none, in jobs a second.
+/// The rate of a redrive without one, in jobs a second.
 pub const DEFAULT_RATE: u32 = 100;
 
-/// Which dead jobs of a topic are to be revived, and how fast.
+/// The body of a redrive: which dead jobs of a topic to revive, and how fast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviveAsk {
-    /// Dead for this reason only.
+    /// Only jobs with this reason.
     pub reason: Option<String>,
-    /// That died at this time or later.
+    /// Only jobs that died at this time or later.
     pub after: Option<Timestamp>,
-    /// That died before this time.
+    /// Only jobs that died before this time.
     pub before: Option<Timestamp>,
     /// Jobs a second.
     pub rate: u32,
 }
 
 impl ReviveAsk {
-    /// Reads a request; an empty one asks for all, at [`DEFAULT_RATE`].
+    /// Parses a body. An empty one means all jobs, at [`DEFAULT_RATE`].
     ///
     /// # Errors
-    /// A 400 problem for what is no JSON object, 422 with all the fields that are wrong.
+    /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let json = if json.trim_ascii().is_empty() { b"{}" } else { json };
-        let fields = open(json)?;
+        let fields = open_or_empty(json)?;
         let mut mistakes = Mistakes::default();
         fields.check_names("", &["reason", "died_after", "died_before", "rate"], &mut mistakes);
-        let mut word = |name: &str, allowed: &str, is_right: &dyn Fn(&str) -> bool| {
-            let raw = fields.get(name)?;
-            let text = read::<String>(raw).filter(|text| is_right(text));
-            if text.is_none() {
-                mistakes.add(name, format!("{} cannot be it", shown(raw)), allowed);
-            }
-            text
-        };
-        let reason = word("reason", REASON, &is_reason);
-        let mut time = |name| word(name, TIME, &|text| parse_time(text).is_some());
-        let (after, before) = (time("died_after"), time("died_before"));
-        let rate = fields.get("rate").map_or(Some(DEFAULT_RATE), |raw| {
-            let rate = read::<u32>(raw).filter(|rate| (1..=MAX_RATE).contains(rate));
-            if rate.is_none() {
-                let allowed = format!("1 to {MAX_RATE} jobs a second, a whole number");
-                mistakes.add("rate", format!("{} cannot be it", shown(raw)), allowed);
-            }
-            rate
+        let reason = parsed(&fields, "reason", REASON, &mut mistakes, |raw| {
+            read::<String>(raw).filter(|text| is_reason(text))
         });
-        let time = |text: Option<String>| text.as_deref().and_then(parse_time);
-        let ask =
-            Self { reason, after: time(after), before: time(before), rate: rate.unwrap_or(DEFAULT_RATE) };
-        if mistakes.is_empty() { Ok(ask) } else { Err(Problem::fields(mistakes.into_inner())) }
+        let mut time = |name| parsed(&fields, name, TIME, &mut mistakes, due::time);
+        let (after, before) = (time("died_after"), time("died_before"));
+        let allowed = format!("1 to {MAX_RATE} jobs a second, a whole number");
+        let rate = parsed(&fields, "rate", &allowed, &mut mistakes, |raw| {
+            read::<u32>(raw).filter(|rate| (1..=MAX_RATE).contains(rate))
+        });
+        mistakes.or(Self { reason, after, before, rate: rate.unwrap_or(DEFAULT_RATE) })
     }
 }
 
-/// A call that revives many dead jobs, and how far it is.
+/// A call that revives many dead jobs, and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RevivalAnswer {
-    /// What it is known by.
+    /// Its id.
     pub id: String,
-    /// Of which topic.
+    /// The topic.
     pub topic: String,
     /// `running`, `done` or `stopped`.
     pub state: String,
     /// How many jobs it has revived so far.
     pub revived: u64,
-    /// How many it may revive a second.
+    /// How many jobs a second it may revive.
     pub rate: u32,
-    /// When it began. Only jobs that were dead by then are revived.
+    /// When it began. It revives only jobs that were dead at that time.
     pub started_at: String,
-    /// When it was done or stopped.
+    /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// Only those that are dead for this reason.
+    /// Only jobs with this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Only those that died at this time or later.
+    /// Only jobs that died at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub died_after: Option<String>,
-    /// Only those that died before this time.
+    /// Only jobs that died before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub died_before: Option<String>,
 }
 
-impl From<Revival> for RevivalAnswer {
-    fn from(revival: Revival) -> Self {
+impl From<Redrive> for RevivalAnswer {
+    fn from(redrive: Redrive) -> Self {
         let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
-        let filter = revival.filter;
+        let filter = redrive.filter;
         Self {
-            id: revival.id.to_string(),
+            id: redrive.id.to_string(),
             topic: filter.topic.to_string(),
-            state: revival.state.name().to_owned(),
-            revived: revival.revived,
-            rate: revival.rate,
-            started_at: revival.started.to_string(),
-            ended_at: time(revival.ended),
+            state: redrive.state.name().to_owned(),
+            revived: redrive.revived,
+            rate: redrive.rate,
+            started_at: redrive.started.to_string(),
+            ended_at: time(redrive.ended),
             reason: filter.reason,
             died_after: time(filter.after),
             died_before: time(filter.before),
@@ -157,10 +140,10 @@ impl From<Revival> for RevivalAnswer {
     }
 }
 
-/// The revivals of a topic that go on, and those that ended within a day; the last one first.
+/// The running redrives of a topic, and those that ended within a day; the latest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RevivalsAnswer {
-    /// Each as it is now.
+    /// The redrives.
     pub items: Vec<RevivalAnswer>,
 }
 
@@ -175,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revival_may_say_nothing_or_all() {
+    fn a_redrive_may_have_no_fields_or_all() {
         let all = ReviveAsk { reason: None, after: None, before: None, rate: 100 };
         for empty in ["", "  ", "{}", r#"{"reason":null,"rate":null}"#] {
             assert_eq!(ReviveAsk::parse(empty.as_bytes()), Ok(all.clone()), "{empty:?}");
@@ -188,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn wrong_fields_are_named() {
         for rate in ["0", "100001", "-1", "1.5", "\"5\"", "true", "99999999999"] {
             assert_eq!(fields(&format!(r#"{{"rate":{rate}}}"#)), ["rate"]);
         }

@@ -1,6 +1,5 @@
-//! One line of an export: a job with all that it brought and all that it has behind it, in
-//! the fields of a submit and a few more, so that [`parse_import`](super::parse_import) makes
-//! the same job of it.
+//! One line of an export: a job with its history, in the fields of a submit and a few more.
+//! [`parse_import`](super::parse_import) makes the same job of it.
 
 use std::fmt;
 
@@ -11,9 +10,10 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::fields::depth;
-use super::submit::DEFAULT_CONTENT_TYPE;
-use super::{LastAnswer, format_duration};
+use super::answer::LastAnswer;
+use super::fields::object::depth;
+use super::submit::body::DEFAULT_CONTENT_TYPE;
+use crate::duration::format_duration;
 use crate::job::{Body, ContentHash, Delivery, Job, MAX_DEPTH};
 use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
 
@@ -26,19 +26,19 @@ pub struct ExportLine {
     id: String,
     /// `delayed`, `ready`, `reserved` or `dead`.
     state: String,
-    /// When it is due; of a dead job when it was last due.
+    /// When it is due; for a dead job when it was last due.
     at: String,
-    /// Where to; absent where the job is for pull.
+    /// The URL; absent for a pull job.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// A JSON body as it was sent, where it has no line breaks.
+    /// A JSON body as it was sent, if it has no line breaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<serde_json::Value>)]
     body: Option<Box<RawValue>>,
     /// Any other body.
     #[serde(skip_serializing_if = "Option::is_none")]
     body_base64: Option<String>,
-    /// The content type of what is not in `body`.
+    /// The content type of a body in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Option<String>,
     /// Its own headers.
@@ -55,15 +55,15 @@ pub struct ExportLine {
     /// Its own deadline per attempt, as a friendly duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<String>,
-    /// Its own time to run, where it is for pull, as a friendly duration.
+    /// Its own time to run, for a pull job, as a friendly duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     ttr: Option<String>,
-    /// Where its death is told, where it said so itself.
+    /// Its own URL for the dead-letter notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     on_dead: Option<String>,
     /// When it was accepted.
     created_at: String,
-    /// How often it was handed to a notifier or consumer.
+    /// How often a notifier or consumer reserved it.
     attempts: u32,
     /// How many of the attempts failed.
     failures: u32,
@@ -73,7 +73,7 @@ pub struct ExportLine {
     /// Why it is dead.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
-    /// By what a submit of the same job is known: 16 hexadecimal digits.
+    /// The hash that recognises a repeated submit: 16 hexadecimal digits.
     content: String,
     /// The trace it belongs to (W3C Trace Context).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,7 +81,7 @@ pub struct ExportLine {
 }
 
 impl ExportLine {
-    /// The line of a job; `content` is what its submit was known by.
+    /// The line of a job; `content` is the hash of its submit.
     pub fn new(job: Job, delivery: Delivery, content: ContentHash) -> Self {
         let (body, body_base64, content_type) = written(delivery.body);
         let is_pull = delivery.callback.is_pull();
@@ -130,8 +130,8 @@ fn written(body: Body) -> (Option<Box<RawValue>>, Option<String>, Option<String>
     (None, base64, content_type)
 }
 
-/// A body that a line can carry as it is, to the byte: JSON that neither breaks the line nor
-/// begins or ends with white space, which would be lost.
+/// The body if a line can contain it unchanged: JSON without line breaks, and without white space at its
+/// ends, which would be lost.
 fn one_line_of_json(body: &Body) -> Option<Box<RawValue>> {
     if body.content_type() != "application/json" || body.bytes.iter().any(|b| matches!(b, b'\n' | b'\r')) {
         return None;
@@ -165,16 +165,16 @@ impl Serialize for Entries {
 /// A retry policy as a submit writes it.
 #[derive(Debug, Serialize, ToSchema)]
 struct Policy {
-    /// The waits, as friendly durations.
+    /// The delays, as friendly durations.
     #[serde(skip_serializing_if = "Option::is_none")]
     delays: Option<Vec<String>>,
     /// `none`.
     #[serde(skip_serializing_if = "Option::is_none")]
     preset: Option<&'static str>,
-    /// How many failures bury the job, -1 for none ever.
+    /// After how many failures the job is dead; -1 for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<i64>,
-    /// How much of a wait may be added.
+    /// Which share of a delay may be added at random.
     #[serde(skip_serializing_if = "Option::is_none")]
     jitter: Option<f32>,
 }

@@ -1,26 +1,23 @@
-//! One line of an import: a job as submitted, or as an export wrote it, with what it has
-//! behind it.
+//! One line of an import: a job as submitted, or as an export wrote it with its history.
 
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::Problem;
-use super::fields::{Fields, Mistakes, read, shown, wrong_type};
-use super::submit::{self, Defaults, TIME, time};
+use super::fields::due::{TIME, time};
+use super::fields::object::{Fields, Mistakes, open, read, wrong_type};
+use super::fields::values::{is_line, is_word, parsed};
+use super::problem::Problem;
+use super::submit::{self, Defaults};
 use crate::job::{ContentHash, History, ImportJob, Trace};
+use crate::limits::{MAX_ERROR, MAX_REASON};
 use crate::outcome::LastAttempt;
 use crate::policy::Policies;
 use crate::state::State;
 
-/// The fields that an import knows beside those of a submit.
+/// The fields of an import that a submit does not have.
 const EXTRA: [&str; 8] =
     ["state", "created_at", "attempts", "failures", "last", "reason", "content", "traceparent"];
-
-/// The longest reason, in bytes.
-pub(super) const MAX_REASON: usize = 64;
-/// The longest word for an error, in bytes.
-pub(super) const MAX_ERROR: usize = 128;
 
 const STATES: &str = "delayed, ready, reserved or dead; without it the job is pending";
 const CONTENT: &str = "16 hexadecimal digits in lower case";
@@ -28,14 +25,14 @@ const PARENT: &str = "a traceparent of version 00 (W3C Trace Context)";
 const COUNT: &str = "0 to 4294967295";
 const LAST: &str = "an object with at, and optionally status, error and duration_ms";
 
-/// Parses one line. What its job has behind it is kept: a dead job stays dead and keeps its
-/// due time, any other is pending and due `at` the time given, at once where that has passed.
-/// A line without `content` counts as the submit of its fields.
+/// Parses one line and keeps the job's history. A dead job stays dead and keeps its due time. Any other
+/// job is pending and due `at` the given time, or at once if that has passed. A line without `content`
+/// has the content hash that a submit of its fields has.
 ///
 /// # Errors
 /// Those of [`parse_job`](super::parse_job).
 pub fn parse_import(line: &[u8], defaults: Defaults<'_>) -> Result<ImportJob, Problem> {
-    let fields = submit::open(line)?;
+    let fields = open(line)?;
     let mut mistakes = Mistakes::default();
     let known: Vec<&str> = submit::KNOWN.into_iter().chain(EXTRA).collect();
     fields.check_names("", &known, &mut mistakes);
@@ -53,7 +50,7 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>) -> Result<ImportJob, Pr
             job.delivery.trace = trace.or(job.delivery.trace);
             Ok(ImportJob { job, history: Some(history).filter(|history| *history != History::default()) })
         }
-        _ => Err(Problem::fields(mistakes.into_inner())),
+        _ => Err(mistakes.into_problem()),
     }
 }
 
@@ -68,23 +65,7 @@ fn history(fields: &Fields<'_>, mistakes: &mut Mistakes) -> History {
     }
 }
 
-/// A field's value, where it is there and right; `path` ends with its name.
-fn parsed<T>(
-    fields: &Fields<'_>,
-    path: &str,
-    allowed: &str,
-    mistakes: &mut Mistakes,
-    parse: impl FnOnce(&RawValue) -> Option<T>,
-) -> Option<T> {
-    let raw = fields.get(path.rsplit('.').next()?)?;
-    let value = parse(raw);
-    if value.is_none() {
-        mistakes.add(path, format!("{} cannot be it", shown(raw)), allowed);
-    }
-    value
-}
-
-/// Why the job is dead, if it is.
+/// The reason, if the job is dead.
 fn dead(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
     let allowed = format!("1 to {MAX_REASON} visible ASCII characters, such as exhausted, gone or lost");
     let reason = parsed(fields, "reason", &allowed, mistakes, |raw| {
@@ -111,15 +92,6 @@ fn dead(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
             None
         }
     }
-}
-
-pub(super) fn is_word(text: &str, most: usize) -> bool {
-    (1..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
-}
-
-/// What a consumer may say of its failure, in words.
-pub(super) fn is_line(text: &str, most: usize) -> bool {
-    (1..=most).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 fn last(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<LastAttempt> {

@@ -1,13 +1,12 @@
-//! What the calls that move one job by its name may say: a reschedule when the job is to be
-//! due, the others nothing.
+//! Bodies of the calls that move one job: reschedule has a due time, the others have no fields.
 
-use super::Problem;
-use super::fields::Mistakes;
-use super::submit::{due, open};
+use super::fields::due::due;
+use super::fields::object::{Mistakes, open, open_or_empty};
+use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::job::Due;
 
-/// Parses the body of a reschedule: exactly one of `delay` and `at`, as a submit has them.
+/// Parses the body of a reschedule: exactly one of `delay` and `at`, in the form of a submit.
 ///
 /// # Errors
 /// Those of [`parse_job`](super::parse_job).
@@ -19,23 +18,20 @@ pub fn parse_reschedule(json: &[u8], now: Timestamp) -> Result<Due, Problem> {
     if fields.get("delay").is_none() && fields.get("at").is_none() {
         mistakes.add("delay", "missing, and so is at", "one of delay and at; a delay of 0 means now");
     }
-    if mistakes.is_empty() { Ok(due) } else { Err(Problem::fields(mistakes.into_inner())) }
+    mistakes.or(due)
 }
 
-/// Checks the body of a call that takes none: it may be empty, or an object without fields.
+/// Checks the body of a call without fields: it may be empty or an empty object.
 ///
 /// # Errors
-/// 400 for what is no JSON object in UTF-8, 422 with the fields that it has.
+/// A 400 problem if it is not a JSON object in UTF-8, 422 with the fields that it has.
 pub fn parse_nothing(json: &[u8]) -> Result<(), Problem> {
-    if json.trim_ascii().is_empty() {
-        return Ok(());
-    }
     let mut mistakes = Mistakes::default();
-    for (name, _) in open(json)?.iter() {
+    for (name, _) in open_or_empty(json)?.iter() {
         let shown: String = name.chars().take(64).collect();
         mistakes.add(shown, "unknown field", "no fields: this call takes no body");
     }
-    if mistakes.is_empty() { Ok(()) } else { Err(Problem::fields(mistakes.into_inner())) }
+    mistakes.or(())
 }
 
 #[cfg(test)]
@@ -53,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_or_a_time_is_when() {
+    fn a_delay_or_a_time_is_read() {
         let due = |json: &str| parse_reschedule(json.as_bytes(), NOW).unwrap();
         assert_eq!(due(r#"{"delay":"1h 30m"}"#), Due::In(Duration::from_secs(5400)));
         assert_eq!(due(r#"{"delay":0.25,"at":null}"#), Due::In(Duration::from_millis(250)));
@@ -61,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn wrong_fields_are_named() {
         assert_eq!(fields("{}"), ["delay"]);
         assert_eq!(fields(r#"{"delay":null}"#), ["delay"]);
         assert_eq!(fields(r#"{"delay":1,"at":"2030-01-01T00:00:00Z"}"#), ["delay"]);
@@ -76,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_body_takes_nothing_but_an_empty_one() {
+    fn a_call_without_fields_takes_an_empty_body_only() {
         for fine in ["", " \r\n", "{}", " { } "] {
             assert_eq!(parse_nothing(fine.as_bytes()), Ok(()), "{fine:?}");
         }

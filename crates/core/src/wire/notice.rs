@@ -1,21 +1,29 @@
-//! What a notice of a death says, and the field that asks for one.
+//! Dead-letter notices: the job that publishes a dead letter, its body, and the field `on_dead`. The
+//! same dead letter always makes the same notice, so submitting it twice is one submit.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
-use super::fields::{Fields, Mistakes};
-use super::{JobAnswer, Problem, policy};
-use crate::job::{Callback, Context, Topic};
-use crate::notice::{Death, NOTICES, is_of_notices};
+use super::answer::JobAnswer;
+use super::fields::object::{Fields, Mistakes};
+use super::fields::values::url;
+use super::problem::Problem;
+use crate::contract::{DeadLetter, NOTICE_TOPIC, is_notice_topic};
+use crate::job::{
+    Body, Callback, ContentHash, Context, Delivery, Due, Headers, Job, JobId, JobKey, NewJob, Topic,
+};
+use crate::policy::Policy;
 
-/// What kind of notice it is.
+/// The `type` of a notice.
 const JOB_DEAD: &str = "job.dead";
-const TELLS_NOBODY: &str = "given for the topic of notices, whose deaths are told to nobody";
+const NO_NOTICE: &str = "given for the topic of notices, whose deaths are told to nobody";
 
-/// The body of a notice, in the shape that Standard Webhooks recommends.
+/// The body of a notice, in the form that Standard Webhooks recommends.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "type": "job.dead", "timestamp": "2026-11-20T11:13:51.938Z",
@@ -37,10 +45,10 @@ pub struct NoticeBody {
     data: NoticeData,
 }
 
-/// A job as it was when it died.
+/// The job when it became dead.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct NoticeData {
-    /// As it is shown.
+    /// The job.
     #[serde(flatten)]
     job: JobAnswer,
     /// Its context.
@@ -58,45 +66,160 @@ fn entries<S: Serializer>(context: &Context, serializer: S) -> Result<S::Ok, S::
 }
 
 impl NoticeBody {
-    /// What is told of a death.
-    pub fn new(death: &Death) -> Self {
-        let data = NoticeData { job: death.job.clone().into(), context: death.context.clone() };
-        Self { kind: JOB_DEAD, timestamp: death.died.to_string(), data }
+    /// The body for a dead letter.
+    pub fn new(letter: &DeadLetter) -> Self {
+        let data = NoticeData { job: letter.job.clone().into(), context: letter.context.clone() };
+        Self { kind: JOB_DEAD, timestamp: letter.died.to_string(), data }
     }
 }
 
 impl fmt::Display for NoticeBody {
-    /// The JSON, always the same of the same death.
+    /// The JSON, always the same for the same dead letter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
-/// Where the death of a submitted job is told.
+impl DeadLetter {
+    /// The job that publishes this dead letter, to the URL of the job itself or else of its topic's
+    /// policy. `None` if neither has one, and for the topic of notices.
+    pub fn notice(&self, policy: Option<&Policy>) -> Option<NewJob> {
+        if is_notice_topic(&self.job.key.topic) {
+            return None;
+        }
+        let url = self.on_dead.clone().or_else(|| policy?.on_dead.clone())?;
+        let body = NoticeBody::new(self).to_string();
+        let content = content_hash(&url, &body);
+        let delivery = Delivery {
+            callback: url,
+            body: Body { bytes: body.into(), content_type: None },
+            headers: Headers::default(),
+            context: self.context.clone(),
+            retry: None,
+            timeout: None,
+            trace: self.trace,
+            on_dead: None,
+        };
+        let topic = NOTICE_TOPIC.parse().expect("it lies within the alphabet of topics");
+        let key = JobKey { topic, id: notice_id(self) };
+        Some(NewJob { key, due: Due::In(Duration::ZERO), delivery, content })
+    }
+}
+
+/// 128 bits that identify a dead letter. Attempts only grow, so a job dies once with each number of them;
+/// an imported job may begin again with a number it has had before. The time of death is not part of it:
+/// a death that a fail-over undid and that happened again is the same.
+fn notice_id(letter: &DeadLetter) -> JobId {
+    let DeadLetter { job: Job { key, created, attempts, .. }, arrived, .. } = letter;
+    let digest = Sha256::digest(format!("{key} {created} {arrived} {attempts}"));
+    let id = digest[..16].iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
+    id.parse().expect("digits lie within the alphabet of ids")
+}
+
+fn content_hash(url: &Callback, body: &str) -> ContentHash {
+    let digest = Sha256::digest(format!("{url} {body}"));
+    let mut short = [0; 8];
+    short.copy_from_slice(&digest[..8]);
+    ContentHash(short)
+}
+
+/// The field `on_dead` of a submit: the URL of the notice.
 pub(super) fn on_dead(
     fields: &Fields<'_>,
     topic: Option<&Topic>,
     mistakes: &mut Mistakes,
 ) -> Option<Callback> {
     let raw = fields.get("on_dead")?;
-    if topic.is_some_and(is_of_notices) {
-        mistakes.add("on_dead", TELLS_NOBODY, format!("any other topic than {NOTICES}"));
+    if topic.is_some_and(is_notice_topic) {
+        mistakes.add("on_dead", NO_NOTICE, format!("any other topic than {NOTICE_TOPIC}"));
         return None;
     }
-    policy::url("on_dead", raw, mistakes)
+    url("on_dead", raw, mistakes)
 }
 
-/// The problem of a policy that would tell the deaths of notices.
+/// The problem of a policy with `on_dead` for the topic of notices.
 pub fn on_dead_of_notices() -> Problem {
     let mut mistakes = Mistakes::default();
-    mistakes.add("on_dead", TELLS_NOBODY, format!("any other topic than {NOTICES}"));
-    Problem::fields(mistakes.into_inner())
+    mistakes.add("on_dead", NO_NOTICE, format!("any other topic than {NOTICE_TOPIC}"));
+    mistakes.into_problem()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::clock::Timestamp;
-    use crate::wire::{Defaults, parse_job};
+    use crate::job::Trace;
+    use crate::outcome::LastAttempt;
+    use crate::state::State;
+    use crate::wire::{Defaults, parse_job, parse_policy};
+
+    fn letter(topic: &str, on_dead: Option<&str>) -> DeadLetter {
+        let job = Job {
+            key: JobKey { topic: topic.parse().unwrap(), id: "order-1".parse().unwrap() },
+            state: State::Dead,
+            due: Timestamp::from_millis(1_000),
+            created: Timestamp::from_millis(500),
+            attempts: 3,
+            failures: 2,
+            last: Some(LastAttempt {
+                at: Timestamp::from_millis(1_001),
+                status: Some(503),
+                error: None,
+                duration: Duration::from_millis(17),
+            }),
+            reason: Some("exhausted".to_owned()),
+        };
+        let context = Context::parse(vec![("tenant".to_owned(), "a7".to_owned())]).unwrap();
+        let on_dead = on_dead.map(|url| Callback::parse(url).unwrap());
+        let trace = Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 });
+        let [died, arrived] = [1_020, 500].map(Timestamp::from_millis);
+        DeadLetter { job, died, arrived, on_dead, context, trace }
+    }
+
+    #[test]
+    fn a_notice_has_the_dead_job_and_the_reason() {
+        let notice = letter("pay", Some("https://up.example/dead")).notice(None).unwrap();
+        assert_eq!(notice.key.topic.as_str(), "ringback.on-dead");
+        assert_eq!(notice.delivery.callback.to_string(), "https://up.example/dead");
+        assert_eq!(notice.delivery.context.entries(), [("tenant".to_owned(), "a7".to_owned())]);
+        assert_eq!(
+            (notice.delivery.trace.map(|trace| trace.trace_id), notice.delivery.on_dead),
+            (Some([1; 16]), None)
+        );
+        let body = std::str::from_utf8(&notice.delivery.body.bytes).unwrap();
+        assert_eq!(
+            body,
+            r#"{"type":"job.dead","timestamp":"1970-01-01T00:00:01.020Z","data":{"topic":"pay","id":"order-1","state":"dead","due_at":"1970-01-01T00:00:01.000Z","created_at":"1970-01-01T00:00:00.500Z","attempts":3,"failures":2,"last":{"at":"1970-01-01T00:00:01.001Z","status":503,"duration_ms":17},"reason":"exhausted","context":{"tenant":"a7"}}}"#
+        );
+    }
+
+    #[test]
+    fn the_same_dead_letter_has_the_same_notice_and_another_one_another_key() {
+        let one = letter("pay", Some("https://up.example/dead"));
+        assert_eq!(one.notice(None), one.notice(None));
+        let key = |letter: &DeadLetter| letter.notice(None).unwrap().key;
+        let (mut again, mut later) = (one.clone(), one.clone());
+        again.died = Timestamp::from_millis(2_000);
+        later.job.attempts = 4;
+        let mut imported_again = one.clone();
+        imported_again.arrived = Timestamp::from_millis(900);
+        assert_eq!(key(&one), key(&again), "a death that happened again");
+        assert_ne!(key(&one), key(&later));
+        assert_ne!(key(&one), key(&imported_again), "it begins with the attempts of its import");
+        assert_ne!(key(&one), key(&letter("bill", Some("https://up.example/dead"))));
+    }
+
+    #[test]
+    fn the_job_s_own_url_counts_before_its_topic_s_and_notices_have_no_notices() {
+        let policy = parse_policy(br#"{"on_dead":"http://topic.example/"}"#).unwrap();
+        let to =
+            |letter: DeadLetter, policy| letter.notice(policy).map(|job| job.delivery.callback.to_string());
+        let own = || letter("pay", Some("http://own.example/"));
+        assert_eq!(to(own(), Some(&policy)).as_deref(), Some("http://own.example/"));
+        assert_eq!(to(letter("pay", None), Some(&policy)).as_deref(), Some("http://topic.example/"));
+        assert_eq!(to(letter("pay", None), None), None);
+        assert_eq!(to(letter(NOTICE_TOPIC, Some("http://own.example/")), Some(&policy)), None);
+    }
 
     fn on_dead(job: &str) -> Result<Option<String>, (u16, String)> {
         let make_id = &mut || "i".parse().unwrap();
@@ -106,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_both_kinds_may_say_where_their_death_is_told() {
+    fn jobs_of_both_kinds_may_have_a_notice_url() {
         for url in [r#""url":"http://h/","#, ""] {
             let job = format!(r#"{{"topic":"t",{url}"on_dead":"HTTP://H:80/dead"}}"#);
             assert_eq!(on_dead(&job), Ok(Some("http://h/dead".to_owned())));
@@ -115,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn it_counts_as_content() {
+    fn the_notice_url_counts_as_content() {
         let content = |on_dead: &str| {
             let job = format!(r#"{{"topic":"t","id":"i","on_dead":{on_dead}}}"#);
             let make_id = &mut || unreachable!("it has an id");
@@ -128,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_refused_by_the_rules_of_a_url_and_for_a_notice() {
+    fn the_notice_url_is_refused_by_the_rules_of_a_url_and_for_a_notice() {
         let long = format!("http://h/{}", "x".repeat(2040));
         for url in ["", "/dead", "ftp://h/", "http://u:p@h/", "http://h/#f", &long] {
             let job = format!(r#"{{"topic":"t","on_dead":"{url}"}}"#);

@@ -1,44 +1,45 @@
-//! The policy of a topic: from JSON to a [`Policy`], or to all the fields that are wrong.
+//! Parses the policy of a topic; answers of the calls about policies.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::Problem;
-use super::fields::{Fields, Mistakes, read, shown, wrong_type};
-use super::submit::{entries, retry, timeout_of};
-use crate::job::{Callback, Headers};
-use crate::policy::{MAX_EXPECTED, MAX_POLICY, Policy};
-use crate::store::Logging;
+use super::fields::object::{Fields, Mistakes, open, read};
+use super::fields::retry::retry;
+use super::fields::values::{entries, parsed, timeout, ttr, url};
+use super::problem::Problem;
+use crate::job::{Headers, Topic};
+use crate::policy::{Logging, MAX_EXPECTED, MAX_POLICY, Policy};
 
 /// The fields of a policy.
 const KNOWN: [&str; 8] = ["retry", "timeout", "ttr", "url", "headers", "expect_body", "attempts", "on_dead"];
+const ATTEMPTS: &str = "\"failed\", \"all\" or \"off\"";
 
 /// Parses a policy.
 ///
 /// # Errors
-/// A 400 problem for what is no JSON object in UTF-8, 413 for more than [`MAX_POLICY`] bytes,
-/// 422 with all the fields that are wrong.
+/// A 400 problem if it is not a JSON object in UTF-8, 413 if it has more than [`MAX_POLICY`] bytes, 422
+/// with all wrong fields.
 pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
     bound(json.len())?;
-    let fields = super::submit::open(json)?;
+    let fields = open(json)?;
     let mut mistakes = Mistakes::default();
     fields.check_names("", &KNOWN, &mut mistakes);
     let policy = Policy {
         retry: retry(&fields, &mut mistakes),
-        timeout: fields.get("timeout").and_then(|raw| timeout_of(raw, &mut mistakes)),
-        ttr: fields.get("ttr").and_then(|raw| super::pull::ttr(raw, &mut mistakes)),
+        timeout: fields.get("timeout").and_then(|raw| timeout(raw, &mut mistakes)),
+        ttr: fields.get("ttr").and_then(|raw| ttr(raw, &mut mistakes)),
         url: fields.get("url").and_then(|raw| url("url", raw, &mut mistakes)),
         headers: entries(&fields, "headers", Headers::parse, Headers::ALLOWED, &mut mistakes),
-        expect_body: fields.get("expect_body").and_then(|raw| expected(raw, &mut mistakes)),
-        attempts: fields.get("attempts").and_then(|raw| logging(raw, &mut mistakes)),
+        expect_body: expected(&fields, &mut mistakes),
+        attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, |raw| {
+            read::<String>(raw)?.parse::<Logging>().ok()
+        }),
         on_dead: fields.get("on_dead").and_then(|raw| url("on_dead", raw, &mut mistakes)),
         written: written(&fields),
     };
-    if !mistakes.is_empty() {
-        return Err(Problem::fields(mistakes.into_inner()));
-    }
-    // A number can get longer: what is kept must be readable again.
+    let policy = mistakes.or(policy)?;
+    // Numbers can get longer when written again, and what is stored must be readable.
     bound(policy.written.len())?;
     Ok(policy)
 }
@@ -51,38 +52,20 @@ fn bound(bytes: usize) -> Result<(), Problem> {
     Err(Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail))
 }
 
-/// The field of a name, as a URL.
-pub(super) fn url(name: &str, raw: &RawValue, mistakes: &mut Mistakes) -> Option<Callback> {
-    let Some(text) = read::<String>(raw) else {
-        return wrong_type(mistakes, name, raw, Callback::ALLOWED);
-    };
-    Callback::parse(&text).map_err(|e| mistakes.add(name, e.detail, e.allowed)).ok()
+/// The field `expect_body`. Responses are compared without white space at their ends, so a text with
+/// such white space could never match.
+fn expected(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
+    let allowed = format!("a string of at most {MAX_EXPECTED} bytes, without white space at its ends");
+    parsed(fields, "expect_body", &allowed, mistakes, |raw| {
+        read::<String>(raw).filter(|text| text.len() <= MAX_EXPECTED && text.trim_ascii() == text)
+    })
 }
 
-/// With white space at its ends no answer could ever be equal to it.
-fn expected(raw: &RawValue, mistakes: &mut Mistakes) -> Option<String> {
-    let text = read::<String>(raw);
-    let text = text.filter(|text| text.len() <= MAX_EXPECTED && text.trim_ascii() == text);
-    if text.is_none() {
-        let allowed = format!("a string of at most {MAX_EXPECTED} bytes, without white space at its ends");
-        mistakes.add("expect_body", format!("{} cannot be it", shown(raw)), allowed);
-    }
-    text
-}
-
-fn logging(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Logging> {
-    let logging = read::<String>(raw).and_then(|text| text.parse().ok());
-    if logging.is_none() {
-        mistakes.add("attempts", format!("{} cannot be it", shown(raw)), "\"failed\", \"all\" or \"off\"");
-    }
-    logging
-}
-
-/// The fields that say something, without the white space between their parts.
+/// The fields that are not null, without the white space between their parts.
 fn written(fields: &Fields<'_>) -> Box<str> {
     let compact = |raw: &RawValue| Some(read::<serde_json::Value>(raw)?.to_string());
-    let told = KNOWN.iter().filter_map(|name| Some(format!("\"{name}\":{}", compact(fields.get(name)?)?)));
-    format!("{{{}}}", told.collect::<Vec<_>>().join(",")).into()
+    let fields = KNOWN.iter().filter_map(|name| Some(format!("\"{name}\":{}", compact(fields.get(name)?)?)));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(",")).into()
 }
 
 /// A topic and its policy.
@@ -90,33 +73,33 @@ fn written(fields: &Fields<'_>) -> Box<str> {
 pub struct PolicyAnswer {
     /// The topic.
     pub topic: String,
-    /// Its policy, each field as it was written; `null` where it has none.
+    /// Its policy, each field as it was written; `null` if it has none.
     #[schema(value_type = Option<serde_json::Value>)]
     pub policy: Option<Box<RawValue>>,
 }
 
 impl PolicyAnswer {
-    /// What is told of a topic.
-    pub fn new(topic: &crate::job::Topic, policy: Option<&Policy>) -> Self {
+    /// The answer for a topic.
+    pub fn new(topic: &Topic, policy: Option<&Policy>) -> Self {
         let written = policy.and_then(|policy| RawValue::from_string(policy.written().to_owned()).ok());
         Self { topic: topic.to_string(), policy: written }
     }
 }
 
-/// What a deletion of a topic has done.
+/// The result of deleting a topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopicDeleteAnswer {
     /// The topic.
     pub topic: String,
-    /// Its policy is forgotten, and no job was left.
+    /// Its policy is deleted, and it has no jobs left.
     pub deleted: bool,
     /// How many jobs this call has cancelled.
     pub cancelled: u64,
-    /// How many dead ones it has purged.
+    /// How many dead jobs this call has purged.
     pub purged: u64,
-    /// How many are being handed over; the cancel is noted.
+    /// How many jobs are being delivered; their cancel is requested.
     pub requested: u64,
-    /// Where the next call goes on; `null` where this one came to the end.
+    /// The cursor of the next call; `null` after the last one.
     pub next: Option<String>,
 }
 
@@ -132,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_policy_says_nothing() {
+    fn an_empty_policy_has_no_effect() {
         assert_eq!(parse("{}").unwrap().written(), "{}");
         let nothing = parse(
             r#"{"retry":null,"timeout":null,"ttr":null,"url":null,"headers":null,"expect_body":null,"attempts":null,"on_dead":null}"#,
@@ -159,14 +142,14 @@ mod tests {
     }
 
     #[test]
-    fn where_deaths_are_told_is_kept_as_it_was_written() {
+    fn the_notice_url_is_kept_as_it_was_written() {
         let policy = parse(r#"{"on_dead":"HTTP://H:80/dead"}"#).unwrap();
         assert_eq!(policy.on_dead.as_ref().unwrap().to_string(), "http://h/dead");
         assert_eq!(policy.written(), r#"{"on_dead":"HTTP://H:80/dead"}"#);
     }
 
     #[test]
-    fn an_answer_that_is_expected_may_be_empty() {
+    fn an_expected_response_may_be_empty() {
         assert_eq!(parse(r#"{"attempts":"all"}"#).unwrap().attempts, Some(Logging::All));
         assert_eq!(parse(r#"{"expect_body":""}"#).unwrap().expect_body.as_deref(), Some(""));
         let longest = format!(r#"{{"expect_body":"{}"}}"#, "x".repeat(1024));
@@ -207,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_or_too_large_is_refused_as_a_whole() {
+    fn a_policy_that_is_not_an_object_or_too_large_is_refused() {
         for json in ["", "5", "[]", "{", "{}{}"] {
             assert_eq!(parse(json).expect_err(json).status, 400, "{json}");
         }
         assert_eq!(parse_policy(b"{\"url\":\"\xff\"}").expect_err("not UTF-8").status, 400);
         assert_eq!(parse(&format!("{{{}}}", " ".repeat(MAX_POLICY))).expect_err("too large").status, 413);
         assert!(parse(&format!("{{{}}}", " ".repeat(MAX_POLICY - 2))).is_ok());
-        // What is kept of it is longer than what came: 2e6 is written 2000000.0.
+        // The stored text is longer than the one that came: 2e6 is written 2000000.0.
         let delays = ["2e6"; 50].join(",");
         let grown =
             |n| format!(r#"{{"headers":{{"x":"{}"}},"retry":{{"delays":[{delays}]}}}}"#, r"\\".repeat(n));

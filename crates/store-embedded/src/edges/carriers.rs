@@ -10,7 +10,7 @@ use crate::{EDGE_BYTES, EmbeddedStore};
 
 impl EmbeddedStore {
     /// Carriers are in this process, so they are kept in memory only.
-    pub(crate) fn members(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
+    pub fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.writer()?;
         let location = &self.shared.location;
         let now = location.clock.micros();
@@ -42,7 +42,7 @@ impl EmbeddedStore {
     }
 
     /// Does nothing: the epoch stays, so that the next claim gets a later one.
-    pub(crate) fn give_back(&self) -> Result<(), StoreError> {
+    pub fn release_shard(&self) -> Result<(), StoreError> {
         self.writer().map(drop)
     }
 }

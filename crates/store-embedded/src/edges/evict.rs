@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::txn::Txn;
 
 impl EmbeddedStore {
-    pub(crate) async fn expire(
+    pub async fn evict(
         &self,
         shard: Shard,
         epoch: &Epoch,

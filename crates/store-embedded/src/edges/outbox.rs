@@ -30,7 +30,7 @@ impl EmbeddedStore {
         Ok(Outbox { pending: deaths.collect(), now: Timestamp::from_millis(now) })
     }
 
-    pub(crate) async fn tell(
+    pub async fn acknowledge(
         &self,
         shard: Shard,
         epoch: &Epoch,
@@ -84,8 +84,8 @@ fn death(((shard, _, number, _), notice): OutboxRow) -> Option<DeadLetter> {
     let death = notice.and_then(|Notice { died, record, body }| {
         let key = answers::key(&record, &body)?;
         // The notice can be published without what the job brought along.
-        let payload::Told { on_dead, context, trace } =
-            payload::Told::unpack(&body.payload).unwrap_or_default();
+        let payload::NoticeParts { on_dead, context, trace } =
+            payload::NoticeParts::unpack(&body.payload).unwrap_or_default();
         let [died, arrived] = [died, record.arrived()].map(Timestamp::from_millis);
         Some(DeadLetter { job: answers::job(record, key), died, arrived, on_dead, context, trace })
     });

@@ -27,7 +27,7 @@ impl EmbeddedStore {
     }
 
     /// The lanes of pull jobs that are not empty, without the first `from`.
-    pub(crate) async fn pulls(
+    pub async fn pull_lanes(
         &self,
         shard: Shard,
         from: usize,
@@ -39,7 +39,7 @@ impl EmbeddedStore {
     }
 
     /// What chooses the next delay of a job, if the receipt is its current one.
-    pub(crate) async fn held(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
+    pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
         let (locator, lease) = (receipt.locator.0, receipt.lease);
         let find = move |txn: &mut Txn<'_>| {
             let job = txn.tables.records.find(locator)?.filter(|job| job.receipt() == Some(lease));

@@ -13,7 +13,7 @@ use super::moves::revive;
 use super::purge::still_dead;
 use crate::error::Result;
 use crate::queries::dead::numbers;
-use crate::tables::{Redrive, RedriveEnd};
+use crate::tables::{RedriveEnd, RedriveRow};
 use crate::txn::Txn;
 use crate::{EDGE_BYTES, EmbeddedStore};
 
@@ -25,19 +25,19 @@ const BYTES: usize = 512;
 const NOBODY: [u8; 8] = [0; 8];
 
 impl EmbeddedStore {
-    pub(crate) async fn begin_revival(
+    pub async fn start_redrive(
         &self,
         id: RedriveId,
         filter: &DeadFilter,
         rate: u32,
     ) -> Result<Option<StoredRedrive>, StoreError> {
         let work = RedriveJob::new(filter, rate);
-        let new = Redrive { work, started: 0, end: None, jobs: 0, worker: NOBODY, until: 0 };
+        let new = RedriveRow { work, started: 0, end: None, jobs: 0, worker: NOBODY, until: 0 };
         let begun = self.call(ANY, BYTES, move |txn| begin(txn, id.0, new.clone())).await?;
         begun.map(|redrive| answer(id, redrive)).transpose()
     }
 
-    pub(crate) async fn revivals(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
+    pub async fn redrives(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
         let rows = self.call(ANY, 0, move |txn| match id {
             Some(RedriveId(id)) => {
                 Ok(txn.tables.redrives.get(id)?.map(|redrive| (id, redrive)).into_iter().collect())
@@ -47,11 +47,7 @@ impl EmbeddedStore {
         rows.await?.into_iter().map(|(id, redrive)| answer(RedriveId(id), redrive)).collect()
     }
 
-    pub(crate) async fn take_revival(
-        &self,
-        worker: WorkerId,
-        ttl: Duration,
-    ) -> Result<TakenRedrive, StoreError> {
+    pub async fn take_redrive(&self, worker: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
         match self.call(ANY, BYTES, move |txn| take(txn, worker.0, millis_up(ttl))).await? {
             Free::Now(id, redrive) => {
                 answer(RedriveId(id), redrive).map(|(taken, _)| TakenRedrive::Redrive(taken))
@@ -61,7 +57,7 @@ impl EmbeddedStore {
         }
     }
 
-    pub(crate) async fn keep_revival(
+    pub async fn keep_redrive(
         &self,
         id: RedriveId,
         worker: WorkerId,
@@ -70,7 +66,7 @@ impl EmbeddedStore {
         self.call(ANY, BYTES, move |txn| hold(txn, id.0, worker.0, millis_up(ttl))).await
     }
 
-    pub(crate) async fn end_revival(
+    pub async fn end_redrive(
         &self,
         id: RedriveId,
         worker: Option<WorkerId>,
@@ -97,26 +93,27 @@ impl EmbeddedStore {
     }
 }
 
-fn answer(id: RedriveId, redrive: Redrive) -> Result<StoredRedrive, StoreError> {
-    let state = match redrive.end {
+fn answer(id: RedriveId, row: RedriveRow) -> Result<StoredRedrive, StoreError> {
+    let state = match row.end {
         None => RedriveState::Running,
         Some(RedriveEnd::Done(_)) => RedriveState::Done,
         Some(RedriveEnd::Stopped(_)) => RedriveState::Stopped,
     };
-    let revival = Redrive {
+    let jobs = row.jobs;
+    let redrive = Redrive {
         id,
-        rate: redrive.work.rate,
-        filter: redrive.work.filter()?,
-        started: Timestamp::from_millis(redrive.started),
-        ended: redrive.end.map(|end| Timestamp::from_millis(end.at())),
+        rate: row.work.rate,
+        filter: row.work.filter()?,
+        started: Timestamp::from_millis(row.started),
+        ended: row.end.map(|end| Timestamp::from_millis(end.at())),
         state,
-        revived: redrive.jobs,
+        revived: jobs,
     };
-    Ok((revival, Some(redrive.jobs)))
+    Ok((redrive, Some(jobs)))
 }
 
 /// Returns `None` if too many redrives are running.
-fn begin(txn: &mut Txn<'_>, id: [u8; 8], mut new: Redrive) -> Result<Option<Redrive>> {
+fn begin(txn: &mut Txn<'_>, id: [u8; 8], mut new: RedriveRow) -> Result<Option<RedriveRow>> {
     if let Some(known) = txn.tables.redrives.get(id)? {
         return Ok(Some(known));
     }
@@ -125,7 +122,7 @@ fn begin(txn: &mut Txn<'_>, id: [u8; 8], mut new: Redrive) -> Result<Option<Redr
     if running.len() >= MAX_REDRIVES {
         return Ok(None);
     }
-    let ended_at = |redrive: &Redrive| redrive.end.map_or(0, RedriveEnd::at);
+    let ended_at = |redrive: &RedriveRow| redrive.end.map_or(0, RedriveEnd::at);
     ended.sort_unstable_by_key(|(_, redrive)| std::cmp::Reverse(ended_at(redrive)));
     for (n, (old, redrive)) in ended.iter().enumerate() {
         if n + 1 >= MAX_ENDED_REDRIVES
@@ -143,7 +140,7 @@ fn begin(txn: &mut Txn<'_>, id: [u8; 8], mut new: Redrive) -> Result<Option<Redr
 /// When a redrive is free to be taken.
 enum Free {
     /// It is taken now.
-    Now([u8; 8], Redrive),
+    Now([u8; 8], RedriveRow),
     /// After this many ms.
     Later(u64),
     /// No redrive is running.
@@ -184,7 +181,7 @@ fn end(
     id: [u8; 8],
     worker: Option<[u8; 8]>,
     to: fn(u64) -> RedriveEnd,
-) -> Result<Option<Redrive>> {
+) -> Result<Option<RedriveRow>> {
     let Some(mut redrive) = txn.tables.redrives.get(id)? else { return Ok(None) };
     if redrive.end.is_none() && worker.is_none_or(|worker| worker == redrive.worker) {
         redrive.end = Some(to(txn.now()));

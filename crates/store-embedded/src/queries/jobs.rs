@@ -3,7 +3,7 @@
 use ringback_core::contract::{Cursor, Filter, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload};
 use ringback_core::job::{ContentHash, Job, JobKey};
 
-use crate::tables::{Record, StoredJob};
+use crate::tables::{Body, Record};
 use crate::{EmbeddedStore, answers, read};
 
 /// A page is full once its bodies have this many bytes.
@@ -51,7 +51,7 @@ impl EmbeddedStore {
         filter: &Filter,
         from: Option<Cursor>,
         limit: usize,
-        show: impl Fn(StoredJob) -> Option<T>,
+        show: impl Fn((Record, Body)) -> Option<T>,
     ) -> Result<Page<T>, StoreError> {
         let from = from.unwrap_or(Cursor::START);
         if (from.shard, from.life) != (0, 0) {

@@ -10,7 +10,7 @@ use crate::error::Result;
 
 /// A redrive; times are in ms. Packed with postcard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Redrive {
+pub(crate) struct RedriveRow {
     pub(crate) work: RedriveJob,
     pub(crate) started: u64,
     pub(crate) end: Option<RedriveEnd>,
@@ -40,18 +40,18 @@ impl RedriveEnd {
 pub(crate) struct Redrives<A: Access>(pub(crate) A::Table<u64, &'static [u8]>);
 
 impl<A: Access> Redrives<A> {
-    pub(crate) fn get(&self, id: [u8; 8]) -> Result<Option<Redrive>> {
+    pub(crate) fn get(&self, id: [u8; 8]) -> Result<Option<RedriveRow>> {
         let row = self.0.get(u64::from_be_bytes(id))?;
         Ok(row.and_then(|raw| postcard::from_bytes(raw.value()).ok()))
     }
 
     /// A redrive that has not ended.
-    pub(crate) fn running(&self, id: [u8; 8]) -> Result<Option<Redrive>> {
+    pub(crate) fn running(&self, id: [u8; 8]) -> Result<Option<RedriveRow>> {
         Ok(self.get(id)?.filter(|redrive| redrive.end.is_none()))
     }
 
     /// All that can be read.
-    pub(crate) fn all(&self) -> Result<Vec<([u8; 8], Redrive)>> {
+    pub(crate) fn all(&self) -> Result<Vec<([u8; 8], RedriveRow)>> {
         let mut all = Vec::new();
         for row in self.0.iter()? {
             let (id, raw) = row?;
@@ -63,7 +63,7 @@ impl<A: Access> Redrives<A> {
 }
 
 impl Redrives<Writing<'_>> {
-    pub(crate) fn put(&mut self, id: [u8; 8], redrive: &Redrive) -> Result<()> {
+    pub(crate) fn put(&mut self, id: [u8; 8], redrive: &RedriveRow) -> Result<()> {
         let raw = postcard::to_stdvec(redrive).expect("plain data always serialises");
         self.0.insert(u64::from_be_bytes(id), raw.as_slice())
     }

@@ -12,7 +12,7 @@ use crate::reply;
 use crate::script::{self, Script};
 
 impl RedisStore {
-    pub(crate) async fn members(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
+    pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         let answer = self.run_installation(&script::MEMBERS, |cmd| {
             cmd.arg(carrier).arg(millis_up(ttl));
         });
@@ -30,7 +30,7 @@ impl RedisStore {
         epoch.await.map(Epoch)
     }
 
-    pub(crate) async fn give_back(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
+    pub async fn release_shard(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
         let answer = self.run::<Value>(&script::RELEASE_SHARD, shard, |cmd| {
             cmd.arg(&epoch.0);
         });
@@ -67,7 +67,7 @@ impl RedisStore {
         Ok(Recovered { pass, expired: lapsed })
     }
 
-    pub(crate) async fn expire(
+    pub async fn evict(
         &self,
         shard: Shard,
         epoch: &Epoch,

@@ -27,7 +27,7 @@ impl RedisStore {
         Ok(Outbox { pending: deaths, now: Timestamp::from_millis(now) })
     }
 
-    pub(crate) async fn tell(
+    pub async fn acknowledge(
         &self,
         shard: Shard,
         epoch: &Epoch,

@@ -47,7 +47,7 @@ impl RedisStore {
         Ok(Some(PulledJob { receipt, key, attempt, deadline, delivery }))
     }
 
-    pub(crate) async fn pulls(
+    pub async fn pull_lanes(
         &self,
         shard: Shard,
         from: usize,
@@ -60,7 +60,7 @@ impl RedisStore {
         Ok(lanes.into_iter().map(|id| PullLane(LaneId(id))).collect())
     }
 
-    pub(crate) async fn held(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
+    pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
         let answer = self.run(&script::LEASE_INFO, receipt.shard, |cmd| {
             cmd.arg(&receipt.locator.0).arg(&record::pack_receipt(receipt.lease));
         });

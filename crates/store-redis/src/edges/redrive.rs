@@ -24,7 +24,7 @@ const HEAD: usize = 27;
 const UNREADABLE: StoreError = StoreError::Unreadable("a redrive");
 
 impl RedisStore {
-    pub(crate) async fn begin_revival(
+    pub async fn start_redrive(
         &self,
         id: RedriveId,
         filter: &DeadFilter,
@@ -41,7 +41,7 @@ impl RedisStore {
         unpack(id, answer.await?)
     }
 
-    pub(crate) async fn revivals(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
+    pub async fn redrives(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
         let answer = self.run_installation(&script::REDRIVES, |cmd| {
             cmd.arg(id.as_ref().map_or(&[][..], |id| &id.0));
         });
@@ -56,11 +56,7 @@ impl RedisStore {
         Ok(all)
     }
 
-    pub(crate) async fn take_revival(
-        &self,
-        holder: WorkerId,
-        ttl: Duration,
-    ) -> Result<TakenRedrive, StoreError> {
+    pub async fn take_redrive(&self, holder: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
         let answer = self.run_installation(&script::TAKE_REDRIVE, |cmd| {
             cmd.arg(&holder.0).arg(millis_up(ttl));
         });
@@ -73,7 +69,7 @@ impl RedisStore {
         found.map(|(revival, _)| TakenRedrive::Redrive(revival)).ok_or(UNREADABLE)
     }
 
-    pub(crate) async fn keep_revival(
+    pub async fn keep_redrive(
         &self,
         id: RedriveId,
         holder: WorkerId,
@@ -85,7 +81,7 @@ impl RedisStore {
         is_kept.await
     }
 
-    pub(crate) async fn end_revival(
+    pub async fn end_redrive(
         &self,
         id: RedriveId,
         holder: Option<WorkerId>,
@@ -99,12 +95,12 @@ impl RedisStore {
         unpack(id, answer.await?)
     }
 
-    pub(crate) async fn revived(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
+    pub async fn redriven(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
         self.progress(shard, id, "look").await
     }
 
     /// How many jobs it has revived. The shard revives no more of them.
-    pub(crate) async fn close_revival(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
+    pub async fn close_redrive(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
         self.progress(shard, id, "close").await
     }
 

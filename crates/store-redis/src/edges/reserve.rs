@@ -10,7 +10,9 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Lease, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload};
+use ringback_core::contract::{
+    Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
+};
 use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, Locator};
 use ringback_core::lane::LaneId;
 use ringback_core::limits::MAX_LEASE_STRETCH;
@@ -134,7 +136,7 @@ impl RedisStore {
             lease.grant_mut().hint.unsettled =
                 Arc::clone(batches.entry(lease.grant().receipt.number).or_default());
         }
-        Ok(Reserved { leases, more: has_more, skipped: skipped })
+        Ok(Reserved { leases, more: has_more, skipped })
     }
 
     /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job.
@@ -150,22 +152,16 @@ impl RedisStore {
         let key = tail.key.clone();
         let Some(delivery) = self.delivery(shard, locator, &head, tail).await? else { return Ok(None) };
         let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
-        Ok(Some(Lease {
+        let grant = LeaseGrant {
             shard,
             locator,
             receipt: Receipt { number: head.lease, bits: head.bits },
             deadline: clock.asked + Duration::from_micros(left),
             clock,
-            imprint: head.settle_hint(Arc::default()),
+            hint: head.settle_hint(Arc::default()),
             is_watched: false,
-            seen: None,
-            key,
-            delivery,
-            due: head.due,
-            created: head.created,
-            attempt: head.attempts,
-            failures: head.failures,
-        }))
+        };
+        Ok(Some(Lease::new(grant, key, delivery, head.due, head.created, head.attempts, head.failures)))
     }
 
     /// Reads a job's delivery. `None` when its large payload is gone, and the job with it.

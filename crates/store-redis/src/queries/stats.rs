@@ -11,9 +11,9 @@ type Counters = Vec<(String, i64)>;
 
 impl RedisStore {
     pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
-        let (ledger, topics, minutes, untold): (Counters, Vec<String>, Vec<Counters>, _) =
+        let (ledger, topics, minutes, pending_notices): (Counters, Vec<String>, Vec<Counters>, _) =
             self.run(&script::STATS, shard, |_| {}).await?;
-        let mut stats = Stats { untold, ..Stats::default() };
+        let mut stats = Stats { pending_notices, ..Stats::default() };
         for (name, n) in ledger {
             let n = u64::try_from(n).unwrap_or(0);
             match (name.as_str(), State::ALL.into_iter().find(|s| s.name() == name)) {

@@ -1,4 +1,4 @@
-//! An export, imported: the same job, whatever it carries.
+//! An exported job that is imported again is the same job.
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -56,7 +56,7 @@ fn line(body: Body) -> String {
 }
 
 #[test]
-fn a_line_has_the_fields_of_a_submit_and_what_lies_behind_the_job() {
+fn a_line_has_the_fields_of_a_submit_and_the_history_of_the_job() {
     let mut dead = job(State::Dead);
     (dead.attempts, dead.failures, dead.reason) = (4, 3, Some("exhausted".to_owned()));
     let at = Timestamp::from_millis(1_763_600_000_121);
@@ -83,7 +83,7 @@ fn a_line_has_the_fields_of_a_submit_and_what_lies_behind_the_job() {
 }
 
 #[test]
-fn json_that_a_line_cannot_carry_travels_as_base64_and_comes_back_to_the_byte() {
+fn json_that_a_line_cannot_contain_is_exported_as_base64_byte_for_byte() {
     let deep = format!("{}1{}", "[".repeat(65), "]".repeat(65));
     for text in ["{\n  \"a\": 1\n}", "[1,\r2]", " 1", "1 ", "", "{", &deep] {
         let body = json(text.to_owned());
@@ -100,7 +100,7 @@ fn json_that_a_line_cannot_carry_travels_as_base64_and_comes_back_to_the_byte() 
 }
 
 #[test]
-fn a_job_as_it_was_submitted_comes_back_with_the_hash_of_its_submit() {
+fn an_exported_job_keeps_the_hash_of_its_submit() {
     for submitted in [
         r#"{"topic":"t","id":"i","url":"http://h","delay":600,"body":[ 1 ],"retry":{"preset":"none"}}"#,
         r#"{"topic":"t","id":"i","url":"http://h","retry":{"preset":"default","max":3},"timeout":0.25}"#,

@@ -1,4 +1,4 @@
-//! What a line of an import may say, and what it may not.
+//! Lines of an import that are accepted, and lines that are refused.
 
 use super::*;
 use crate::clock::Timestamp;
@@ -24,7 +24,7 @@ fn wrong_fields(extra: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_job_as_submitted_has_nothing_behind_it_and_is_known_by_the_same_content() {
+fn a_submitted_line_has_no_history_and_the_same_content_hash() {
     let text = br#"{"topic":"t","id":"i","url":"http://h/","delay":"10m","body":{"a": 1}}"#;
     let import = parse_import(text, defaults(&mut || unreachable!())).unwrap();
     let submit = parse_job(text, defaults(&mut || unreachable!())).unwrap();
@@ -32,7 +32,7 @@ fn a_job_as_submitted_has_nothing_behind_it_and_is_known_by_the_same_content() {
 }
 
 #[test]
-fn what_lies_behind_a_job_does_not_count_as_its_content() {
+fn the_history_of_a_job_does_not_count_as_its_content() {
     let (plain, with) = (line("").unwrap(), line(r#","state":"ready","attempts":2,"failures":1"#).unwrap());
     assert_eq!(plain.job.content, with.job.content);
     let given = line(r#","content":"00ff10ab00ff10ab""#).unwrap();
@@ -56,7 +56,7 @@ fn a_dead_job_stays_dead_and_keeps_its_due_time() {
 }
 
 #[test]
-fn a_job_that_was_being_handed_over_is_pending() {
+fn a_job_that_was_being_delivered_is_pending() {
     for state in ["delayed", "ready", "reserved"] {
         assert_eq!(line(&format!(r#","state":"{state}""#)).unwrap().history, None);
     }

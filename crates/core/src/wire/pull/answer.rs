@@ -1,4 +1,4 @@
-//! What consumers are answered.
+//! Answers of the pull calls.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::store::PulledJob;
-use crate::wire::Problem;
+use crate::contract::PulledJob;
+use crate::wire::problem::Problem;
 
 /// The answer to a reserve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReserveAnswer {
-    /// The jobs; none where nothing was ready in time.
+    /// The jobs; none if nothing was ready in time.
     pub jobs: Vec<PulledAnswer>,
 }
 
-/// A job in a consumer's hands.
+/// A job that the consumer has reserved.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PulledAnswer {
-    /// What it is settled by. Opaque.
+    /// Settles the job. Opaque.
     pub receipt: String,
     /// Its topic.
     pub topic: String,
     /// Its id.
     pub id: String,
-    /// Which hand-over this is, from 1.
+    /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// Until when it has to be settled or renewed.
+    /// The time by which it has to be settled or renewed.
     pub deadline: String,
     /// A JSON body, as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct PulledAnswer {
 
 impl PartialEq for PulledAnswer {
     fn eq(&self, other: &Self) -> bool {
-        // Of one lease there is one job.
+        // A receipt belongs to one job.
         self.receipt == other.receipt
     }
 }
@@ -81,7 +81,7 @@ impl From<PulledJob> for PulledAnswer {
     }
 }
 
-/// The answer to a word on a job.
+/// The answer to settling a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReceiptAnswer {
     /// The receipt.
@@ -93,21 +93,21 @@ pub struct ReceiptAnswer {
 pub struct RenewAnswer {
     /// The receipt.
     pub receipt: String,
-    /// Until when the job has to be settled or renewed.
+    /// The time by which the job has to be settled or renewed.
     pub deadline: String,
 }
 
-/// The answer to many words: one result per receipt, in order.
+/// The answer to settling many jobs: one result per receipt, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReceiptsAnswer {
     /// The results.
     pub results: Vec<ReceiptResult>,
 }
 
-/// What became of one receipt.
+/// The result of one receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReceiptResult {
-    /// As if it had been settled alone: 200, 404, 409 or 503.
+    /// The status as if it had been settled alone: 200, 404, 409 or 503.
     pub status: u16,
     /// What was wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ pub struct ReceiptResult {
 }
 
 impl ReceiptResult {
-    /// It took effect, now or before.
+    /// It took effect, by this call or an earlier one.
     pub const DONE: Self = Self { status: 200, problem: None };
 }
 

@@ -1,18 +1,19 @@
-//! What a submitted job delivers: JSON byte for byte, or any bytes in base64.
+//! The body of a submitted job: JSON byte for byte, or any bytes in base64.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use super::super::Problem;
-use super::super::fields::{Fields, Mistakes, depth, read, shown};
 use crate::job::{Body, MAX_BODY, MAX_DEPTH};
+use crate::wire::fields::object::{Fields, Mistakes, depth, read, shown};
+use crate::wire::problem::Problem;
 
-/// What a body in base64 is where the job does not say.
-pub(in super::super) const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
+/// The content type of a body in base64 if the job does not say.
+pub(crate) const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 
 const JSON: &str = "application/json";
 
+/// The fields `body`, `body_base64` and `content_type`.
 pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body, Problem> {
     let content_type = fields.get("content_type");
     let bytes = match (fields.raw("body"), fields.get("body_base64")) {
@@ -50,7 +51,7 @@ pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body,
             String::new()
         }),
     };
-    // Said or not, it is delivered the same.
+    // The default need not be stored: it is delivered the same.
     Ok(Body { bytes, content_type: Some(content_type).filter(|name| name != JSON) })
 }
 

@@ -1,4 +1,4 @@
-//! What a submit may say, and what it may not.
+//! Submits that are accepted, and submits that are refused.
 
 use super::*;
 use crate::clock::Timestamp;
@@ -52,7 +52,7 @@ fn parse_by(json: &str, policies: Option<&Policies>) -> Result<NewJob, Problem> 
 }
 
 #[test]
-fn a_job_that_does_not_say_where_goes_to_the_url_of_its_topic() {
+fn a_job_without_a_url_goes_to_the_url_of_its_topic() {
     let plain = r#"{"topic":"t","id":"i","timeout":"5s"}"#;
     let job = by_policy(plain).unwrap();
     assert_eq!(job.delivery.callback.to_string(), "http://topic/hook");
@@ -66,7 +66,7 @@ fn a_job_that_does_not_say_where_goes_to_the_url_of_its_topic() {
 }
 
 #[test]
-fn a_default_does_not_change_what_a_job_is_known_by() {
+fn a_default_does_not_change_the_content_hash() {
     let plain = r#"{"topic":"t","id":"i","body":1}"#;
     assert_eq!(by_policy(plain).unwrap().content, parse(plain).unwrap().content);
     let written = r#"{"topic":"t","id":"i","body":1,"url":"http://topic/hook"}"#;
@@ -74,7 +74,7 @@ fn a_default_does_not_change_what_a_job_is_known_by() {
 }
 
 #[test]
-fn without_the_policies_only_what_needs_one_is_put_off() {
+fn without_loaded_policies_only_jobs_that_need_one_are_postponed() {
     assert_eq!(parse_by(r#"{"topic":"t"}"#, None).unwrap_err().status, 503);
     assert_eq!(parse_by(r#"{"topic":"t","timeout":"5s"}"#, None).unwrap_err().status, 503);
     assert_eq!(parse_by(r#"{"topic":"t","colour":1}"#, None).unwrap_err().status, 422);
@@ -147,7 +147,7 @@ fn each_wrong_field_is_refused_by_its_name() {
 }
 
 #[test]
-fn what_is_no_json_object_is_unreadable_and_a_large_body_too_large() {
+fn other_json_is_unreadable_and_a_large_body_too_large() {
     for bad in ["", "{", "[]", "1", r#"{"topic":}"#, "{} {}"] {
         assert_eq!(parse(bad).unwrap_err().status, 400, "{bad}");
     }
@@ -160,7 +160,7 @@ fn what_is_no_json_object_is_unreadable_and_a_large_body_too_large() {
 }
 
 #[test]
-fn a_job_that_is_too_large_or_has_too_many_fields_is_refused_before_it_is_looked_at() {
+fn a_job_that_is_too_large_or_has_too_many_fields_is_refused_before_it_is_parsed() {
     let many: String = (0..70_000).map(|n| format!(r#","f{n}":1"#)).collect();
     let problem = with(&many[1..]).unwrap_err();
     assert_eq!((problem.status, problem.errors.len()), (400, 0));

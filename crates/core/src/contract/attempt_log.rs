@@ -1,0 +1,147 @@
+//! How an attempt log is packed, for both backends. First the time when its job was accepted (6 bytes),
+//! then the attempts by number, each after its length (2): number (4), time (6), duration in ms (4),
+//! status or 0 (2), the lengths of `error` and `by` (1 each), both texts, and the start of the response.
+//! `prelude/attempts.lua` does on Redis what [`AttemptLog::add`] does here.
+
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+
+use super::attempts::{Attempt, MAX_ANSWER, MAX_ATTEMPTS};
+use crate::clock::Timestamp;
+use crate::limits::{MAX_ERROR, truncated};
+
+/// The longest `by`, in bytes.
+const MAX_BY: usize = 64;
+
+/// Bytes before the attempts.
+const HEAD: usize = 6;
+/// Bytes of an attempt between its length and its texts.
+const FIXED: usize = 18;
+
+/// Packs an attempt, its length first.
+pub fn pack(attempt: &Attempt) -> Vec<u8> {
+    let error = truncated(attempt.error.as_deref().unwrap_or_default(), MAX_ERROR);
+    let by = truncated(&attempt.by, MAX_BY);
+    let answer = &attempt.answer[..attempt.answer.len().min(MAX_ANSWER)];
+    let size = FIXED + error.len() + by.len() + answer.len();
+    let ms = u32::try_from(attempt.duration.as_millis()).unwrap_or(u32::MAX);
+    let short = |length: usize| u8::try_from(length).unwrap_or(u8::MAX);
+    let mut packed = Vec::with_capacity(2 + size);
+    packed.extend_from_slice(&u16::try_from(size).unwrap_or(u16::MAX).to_be_bytes());
+    packed.extend_from_slice(&attempt.number.to_be_bytes());
+    packed.extend_from_slice(&six(attempt.at.as_millis()));
+    packed.extend_from_slice(&ms.to_be_bytes());
+    packed.extend_from_slice(&attempt.status.unwrap_or(0).to_be_bytes());
+    packed.extend_from_slice(&[short(error.len()), short(by.len())]);
+    packed.extend_from_slice(error.as_bytes());
+    packed.extend_from_slice(by.as_bytes());
+    packed.extend_from_slice(answer);
+    packed
+}
+
+fn six(number: u64) -> [u8; 6] {
+    let [_, _, six @ ..] = number.to_be_bytes();
+    six
+}
+
+fn number(raw: &[u8]) -> u64 {
+    raw.iter().fold(0, |n, b| n << 8 | u64::from(*b))
+}
+
+/// The attempts in a packed log that are not older than `keep` at the time `now`, both in ms. `created`
+/// is the job's time if the job is known; the log of an earlier job with the same key is not shown.
+/// `None` if neither a job nor an attempt is known.
+pub fn shown(raw: Option<Bytes>, created: Option<u64>, now: u64, keep: u64) -> Option<Vec<Attempt>> {
+    let log =
+        raw.filter(|raw| created.is_none_or(|created| raw.get(..HEAD).is_some_and(|c| number(c) == created)));
+    let mut attempts = log.map_or_else(Vec::new, |mut raw| {
+        raw.advance(HEAD.min(raw.len()));
+        unpack(raw)
+    });
+    attempts.retain(|attempt| now <= attempt.at.as_millis().saturating_add(keep));
+    (created.is_some() || !attempts.is_empty()).then_some(attempts)
+}
+
+/// Reads attempts up to the first one that is damaged.
+fn unpack(mut raw: Bytes) -> Vec<Attempt> {
+    let mut attempts = Vec::new();
+    while let Some(attempt) = one(&mut raw) {
+        attempts.push(attempt);
+    }
+    attempts
+}
+
+fn one(raw: &mut Bytes) -> Option<Attempt> {
+    let size = usize::from(raw.try_get_u16().ok()?);
+    if size < FIXED || raw.len() < size {
+        return None;
+    }
+    let mut part = raw.split_to(size);
+    let number = part.get_u32();
+    let at = Timestamp::from_millis(part.get_uint(6));
+    let duration = Duration::from_millis(part.get_u32().into());
+    let status = Some(part.get_u16()).filter(|status| *status > 0);
+    let (error, by) = (usize::from(part.get_u8()), usize::from(part.get_u8()));
+    if part.len() < error + by {
+        return None;
+    }
+    let mut text = |length| String::from_utf8_lossy(&part.split_to(length)).into_owned();
+    let error = Some(text(error)).filter(|error| !error.is_empty());
+    let by = text(by);
+    Some(Attempt { number, at, duration, status, error, answer: part, by })
+}
+
+/// A packed log that attempts are added to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptLog(pub Vec<u8>);
+
+impl AttemptLog {
+    /// The log of the job that was accepted at `created` (in ms). Continues the log `kept` under its key
+    /// unless that belongs to another job.
+    pub fn of(created: u64, kept: Option<Vec<u8>>) -> Self {
+        let head = six(created);
+        Self(kept.filter(|kept| kept.starts_with(&head)).unwrap_or_else(|| head.to_vec()))
+    }
+
+    /// When the job of a packed log was accepted, in ms; `None` if the log is too short.
+    pub fn created(kept: &[u8]) -> Option<u64> {
+        Some(number(kept.get(..HEAD)?))
+    }
+
+    /// Adds a packed attempt in the order of numbers. A number that is present is a repetition and is
+    /// ignored. Then drops the oldest attempts beyond [`MAX_ATTEMPTS`], and those that do not fit into
+    /// `room` bytes, as `cost` computes them from the length.
+    pub fn add(&mut self, entry: &[u8], room: u64, cost: impl Fn(usize) -> u64) {
+        let mut starts = self.starts();
+        let own = number(&entry[2..6]);
+        let number_at = |at: usize| number(&self.0[at + 2..at + 6]);
+        if starts.iter().any(|at| number_at(*at) == own) {
+            return;
+        }
+        let place = starts.iter().position(|at| number_at(*at) > own).unwrap_or(starts.len());
+        let at = starts.get(place).copied().unwrap_or(self.0.len());
+        self.0.splice(at..at, entry.iter().copied());
+        starts = self.starts();
+        let end = self.0.len();
+        let over = starts.len().saturating_sub(MAX_ATTEMPTS);
+        let fits = |from: usize| cost(HEAD + end - from) <= room;
+        let from = starts[over..].iter().copied().find(|from| fits(*from)).unwrap_or(end);
+        self.0.drain(HEAD..from);
+    }
+
+    /// Whether it has no attempts.
+    pub fn is_empty(&self) -> bool {
+        self.0.len() <= HEAD
+    }
+
+    /// Where each attempt begins.
+    fn starts(&self) -> Vec<usize> {
+        let (mut starts, mut at) = (Vec::new(), HEAD);
+        while at + 2 + FIXED <= self.0.len() {
+            starts.push(at);
+            at += 2 + usize::from(u16::from_be_bytes([self.0[at], self.0[at + 1]]));
+        }
+        starts
+    }
+}

@@ -1,0 +1,224 @@
+//! The result of an audit: which jobs, indexes and counts disagree, and what was repaired.
+
+use std::collections::BTreeMap;
+
+use super::shard::Shard;
+
+/// The most findings in a result. The others are only counted.
+pub const MAX_FINDINGS: usize = 100;
+
+/// Whether an audit repairs what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// It changes nothing.
+    No,
+    /// It restores missing index entries, and corrects counts that it knows exactly. It never removes a
+    /// job.
+    Yes,
+}
+
+/// A kind of damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DamageKind {
+    /// A job that is missing from the index of its state. It would stay for ever.
+    Unindexed,
+    /// A lane or topic with jobs that is missing from the schedule.
+    Schedule,
+    /// The time of a shard's next wake-up is later than its first job is due.
+    WakeAt,
+    /// The counts of jobs by state do not add up, or differ from the jobs.
+    Ledger,
+    /// The job count of a lane is wrong.
+    LaneCount,
+    /// The counts of a topic, or its place in the lists of topics, are wrong.
+    Topic,
+    /// The size of the attempt logs, or the order in which they are evicted, is wrong.
+    Attempts,
+    /// The state of a job whose record is gone.
+    StateRecord,
+    /// The body of a job is missing.
+    Body,
+    /// The name of a job's lane is missing, and with it the job's destination.
+    Lane,
+    /// A record cannot be read.
+    Unreadable,
+}
+
+impl DamageKind {
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unindexed => "unindexed",
+            Self::Schedule => "turn",
+            Self::WakeAt => "moment",
+            Self::Ledger => "ledger",
+            Self::LaneCount => "lane_count",
+            Self::Topic => "topic",
+            Self::Attempts => "attempts",
+            Self::StateRecord => "run",
+            Self::Body => "body",
+            Self::Lane => "lane",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// One piece of damage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The kind.
+    pub kind: DamageKind,
+    /// The shard.
+    pub shard: Shard,
+    /// The topic, if it is known.
+    pub topic: Option<String>,
+    /// The job's id, if it is known.
+    pub id: Option<String>,
+    /// A description.
+    pub detail: String,
+    /// Whether it is repaired now.
+    pub is_repaired: bool,
+}
+
+impl Finding {
+    /// A finding about a shard that is not repaired.
+    pub fn new(kind: DamageKind, shard: Shard, detail: impl Into<String>) -> Self {
+        Self { kind, shard, topic: None, id: None, detail: detail.into(), is_repaired: false }
+    }
+
+    /// This finding, repaired or not.
+    #[must_use]
+    pub fn repaired(self, is_repaired: bool) -> Self {
+        Self { is_repaired, ..self }
+    }
+
+    /// This finding with a topic; an empty name stands for none.
+    #[must_use]
+    pub fn of_topic(self, topic: &str) -> Self {
+        Self { topic: Some(topic).filter(|topic| !topic.is_empty()).map(str::to_owned), ..self }
+    }
+
+    /// This finding with a job's id.
+    #[must_use]
+    pub fn of_job(self, id: Option<String>) -> Self {
+        Self { id, ..self }
+    }
+}
+
+/// The result of an audit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Jobs that were checked: all that have not ended.
+    pub checked: u64,
+    /// Index entries without a job, or of a job that has moved on. They do no harm. The number is exact if
+    /// nothing moved meanwhile.
+    pub stale: u64,
+    /// The number of shards.
+    pub shards: u16,
+    /// The number of shards in which no job moved meanwhile, so that the counts could be compared.
+    pub compared: u16,
+    /// The number of findings by kind.
+    pub found: BTreeMap<DamageKind, u64>,
+    /// How many of them are repaired now.
+    pub repaired: u64,
+    /// The first [`MAX_FINDINGS`] of them.
+    pub findings: Vec<Finding>,
+}
+
+impl Audit {
+    /// Whether there is no damage, or all of it is repaired.
+    pub fn is_clean(&self) -> bool {
+        self.total() == self.repaired
+    }
+
+    /// The number of findings.
+    pub fn total(&self) -> u64 {
+        self.found.values().sum()
+    }
+
+    /// The number of findings of each kind, as a text.
+    pub fn kinds(&self) -> String {
+        let kinds: Vec<_> = self.found.iter().map(|(kind, n)| format!("{}: {n}", kind.name())).collect();
+        kinds.join(", ")
+    }
+
+    /// This result with the findings of a repair that ran before it.
+    #[must_use]
+    pub fn after(self, repaired: Self) -> Self {
+        let (later, mut found, mut findings) = (self.findings, self.found, repaired.findings);
+        repaired.found.into_iter().for_each(|(kind, n)| *found.entry(kind).or_default() += n);
+        findings.extend(later);
+        findings.truncate(MAX_FINDINGS);
+        Self { found, repaired: self.repaired + repaired.repaired, findings, ..self }
+    }
+
+    /// Adds a finding.
+    pub fn find(&mut self, finding: Finding) {
+        *self.found.entry(finding.kind).or_default() += 1;
+        self.repaired += u64::from(finding.is_repaired);
+        if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(finding);
+        }
+    }
+}
+
+/// An audit that is running. If it ends early, by an error or because the caller has left, no result
+/// reports its repairs; so it logs them.
+#[derive(Default)]
+pub struct RunningAudit(pub Audit);
+
+impl RunningAudit {
+    /// An audit of this many shards that has just begun.
+    pub fn of(shards: u16) -> Self {
+        Self(Audit { shards, ..Audit::default() })
+    }
+
+    /// Its result.
+    pub fn end(mut self) -> Audit {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Drop for RunningAudit {
+    fn drop(&mut self) {
+        let Self(audit) = self;
+        if audit.repaired > 0 {
+            let (found, repaired, kinds) = (audit.total(), audit.repaired, audit.kinds());
+            tracing::warn!(found, repaired, kinds, "a repair was interrupted; these findings are repaired");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_beyond_the_limit_are_only_counted() {
+        let mut audit = Audit::default();
+        for n in 0..150 {
+            audit.find(Finding::new(DamageKind::Body, Shard(0), format!("{n}")).repaired(n % 2 == 0));
+        }
+        assert_eq!((audit.total(), audit.repaired, audit.findings.len()), (150, 75, MAX_FINDINGS));
+        assert!(!audit.is_clean());
+    }
+
+    #[test]
+    fn earlier_repairs_come_first() {
+        let (mut repaired, mut left) = (Audit::default(), Audit { checked: 7, ..Audit::default() });
+        repaired.find(Finding::new(DamageKind::Schedule, Shard(0), "repaired").repaired(true));
+        left.find(Finding::new(DamageKind::Schedule, Shard(0), "left"));
+        let audit = left.after(repaired);
+        assert_eq!((audit.checked, audit.total(), audit.repaired), (7, 2, 1));
+        let details: Vec<_> = audit.findings.iter().map(|finding| finding.detail.as_str()).collect();
+        assert_eq!(details, ["repaired", "left"]);
+    }
+
+    #[test]
+    fn a_fully_repaired_audit_is_clean() {
+        let mut audit = Audit::default();
+        assert!(audit.is_clean());
+        audit.find(Finding::new(DamageKind::Schedule, Shard(0), "").repaired(true));
+        assert!(audit.is_clean());
+    }
+}

@@ -1,0 +1,59 @@
+//! Errors of store calls, and which of them pass by themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A backend's own error, kept as the source of a [`StoreError`].
+pub type Source = Arc<dyn std::error::Error + Send + Sync>;
+
+/// Why the store did not carry out a call.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The store cannot be reached or cannot serve now. It is not known whether the call took effect.
+    #[error("the store cannot be reached")]
+    Away(#[source] Source),
+    /// The store did not reply in time. It is not known whether the call took effect.
+    #[error("the store did not answer within {0:?}")]
+    Slow(Duration),
+    /// The checks at the start have not succeeded yet. Nothing was done.
+    #[error("the store has not been reached since the start")]
+    Unprepared,
+    /// The server is a replica, as after a fail-over. Nothing was done.
+    #[error("the store is a replica and takes no writes")]
+    Replica,
+    /// The store has reached its memory limit. Nothing was done.
+    #[error("the store has reached its memory limit")]
+    Full,
+    /// The embedded store's file cannot be read or written, for example because the disk is full. It is
+    /// not known whether the call took effect.
+    #[error("the store's file cannot be read or written")]
+    Disk(#[source] Source),
+    /// The embedded store's writer has ended because of a bug. The process has to be restarted. It is not
+    /// known whether the call took effect.
+    #[error("the store's writer has ended")]
+    Closed,
+    /// The store is set up in a way that would lose jobs, or belongs to another installation.
+    #[error("{0}")]
+    Unfit(String),
+    /// The cursor was made before the store was restarted. Reading has to begin again.
+    #[error("the store was restarted since the place was given")]
+    Outdated,
+    /// The store's reply cannot be read by this version.
+    #[error("the store's answer cannot be read: {0}")]
+    Unreadable(&'static str),
+    /// The store refused the call.
+    #[error("the store refused the call")]
+    Refused(#[source] Source),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without anybody changing a setting.
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Away(_) | Self::Slow(_) | Self::Unprepared | Self::Replica | Self::Full | Self::Disk(_) => {
+                true
+            }
+            Self::Closed | Self::Outdated | Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
+        }
+    }
+}

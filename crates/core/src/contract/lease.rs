@@ -1,0 +1,151 @@
+//! A lease: the right to deliver one job until a deadline. Only its holder can settle the job.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::shard::Shard;
+use crate::clock::Timestamp;
+use crate::job::{Delivery, JobKey, Locator};
+use crate::lane::SettleHint;
+
+/// Identifies one lease: a number that grows with every reserve of the shard, and random bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The number.
+    pub number: u64,
+    /// The random bits.
+    pub bits: [u8; 8],
+}
+
+/// The store's clock as this process knows it: a reading, and the local time before it was requested.
+///
+/// The reading was taken after `asked` and before the reply arrived. So this clock is never behind
+/// the store's clock, and ahead of it by at most one round trip.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreClock {
+    /// The reading, in microseconds since the Unix epoch.
+    pub shown_us: u64,
+    /// The local time before it was requested.
+    pub asked: Instant,
+}
+
+impl StoreClock {
+    /// The store's time at a local instant.
+    pub fn at(&self, instant: Instant) -> Timestamp {
+        Timestamp::from_millis((self.shown_us + self.elapsed_us(instant)) / 1000)
+    }
+
+    /// How much later than `due` a local instant is, by the store's clock.
+    pub fn since(&self, due: Timestamp, instant: Instant) -> Duration {
+        let at = self.shown_us + self.elapsed_us(instant);
+        Duration::from_micros(at.saturating_sub(due.as_millis().saturating_mul(1000)))
+    }
+
+    fn elapsed_us(&self, instant: Instant) -> u64 {
+        u64::try_from(instant.saturating_duration_since(self.asked).as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The part of a lease that a backend needs to renew and settle it.
+#[derive(Debug)]
+pub struct LeaseGrant {
+    /// The job's shard.
+    pub shard: Shard,
+    /// The job's place in the shard.
+    pub locator: Locator,
+    /// Identifies the lease.
+    pub receipt: Receipt,
+    /// When the lease runs out, by the local clock and never later than in the store.
+    pub deadline: Instant,
+    /// The store's clock.
+    pub clock: StoreClock,
+    /// What a settle on Redis needs of the job's record.
+    pub hint: SettleHint,
+    /// Whether somebody watched the shard's events when the job was reserved.
+    pub is_watched: bool,
+}
+
+/// One reserved push job.
+#[derive(Debug)]
+pub struct Lease {
+    grant: LeaseGrant,
+    response: Option<(u16, u32)>,
+    /// The job's key.
+    pub key: JobKey,
+    /// What to deliver, and how.
+    pub delivery: Delivery,
+    /// When this attempt was due.
+    pub due: Timestamp,
+    /// When the job was accepted.
+    pub created: Timestamp,
+    /// The number of this attempt, from 1.
+    pub attempt: u32,
+    /// How many attempts have failed so far.
+    pub failures: u32,
+}
+
+impl Lease {
+    /// A lease that a backend has just granted. `attempt` is the number of this attempt, `failures` the
+    /// number of failed ones before it.
+    pub const fn new(
+        grant: LeaseGrant,
+        key: JobKey,
+        delivery: Delivery,
+        due: Timestamp,
+        created: Timestamp,
+        attempt: u32,
+        failures: u32,
+    ) -> Self {
+        Self { grant, response: None, key, delivery, due, created, attempt, failures }
+    }
+
+    /// What the backend knows of the lease.
+    pub const fn grant(&self) -> &LeaseGrant {
+        &self.grant
+    }
+
+    /// What the backend knows of the lease, to complete it after a reserve.
+    pub const fn grant_mut(&mut self) -> &mut LeaseGrant {
+        &mut self.grant
+    }
+
+    /// The job's shard.
+    pub const fn shard(&self) -> Shard {
+        self.grant.shard
+    }
+
+    /// The job's place in its shard. Together with `created` it identifies the job, even if another one
+    /// has had the same key.
+    pub const fn locator(&self) -> Locator {
+        self.grant.locator
+    }
+
+    /// When the lease runs out, by the local clock and never later than in the store.
+    pub const fn deadline(&self) -> Instant {
+        self.grant.deadline
+    }
+
+    /// The store's clock.
+    pub const fn clock(&self) -> StoreClock {
+        self.grant.clock
+    }
+
+    /// Records the receiver's response, for the event of a successful attempt. Without anybody who
+    /// watches, it is dropped.
+    pub fn record_response(&mut self, status: u16, took: Duration) {
+        if self.grant.is_watched {
+            self.response = Some((status, u32::try_from(took.as_millis()).unwrap_or(u32::MAX)));
+        }
+    }
+
+    /// The recorded response: its status, and how long it took in ms.
+    pub const fn response(&self) -> Option<(u16, u32)> {
+        self.response
+    }
+
+    /// Records a renewal for `by` that was requested at `asked`. Never shortens the lease.
+    pub fn renewed(&mut self, asked: Instant, by: Duration) {
+        self.grant.deadline = self.grant.deadline.max(asked + by);
+    }
+}

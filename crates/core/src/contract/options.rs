@@ -1,0 +1,60 @@
+//! Options of a store: its address, and what it keeps for how long.
+
+use std::time::Duration;
+
+use super::attempts::AttemptRetention;
+use super::error::StoreError;
+use crate::clock::millis_up;
+use crate::policy::Logging;
+
+/// The address of a store, and the settings of its installation.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `redis://`, `rediss://`, `redis-cluster://`, or `embedded:` and a directory.
+    pub url: String,
+    /// Prefix of all keys, or name of the embedded store's file: `[A-Za-z0-9._-]{1,32}`.
+    pub prefix: String,
+    /// Number of shards, fixed at the first start.
+    pub shards: u16,
+    /// How long tombstones of done and cancelled jobs are kept; at least a minute.
+    pub keep_done: Duration,
+    /// How many MiB all tombstones may take.
+    pub keep_done_mib: u32,
+    /// How long dead jobs are kept.
+    pub keep_dead: Duration,
+    /// Which attempts are logged, unless a topic's policy says otherwise.
+    pub attempts: Logging,
+    /// How long logged attempts are kept; at least a minute.
+    pub keep_attempts: Duration,
+    /// How many MiB all logged attempts may take; 0 keeps none.
+    pub keep_attempts_mib: u32,
+    /// How long one store call may take.
+    pub call_timeout: Duration,
+}
+
+impl Options {
+    /// How many tombstones a shard may keep if each takes `bytes`; at least one.
+    pub fn tombstones(&self, bytes: u64) -> u64 {
+        let room = u64::from(self.keep_done_mib) * 1024 * 1024 / bytes;
+        (room / u64::from(self.shards)).max(1)
+    }
+
+    /// How long, and in how many bytes, a shard keeps logged attempts.
+    pub fn attempt_retention(&self) -> AttemptRetention {
+        let bytes = u64::from(self.keep_attempts_mib) * 1024 * 1024 / u64::from(self.shards);
+        AttemptRetention { time: millis_up(self.keep_attempts), bytes }
+    }
+
+    /// Which attempts are logged; `None` if there is no room for any.
+    pub fn logging(&self) -> Option<Logging> {
+        (self.keep_attempts_mib > 0).then_some(self.attempts)
+    }
+
+    /// The error for a store that was set up with another number of shards.
+    pub fn shard_mismatch(&self, stored: impl std::fmt::Display) -> StoreError {
+        StoreError::Unfit(format!(
+            "the store was set up with {stored} shards, not {}; set RINGBACK_SHARDS={stored}, or another RINGBACK_PREFIX",
+            self.shards
+        ))
+    }
+}

@@ -1,0 +1,109 @@
+//! Listing and exporting jobs page by page: the filter, the cursor and the page.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use crate::job::{ContentHash, Delivery, Job, Topic};
+use crate::state::State;
+
+/// The most jobs that one call reads.
+pub const MAX_PAGE: usize = 1000;
+
+/// Which jobs to list. Done and cancelled jobs are not stored any more and cannot be listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Only jobs of this topic.
+    pub topic: Option<Topic>,
+    /// Only jobs in this state.
+    pub state: Option<State>,
+}
+
+/// A position between two jobs. A job that exists from the first page to the last is on one of the
+/// pages, whatever moves meanwhile. A job that comes or ends meanwhile may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The shard.
+    pub shard: u16,
+    /// The position in the shard, as the backend counts.
+    pub at: u64,
+    /// The start of the server that the position belongs to. After a restart it means nothing.
+    pub life: u32,
+}
+
+impl Cursor {
+    /// The position before all jobs. The start of a shard stays valid after a restart.
+    pub const START: Self = Self { shard: 0, at: 0, life: 0 };
+}
+
+impl Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{:x}-{:x}", self.shard, self.at, self.life)
+    }
+}
+
+/// A text that is not a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a cursor that a page ended with")]
+pub struct InvalidCursor;
+
+impl FromStr for Cursor {
+    type Err = InvalidCursor;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = text.split('-');
+        // The parser of numbers would take a sign too.
+        let mut part = || {
+            parts
+                .next()
+                .filter(|part| !part.starts_with('+'))
+                .and_then(|part| u64::from_str_radix(part, 16).ok())
+        };
+        let (shard, at, life) = (part(), part(), part());
+        match (shard, at, life, parts.next()) {
+            (Some(shard), Some(at), Some(life), None) => Ok(Self {
+                shard: shard.try_into().map_err(|_| InvalidCursor)?,
+                at,
+                life: life.try_into().map_err(|_| InvalidCursor)?,
+            }),
+            _ => Err(InvalidCursor),
+        }
+    }
+}
+
+/// Some jobs, and the position of the next ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<T> {
+    /// The jobs. May be empty although there are more pages.
+    pub items: Vec<T>,
+    /// Where the next page begins; `None` on the last page.
+    pub next: Option<Cursor>,
+}
+
+/// A job that has not ended, with everything that is stored of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredJob {
+    /// The job.
+    pub job: Job,
+    /// What to deliver, and how.
+    pub delivery: Delivery,
+    /// The hash of its fields; recognises a repeated submit.
+    pub content: ContentHash,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_as_it_is_written() {
+        let cursor = Cursor { shard: 3, at: u64::MAX, life: 0xdead_beef };
+        assert_eq!(cursor.to_string().parse(), Ok(cursor));
+    }
+
+    #[test]
+    fn other_texts_are_not_cursors() {
+        for text in ["", "0", "0-0", "0-0-0-0", "10000-0-0", "0-0-100000000", "x-0-0", "+1-0-0", "0-0-"] {
+            assert_eq!(text.parse::<Cursor>(), Err(InvalidCursor), "{text}");
+        }
+    }
+}

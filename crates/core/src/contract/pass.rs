@@ -1,0 +1,58 @@
+//! Results of a carrier's bounded passes over a shard: promote, recover and evict.
+
+use std::time::Duration;
+
+use super::pull::{PullReceipt, RetryContext};
+
+/// The result of one pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Another carrier owns the shard. Nothing was done.
+    Fenced,
+    /// The pass is done. Each `next_*` field says how long until there is more of that kind to do;
+    /// zero means now.
+    Held {
+        /// Jobs that were moved.
+        moved: u32,
+        /// In a recover: jobs that became dead with reason `lost`.
+        other: u32,
+        /// Until the next delayed job is due.
+        next_due: Option<Duration>,
+        /// Until the next lease runs out.
+        next_lease: Option<Duration>,
+        /// Until the next dead job is evicted.
+        next_dead: Option<Duration>,
+        /// Until the next pending dead-letter notice is due.
+        next_notice: Option<Duration>,
+    },
+}
+
+impl Pass {
+    /// This result with a job that is due after `wait`.
+    #[must_use]
+    pub fn with_due(mut self, wait: Duration) -> Self {
+        if let Self::Held { next_due, .. } = &mut self {
+            *next_due = Some(next_due.map_or(wait, |due| due.min(wait)));
+        }
+        self
+    }
+}
+
+/// A pull job whose lease has run out. It has to be settled as failed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpiredLease {
+    /// Settles the job.
+    pub receipt: PullReceipt,
+    /// Decides when the job is retried.
+    pub tries: RetryContext,
+}
+
+/// The result of a recover.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recovered {
+    /// The pass.
+    pub pass: Pass,
+    /// Pull jobs that the caller has to settle with `Store::settle_expired`. They are returned again
+    /// until somebody has done so.
+    pub expired: Vec<ExpiredLease>,
+}

@@ -1,0 +1,146 @@
+//! The payload of a stored job, packed the same by both backends: path, headers, context, policy,
+//! trace and body. No edge looks into it.
+//!
+//! Layout: the length of the meta part (2 bytes), the meta part, the body. The meta part is postcard,
+//! whose format is specified and stable; after it follows the URL of the dead-letter notice, if the
+//! job brought one.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::job::{Body, Callback, Context, Delivery, Headers, Trace};
+use crate::retry::RetryPolicy;
+
+#[derive(Serialize, Deserialize)]
+struct Meta {
+    path: String,
+    content_type: Option<String>,
+    headers: Vec<(String, String)>,
+    context: Vec<(String, String)>,
+    retry: Option<RetryPolicy>,
+    trace: Option<Trace>,
+}
+
+/// Packs a delivery without its origin and timeout.
+pub fn pack(delivery: &Delivery) -> Vec<u8> {
+    let meta = Meta {
+        path: delivery.callback.path().to_owned(),
+        content_type: delivery.body.content_type.clone(),
+        headers: delivery.headers.entries().to_vec(),
+        context: delivery.context.entries().to_vec(),
+        retry: delivery.retry.clone(),
+        trace: delivery.trace,
+    };
+    let mut meta = postcard::to_stdvec(&meta).expect("plain data always serialises");
+    meta.extend(delivery.on_dead.iter().flat_map(|url| url.to_string().into_bytes()));
+    let length =
+        u16::try_from(meta.len()).expect("headers, context, policy and URLs have limits below 64 KiB");
+    let mut packed = Vec::with_capacity(2 + meta.len() + delivery.body.bytes.len());
+    packed.extend_from_slice(&length.to_be_bytes());
+    packed.extend_from_slice(&meta);
+    packed.extend_from_slice(&delivery.body.bytes);
+    packed
+}
+
+/// Unpacks the result of [`pack`]; `None` if it cannot be read.
+pub fn unpack(packed: &Bytes, origin: String, timeout: Option<std::time::Duration>) -> Option<Delivery> {
+    let (meta, on_dead) = meta(packed)?;
+    Some(Delivery {
+        // Both are empty for a pull job.
+        callback: Callback::from_parts(origin, meta.path),
+        body: Body { bytes: packed.slice(without_body(packed)?.len()..), content_type: meta.content_type },
+        headers: Headers::from_entries(meta.headers),
+        context: Context::from_entries(meta.context),
+        retry: meta.retry,
+        timeout,
+        trace: meta.trace,
+        on_dead: on_dead.map(Box::new),
+    })
+}
+
+/// The retry policy in the result of [`pack`], or in its first 64 KiB.
+pub fn policy(packed: &[u8]) -> Option<RetryPolicy> {
+    meta(packed)?.0.retry
+}
+
+/// The result of [`pack`] without the body, as the outbox keeps it.
+pub fn without_body(packed: &[u8]) -> Option<&[u8]> {
+    let length = usize::from(u16::from_be_bytes([*packed.first()?, *packed.get(1)?]));
+    packed.get(..2 + length)
+}
+
+/// What a dead-letter notice needs of a payload.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NoticeParts {
+    /// Where to send the notice, if the job says so.
+    pub on_dead: Option<Callback>,
+    /// The context.
+    pub context: Context,
+    /// The trace.
+    pub trace: Option<Trace>,
+}
+
+impl NoticeParts {
+    /// Unpacks the result of [`without_body`].
+    pub fn unpack(packed: &[u8]) -> Option<Self> {
+        let (meta, on_dead) = meta(packed)?;
+        Some(Self { on_dead, context: Context::from_entries(meta.context), trace: meta.trace })
+    }
+}
+
+fn meta(packed: &[u8]) -> Option<(Meta, Option<Callback>)> {
+    let (meta, rest) = postcard::take_from_bytes::<Meta>(without_body(packed)?.get(2..)?).ok()?;
+    let url = std::str::from_utf8(rest).ok()?;
+    Some((meta, if url.is_empty() { None } else { Some(Callback::parse(url).ok()?) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_payload_is_unpacked_as_it_was_packed() {
+        let entries = vec![("a".to_owned(), "b".to_owned())];
+        let delivery = Delivery {
+            callback: Callback::parse("https://m.example/notify?x=1").unwrap(),
+            body: Body {
+                bytes: Bytes::from_static(b"\x00\xffbody"),
+                content_type: Some("image/png".to_owned()),
+            },
+            headers: Headers::parse(entries.clone()).unwrap(),
+            context: Context::parse(entries).unwrap(),
+            retry: RetryPolicy::preset("default"),
+            timeout: Some(Duration::from_secs(3)),
+            trace: Some(Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 1 }),
+            on_dead: Some(Box::new(Callback::parse("https://m.example/dead").unwrap())),
+        };
+        let packed = Bytes::from(pack(&delivery));
+        let notes = NoticeParts::unpack(without_body(&packed).unwrap()).unwrap();
+        assert_eq!(
+            (notes.on_dead.map(Box::new), &notes.context),
+            (delivery.on_dead.clone(), &delivery.context)
+        );
+        let back = unpack(&packed, "https://m.example".to_owned(), Some(Duration::from_secs(3)));
+        assert_eq!(back, Some(delivery));
+        assert_eq!(unpack(&packed.slice(..9), String::new(), None), None);
+    }
+
+    #[test]
+    fn a_job_without_a_notice_url_takes_no_bytes_for_it() {
+        let mut delivery = Delivery {
+            callback: Callback::parse("https://m.example/").unwrap(),
+            body: Body { bytes: Bytes::new(), content_type: None },
+            headers: Headers::default(),
+            context: Context::default(),
+            retry: None,
+            timeout: None,
+            trace: None,
+            on_dead: None,
+        };
+        let without = pack(&delivery).len();
+        let url = "https://m.example/dead";
+        delivery.on_dead = Some(Box::new(Callback::parse(url).unwrap()));
+        assert_eq!(pack(&delivery).len(), without + url.len());
+    }
+}

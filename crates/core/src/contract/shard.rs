@@ -1,0 +1,35 @@
+//! Shards: the parts of an installation's jobs, and proof of which carrier owns one.
+
+use std::fmt;
+
+use crate::job::JobKey;
+
+/// The most shards of an installation.
+pub const MAX_SHARDS: u16 = 256;
+
+/// The number of a shard, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Shard(pub u16);
+
+impl Shard {
+    /// Its number.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    /// The shard of a job if there are `count` shards.
+    pub fn of(key: &JobKey, count: u16) -> Self {
+        Self((key.shard_hash() % u32::from(count)) as u16)
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// Proof that a carrier owns a shard. It grows each time the shard changes owner; the store fences
+/// calls with an older epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Epoch(pub String);

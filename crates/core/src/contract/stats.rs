@@ -1,0 +1,96 @@
+//! Statistics of a shard or of all shards, and how durable a store is.
+
+use std::collections::BTreeSet;
+
+use super::lateness::Lateness;
+use crate::state::State;
+
+/// How durable the store is, the least durable first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// A restart loses all jobs.
+    Memory,
+    /// The server does not reveal its settings.
+    Unknown,
+    /// Data is synced every second. A crash can lose the last second.
+    Everysec,
+    /// Data is synced before a call returns.
+    Disk,
+}
+
+impl Profile {
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Unknown => "unknown",
+            Self::Everysec => "everysec",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+/// Numbers of jobs by state. Done, cancelled and purged jobs are counted since the installation began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateCounts {
+    /// Waiting for their due time.
+    pub delayed: u64,
+    /// Due, waiting for a reserve.
+    pub ready: u64,
+    /// Under a lease.
+    pub reserved: u64,
+    /// Delivered.
+    pub done: u64,
+    /// Failed for good and kept.
+    pub dead: u64,
+    /// Cancelled.
+    pub cancelled: u64,
+    /// Dead and then removed.
+    pub purged: u64,
+}
+
+impl StateCounts {
+    /// The count of a state.
+    pub fn of(&mut self, state: State) -> &mut u64 {
+        match state {
+            State::Delayed => &mut self.delayed,
+            State::Ready => &mut self.ready,
+            State::Reserved => &mut self.reserved,
+            State::Done => &mut self.done,
+            State::Dead => &mut self.dead,
+            State::Cancelled => &mut self.cancelled,
+        }
+    }
+}
+
+/// Statistics of a shard, or of all shards.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Jobs ever accepted.
+    pub accepted: u64,
+    /// Jobs by state.
+    pub states: StateCounts,
+    /// Topics that had a job. On Redis at most the latest 10,000.
+    pub topics: BTreeSet<String>,
+    /// Lateness over the last five minutes.
+    pub lateness: Lateness,
+    /// Tombstones that were evicted before their retention ended, because there was no room.
+    pub evicted_early: u64,
+    /// Dead-letter notices that are not published yet.
+    pub pending_notices: u64,
+}
+
+impl Stats {
+    /// Adds the statistics of another shard.
+    pub fn merge(&mut self, mut other: Self) {
+        for state in State::ALL {
+            *self.states.of(state) += *other.states.of(state);
+        }
+        self.states.purged += other.states.purged;
+        self.accepted += other.accepted;
+        self.evicted_early += other.evicted_early;
+        self.pending_notices += other.pending_notices;
+        self.topics.extend(other.topics);
+        self.lateness.merge(&other.lateness);
+    }
+}

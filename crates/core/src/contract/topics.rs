@@ -1,0 +1,106 @@
+//! Topics: how many jobs each has in which state and how late they are, pages of topics, and the
+//! limits of topics and lanes.
+
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::job::Topic;
+
+/// The most topics of a page.
+pub const MAX_TOPIC_PAGE: usize = 1000;
+/// The most topics of a shard that have jobs or are paused. Each shard counts for itself, since a new
+/// job reaches only its own shard.
+pub const MAX_TOPICS: u64 = 10_000;
+/// The most lanes of a shard that have jobs.
+pub const MAX_LANES: u64 = 100_000;
+/// Delayed jobs that are due later than this do not count for [`TopicCounts::oldest_due`].
+pub const DUE_HORIZON: Duration = Duration::from_secs(600);
+/// How many ready jobs at the head of a lane are searched for the oldest. They are only nearly in order.
+pub const MAX_READY_SEARCHED: usize = 8;
+/// How many lanes of a shard are searched for due times in one call. The others are only counted.
+pub const MAX_LANES_SEARCHED: usize = 4096;
+/// How many lanes of a resumed topic are scheduled again in one step.
+pub const MAX_RESUMED_LANES: usize = 1000;
+
+/// Counts of one topic.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicCounts {
+    /// Whether the topic is paused: none of its jobs is delivered.
+    pub paused: bool,
+    /// Jobs that wait for their due time.
+    pub delayed: u64,
+    /// Jobs that are due and wait for a reserve.
+    pub ready: u64,
+    /// Jobs under a lease.
+    pub reserved: u64,
+    /// Jobs that failed for good and are kept.
+    pub dead: u64,
+    /// Jobs that were done since the topic became known.
+    pub done: u64,
+    /// Jobs that were cancelled since the topic became known.
+    pub cancelled: u64,
+    /// The earliest due time of the delayed and ready jobs. Searches delayed jobs that are due within ten
+    /// minutes and the first eight ready jobs of each lane, in the first 4,096 lanes of each shard.
+    pub oldest_due: Option<Timestamp>,
+    /// How long the oldest ready job has been due, of the same jobs.
+    pub late: Duration,
+}
+
+impl TopicCounts {
+    /// The number of jobs that have not ended.
+    pub const fn jobs(&self) -> u64 {
+        self.delayed + self.ready + self.reserved + self.dead
+    }
+
+    /// Adds the counts of the same topic in another shard or lane.
+    pub fn add(&mut self, other: &Self) {
+        self.paused |= other.paused;
+        self.delayed += other.delayed;
+        self.ready += other.ready;
+        self.reserved += other.reserved;
+        self.dead += other.dead;
+        self.done += other.done;
+        self.cancelled += other.cancelled;
+        self.oldest_due = [self.oldest_due, other.oldest_due].into_iter().flatten().min();
+        self.late = self.late.max(other.late);
+    }
+}
+
+/// Which topics of a shard to read.
+#[derive(Clone, Debug)]
+pub enum TopicSpan {
+    /// A single topic.
+    One(Topic),
+    /// Topics after this one, or from the first; at most this many.
+    After(Option<Topic>, usize),
+}
+
+/// Whether a known topic has jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicPresence {
+    /// It has jobs that have not ended.
+    Jobs,
+    /// It has none.
+    NoJobs,
+}
+
+/// Whether pausing a topic counts against [`MAX_TOPICS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicCapacity {
+    /// The topic is new and needs a free place.
+    Needed,
+    /// The topic is known in some shard and is paused in any case.
+    Given,
+}
+
+/// Topics of one shard sorted by name, and whether more follow.
+pub type TopicShardPage = (Vec<(Topic, TopicCounts)>, bool);
+
+/// Topics sorted by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicPage {
+    /// The topics.
+    pub items: Vec<(Topic, TopicCounts)>,
+    /// The topic after which the next page begins; `None` on the last page.
+    pub next: Option<Topic>,
+}

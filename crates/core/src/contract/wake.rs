@@ -1,0 +1,24 @@
+//! Wake-ups: hints that there may be something to do. They may be lost, and nothing depends on them:
+//! every listener also has a timer, and looks at everything after each (re)subscription.
+
+use std::time::Duration;
+
+use super::shard::Shard;
+use crate::lane::PullLane;
+
+/// A wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The subscription is new. Anything may have happened before.
+    Subscribed,
+    /// A job or a lease of the shard is due after this time, sooner than its carrier expects.
+    Due(Shard, Duration),
+    /// A push lane of the shard is no longer empty.
+    Ready(Shard),
+    /// A pull lane of the shard is no longer empty.
+    Pull(Shard, PullLane),
+    /// A carrier came or left.
+    Carriers,
+    /// A redrive has no worker.
+    Redrive,
+}

@@ -1,0 +1,25 @@
+//! Limits that more than one part of the system must agree on: the size of a batch, the length of a
+//! lease, and how much of a reason or an error is kept. A limit of a single type stands beside that type.
+
+use std::time::Duration;
+
+/// The most jobs in one store call.
+pub const MAX_BATCH: usize = 500;
+/// The most bytes in one submit call.
+pub const MAX_BATCH_BYTES: usize = 1024 * 1024;
+/// The longest stretch of a push lease, without the margin. A longer attempt renews its lease.
+pub const MAX_LEASE_STRETCH: Duration = Duration::from_secs(15);
+/// After this many leases in a row that ran out without an outcome, a job is dead with reason `lost`.
+pub const MAX_LOST: u32 = 5;
+/// The longest reason of a dead job, in bytes.
+pub const MAX_REASON: usize = 64;
+/// The longest error of an attempt, in bytes.
+pub const MAX_ERROR: usize = 128;
+/// The most attempts and the most failures that an imported job may have. It leaves room to count on.
+pub const MAX_IMPORTED_COUNT: u32 = u32::MAX / 2;
+
+/// The start of a text: at most `max` bytes, cut between two characters.
+pub fn truncated(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rfind(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    &text[..end]
+}

@@ -1,0 +1,158 @@
+//! Values of single fields: durations, URLs, headers, reasons and errors. A parser adds a mistake for a
+//! value that is not allowed.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::object::{Fields, Mistakes, read, shown, wrong_type};
+use crate::duration::parse_duration;
+use crate::job::{Callback, MAX_AHEAD, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused};
+use crate::limits::MAX_ERROR;
+
+/// The form of a duration, for error messages.
+pub(crate) const DURATION: &str = "seconds as a number (2, 0.25), or a duration such as \"250ms\", \"10s\", \"1h 30m\", \"7d\"; not negative";
+const TTR: &str = "100 ms to 12 h";
+const DELAY: &str = "a duration of at most 10 years: seconds as a number, or \"10s\"";
+
+/// A duration: a number of seconds, fractions allowed, or a friendly text.
+pub(crate) fn duration(raw: &RawValue) -> Result<Duration, String> {
+    let text = raw.get();
+    if text.starts_with('"') {
+        let text: String = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        return parse_duration(&text);
+    }
+    let seconds: f64 = serde_json::from_str(text).map_err(|_| format!("{text} is no duration"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} seconds are no duration to wait for"))
+}
+
+/// A duration of at most `max`.
+pub(crate) fn duration_within(
+    raw: &RawValue,
+    name: &str,
+    max: Duration,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+) -> Option<Duration> {
+    checked(raw, name, allowed, mistakes, |raw| duration(raw).ok().filter(|found| *found <= max))
+}
+
+/// The field `delay` of a retry or release.
+pub(crate) fn delay(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    duration_within(fields.get("delay")?, "delay", MAX_AHEAD, DELAY, mistakes)
+}
+
+/// The field `ttr`: how long a consumer may keep a job.
+pub(crate) fn ttr(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Duration> {
+    let ttr = duration(raw).ok().filter(|ttr| (MIN_TTR..=MAX_TTR).contains(ttr));
+    if ttr.is_none() {
+        mistakes.add("ttr", format!("{} is no time to run", shown(raw)), TTR);
+    }
+    ttr
+}
+
+/// The field `timeout`: the deadline of one attempt.
+pub(crate) fn timeout(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Duration> {
+    let timeout = duration(raw).ok().filter(|timeout| (MIN_TIMEOUT..=MAX_TIMEOUT).contains(timeout));
+    if timeout.is_none() {
+        mistakes.add("timeout", format!("{} is no timeout", shown(raw)), "100 ms to 10 min");
+    }
+    timeout
+}
+
+/// A URL.
+pub(crate) fn url(name: &str, raw: &RawValue, mistakes: &mut Mistakes) -> Option<Callback> {
+    let Some(text) = read::<String>(raw) else {
+        return wrong_type(mistakes, name, raw, Callback::ALLOWED);
+    };
+    Callback::parse(&text).map_err(|e| mistakes.add(name, e.detail, e.allowed)).ok()
+}
+
+/// An object of strings, in the order written. A name that stands twice is refused.
+pub(crate) fn entries<T: Default>(
+    fields: &Fields<'_>,
+    name: &str,
+    parse: impl FnOnce(Vec<(String, String)>) -> Result<T, Refused>,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+) -> T {
+    let Some(raw) = fields.get(name) else { return T::default() };
+    let strings = serde_json::from_str::<Fields<'_>>(raw.get()).ok().and_then(|map| {
+        map.iter()
+            .map(|(key, value)| Some((key.to_owned(), read::<String>(value)?)))
+            .collect::<Option<Vec<_>>>()
+    });
+    let Some(strings) = strings else {
+        mistakes.add(name, "not an object of strings", allowed);
+        return T::default();
+    };
+    parse(strings).unwrap_or_else(|e| {
+        mistakes.add(name, e.detail, e.allowed);
+        T::default()
+    })
+}
+
+/// The field `error` of a consumer: a text without control characters.
+pub(crate) fn error(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
+    let allowed = format!("1 to {MAX_ERROR} bytes without control characters");
+    parsed(fields, "error", &allowed, mistakes, |raw| {
+        read::<String>(raw).filter(|text| is_line(text, MAX_ERROR))
+    })
+}
+
+/// The value of a field, if it is there and allowed. The last part of `path` is the field's name.
+pub(crate) fn parsed<T>(
+    fields: &Fields<'_>,
+    path: &str,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+    parse: impl FnOnce(&RawValue) -> Option<T>,
+) -> Option<T> {
+    checked(fields.get(path.rsplit('.').next()?)?, path, allowed, mistakes, parse)
+}
+
+fn checked<T>(
+    raw: &RawValue,
+    path: &str,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+    parse: impl FnOnce(&RawValue) -> Option<T>,
+) -> Option<T> {
+    let value = parse(raw);
+    if value.is_none() {
+        mistakes.add(path, format!("{} cannot be it", shown(raw)), allowed);
+    }
+    value
+}
+
+/// Whether a text is 1 to `max` visible ASCII characters.
+pub(crate) fn is_word(text: &str, max: usize) -> bool {
+    (1..=max).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// Whether a text is 1 to `max` bytes without control characters.
+pub(crate) fn is_line(text: &str, max: usize) -> bool {
+    (1..=max).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Duration, String> {
+        duration(&RawValue::from_string(json.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn durations_are_numbers_of_seconds_or_friendly() {
+        assert_eq!(read("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(read("\"2s\""), Ok(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn other_values_are_not_durations() {
+        for bad in ["-1", "1e400", "true", "null", "[1]", "{}", "\"NaN\"", "1e300"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

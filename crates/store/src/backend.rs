@@ -1,0 +1,136 @@
+//! [`Store`]: which backend it has, and how a call is passed to it.
+
+use std::sync::Arc;
+
+use ringback_core::contract::{Options, Profile, Shard, StoreError};
+use ringback_core::job::JobKey;
+use ringback_core::policy::Logging;
+use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
+use ringback_store_redis::RedisStore;
+
+use crate::pressure::MemoryPressure;
+
+/// A store. Cheap to clone; all clones share the backend.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) backend: Backend,
+    pub(crate) shards: u16,
+    /// Which attempts are logged by default; `None` if there is no room for any.
+    pub(crate) logging: Option<Logging>,
+    pub(crate) pressure: Arc<MemoryPressure>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Backend {
+    Redis(Arc<RedisStore>),
+    Embedded(Arc<EmbeddedStore>),
+}
+
+/// Passes a call to the backend: `dispatch!(self.submit(shard, jobs))`.
+macro_rules! dispatch {
+    ($store:ident.$call:ident($($argument:expr),*)) => {
+        match &$store.backend {
+            $crate::backend::Backend::Redis(store) => store.$call($($argument),*).await,
+            $crate::backend::Backend::Embedded(store) => store.$call($($argument),*).await,
+        }
+    };
+}
+pub(crate) use dispatch;
+
+impl Store {
+    /// Opens a store without connecting to it; see [`Store::prepare`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] if the URL cannot be used.
+    pub fn open(options: Options) -> Result<Self, StoreError> {
+        let (shards, logging) = (options.shards, options.logging());
+        let backend = match options.url.strip_prefix(SCHEME) {
+            Some(directory) => {
+                let directory = directory.to_owned();
+                Backend::Embedded(Arc::new(EmbeddedStore::open(&directory, options)))
+            }
+            None => Backend::Redis(Arc::new(RedisStore::open(options)?)),
+        };
+        Ok(Self { backend, shards, logging, pressure: Arc::default() })
+    }
+
+    /// An embedded store without a file, for tests. Its jobs live as long as `memory`. URL and prefix of
+    /// the options are ignored.
+    pub fn in_memory(memory: &Memory, options: Options) -> Self {
+        let (shards, logging) = (options.shards, options.logging());
+        let backend = Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options)));
+        Self { backend, shards, logging, pressure: Arc::default() }
+    }
+
+    /// Connects to the store and checks that it is fit to keep jobs. Until this has succeeded once, every
+    /// edge fails with [`StoreError::Unprepared`]. Call it again after the store was away, because it may
+    /// have come back with other settings.
+    ///
+    /// # Errors
+    /// A transient error if the store is away; [`StoreError::Unfit`] if it must not be used.
+    pub async fn prepare(&self) -> Result<(), StoreError> {
+        dispatch!(self.prepare())
+    }
+
+    /// [`Store::prepare`]. Returns kind and profile as a text. Takes a clone, for tasks that outlive the
+    /// caller.
+    ///
+    /// # Errors
+    /// Those of [`Store::prepare`].
+    pub async fn prepared(self) -> Result<String, StoreError> {
+        self.prepare().await?;
+        Ok(format!("{}, {}", self.kind(), self.profile().name()))
+    }
+
+    /// Checks that the store replies. Takes a clone, like [`Store::prepared`].
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub async fn answers(self) -> Result<(), StoreError> {
+        dispatch!(self.ping())
+    }
+
+    /// The share of its memory limit that the store uses: from 0 to 1, or beyond. The fullest server
+    /// counts. 0 without a limit.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn memory_share(&self) -> Result<f64, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.memory_share().await,
+            Backend::Embedded(_) => Ok(0.0),
+        }
+    }
+
+    /// Whether the store is nearly full: submits should be refused, and attempts are not logged. Reads
+    /// the memory share at most once a second.
+    pub async fn is_nearly_full(&self) -> bool {
+        self.pressure.is_high(|| self.memory_share()).await
+    }
+
+    /// The name of its kind in the API.
+    pub fn kind(&self) -> &'static str {
+        match &self.backend {
+            Backend::Redis(store) => store.kind(),
+            Backend::Embedded(_) => "embedded",
+        }
+    }
+
+    /// How durable it is; [`Profile::Unknown`] before the first connection.
+    pub fn profile(&self) -> Profile {
+        match &self.backend {
+            Backend::Redis(store) => store.profile().unwrap_or(Profile::Unknown),
+            Backend::Embedded(store) => store.profile(),
+        }
+    }
+
+    /// All shards.
+    pub fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        (0..self.shards).map(Shard)
+    }
+
+    /// The shard of a job.
+    pub fn shard_of(&self, key: &JobKey) -> Shard {
+        Shard::of(key, self.shards)
+    }
+}

@@ -1,0 +1,159 @@
+//! The policy book: this process's copy of all topic policies. It reads them again when a change is
+//! announced, and every few seconds in case an announcement was lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use rand::rngs::StdRng;
+use ringback_core::contract::PolicyVersion;
+use ringback_core::job::Topic;
+use ringback_core::policy::{Policies, Policy};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::backend::Store;
+
+/// How often the version is checked without an announcement.
+const FLOOR: Duration = Duration::from_secs(5);
+/// The shortest pause between two readings. Changes in between are read together.
+const MIN_PAUSE: Duration = Duration::from_millis(5);
+/// The longest pause between two readings. A pause is four times as long as the reading before it.
+const MAX_PAUSE: Duration = Duration::from_millis(250);
+/// When to try again if the first reading fails.
+const FIRST_RETRY: Duration = Duration::from_millis(25);
+/// When to try again if a later reading fails.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// All topic policies as this process knows them. Cheap to clone; all clones share the same copy.
+#[derive(Clone, Debug)]
+pub struct PolicyBook(Arc<watch::Sender<Option<Known>>>);
+
+#[derive(Clone, Debug)]
+struct Known {
+    version: PolicyVersion,
+    policies: Arc<Policies>,
+    /// Whether any policy says which attempts are logged.
+    is_any_logging: bool,
+}
+
+impl Known {
+    fn new(version: PolicyVersion, policies: Policies) -> Self {
+        let is_any_logging = policies.values().any(|policy| policy.attempts.is_some());
+        Self { version, policies: Arc::new(policies), is_any_logging }
+    }
+}
+
+impl Default for PolicyBook {
+    /// A book that is not loaded yet.
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+/// The policies are not loaded yet, so the policy of a topic is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the policies of the topics are not known yet")]
+pub struct PoliciesUnknown;
+
+impl PolicyBook {
+    #[cfg(test)]
+    pub(crate) fn of(policies: Policies) -> Self {
+        Self(Arc::new(watch::Sender::new(Some(Known::new(PolicyVersion(1), policies)))))
+    }
+
+    /// All policies.
+    ///
+    /// # Errors
+    /// Before they were loaded.
+    pub fn all(&self) -> Result<Arc<Policies>, PoliciesUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.policies)).ok_or(PoliciesUnknown)
+    }
+
+    /// The policy of a topic.
+    ///
+    /// # Errors
+    /// Before the policies were loaded.
+    pub fn get(&self, topic: &Topic) -> Result<Option<Arc<Policy>>, PoliciesUnknown> {
+        match &*self.0.borrow() {
+            // Most installations have none.
+            Some(known) if known.policies.is_empty() => Ok(None),
+            Some(known) => Ok(known.policies.get(topic).cloned()),
+            None => Err(PoliciesUnknown),
+        }
+    }
+
+    /// Whether any loaded policy says which attempts are logged.
+    pub fn is_any_logging(&self) -> bool {
+        self.0.borrow().as_ref().is_some_and(|known| known.is_any_logging)
+    }
+
+    /// Waits until the policies are loaded.
+    pub async fn known(&self) {
+        // It cannot fail: the sender is held here.
+        self.0.subscribe().wait_for(Option::is_some).await.ok();
+    }
+
+    /// Waits until this version, or a later one, is loaded.
+    pub async fn reached(&self, version: PolicyVersion) {
+        let reached = |known: &Option<Known>| known.as_ref().is_some_and(|known| known.version >= version);
+        self.0.subscribe().wait_for(reached).await.ok();
+    }
+
+    /// Keeps the policies up to date, for ever. Calls `known` after they were loaded for the first time.
+    /// `rng` is that of [`Store::policy_changes`].
+    pub async fn keep(self, store: Store, rng: StdRng, known: impl FnOnce() + Send) {
+        let (mut changes, mut version, mut known) = (store.policy_changes(rng), None, Some(known));
+        let mut look_at = Instant::now();
+        loop {
+            tokio::select! {
+                () = changes.next() => {}
+                () = sleep_until(look_at) => {}
+            }
+            // One reading covers all announcements that have arrived.
+            while changes.next().now_or_never().is_some() {}
+            let started = Instant::now();
+            let wait = self.read(&store, &mut version).await;
+            look_at = Instant::now() + wait;
+            if version.is_some() {
+                known.take().into_iter().for_each(|known| known());
+                sleep((4 * started.elapsed()).clamp(MIN_PAUSE, MAX_PAUSE)).await;
+            }
+        }
+    }
+
+    /// Reads the policies if they have changed. Returns the time until the next check.
+    async fn read(&self, store: &Store, known: &mut Option<PolicyVersion>) -> Duration {
+        match store.policies(*known).await {
+            Ok(None) => FLOOR,
+            Ok(Some((version, policies))) => {
+                tracing::debug!(topics = policies.len(), "read the policies of the topics");
+                *known = Some(version);
+                self.0.send_replace(Some(Known::new(version, policies)));
+                FLOOR
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the policies of the topics cannot be read; trying again");
+                // The process cannot work before the first reading. Later the last one counts.
+                if known.is_none() { FIRST_RETRY } else { RETRY }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_core::wire::parse_policy;
+
+    use super::*;
+
+    #[test]
+    fn the_book_knows_whether_any_topic_says_which_attempts_are_logged() {
+        assert!(!PolicyBook::default().is_any_logging());
+        for (written, is_any) in [(r#"{"timeout":"5s"}"#, false), (r#"{"attempts":"off"}"#, true)] {
+            let policy = parse_policy(written.as_bytes()).unwrap();
+            let book = PolicyBook::of(Policies::from([("t".parse().unwrap(), policy.into())]));
+            assert_eq!(book.is_any_logging(), is_any, "{written}");
+        }
+    }
+}

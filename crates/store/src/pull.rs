@@ -1,0 +1,89 @@
+//! The consumer's edges: reserving pull jobs, and renewing and settling them by receipt.
+
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{
+    LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, Renewed, RetryContext, Settled, Shard, StoreError,
+};
+use ringback_core::lane::PullLane;
+
+use crate::backend::{Store, dispatch};
+
+impl Store {
+    /// reserve, for a consumer: ready → reserved.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating with the same caller and sequence returns the same jobs.
+    pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
+        dispatch!(self.pull(shard, ask))
+    }
+
+    /// The pull lanes of a shard that are not empty, in pages: at most `limit` after the first `from`.
+    /// No edge.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn pull_lanes(
+        &self,
+        shard: Shard,
+        from: usize,
+        limit: usize,
+    ) -> Result<Vec<PullLane>, StoreError> {
+        dispatch!(self.pull_lanes(shard, from, limit))
+    }
+
+    /// Whether a receipt names a shard of this store. It may still be stale.
+    pub fn knows(&self, receipt: &PullReceipt) -> bool {
+        receipt.shard.0 < self.shards
+    }
+
+    /// What decides when the job of a receipt is retried; `None` if the receipt is not current. No edge.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
+        dispatch!(self.lease_info(receipt))
+    }
+
+    /// renew, by receipt: the lease lasts for `by` from now, but never shorter than before. Returns the
+    /// new deadline.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn renew_receipt(
+        &self,
+        receipt: &PullReceipt,
+        by: Duration,
+    ) -> Result<(Renewed, Timestamp), StoreError> {
+        let deadline = dispatch!(self.renew_receipt(receipt, by))?;
+        Ok(deadline.map_or((Renewed::Stale, Timestamp::default()), |at| (Renewed::Extended, at)))
+    }
+
+    /// settle, by receipts, all of one shard. Returns a result per receipt, in order; never
+    /// [`Settled::Late`]. A receipt that is not current has no effect. Only the repetition of the outcome
+    /// that settled the job last is [`Settled::Replayed`].
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn settle_receipts(
+        &self,
+        shard: Shard,
+        outcomes: &[(PullReceipt, PullOutcome)],
+    ) -> Result<Vec<Settled>, StoreError> {
+        dispatch!(self.settle_receipts(shard, outcomes, LeaseCheck::Current))
+    }
+
+    /// [`Store::settle_receipts`] for leases that have run out. A lease that was renewed meanwhile is
+    /// stale.
+    ///
+    /// # Errors
+    /// Those of [`Store::settle_receipts`].
+    pub async fn settle_expired(
+        &self,
+        shard: Shard,
+        outcomes: &[(PullReceipt, PullOutcome)],
+    ) -> Result<Vec<Settled>, StoreError> {
+        dispatch!(self.settle_receipts(shard, outcomes, LeaseCheck::Expired))
+    }
+}

@@ -1,0 +1,71 @@
+//! Reading the store: one job, pages of jobs, statistics, and the audit. Only an audit that repairs
+//! changes anything.
+
+use ringback_core::contract::{Audit, Cursor, Filter, Page, Repair, Stats, StoreError, StoredJob};
+use ringback_core::job::{Job, JobKey};
+
+use crate::backend::{Store, dispatch};
+
+impl Store {
+    /// A job; an ended one while its tombstone is kept.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        dispatch!(self.get(self.shard_of(key), key))
+    }
+
+    /// A page of jobs that have not ended, from the beginning without a cursor. Reads about `look` jobs, at
+    /// most [`MAX_PAGE`](ringback_core::contract::MAX_PAGE), and returns those that match. A job can be
+    /// returned twice, and an empty page is not the last one if it has a next cursor.
+    ///
+    /// # Errors
+    /// [`StoreError::Outdated`] if the cursor is not valid any more, or any other [`StoreError`].
+    pub async fn page(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        look: usize,
+    ) -> Result<Page<Job>, StoreError> {
+        dispatch!(self.page(filter, from, look))
+    }
+
+    /// [`Store::page`] with everything that is stored of each job. Reads fewer jobs if they are large.
+    ///
+    /// # Errors
+    /// Those of [`Store::page`].
+    pub async fn page_stored(
+        &self,
+        filter: &Filter,
+        from: Option<Cursor>,
+        look: usize,
+    ) -> Result<Page<StoredJob>, StoreError> {
+        dispatch!(self.page_stored(filter, from, look))
+    }
+
+    /// Statistics of all shards. They are read one after the other, so the sums can be off by what moved
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn stats(&self) -> Result<Stats, StoreError> {
+        let mut sum = Stats::default();
+        for shard in self.shards() {
+            sum.merge(dispatch!(self.stats(shard))?);
+        }
+        Ok(sum)
+    }
+
+    /// Checks shard by shard that every job is in the index of its state and that all counts are right.
+    /// With [`Repair::Yes`] it restores missing entries; it never removes a job. It may run beside anything:
+    /// what moves meanwhile is not a finding. Dropping the future stops it. On Redis it takes 32 bytes of
+    /// memory for each job in a list, for at most half a million at a time; on both backends a row for each
+    /// lane and topic that has jobs or is known. A repair of the embedded store also keeps up to 10,000
+    /// findings at a time.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; [`StoreError::Outdated`] if Redis was restarted meanwhile.
+    pub async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
+        dispatch!(self.audit(repair))
+    }
+}

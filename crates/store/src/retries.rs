@@ -1,0 +1,74 @@
+//! Retries of pull jobs: which retry policy counts when an attempt fails.
+
+use rand::Rng;
+use ringback_core::contract::{PullOutcome, RetryContext};
+use ringback_core::retry::RetryPolicy;
+
+use crate::policy_book::{PoliciesUnknown, PolicyBook};
+
+/// The retry policies of pull jobs.
+#[derive(Clone, Debug)]
+pub struct Retries {
+    /// The policies of the topics.
+    pub policies: PolicyBook,
+    /// The policy if neither the job nor its topic has one.
+    pub default: RetryPolicy,
+}
+
+impl Retries {
+    /// The outcome of a job that has failed once more. The job's own policy counts first, then its
+    /// topic's, then the default.
+    ///
+    /// # Errors
+    /// Before the policies of the topics were loaded.
+    pub fn failed(
+        &self,
+        tries: &RetryContext,
+        error: Option<String>,
+        rng: &mut impl Rng,
+    ) -> Result<PullOutcome, PoliciesUnknown> {
+        let topic = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
+        let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
+        Ok(PullOutcome::failed(tries, of_topic.unwrap_or(&self.default), error, rng))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
+    use ringback_core::policy::{Policies, Policy};
+    use ringback_core::wire::parse_policy;
+
+    use super::*;
+
+    fn policy(seconds: u64) -> Policy {
+        parse_policy(format!(r#"{{"retry":{{"delays":[{seconds}],"jitter":0}}}}"#).as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_failure_goes_by_the_job_then_by_its_topic_then_by_the_default() {
+        let mut retries = Retries { policies: PolicyBook::default(), default: policy(3).retry.unwrap() };
+        let mut rng = StdRng::seed_from_u64(1);
+        let mut after = |retries: &Retries, retry, topic: Option<&str>| {
+            let topic = topic.map(|topic| topic.parse().unwrap());
+            match retries.failed(&RetryContext { failures: 0, retry, topic }, None, &mut rng) {
+                Ok(PullOutcome::Retry { after, .. }) => Ok(after.as_secs()),
+                Ok(other) => panic!("{other:?}"),
+                Err(error) => Err(error),
+            }
+        };
+        assert_eq!(after(&retries, None, Some("t")), Err(PoliciesUnknown));
+        let policies = Policies::from([
+            ("t".parse().unwrap(), policy(2).into()),
+            ("u".parse().unwrap(), Arc::default()),
+        ]);
+        retries.policies = PolicyBook::of(policies);
+        assert_eq!(after(&retries, policy(1).retry, Some("t")), Ok(1));
+        assert_eq!(after(&retries, None, Some("t")), Ok(2));
+        assert_eq!(after(&retries, None, Some("u")), Ok(3), "a policy without retry");
+        assert_eq!((after(&retries, None, Some("none")), after(&retries, None, None)), (Ok(3), Ok(3)));
+    }
+}

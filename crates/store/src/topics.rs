@@ -1,0 +1,102 @@
+//! Topics over all shards: their counts, pause and resume.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::try_join_all;
+use ringback_core::contract::{
+    Limit, MAX_TOPIC_PAGE, StoreError, TopicCapacity, TopicCounts, TopicPage, TopicPresence, TopicShardPage,
+    TopicSpan,
+};
+use ringback_core::job::Topic;
+
+use crate::backend::{Backend, Store, dispatch};
+
+impl Store {
+    /// The counts of a topic over all shards; `None` if it has no jobs and had none lately. Lanes and
+    /// shards are not read at the same moment, so the sums can be off by what moved meanwhile.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn topic(&self, topic: &Topic) -> Result<Option<TopicCounts>, StoreError> {
+        let mut sum: Option<TopicCounts> = None;
+        for (found, _) in self.topic_pages(&TopicSpan::One(topic.clone())).await? {
+            for (_, counts) in found {
+                sum.get_or_insert_default().add(&counts);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// A page of at most `limit` topics, and at most [`MAX_TOPIC_PAGE`], after one or from the first.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn topics(&self, after: Option<&Topic>, limit: usize) -> Result<TopicPage, StoreError> {
+        let limit = limit.clamp(1, MAX_TOPIC_PAGE);
+        let (mut sums, mut is_more) = (BTreeMap::<Topic, TopicCounts>::new(), false);
+        for (found, more) in self.topic_pages(&TopicSpan::After(after.cloned(), limit)).await? {
+            is_more |= more;
+            for (topic, counts) in found {
+                sums.entry(topic).or_default().add(&counts);
+            }
+        }
+        // Each shard has returned `limit` topics or all of them, so the first `limit` sums are complete.
+        is_more |= sums.len() > limit;
+        let items: Vec<_> = sums.into_iter().take(limit).collect();
+        let next = items.last().filter(|_| is_more).map(|(topic, _)| topic.clone());
+        Ok(TopicPage { items, next })
+    }
+
+    /// pause: no job of the topic is delivered or pulled any more. Deliveries that are under way go on and
+    /// are settled. A topic that was not known becomes known; if there are too many topics, it is not
+    /// paused. Works shard by shard: if it fails, the topic may be paused in some of them.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn pause(&self, topic: &Topic) -> Result<Result<(), Limit>, StoreError> {
+        // A topic that has jobs in some shard can be paused in all of them.
+        let is_known = self.presence(topic).await?.iter().any(Option::is_some);
+        let capacity = if is_known { TopicCapacity::Given } else { TopicCapacity::Needed };
+        for shard in self.shards() {
+            if !dispatch!(self.pause(shard, topic, capacity))? {
+                self.resume(topic).await?;
+                return Ok(Err(Limit::Topics));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// resume: ends a pause. Returns whether the topic is known. Works shard by shard like
+    /// [`Store::pause`]: the topic counts as paused until the last shard has resumed.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn resume(&self, topic: &Topic) -> Result<bool, StoreError> {
+        let mut is_known = false;
+        for shard in self.shards() {
+            is_known |= dispatch!(self.resume(shard, topic))?;
+        }
+        Ok(is_known)
+    }
+
+    /// Whether a topic has jobs that have not ended. The shards are not read at the same moment, so a job
+    /// that comes meanwhile may be missed.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn has_jobs(&self, topic: &Topic) -> Result<bool, StoreError> {
+        Ok(self.presence(topic).await?.contains(&Some(TopicPresence::Jobs)))
+    }
+
+    /// Whether each shard knows the topic, and has jobs of it.
+    async fn presence(&self, topic: &Topic) -> Result<Vec<Option<TopicPresence>>, StoreError> {
+        try_join_all(self.shards().map(async |shard| dispatch!(self.presence(shard, topic)))).await
+    }
+
+    async fn topic_pages(&self, span: &TopicSpan) -> Result<Vec<TopicShardPage>, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => try_join_all(self.shards().map(|shard| store.topics(shard, span))).await,
+            Backend::Embedded(store) => store.topics(self.shards().collect(), span).await,
+        }
+    }
+}
