@@ -330,7 +330,7 @@ impl Workbench {
         }
         match &*self.server {
             Server::Redis(server) => {
-                redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await
+                redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
             }
             Server::Cluster(cluster) => {
                 for node in cluster.nodes() {
