@@ -115,6 +115,13 @@ pub struct NewJob {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentHash(pub [u8; 8]);
 
+impl ContentHash {
+    /// The start of a digest.
+    pub fn of(digest: [u8; 32]) -> Self {
+        Self(*digest.first_chunk().expect("a digest has 32 bytes"))
+    }
+}
+
 /// A job as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {

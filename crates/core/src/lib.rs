@@ -17,6 +17,7 @@
 pub mod clock;
 pub mod contract;
 pub mod duration;
+pub mod hex;
 pub mod job;
 pub mod lane;
 pub mod limits;

@@ -8,20 +8,15 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Lease;
+use ringback_core::job::Trace;
 use ringback_core::policy::Policy;
-use ringback_service::TraceParent;
 
 use crate::client::PostRequest;
 
 const AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
 
 /// Builds the request for a lease under the policy of its topic. `now` is the time of the store.
-pub(crate) fn build(
-    lease: &Lease,
-    policy: Option<Arc<Policy>>,
-    now: Timestamp,
-    trace: TraceParent,
-) -> PostRequest {
+pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, trace: Trace) -> PostRequest {
     let delivery = &lease.delivery;
     let own = delivery.headers.entries();
     let added = policy.as_ref().map_or(&[][..], |policy| policy.headers.entries());

@@ -3,7 +3,6 @@
 //! A role lists its settings as constants and reads them through a [`Lookup`], which collects every
 //! mistake instead of stopping at the first one.
 
-mod duration;
 mod mask;
 mod setting;
 #[cfg(test)]
@@ -15,6 +14,8 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
+
+use ringback_core::duration::{format_duration, parse_duration};
 
 pub use self::setting::{ALL_NAMES, PREFIX, Setting, distinct};
 
@@ -73,7 +74,7 @@ impl Lookup {
 
     /// Parses a duration within `range`.
     pub fn duration_in(&mut self, name: &str, range: RangeInclusive<Duration>) -> Duration {
-        self.read(name, |text| duration::parse(text).and_then(|found| duration::within(found, &range)))
+        self.read(name, |text| duration_within(text, &range))
     }
 
     /// Parses a whole number within `range`.
@@ -167,6 +168,17 @@ impl Lookup {
     fn value(&self, setting: &Setting) -> &str {
         let variable = || self.env.get(&setting.env()).filter(|value| !value.is_empty());
         self.flags.get(setting.name).or_else(variable).map_or(setting.default, String::as_str)
+    }
+}
+
+fn duration_within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, String> {
+    match parse_duration(text.trim()) {
+        Ok(found) if range.contains(&found) => Ok(found),
+        Ok(_) => {
+            let [start, end] = [range.start(), range.end()].map(|end| format_duration(*end));
+            Err(format!("must be from {start} to {end}"))
+        }
+        Err(_) => Err("must be a duration with a unit, such as 250ms, 5s or 1h 30m".to_owned()),
     }
 }
 

@@ -29,4 +29,3 @@ pub use crate::process::{USAGE, process_name};
 pub use crate::service::Service;
 pub use crate::shutdown::Shutdown;
 pub use crate::tasks::Tasks;
-pub use crate::trace::TraceParent;

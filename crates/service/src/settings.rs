@@ -13,7 +13,7 @@ use crate::telemetry::LogFormat;
 /// Settings that are added to every [`Service`](crate::Service). `ADMIN_LISTEN` is read here too, but
 /// each role lists it with a default of its own.
 pub const SETTINGS: &[Setting] = &[
-    Setting::new("LOG", "info", "Log filter: a level, or directives such as info,ringback_core=debug"),
+    Setting::new("LOG", "info", "Log filter: a level, or directives such as info,ringback_store=debug"),
     Setting::new("LOG_FORMAT", "text", "Log format: text or json"),
     Setting::new(
         "DRAIN",
@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn a_misspelt_level_is_a_mistake_and_directives_are_not() {
         assert_eq!(load(&[("RINGBACK_LOG", "inof")]).1.len(), 1);
-        assert_eq!(load(&[("RINGBACK_LOG", "info,ringback_core=loud")]).1.len(), 1);
-        assert!(load(&[("RINGBACK_LOG", "info,ringback_core=debug")]).1.is_empty());
+        assert_eq!(load(&[("RINGBACK_LOG", "info,ringback_store=loud")]).1.len(), 1);
+        assert!(load(&[("RINGBACK_LOG", "info,ringback_store=debug")]).1.is_empty());
     }
 
     #[test]

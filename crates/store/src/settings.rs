@@ -2,11 +2,12 @@
 //! parser. Where the values come from is up to the caller.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 use ringback_core::contract::{MAX_SHARDS, Options};
 use ringback_core::duration::parse_duration;
-use ringback_core::policy::Logging;
 use ringback_store_embedded::SCHEME;
 use ringback_store_redis::Address;
 
@@ -36,6 +37,8 @@ pub const NAMES: [(&str, &str, &str); 9] = [
 ];
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// The most MiB of a setting: a tebibyte.
+const MAX_MIB: u32 = 1024 * 1024;
 
 /// Parses all settings and finds all mistakes at once. `get` returns the value of a name.
 ///
@@ -46,50 +49,33 @@ pub fn parse(
     call_timeout: Duration,
 ) -> Result<Options, Vec<(&'static str, String)>> {
     let mut mistakes = Vec::new();
-    let mut read = |name, parse: &dyn Fn(&str) -> Result<Value, String>| match parse(&get(name)) {
-        Ok(value) => Some(value),
-        Err(why) => {
-            mistakes.push((name, why));
-            None
-        }
+    let found = &mut mistakes;
+    let options = Options {
+        url: read("STORE", &mut get, found, store),
+        prefix: read("PREFIX", &mut get, found, prefix),
+        shards: read("SHARDS", &mut get, found, |text| number(text, &(1..=MAX_SHARDS))),
+        keep_done: read("KEEP_DONE", &mut get, found, at_least_a_minute),
+        keep_done_mib: read("KEEP_DONE_MIB", &mut get, found, |text| number(text, &(1..=MAX_MIB))),
+        keep_dead: read("KEEP_DEAD", &mut get, found, at_least_a_minute),
+        attempts: read("ATTEMPTS", &mut get, found, str::parse),
+        keep_attempts: read("KEEP_ATTEMPTS", &mut get, found, at_least_a_minute),
+        keep_attempts_mib: read("KEEP_ATTEMPTS_MIB", &mut get, found, |text| number(text, &(0..=MAX_MIB))),
+        call_timeout,
     };
-    let url = read("STORE", &store);
-    let prefix = read("PREFIX", &prefix);
-    let shards = read("SHARDS", &|text| number(text, 1, MAX_SHARDS.into()));
-    let keep_done = read("KEEP_DONE", &at_least_a_minute);
-    let keep_done_mib = read("KEEP_DONE_MIB", &|text| number(text, 1, 1024 * 1024));
-    let keep_dead = read("KEEP_DEAD", &at_least_a_minute);
-    let attempts = read("ATTEMPTS", &|text| text.parse().map(Value::Logging));
-    let keep_attempts = read("KEEP_ATTEMPTS", &at_least_a_minute);
-    let keep_attempts_mib = read("KEEP_ATTEMPTS_MIB", &|text| number(text, 0, 1024 * 1024));
-    let logs = (attempts, keep_attempts, keep_attempts_mib);
-    match (url, prefix, shards, keep_done, keep_done_mib, keep_dead, logs) {
-        (
-            Some(Value::Text(url)),
-            Some(Value::Text(prefix)),
-            Some(Value::Number(shards)),
-            Some(Value::Time(keep_done)),
-            Some(Value::Number(keep_done_mib)),
-            Some(Value::Time(keep_dead)),
-            (
-                Some(Value::Logging(attempts)),
-                Some(Value::Time(keep_attempts)),
-                Some(Value::Number(keep_attempts_mib)),
-            ),
-        ) => Ok(Options {
-            url,
-            prefix,
-            shards: u16::try_from(shards).unwrap_or(MAX_SHARDS),
-            keep_done,
-            keep_done_mib,
-            keep_dead,
-            attempts,
-            keep_attempts,
-            keep_attempts_mib,
-            call_timeout,
-        }),
-        _ => Err(mistakes),
-    }
+    if mistakes.is_empty() { Ok(options) } else { Err(mistakes) }
+}
+
+/// The value of a setting. If it is wrong, adds the mistake and returns any value.
+fn read<T: Default>(
+    name: &'static str,
+    get: impl FnOnce(&'static str) -> String,
+    mistakes: &mut Vec<(&'static str, String)>,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> T {
+    parse(&get(name)).unwrap_or_else(|why| {
+        mistakes.push((name, why));
+        T::default()
+    })
 }
 
 /// The default settings.
@@ -98,42 +84,28 @@ pub fn defaults(call_timeout: Duration) -> Options {
     parse(default, call_timeout).expect("the defaults are valid")
 }
 
-enum Value {
-    Text(String),
-    Number(u32),
-    Time(Duration),
-    Logging(Logging),
-}
-
-fn store(text: &str) -> Result<Value, String> {
+fn store(text: &str) -> Result<String, String> {
     match text.strip_prefix(SCHEME) {
         Some("") => Err("embedded: needs a directory, such as embedded:./ringback-data".to_owned()),
-        Some(_) => Ok(Value::Text(text.to_owned())),
-        None => Address::parse(text).map(|_| Value::Text(text.to_owned())),
+        Some(_) => Ok(text.to_owned()),
+        None => Address::parse(text).map(|_| text.to_owned()),
     }
 }
 
-fn prefix(text: &str) -> Result<Value, String> {
+fn prefix(text: &str) -> Result<String, String> {
     let inside = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
-    if inside && (1..=32).contains(&text.len()) {
-        Ok(Value::Text(text.to_owned()))
-    } else {
-        Err(not("1 to 32 of A-Z a-z 0-9 . _ -"))
-    }
+    let fits = inside && (1..=32).contains(&text.len());
+    if fits { Ok(text.to_owned()) } else { Err("must be 1 to 32 of A-Z a-z 0-9 . _ -".to_owned()) }
 }
 
-fn number(text: &str, min: u32, max: u32) -> Result<Value, String> {
-    let number = text.parse().ok().filter(|n| (min..=max).contains(n));
-    number.map(Value::Number).ok_or_else(|| not(format!("a number from {min} to {max}")))
+fn number<N: FromStr + PartialOrd + Display>(text: &str, range: &RangeInclusive<N>) -> Result<N, String> {
+    let number = text.parse().ok().filter(|n| range.contains(n));
+    number.ok_or_else(|| format!("must be a number from {} to {}", range.start(), range.end()))
 }
 
-fn at_least_a_minute(text: &str) -> Result<Value, String> {
+fn at_least_a_minute(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).ok().filter(|t| *t >= MINUTE);
-    time.map(Value::Time).ok_or_else(|| not("a duration of at least 1m, such as 1h or 30d"))
-}
-
-fn not(allowed: impl Display) -> String {
-    format!("must be {allowed}")
+    time.ok_or_else(|| "must be a duration of at least 1m, such as 1h or 30d".to_owned())
 }
 
 #[cfg(test)]

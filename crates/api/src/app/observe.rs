@@ -7,6 +7,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use ringback_service::telemetry::tracing_active;
+use ringback_service::trace;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, field};
 
@@ -64,7 +65,7 @@ fn span(request: &Request, route: &'static str) -> Span {
         http.response.status_code = field::Empty,
     );
     if let Some(parent) = trace_parent(request.headers()) {
-        parent.adopt(&span);
+        trace::adopt(&span, &parent);
     }
     span
 }

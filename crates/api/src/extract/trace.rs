@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
 use ringback_core::job::Trace;
-use ringback_service::TraceParent;
+use ringback_service::trace;
 
 use crate::error::ApiError;
 
@@ -15,18 +15,13 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let parent = TraceParent::current().or_else(|| trace_parent(&parts.headers));
-        Ok(Self(parent.map(|parent| Trace {
-            trace_id: parent.trace_id,
-            parent_id: parent.span_id,
-            flags: parent.sampled.into(),
-        })))
+        Ok(Self(trace::current().or_else(|| trace_parent(&parts.headers))))
     }
 }
 
 /// The caller's `traceparent`. An invalid one counts as absent, as the specification asks.
-pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
-    headers.get("traceparent")?.to_str().ok()?.parse().ok()
+pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<Trace> {
+    Trace::from_header(headers.get("traceparent")?.to_str().ok()?)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use super::page::InvalidCursor;
 use crate::clock::Timestamp;
+use crate::hex::Hex;
 use crate::job::{Job, Topic};
 
 /// The most jobs that one call finds in a shard, revives or purges.
@@ -44,8 +45,7 @@ impl DeadCursor {
 
 impl Display for DeadCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}-", self.at)?;
-        self.tie.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:x}-{}", self.at, Hex(&self.tie))
     }
 }
 

@@ -12,6 +12,7 @@ use super::dead::DeadFilter;
 use super::error::StoreError;
 use super::moves::Token;
 use crate::clock::Timestamp;
+use crate::hex::{self, Hex};
 
 /// The most redrives that run at the same time.
 pub const MAX_REDRIVES: usize = 16;
@@ -34,7 +35,7 @@ impl From<Token> for RedriveId {
 
 impl Display for RedriveId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        Hex(&self.0).fmt(f)
     }
 }
 
@@ -47,9 +48,7 @@ impl FromStr for RedriveId {
     type Err = InvalidRedriveId;
 
     fn from_str(text: &str) -> Result<Self, InvalidRedriveId> {
-        let is_id = text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        let number = u64::from_str_radix(text, 16).ok().filter(|_| is_id).ok_or(InvalidRedriveId)?;
-        Ok(Self(number.to_be_bytes()))
+        hex::read(text).map(Self).ok_or(InvalidRedriveId)
     }
 }
 

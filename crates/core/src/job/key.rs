@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
+use crate::hex::Hex;
+
 /// A text that is not a topic or an id. The message says what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -61,7 +63,7 @@ impl JobId {
     /// The id for a caller's idempotency key: 128 bits of the key's SHA-256.
     pub fn of_key(key: &str) -> Self {
         let digest = Sha256::digest(key);
-        Self(digest[..16].iter().fold("key-".to_owned(), |id, b| format!("{id}{b:02x}")).into())
+        Self(format!("key-{}", Hex(&digest[..16])).into())
     }
 
     /// The part that chooses the shard: everything before the first `~`.
@@ -98,9 +100,7 @@ impl JobKey {
     /// The job's place in its shard.
     pub fn locator(&self) -> Locator {
         let digest = digest(&self.topic, self.id.as_str());
-        let mut locator = [0; 12];
-        locator.copy_from_slice(&digest[..12]);
-        Locator(locator)
+        Locator(*digest.first_chunk().expect("a digest has 32 bytes"))
     }
 
     /// A number that chooses the shard. Ids that agree up to their first `~` share it.
@@ -127,7 +127,7 @@ pub struct Locator(pub [u8; 12]);
 
 impl fmt::Debug for Locator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        fmt::Display::fmt(&Hex(&self.0), f)
     }
 }
 

@@ -4,38 +4,20 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{ContentHash, Trace};
+use crate::hex::{self, Hex};
+
+/// The length of a `traceparent` of version 00.
+const TRACEPARENT: usize = 55;
 
 /// A text that is not a content hash or not a `traceparent`. The message says what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TextError(pub &'static str);
 
-/// `N` bytes from two hexadecimal digits each, in lower case.
-fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digit = |b: u8| match b {
-        b'0'..=b'9' => Some(b - b'0'),
-        b'a'..=b'f' => Some(b - b'a' + 10),
-        _ => None,
-    };
-    let text = text.as_bytes();
-    if text.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
-}
-
-fn write_hex(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-}
-
 /// 16 hexadecimal digits.
 impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(f, &self.0)
+        Hex(&self.0).fmt(f)
     }
 }
 
@@ -43,18 +25,30 @@ impl FromStr for ContentHash {
     type Err = TextError;
 
     fn from_str(text: &str) -> Result<Self, TextError> {
-        hex(text).map(Self).ok_or(TextError("a content hash is 16 hexadecimal digits in lower case"))
+        hex::read(text).map(Self).ok_or(TextError("a content hash is 16 hexadecimal digits in lower case"))
+    }
+}
+
+impl Trace {
+    /// Whether the trace is recorded.
+    pub const fn is_sampled(&self) -> bool {
+        self.flags & 1 == 1
+    }
+
+    /// Reads the header `traceparent` of a request. Versions after 00 may append fields. Of the flags only
+    /// `sampled` is kept. `None` if it is not valid; the specification asks to ignore such a header.
+    pub fn from_header(text: &str) -> Option<Self> {
+        let (head, more) = text.split_at_checked(TRACEPARENT)?;
+        let (version, trace) = read(head)?;
+        let is_whole = more.is_empty() || version > 0 && more.starts_with('-');
+        (is_whole && version < 0xff).then_some(Self { flags: trace.flags & 1, ..trace })
     }
 }
 
 /// A `traceparent` of W3C Trace Context, version 00.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("00-")?;
-        write_hex(f, &self.trace_id)?;
-        f.write_str("-")?;
-        write_hex(f, &self.parent_id)?;
-        write!(f, "-{:02x}", self.flags)
+        write!(f, "00-{}-{}-{:02x}", Hex(&self.trace_id), Hex(&self.parent_id), self.flags)
     }
 }
 
@@ -62,22 +56,28 @@ impl FromStr for Trace {
     type Err = TextError;
 
     fn from_str(text: &str) -> Result<Self, TextError> {
-        let parse = || {
-            let mut parts = text.split('-');
-            let (version, trace, parent, flags) =
-                (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-            let (trace_id, parent_id, [flags]) = (hex::<16>(trace)?, hex::<8>(parent)?, hex::<1>(flags)?);
-            let whole = version == "00" && parts.next().is_none();
-            let named = trace_id != [0; 16] && parent_id != [0; 8];
-            (whole && named).then_some(Self { trace_id, parent_id, flags })
-        };
-        parse().ok_or(TextError("a traceparent is 00-<32 digits>-<16 digits>-<2 digits>, no id all zeros"))
+        match read(text) {
+            Some((0, trace)) => Ok(trace),
+            _ => Err(TextError("a traceparent is 00-<32 digits>-<16 digits>-<2 digits>, no id all zeros")),
+        }
     }
+}
+
+/// The version of a `traceparent` without appended fields, and its trace.
+fn read(text: &str) -> Option<(u8, Trace)> {
+    let mut parts = text.split('-');
+    let [version] = hex::read(parts.next()?)?;
+    let (trace_id, parent_id) = (hex::read(parts.next()?)?, hex::read(parts.next()?)?);
+    let [flags] = hex::read(parts.next()?)?;
+    let is_trace = parts.next().is_none() && trace_id != [0; 16] && parent_id != [0; 8];
+    is_trace.then_some((version, Trace { trace_id, parent_id, flags }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const EXAMPLE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
     fn a_content_hash_is_read_as_it_is_written() {
@@ -91,18 +91,39 @@ mod tests {
 
     #[test]
     fn a_trace_is_read_as_it_is_written() {
-        let text = "00-74d44828298f0541ba271390f8a99532-9f6ea27029998044-01";
-        assert_eq!(text.parse::<Trace>().unwrap().to_string(), text);
+        let trace: Trace = EXAMPLE.parse().unwrap();
+        assert_eq!((trace.to_string().as_str(), Trace::from_header(EXAMPLE)), (EXAMPLE, Some(trace)));
+        assert_eq!(trace.parent_id, [0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31]);
+    }
+
+    #[test]
+    fn other_texts_are_no_traces() {
         for bad in [
             "",
             "00",
-            "01-74d44828298f0541ba271390f8a99532-9f6ea27029998044-01",
-            "00-74d44828298f0541ba271390f8a99532-9f6ea27029998044-01-x",
-            "00-00000000000000000000000000000000-9f6ea27029998044-01",
-            "00-74d44828298f0541ba271390f8a99532-0000000000000000-01",
-            "00-74D44828298f0541ba271390f8a99532-9f6ea27029998044-01",
+            &EXAMPLE[..54],
+            &format!("{EXAMPLE}-00"),
+            &format!("{EXAMPLE} "),
+            &format!(" {EXAMPLE}"),
+            &EXAMPLE.replace("af", "AF"),
+            &EXAMPLE.replace("af", "xy"),
+            &EXAMPLE.replace("af", "é"),
+            &EXAMPLE.replacen("00", "ff", 1),
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
         ] {
-            assert!(bad.parse::<Trace>().is_err(), "{bad:?}");
+            assert!(bad.parse::<Trace>().is_err() && Trace::from_header(bad).is_none(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_header_of_a_later_version_may_have_more_fields_and_only_its_sampled_flag_is_kept() {
+        let later = EXAMPLE.replacen("00", "cc", 1);
+        for header in [&later, &format!("{later}-what-the-future")] {
+            assert_eq!(Trace::from_header(header).unwrap().to_string(), EXAMPLE);
+        }
+        assert_eq!(Trace::from_header(&format!("{later}.what")), None);
+        assert!(later.parse::<Trace>().is_err());
+        assert_eq!(Trace::from_header(&EXAMPLE.replace("-01", "-fe")).unwrap().flags, 0);
     }
 }

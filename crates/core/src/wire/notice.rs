@@ -14,6 +14,7 @@ use super::fields::object::{Fields, Mistakes};
 use super::fields::values::url;
 use super::problem::Problem;
 use crate::contract::{DeadLetter, NOTICE_TOPIC, is_notice_topic};
+use crate::hex::Hex;
 use crate::job::{
     Body, Callback, ContentHash, Context, Delivery, Due, Headers, Job, JobId, JobKey, NewJob, Topic,
 };
@@ -89,7 +90,7 @@ impl DeadLetter {
         }
         let url = self.on_dead.clone().or_else(|| policy?.on_dead.clone())?;
         let body = NoticeBody::new(self).to_string();
-        let content = content_hash(&url, &body);
+        let content = ContentHash::of(Sha256::digest(format!("{url} {body}")).into());
         let delivery = Delivery {
             callback: url,
             body: Body { bytes: body.into(), content_type: None },
@@ -112,15 +113,7 @@ impl DeadLetter {
 fn notice_id(letter: &DeadLetter) -> JobId {
     let DeadLetter { job: Job { key, created, attempts, .. }, arrived, .. } = letter;
     let digest = Sha256::digest(format!("{key} {created} {arrived} {attempts}"));
-    let id = digest[..16].iter().fold(String::new(), |id, byte| format!("{id}{byte:02x}"));
-    id.parse().expect("digits lie within the alphabet of ids")
-}
-
-fn content_hash(url: &Callback, body: &str) -> ContentHash {
-    let digest = Sha256::digest(format!("{url} {body}"));
-    let mut short = [0; 8];
-    short.copy_from_slice(&digest[..8]);
-    ContentHash(short)
+    Hex(&digest[..16]).to_string().parse().expect("digits lie within the alphabet of ids")
 }
 
 /// The field `on_dead` of a submit: the URL of the notice.

@@ -186,10 +186,7 @@ fn content_hash(fields: &Fields<'_>) -> ContentHash {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text);
     }
-    let digest: [u8; 32] = hash.finalize().into();
-    let mut short = [0; 8];
-    short.copy_from_slice(&digest[..8]);
-    ContentHash(short)
+    ContentHash::of(hash.finalize().into())
 }
 
 #[cfg(test)]

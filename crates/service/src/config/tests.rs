@@ -49,7 +49,7 @@ fn all_mistakes_are_found_at_once_and_defaults_stand_in() {
     assert_eq!(lookup.number_in("SHARDS", 1..=64_u32), 8);
     lookup.reject("STORE", "no such server");
     let expected = [
-        "RINGBACK_LOCK_TTL (or --lock-ttl) is \"5\": a duration needs a unit, such as \"5s\" or \"5ms\"",
+        "RINGBACK_LOCK_TTL (or --lock-ttl) is \"5\": must be a duration with a unit, such as 250ms, 5s or 1h 30m",
         "RINGBACK_SHARDS (or --shards) is \"many\": must be a whole number from 1 to 64",
         "RINGBACK_STORE (or --store) is \"redis://127.0.0.1:6379\": no such server",
     ];
@@ -62,6 +62,13 @@ fn the_same_mistake_is_recorded_once() {
     lookup.number_in("SHARDS", 1..=64_usize);
     lookup.number_in("SHARDS", 1..=64_usize);
     assert_eq!(lookup.mistakes().len(), 1);
+}
+
+#[test]
+fn a_duration_outside_its_range_is_a_mistake_that_names_the_range() {
+    let range = Duration::from_millis(100)..=Duration::from_secs(600);
+    assert_eq!(duration_within(" 1.5s ", &range), Ok(Duration::from_millis(1500)));
+    assert_eq!(duration_within("0s", &range).unwrap_err(), "must be from 100ms to 10m");
 }
 
 #[test]
