@@ -29,20 +29,21 @@ pub use bulk::{
     DEFAULT_PAGE, ImportAnswer, ImportProblem, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, MAX_PAGE, PageAnswer,
 };
 pub use dead::{
-    DEFAULT_RATE, DeadJobAnswer, DeadPageAnswer, PurgeAnswer, REASON, RevivalAnswer, RevivalsAnswer,
-    ReviveAsk, is_reason,
+    DEFAULT_RATE, DeadJobAnswer, DeadPageAnswer, PurgeAnswer, RevivalAnswer, RevivalsAnswer, ReviveAsk,
 };
 pub use events::EventAnswer;
 pub use export::ExportLine;
 pub use fields::due::parse_time;
+pub use fields::values::{REASON, is_reason};
 pub use import::parse_import;
 pub use moves::{parse_nothing, parse_reschedule};
 pub use notice::{NoticeBody, NoticeData, on_dead_of_notices};
 pub use policy::{PolicyAnswer, TopicDeleteAnswer, parse_policy};
 pub use problem::{FieldError, Problem};
 pub use pull::{
-    BuryAsk, FinishAllAsk, MAX_PULL, MAX_RECEIPTS, MAX_WAIT, PulledAnswer, ReceiptAnswer, ReceiptResult,
-    ReceiptsAnswer, ReleaseAsk, RenewAnswer, RenewAsk, ReserveAnswer, ReserveAsk, RetryAsk, parse_finish,
+    BuryAsk, MAX_PULL, MAX_RECEIPTS, MAX_WAIT, PulledAnswer, ReceiptAnswer, ReceiptResult, ReceiptsAnswer,
+    RenewAnswer, ReserveAnswer, ReserveAsk, RetryAsk, parse_finish, parse_finish_all, parse_release,
+    parse_renew,
 };
 pub use submit::{Defaults, parse_job, parse_job_by};
 pub use topics::{TopicAnswer, TopicStates, TopicsAnswer};

@@ -14,8 +14,8 @@ use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, Settled};
 use ringback_core::job::Topic;
 use ringback_core::limits::MAX_BATCH;
 use ringback_core::wire::{
-    BuryAsk, FinishAllAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, ReleaseAsk, RenewAnswer,
-    RenewAsk, RetryAsk, parse_finish,
+    BuryAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, RenewAnswer, RetryAsk, parse_finish,
+    parse_finish_all, parse_release, parse_renew,
 };
 
 use self::record_failure::record_failure;
@@ -104,7 +104,7 @@ pub(crate) async fn release(
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
-    let ReleaseAsk { delay } = ReleaseAsk::parse(&json)?;
+    let delay = parse_release(&json)?;
     settle(&api, receipt, PullOutcome::Release { after: delay }, None).await
 }
 
@@ -122,7 +122,7 @@ pub(crate) async fn renew(
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<RenewAnswer>, ApiError> {
-    let RenewAsk { ttr } = RenewAsk::parse(&json)?;
+    let ttr = parse_renew(&json)?;
     match Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr)).await?? {
         (Renewed::Extended, deadline) => {
             Ok(Json(RenewAnswer { receipt: receipt.to_string(), deadline: deadline.to_string() }))
@@ -143,7 +143,7 @@ pub(crate) async fn finish_all(
     State(api): State<Arc<Api>>,
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptsAnswer>, ApiError> {
-    let FinishAllAsk { receipts } = FinishAllAsk::parse(&json)?;
+    let receipts = parse_finish_all(&json)?;
     let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
     let mut shards: BTreeMap<_, Vec<(usize, PullReceipt)>> = BTreeMap::new();
     for (number, text) in receipts.iter().enumerate() {

@@ -5,15 +5,11 @@ use utoipa::ToSchema;
 
 use super::answer::JobAnswer;
 use super::fields::due::{self, TIME};
-use super::fields::object::{Mistakes, open_or_empty, read};
-use super::fields::values::{is_word, parsed};
+use super::fields::object::{read, read_or_empty};
+use super::fields::values::{REASON, parsed, reason};
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::contract::{DeadJob, MAX_RATE, Redrive};
-use crate::limits::MAX_REASON;
-
-/// The form of a reason, for error messages.
-pub const REASON: &str = "1 to 64 visible ASCII characters, such as exhausted, gone or lost";
 
 /// A dead job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -49,11 +45,6 @@ pub struct PurgeAnswer {
     pub next: Option<String>,
 }
 
-/// Whether a text can be the reason of a dead job.
-pub fn is_reason(text: &str) -> bool {
-    is_word(text, MAX_REASON)
-}
-
 /// The rate of a redrive without one, in jobs a second.
 pub const DEFAULT_RATE: u32 = 100;
 
@@ -76,19 +67,17 @@ impl ReviveAsk {
     /// # Errors
     /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let fields = open_or_empty(json)?;
-        let mut mistakes = Mistakes::default();
-        fields.check_names("", &["reason", "died_after", "died_before", "rate"], &mut mistakes);
-        let reason = parsed(&fields, "reason", REASON, &mut mistakes, |raw| {
-            read::<String>(raw).filter(|text| is_reason(text))
-        });
-        let mut time = |name| parsed(&fields, name, TIME, &mut mistakes, due::time);
-        let (after, before) = (time("died_after"), time("died_before"));
-        let allowed = format!("1 to {MAX_RATE} jobs a second, a whole number");
-        let rate = parsed(&fields, "rate", &allowed, &mut mistakes, |raw| {
-            read::<u32>(raw).filter(|rate| (1..=MAX_RATE).contains(rate))
-        });
-        mistakes.or(Self { reason, after, before, rate: rate.unwrap_or(DEFAULT_RATE) })
+        let known = ["reason", "died_after", "died_before", "rate"];
+        read_or_empty(json, &known, |fields, mistakes| {
+            let reason = reason(fields, REASON, mistakes);
+            let mut time = |name| parsed(fields, name, TIME, mistakes, due::time);
+            let (after, before) = (time("died_after"), time("died_before"));
+            let allowed = format!("1 to {MAX_RATE} jobs a second, a whole number");
+            let rate = parsed(fields, "rate", &allowed, mistakes, |raw| {
+                read::<u32>(raw).filter(|rate| (1..=MAX_RATE).contains(rate))
+            });
+            Self { reason, after, before, rate: rate.unwrap_or(DEFAULT_RATE) }
+        })
     }
 }
 

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-
 use super::fields::due::{TIME, time};
-use super::fields::object::{Fields, Mistakes, open, read, wrong_type};
-use super::fields::values::{is_line, is_word, parsed};
+use super::fields::object::{Fields, Mistakes, open, parse_text, read};
+use super::fields::values::{REASON, is_line, object, parsed, reason};
 use super::problem::Problem;
 use super::submit::{self, Defaults};
-use crate::job::{ContentHash, History, ImportJob, Trace};
-use crate::limits::{MAX_ERROR, MAX_REASON};
+use crate::job::{History, ImportJob, Trace};
+use crate::limits::MAX_ERROR;
 use crate::outcome::LastAttempt;
 use crate::policy::Policies;
 use crate::state::State;
@@ -38,12 +36,8 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>) -> Result<ImportJob, Pr
     fields.check_names("", &known, &mut mistakes);
     let job = submit::judge(&fields, defaults, Some(&Policies::new()), &mut mistakes)?;
     let history = history(&fields, &mut mistakes);
-    let content = parsed(&fields, "content", CONTENT, &mut mistakes, |raw| {
-        read::<String>(raw)?.parse::<ContentHash>().ok()
-    });
-    let trace = parsed(&fields, "traceparent", PARENT, &mut mistakes, |raw| {
-        read::<String>(raw)?.parse::<Trace>().ok()
-    });
+    let content = parsed(&fields, "content", CONTENT, &mut mistakes, parse_text);
+    let trace: Option<Trace> = parsed(&fields, "traceparent", PARENT, &mut mistakes, parse_text);
     match job {
         Some(mut job) if mistakes.is_empty() => {
             job.content = content.unwrap_or(job.content);
@@ -55,22 +49,18 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>) -> Result<ImportJob, Pr
 }
 
 fn history(fields: &Fields<'_>, mistakes: &mut Mistakes) -> History {
-    let count = |raw: &RawValue| read::<u32>(raw);
     History {
         dead: dead(fields, mistakes),
         created: parsed(fields, "created_at", TIME, mistakes, time),
-        attempts: parsed(fields, "attempts", COUNT, mistakes, count).unwrap_or_default(),
-        failures: parsed(fields, "failures", COUNT, mistakes, count).unwrap_or_default(),
+        attempts: parsed(fields, "attempts", COUNT, mistakes, read).unwrap_or_default(),
+        failures: parsed(fields, "failures", COUNT, mistakes, read).unwrap_or_default(),
         last: last(fields, mistakes),
     }
 }
 
 /// The reason, if the job is dead.
 fn dead(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
-    let allowed = format!("1 to {MAX_REASON} visible ASCII characters, such as exhausted, gone or lost");
-    let reason = parsed(fields, "reason", &allowed, mistakes, |raw| {
-        read::<String>(raw).filter(|text| is_word(text, MAX_REASON))
-    });
+    let reason = reason(fields, REASON, mistakes);
     let state = parsed(fields, "state", STATES, mistakes, |raw| {
         let name = read::<String>(raw)?;
         State::ALL.into_iter().find(|state| !state.is_terminal() && state.name() == name)
@@ -78,7 +68,7 @@ fn dead(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
     match state {
         Some(State::Dead) => {
             if fields.get("reason").is_none() {
-                mistakes.add("reason", "missing; a dead job has one", &allowed);
+                mistakes.add("reason", "missing; a dead job has one", REASON);
             }
             if fields.get("delay").is_some() {
                 mistakes.add("delay", "given for a dead job", "at: when it was last due");
@@ -95,10 +85,7 @@ fn dead(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
 }
 
 fn last(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<LastAttempt> {
-    let raw = fields.get("last")?;
-    let Ok(fields) = serde_json::from_str::<Fields<'_>>(raw.get()) else {
-        return wrong_type(mistakes, "last", raw, LAST);
-    };
+    let fields = object(fields, "last", LAST, mistakes)?;
     fields.check_names("last.", &["at", "status", "error", "duration_ms"], mistakes);
     if fields.get("at").is_none() {
         mistakes.add("last.at", "missing", TIME);

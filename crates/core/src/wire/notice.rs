@@ -122,12 +122,12 @@ pub(super) fn on_dead(
     topic: Option<&Topic>,
     mistakes: &mut Mistakes,
 ) -> Option<Callback> {
-    let raw = fields.get("on_dead")?;
+    fields.get("on_dead")?;
     if topic.is_some_and(is_notice_topic) {
         mistakes.add("on_dead", NO_NOTICE, format!("any other topic than {NOTICE_TOPIC}"));
         return None;
     }
-    url("on_dead", raw, mistakes)
+    url(fields, "on_dead", mistakes)
 }
 
 /// The problem of a policy with `on_dead` for the topic of notices.

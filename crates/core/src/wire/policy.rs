@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::fields::object::{Fields, Mistakes, open, read};
+use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::retry::retry;
 use super::fields::values::{entries, parsed, timeout, ttr, url};
 use super::problem::Problem;
 use crate::job::{Headers, Topic};
-use crate::policy::{Logging, MAX_EXPECTED, MAX_POLICY, Policy};
+use crate::policy::{MAX_EXPECTED, MAX_POLICY, Policy};
 
 /// The fields of a policy.
 const KNOWN: [&str; 8] = ["retry", "timeout", "ttr", "url", "headers", "expect_body", "attempts", "on_dead"];
@@ -27,15 +27,13 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
     fields.check_names("", &KNOWN, &mut mistakes);
     let policy = Policy {
         retry: retry(&fields, &mut mistakes),
-        timeout: fields.get("timeout").and_then(|raw| timeout(raw, &mut mistakes)),
-        ttr: fields.get("ttr").and_then(|raw| ttr(raw, &mut mistakes)),
-        url: fields.get("url").and_then(|raw| url("url", raw, &mut mistakes)),
+        timeout: timeout(&fields, &mut mistakes),
+        ttr: ttr(&fields, &mut mistakes),
+        url: url(&fields, "url", &mut mistakes),
         headers: entries(&fields, "headers", Headers::parse, Headers::ALLOWED, &mut mistakes),
         expect_body: expected(&fields, &mut mistakes),
-        attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, |raw| {
-            read::<String>(raw)?.parse::<Logging>().ok()
-        }),
-        on_dead: fields.get("on_dead").and_then(|raw| url("on_dead", raw, &mut mistakes)),
+        attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
+        on_dead: url(&fields, "on_dead", &mut mistakes),
         written: written(&fields),
     };
     let policy = mistakes.or(policy)?;
@@ -108,6 +106,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::policy::Logging;
     use crate::retry::Max;
 
     fn parse(json: &str) -> Result<Policy, Problem> {

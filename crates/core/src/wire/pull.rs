@@ -7,11 +7,10 @@ use std::time::Duration;
 pub use self::answer::{
     PulledAnswer, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, RenewAnswer, ReserveAnswer,
 };
-use super::fields::object::{Mistakes, open_or_empty, read};
-use super::fields::values::{delay, duration_within, error, is_word, parsed, ttr};
+use super::fields::object::{read, read_or_empty};
+use super::fields::values::{delay, duration_within, error, parsed, reason, ttr};
 use super::problem::Problem;
 use crate::job::DEFAULT_TTR;
-use crate::limits::MAX_REASON;
 
 /// The most jobs of one reserve.
 pub const MAX_PULL: usize = 100;
@@ -40,16 +39,14 @@ impl ReserveAsk {
     /// # Errors
     /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let fields = open_or_empty(json)?;
-        let mut mistakes = Mistakes::default();
-        fields.check_names("", &["max", "ttr", "wait"], &mut mistakes);
-        let max = parsed(&fields, "max", &format!("1 to {MAX_PULL}"), &mut mistakes, |raw| {
-            read::<usize>(raw).filter(|max| (1..=MAX_PULL).contains(max))
-        });
-        let ttr = fields.get("ttr").and_then(|raw| ttr(raw, &mut mistakes));
-        let wait = fields.get("wait");
-        let wait = wait.and_then(|raw| duration_within(raw, "wait", MAX_WAIT, "0 to 60 s", &mut mistakes));
-        mistakes.or(Self { max: max.unwrap_or(1), ttr, wait: wait.unwrap_or_default() })
+        read_or_empty(json, &["max", "ttr", "wait"], |fields, mistakes| {
+            let max = parsed(fields, "max", &format!("1 to {MAX_PULL}"), mistakes, |raw| {
+                read::<usize>(raw).filter(|max| (1..=MAX_PULL).contains(max))
+            });
+            let ttr = ttr(fields, mistakes);
+            let wait = duration_within(fields, "wait", MAX_WAIT, "0 to 60 s", mistakes);
+            Self { max: max.unwrap_or(1), ttr, wait: wait.unwrap_or_default() }
+        })
     }
 }
 
@@ -68,12 +65,10 @@ impl RetryAsk {
     /// # Errors
     /// Those of [`ReserveAsk::parse`].
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let fields = open_or_empty(json)?;
-        let mut mistakes = Mistakes::default();
-        fields.check_names("", &["delay", "error"], &mut mistakes);
-        let delay = delay(&fields, &mut mistakes);
-        let error = error(&fields, &mut mistakes);
-        mistakes.or(Self { delay, error })
+        read_or_empty(json, &["delay", "error"], |fields, mistakes| Self {
+            delay: delay(fields, mistakes),
+            error: error(fields, mistakes),
+        })
     }
 }
 
@@ -92,58 +87,28 @@ impl BuryAsk {
     /// # Errors
     /// Those of [`ReserveAsk::parse`].
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let fields = open_or_empty(json)?;
-        let mut mistakes = Mistakes::default();
-        fields.check_names("", &["reason", "error"], &mut mistakes);
-        let allowed = format!("1 to {MAX_REASON} visible ASCII characters, without spaces");
-        let reason = parsed(&fields, "reason", &allowed, &mut mistakes, |raw| {
-            read::<String>(raw).filter(|text| is_word(text, MAX_REASON))
-        });
-        let error = error(&fields, &mut mistakes);
-        mistakes.or(Self { reason: reason.unwrap_or_else(|| BURIED.to_owned()), error })
+        read_or_empty(json, &["reason", "error"], |fields, mistakes| {
+            let reason = reason(fields, "1 to 64 visible ASCII characters, without spaces", mistakes);
+            Self { reason: reason.unwrap_or_else(|| BURIED.to_owned()), error: error(fields, mistakes) }
+        })
     }
 }
 
-/// The body of a release: the attempt does not count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReleaseAsk {
-    /// The delay before the next attempt; zero: none.
-    pub delay: Duration,
+/// Parses the body of a release: the delay before the next attempt, which does not count. Zero for an
+/// empty body.
+///
+/// # Errors
+/// Those of [`ReserveAsk::parse`].
+pub fn parse_release(json: &[u8]) -> Result<Duration, Problem> {
+    read_or_empty(json, &["delay"], |fields, mistakes| delay(fields, mistakes).unwrap_or_default())
 }
 
-impl ReleaseAsk {
-    /// Parses a body, which may be empty.
-    ///
-    /// # Errors
-    /// Those of [`ReserveAsk::parse`].
-    pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let fields = open_or_empty(json)?;
-        let mut mistakes = Mistakes::default();
-        fields.check_names("", &["delay"], &mut mistakes);
-        let delay = delay(&fields, &mut mistakes).unwrap_or_default();
-        mistakes.or(Self { delay })
-    }
-}
-
-/// The body of a renewal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RenewAsk {
-    /// How long the lease lasts from now on.
-    pub ttr: Duration,
-}
-
-impl RenewAsk {
-    /// Parses a body. Without `ttr` the default of all jobs counts.
-    ///
-    /// # Errors
-    /// Those of [`ReserveAsk::parse`].
-    pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let fields = open_or_empty(json)?;
-        let mut mistakes = Mistakes::default();
-        fields.check_names("", &["ttr"], &mut mistakes);
-        let ttr = fields.get("ttr").and_then(|raw| ttr(raw, &mut mistakes));
-        mistakes.or(Self { ttr: ttr.unwrap_or(DEFAULT_TTR) })
-    }
+/// Parses the body of a renewal: how long the lease lasts from now on. [`DEFAULT_TTR`] for an empty body.
+///
+/// # Errors
+/// Those of [`ReserveAsk::parse`].
+pub fn parse_renew(json: &[u8]) -> Result<Duration, Problem> {
+    read_or_empty(json, &["ttr"], |fields, mistakes| ttr(fields, mistakes).unwrap_or(DEFAULT_TTR))
 }
 
 /// Checks the body of a finish, which has no fields.
@@ -151,37 +116,23 @@ impl RenewAsk {
 /// # Errors
 /// Those of [`ReserveAsk::parse`].
 pub fn parse_finish(json: &[u8]) -> Result<(), Problem> {
-    let mut mistakes = Mistakes::default();
-    open_or_empty(json)?.check_names("", &[], &mut mistakes);
-    mistakes.or(())
+    read_or_empty(json, &[], |_, _| ())
 }
 
-/// The body of a finish of many jobs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FinishAllAsk {
-    /// The receipts as texts.
-    pub receipts: Vec<String>,
-}
-
-impl FinishAllAsk {
-    /// Parses a body.
-    ///
-    /// # Errors
-    /// Those of [`ReserveAsk::parse`].
-    pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let fields = open_or_empty(json)?;
-        let mut mistakes = Mistakes::default();
-        fields.check_names("", &["receipts"], &mut mistakes);
-        let allowed = format!("a list of 1 to {MAX_RECEIPTS} receipts");
-        let receipts = fields.get("receipts").and_then(read::<Vec<String>>);
-        match receipts.filter(|list| (1..=MAX_RECEIPTS).contains(&list.len())) {
-            Some(receipts) if mistakes.is_empty() => return Ok(Self { receipts }),
-            Some(_) => {}
-            None if fields.get("receipts").is_none() => mistakes.add("receipts", "missing", allowed),
-            None => mistakes.add("receipts", "no such list", allowed),
-        }
-        Err(mistakes.into_problem())
-    }
+/// Parses the body of a finish of many jobs: their receipts as texts.
+///
+/// # Errors
+/// Those of [`ReserveAsk::parse`].
+pub fn parse_finish_all(json: &[u8]) -> Result<Vec<String>, Problem> {
+    read_or_empty(json, &["receipts"], |fields, mistakes| {
+        let raw = fields.get("receipts");
+        let list = raw.and_then(read::<Vec<String>>).filter(|list| (1..=MAX_RECEIPTS).contains(&list.len()));
+        list.unwrap_or_else(|| {
+            let detail = if raw.is_none() { "missing" } else { "no such list" };
+            mistakes.add("receipts", detail, format!("a list of 1 to {MAX_RECEIPTS} receipts"));
+            Vec::new()
+        })
+    })
 }
 
 #[cfg(test)]
@@ -218,12 +169,12 @@ mod tests {
         assert_eq!(wrong(RetryAsk::parse(br#"{"error":"a\nb"}"#).unwrap_err()), of("error"));
         assert_eq!(wrong(RetryAsk::parse(br#"{"delay":"11 years"}"#).unwrap_err()), of("delay"));
         assert_eq!(wrong(BuryAsk::parse(br#"{"reason":"a b"}"#).unwrap_err()), of("reason"));
-        assert_eq!(wrong(ReleaseAsk::parse(br#"{"ttr":1}"#).unwrap_err()), of("ttr"));
-        assert_eq!(wrong(RenewAsk::parse(br#"{"ttr":0}"#).unwrap_err()), of("ttr"));
+        assert_eq!(wrong(parse_release(br#"{"ttr":1}"#).unwrap_err()), of("ttr"));
+        assert_eq!(wrong(parse_renew(br#"{"ttr":0}"#).unwrap_err()), of("ttr"));
         assert_eq!(wrong(parse_finish(br#"{"delay":1}"#).unwrap_err()), of("delay"));
-        assert_eq!(wrong(FinishAllAsk::parse(b"{}").unwrap_err()), of("receipts"));
-        assert_eq!(wrong(FinishAllAsk::parse(br#"{"receipts":[]}"#).unwrap_err()), of("receipts"));
-        assert_eq!(wrong(FinishAllAsk::parse(br#"{"receipts":[1]}"#).unwrap_err()), of("receipts"));
+        assert_eq!(wrong(parse_finish_all(b"{}").unwrap_err()), of("receipts"));
+        assert_eq!(wrong(parse_finish_all(br#"{"receipts":[]}"#).unwrap_err()), of("receipts"));
+        assert_eq!(wrong(parse_finish_all(br#"{"receipts":[1]}"#).unwrap_err()), of("receipts"));
         assert_eq!(ReserveAsk::parse(b"[]").unwrap_err().status, 400);
         assert_eq!(ReserveAsk::parse(b"\xff").unwrap_err().status, 400);
     }
@@ -232,8 +183,8 @@ mod tests {
     fn an_empty_body_has_the_defaults() {
         assert_eq!(RetryAsk::parse(b""), Ok(RetryAsk::default()));
         assert_eq!(BuryAsk::parse(b"").unwrap().reason, "buried");
-        assert_eq!(ReleaseAsk::parse(b"").unwrap().delay, Duration::ZERO);
-        assert_eq!(RenewAsk::parse(b"").unwrap().ttr, DEFAULT_TTR);
+        assert_eq!(parse_release(b"").unwrap(), Duration::ZERO);
+        assert_eq!(parse_renew(b"").unwrap(), DEFAULT_TTR);
         let error = RetryAsk::parse(r#"{"error":"kein Papier, 紙がない"}"#.as_bytes()).unwrap().error;
         assert_eq!(error.as_deref(), Some("kein Papier, 紙がない"));
     }

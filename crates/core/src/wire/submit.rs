@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::fields::due::due;
-use super::fields::object::{Fields, Mistakes, open, read, shown};
+use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::retry::retry;
-use super::fields::values::{self, entries};
+use super::fields::values::{self, entries, field, timeout, url};
 use super::notice::on_dead;
 use super::problem::Problem;
 use crate::clock::Timestamp;
@@ -91,7 +91,10 @@ pub(super) fn judge(
     let is_push = fields.get("url").is_some() || of_topic.is_some();
     let id = id(fields, make_id, mistakes);
     let due = due(fields, now, mistakes);
-    let callback = callback(fields, of_topic, mistakes);
+    let callback = match fields.get("url") {
+        Some(_) => url(fields, "url", mistakes),
+        None => of_topic.or_else(|| Some(Callback::pull())),
+    };
     let body = body::body(fields, mistakes)?;
     let headers = entries(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
     let context = entries(fields, "context", Context::parse, Context::ALLOWED, mistakes);
@@ -122,33 +125,17 @@ pub(super) fn judge(
 }
 
 fn topic(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Topic> {
-    let Some(raw) = fields.get("topic") else {
+    if fields.get("topic").is_none() {
         mistakes.add("topic", "missing", Topic::ALLOWED);
-        return None;
-    };
-    let topic = read::<String>(raw).and_then(|t| t.parse().ok());
-    if topic.is_none() {
-        mistakes.add("topic", format!("{} is no topic", shown(raw)), Topic::ALLOWED);
     }
-    topic
+    field(fields, "topic", "is no topic", Topic::ALLOWED, mistakes, parse_text)
 }
 
 fn id(fields: &Fields<'_>, make: &mut dyn FnMut() -> JobId, mistakes: &mut Mistakes) -> Option<JobId> {
-    let Some(raw) = fields.get("id") else { return Some(make()) };
-    let id = read::<String>(raw).and_then(|t| t.parse().ok());
-    if id.is_none() {
-        mistakes.add("id", format!("{} is no id", shown(raw)), JobId::ALLOWED);
+    if fields.get("id").is_none() {
+        return Some(make());
     }
-    id
-}
-
-fn callback(fields: &Fields<'_>, of_topic: Option<Callback>, mistakes: &mut Mistakes) -> Option<Callback> {
-    let Some(raw) = fields.get("url") else { return of_topic.or_else(|| Some(Callback::pull())) };
-    values::url("url", raw, mistakes)
-}
-
-fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    values::timeout(fields.get("timeout")?, mistakes)
+    field(fields, "id", "is no id", JobId::ALLOWED, mistakes, parse_text)
 }
 
 fn no_timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
@@ -158,12 +145,11 @@ fn no_timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> 
 }
 
 fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    let raw = fields.get("ttr")?;
-    if fields.get("url").is_some() {
+    if fields.get("ttr").is_some() && fields.get("url").is_some() {
         mistakes.add("ttr", "given for a job with a url", "timeout, or no url: then the job is for pull");
         return None;
     }
-    values::ttr(raw, mistakes)
+    values::ttr(fields, mistakes)
 }
 
 /// Hashes the fields of a submit as written, before defaults: sorted by name, scalars as their text,

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
@@ -99,6 +100,21 @@ pub(crate) fn open_or_empty(json: &[u8]) -> Result<Fields<'_>, Problem> {
     if json.trim_ascii().is_empty() { open(b"{}") } else { open(json) }
 }
 
+/// Reads a request that may be empty and has no other fields than the `known` ones.
+///
+/// # Errors
+/// Those of [`open`], or a 422 problem with all wrong fields.
+pub(crate) fn read_or_empty<T>(
+    json: &[u8],
+    known: &[&str],
+    read: impl FnOnce(&Fields<'_>, &mut Mistakes) -> T,
+) -> Result<T, Problem> {
+    let (fields, mut mistakes) = (open_or_empty(json)?, Mistakes::default());
+    fields.check_names("", known, &mut mistakes);
+    let value = read(&fields, &mut mistakes);
+    mistakes.or(value)
+}
+
 impl<'a> Fields<'a> {
     /// Adds a mistake for each field that is not `known` or stands twice.
     pub(crate) fn check_names(&self, prefix: &str, known: &[&str], mistakes: &mut Mistakes) {
@@ -133,15 +149,9 @@ pub(crate) fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// Adds a mistake for a value of the wrong type.
-pub(crate) fn wrong_type<T>(
-    mistakes: &mut Mistakes,
-    field: &str,
-    raw: &RawValue,
-    allowed: &str,
-) -> Option<T> {
-    mistakes.add(field, format!("{} is of the wrong type", shown(raw)), allowed);
-    None
+/// A string, parsed.
+pub(crate) fn parse_text<T: FromStr>(raw: &RawValue) -> Option<T> {
+    read::<String>(raw)?.parse().ok()
 }
 
 /// A value as written, shortened for an error message.

@@ -2,61 +2,42 @@
 
 use serde_json::value::RawValue;
 
-use super::object::{Fields, Mistakes, read, shown, wrong_type};
-use super::values::duration;
+use super::object::{Fields, Mistakes, read, shown};
+use super::values::{duration, field, object};
 use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
 
 /// The retry policy.
 pub(crate) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<RetryPolicy> {
     const ALLOWED: &str = "an object with delays (1 to 50, each 10 ms to 30 days) or preset (default, standard-webhooks, none), \
         and optionally max (failures, -1 for ever) and jitter (0 to 1)";
-    let raw = fields.get("retry")?;
-    let Ok(policy) = serde_json::from_str::<Fields<'_>>(raw.get()) else {
-        return wrong_type(mistakes, "retry", raw, ALLOWED);
-    };
+    const DELAYS: &str = "1 to 50 durations, each 10 ms to 30 days";
+    let policy = object(fields, "retry", ALLOWED, mistakes)?;
     policy.check_names("retry.", &["delays", "preset", "max", "jitter"], mistakes);
-    let jitter = match policy.get("jitter") {
-        None => DEFAULT_JITTER,
-        Some(raw) => read::<f32>(raw).filter(|j| (0.0..=1.0).contains(j)).unwrap_or_else(|| {
-            mistakes.add("retry.jitter", format!("{} is no share", shown(raw)), "0 to 1");
-            DEFAULT_JITTER
-        }),
-    };
-    let max = match policy.get("max") {
-        None => Max::Tiers,
-        Some(raw) => max(raw).unwrap_or_else(|| {
-            mistakes.add(
-                "retry.max",
-                format!("{} is no bound", shown(raw)),
-                "1 to 4294967295, or -1 for ever",
-            );
-            Max::Tiers
-        }),
-    };
+    let jitter = field(&policy, "retry.jitter", "is no share", "0 to 1", mistakes, |raw| {
+        read::<f32>(raw).filter(|jitter| (0.0..=1.0).contains(jitter))
+    });
+    let max = field(&policy, "retry.max", "is no bound", "1 to 4294967295, or -1 for ever", mistakes, max);
     let tiers = match (policy.get("delays"), policy.get("preset")) {
-        (Some(raw), None) => delays(raw),
-        (None, Some(raw)) => {
-            read::<String>(raw).and_then(|name| RetryPolicy::preset(&name)).ok_or_else(|| {
-                ("retry.preset", format!("{} is unknown", shown(raw)), "default, standard-webhooks, none")
-            })
+        (Some(raw), None) => delays(raw).map_err(|detail| mistakes.add("retry.delays", detail, DELAYS)).ok(),
+        (None, Some(_)) => {
+            let presets = "default, standard-webhooks, none";
+            let preset = |raw| RetryPolicy::preset(&read::<String>(raw)?);
+            field(&policy, "retry.preset", "is unknown", presets, mistakes, preset)
         }
-        _ => Err(("retry", "needs exactly one of delays and preset".to_owned(), ALLOWED)),
-    };
-    match tiers {
-        Ok(tiers) => tiers.with(max, jitter).map_err(|e| mistakes.add("retry", e, ALLOWED)).ok(),
-        Err((field, detail, allowed)) => {
-            mistakes.add(field, detail, allowed);
+        _ => {
+            mistakes.add("retry", "needs exactly one of delays and preset", ALLOWED);
             None
         }
-    }
+    }?;
+    let policy = tiers.with(max.unwrap_or(Max::Tiers), jitter.unwrap_or(DEFAULT_JITTER));
+    policy.map_err(|e| mistakes.add("retry", e, ALLOWED)).ok()
 }
 
-fn delays(raw: &RawValue) -> Result<RetryPolicy, (&'static str, String, &'static str)> {
-    let wrong = |detail: String| ("retry.delays", detail, "1 to 50 durations, each 10 ms to 30 days");
+fn delays(raw: &RawValue) -> Result<RetryPolicy, String> {
     let list: Vec<&RawValue> =
-        serde_json::from_str(raw.get()).map_err(|_| wrong(format!("{} is no list", shown(raw))))?;
-    let delays = list.into_iter().map(duration).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-    RetryPolicy::new(delays, Max::Tiers, DEFAULT_JITTER).map_err(|e| wrong(e.to_string()))
+        serde_json::from_str(raw.get()).map_err(|_| format!("{} is no list", shown(raw)))?;
+    let delays = list.into_iter().map(duration).collect::<Result<Vec<_>, _>>()?;
+    RetryPolicy::new(delays, Max::Tiers, DEFAULT_JITTER).map_err(|e| e.to_string())
 }
 
 fn max(raw: &RawValue) -> Option<Max> {

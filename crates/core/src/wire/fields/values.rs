@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::object::{Fields, Mistakes, read, shown, wrong_type};
+use super::object::{Fields, Mistakes, read, shown};
 use crate::duration::parse_duration;
 use crate::job::{Callback, MAX_AHEAD, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused};
-use crate::limits::MAX_ERROR;
+use crate::limits::{MAX_ERROR, MAX_REASON};
 
 /// The form of a duration, for error messages.
 pub(crate) const DURATION: &str = "seconds as a number (2, 0.25), or a duration such as \"250ms\", \"10s\", \"1h 30m\", \"7d\"; not negative";
-const TTR: &str = "100 ms to 12 h";
+/// The form of a reason, for error messages.
+pub const REASON: &str = "1 to 64 visible ASCII characters, such as exhausted, gone or lost";
+const WRONG_TYPE: &str = "is of the wrong type";
 const DELAY: &str = "a duration of at most 10 years: seconds as a number, or \"10s\"";
 
 /// A duration: a number of seconds, fractions allowed, or a friendly text.
@@ -28,44 +30,48 @@ pub(crate) fn duration(raw: &RawValue) -> Result<Duration, String> {
 
 /// A duration of at most `max`.
 pub(crate) fn duration_within(
-    raw: &RawValue,
+    fields: &Fields<'_>,
     name: &str,
     max: Duration,
     allowed: &str,
     mistakes: &mut Mistakes,
 ) -> Option<Duration> {
-    checked(raw, name, allowed, mistakes, |raw| duration(raw).ok().filter(|found| *found <= max))
+    parsed(fields, name, allowed, mistakes, |raw| duration(raw).ok().filter(|found| *found <= max))
 }
 
 /// The field `delay` of a retry or release.
 pub(crate) fn delay(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    duration_within(fields.get("delay")?, "delay", MAX_AHEAD, DELAY, mistakes)
+    duration_within(fields, "delay", MAX_AHEAD, DELAY, mistakes)
 }
 
 /// The field `ttr`: how long a consumer may keep a job.
-pub(crate) fn ttr(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Duration> {
-    let ttr = duration(raw).ok().filter(|ttr| (MIN_TTR..=MAX_TTR).contains(ttr));
-    if ttr.is_none() {
-        mistakes.add("ttr", format!("{} is no time to run", shown(raw)), TTR);
-    }
-    ttr
+pub(crate) fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    field(fields, "ttr", "is no time to run", "100 ms to 12 h", mistakes, |raw| {
+        duration(raw).ok().filter(|ttr| (MIN_TTR..=MAX_TTR).contains(ttr))
+    })
 }
 
 /// The field `timeout`: the deadline of one attempt.
-pub(crate) fn timeout(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Duration> {
-    let timeout = duration(raw).ok().filter(|timeout| (MIN_TIMEOUT..=MAX_TIMEOUT).contains(timeout));
-    if timeout.is_none() {
-        mistakes.add("timeout", format!("{} is no timeout", shown(raw)), "100 ms to 10 min");
-    }
-    timeout
+pub(crate) fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    field(fields, "timeout", "is no timeout", "100 ms to 10 min", mistakes, |raw| {
+        duration(raw).ok().filter(|timeout| (MIN_TIMEOUT..=MAX_TIMEOUT).contains(timeout))
+    })
 }
 
 /// A URL.
-pub(crate) fn url(name: &str, raw: &RawValue, mistakes: &mut Mistakes) -> Option<Callback> {
-    let Some(text) = read::<String>(raw) else {
-        return wrong_type(mistakes, name, raw, Callback::ALLOWED);
-    };
+pub(crate) fn url(fields: &Fields<'_>, name: &str, mistakes: &mut Mistakes) -> Option<Callback> {
+    let text: String = field(fields, name, WRONG_TYPE, Callback::ALLOWED, mistakes, read)?;
     Callback::parse(&text).map_err(|e| mistakes.add(name, e.detail, e.allowed)).ok()
+}
+
+/// A field that is an object itself.
+pub(crate) fn object<'a>(
+    fields: &Fields<'a>,
+    name: &str,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+) -> Option<Fields<'a>> {
+    field(fields, name, WRONG_TYPE, allowed, mistakes, |raw| serde_json::from_str(raw.get()).ok())
 }
 
 /// An object of strings, in the order written. A name that stands twice is refused.
@@ -100,34 +106,43 @@ pub(crate) fn error(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Stri
     })
 }
 
-/// The value of a field, if it is there and allowed. The last part of `path` is the field's name.
-pub(crate) fn parsed<T>(
-    fields: &Fields<'_>,
-    path: &str,
-    allowed: &str,
-    mistakes: &mut Mistakes,
-    parse: impl FnOnce(&RawValue) -> Option<T>,
-) -> Option<T> {
-    checked(fields.get(path.rsplit('.').next()?)?, path, allowed, mistakes, parse)
+/// The field `reason` of a dead job.
+pub(crate) fn reason(fields: &Fields<'_>, allowed: &str, mistakes: &mut Mistakes) -> Option<String> {
+    parsed(fields, "reason", allowed, mistakes, |raw| read::<String>(raw).filter(|text| is_reason(text)))
 }
 
-fn checked<T>(
-    raw: &RawValue,
+/// The value of a field, if it is there and allowed; see [`field`].
+pub(crate) fn parsed<'a, T>(
+    fields: &Fields<'a>,
     path: &str,
     allowed: &str,
     mistakes: &mut Mistakes,
-    parse: impl FnOnce(&RawValue) -> Option<T>,
+    parse: impl FnOnce(&'a RawValue) -> Option<T>,
 ) -> Option<T> {
+    field(fields, path, "cannot be it", allowed, mistakes, parse)
+}
+
+/// The value of a field, if it is there and allowed. Otherwise the mistake is the value followed by
+/// `wrong`, such as "is no timeout". The last part of `path` is the field's name.
+pub(crate) fn field<'a, T>(
+    fields: &Fields<'a>,
+    path: &str,
+    wrong: &str,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+    parse: impl FnOnce(&'a RawValue) -> Option<T>,
+) -> Option<T> {
+    let raw = fields.get(path.rsplit('.').next()?)?;
     let value = parse(raw);
     if value.is_none() {
-        mistakes.add(path, format!("{} cannot be it", shown(raw)), allowed);
+        mistakes.add(path, format!("{} {wrong}", shown(raw)), allowed);
     }
     value
 }
 
-/// Whether a text is 1 to `max` visible ASCII characters.
-pub(crate) fn is_word(text: &str, max: usize) -> bool {
-    (1..=max).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+/// Whether a text can be the reason of a dead job: visible ASCII characters.
+pub fn is_reason(text: &str) -> bool {
+    (1..=MAX_REASON).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
 /// Whether a text is 1 to `max` bytes without control characters.

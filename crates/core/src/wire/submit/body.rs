@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::job::{Body, MAX_BODY, MAX_DEPTH};
 use crate::wire::fields::object::{Fields, Mistakes, depth, read, shown};
+use crate::wire::fields::values::field;
 use crate::wire::problem::Problem;
 
 /// The content type of a body in base64 if the job does not say.
@@ -40,17 +41,11 @@ pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body,
         },
         (None, None) => Bytes::new(),
     };
-    let content_type = match content_type {
-        None => DEFAULT_CONTENT_TYPE.to_owned(),
-        Some(raw) => read::<String>(raw).filter(|t| is_content_type(t)).unwrap_or_else(|| {
-            mistakes.add(
-                "content_type",
-                format!("{} is no content type", shown(raw)),
-                "a media type such as text/plain, at most 255 bytes",
-            );
-            String::new()
-        }),
-    };
+    let allowed = "a media type such as text/plain, at most 255 bytes";
+    let content_type = field(fields, "content_type", "is no content type", allowed, mistakes, |raw| {
+        read::<String>(raw).filter(|name| is_content_type(name))
+    });
+    let content_type = content_type.unwrap_or_else(|| DEFAULT_CONTENT_TYPE.to_owned());
     // The default need not be stored: it is delivered the same.
     Ok(Body { bytes, content_type: Some(content_type).filter(|name| name != JSON) })
 }
