@@ -22,8 +22,6 @@ const PASS_LIMIT: u32 = 500;
 
 /// The error in the attempt log of an attempt whose consumer did not settle in time.
 const LEASE_EXPIRED: &str = "lease ran out";
-/// How long logging attempts may delay the settle of expired pull leases.
-const LOG_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// The worker of one held shard.
 pub(crate) struct ShardWorker {
@@ -143,7 +141,7 @@ impl ShardWorker {
         let logged = expired.iter().filter(is_logged);
         let notes: Vec<_> = logged.map(|job| Note::expired(&job.receipt, LEASE_EXPIRED)).collect();
         if !notes.is_empty() {
-            let unlogged = self.store.note_within(self.shard, &notes, LOG_TIMEOUT).await;
+            let unlogged = self.store.note_in_time(self.shard, &notes).await;
             self.metrics.unlogged.add(unlogged as u64, &[]);
         }
     }

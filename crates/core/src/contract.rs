@@ -6,7 +6,6 @@ mod arrive;
 pub mod attempt_log;
 mod attempts;
 mod audit;
-mod carriers;
 mod dead;
 mod error;
 mod events;
@@ -18,7 +17,6 @@ mod outbox;
 mod page;
 mod pass;
 pub mod payload;
-mod policies;
 mod pull;
 mod redrive;
 mod reserve;
@@ -28,39 +26,8 @@ mod stats;
 mod topics;
 mod wake;
 
-pub use self::arrive::{Limit, SubmitResult, Submitted};
-pub use self::attempts::{Attempt, AttemptRetention, MAX_ANSWER, MAX_ATTEMPTS, Note, Noted, Proof};
-pub use self::audit::{Audit, DamageKind, Finding, MAX_FINDINGS, Repair, RunningAudit};
-pub use self::carriers::LiveCarriers;
-pub use self::dead::{DeadCursor, DeadFilter, DeadJob, DeadPage, DeadShardPage, MAX_DEAD};
-pub use self::error::{Source, StoreError};
-pub use self::events::{
-    AttemptEnded, AttemptOutcome, Event, EventKind, EventName, StreamItem, UnknownEventName,
+pub use self::{
+    arrive::*, attempts::*, audit::*, dead::*, error::*, events::*, lateness::*, lease::*, moves::*,
+    options::*, outbox::*, page::*, pass::*, pull::*, redrive::*, reserve::*, settle::*, shard::*, stats::*,
+    topics::*, wake::*,
 };
-pub use self::lateness::Lateness;
-pub use self::lease::{Lease, LeaseGrant, Receipt, StoreClock};
-pub use self::moves::{Cancelled, Move, MoveResult, Token};
-pub use self::options::Options;
-pub use self::outbox::{
-    AckResult, DeadLetter, MAX_NOTICES, MAX_OUTBOX_BYTES, NOTICE_TOPIC, Outbox, OutboxAck, OutboxId,
-    PendingNotice, is_notice_topic,
-};
-pub use self::page::{Cursor, Filter, InvalidCursor, MAX_PAGE, Page, StoredJob};
-pub use self::pass::{ExpiredLease, Pass, Recovered};
-pub use self::policies::{PolicyPut, PolicyRows, PolicyVersion};
-pub use self::pull::{
-    InvalidReceipt, LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, RetryContext,
-};
-pub use self::redrive::{
-    ENDED_REDRIVE_RETENTION, InvalidRedriveId, MAX_ENDED_REDRIVES, MAX_RATE, MAX_REDRIVES, Redrive,
-    RedriveId, RedriveJob, RedriveStart, RedriveState, Redriven, StoredRedrive, TakenRedrive, WorkerId,
-};
-pub use self::reserve::{Reserve, Reserved};
-pub use self::settle::{Renewed, Settled, Unsettled};
-pub use self::shard::{Epoch, MAX_SHARDS, Shard};
-pub use self::stats::{Profile, StateCounts, Stats};
-pub use self::topics::{
-    DUE_HORIZON, MAX_LANES, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, MAX_RESUMED_LANES, MAX_TOPIC_PAGE,
-    MAX_TOPICS, TopicCapacity, TopicCounts, TopicPage, TopicPresence, TopicShardPage, TopicSpan,
-};
-pub use self::wake::Wake;

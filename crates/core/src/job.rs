@@ -97,6 +97,14 @@ pub struct Delivery {
     pub on_dead: Option<Box<Callback>>,
 }
 
+impl Delivery {
+    /// A delivery without headers, context and settings of its own.
+    pub fn new(callback: Callback, body: Body) -> Self {
+        let (headers, context) = (Headers::default(), Context::default());
+        Self { callback, body, headers, context, retry: None, timeout: None, trace: None, on_dead: None }
+    }
+}
+
 /// A submitted job: valid, but not accepted yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewJob {

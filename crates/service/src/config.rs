@@ -3,7 +3,6 @@
 //! A role lists its settings as constants and reads them through a [`Lookup`], which collects every
 //! mistake instead of stopping at the first one.
 
-mod mask;
 mod setting;
 #[cfg(test)]
 mod tests;
@@ -17,6 +16,7 @@ use std::time::Duration;
 
 use ringback_core::duration::{format_duration, parse_duration};
 
+use self::setting::without_passwords;
 pub use self::setting::{ALL_NAMES, PREFIX, Setting, distinct};
 
 /// A setting whose value is not valid. Displays as one line without secrets.
@@ -114,10 +114,10 @@ impl Lookup {
     pub fn reject(&mut self, name: &str, why: impl Display) {
         let setting = self.setting(name);
         let value = self.value(&setting);
-        let shown = Setting::shown(value);
+        let shown = without_passwords(value);
         let why = if value.is_empty() { why.to_string() } else { why.to_string().replace(value, &shown) };
         let line =
-            format!("{} (or {}) is \"{shown}\": {}", setting.env(), setting.flag(), mask::passwords(&why));
+            format!("{} (or {}) is \"{shown}\": {}", setting.env(), setting.flag(), without_passwords(&why));
         let mistake = Mistake { name: setting.name, line };
         if !self.mistakes.contains(&mistake) {
             self.mistakes.push(mistake);
@@ -133,7 +133,7 @@ impl Lookup {
     /// Returns the values in effect as (variable, value), secrets hidden, in the order of the groups.
     #[must_use]
     pub fn effective(&self) -> Vec<(String, String)> {
-        self.settings.iter().map(|setting| (setting.env(), Setting::shown(self.value(setting)))).collect()
+        self.settings.iter().map(|setting| (setting.env(), without_passwords(self.value(setting)))).collect()
     }
 
     /// Returns the variables that begin with [`PREFIX`] but that no Ringback process reads.

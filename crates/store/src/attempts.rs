@@ -9,6 +9,9 @@ use tokio::time::timeout;
 
 use crate::backend::{Store, dispatch};
 
+/// How long logging attempts may hold up the settle that follows.
+pub const NOTE_TIMEOUT: Duration = Duration::from_millis(400);
+
 impl Store {
     /// Which attempts of a topic are logged: as its policy says, otherwise as the settings say. None if
     /// there is no room for them.
@@ -35,10 +38,9 @@ impl Store {
         dispatch!(self.note(shard, notes))
     }
 
-    /// [`Store::note`] with a time limit, so that it does not hold up a settle. Returns how many attempts
-    /// may be missing in the log.
-    pub async fn note_within(&self, shard: Shard, notes: &[Note], within: Duration) -> usize {
-        match timeout(within, self.note(shard, notes)).await {
+    /// [`Store::note`] within [`NOTE_TIMEOUT`]. Returns how many attempts may be missing in the log.
+    pub async fn note_in_time(&self, shard: Shard, notes: &[Note]) -> usize {
+        match timeout(NOTE_TIMEOUT, self.note(shard, notes)).await {
             Ok(Ok(Noted::Kept)) => return 0,
             Ok(Ok(Noted::Full)) => {}
             Ok(Err(error)) => tracing::debug!(shard = shard.0, %error, "attempts not logged"),

@@ -1,8 +1,10 @@
-//! Dead jobs over all shards: pages in the order of death, and purging many.
+//! Dead jobs: pages over all shards in the order of death, purging many, and the outbox of a shard with
+//! their pending dead-letter notices.
 
 use futures_util::future::try_join_all;
 use ringback_core::contract::{
-    DeadCursor, DeadFilter, DeadJob, DeadPage, DeadShardPage, MAX_DEAD, Shard, StoreError,
+    AckResult, DeadCursor, DeadFilter, DeadJob, DeadPage, DeadShardPage, Epoch, MAX_DEAD, MAX_NOTICES,
+    Outbox, OutboxAck, Shard, StoreError,
 };
 
 use crate::backend::{Backend, Store, dispatch};
@@ -54,6 +56,28 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn purge_many(&self, shard: Shard, cursors: &[DeadCursor]) -> Result<u64, StoreError> {
         dispatch!(self.purge_many(shard, cursors))
+    }
+
+    /// The first outbox entries of a shard that are due now, at most `limit` and at most [`MAX_NOTICES`].
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
+        dispatch!(self.outbox(shard, limit.min(MAX_NOTICES)))
+    }
+
+    /// acknowledge: removes entries that are done, and postpones the others. At most [`MAX_NOTICES`]
+    /// together.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn acknowledge(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        ack: &OutboxAck,
+    ) -> Result<AckResult, StoreError> {
+        dispatch!(self.acknowledge(shard, epoch, ack))
     }
 }
 

@@ -11,7 +11,6 @@ mod backend;
 mod dead;
 mod edges;
 mod moves;
-mod outbox;
 mod policies;
 mod policy_book;
 mod pressure;
@@ -25,6 +24,7 @@ mod topics;
 
 pub use ringback_store_embedded::Memory;
 
+pub use self::attempts::NOTE_TIMEOUT;
 pub use self::backend::Store;
 pub use self::policy_book::{PoliciesUnknown, PolicyBook};
 pub use self::retries::Retries;

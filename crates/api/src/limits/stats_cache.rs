@@ -42,7 +42,7 @@ impl StatsCache {
 
 fn answer(stats: &Stats, store: &Store) -> StatsAnswer {
     StatsAnswer {
-        states: stats.states.clone().into(),
+        states: stats.states.clone(),
         topics: stats.topics.len() as u64,
         lateness_ms: LatenessAnswer {
             p50: stats.lateness.quantile_ms(0.5),

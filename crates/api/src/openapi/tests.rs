@@ -7,7 +7,7 @@ use http::{Method, Request};
 use ringback_core::clock::Timestamp;
 use ringback_core::job::NewJob;
 use ringback_core::state::State;
-use ringback_core::wire::{Defaults, Problem, ReviveAsk, parse_job, parse_policy, parse_reschedule};
+use ringback_core::wire::{Defaults, Problem, RedriveAsk, parse_job, parse_policy, parse_reschedule};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
@@ -133,7 +133,7 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
         ("JobRequest", job),
         ("RescheduleRequest", reschedule),
         ("PolicyRequest", parse_policy(colour).unwrap_err()),
-        ("ReviveRequest", ReviveAsk::parse(colour).unwrap_err()),
+        ("ReviveRequest", RedriveAsk::parse(colour).unwrap_err()),
     ] {
         assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");
     }
@@ -146,7 +146,7 @@ fn the_examples_can_be_parsed() {
     parse(&example("JobRequest")).unwrap();
     serde_json::from_str::<JobRequest>(&example("JobRequest")).unwrap();
     parse_policy(example("PolicyRequest").as_bytes()).unwrap();
-    assert!(ReviveAsk::parse(example("ReviveRequest").as_bytes()).is_ok());
+    assert!(RedriveAsk::parse(example("ReviveRequest").as_bytes()).is_ok());
 }
 
 #[tokio::test]

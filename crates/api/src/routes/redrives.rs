@@ -10,7 +10,7 @@ use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use ringback_core::contract::{DeadFilter, MAX_REDRIVES, Redrive, RedriveStart};
 use ringback_core::job::Topic;
-use ringback_core::wire::{RevivalAnswer, RevivalsAnswer, ReviveAsk};
+use ringback_core::wire::{RedriveAsk, RevivalAnswer, RevivalsAnswer};
 
 use super::idempotent_call::idempotent_call;
 use crate::error::ApiError;
@@ -40,7 +40,7 @@ pub(crate) async fn begin(
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
-    let ReviveAsk { reason, after, before, rate } = ReviveAsk::parse(&json)?;
+    let RedriveAsk { reason, after, before, rate } = RedriveAsk::parse(&json)?;
     let (filter, token) = (DeadFilter { topic, reason, after, before }, api.token());
     let begin = || api.store.start_redrive(token, &filter, rate);
     let begun = idempotent_call(Deadline::from_now(), begin).await;

@@ -1,7 +1,8 @@
 //! `ringback stats`: prints the number of jobs per state, the lateness, and the store.
 
 use http::Method;
-use ringback_core::wire::{StatesAnswer, StatsAnswer};
+use ringback_core::contract::StateCounts;
+use ringback_core::wire::StatsAnswer;
 
 use super::session::Session;
 use crate::client::{Call, SHORT};
@@ -16,7 +17,7 @@ pub(crate) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
 }
 
 fn tables(stats: &StatsAnswer, colour: Colour) -> String {
-    let StatesAnswer { delayed, ready, reserved, done, dead, cancelled, purged } = stats.states.clone();
+    let StateCounts { delayed, ready, reserved, done, dead, cancelled, purged } = stats.states.clone();
     let named = [
         ("delayed", delayed),
         ("ready", ready),

@@ -128,16 +128,8 @@ mod tests {
 
     #[test]
     fn a_job_without_a_notice_url_takes_no_bytes_for_it() {
-        let mut delivery = Delivery {
-            callback: Callback::parse("https://m.example/").unwrap(),
-            body: Body { bytes: Bytes::new(), content_type: None },
-            headers: Headers::default(),
-            context: Context::default(),
-            retry: None,
-            timeout: None,
-            trace: None,
-            on_dead: None,
-        };
+        let body = Body { bytes: Bytes::new(), content_type: None };
+        let mut delivery = Delivery::new(Callback::parse("https://m.example/").unwrap(), body);
         let without = pack(&delivery).len();
         let url = "https://m.example/dead";
         delivery.on_dead = Some(Box::new(Callback::parse(url).unwrap()));

@@ -1,6 +1,7 @@
-//! Shards: the parts of an installation's jobs, and proof of which carrier owns one.
+//! Shards: the parts of an installation's jobs. Which carrier owns one, and which carriers are alive.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::job::JobKey;
 
@@ -33,3 +34,14 @@ impl fmt::Display for Shard {
 /// calls with an older epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch(pub String);
+
+/// The live carriers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveCarriers {
+    /// Their names, sorted, so that all carriers see the same order.
+    pub carriers: Vec<String>,
+    /// When the first of the other carriers expires, unless it sends a heartbeat before.
+    pub next_change: Option<Duration>,
+    /// When the next redrive becomes free to take. `None` when a wake-up announces it instead.
+    pub next_redrive: Option<Duration>,
+}

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use super::lateness::Lateness;
 use crate::state::State;
 
@@ -30,14 +33,16 @@ impl Profile {
     }
 }
 
-/// Numbers of jobs by state. Done, cancelled and purged jobs are counted since the installation began.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Jobs by state. Done, cancelled and purged jobs are counted since the installation began. The API
+/// answers with them as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = StatesAnswer)]
 pub struct StateCounts {
     /// Waiting for their due time.
     pub delayed: u64,
-    /// Due, waiting for a reserve.
+    /// Due, waiting to be reserved.
     pub ready: u64,
-    /// Under a lease.
+    /// Being delivered.
     pub reserved: u64,
     /// Delivered.
     pub done: u64,

@@ -1,6 +1,7 @@
-//! Topics: how many jobs each has in which state and how late they are, pages of topics, and the
-//! limits of topics and lanes.
+//! Topics: how many jobs each has in which state and how late they are, pages of topics, the limits of
+//! topics and lanes, and the results of reading and changing stored policies.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -104,3 +105,21 @@ pub struct TopicPage {
     /// The topic after which the next page begins; `None` on the last page.
     pub next: Option<Topic>,
 }
+
+/// The version of the stored policies. It grows with every change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PolicyVersion(pub u64);
+
+/// The result of putting a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyPut {
+    /// The topic had no policy before.
+    Created(PolicyVersion),
+    /// It replaced the topic's policy.
+    Replaced(PolicyVersion),
+    /// There are [`MAX_POLICIES`](crate::policy::MAX_POLICIES) already. Nothing changed.
+    TooMany,
+}
+
+/// All policies as a backend keeps them: topic and JSON.
+pub type PolicyRows = HashMap<String, String>;

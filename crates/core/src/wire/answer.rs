@@ -137,7 +137,7 @@ pub enum InFlight {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StatsAnswer {
     /// Jobs by state. Done, cancelled and purged jobs are counted since the installation began.
-    pub states: StatesAnswer,
+    pub states: StateCounts,
     /// How many topics had a job or are paused; on Redis at most the 10,000 latest of each shard count.
     pub topics: u64,
     /// Lateness of deliveries over the last five minutes.
@@ -163,32 +163,6 @@ pub struct TombstonesAnswer {
 pub struct OutboxAnswer {
     /// Dead letters that a carrier has not handled yet, whether or not they need a notice. 0 at rest.
     pub deaths: u64,
-}
-
-/// Jobs by state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StatesAnswer {
-    /// Waiting for their due time.
-    pub delayed: u64,
-    /// Due, waiting to be reserved.
-    pub ready: u64,
-    /// Being delivered.
-    pub reserved: u64,
-    /// Delivered.
-    pub done: u64,
-    /// Failed for good and kept.
-    pub dead: u64,
-    /// Cancelled.
-    pub cancelled: u64,
-    /// Dead and then removed.
-    pub purged: u64,
-}
-
-impl From<StateCounts> for StatesAnswer {
-    fn from(counts: StateCounts) -> Self {
-        let StateCounts { delayed, ready, reserved, done, dead, cancelled, purged } = counts;
-        Self { delayed, ready, reserved, done, dead, cancelled, purged }
-    }
 }
 
 /// Lateness from due to sent, in milliseconds; null if nothing was sent.

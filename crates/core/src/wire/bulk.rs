@@ -5,9 +5,8 @@ use utoipa::ToSchema;
 
 use super::answer::JobAnswer;
 use super::problem::Problem;
+pub use crate::contract::MAX_PAGE;
 
-/// The most jobs of a page.
-pub const MAX_PAGE: usize = 1000;
 /// The jobs of a page if the caller does not say.
 pub const DEFAULT_PAGE: usize = 100;
 /// The most lines of one import.

@@ -50,7 +50,7 @@ pub const DEFAULT_RATE: u32 = 100;
 
 /// The body of a redrive: which dead jobs of a topic to revive, and how fast.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReviveAsk {
+pub struct RedriveAsk {
     /// Only jobs with this reason.
     pub reason: Option<String>,
     /// Only jobs that died at this time or later.
@@ -61,7 +61,7 @@ pub struct ReviveAsk {
     pub rate: u32,
 }
 
-impl ReviveAsk {
+impl RedriveAsk {
     /// Parses a body. An empty one means all jobs, at [`DEFAULT_RATE`].
     ///
     /// # Errors
@@ -141,22 +141,22 @@ mod tests {
     use super::*;
 
     fn fields(json: &str) -> Vec<String> {
-        let problem = ReviveAsk::parse(json.as_bytes()).unwrap_err();
+        let problem = RedriveAsk::parse(json.as_bytes()).unwrap_err();
         assert_eq!(problem.status, 422, "{json}: {problem:?}");
         problem.errors.into_iter().map(|error| error.field).collect()
     }
 
     #[test]
     fn a_redrive_may_have_no_fields_or_all() {
-        let all = ReviveAsk { reason: None, after: None, before: None, rate: 100 };
+        let all = RedriveAsk { reason: None, after: None, before: None, rate: 100 };
         for empty in ["", "  ", "{}", r#"{"reason":null,"rate":null}"#] {
-            assert_eq!(ReviveAsk::parse(empty.as_bytes()), Ok(all.clone()), "{empty:?}");
+            assert_eq!(RedriveAsk::parse(empty.as_bytes()), Ok(all.clone()), "{empty:?}");
         }
         let json = r#"{"reason":"gone","died_after":"1970-01-01T00:00:01Z","died_before":"1970-01-01T00:00:02.0001Z","rate":100000}"#;
         let ms = |ms| Some(Timestamp::from_millis(ms));
         let asked =
-            ReviveAsk { reason: Some("gone".into()), after: ms(1000), before: ms(2001), rate: 100_000 };
-        assert_eq!(ReviveAsk::parse(json.as_bytes()), Ok(asked));
+            RedriveAsk { reason: Some("gone".into()), after: ms(1000), before: ms(2001), rate: 100_000 };
+        assert_eq!(RedriveAsk::parse(json.as_bytes()), Ok(asked));
     }
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(fields(&format!(r#"{{"reason":"{}"}}"#, "x".repeat(65))), ["reason"]);
         assert_eq!(fields(r#"{"reason":"a","reason":"b"}"#), ["reason"]);
         for bad in ["[]", "5", "{", "null", "\u{feff}{}"] {
-            assert_eq!(ReviveAsk::parse(bad.as_bytes()).unwrap_err().status, 400, "{bad:?}");
+            assert_eq!(RedriveAsk::parse(bad.as_bytes()).unwrap_err().status, 400, "{bad:?}");
         }
     }
 }

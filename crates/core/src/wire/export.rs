@@ -6,11 +6,11 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::answer::LastAnswer;
+use super::fields::entries::Entries;
 use super::fields::object::depth;
 use super::submit::body::DEFAULT_CONTENT_TYPE;
 use crate::duration::format_duration;
@@ -96,8 +96,8 @@ impl ExportLine {
             body,
             body_base64,
             content_type,
-            headers: Entries(delivery.headers.entries().to_vec()),
-            context: Entries(delivery.context.entries().to_vec()),
+            headers: delivery.headers.entries().into(),
+            context: delivery.context.entries().into(),
             retry: delivery.retry.as_ref().map(Policy::of),
             timeout,
             ttr,
@@ -140,26 +140,6 @@ fn one_line_of_json(body: &Body) -> Option<Box<RawValue>> {
     let json: &RawValue = serde_json::from_str(text).ok()?;
     let whole = json.get().len() == text.len() && depth(text) <= MAX_DEPTH;
     whole.then(|| json.to_owned())
-}
-
-/// An object of strings, in order.
-#[derive(Debug)]
-struct Entries(Vec<(String, String)>);
-
-impl Entries {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl Serialize for Entries {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
 }
 
 /// A retry policy as a submit writes it.

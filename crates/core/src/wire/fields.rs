@@ -2,6 +2,7 @@
 //! the first.
 
 pub(crate) mod due;
+pub(crate) mod entries;
 pub(crate) mod object;
 pub(crate) mod retry;
 pub(crate) mod values;

@@ -4,20 +4,18 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::ser::SerializeMap as _;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use super::answer::JobAnswer;
+use super::fields::entries::Entries;
 use super::fields::object::{Fields, Mistakes};
 use super::fields::values::url;
 use super::problem::Problem;
 use crate::contract::{DeadLetter, NOTICE_TOPIC, is_notice_topic};
 use crate::hex::Hex;
-use crate::job::{
-    Body, Callback, ContentHash, Context, Delivery, Due, Headers, Job, JobId, JobKey, NewJob, Topic,
-};
+use crate::job::{Body, Callback, ContentHash, Delivery, Due, Job, JobId, JobKey, NewJob, Topic};
 use crate::policy::Policy;
 
 /// The `type` of a notice.
@@ -53,23 +51,14 @@ pub struct NoticeData {
     #[serde(flatten)]
     job: JobAnswer,
     /// Its context.
-    #[serde(serialize_with = "entries")]
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
-    context: Context,
-}
-
-fn entries<S: Serializer>(context: &Context, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(context.entries().len()))?;
-    for (key, value) in context.entries() {
-        map.serialize_entry(key, value)?;
-    }
-    map.end()
+    context: Entries,
 }
 
 impl NoticeBody {
     /// The body for a dead letter.
     pub fn new(letter: &DeadLetter) -> Self {
-        let data = NoticeData { job: letter.job.clone().into(), context: letter.context.clone() };
+        let data = NoticeData { job: letter.job.clone().into(), context: letter.context.entries().into() };
         Self { kind: JOB_DEAD, timestamp: letter.died.to_string(), data }
     }
 }
@@ -91,16 +80,9 @@ impl DeadLetter {
         let url = self.on_dead.clone().or_else(|| policy?.on_dead.clone())?;
         let body = NoticeBody::new(self).to_string();
         let content = ContentHash::of(Sha256::digest(format!("{url} {body}")).into());
-        let delivery = Delivery {
-            callback: url,
-            body: Body { bytes: body.into(), content_type: None },
-            headers: Headers::default(),
-            context: self.context.clone(),
-            retry: None,
-            timeout: None,
-            trace: self.trace,
-            on_dead: None,
-        };
+        let body = Body { bytes: body.into(), content_type: None };
+        let (context, trace) = (self.context.clone(), self.trace);
+        let delivery = Delivery { context, trace, ..Delivery::new(url, body) };
         let topic = NOTICE_TOPIC.parse().expect("it lies within the alphabet of topics");
         let key = JobKey { topic, id: notice_id(self) };
         Some(NewJob { key, due: Due::In(Duration::ZERO), delivery, content })

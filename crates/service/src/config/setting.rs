@@ -1,6 +1,5 @@
-//! A setting: its name, default and help text, its environment variable and its flag.
-
-use super::mask;
+//! A setting: its name, default and help text, its environment variable and its flag. And how passwords
+//! in values are hidden.
 
 /// The prefix of all environment variables of Ringback.
 pub const PREFIX: &str = "RINGBACK_";
@@ -26,6 +25,7 @@ pub const ALL_NAMES: &[&str] = &[
     "KEEP_ATTEMPTS",
     "KEEP_ATTEMPTS_MIB",
     "URL",
+    "EVENT_LISTENERS",
     "LOG",
     "LOG_FORMAT",
 ];
@@ -71,11 +71,6 @@ impl Setting {
     pub fn flag(&self) -> String {
         format!("--{}", self.name.to_ascii_lowercase().replace('_', "-"))
     }
-
-    /// Returns the value with passwords hidden.
-    pub(super) fn shown(value: &str) -> String {
-        mask::passwords(value)
-    }
 }
 
 /// Returns the settings of all groups. Of several with the same name the first one counts.
@@ -88,4 +83,49 @@ pub fn distinct(groups: &[&'static [Setting]]) -> Vec<Setting> {
         }
     }
     settings
+}
+
+/// Replaces a secret.
+const HIDDEN: &str = "***";
+
+/// Hides the password of a `scheme://user:password@…` in `text`.
+///
+/// Everything up to the last `@` is hidden, because a password that is not percent-encoded may
+/// contain any character.
+pub(crate) fn without_passwords(text: &str) -> String {
+    let hidden = text.split_once("://").and_then(|(scheme, rest)| {
+        let (userinfo, host) = rest.rsplit_once('@')?;
+        let (user, _password) = userinfo.split_once(':')?;
+        Some(format!("{scheme}://{user}:{HIDDEN}@{host}"))
+    });
+    hidden.unwrap_or_else(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_passwords;
+
+    #[test]
+    fn a_password_is_hidden_with_and_without_a_user() {
+        assert_eq!(without_passwords("redis://app:s3cret@db:6379/0"), "redis://app:***@db:6379/0");
+        assert_eq!(without_passwords("rediss://:s3cret@db"), "rediss://:***@db");
+    }
+
+    #[test]
+    fn a_password_that_is_not_encoded_is_hidden_whole() {
+        assert_eq!(without_passwords("redis://app:a/b@c, d@db"), "redis://app:***@db");
+    }
+
+    #[test]
+    fn of_several_urls_no_password_is_left() {
+        assert_eq!(without_passwords("redis://a:b@c or redis://d:e@f"), "redis://a:***@f");
+    }
+
+    #[test]
+    fn what_holds_no_password_stays_as_it_is() {
+        for text in ["", "info,ringback=debug", "redis://db:6379", "https://example.com/a?b=c", "15s 3m  10m"]
+        {
+            assert_eq!(without_passwords(text), text);
+        }
+    }
 }

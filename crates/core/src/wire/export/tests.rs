@@ -33,16 +33,7 @@ fn job(state: State) -> Job {
 }
 
 fn delivery(body: Body) -> Delivery {
-    Delivery {
-        callback: Callback::parse("https://m.example/notify?x=1").unwrap(),
-        body,
-        headers: Headers::default(),
-        context: Context::default(),
-        retry: None,
-        timeout: None,
-        trace: None,
-        on_dead: None,
-    }
+    Delivery::new(Callback::parse("https://m.example/notify?x=1").unwrap(), body)
 }
 
 fn json(bytes: impl Into<Bytes>) -> Body {
