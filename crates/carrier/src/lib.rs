@@ -25,7 +25,7 @@ use ringback_store::{PolicyBook, Retries, Store};
 pub use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::redrive::Redrives;
-use crate::shards::{Shards, Timing};
+use crate::shards::Shards;
 use crate::wake::DeadlineSignals;
 
 /// The task, and the readiness check, of the topic policies.
@@ -60,8 +60,7 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
         ttl: config.lock_ttl,
     };
     tasks.spawn("redrives", redrives.run());
-    let timing = Timing { lock_ttl: config.lock_ttl, call_timeout: config.store.call_timeout };
     let retries = Retries { policies, default: config.retry.clone() };
-    let shards = Shards::new(store.clone(), signals, timing, retries, metrics, context.clone());
+    let shards = Shards::new(config, store.clone(), signals, retries, metrics, context.clone());
     tasks.spawn("shards", shards.run());
 }

@@ -98,11 +98,11 @@ impl OutboxRelay<'_> {
         // If the outbox is empty, the call below returns when the next entry is due.
         let outbox = self.store.outbox(self.shard, MAX_NOTICES).await?;
         let results = self.submit(&outbox.pending, rejections).await;
-        let telling = self.telling(outbox, &results, rejections);
+        let ack = self.ack(outbox, &results, rejections);
         // The answer of this call includes every deadline that was set before.
         self.due.clear();
         let asked = Instant::now();
-        match self.store.acknowledge(self.shard, self.epoch, &telling).await? {
+        match self.store.acknowledge(self.shard, self.epoch, &ack).await? {
             AckResult::Fenced => Ok(Round::Fenced),
             AckResult::Held(Some(Duration::ZERO)) => Ok(Round::More),
             AckResult::Held(next) => {
@@ -114,9 +114,9 @@ impl OutboxRelay<'_> {
 
     /// Submits the notices, one call per shard, and returns a result for each entry. A notice without
     /// an answer counts as rejected.
-    async fn submit(&self, deaths: &[PendingNotice], rejections: &mut Rejections) -> Vec<EntryResult> {
-        let by_shard = self.notices(deaths);
-        let mut results = vec![EntryResult::NoNotice; deaths.len()];
+    async fn submit(&self, pending: &[PendingNotice], rejections: &mut Rejections) -> Vec<EntryResult> {
+        let by_shard = self.notices(pending);
+        let mut results = vec![EntryResult::NoNotice; pending.len()];
         by_shard
             .values()
             .flat_map(|(indexes, _)| indexes)
@@ -144,14 +144,14 @@ impl OutboxRelay<'_> {
     }
 
     /// Returns the notices by shard, with the indexes of their entries.
-    fn notices(&self, deaths: &[PendingNotice]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
+    fn notices(&self, pending: &[PendingNotice]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
         let mut by_shard: BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
-        for (index, death) in deaths.iter().enumerate() {
-            let Some(death) = &death.letter else {
+        for (index, entry) in pending.iter().enumerate() {
+            let Some(letter) = &entry.letter else {
                 self.metrics.unreadable_dead_letters.add(1, &[]);
                 continue;
             };
-            let Some(notice) = self.notice(death) else { continue };
+            let Some(notice) = self.notice(letter) else { continue };
             let (indexes, jobs) = by_shard.entry(self.store.shard_of(&notice.key)).or_default();
             indexes.push(index);
             jobs.push(notice);
@@ -159,26 +159,26 @@ impl OutboxRelay<'_> {
         by_shard
     }
 
-    fn notice(&self, death: &DeadLetter) -> Option<NewJob> {
-        let policy = self.policies.get(&death.job.key.topic).ok().flatten();
-        death.notice(policy.as_deref())
+    fn notice(&self, letter: &DeadLetter) -> Option<NewJob> {
+        let policy = self.policies.get(&letter.job.key.topic).ok().flatten();
+        letter.notice(policy.as_deref())
     }
 
     /// Returns the entries to remove and those to retry.
-    fn telling(&self, outbox: Outbox, results: &[EntryResult], rejections: &mut Rejections) -> OutboxAck {
+    fn ack(&self, outbox: Outbox, results: &[EntryResult], rejections: &mut Rejections) -> OutboxAck {
         self.count(results, rejections);
-        let Outbox { pending: deaths, now } = outbox;
-        let mut telling = OutboxAck::default();
-        for (PendingNotice { id: place, letter: death }, result) in deaths.into_iter().zip(results) {
+        let Outbox { pending, now } = outbox;
+        let mut ack = OutboxAck::default();
+        for (PendingNotice { id, letter }, result) in pending.into_iter().zip(results) {
             match result {
-                EntryResult::Published | EntryResult::NoNotice => telling.done.push(place),
+                EntryResult::Published | EntryResult::NoNotice => ack.done.push(id),
                 EntryResult::Rejected => {
-                    let age = death.map_or(MIN_RETRY, |death| now.since(death.died));
-                    telling.later.push((place, age.clamp(MIN_RETRY, MAX_RETRY)));
+                    let age = letter.map_or(MIN_RETRY, |letter| now.since(letter.died));
+                    ack.later.push((id, age.clamp(MIN_RETRY, MAX_RETRY)));
                 }
             }
         }
-        telling
+        ack
     }
 
     fn count(&self, results: &[EntryResult], rejections: &mut Rejections) {

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rand::Rng as _;
+use rand::RngExt as _;
 use ringback_core::contract::{Redrive, StoreError, TakenRedrive, WorkerId};
 use ringback_service::backoff::Backoff;
 use ringback_service::telemetry::with_causes;
@@ -37,11 +37,11 @@ impl Redrives {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let (mut tasks, mut backoff) = (JoinSet::new(), Backoff::new(random::generator()));
         while !self.shutdown.is_stopping() {
-            let holder = random_holder();
-            let next = match self.store.take_redrive(holder, self.ttl).await {
+            let worker = WorkerId(random::generator().random());
+            let next = match self.store.take_redrive(worker, self.ttl).await {
                 Ok(TakenRedrive::Redrive(redrive)) => {
                     backoff.reset();
-                    tasks.spawn(self.task(redrive, holder).run());
+                    tasks.spawn(self.task(redrive, worker).run());
                     continue;
                 }
                 Ok(TakenRedrive::Later(wait)) => Some(wait.max(Duration::from_millis(1))),
@@ -62,7 +62,7 @@ impl Redrives {
         Ok(())
     }
 
-    fn task(&self, redrive: Redrive, holder: WorkerId) -> RedriveTask {
+    fn task(&self, redrive: Redrive, worker: WorkerId) -> RedriveTask {
         info!(redrive = %redrive.id, topic = %redrive.filter.topic, rate = redrive.rate, "working on redrive");
         RedriveTask {
             store: self.store.clone(),
@@ -70,7 +70,7 @@ impl Redrives {
             shutdown: self.shutdown.clone(),
             ttl: self.ttl,
             redrive,
-            holder,
+            worker,
         }
     }
 
@@ -85,12 +85,6 @@ impl Redrives {
             }
         }
     }
-}
-
-fn random_holder() -> WorkerId {
-    let mut holder = WorkerId([0; 8]);
-    random::generator().fill_bytes(&mut holder.0);
-    holder
 }
 
 fn check(ended: Result<(), JoinError>) -> anyhow::Result<()> {

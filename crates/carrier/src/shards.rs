@@ -19,21 +19,13 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
+use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::shard_worker::ShardWorker;
 use crate::wake::DeadlineSignals;
 
 /// Added to the time at which another carrier expires, so that it has expired for the store too.
 const EXPIRY_SLACK: Duration = Duration::from_millis(2);
-
-/// The times of a carrier.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timing {
-    /// How long a carrier keeps its shards without a heartbeat.
-    pub(crate) lock_ttl: Duration,
-    /// How long one call to the store may take.
-    pub(crate) call_timeout: Duration,
-}
 
 /// The shards that this carrier holds, and their workers.
 pub(crate) struct Shards {
@@ -44,23 +36,27 @@ pub(crate) struct Shards {
     retries: Retries,
     /// The random name of this carrier.
     name: String,
-    timing: Timing,
+    /// How long a carrier keeps its shards without a heartbeat.
+    lock_ttl: Duration,
+    /// How long one call to the store may take.
+    call_timeout: Duration,
     held: HashMap<Shard, (Epoch, AbortHandle)>,
     workers: JoinSet<Shard>,
 }
 
 impl Shards {
     pub(crate) fn new(
+        config: &Config,
         store: Store,
         signals: Arc<DeadlineSignals>,
-        timing: Timing,
         retries: Retries,
         metrics: Metrics,
         context: Context,
     ) -> Self {
         let name = format!("{:016x}", random::generator().random::<u64>());
         let (held, workers) = (HashMap::new(), JoinSet::new());
-        Self { store, signals, metrics, context, retries, name, timing, held, workers }
+        let (lock_ttl, call_timeout) = (config.lock_ttl, config.store.call_timeout);
+        Self { store, signals, metrics, context, retries, name, lock_ttl, call_timeout, held, workers }
     }
 
     /// Holds this carrier's share until the shutdown, then releases all shards.
@@ -69,12 +65,12 @@ impl Shards {
         while !self.context.shutdown.is_stopping() {
             let sent = Instant::now();
             let wait = match self.heartbeat().await {
-                Ok(members) => {
+                Ok(live) => {
                     if outage.ends() {
                         info!(carrier = self.name, "heartbeat succeeds again");
                     }
-                    let next = members.next_change.map_or(Duration::MAX, |change| change + EXPIRY_SLACK);
-                    next.min((self.timing.lock_ttl / 3).saturating_sub(sent.elapsed()))
+                    let next = live.next_change.map_or(Duration::MAX, |change| change + EXPIRY_SLACK);
+                    next.min((self.lock_ttl / 3).saturating_sub(sent.elapsed()))
                 }
                 Err(error) => {
                     // The store's own check logs why it is not prepared.
@@ -92,9 +88,9 @@ impl Shards {
 
     /// Sends a heartbeat, then claims and releases shards according to the live carriers.
     async fn heartbeat(&mut self) -> Result<LiveCarriers, StoreError> {
-        let members = self.store.heartbeat(&self.name, self.timing.lock_ttl).await?;
-        members.next_redrive.iter().for_each(|after| self.signals.redrives.set(Instant::now() + *after));
-        let mine = share(&members.carriers, &self.name, self.store.shards());
+        let live = self.store.heartbeat(&self.name, self.lock_ttl).await?;
+        live.next_redrive.iter().for_each(|after| self.signals.redrives.set(Instant::now() + *after));
+        let mine = share(&live.carriers, &self.name, self.store.shards());
         let extra: Vec<_> = self.held.keys().copied().filter(|shard| !mine.contains(shard)).collect();
         self.release(extra).await;
         for shard in mine {
@@ -107,10 +103,10 @@ impl Shards {
             "{} of {} shards, {} carriers",
             self.held.len(),
             self.store.shards().count(),
-            members.carriers.len()
+            live.carriers.len()
         );
         self.context.health.set("shards", true, detail);
-        Ok(members)
+        Ok(live)
     }
 
     async fn claim(&mut self, shard: Shard) -> Result<(), StoreError> {
@@ -178,7 +174,7 @@ impl Shards {
     /// Releases all shards, then leaves the list of live carriers: two rounds of calls within the grace
     /// period.
     async fn leave(&mut self) {
-        let within = (2 * self.timing.call_timeout).min(self.context.shutdown.grace());
+        let within = (2 * self.call_timeout).min(self.context.shutdown.grace());
         let leave = async {
             self.release(self.held.keys().copied().collect()).await;
             self.store.heartbeat(&self.name, Duration::ZERO).await
@@ -203,18 +199,17 @@ fn share(carriers: &[String], me: &str, shards: impl Iterator<Item = Shard>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringback_store::settings;
 
-    #[tokio::test]
-    async fn every_shard_has_exactly_one_carrier_and_the_shares_differ_by_one_at_most() {
-        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
+    #[test]
+    fn every_shard_has_exactly_one_carrier_and_the_shares_differ_by_one_at_most() {
+        let shards = || (0..4).map(Shard);
         let names = ["c", "a", "b"].map(str::to_owned);
-        let shares = names.each_ref().map(|me| share(&names, me, store.shards()));
+        let shares = names.each_ref().map(|me| share(&names, me, shards()));
         let mut all: Vec<_> = shares.iter().flatten().copied().collect();
         all.sort_unstable();
-        assert_eq!(all, store.shards().collect::<Vec<_>>());
+        assert_eq!(all, shards().collect::<Vec<_>>());
         let sizes = shares.map(|s| s.len());
         assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{sizes:?}");
-        assert!(share(&names, "stranger", store.shards()).is_empty());
+        assert!(share(&names, "stranger", shards()).is_empty());
     }
 }

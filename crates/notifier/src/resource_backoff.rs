@@ -65,8 +65,8 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn pauses_grow_while_the_shortage_lasts_and_are_bounded() {
+    #[test]
+    fn pauses_grow_while_the_shortage_lasts_and_are_bounded() {
         let mut backoff = ResourceBackoff::new(StdRng::seed_from_u64(1));
         let mut now = Instant::now();
         assert_eq!(backoff.record(now), Shortage::Begins);
@@ -78,8 +78,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn failures_during_a_pause_do_not_extend_it() {
+    #[test]
+    fn failures_during_a_pause_do_not_extend_it() {
         let mut backoff = ResourceBackoff::new(StdRng::seed_from_u64(2));
         let now = Instant::now();
         backoff.record(now);
@@ -88,8 +88,8 @@ mod tests {
         assert_eq!(backoff.until(), until);
     }
 
-    #[tokio::test]
-    async fn a_shortage_after_a_calm_time_is_a_new_one() {
+    #[test]
+    fn a_shortage_after_a_calm_time_is_a_new_one() {
         let mut backoff = ResourceBackoff::new(StdRng::seed_from_u64(3));
         let mut now = Instant::now();
         for _ in 0..8 {

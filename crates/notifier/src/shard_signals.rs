@@ -169,28 +169,21 @@ impl ShardSignals {
 
 #[cfg(test)]
 mod tests {
-    use ringback_store::{Store, settings};
-
     use super::*;
 
-    async fn signals() -> (ShardSignals, Shard) {
-        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
-        let signals = ShardSignals::new(store.shards());
+    fn signals() -> (ShardSignals, Shard) {
+        let signals = ShardSignals::new((0..4).map(Shard));
         while signals.take().is_some() {}
-        (signals, store.shards().next().unwrap())
+        (signals, Shard(0))
     }
 
-    fn found(more: bool, skipped: &[&str]) -> Reserved {
-        Reserved {
-            leases: Vec::new(),
-            more,
-            skipped: skipped.iter().map(|lane| (*lane).to_owned()).collect(),
-        }
+    fn found(more: bool, skipped: Option<&str>) -> Reserved {
+        Reserved { leases: Vec::new(), more, skipped: skipped.map(str::to_owned).into_iter().collect() }
     }
 
-    #[tokio::test]
-    async fn a_local_cause_takes_precedence_over_a_wake_up() {
-        let (signals, shard) = signals().await;
+    #[test]
+    fn a_local_cause_takes_precedence_over_a_wake_up() {
+        let (signals, shard) = signals();
         signals.mark(shard, Cause::WakeUp);
         signals.mark(shard, Cause::Local);
         assert_eq!(signals.take(), Some((shard, Cause::Local)));
@@ -199,15 +192,15 @@ mod tests {
         assert_eq!(signals.take(), Some((shard, Cause::WakeUp)));
     }
 
-    #[tokio::test]
-    async fn only_reserves_after_a_wake_up_that_found_nothing_count_as_empty() {
-        let (signals, shard) = signals().await;
+    #[test]
+    fn only_reserves_after_a_wake_up_that_found_nothing_count_as_empty() {
+        let (signals, shard) = signals();
         let empty = || signals.signals[0].empty_reserves.load(Ordering::Relaxed);
-        signals.record(shard, Cause::Local, &found(false, &[]));
-        signals.record(shard, Cause::WakeUp, &found(true, &[]));
-        signals.record(shard, Cause::WakeUp, &found(false, &["a full lane"]));
+        signals.record(shard, Cause::Local, &found(false, None));
+        signals.record(shard, Cause::WakeUp, &found(true, None));
+        signals.record(shard, Cause::WakeUp, &found(false, Some("a full lane")));
         assert_eq!(empty(), 0, "polling and full lanes say nothing about other notifiers");
-        signals.record(shard, Cause::WakeUp, &found(false, &[]));
+        signals.record(shard, Cause::WakeUp, &found(false, None));
         assert_eq!(empty(), 1);
     }
 }

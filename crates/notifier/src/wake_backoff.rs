@@ -82,17 +82,15 @@ impl WakeBackoff {
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng as _;
-    use ringback_store::{Store, settings};
 
     use super::*;
 
-    fn shards() -> (WakeBackoff, Vec<Shard>) {
-        let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
-        (WakeBackoff::new(StdRng::seed_from_u64(1)), store.shards().collect())
+    fn shards() -> (WakeBackoff, [Shard; 2]) {
+        (WakeBackoff::new(StdRng::seed_from_u64(1)), [Shard(0), Shard(1)])
     }
 
-    #[tokio::test]
-    async fn a_notifier_that_finds_jobs_reserves_at_once() {
+    #[test]
+    fn a_notifier_that_finds_jobs_reserves_at_once() {
         let (mut backoff, shards) = shards();
         for empty in 0..FREE {
             assert_eq!(backoff.wake(shards[0], empty, Instant::now()), Turn::Now);
@@ -100,8 +98,8 @@ mod tests {
         assert_eq!(backoff.next_due(), None);
     }
 
-    #[tokio::test]
-    async fn waits_grow_with_every_empty_reserve_and_are_bounded() {
+    #[test]
+    fn waits_grow_with_every_empty_reserve_and_are_bounded() {
         let (mut backoff, shards) = shards();
         for (more, step) in [1, 2, 4, 8, 16, 32, 64, 80, 80].into_iter().enumerate() {
             let now = Instant::now();
@@ -113,8 +111,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn each_wake_up_restarts_the_wait_but_not_for_ever() {
+    #[test]
+    fn each_wake_up_restarts_the_wait_but_not_for_ever() {
         let (mut backoff, shards) = shards();
         let start = Instant::now();
         let mut now = start;
@@ -127,8 +125,8 @@ mod tests {
         assert_eq!(backoff.next_due(), Some(start + MAX_DELAY));
     }
 
-    #[tokio::test]
-    async fn shards_wait_independently() {
+    #[test]
+    fn shards_wait_independently() {
         let (mut backoff, shards) = shards();
         let now = Instant::now();
         backoff.wake(shards[0], 100, now);

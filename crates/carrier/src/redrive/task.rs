@@ -30,7 +30,7 @@ pub(crate) struct RedriveTask {
     /// How long the claim lasts without being extended.
     pub(crate) ttl: Duration,
     pub(crate) redrive: Redrive,
-    pub(crate) holder: WorkerId,
+    pub(crate) worker: WorkerId,
 }
 
 /// The position of the redrive in a shard.
@@ -84,7 +84,7 @@ impl RedriveTask {
             }
         }
         // If this call fails, the claim expires.
-        let release = self.store.keep_redrive(self.redrive.id, self.holder, Duration::ZERO);
+        let release = self.store.keep_redrive(self.redrive.id, self.worker, Duration::ZERO);
         timeout(self.ttl, release).await.ok();
     }
 
@@ -95,7 +95,7 @@ impl RedriveTask {
 
     /// Extends the claim. Returns false if the redrive has ended or was taken over.
     async fn extend_claim(&self, now: Instant, extended: &mut Instant) -> Result<bool, StoreError> {
-        let is_ours = self.store.keep_redrive(self.redrive.id, self.holder, self.ttl).await?;
+        let is_ours = self.store.keep_redrive(self.redrive.id, self.worker, self.ttl).await?;
         *extended = now;
         if !is_ours {
             info!(redrive = %self.redrive.id, "redrive stopped, or taken over by another carrier");
@@ -125,8 +125,8 @@ impl RedriveTask {
             Step::Empty => sleep(EMPTY_PAUSE).await,
             Step::Finished => {
                 let id = self.redrive.id;
-                if self.store.keep_redrive(id, self.holder, self.ttl).await? {
-                    self.store.finish_redrive(id, self.holder).await?;
+                if self.store.keep_redrive(id, self.worker, self.ttl).await? {
+                    self.store.finish_redrive(id, self.worker).await?;
                     info!(redrive = %id, "redrive finished");
                 }
                 return Ok(false);

@@ -123,7 +123,7 @@ pub fn on_dead_of_notices() -> Problem {
 mod tests {
     use super::*;
     use crate::clock::Timestamp;
-    use crate::job::Trace;
+    use crate::job::{Context, Trace};
     use crate::outcome::LastAttempt;
     use crate::state::State;
     use crate::wire::{Defaults, parse_job, parse_policy};
