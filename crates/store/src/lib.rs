@@ -11,7 +11,6 @@ mod backend;
 mod dead;
 mod edges;
 mod moves;
-mod policies;
 mod policy_book;
 mod pressure;
 mod pull;

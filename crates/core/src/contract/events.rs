@@ -2,7 +2,6 @@
 //! of one job come in the order in which they happened. Nothing is stored: a listener that is not
 //! connected misses them, and no edge waits for a listener.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -122,18 +121,10 @@ impl EventName {
             Self::Cancelled => "cancelled",
         }
     }
-}
 
-/// A text that is not the name of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no kind of event")]
-pub struct UnknownEventName;
-
-impl FromStr for EventName {
-    type Err = UnknownEventName;
-
-    fn from_str(text: &str) -> Result<Self, UnknownEventName> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or(UnknownEventName)
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 

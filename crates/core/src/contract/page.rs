@@ -50,23 +50,15 @@ impl FromStr for Cursor {
     type Err = InvalidCursor;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut parts = text.split('-');
+        let parts: Vec<_> = text.splitn(4, '-').collect();
+        let [shard, at, life] = parts[..] else { return Err(InvalidCursor) };
         // The parser of numbers would take a sign too.
-        let mut part = || {
-            parts
-                .next()
-                .filter(|part| !part.starts_with('+'))
-                .and_then(|part| u64::from_str_radix(part, 16).ok())
+        let number = |part: &str| u64::from_str_radix(part, 16).ok().filter(|_| !part.starts_with('+'));
+        let parse = || {
+            let (shard, life) = (number(shard)?.try_into().ok()?, number(life)?.try_into().ok()?);
+            Some(Self { shard, at: number(at)?, life })
         };
-        let (shard, at, life) = (part(), part(), part());
-        match (shard, at, life, parts.next()) {
-            (Some(shard), Some(at), Some(life), None) => Ok(Self {
-                shard: shard.try_into().map_err(|_| InvalidCursor)?,
-                at,
-                life: life.try_into().map_err(|_| InvalidCursor)?,
-            }),
-            _ => Err(InvalidCursor),
-        }
+        parse().ok_or(InvalidCursor)
     }
 }
 

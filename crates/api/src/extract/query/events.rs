@@ -32,7 +32,7 @@ impl<S: Sync> FromRequestParts<S> for EventsQuery {
 }
 
 fn kinds(text: &str) -> Result<Vec<EventName>, String> {
-    text.split(',').map(|name| name.parse().map_err(|_| is_no("kind", name))).collect()
+    text.split(',').map(|name| EventName::from_name(name).ok_or_else(|| is_no("kind", name))).collect()
 }
 
 #[cfg(test)]
