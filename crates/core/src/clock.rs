@@ -73,7 +73,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock for tests that only moves when it is told to.
+/// A clock for tests: it shows the same time until a call moves it.
 #[derive(Clone, Debug, Default)]
 pub struct ManualClock(Arc<AtomicU64>);
 

@@ -26,13 +26,13 @@ pub const MAX_JOB: usize = 1024 * 1024;
 pub const MAX_DEPTH: usize = 64;
 /// The furthest due time: 10 years of 365 days ahead.
 pub const MAX_AHEAD: Duration = Duration::from_secs(10 * 365 * 86_400);
-/// The total deadline of an attempt if neither the job nor its topic says.
+/// The deadline of an attempt if neither the job nor its topic has one.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The shortest deadline of an attempt.
 pub const MIN_TIMEOUT: Duration = Duration::from_millis(100);
 /// The longest deadline of an attempt.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long a consumer keeps a reserved job if nobody says otherwise.
+/// The time to run if neither the consumer, the job nor its topic has one.
 pub const DEFAULT_TTR: Duration = Duration::from_secs(30);
 /// The shortest time to run.
 pub const MIN_TTR: Duration = Duration::from_millis(100);

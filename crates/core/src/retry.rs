@@ -16,7 +16,7 @@ pub const MAX_TIER: Duration = Duration::from_secs(30 * 86_400);
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(86_400);
 /// The share of a tier that is added at random if the policy does not say.
 pub const DEFAULT_JITTER: f32 = 0.1;
-/// The tiers if nobody says otherwise.
+/// The default tiers.
 pub const DEFAULT_TIERS: &str = "15s 3m 10m 30m 30m 1h 2h 6h 15h";
 /// The setting for jobs without a retry policy: name, default and meaning. It is the same for every
 /// process that settles failures.

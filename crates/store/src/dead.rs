@@ -49,7 +49,7 @@ impl Store {
         dispatch!(self.dead_cursors(shard, filter, from, limit.clamp(1, MAX_DEAD)))
     }
 
-    /// purge of many jobs of a shard, at most [`MAX_DEAD`]: dead → gone, if they are still dead since then.
+    /// purge of many jobs of a shard, at most [`MAX_DEAD`]: dead → gone, if they have been dead since.
     /// Returns how many were purged.
     ///
     /// # Errors

@@ -88,7 +88,7 @@ impl Store {
     }
 
     /// revive of many jobs of a shard, at most [`MAX_DEAD`](ringback_core::contract::MAX_DEAD): dead →
-    /// ready, if they are still dead since then and this redrive has not revived them before.
+    /// ready, if they have been dead since and this redrive has not revived them before.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.

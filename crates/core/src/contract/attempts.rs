@@ -49,7 +49,7 @@ pub struct Note {
     pub attempt: Attempt,
 }
 
-/// Says which job a logged attempt belongs to.
+/// Identifies the job that a logged attempt belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// The job that was accepted at this time. A later job with the same key does not show the attempt.

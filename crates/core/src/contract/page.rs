@@ -26,7 +26,7 @@ pub struct Cursor {
     pub shard: u16,
     /// The position in the shard, as the backend counts.
     pub at: u64,
-    /// The start of the server that the position belongs to. After a restart it means nothing.
+    /// Identifies the start of the server. After a restart the position is not valid any more.
     pub life: u32,
 }
 

@@ -7,7 +7,7 @@ use super::answer::JobAnswer;
 use super::problem::Problem;
 pub use crate::contract::MAX_PAGE;
 
-/// The jobs of a page if the caller does not say.
+/// The default number of jobs of a page.
 pub const DEFAULT_PAGE: usize = 100;
 /// The most lines of one import.
 pub const MAX_IMPORT_LINES: usize = 10_000;

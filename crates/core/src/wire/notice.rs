@@ -89,9 +89,9 @@ impl DeadLetter {
     }
 }
 
-/// 128 bits that identify a dead letter. Attempts only grow, so a job dies once with each number of them;
-/// an imported job may begin again with a number it has had before. The time of death is not part of it:
-/// a death that a fail-over undid and that happened again is the same.
+/// The id of a notice: 128 bits that identify the dead letter. The number of attempts only grows, so a job
+/// becomes dead once with each number; an import may start again from a lower one, so the arrival counts
+/// too. The time of death does not: after a fail-over the same job may become dead a second time.
 fn notice_id(letter: &DeadLetter) -> JobId {
     let DeadLetter { job: Job { key, created, attempts, .. }, arrived, .. } = letter;
     let digest = Sha256::digest(format!("{key} {created} {arrived} {attempts}"));

@@ -77,7 +77,7 @@ pub fn parse_job_by(
     }
 }
 
-/// Builds the job from the fields of a submit. It is valid only if there are no mistakes.
+/// Builds the job from the fields of a submit. The job is valid only if no mistakes were added.
 pub(super) fn judge(
     fields: &Fields<'_>,
     defaults: Defaults<'_>,
@@ -86,8 +86,8 @@ pub(super) fn judge(
 ) -> Result<Option<NewJob>, Problem> {
     let Defaults { now, make_id, trace } = defaults;
     let topic = topic(fields, mistakes);
-    let says_where = fields.get("url").is_some() || fields.get("ttr").is_some();
-    let of_topic = topic.as_ref().filter(|_| !says_where).and_then(|topic| policies?.get(topic)?.url.clone());
+    let has_target = fields.get("url").is_some() || fields.get("ttr").is_some();
+    let of_topic = topic.as_ref().filter(|_| !has_target).and_then(|topic| policies?.get(topic)?.url.clone());
     let is_push = fields.get("url").is_some() || of_topic.is_some();
     let id = id(fields, make_id, mistakes);
     let due = due(fields, now, mistakes);
@@ -99,7 +99,7 @@ pub(super) fn judge(
     let headers = entries(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
     let context = entries(fields, "context", Context::parse, Context::ALLOWED, mistakes);
     let retry = retry(fields, mistakes);
-    if !says_where && policies.is_none() && mistakes.is_empty() {
+    if !has_target && policies.is_none() && mistakes.is_empty() {
         return Err(Problem::new(http::StatusCode::SERVICE_UNAVAILABLE, UNKNOWN));
     }
     let timeout = if is_push { timeout(fields, mistakes) } else { no_timeout(fields, mistakes) };

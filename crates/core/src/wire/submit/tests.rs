@@ -39,7 +39,7 @@ fn a_whole_job_is_read_and_its_body_kept_byte_for_byte() {
     assert_eq!(job.delivery.retry, Some(RetryPolicy::new(delays, Max::Unlimited, 0.0).unwrap()));
 }
 
-/// Submitted to a topic whose policy has a URL, and whose other fields stand elsewhere.
+/// A job of topic `t`, whose policy has a URL.
 fn by_policy(json: &str) -> Result<NewJob, Problem> {
     let policy = crate::wire::parse_policy(br#"{"url":"http://topic/hook"}"#).unwrap();
     let policies = Policies::from([("t".parse().unwrap(), policy.into())]);
