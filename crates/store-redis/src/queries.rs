@@ -1,6 +1,5 @@
 //! The calls that only read: each runs one Lua script of `lua/queries`.
 
-mod attempts;
 mod dead;
 mod job;
 mod page;

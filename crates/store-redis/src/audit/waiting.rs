@@ -64,7 +64,7 @@ pub(crate) struct Waiting(Vec<Job>);
 pub(crate) enum Verdict {
     MovedOn,
     Again(List),
-    Lost { state: u8, lane: String, record: Vec<u8> },
+    Lost { state: u8, lane: Vec<u8>, record: Vec<u8> },
 }
 
 impl Waiting {

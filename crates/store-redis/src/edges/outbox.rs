@@ -19,30 +19,22 @@ const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the outbox");
 
 impl RedisStore {
     pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
-        let answer = self.run(&script::OUTBOX, shard, |cmd| {
-            cmd.arg(limit).arg(MAX_OUTBOX_BYTES);
-        });
+        let answer = self.ask(&script::OUTBOX, shard, (limit, MAX_OUTBOX_BYTES));
         let (now, entries): (u64, Vec<Bytes>) = answer.await?;
-        let deaths = entries.into_iter().map(|entry| pending(shard, entry)).collect();
-        Ok(Outbox { pending: deaths, now: Timestamp::from_millis(now) })
+        let pending = entries.into_iter().map(|entry| pending(shard, entry)).collect();
+        Ok(Outbox { pending, now: Timestamp::from_millis(now) })
     }
 
     pub async fn acknowledge(
         &self,
         shard: Shard,
         epoch: &Epoch,
-        telling: &OutboxAck,
+        ack: &OutboxAck,
     ) -> Result<AckResult, StoreError> {
-        let answer = self.run(&script::ACKNOWLEDGE, shard, |cmd| {
-            cmd.arg(&epoch.0).arg(telling.done.len());
-            telling.done.iter().for_each(|place| {
-                cmd.arg(&place.0[..]);
-            });
-            for (place, after) in &telling.later {
-                cmd.arg(millis_up(*after)).arg(&place.0[..]);
-            }
-        });
-        let waits: Vec<i64> = answer.await?;
+        let done: Vec<_> = ack.done.iter().map(|id| &id.0[..]).collect();
+        let later: Vec<_> = ack.later.iter().map(|(id, after)| (millis_up(*after), &id.0[..])).collect();
+        let args = (&epoch.0, done.len(), done, later);
+        let waits: Vec<i64> = self.ask(&script::ACKNOWLEDGE, shard, args).await?;
         let wait = waits.first().map(|us| u64::try_from(*us).ok().map(Duration::from_micros));
         Ok(wait.map_or(AckResult::Fenced, AckResult::Held))
     }

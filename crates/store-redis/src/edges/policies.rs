@@ -17,10 +17,8 @@ const PAGE: usize = 64;
 
 impl RedisStore {
     pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
-        let answer = self.run_installation(&script::PUT_POLICY, |cmd| {
-            cmd.arg(topic.as_str()).arg(written).arg(MAX_POLICIES);
-        });
-        let parts: Vec<u64> = answer.await?;
+        let args = (topic.as_str(), written, MAX_POLICIES);
+        let parts: Vec<u64> = self.ask_installation(&script::PUT_POLICY, args).await?;
         match parts.as_slice() {
             [] => Ok(PolicyPut::TooMany),
             [0, version] => Ok(PolicyPut::Created(PolicyVersion(*version))),
@@ -30,10 +28,7 @@ impl RedisStore {
     }
 
     pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
-        let version = self.run_installation(&script::DELETE_POLICY, |cmd| {
-            cmd.arg(topic.as_str());
-        });
-        let version = version.await?;
+        let version = self.ask_installation(&script::DELETE_POLICY, topic.as_str()).await?;
         Ok((version > 0).then_some(PolicyVersion(version)))
     }
 

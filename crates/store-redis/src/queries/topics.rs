@@ -64,14 +64,12 @@ impl RedisStore {
         till: &[u8],
         look: Look,
     ) -> Result<(Bytes, Vec<(Topic, TopicCounts)>), StoreError> {
-        let answer = self.run(&script::TOPICS, shard, |cmd| {
-            let (most, into) = match look {
-                Look::Into(most) => (most, 1),
-                Look::At(most) => (most, 0),
-            };
-            cmd.arg(from).arg(till).arg(most).arg(into);
-        });
-        let (last, parts): (Bytes, Vec<(String, Vec<i64>)>) = answer.await?;
+        let (most, into) = match look {
+            Look::Into(most) => (most, true),
+            Look::At(most) => (most, false),
+        };
+        let (last, parts): (Bytes, Vec<(String, Vec<i64>)>) =
+            self.ask(&script::TOPICS, shard, (from, till, most, into)).await?;
         let parts = parts.into_iter().map(|(topic, counts)| {
             let topic = topic.parse().ok().zip(topic_counts(&counts));
             topic.ok_or(StoreError::Unreadable("the counts of a topic"))
