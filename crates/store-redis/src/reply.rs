@@ -56,8 +56,7 @@ pub(crate) fn scanned<T: FromRedisValue>(
 
 /// The state with a code.
 pub(crate) fn state(code: i64) -> Result<State, StoreError> {
-    let index = usize::try_from(code - 1).ok();
-    index.and_then(|i| State::ALL.get(i).copied()).ok_or(StoreError::Unreadable("a state"))
+    u8::try_from(code).ok().and_then(record::state).ok_or(StoreError::Unreadable("a state"))
 }
 
 /// The code of a state.

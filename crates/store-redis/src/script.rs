@@ -22,21 +22,12 @@ enum Kind {
 }
 
 impl Kind {
-    /// The first line of a script of this kind.
-    const fn shebang(self) -> &'static str {
+    /// The flag of a script of this kind, if it has one.
+    const fn flag(self) -> Option<&'static str> {
         match self {
-            Self::Fills => "#!lua",
-            Self::Drains => "#!lua flags=allow-oom",
-            Self::Reads => "#!lua flags=no-writes",
-        }
-    }
-
-    /// The flags of a function of this kind.
-    const fn flags(self) -> &'static str {
-        match self {
-            Self::Fills => "{}",
-            Self::Drains => "{'allow-oom'}",
-            Self::Reads => "{'no-writes'}",
+            Self::Fills => None,
+            Self::Drains => Some("allow-oom"),
+            Self::Reads => Some("no-writes"),
         }
     }
 }
@@ -64,8 +55,8 @@ impl Script {
 
     /// A call with the text of all scripts.
     pub(crate) fn as_text(&self, key: &str) -> Cmd {
-        let shebang = self.kind.shebang();
-        let source = format!("{shebang}\n{}\nreturn init()('{}', KEYS[1], ARGV)", LIBRARY.init, self.name);
+        let flags = self.kind.flag().map_or_else(String::new, |flag| format!(" flags={flag}"));
+        let source = format!("#!lua{flags}\n{}\nreturn init()('{}', KEYS[1], ARGV)", LIBRARY.init, self.name);
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(source).arg(1).arg(key);
         cmd
@@ -99,9 +90,9 @@ pub(crate) fn load() -> Cmd {
     // A library cannot use Redis's API while it loads, so the first call runs the pieces.
     let mut source = format!("#!lua name={name}\n{init}\nlocal run\n");
     for Script { name: edge, kind, .. } in ALL {
-        let flags = kind.flags();
+        let flags = kind.flag().map_or_else(String::new, |flag| format!("'{flag}'"));
         source.push_str(&format!(
-            "redis.register_function{{function_name='{name}_{edge}', flags={flags}, \
+            "redis.register_function{{function_name='{name}_{edge}', flags={{{flags}}}, \
              callback=function(keys, args) run = run or init() return run('{edge}', keys[1], args) end}}\n"
         ));
     }

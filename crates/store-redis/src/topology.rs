@@ -7,6 +7,7 @@ use std::time::Duration;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{MultipleNodeRoutingInfo, Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
@@ -59,7 +60,7 @@ impl Address {
 /// The servers and the connection to them.
 pub(crate) struct Topology {
     servers: Servers,
-    patience: Duration,
+    call_timeout: Duration,
 }
 
 enum Servers {
@@ -102,38 +103,34 @@ impl Cluster {
 
 impl Topology {
     /// Parses the URL. Connects on the first call.
-    pub(crate) fn open(url: &str, patience: Duration) -> Result<Self, StoreError> {
+    pub(crate) fn open(url: &str, call_timeout: Duration) -> Result<Self, StoreError> {
         let servers = match Address::parse(url).map_err(StoreError::Unfit)? {
             Address::Single(info) => {
                 let client = Client::open(*info).map_err(|e| unfit(&e))?;
                 let config = ConnectionManagerConfig::new()
                     .set_number_of_retries(0)
                     .set_connection_timeout(Some(CONNECT))
-                    .set_response_timeout(Some(patience))
+                    .set_response_timeout(Some(call_timeout))
                     .set_pipeline_buffer_size(PIPELINE);
                 let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
                     .map_err(|e| unfit(&e))?;
                 Servers::Single(Box::new(Single { client, config, manager: RwLock::new(manager) }))
             }
             Address::Cluster(infos) => {
-                let nodes = infos
-                    .iter()
-                    .cloned()
-                    .map(Client::open)
-                    .collect::<Result<_, _>>()
-                    .map_err(|e| unfit(&e))?;
+                let nodes = infos.iter().cloned().map(Client::open).collect::<Result<_, _>>();
+                let nodes = nodes.map_err(|e| unfit(&e))?;
                 let client = ClusterClient::builder(infos)
                     .tcp_settings(tcp())
                     .connection_timeout(CONNECT)
-                    .response_timeout(patience)
-                    .overall_response_timeout(Some(patience))
+                    .response_timeout(call_timeout)
+                    .overall_response_timeout(Some(call_timeout))
                     .retries(3)
                     .build()
                     .map_err(|e| unfit(&e))?;
                 Servers::Cluster(Box::new(Cluster { client, nodes, connection: OnceCell::new() }))
             }
         };
-        Ok(Self { servers, patience })
+        Ok(Self { servers, call_timeout })
     }
 
     /// The kind's name in the API.
@@ -146,7 +143,7 @@ impl Topology {
 
     /// Sends one command. Answers or fails within the time given to a call.
     pub(crate) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
-        let answer = timeout(self.patience, async {
+        let answer = timeout(self.call_timeout, async {
             match &self.servers {
                 Servers::Single(single) => single.manager().req_packed_command(cmd).await,
                 Servers::Cluster(cluster) => cluster.connection().await?.req_packed_command(cmd).await,
@@ -155,9 +152,9 @@ impl Topology {
         let error = match answer.await {
             Ok(Ok(Value::ServerError(e))) => classify(e.into()),
             Ok(Ok(value)) => return Ok(value),
-            Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.patience),
+            Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.call_timeout),
             Ok(Err(e)) => classify(e),
-            Err(_) => StoreError::Slow(self.patience),
+            Err(_) => StoreError::Slow(self.call_timeout),
         };
         if matches!(error, StoreError::Replica) {
             self.reconnect();
@@ -167,14 +164,17 @@ impl Topology {
 
     /// Sends a command that names no key to the server of a key.
     pub(crate) async fn call_at(&self, cmd: &Cmd, key: &str) -> Result<Value, StoreError> {
-        use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+        let route = Route::with_key(key, SlotAddr::Master);
+        self.route(cmd, RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route))).await
+    }
+
+    /// Sends a command to the nodes of a route. A single server takes every command.
+    async fn route(&self, cmd: &Cmd, route: RoutingInfo) -> Result<Value, StoreError> {
         let Servers::Cluster(cluster) = &self.servers else { return self.call(cmd).await };
-        let answer = timeout(self.patience, async {
-            let route = Route::with_key(key, SlotAddr::Master);
-            let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
-            cluster.connection().await?.route_command(cmd.clone(), node).await
+        let answer = timeout(self.call_timeout, async {
+            cluster.connection().await?.route_command(cmd.clone(), route).await
         });
-        answer.await.map_err(|_| StoreError::Slow(self.patience))?.map_err(classify)
+        answer.await.map_err(|_| StoreError::Slow(self.call_timeout))?.map_err(classify)
     }
 
     /// Connects again, because after a fail-over the name may lead to another server. The client of a cluster
@@ -188,17 +188,12 @@ impl Topology {
 
     /// Sends a command to every master, to read their configuration.
     pub(crate) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
-        use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
-        let Servers::Cluster(cluster) = &self.servers else {
-            return Ok(vec![self.call(cmd).await?]);
-        };
-        let answer = timeout(self.patience, async {
-            let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-            cluster.connection().await?.route_command(cmd.clone(), all).await
-        });
-        match answer.await.map_err(|_| StoreError::Slow(self.patience))?.map_err(classify)? {
-            Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
-            other => Ok(vec![other]),
+        let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+        match (self.route(cmd, all).await?, &self.servers) {
+            (Value::Map(answers), Servers::Cluster(_)) => {
+                Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+            }
+            (answer, _) => Ok(vec![answer]),
         }
     }
 

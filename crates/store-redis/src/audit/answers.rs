@@ -5,7 +5,7 @@ use ringback_core::state::State;
 
 use crate::audit::count::{Jobs, Lane};
 use crate::audit::rows::{LaneRow, TopicRow};
-use crate::record::RECORD;
+use crate::record::{self, RECORD};
 
 /// The bytes of the counts of a lane's states.
 const COUNTS: usize = 16;
@@ -60,7 +60,7 @@ pub(crate) fn id_of(record: &[u8]) -> Option<String> {
 
 /// A state by its number in records.
 pub(crate) fn state_name(code: u8) -> &'static str {
-    State::ALL.get(usize::from(code).wrapping_sub(1)).map_or("unknown", |state| state.name())
+    record::state(code).map_or("unknown", State::name)
 }
 
 /// A page of lanes and topics.

@@ -59,7 +59,7 @@ fn death(mut entry: Bytes) -> Result<DeadLetter, StoreError> {
     let tail = Tail::parse(lane, entry)?;
     // A notice can be delivered without the job's own data.
     let Notes { on_dead, context, trace } = Notes::unpack(&tail.payload).unwrap_or_default();
-    let arrived = head.arrived();
+    let arrived = head.arrived;
     Ok(DeadLetter { job: head.into_job(tail.key), died, arrived, on_dead, context, trace })
 }
 

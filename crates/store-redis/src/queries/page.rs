@@ -88,7 +88,7 @@ impl RedisStore {
         let Found { locator, head, tail } = found;
         let key = tail.key.clone();
         let delivery = self.delivery(shard, locator, &head, tail).await?;
-        let content = head.content();
+        let content = head.content;
         Ok(delivery.map(|delivery| StoredJob { job: head.into_job(key), delivery, content }))
     }
 
