@@ -7,8 +7,7 @@
 
 mod answers;
 mod calls;
-mod count;
-mod rows;
+mod counts;
 mod waiting;
 
 use std::collections::HashMap;
@@ -19,8 +18,7 @@ use ringback_core::contract::{Audit, DamageKind, Finding, Repair, RunningAudit, 
 
 use self::answers::{Overview, Problem, Repaired, id_of, lossy, state_name, topic_of};
 use self::calls::{Calls, Scan};
-use self::count::{Count, LANES};
-use self::rows::RecordedCounts;
+use self::counts::{Count, LANES, RecordedCounts};
 use self::waiting::{List, Verdict, Waiting};
 use super::redis_store::RedisStore;
 

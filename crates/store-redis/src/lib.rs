@@ -19,9 +19,8 @@ mod script;
 mod topology;
 mod wakes;
 
-pub use self::edges::policies::PolicyChanges;
+pub use self::edges::topics::PolicyChanges;
 pub use self::events::Events;
-
 pub use self::redis_store::RedisStore;
 pub use self::topology::Address;
 pub use self::wakes::Wakes;

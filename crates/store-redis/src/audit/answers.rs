@@ -3,8 +3,7 @@
 use ringback_core::contract::StoreError;
 use ringback_core::state::State;
 
-use crate::audit::count::{Jobs, Lane};
-use crate::audit::rows::{LaneRow, TopicRow};
+use super::counts::{Jobs, Lane, LaneRow, TopicRow};
 use crate::record::{self, RECORD};
 
 /// The bytes of the counts of a lane's states.

@@ -9,8 +9,7 @@ use ringback_core::contract::{Shard, StoreError};
 use tokio::time::{Instant, sleep};
 
 use super::answers::{LANE_ROW, Lanes, Overview, PAUSED, Records, UNREADABLE, counts, lossy, topic_of};
-use super::count::{Count, Jobs, Lane};
-use super::rows::{LaneRow, TopicRow, Wrong};
+use super::counts::{Count, Jobs, Lane, LaneRow, TopicRow, Wrong};
 use super::waiting::{List, Verdict};
 use crate::redis_store::RedisStore;
 use crate::reply;

@@ -1,5 +1,4 @@
 -- watch: events of the shard are published for a while.
--- KEYS  shard
 -- ARGV  for how long (ms)
 -- Returns since when they are published (ms)
 function edges.watch(args)

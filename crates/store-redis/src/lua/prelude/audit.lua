@@ -16,6 +16,16 @@ function audit.begin(names)
   audit.stored_slot, fields.slot = fields.slot, audit.first_slot
 end
 
+-- A step of a scan with HSCAN or ZSCAN. Its arguments are where to read on ('0' is the start), the server's life
+-- in which the scan began, and about how many. Returns the server's life now, where to go on ('0' is the end), and
+-- what was found; the life alone if the scan began in another one.
+function audit.scan(command, key, at, began_in, count)
+  local life = server_life()
+  if at ~= '0' and began_in ~= life then return life end
+  local scanned = call(command, key, at, 'COUNT', count)
+  return life, scanned[1], scanned[2]
+end
+
 -- The batch of a reserved job: its jobs, and when it is looked at.
 function audit.batch(s)
   local number = state.lease(s)

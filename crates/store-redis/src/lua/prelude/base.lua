@@ -1,7 +1,10 @@
 -- The basis of every script: the shard's keys, the clock, and helpers for lists, hashes and wake-ups.
 --
--- K is the shard's base, "<prefix>:{<tag>}". Every other key begins with it. What one call reads and
--- collects is kept in locals of these files, which `start` empties.
+-- Every script takes one key, K: the base "<prefix>:{<tag>}" of a shard, or "<prefix>:{meta}" of the installation
+-- for the scripts in `installation/`. All other keys begin with it. The header of a script lists its arguments
+-- (ARGV) and its answer (Returns).
+--
+-- Data that a call reads or collects is kept in locals of the prelude, which `start` empties.
 --
 -- Strings are expensive: Redis's Lua hashes each byte of every string that it makes. Scripts therefore
 -- make few large strings, make equal ones once, and keep jobs as short packed strings, not as tables.

@@ -7,8 +7,7 @@ local moves = {
 -- Record, job state and code of a job; without the record nil, nil, nil, and the answer. The fields that
 -- it looks at must have been read.
 function moves.look(loc)
-  jobs.load({loc})
-  local raw, s = records[loc], states[loc]
+  local raw, s = jobs.get(loc)
   if raw then return raw, s, schedule.code(loc, raw, s) end
   local tomb = tombs.get(loc)
   return nil, nil, nil, tomb and {409, tomb} or {}

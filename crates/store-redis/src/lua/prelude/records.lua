@@ -99,6 +99,12 @@ function jobs.load(locs)
   end
 end
 
+-- Reads one job. Returns its record and its job state.
+function jobs.get(loc)
+  jobs.load({loc})
+  return records[loc], states[loc]
+end
+
 -- Reads those that this call has not read yet.
 function jobs.load_new(locs)
   local new, n = {}, 0
