@@ -10,7 +10,7 @@ use redis::aio::PubSubStream;
 
 use super::redis_store::RedisStore;
 
-/// What comes over a channel.
+/// A message, or a change of the subscription.
 pub(crate) enum Heard {
     /// The subscription is new. Messages may have been missed before.
     Subscribed,

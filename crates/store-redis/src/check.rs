@@ -48,7 +48,7 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> 
     Ok(profile)
 }
 
-/// That every server takes writes: a replica does not.
+/// Checks that every server is a master, because replicas refuse writes.
 pub(crate) async fn masters(topology: &Topology) -> Result<(), StoreError> {
     for info in info(topology, "replication").await? {
         if info.get("role").is_some_and(|role| role != "master") {

@@ -1,4 +1,4 @@
-//! What an error of the Redis client means for a call.
+//! Converts errors of the Redis client into store errors.
 
 use std::sync::Arc;
 

@@ -21,13 +21,13 @@ const INLINE: usize = 2048;
 const EXTERNAL: u8 = 2;
 /// The bytes of a record before the id.
 pub(crate) const RECORD: usize = 34;
-/// The least bytes of a record before the size of a payload with a key of its own.
+/// The minimum size of a record with a large payload, without that payload's size.
 const APART: usize = 64;
 /// The bytes of a job state without its texts.
 const STATE: usize = 67;
 /// The bytes of a tombstone.
 const TOMBSTONE: usize = 37;
-/// Added to a tombstone's state where a delivery began and was never settled.
+/// Added to a tombstone's state if a delivery began and was never settled.
 const MAYBE_IN_FLIGHT: u8 = 128;
 /// The most bytes of a reason that are kept.
 pub(crate) const MAX_REASON: usize = 64;
@@ -218,7 +218,7 @@ impl Tail {
     }
 }
 
-/// The tombstone of a job, for when it is done.
+/// The tombstone that a job gets if it is done.
 pub(crate) fn tombstone(lease: &Lease) -> [u8; TOMBSTONE] {
     let mut packed = [0; TOMBSTONE];
     let mut rest = packed.as_mut_slice();

@@ -15,7 +15,7 @@ impl RedisStore {
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         let answer = self.ask_installation(&script::MEMBERS, (carrier, millis_up(ttl)));
         let (next_change, next_redrive, mut carriers): (i64, i64, Vec<String>) = answer.await?;
-        // They come in the order in which they expire, which changes with every heartbeat.
+        // The script lists carriers by expiry, an order that changes with every heartbeat.
         carriers.sort_unstable();
         let wait = |ms| u64::try_from(ms).ok().map(Duration::from_millis);
         Ok(LiveCarriers { carriers, next_change: wait(next_change), next_redrive: wait(next_redrive) })

@@ -41,14 +41,14 @@ impl RedisStore {
 }
 
 fn pending(shard: Shard, entry: Bytes) -> PendingNotice {
-    let death = death(entry.clone()).map_err(|error| {
+    let letter = parse(entry.clone()).map_err(|error| {
         tracing::error!(shard = shard.0, %error, "a dead-letter notice cannot be read");
     });
-    PendingNotice { id: OutboxId(entry), letter: death.ok() }
+    PendingNotice { id: OutboxId(entry), letter: letter.ok() }
 }
 
 /// Reads an entry as `lua/prelude/outbox.lua` makes it.
-fn death(mut entry: Bytes) -> Result<DeadLetter, StoreError> {
+fn parse(mut entry: Bytes) -> Result<DeadLetter, StoreError> {
     if entry.remaining() < 6 {
         return Err(UNREADABLE);
     }
@@ -83,12 +83,12 @@ mod tests {
         let entry =
             [[0, 0, 0, 0, 3, 232].to_vec(), vec![0, 11], b"t https://a".to_vec(), vec![0, 67], run, record]
                 .concat();
-        let whole = death(Bytes::from(entry.clone())).unwrap();
+        let whole = parse(Bytes::from(entry.clone())).unwrap();
         assert_eq!((whole.job.key.to_string().as_str(), whole.died.as_millis()), ("t/abc", 1000));
         assert_eq!(whole.on_dead, None, "the payload cannot be read");
-        // Only the last two bytes are not needed.
+        // The last two bytes are a payload that cannot be read anyway.
         for n in 0..entry.len() - 2 {
-            assert!(death(Bytes::copy_from_slice(&entry[..n])).is_err(), "{n} bytes");
+            assert!(parse(Bytes::copy_from_slice(&entry[..n])).is_err(), "{n} bytes");
         }
     }
 }

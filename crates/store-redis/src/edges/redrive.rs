@@ -14,9 +14,9 @@ use crate::record::six;
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// How long a shard keeps the count of a redrive that nobody works on.
+/// How long a shard keeps the count of a redrive after its last change.
 const KEEP_COUNT: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Stands for a number that is not known yet.
+/// Stored until the number of revived jobs is final.
 const NOT_KNOWN: u64 = (1 << 48) - 1;
 /// The bytes before the filter and the rate.
 const HEAD: usize = 27;
@@ -87,7 +87,7 @@ impl RedisStore {
         self.progress(shard, id, "look").await
     }
 
-    /// How many jobs it has revived. The shard revives no more of them.
+    /// Stops a redrive in a shard. Returns how many jobs it has revived there.
     pub async fn close_redrive(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
         self.progress(shard, id, "close").await
     }

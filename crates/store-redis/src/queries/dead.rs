@@ -1,4 +1,4 @@
-//! Dead letters: reading on through a shard's sorted set of them.
+//! Pages of a shard's dead letters.
 
 use bytes::Bytes;
 use redis::{FromRedisValue, Value};
@@ -60,7 +60,7 @@ impl RedisStore {
         whole: bool,
     ) -> Result<DeadPage<T>, StoreError> {
         let begin = filter.after.map_or(0, Timestamp::as_millis).min(FOREVER);
-        // A place before the beginning does not count.
+        // A cursor before the begin of the time range is ignored.
         let from = from.filter(|from| from.at >= begin);
         let before = filter.before.map_or(FOREVER, Timestamp::as_millis).min(FOREVER);
         let place = from.as_ref().map_or((begin, &[][..]), |from| (from.at, &from.tie));

@@ -14,11 +14,10 @@ use crate::record::{Head, Tail};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
-/// A page ends one step after the jobs that it has looked at have this many bytes, with the large payloads that
-/// it answers.
+/// A page ends one step after its jobs have this many bytes, large payloads included.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// How much of each job is wanted.
+/// How much of each job a page contains.
 #[derive(Clone, Copy)]
 enum Extent {
     Known,

@@ -1,6 +1,6 @@
 -- The counts of a shard: reading and correcting them.
 
--- audit_shard: the ledger, and how much there is, as of one moment.
+-- audit_shard: the ledger and the sizes of the indexes, all at one moment.
 -- ARGV  none
 -- Returns {{the counts of LEDGER}, {how many lanes have jobs, how many topics have jobs or are paused, how
 --   many are paused}, {jobs, dead entries, members of `index`, members of `topics`}, {name of a wrong time of

@@ -1,6 +1,6 @@
 -- Lost jobs and other damage: confirming and repairing it.
 
--- audit_confirm: whether jobs that seemed lost are lost.
+-- audit_confirm: judges again whether jobs are lost.
 -- ARGV  per job: what was known of it (locator, due, lane, attempts: 30 bytes; or the locator alone), and
 --   the state whose list was read, 0 where the index is not a list
 -- Returns per job {verdict, state, lane name, record's start}: {'', 0, '', ''} where it has moved on;

@@ -1,4 +1,4 @@
--- cancel: delayed, ready, dead -> cancelled; reserved -> a request that the settle obeys.
+-- cancel: delayed, ready or dead -> cancelled. A reserved job gets a request, which its settle obeys.
 -- ARGV  locator, keep (ms), cap (tombstones)
 -- Returns {state code after, 1 when a delivery may still be in flight}, or {0, 0} unknown
 local CANCEL = union(

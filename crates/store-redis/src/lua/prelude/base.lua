@@ -6,9 +6,9 @@
 --
 -- Data that a call reads or collects is kept in locals of the prelude, which `start` empties.
 --
--- Strings are expensive: Redis's Lua hashes each byte of every string that it makes. Scripts therefore
--- make few large strings, make equal ones once, and keep jobs as short packed strings, not as tables.
--- Calls into Redis are expensive too: many jobs share one.
+-- Strings are expensive: Redis's Lua hashes each byte of every string that it makes. Scripts therefore make few
+-- large strings, make equal strings once, and keep jobs as short packed strings instead of tables. Calls into
+-- Redis are expensive too, so many jobs share one.
 local call, pack, read = redis.call, struct.pack, struct.unpack
 local sub, byte, char, concat = string.sub, string.byte, string.char, table.concat
 local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
@@ -51,8 +51,8 @@ local function keys_of(base)
   return keys
 end
 
--- A call with a long list, in slices that `unpack` can carry (it fails near 8,000 values). Slices have
--- an even length, so pairs stay together.
+-- Calls a command with a long list, in slices, because `unpack` fails near 8,000 values. Slices have an even
+-- length, so pairs stay together.
 local function sliced(command, key, list)
   local n, answer = #list, nil
   if n <= 4000 then return n > 0 and call(command, key, unpack(list)) or nil end
@@ -102,9 +102,8 @@ end
 
 local function six(number) return pack('>I6', number) end
 
--- The lowest score of a sorted set without the members that are about to be removed; 0 for none. It is
--- read before the removal, because in a slot that moves to another server an emptied set can no longer
--- be read.
+-- The lowest score of a sorted set without the members that are about to be removed; 0 for none. It is read
+-- before the removal, because an emptied set cannot be read while its slot moves to another server.
 local function first_score(key, leaving)
   local is_leaving = {}
   for _, member in ipairs(leaving or is_leaving) do is_leaving[member] = true end
@@ -118,7 +117,7 @@ end
 -- Publishes a wake-up: a hint that may get lost.
 local function publish(message) call('PUBLISH', KEY.wake, message) end
 
--- The server's life, a part of its run_id. Where a scan of a hash stands is known to one life only.
+-- The server's life: a part of its run_id, which changes with a restart. The cursor of a scan is valid in one life.
 local function server_life()
   return sub(string.match(call('INFO', 'server'), 'run_id:(%x+)') or '', 1, 8)
 end

@@ -1,11 +1,11 @@
 -- Records and job states.
 --
--- A record is what was submitted. It is kept in `pool` and never written again. It is due, created (6
--- bytes each), flags, timeout (4), content hash (8), lane (8), the id's length, id, payload. A large
--- payload has a key of its own; then its size stands in its place, and the flag EXTERNAL.
+-- A record is a job as it was submitted. It is kept in `pool` and never written again. It is due, created (6
+-- bytes each), flags, timeout (4), content hash (8), lane (8), the id's length, id, payload. A large payload has
+-- a key of its own; then the record has the flag EXTERNAL, and the size of the payload in its place.
 --
--- A job state is what has happened to a job since. It exists from the first delivery, or the first move
--- by name. Its stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's),
+-- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
+-- stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's),
 -- attempts, failures (4 each), leases lost in a row, lease and its bits (8 each), deadline (6), the last
 -- settled lease (8), created (6, 0 for the record's), the last failed attempt (6, 2, 4), the lengths of
 -- its error and of the reason, and these. A job that was moved by its name has the last move behind
@@ -16,7 +16,7 @@ local RECORD, STATE = 34, 67
 local CANCEL_REQUESTED, EXTERNAL = 1, 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
 
--- The record, or nothing where it is too short for what it must hold.
+-- The record, or nothing if it is too short.
 local record = {}
 function record.whole(raw)
   return raw and #raw >= RECORD and #raw >= RECORD + byte(raw, RECORD) and raw

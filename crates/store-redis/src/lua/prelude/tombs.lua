@@ -1,12 +1,12 @@
--- Tombstones: what stays of ended jobs, in a hash per segment. The current segment and the two before it
+-- Tombstones: the rest of ended jobs, in a hash per segment. The current segment and the two before it
 -- are read. A segment ends after half of `keep`, or once it holds a third of `cap` entries and is a
 -- minute old, so every tombstone lives for `keep`, or at least for two minutes.
 --
 -- A tombstone is state, last settled lease, due, created, content hash, attempts, failures. Its state has
--- MAYBE_IN_FLIGHT added where a delivery began and was never settled.
+-- MAYBE_IN_FLIGHT added if a delivery began and was never settled.
 local MAYBE_IN_FLIGHT = 128
 local tombs = {
-  -- What finding a tombstone takes, and what adding one takes.
+  -- The fields that finding a tombstone reads, and those that adding one reads.
   FIELDS = {'segment'},
   ADD_FIELDS = {'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early'},
 }

@@ -1,8 +1,9 @@
 -- page: a page of the jobs that have not ended.
--- ARGV  where to read on ('0' is the start), the server's life that this belongs to, how many jobs to look
+-- ARGV  where to read on ('0' is the start), the server's life in which the scan began, how many jobs to look
 --   at, how many at a time, state or 0, topic or '', 1 when payloads are wanted, byte budget
 -- Returns {life, where to go on ('0' is the end), {{locator, state, job state or '', lane name, record},
---   ...}}, the record without its payload unless that is wanted; {life} when it is another one
+--   ...}}, the record without its payload unless that is wanted; {life} if the scan began
+--   in another life
 function edges.page(args)
   shard.begin(schedule.FIELDS)
   local at, left, step, wanted = args[1], tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
