@@ -24,7 +24,7 @@ impl RedisStore {
     }
 
     pub fn events(self: &Arc<Self>, rng: StdRng) -> Events {
-        Events(Channel::new(Arc::clone(self), self.keys.events_channel(), rng))
+        Events(Channel::new(Arc::clone(self), self.keys.channel("events"), rng))
     }
 }
 

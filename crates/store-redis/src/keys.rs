@@ -34,16 +34,9 @@ impl Keys {
         format!("{}:policies:version", self.installation())
     }
 
-    pub(crate) fn policies_channel(&self) -> String {
-        format!("{}:policies", self.prefix)
-    }
-
-    pub(crate) fn events_channel(&self) -> String {
-        format!("{}:events", self.prefix)
-    }
-
-    pub(crate) fn wake_channel(&self) -> String {
-        format!("{}:wake", self.prefix)
+    /// The channel `policies`, `events` or `wake`.
+    pub(crate) fn channel(&self, name: &str) -> String {
+        format!("{}:{name}", self.prefix)
     }
 
     /// The key of a large payload.

@@ -4,4 +4,3 @@ mod dead;
 mod job;
 mod page;
 mod stats;
-mod topics;

@@ -6,10 +6,9 @@ use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
-use super::error::is_not_loaded;
 use super::keys::Keys;
 use super::script::{self, Script};
-use super::topology::Topology;
+use super::topology::{Topology, is_not_loaded};
 use super::{check, record, reply};
 
 /// The memory that a tombstone takes, with its share of the hash that it is in.

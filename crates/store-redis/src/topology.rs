@@ -1,21 +1,21 @@
 //! The servers and the connections to them: a single server or a cluster, behind one `call`. Sentinel is not
-//! supported. Nothing outside this file knows the difference.
+//! supported. Nothing outside this file knows the difference. Errors of the client become store errors here.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
+use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
-use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
+use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, RedisError, Value};
 use ringback_core::contract::StoreError;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
-
-use super::error::classify;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ impl Address {
     /// Parses a store's URL; the error says what is allowed.
     pub fn parse(url: &str) -> Result<Self, String> {
         const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,... or embedded:directory";
-        let wrong = |e: redis::RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
+        let wrong = |e: RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
         match url.split_once("://") {
             Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),
             Some(("redis-cluster", hosts)) => {
@@ -180,9 +180,8 @@ impl Topology {
     /// Connects again, because after a fail-over the name may lead to another server. The client of a cluster
     /// follows by itself.
     pub(crate) fn reconnect(&self) {
-        match &self.servers {
-            Servers::Single(single) => single.reconnect(),
-            Servers::Cluster(_) => {}
+        if let Servers::Single(single) = &self.servers {
+            single.reconnect();
         }
     }
 
@@ -190,9 +189,7 @@ impl Topology {
     pub(crate) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
         let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
         match (self.route(cmd, all).await?, &self.servers) {
-            (Value::Map(answers), Servers::Cluster(_)) => {
-                Ok(answers.into_iter().map(|(_, answer)| answer).collect())
-            }
+            (Value::Map(answers), Servers::Cluster(_)) => Ok(answers.into_iter().map(|(_, a)| a).collect()),
             (answer, _) => Ok(vec![answer]),
         }
     }
@@ -209,7 +206,7 @@ impl Topology {
             let subscribed = timeout(2 * CONNECT, async {
                 let mut pubsub = client.get_async_pubsub().await?;
                 pubsub.subscribe(channel).await?;
-                Ok::<_, redis::RedisError>(pubsub)
+                Ok::<_, RedisError>(pubsub)
             });
             match subscribed.await {
                 Ok(Ok(pubsub)) => return Ok(pubsub),
@@ -221,11 +218,31 @@ impl Topology {
     }
 }
 
-fn unfit(error: &redis::RedisError) -> StoreError {
+/// The store error for an error of the client. The client's error becomes its source.
+fn classify(error: RedisError) -> StoreError {
+    match (error.kind(), error.code()) {
+        (Extension, Some("OOM")) => StoreError::Full,
+        (Server(ReadOnly), _) => StoreError::Replica,
+        (Server(ResponseError | NoPerm) | AuthenticationFailed, _)
+        | (Extension, Some("NOAUTH" | "WRONGPASS")) => StoreError::Refused(Arc::new(error)),
+        // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and the like pass by
+        // themselves.
+        _ => StoreError::Away(Arc::new(error)),
+    }
+}
+
+/// Whether a call failed because the function library is not loaded. Redis has no error code for that, only
+/// this text.
+pub(crate) fn is_not_loaded(error: &StoreError) -> bool {
+    let StoreError::Refused(source) = error else { return false };
+    source.downcast_ref::<RedisError>().and_then(RedisError::detail) == Some("Function not found")
+}
+
+fn unfit(error: &RedisError) -> StoreError {
     StoreError::Unfit(format!("the store's URL cannot be used: {error}"))
 }
 
-fn info(url: &str) -> Result<ConnectionInfo, redis::RedisError> {
+fn info(url: &str) -> Result<ConnectionInfo, RedisError> {
     Ok(url.into_connection_info()?.set_tcp_settings(tcp()))
 }
 

@@ -85,7 +85,7 @@ impl RedisStore {
     }
 
     pub fn policy_changes(self: &Arc<Self>, rng: StdRng) -> PolicyChanges {
-        PolicyChanges(Channel::new(Arc::clone(self), self.keys.policies_channel(), rng))
+        PolicyChanges(Channel::new(Arc::clone(self), self.keys.channel("policies"), rng))
     }
 }
 

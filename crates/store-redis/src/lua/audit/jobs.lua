@@ -1,4 +1,5 @@
--- Pages of records and of job states.
+-- Pages of records and of job states. As with all scans of an audit the answer is {life} alone if the scan began
+-- in another life of the server.
 local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
 
 -- audit_jobs: checks a page of records, each with the index that must hold it.
@@ -6,7 +7,7 @@ local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
 -- Returns {life, where to go on ('0' is the end), {{delayed, ready, reserved, dead} as counted, jobs that
 --   wait in ready queues, jobs that wait in slots (locator, due, lane, attempts: 30 bytes each), {{lane,
 --   delayed, ready, reserved and dead (4 bytes each)}, ...}, {{problem, locator, state, lane name, record's
---   start}, ...}}}; {life} if the scan began in another life
+--   start}, ...}}}
 function edges.audit_jobs(args)
   audit.begin({'slot'})
   local life, at, found = audit.scan('HSCAN', KEY.pool, unpack(args))
@@ -57,7 +58,7 @@ end
 
 -- audit_states: finds job states without a record, a page at a time.
 -- ARGV  the arguments of a scan
--- Returns {life, where to go on ('0' is the end), {locator, ...}}; {life} if the scan began in another life
+-- Returns {life, where to go on ('0' is the end), {locator, ...}}
 function edges.audit_states(args)
   local life, at, found = audit.scan('HSCAN', KEY.states, unpack(args))
   if not at then return {life} end
