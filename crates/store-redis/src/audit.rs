@@ -1,9 +1,9 @@
 //! Audit and repair: checks indexes and counts, shard by shard, while the store is in use. Every call is short,
-//! and nothing is locked. A difference is reported only where it is certain:
+//! and nothing is locked. A difference is reported only if it is certain:
 //!
 //! - A job and the index that must hold it are read in one call, which is exact at any time.
 //! - A job in a list is found by reading the list; `waiting` explains why that is exact too.
-//! - Counts are compared only where no job has moved while they were taken.
+//! - Counts are compared only if no job has moved while they were taken.
 
 mod answers;
 mod calls;
@@ -260,7 +260,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reports job states without a record, and removes them where that is asked for.
+    /// Reports job states without a record, and removes them if that is asked for.
     async fn states(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
         while !scan.is_over {
@@ -297,7 +297,7 @@ impl Walk<'_> {
         Ok(sum)
     }
 
-    /// Compares counts with recorded counts, where nothing has moved meanwhile.
+    /// Compares counts with recorded counts, if nothing has moved meanwhile.
     async fn counts(
         &mut self,
         before: &Overview,

@@ -20,7 +20,7 @@ async fn info(topology: &Topology, section: &str) -> Result<Vec<Info>, StoreErro
     answers.into_iter().map(|answer| Ok(Info(reply::read(answer, "INFO")?))).collect()
 }
 
-/// Checks every server. Refuses what would lose jobs; warns of what might.
+/// Checks every server. Refuses servers that would lose jobs, and warns of those that might.
 pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> {
     let mut profile = None;
     for info in info(topology, "everything").await? {
@@ -94,7 +94,7 @@ fn eviction(info: &Info) -> Result<(), StoreError> {
     }
 }
 
-/// How the servers keep data, where CONFIG may be read.
+/// How the servers keep data, if CONFIG may be read.
 async fn fsync(topology: &Topology) -> Option<Profile> {
     let mut least = None;
     for name in ["appendonly", "appendfsync"] {

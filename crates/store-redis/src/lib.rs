@@ -1,6 +1,5 @@
 //! The store on Redis: one Lua script per edge. Rust turns the arguments of an edge into a script call and
-//! the reply into values. `record` knows how jobs are packed, `lua/prelude` where they are kept, and
-//! `topology` which server to ask.
+//! the reply into values. `record` packs jobs, `lua/prelude` knows their keys, and `topology` knows the servers.
 
 #![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
 

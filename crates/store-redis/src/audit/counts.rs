@@ -131,7 +131,7 @@ impl RecordedCounts {
         (self.lanes.len() + 2 * self.topics.len()) as u64
     }
 
-    /// The differences from what was counted; `None` where there were too many lanes.
+    /// The differences from the counted jobs; `None` if there were too many lanes.
     pub(crate) fn wrong(&self, count: &Count, sums: [i64; 3]) -> Option<Wrong<'_>> {
         let counted = count.lanes.as_ref()?;
         let of = |lane: &Lane| counted.get(lane).copied().unwrap_or_default();

@@ -65,7 +65,7 @@ impl RedisStore {
         self.pass(&script::EVICT, shard, epoch, limit, floor, None).await.map(|(pass, _)| pass)
     }
 
-    /// Makes one bounded pass over a shard. Also returns what the script answers behind the waits.
+    /// Makes one bounded pass over a shard. Also returns the part of the answer after the waits.
     async fn pass(
         &self,
         script: &Script,

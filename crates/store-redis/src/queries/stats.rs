@@ -81,7 +81,7 @@ impl RedisStore {
         Ok(found.first().map(seen))
     }
 
-    /// Reads a part of the index: the last member where there may be more, and the topics.
+    /// Reads a part of the index: the last member if there may be more, and the topics.
     async fn part(
         &self,
         shard: Shard,

@@ -4,7 +4,7 @@
 --   flags on, external payload or ''
 -- Returns per job: due and created as 12 bytes, new; {200, state, job state or '', record's start} the
 --   same content again; {409, ...} other content; {200 or 409, tombstone} once the job has ended; {422,
---   'topics' or 'lanes'} where there are too many of them
+--   'topics' or 'lanes'} if there are too many of them
 function edges.submit(args)
   local names, from = arrivals.lanes(args)
   shard.begin(arrivals.FIELDS, names)

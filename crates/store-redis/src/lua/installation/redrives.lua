@@ -1,4 +1,4 @@
--- Redrives: beginning, holding and ending them. `prelude/redrives.lua` describes what is stored.
+-- Redrives: beginning, holding and ending them. `prelude/redrives.lua` describes the stored data.
 
 -- begin_redrive: begins a redrive.
 -- ARGV  id (8 bytes), its filter and rate, how many redrives may run at once, how long ended redrives are kept

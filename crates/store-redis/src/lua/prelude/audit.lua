@@ -54,7 +54,7 @@ local function is_leased(loc, s)
   return audit.holds(batch, loc)
 end
 
--- The state whose index must hold a job, and whether it does; nil where that index is a list.
+-- The state whose index must hold a job, and whether it does; nil if that index is a list.
 function audit.index_of(loc, raw, s)
   local code = s and state.code(s) or DELAYED
   if code == RESERVED then return code, is_leased(loc, s) end

@@ -31,7 +31,7 @@ end
 local function until_us(at) return max(0, at * 1000 - NOW_US) end
 
 -- The names of a shard's keys, made once for each shard. Some stored names are older than the terms used
--- here: ':turns' is the schedule of lanes, ':void:' lists what was cancelled in a slot.
+-- here: ':turns' is the schedule of lanes, ':void:' lists the entries cancelled in a slot.
 local known_keys = {}
 local function keys_of(base)
   local prefix = string.match(base, '^(.-):{')
@@ -60,7 +60,7 @@ local function sliced(command, key, list)
   return answer
 end
 
--- Values of a hash, one for each name; false where there is none.
+-- Values of a hash, one for each name; false if there is none.
 local function fetch(key, names)
   local n = #names
   if n == 0 then return {} end

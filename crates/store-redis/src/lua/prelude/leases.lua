@@ -48,8 +48,8 @@ function leases.drop(numbers)
   sliced('HDEL', KEY.batches, numbers)
 end
 
--- Remembers for a minute what a caller was granted last: the sequence (8 bytes) and the batches'
--- numbers. A call that repeats the sequence gets the same jobs.
+-- Remembers for a minute the last grant of a caller: the sequence (8 bytes) and the batches' numbers. A call
+-- that repeats the sequence gets the same jobs.
 function leases.remember(caller, sequence, numbers)
   call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', 60000)
 end

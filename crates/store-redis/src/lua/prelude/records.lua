@@ -74,7 +74,7 @@ function state.revived(s)
     .. sub(s, STATE + 1, STATE + byte(s, 66))
 end
 
--- Jobs by locator, as this call has read or changed them; false where there is none.
+-- Jobs by locator, as this call has read or changed them; false if there is none.
 local jobs = {}
 local records, states
 -- What is still to be written: job states, locators of records that go, and keys of their payloads.
@@ -85,10 +85,10 @@ function jobs.start()
   gone, unlinks = {}, {}
 end
 
--- Forgets what was read, so that it is read again.
+-- Forgets the jobs that were read, so that they are read again.
 function jobs.forget() records, states, writes = {}, {}, {} end
 
--- Reads records and job states. One that is too short for what it must hold counts as missing, so that
+-- Reads records and job states. One that is too short counts as missing, so that
 -- it blocks nobody else's jobs. A job state without its record counts for nothing.
 function jobs.load(locs)
   local found, raws = fetch(KEY.states, locs), fetch(KEY.pool, locs)
@@ -141,16 +141,16 @@ function jobs.put(loc, s)
   local n = #writes
   writes[n + 1], writes[n + 2] = loc, s
 end
--- Writes what `put` has collected.
+-- Writes the job states that `put` has collected.
 function jobs.save() sliced('HSET', KEY.states, writes) end
 
--- The job goes.
+-- Removes a job.
 function jobs.remove(loc, external)
   gone[#gone + 1] = loc
   states[loc], records[loc] = false, false
   if external then unlinks[#unlinks + 1] = KEY.body .. loc end
 end
--- Removes what `remove` has collected: first the records, then their job states.
+-- Writes the removals: first of the records, then of their job states.
 function jobs.save_removed()
   events.know()
   sliced('HDEL', KEY.pool, gone)

@@ -58,7 +58,7 @@ function schedule.add_all(lane, at, entries)
 end
 function schedule.add(lane, at, entry) schedule.add_all(lane, at, {entry}) end
 
--- Writes what was added.
+-- Writes the added entries.
 function schedule.save()
   for lane, list in pairs(near_entries) do
     sliced('ZADD', schedule.key(lane), list)

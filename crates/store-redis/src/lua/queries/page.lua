@@ -22,7 +22,7 @@ function edges.page(args)
     if whole and record.is_external(raw) then budget = budget - read('>I4', raw, #raw - 3) end
   end
 
-  -- A few at a time, so that it ends near the budget: what a scan has passed does not come again.
+  -- A few at a time, so that it ends near the budget: a scan does not return to jobs that it has passed.
   for _ = 1, ceil(left / step) do
     local scanned = call('HSCAN', KEY.pool, at, 'COUNT', step)
     at = scanned[1]

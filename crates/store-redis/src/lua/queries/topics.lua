@@ -1,6 +1,6 @@
 -- topics: counts of topics in the order of their names, a part at a time.
 -- ARGV  from where in `index`, to where, how many members to look at, 1 to look at the lanes' first jobs too
--- Returns {the last member where there may be more, else '', {{topic, {1 when it is paused, delayed, ready,
+-- Returns {the last member if there may be more, else '', {{topic, {1 if it is paused, delayed, ready,
 --   reserved, dead, done, cancelled, when the first job is due that is ready or due soon (ms, 0 for none),
 --   for how long the first ready job has been due (ms)}}, ...}}. The first and the last topic may be
 --   counted in part.
