@@ -1,14 +1,13 @@
 //! Audit and repair: checks indexes and counts, shard by shard, while the store is in use. Every call is short,
-//! and nothing is locked. A difference is reported only where it is certain:
+//! and nothing is locked. A difference is reported only if it is certain:
 //!
 //! - A job and the index that must hold it are read in one call, which is exact at any time.
 //! - A job in a list is found by reading the list; `waiting` explains why that is exact too.
-//! - Counts are compared only where no job has moved while they were taken.
+//! - Counts are compared only if no job has moved while they were taken.
 
 mod answers;
 mod calls;
-mod count;
-mod rows;
+mod counts;
 mod waiting;
 
 use std::collections::HashMap;
@@ -17,10 +16,9 @@ use std::sync::atomic::AtomicBool;
 use redis::ToRedisArgs;
 use ringback_core::contract::{Audit, DamageKind, Finding, Repair, RunningAudit, Shard, StoreError};
 
-use self::answers::{Overview, Problem, Repaired, id_of, state_name, topic_of};
+use self::answers::{Overview, Problem, Repaired, id_of, lossy, state_name, topic_of};
 use self::calls::{Calls, Scan};
-use self::count::{Count, LANES};
-use self::rows::RecordedCounts;
+use self::counts::{Count, LANES, RecordedCounts};
 use self::waiting::{List, Verdict, Waiting};
 use super::redis_store::RedisStore;
 
@@ -90,8 +88,9 @@ impl Walk<'_> {
     async fn times(&mut self) -> Result<(), StoreError> {
         let wrong = self.calls.overview().await?.wrong_times;
         let repaired = match self.repair {
-            Repair::Yes if !wrong.is_empty() && self.calls.repair_times().await? > 0 => Repaired::Done,
-            Repair::Yes => Repaired::MovedOn,
+            Repair::Yes if wrong.is_empty() => Repaired::MovedOn,
+            Repair::Yes if self.calls.repair::<u32>("times", &[""; 0]).await? == 0 => Repaired::MovedOn,
+            Repair::Yes => Repaired::Done,
             Repair::No => Repaired::Left,
         };
         for name in wrong {
@@ -119,14 +118,14 @@ impl Walk<'_> {
     /// unless there are too many.
     async fn lanes(&mut self) -> Result<Option<RecordedCounts>, StoreError> {
         let (mut scan, mut recorded) = (Scan::start(), Some(RecordedCounts::default()));
-        while scan.goes_on() {
+        while !scan.is_over {
             let page = self.calls.lanes_page(&mut scan).await?;
             let ids: Vec<_> = page.unlinked.iter().map(|(lane, _)| lane).collect();
-            let repaired = self.repair_named("lanes", &ids).await?;
+            let repaired = self.repair("lanes", &ids).await?;
             for ((_, lane), repaired) in page.unlinked.into_iter().zip(repaired) {
-                let detail = format!("nothing leads to the jobs of {lane:?}");
+                let detail = format!("nothing leads to the jobs of {:?}", lossy(&lane));
                 let finding = Finding::new(DamageKind::Schedule, self.shard, detail);
-                self.found(finding.of_topic(topic_of(&lane)), repaired);
+                self.found(finding.of_topic(&topic_of(&lane)), repaired);
             }
             self.unlisted(&page.unlisted).await?;
             recorded = recorded.and_then(|recorded| recorded.with(page.lanes, page.topics, LANES));
@@ -136,13 +135,12 @@ impl Walk<'_> {
 
     /// Reports topics and lanes that lists of topics do not show.
     async fn unlisted(&mut self, members: &[Vec<u8>]) -> Result<(), StoreError> {
-        let repaired = self.repair_named("index", members).await?;
+        let repaired = self.repair("index", members).await?;
         for (member, repaired) in members.iter().zip(repaired) {
-            let name = String::from_utf8_lossy(member);
-            let topic = topic_of(&name);
+            let topic = topic_of(member);
             let what = if member.len() == topic.len() + 1 { "topic" } else { "a lane of topic" };
             let detail = format!("lists of topics do not show {what} {topic:?}");
-            self.found(Finding::new(DamageKind::Topic, self.shard, detail).of_topic(topic), repaired);
+            self.found(Finding::new(DamageKind::Topic, self.shard, detail).of_topic(&topic), repaired);
         }
         Ok(())
     }
@@ -151,7 +149,7 @@ impl Walk<'_> {
     async fn jobs(&mut self, look_for: LookFor) -> Result<Count, StoreError> {
         let mut count = Count { lanes: Some(HashMap::new()), ..Count::default() };
         let (mut scan, mut waiting) = (Scan::start(), Waiting::default());
-        while scan.goes_on() {
+        while !scan.is_over {
             let page = self.calls.jobs_page(&mut scan).await?;
             count.add(page.states, &page.lanes);
             count.jobs += page.states.iter().sum::<i64>().unsigned_abs();
@@ -172,39 +170,29 @@ impl Walk<'_> {
 
     /// Reports the problems of a page, and relinks lost jobs.
     async fn problems(&mut self, problems: Vec<Problem>, count: &mut Count) -> Result<(), StoreError> {
-        let lost = problems.iter().filter(|problem| problem.what == "unindexed");
-        let lost: Vec<_> = lost.map(|problem| (problem.locator.clone(), 0)).collect();
-        let mut relinked = self.relink(&lost).await?.into_iter();
-        for problem in problems {
-            let (state, topic, id) = (problem.state_name(), topic_of(&problem.lane), problem.id());
-            let (kind, detail) = match problem.what.as_str() {
+        let lost = problems.iter().filter(|(problem, ..)| problem == "unindexed");
+        let lost: Vec<_> = lost.map(|(_, locator, ..)| (locator.clone(), 0)).collect();
+        let mut relinked = self.repair("jobs", &lost).await?.into_iter();
+        for (problem, locator, code, lane, record) in problems {
+            let state = state_name(code);
+            let (kind, detail) = match problem.as_str() {
                 "unindexed" => (DamageKind::Unindexed, unindexed(state)),
                 "body" => (DamageKind::Body, format!("the body of a {state} job is missing")),
                 "lane" => (
                     DamageKind::Lane,
                     format!("the lane of a {state} job has no name, so its target is not known"),
                 ),
-                _ => (
-                    DamageKind::Unreadable,
-                    format!("the record at {} cannot be read", hex(&problem.locator)),
-                ),
+                _ => (DamageKind::Unreadable, format!("the record at {} cannot be read", hex(&locator))),
             };
             let is_lost = kind == DamageKind::Unindexed;
             let repaired = if is_lost { relinked.next() } else { None }.unwrap_or(Repaired::Left);
             if is_lost && repaired != Repaired::MovedOn {
-                count.lost(problem.state);
+                count.lost(code);
             }
-            self.found(Finding::new(kind, self.shard, detail).of_topic(topic).of_job(id), repaired);
+            let finding = Finding::new(kind, self.shard, detail);
+            self.found(finding.of_topic(&topic_of(&lane)).of_job(id_of(&record)), repaired);
         }
         Ok(())
-    }
-
-    /// Relinks lost jobs where that is asked for.
-    async fn relink(&self, lost: &[(Vec<u8>, u8)]) -> Result<Vec<Repaired>, StoreError> {
-        match self.repair {
-            Repair::Yes if !lost.is_empty() => self.calls.repair_jobs(lost).await,
-            Repair::Yes | Repair::No => Ok(vec![Repaired::Left; lost.len()]),
-        }
     }
 
     /// Searches waiting jobs in the lists that must hold them.
@@ -231,11 +219,11 @@ impl Walk<'_> {
             let names: Vec<_> = waiting.names(list).into_iter().collect();
             let (mut from, mut skip) = (0, 0);
             while from < names.len() {
-                let read = self.calls.read_lists(list, skip, &names[from..]).await?;
-                for (name, entries) in names[from..].iter().zip(&read.entries) {
+                let (lists, read, entries) = self.calls.read_lists(list, skip, &names[from..]).await?;
+                for (name, entries) in names[from..].iter().zip(&entries) {
                     waiting.mark_all(list, name, entries);
                 }
-                (from, skip) = (from + read.lists, read.skip);
+                (from, skip) = (from + lists, read);
             }
         }
         waiting.retain_unmet();
@@ -257,12 +245,12 @@ impl Walk<'_> {
                 Verdict::Lost { state, lane, record } => {
                     let detail = unindexed(state_name(state));
                     let finding = Finding::new(DamageKind::Unindexed, self.shard, detail);
-                    findings.push(finding.of_topic(topic_of(&lane)).of_job(id_of(&record)));
+                    findings.push(finding.of_topic(&topic_of(&lane)).of_job(id_of(&record)));
                     lost.push((known, state));
                 }
             }
         }
-        let relinked = self.relink(&lost).await?;
+        let relinked = self.repair("jobs", &lost).await?;
         for ((finding, (_, state)), repaired) in findings.into_iter().zip(lost).zip(relinked) {
             if repaired != Repaired::MovedOn {
                 count.lost(state);
@@ -272,12 +260,12 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reports job states without a record, and removes them where that is asked for.
+    /// Reports job states without a record, and removes them if that is asked for.
     async fn states(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
-        while scan.goes_on() {
+        while !scan.is_over {
             let alone = self.calls.states_page(&mut scan).await?;
-            let repaired = self.repair_named("states", &alone).await?;
+            let repaired = self.repair("states", &alone).await?;
             for (locator, repaired) in alone.iter().zip(repaired) {
                 let detail = format!("a job state without a record, at {}", hex(locator));
                 self.found(Finding::new(DamageKind::StateRecord, self.shard, detail), repaired);
@@ -286,15 +274,14 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Repairs lanes, members of `index` or job states by their names, where that is asked for.
-    async fn repair_named(
-        &self,
-        what: &str,
-        names: &[impl ToRedisArgs],
-    ) -> Result<Vec<Repaired>, StoreError> {
+    /// Repairs jobs, lanes, members of `index` or job states, if that is asked for.
+    async fn repair(&self, kind: &str, items: &[impl ToRedisArgs]) -> Result<Vec<Repaired>, StoreError> {
         match self.repair {
-            Repair::Yes => self.calls.repair_named(what, names).await,
-            Repair::No => Ok(vec![Repaired::Left; names.len()]),
+            Repair::Yes if !items.is_empty() => {
+                let codes: Vec<u8> = self.calls.repair(kind, items).await?;
+                Ok(codes.into_iter().map(Repaired::from).collect())
+            }
+            Repair::Yes | Repair::No => Ok(vec![Repaired::Left; items.len()]),
         }
     }
 
@@ -303,14 +290,14 @@ impl Walk<'_> {
         let mut sum = 0;
         for kind in ["lanes", "pulls", "parked", "schedule", "slots", "batches"] {
             let mut scan = Scan::start();
-            while scan.goes_on() {
+            while !scan.is_over {
                 sum += self.calls.entries_page(kind, &mut scan).await?;
             }
         }
         Ok(sum)
     }
 
-    /// Compares counts with recorded counts, where nothing has moved meanwhile.
+    /// Compares counts with recorded counts, if nothing has moved meanwhile.
     async fn counts(
         &mut self,
         before: &Overview,

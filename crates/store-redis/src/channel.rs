@@ -1,4 +1,7 @@
-//! A subscription to a channel that reconnects by itself.
+//! Subscriptions to channels, which reconnect by themselves, and the stream of wake-ups.
+//!
+//! Wake-ups are hints that may get lost. Whoever waits for one also has a timer, and looks at everything after
+//! each new subscription.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +10,12 @@ use futures_util::StreamExt;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use redis::aio::PubSubStream;
+use ringback_core::contract::Wake;
+use ringback_core::lane::{LaneId, PullLane};
 
 use super::redis_store::RedisStore;
 
-/// What comes over a channel.
+/// A message, or a change of the subscription.
 pub(crate) enum Heard {
     /// The subscription is new. Messages may have been missed before.
     Subscribed,
@@ -75,6 +80,50 @@ impl Channel {
                 self.failures = self.failures.max(1) + 1;
                 false
             }
+        }
+    }
+}
+
+/// The stream of wake-ups. It reconnects by itself and never ends.
+pub struct Wakes(Channel);
+
+impl RedisStore {
+    pub fn wakes(self: &Arc<Self>, rng: StdRng) -> Wakes {
+        Wakes(Channel::new(Arc::clone(self), self.keys.channel("wake"), rng))
+    }
+}
+
+impl Wakes {
+    /// The next wake-up. Safe to drop and call again.
+    pub async fn next(&mut self) -> Wake {
+        loop {
+            match self.0.next().await {
+                Heard::Subscribed => return Wake::Subscribed,
+                // The next subscription makes everybody look at everything.
+                Heard::Lost => {}
+                Heard::Message(raw) => {
+                    if let Some(wake) = std::str::from_utf8(&raw).ok().and_then(|text| self.parse(text)) {
+                        return wake;
+                    }
+                }
+            }
+        }
+    }
+
+    fn parse(&self, text: &str) -> Option<Wake> {
+        let keys = &self.0.store.keys;
+        let mut words = text.split(' ');
+        match (words.next()?, words.next(), words.next()) {
+            ("members", None, None) => Some(Wake::Carriers),
+            ("revival", None, None) => Some(Wake::Redrive),
+            ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
+            ("pull", Some(tag), Some(lane)) => {
+                Some(Wake::Pull(keys.by_tag(tag)?, PullLane(LaneId::parse(lane)?)))
+            }
+            ("due", Some(tag), Some(us)) => {
+                Some(Wake::Due(keys.by_tag(tag)?, Duration::from_micros(us.parse().ok()?)))
+            }
+            _ => None,
         }
     }
 }

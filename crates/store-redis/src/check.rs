@@ -14,11 +14,16 @@ impl Info {
     }
 }
 
-/// Checks every server. Refuses what would lose jobs; warns of what might.
+/// Reads a section of INFO from every server.
+async fn info(topology: &Topology, section: &str) -> Result<Vec<Info>, StoreError> {
+    let answers = topology.call_each(redis::cmd("INFO").arg(section)).await?;
+    answers.into_iter().map(|answer| Ok(Info(reply::read(answer, "INFO")?))).collect()
+}
+
+/// Checks every server. Refuses servers that would lose jobs, and warns of those that might.
 pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> {
     let mut profile = None;
-    for answer in topology.call_each(redis::cmd("INFO").arg("everything")).await? {
-        let info = Info(reply::read(answer, "INFO")?);
+    for info in info(topology, "everything").await? {
         version(&info)?;
         eviction(&info)?;
         if info.get("maxmemory") == Some("0") {
@@ -28,12 +33,9 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> 
         }
         let aof = info.get("aof_enabled") == Some("1");
         let this = if aof { Profile::Unknown } else { Profile::Memory };
-        profile = Some(profile.map_or(this, |least: Profile| least.min(this)));
+        profile = profile.min(Some(this)).or(Some(this));
     }
-    let profile = match fsync(topology).await {
-        Some(profile) => profile,
-        None => profile.unwrap_or(Profile::Unknown),
-    };
+    let profile = fsync(topology).await.or(profile).unwrap_or(Profile::Unknown);
     let risk = match profile {
         Profile::Memory => Some("it keeps no append-only file: a restart loses accepted jobs"),
         Profile::Unknown => Some("how it keeps data is not known, since CONFIG is not allowed here"),
@@ -46,10 +48,9 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> 
     Ok(profile)
 }
 
-/// That every server takes writes: a replica does not.
+/// Checks that every server is a master, because replicas refuse writes.
 pub(crate) async fn masters(topology: &Topology) -> Result<(), StoreError> {
-    for answer in topology.call_each(redis::cmd("INFO").arg("replication")).await? {
-        let info = Info(reply::read(answer, "INFO")?);
+    for info in info(topology, "replication").await? {
         if info.get("role").is_some_and(|role| role != "master") {
             topology.reconnect();
             return Err(StoreError::Replica);
@@ -61,8 +62,7 @@ pub(crate) async fn masters(topology: &Topology) -> Result<(), StoreError> {
 /// The share of its memory limit that the fullest server uses.
 pub(crate) async fn memory_share(topology: &Topology) -> Result<f64, StoreError> {
     let mut fullest = 0.0_f64;
-    for answer in topology.call_each(redis::cmd("INFO").arg("memory")).await? {
-        let info = Info(reply::read(answer, "INFO")?);
+    for info in info(topology, "memory").await? {
         let bytes = |name| info.get(name).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);
         let limit = bytes("maxmemory");
         if limit > 0.0 {
@@ -94,7 +94,7 @@ fn eviction(info: &Info) -> Result<(), StoreError> {
     }
 }
 
-/// How the servers keep data, where CONFIG may be read.
+/// How the servers keep data, if CONFIG may be read.
 async fn fsync(topology: &Topology) -> Option<Profile> {
     let mut least = None;
     for name in ["appendonly", "appendfsync"] {

@@ -2,15 +2,12 @@
 
 mod arrivals;
 mod attempts;
-mod cancel;
 mod carrier;
 mod moves;
 mod outbox;
-pub(crate) mod policies;
 mod pull;
-mod purge;
 mod redrive;
 mod renew;
 mod reserve;
 mod settle;
-mod topics;
+pub(crate) mod topics;

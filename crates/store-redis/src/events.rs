@@ -20,14 +20,11 @@ const FORMAT: u8 = 1;
 
 impl RedisStore {
     pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
-        let since = self.run(&script::WATCH, shard, |cmd| {
-            cmd.arg(millis_up(lasts));
-        });
-        Ok(Timestamp::from_millis(since.await?))
+        self.ask(&script::WATCH, shard, millis_up(lasts)).await.map(Timestamp::from_millis)
     }
 
     pub fn events(self: &Arc<Self>, rng: StdRng) -> Events {
-        Events(Channel::new(Arc::clone(self), self.keys.events_channel(), rng))
+        Events(Channel::new(Arc::clone(self), self.keys.channel("events"), rng))
     }
 }
 
@@ -62,12 +59,12 @@ fn unpack(mut raw: Bytes) -> Option<Vec<Event>> {
     while raw.has_remaining() {
         let topic = topics.get(usize::from(raw.try_get_u16().ok()?))?.clone();
         let id = text(&mut raw)?.parse().ok()?;
-        events.push(Event { at, key: JobKey { topic, id }, kind: happened(&mut raw)? });
+        events.push(Event { at, key: JobKey { topic, id }, kind: kind(&mut raw)? });
     }
     Some(events)
 }
 
-fn happened(raw: &mut Bytes) -> Option<EventKind> {
+fn kind(raw: &mut Bytes) -> Option<EventKind> {
     Some(match raw.try_get_u8().ok()? {
         1 => EventKind::Submitted { due: time(raw)? },
         2 => EventKind::Promoted,

@@ -34,16 +34,9 @@ impl Keys {
         format!("{}:policies:version", self.installation())
     }
 
-    pub(crate) fn policies_channel(&self) -> String {
-        format!("{}:policies", self.prefix)
-    }
-
-    pub(crate) fn events_channel(&self) -> String {
-        format!("{}:events", self.prefix)
-    }
-
-    pub(crate) fn wake_channel(&self) -> String {
-        format!("{}:wake", self.prefix)
+    /// The channel `policies`, `events` or `wake`.
+    pub(crate) fn channel(&self, name: &str) -> String {
+        format!("{}:{name}", self.prefix)
     }
 
     /// The key of a large payload.
@@ -59,13 +52,17 @@ impl Keys {
     }
 }
 
-/// Hash tags whose slots lie one in each of `count` equal parts of the 16,384 slots, so
-/// that the shards spread evenly over the masters of a cluster, whatever their number.
+/// Hash tags for `count` shards. Each tag's slot is in another of `count` equal parts of the 16,384 slots, so the
+/// shards spread evenly over any number of masters.
 fn tags(count: u16) -> Vec<String> {
-    let slot = |tag: &str| u32::from(crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % 16_384);
     let part = |tag: &str| slot(tag) * u32::from(count) / 16_384;
     let numbers = || (0_u32..).map(|n| n.to_string());
     (0..u32::from(count)).filter_map(|i| numbers().find(|tag| part(tag) == i)).collect()
+}
+
+/// The slot of a hash tag in a cluster.
+fn slot(tag: &str) -> u32 {
+    u32::from(crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % 16_384)
 }
 
 #[cfg(test)]
@@ -77,8 +74,6 @@ mod tests {
         for count in [1, 3, 4, 8, 16, 64] {
             let tags = tags(count);
             assert_eq!(tags.len(), usize::from(count));
-            let slot =
-                |t: &String| u32::from(crc16::State::<crc16::XMODEM>::calculate(t.as_bytes()) % 16_384);
             let mut on_master = [0; 3];
             tags.iter().for_each(|t| on_master[(slot(t) * 3 / 16_384) as usize] += 1);
             let (least, most) = (on_master.iter().min().unwrap(), on_master.iter().max().unwrap());

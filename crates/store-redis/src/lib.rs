@@ -1,6 +1,5 @@
 //! The store on Redis: one Lua script per edge. Rust turns the arguments of an edge into a script call and
-//! the reply into values. `record` knows how jobs are packed, `lua/prelude` where they are kept, and
-//! `topology` which server to ask.
+//! the reply into values. `record` packs jobs, `lua/prelude` knows their keys, and `topology` knows the servers.
 
 #![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
 
@@ -8,7 +7,6 @@ mod audit;
 mod channel;
 mod check;
 mod edges;
-mod error;
 mod events;
 mod keys;
 mod queries;
@@ -17,11 +15,9 @@ mod redis_store;
 mod reply;
 mod script;
 mod topology;
-mod wakes;
 
-pub use self::edges::policies::PolicyChanges;
+pub use self::channel::Wakes;
+pub use self::edges::topics::PolicyChanges;
 pub use self::events::Events;
-
 pub use self::redis_store::RedisStore;
 pub use self::topology::Address;
-pub use self::wakes::Wakes;

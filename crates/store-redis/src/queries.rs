@@ -1,8 +1,6 @@
 //! The calls that only read: each runs one Lua script of `lua/queries`.
 
-mod attempts;
 mod dead;
 mod job;
 mod page;
 mod stats;
-mod topics;

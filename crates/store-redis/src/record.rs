@@ -21,13 +21,13 @@ const INLINE: usize = 2048;
 const EXTERNAL: u8 = 2;
 /// The bytes of a record before the id.
 pub(crate) const RECORD: usize = 34;
-/// The least bytes of a record before the size of a payload with a key of its own.
+/// The minimum size of a record with a large payload, without that payload's size.
 const APART: usize = 64;
 /// The bytes of a job state without its texts.
 const STATE: usize = 67;
 /// The bytes of a tombstone.
 const TOMBSTONE: usize = 37;
-/// Added to a tombstone's state where a delivery began and was never settled.
+/// Added to a tombstone's state if a delivery began and was never settled.
 const MAYBE_IN_FLIGHT: u8 = 128;
 /// The most bytes of a reason that are kept.
 pub(crate) const MAX_REASON: usize = 64;
@@ -64,38 +64,16 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     Packed { rest, external: payload }
 }
 
-/// The fixed part of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Start {
-    due: Timestamp,
-    created: Timestamp,
-    flags: u8,
-    timeout: Option<Duration>,
-    content: ContentHash,
-    lane: LaneId,
-}
-
-impl Start {
-    fn parse(mut raw: &[u8]) -> Result<Self, StoreError> {
-        if raw.len() < RECORD {
-            return Err(UNREADABLE);
-        }
-        let raw = &mut raw;
-        let (due, created, flags) = (time(raw), time(raw), raw.get_u8());
-        let timeout = raw.get_u32();
-        let (mut content, mut lane) = (ContentHash::default(), LaneId::default());
-        raw.copy_to_slice(&mut content.0);
-        raw.copy_to_slice(&mut lane.0);
-        let timeout = (timeout > 0).then(|| Duration::from_millis(u64::from(timeout)));
-        Ok(Self { due, created, flags, timeout, content, lane })
-    }
-}
-
 /// The current data of a job: the fixed part of its record, changed by its job state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) state: State,
-    start: Start,
+    flags: u8,
+    timeout: Option<Duration>,
+    pub(crate) content: ContentHash,
+    lane: LaneId,
+    /// When the job came to this store.
+    pub(crate) arrived: Timestamp,
     pub(crate) due: Timestamp,
     pub(crate) created: Timestamp,
     pub(crate) attempts: u32,
@@ -130,19 +108,31 @@ fn time(raw: &mut impl Buf) -> Timestamp {
     Timestamp::from_millis(raw.get_uint(6))
 }
 
-fn state(code: u8) -> Result<State, StoreError> {
-    State::ALL.get(usize::from(code).wrapping_sub(1)).copied().ok_or(UNREADABLE)
+/// The state with a code.
+pub(crate) fn state(code: u8) -> Option<State> {
+    State::ALL.get(usize::from(code).wrapping_sub(1)).copied()
 }
 
 impl Head {
     /// Reads the fixed part of a record, and the job state, which is empty before the first delivery.
-    pub(crate) fn parse(state: State, mut job_state: Bytes, record: &[u8]) -> Result<Self, StoreError> {
-        let start = Start::parse(record)?;
+    pub(crate) fn parse(state: State, mut job_state: Bytes, mut record: &[u8]) -> Result<Self, StoreError> {
+        if record.len() < RECORD {
+            return Err(UNREADABLE);
+        }
+        let (due, created, flags) = (time(&mut record), time(&mut record), record.get_u8());
+        let timeout = Some(record.get_u32()).filter(|ms| *ms > 0);
+        let (mut content, mut lane) = (ContentHash::default(), LaneId::default());
+        record.copy_to_slice(&mut content.0);
+        record.copy_to_slice(&mut lane.0);
         let mut head = Self {
             state,
-            start,
-            due: start.due,
-            created: start.created,
+            flags,
+            timeout: timeout.map(|ms| Duration::from_millis(ms.into())),
+            content,
+            lane,
+            arrived: created,
+            due,
+            created,
             attempts: 0,
             failures: 0,
             lease: 0,
@@ -173,8 +163,8 @@ impl Head {
         let error = text(raw, error)?;
         self.reason = Some(text(raw, reason)?).filter(|r| !r.is_empty());
         // Zero stands for the record's value.
-        self.due = if due == Timestamp::default() { self.due } else { due };
-        self.created = if created == Timestamp::default() { self.created } else { created };
+        self.due = Some(due).filter(|due| due.as_millis() > 0).unwrap_or(self.due);
+        self.created = Some(created).filter(|at| at.as_millis() > 0).unwrap_or(self.created);
         self.last = (at.as_millis() > 0).then(|| LastAttempt {
             at,
             status: (status > 0).then_some(status),
@@ -185,25 +175,15 @@ impl Head {
     }
 
     pub(crate) const fn is_external(&self) -> bool {
-        self.start.flags & EXTERNAL != 0
-    }
-
-    /// When the job came to this store.
-    pub(crate) const fn arrived(&self) -> Timestamp {
-        self.start.created
+        self.flags & EXTERNAL != 0
     }
 
     pub(crate) const fn timeout(&self) -> Option<Duration> {
-        self.start.timeout
-    }
-
-    pub(crate) const fn content(&self) -> ContentHash {
-        self.start.content
+        self.timeout
     }
 
     pub(crate) fn settle_hint(&self, unsettled: Arc<AtomicUsize>) -> SettleHint {
-        let Start { lane, content, .. } = self.start;
-        SettleHint { lane, content, is_external: self.is_external(), unsettled }
+        SettleHint { lane: self.lane, content: self.content, is_external: self.is_external(), unsettled }
     }
 
     pub(crate) fn into_job(self, key: JobKey) -> Job {
@@ -238,7 +218,7 @@ impl Tail {
     }
 }
 
-/// The tombstone of a job, for when it is done.
+/// The tombstone that a job gets if it is done.
 pub(crate) fn tombstone(lease: &Lease) -> [u8; TOMBSTONE] {
     let mut packed = [0; TOMBSTONE];
     let mut rest = packed.as_mut_slice();
@@ -297,7 +277,7 @@ pub(crate) fn locator(raw: &[u8]) -> Result<Locator, StoreError> {
 /// Reads a tombstone as an ended job.
 pub(crate) fn parse_tombstone(mut raw: Bytes, key: JobKey) -> Result<Job, StoreError> {
     need(&raw, TOMBSTONE)?;
-    let state = state(raw.get_u8() % MAYBE_IN_FLIGHT)?;
+    let state = state(raw.get_u8() % MAYBE_IN_FLIGHT).ok_or(UNREADABLE)?;
     raw.advance(8);
     let (due, created) = (time(&mut raw), time(&mut raw));
     raw.advance(8);

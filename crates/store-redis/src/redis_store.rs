@@ -2,14 +2,13 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use redis::{Cmd, FromRedisValue, Value};
+use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
-use super::error::is_not_loaded;
 use super::keys::Keys;
 use super::script::{self, Script};
-use super::topology::Topology;
+use super::topology::{Topology, is_not_loaded};
 use super::{check, record, reply};
 
 /// The memory that a tombstone takes, with its share of the hash that it is in.
@@ -44,11 +43,9 @@ impl RedisStore {
     /// fails with [`StoreError::Unprepared`].
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let profile = check::servers(&self.topology).await?;
-        let (version, shards): (String, String) = self
-            .run_at(&script::INSTALL, &self.keys.installation(), |cmd| {
-                cmd.arg(record::VERSION).arg(self.options.shards);
-            })
-            .await?;
+        let (installation, args) = (self.keys.installation(), (record::VERSION, self.options.shards));
+        let (version, shards): (String, String) =
+            self.run_at(&script::INSTALL, &installation, all(&args)).await?;
         if version != record::VERSION.to_string() {
             let ours = record::VERSION;
             return Err(StoreError::Unfit(format!(
@@ -83,14 +80,24 @@ impl RedisStore {
         self.run_at(script, self.keys.shard(shard), args).await
     }
 
-    /// Runs a script on the installation's keys, and reads its answer.
-    pub(crate) async fn run_installation<T: FromRedisValue>(
+    /// Runs a script on a shard with few arguments, and reads its answer.
+    pub(crate) async fn ask<T: FromRedisValue>(
         &self,
         script: &Script,
-        args: impl Fn(&mut Cmd),
+        shard: Shard,
+        args: impl ToRedisArgs,
+    ) -> Result<T, StoreError> {
+        self.run(script, shard, all(&args)).await
+    }
+
+    /// Runs a script on the installation's keys, and reads its answer.
+    pub(crate) async fn ask_installation<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        args: impl ToRedisArgs,
     ) -> Result<T, StoreError> {
         self.check_prepared()?;
-        self.run_at(script, &self.keys.installation(), args).await
+        self.run_at(script, &self.keys.installation(), all(&args)).await
     }
 
     /// Sends one command, and reads its answer. `what` names the answer in an error.
@@ -103,9 +110,14 @@ impl RedisStore {
         reply::read(self.topology.call(cmd).await?, what)
     }
 
-    /// Adds how long tombstones are kept and how many, as the scripts that end jobs take it.
+    /// How long tombstones are kept and how many, as the scripts that end jobs take it.
+    pub(crate) fn keep(&self) -> (u64, u64) {
+        (millis_up(self.options.keep_done), self.options.tombstones(TOMBSTONE_BYTES))
+    }
+
+    /// Adds [`Self::keep`] to a call.
     pub(crate) fn push_keep(&self, cmd: &mut Cmd) {
-        cmd.arg(millis_up(self.options.keep_done)).arg(self.options.tombstones(TOMBSTONE_BYTES));
+        cmd.arg(self.keep());
     }
 
     fn check_prepared(&self) -> Result<(), StoreError> {
@@ -138,5 +150,12 @@ impl RedisStore {
             args(&mut cmd);
         }
         self.topology.call(&cmd).await
+    }
+}
+
+/// Adds arguments to a call.
+fn all(args: &impl ToRedisArgs) -> impl Fn(&mut Cmd) {
+    move |cmd| {
+        cmd.arg(args);
     }
 }

@@ -1,5 +1,5 @@
-//! Reading the answers of scripts. Most are read by redis-rs itself, as tuples and lists. The steps in `take`
-//! are for the busiest calls, whose payloads must not be copied.
+//! Reads the answers of scripts. redis-rs reads most of them, as tuples and lists. The busiest calls use the
+//! functions in `take`, which do not copy payloads.
 
 use redis::{FromRedisValue, Value};
 use ringback_core::contract::{MoveResult, Settled, StoreError};
@@ -40,8 +40,8 @@ pub(crate) mod take {
     }
 }
 
-/// Reads a page of a scan: the server's life, where to go on, and what was found. A server of another life
-/// answers its life alone.
+/// Reads a page of a scan: the server's life, where to go on, and what was found. The answer is the server's life
+/// alone if the server has restarted since the scan began.
 pub(crate) fn scanned<T: FromRedisValue>(
     mut answer: Vec<Value>,
     what: &'static str,
@@ -56,8 +56,7 @@ pub(crate) fn scanned<T: FromRedisValue>(
 
 /// The state with a code.
 pub(crate) fn state(code: i64) -> Result<State, StoreError> {
-    let index = usize::try_from(code - 1).ok();
-    index.and_then(|i| State::ALL.get(i).copied()).ok_or(StoreError::Unreadable("a state"))
+    u8::try_from(code).ok().and_then(record::state).ok_or(StoreError::Unreadable("a state"))
 }
 
 /// The code of a state.
@@ -97,7 +96,7 @@ pub(crate) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<MoveResult, Store
     }
 }
 
-/// Reads what became of one job of a settle.
+/// Reads the result for one job of a settle.
 pub(crate) fn settled(answer: i64) -> Result<Settled, StoreError> {
     match answer {
         1 => Ok(Settled::Applied),

@@ -1,9 +1,8 @@
-//! The scripts: one Lua file per call, behind the pieces of `lua/prelude`, all together one function library
-//! of Redis. Each piece owns one part of the layout: records, the schedule, ready queues and so on. Redis runs
-//! the pieces once, at the first call, and not for each call.
+//! The Lua scripts, as one function library of Redis. The library begins with the pieces of `lua/prelude`. Each
+//! piece owns one part of the layout, such as records, the schedule or ready queues. Redis runs the pieces once,
+//! at the first call.
 //!
-//! Where the library cannot be loaded, because memory is full, the same text runs as a script. That costs
-//! more and does the same.
+//! If the library cannot be loaded because memory is full, the same text runs as a script, which is slower.
 
 use std::sync::LazyLock;
 
@@ -22,21 +21,12 @@ enum Kind {
 }
 
 impl Kind {
-    /// The first line of a script of this kind.
-    const fn shebang(self) -> &'static str {
+    /// The flag of a script of this kind, if it has one.
+    const fn flag(self) -> Option<&'static str> {
         match self {
-            Self::Fills => "#!lua",
-            Self::Drains => "#!lua flags=allow-oom",
-            Self::Reads => "#!lua flags=no-writes",
-        }
-    }
-
-    /// The flags of a function of this kind.
-    const fn flags(self) -> &'static str {
-        match self {
-            Self::Fills => "{}",
-            Self::Drains => "{'allow-oom'}",
-            Self::Reads => "{'no-writes'}",
+            Self::Fills => None,
+            Self::Drains => Some("allow-oom"),
+            Self::Reads => Some("no-writes"),
         }
     }
 }
@@ -46,7 +36,6 @@ impl Kind {
 pub(crate) struct Script {
     name: &'static str,
     kind: Kind,
-    body: &'static str,
 }
 
 impl Script {
@@ -64,8 +53,8 @@ impl Script {
 
     /// A call with the text of all scripts.
     pub(crate) fn as_text(&self, key: &str) -> Cmd {
-        let shebang = self.kind.shebang();
-        let source = format!("{shebang}\n{}\nreturn init()('{}', KEYS[1], ARGV)", LIBRARY.init, self.name);
+        let flags = self.kind.flag().map_or_else(String::new, |flag| format!(" flags={flag}"));
+        let source = format!("#!lua{flags}\n{}\nreturn init()('{}', KEYS[1], ARGV)", LIBRARY.init, self.name);
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(source).arg(1).arg(key);
         cmd
@@ -81,8 +70,8 @@ struct Library {
 }
 
 static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
-    // Locals of a script stay inside its block, because Lua allows only 200 in a function.
-    let bodies: String = ALL.iter().map(|script| format!("do\n{}\nend\n", script.body)).collect();
+    // Locals of a file stay inside its block, because Lua allows only 200 in a function.
+    let bodies: String = FILES.iter().map(|file| format!("do\n{file}\nend\n")).collect();
     let init = format!(
         "local function init()\nlocal edges = {{}}\n{}\n{bodies}\n\
          return function(name, base, args)\nstart(base)\nreturn edges[name](args)\nend\nend",
@@ -99,9 +88,9 @@ pub(crate) fn load() -> Cmd {
     // A library cannot use Redis's API while it loads, so the first call runs the pieces.
     let mut source = format!("#!lua name={name}\n{init}\nlocal run\n");
     for Script { name: edge, kind, .. } in ALL {
-        let flags = kind.flags();
+        let flags = kind.flag().map_or_else(String::new, |flag| format!("'{flag}'"));
         source.push_str(&format!(
-            "redis.register_function{{function_name='{name}_{edge}', flags={flags}, \
+            "redis.register_function{{function_name='{name}_{edge}', flags={{{flags}}}, \
              callback=function(keys, args) run = run or init() return run('{edge}', keys[1], args) end}}\n"
         ));
     }
@@ -110,92 +99,89 @@ pub(crate) fn load() -> Cmd {
     cmd
 }
 
-macro_rules! pieces {
-    ($($file:literal)*) => {
-        /// The pieces, each behind those that it uses.
-        const PIECES: &[&str] = &[$(include_str!(concat!("lua/prelude/", $file, ".lua"))),*];
-    };
+macro_rules! files {
+    ($($file:literal)*) => { &[$(include_str!(concat!("lua/", $file, ".lua"))),*] };
 }
 
-pieces! {
-    "base" "shard" "lanes" "records" "schedule" "due" "ready" "leases" "dead_letters" "outbox" "tombs" "lateness"
-    "topics" "arrivals" "grants" "outcomes" "events" "moves" "redrives" "attempt_logs" "carrier" "policies"
-    "audit" "start"
-}
+/// The pieces of the prelude, each after those that it uses.
+const PIECES: &[&str] = files! {
+    "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/schedule" "prelude/due"
+    "prelude/ready" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/tombs" "prelude/lateness"
+    "prelude/topics" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
+    "prelude/redrives" "prelude/attempt_logs" "prelude/carrier" "prelude/audit" "prelude/start"
+};
+
+/// The files of the scripts.
+const FILES: &[&str] = files! {
+    "edges/submit" "edges/import" "edges/cancel" "edges/moves" "edges/purge" "edges/redrive" "edges/promote"
+    "edges/reserve" "edges/pull" "edges/renew" "edges/settle" "edges/exchange" "edges/settle_receipts"
+    "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
+    "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
+    "installation/install" "installation/members" "installation/policies" "installation/redrives"
+    "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair"
+};
 
 macro_rules! scripts {
-    ($($folder:literal { $($name:ident: $file:literal, $kind:ident;)* })*) => {
-        $($(pub(crate) static $name: Script = Script {
-            name: $file,
-            kind: Kind::$kind,
-            body: include_str!(concat!("lua/", $folder, "/", $file, ".lua")),
-        };)*)*
-        const ALL: &[&Script] = &[$($(&$name),*),*];
+    ($($name:ident: $call:literal, $kind:ident;)*) => {
+        $(pub(crate) static $name: Script = Script { name: $call, kind: Kind::$kind };)*
+        const ALL: &[&Script] = &[$(&$name),*];
     };
 }
 
 scripts! {
-    "edges" {
-        SUBMIT: "submit", Fills;
-        IMPORT: "import", Fills;
-        CANCEL: "cancel", Drains;
-        RESCHEDULE: "reschedule", Fills;
-        RUN: "run", Drains;
-        REVIVE: "revive", Fills;
-        PURGE: "purge", Drains;
-        PURGE_MANY: "purge_many", Drains;
-        REDRIVE_JOBS: "redrive_jobs", Fills;
-        REDRIVE_PROGRESS: "redrive_progress", Drains;
-        PROMOTE: "promote", Drains;
-        RESERVE: "reserve", Drains;
-        PULL: "pull", Drains;
-        RENEW: "renew", Drains;
-        SETTLE: "settle", Drains;
-        EXCHANGE: "exchange", Drains;
-        SETTLE_RECEIPTS: "settle_receipts", Drains;
-        RECOVER: "recover", Drains;
-        EVICT: "evict", Drains;
-        ACKNOWLEDGE: "acknowledge", Drains;
-        CLAIM: "claim", Drains;
-        RELEASE_SHARD: "release_shard", Drains;
-        PAUSE: "pause", Drains;
-        RESUME: "resume", Drains;
-        NOTE: "note", Fills;
-        WATCH: "watch", Drains;
-    }
-    "queries" {
-        GET: "get", Reads;
-        PAGE: "page", Reads;
-        DEAD: "dead", Reads;
-        PULL_LANES: "pull_lanes", Reads;
-        LEASE_INFO: "lease_info", Reads;
-        OUTBOX: "outbox", Reads;
-        STATS: "stats", Reads;
-        TOPICS: "topics", Reads;
-        ATTEMPTS: "attempts", Reads;
-    }
-    "installation" {
-        INSTALL: "install", Drains;
-        MEMBERS: "members", Drains;
-        PUT_POLICY: "put_policy", Fills;
-        DELETE_POLICY: "delete_policy", Drains;
-        BEGIN_REDRIVE: "begin_redrive", Fills;
-        TAKE_REDRIVE: "take_redrive", Drains;
-        KEEP_REDRIVE: "keep_redrive", Drains;
-        END_REDRIVE: "end_redrive", Drains;
-        REDRIVES: "redrives", Reads;
-    }
-    "audit" {
-        AUDIT_SHARD: "audit_shard", Reads;
-        AUDIT_JOBS: "audit_jobs", Reads;
-        AUDIT_STATES: "audit_states", Reads;
-        AUDIT_LANES: "audit_lanes", Reads;
-        AUDIT_ENTRIES: "audit_entries", Reads;
-        AUDIT_LISTS: "audit_lists", Reads;
-        AUDIT_CONFIRM: "audit_confirm", Reads;
-        AUDIT_REPAIR: "audit_repair", Drains;
-        AUDIT_COUNT: "audit_count", Drains;
-    }
+    SUBMIT: "submit", Fills;
+    IMPORT: "import", Fills;
+    CANCEL: "cancel", Drains;
+    RESCHEDULE: "reschedule", Fills;
+    RUN: "run", Drains;
+    REVIVE: "revive", Fills;
+    PURGE: "purge", Drains;
+    PURGE_MANY: "purge_many", Drains;
+    REDRIVE_JOBS: "redrive_jobs", Fills;
+    REDRIVE_PROGRESS: "redrive_progress", Drains;
+    PROMOTE: "promote", Drains;
+    RESERVE: "reserve", Drains;
+    PULL: "pull", Drains;
+    RENEW: "renew", Drains;
+    SETTLE: "settle", Drains;
+    EXCHANGE: "exchange", Drains;
+    SETTLE_RECEIPTS: "settle_receipts", Drains;
+    RECOVER: "recover", Drains;
+    EVICT: "evict", Drains;
+    ACKNOWLEDGE: "acknowledge", Drains;
+    CLAIM: "claim", Drains;
+    RELEASE_SHARD: "release_shard", Drains;
+    PAUSE: "pause", Drains;
+    RESUME: "resume", Drains;
+    NOTE: "note", Fills;
+    WATCH: "watch", Drains;
+    GET: "get", Reads;
+    PAGE: "page", Reads;
+    DEAD: "dead", Reads;
+    PULL_LANES: "pull_lanes", Reads;
+    LEASE_INFO: "lease_info", Reads;
+    OUTBOX: "outbox", Reads;
+    STATS: "stats", Reads;
+    TOPICS: "topics", Reads;
+    ATTEMPTS: "attempts", Reads;
+    INSTALL: "install", Drains;
+    MEMBERS: "members", Drains;
+    PUT_POLICY: "put_policy", Fills;
+    DELETE_POLICY: "delete_policy", Drains;
+    BEGIN_REDRIVE: "begin_redrive", Fills;
+    TAKE_REDRIVE: "take_redrive", Drains;
+    KEEP_REDRIVE: "keep_redrive", Drains;
+    END_REDRIVE: "end_redrive", Drains;
+    REDRIVES: "redrives", Reads;
+    AUDIT_SHARD: "audit_shard", Reads;
+    AUDIT_JOBS: "audit_jobs", Reads;
+    AUDIT_STATES: "audit_states", Reads;
+    AUDIT_LANES: "audit_lanes", Reads;
+    AUDIT_ENTRIES: "audit_entries", Reads;
+    AUDIT_LISTS: "audit_lists", Reads;
+    AUDIT_CONFIRM: "audit_confirm", Reads;
+    AUDIT_REPAIR: "audit_repair", Drains;
+    AUDIT_COUNT: "audit_count", Drains;
 }
 
 #[cfg(test)]
@@ -204,27 +190,32 @@ mod tests {
 
     #[test]
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
+        // Redis itself refuses the writes of a script that is declared to read.
+        const FILLS: [&str; 8] = [
+            "submit",
+            "import",
+            "reschedule",
+            "revive",
+            "redrive_jobs",
+            "begin_redrive",
+            "put_policy",
+            "note",
+        ];
         for script in ALL {
-            let expected = match script.name() {
-                "submit" | "import" | "reschedule" | "revive" | "redrive_jobs" | "begin_redrive"
-                | "put_policy" | "note" => Kind::Fills,
-                "get" | "page" | "stats" | "topics" | "pull_lanes" | "lease_info" | "dead" | "redrives"
-                | "attempts" | "outbox" => Kind::Reads,
-                "audit_repair" | "audit_count" => Kind::Drains,
-                name if name.starts_with("audit_") => Kind::Reads,
-                _ => Kind::Drains,
-            };
-            assert_eq!(script.kind, expected, "{}", script.name());
+            assert_eq!(script.kind == Kind::Fills, FILLS.contains(&script.name()), "{}", script.name());
         }
     }
 
     #[test]
     fn every_script_says_what_it_takes_and_returns() {
-        for script in ALL {
-            for word in ["-- KEYS  ", "-- ARGV  ", "-- Returns "] {
-                assert!(script.body.contains(word), "{} lacks {word}", script.name());
+        let text = FILES.concat();
+        for Script { name, .. } in ALL {
+            let script = text.split(&format!("-- {name}: ")).nth(1).unwrap_or_default();
+            let (header, _) =
+                script.split_once(&format!("function edges.{name}(")).expect("name and function");
+            for word in ["-- ARGV  ", "-- Returns "] {
+                assert_eq!(header.matches(word).count(), 1, "{name}: {word}");
             }
-            assert!(script.body.contains(&format!("function edges.{}(", script.name())), "{}", script.name());
         }
     }
 }

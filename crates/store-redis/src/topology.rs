@@ -1,20 +1,21 @@
 //! The servers and the connections to them: a single server or a cluster, behind one `call`. Sentinel is not
-//! supported. Nothing outside this file knows the difference.
+//! supported. Nothing outside this file knows the difference. Errors of the client become store errors here.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
+use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{MultipleNodeRoutingInfo, Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
-use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, Value};
+use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, RedisError, Value};
 use ringback_core::contract::StoreError;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
-
-use super::error::classify;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -36,7 +37,7 @@ impl Address {
     /// Parses a store's URL; the error says what is allowed.
     pub fn parse(url: &str) -> Result<Self, String> {
         const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,... or embedded:directory";
-        let wrong = |e: redis::RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
+        let wrong = |e: RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
         match url.split_once("://") {
             Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),
             Some(("redis-cluster", hosts)) => {
@@ -59,7 +60,7 @@ impl Address {
 /// The servers and the connection to them.
 pub(crate) struct Topology {
     servers: Servers,
-    patience: Duration,
+    call_timeout: Duration,
 }
 
 enum Servers {
@@ -102,38 +103,34 @@ impl Cluster {
 
 impl Topology {
     /// Parses the URL. Connects on the first call.
-    pub(crate) fn open(url: &str, patience: Duration) -> Result<Self, StoreError> {
+    pub(crate) fn open(url: &str, call_timeout: Duration) -> Result<Self, StoreError> {
         let servers = match Address::parse(url).map_err(StoreError::Unfit)? {
             Address::Single(info) => {
                 let client = Client::open(*info).map_err(|e| unfit(&e))?;
                 let config = ConnectionManagerConfig::new()
                     .set_number_of_retries(0)
                     .set_connection_timeout(Some(CONNECT))
-                    .set_response_timeout(Some(patience))
+                    .set_response_timeout(Some(call_timeout))
                     .set_pipeline_buffer_size(PIPELINE);
                 let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
                     .map_err(|e| unfit(&e))?;
                 Servers::Single(Box::new(Single { client, config, manager: RwLock::new(manager) }))
             }
             Address::Cluster(infos) => {
-                let nodes = infos
-                    .iter()
-                    .cloned()
-                    .map(Client::open)
-                    .collect::<Result<_, _>>()
-                    .map_err(|e| unfit(&e))?;
+                let nodes = infos.iter().cloned().map(Client::open).collect::<Result<_, _>>();
+                let nodes = nodes.map_err(|e| unfit(&e))?;
                 let client = ClusterClient::builder(infos)
                     .tcp_settings(tcp())
                     .connection_timeout(CONNECT)
-                    .response_timeout(patience)
-                    .overall_response_timeout(Some(patience))
+                    .response_timeout(call_timeout)
+                    .overall_response_timeout(Some(call_timeout))
                     .retries(3)
                     .build()
                     .map_err(|e| unfit(&e))?;
                 Servers::Cluster(Box::new(Cluster { client, nodes, connection: OnceCell::new() }))
             }
         };
-        Ok(Self { servers, patience })
+        Ok(Self { servers, call_timeout })
     }
 
     /// The kind's name in the API.
@@ -146,7 +143,7 @@ impl Topology {
 
     /// Sends one command. Answers or fails within the time given to a call.
     pub(crate) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
-        let answer = timeout(self.patience, async {
+        let answer = timeout(self.call_timeout, async {
             match &self.servers {
                 Servers::Single(single) => single.manager().req_packed_command(cmd).await,
                 Servers::Cluster(cluster) => cluster.connection().await?.req_packed_command(cmd).await,
@@ -155,9 +152,9 @@ impl Topology {
         let error = match answer.await {
             Ok(Ok(Value::ServerError(e))) => classify(e.into()),
             Ok(Ok(value)) => return Ok(value),
-            Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.patience),
+            Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.call_timeout),
             Ok(Err(e)) => classify(e),
-            Err(_) => StoreError::Slow(self.patience),
+            Err(_) => StoreError::Slow(self.call_timeout),
         };
         if matches!(error, StoreError::Replica) {
             self.reconnect();
@@ -167,38 +164,33 @@ impl Topology {
 
     /// Sends a command that names no key to the server of a key.
     pub(crate) async fn call_at(&self, cmd: &Cmd, key: &str) -> Result<Value, StoreError> {
-        use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+        let route = Route::with_key(key, SlotAddr::Master);
+        self.route(cmd, RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route))).await
+    }
+
+    /// Sends a command to the nodes of a route. A single server takes every command.
+    async fn route(&self, cmd: &Cmd, route: RoutingInfo) -> Result<Value, StoreError> {
         let Servers::Cluster(cluster) = &self.servers else { return self.call(cmd).await };
-        let answer = timeout(self.patience, async {
-            let route = Route::with_key(key, SlotAddr::Master);
-            let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
-            cluster.connection().await?.route_command(cmd.clone(), node).await
+        let answer = timeout(self.call_timeout, async {
+            cluster.connection().await?.route_command(cmd.clone(), route).await
         });
-        answer.await.map_err(|_| StoreError::Slow(self.patience))?.map_err(classify)
+        answer.await.map_err(|_| StoreError::Slow(self.call_timeout))?.map_err(classify)
     }
 
     /// Connects again, because after a fail-over the name may lead to another server. The client of a cluster
     /// follows by itself.
     pub(crate) fn reconnect(&self) {
-        match &self.servers {
-            Servers::Single(single) => single.reconnect(),
-            Servers::Cluster(_) => {}
+        if let Servers::Single(single) = &self.servers {
+            single.reconnect();
         }
     }
 
     /// Sends a command to every master, to read their configuration.
     pub(crate) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
-        use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
-        let Servers::Cluster(cluster) = &self.servers else {
-            return Ok(vec![self.call(cmd).await?]);
-        };
-        let answer = timeout(self.patience, async {
-            let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-            cluster.connection().await?.route_command(cmd.clone(), all).await
-        });
-        match answer.await.map_err(|_| StoreError::Slow(self.patience))?.map_err(classify)? {
-            Value::Map(answers) => Ok(answers.into_iter().map(|(_, answer)| answer).collect()),
-            other => Ok(vec![other]),
+        let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+        match (self.route(cmd, all).await?, &self.servers) {
+            (Value::Map(answers), Servers::Cluster(_)) => Ok(answers.into_iter().map(|(_, a)| a).collect()),
+            (answer, _) => Ok(vec![answer]),
         }
     }
 
@@ -214,7 +206,7 @@ impl Topology {
             let subscribed = timeout(2 * CONNECT, async {
                 let mut pubsub = client.get_async_pubsub().await?;
                 pubsub.subscribe(channel).await?;
-                Ok::<_, redis::RedisError>(pubsub)
+                Ok::<_, RedisError>(pubsub)
             });
             match subscribed.await {
                 Ok(Ok(pubsub)) => return Ok(pubsub),
@@ -226,11 +218,31 @@ impl Topology {
     }
 }
 
-fn unfit(error: &redis::RedisError) -> StoreError {
+/// The store error for an error of the client. The client's error becomes its source.
+fn classify(error: RedisError) -> StoreError {
+    match (error.kind(), error.code()) {
+        (Extension, Some("OOM")) => StoreError::Full,
+        (Server(ReadOnly), _) => StoreError::Replica,
+        (Server(ResponseError | NoPerm) | AuthenticationFailed, _)
+        | (Extension, Some("NOAUTH" | "WRONGPASS")) => StoreError::Refused(Arc::new(error)),
+        // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and the like pass by
+        // themselves.
+        _ => StoreError::Away(Arc::new(error)),
+    }
+}
+
+/// Whether a call failed because the function library is not loaded. Redis has no error code for that, only
+/// this text.
+pub(crate) fn is_not_loaded(error: &StoreError) -> bool {
+    let StoreError::Refused(source) = error else { return false };
+    source.downcast_ref::<RedisError>().and_then(RedisError::detail) == Some("Function not found")
+}
+
+fn unfit(error: &RedisError) -> StoreError {
     StoreError::Unfit(format!("the store's URL cannot be used: {error}"))
 }
 
-fn info(url: &str) -> Result<ConnectionInfo, redis::RedisError> {
+fn info(url: &str) -> Result<ConnectionInfo, RedisError> {
     Ok(url.into_connection_info()?.set_tcp_settings(tcp()))
 }
 

@@ -3,9 +3,8 @@
 use ringback_core::contract::StoreError;
 use ringback_core::state::State;
 
-use crate::audit::count::{Jobs, Lane};
-use crate::audit::rows::{LaneRow, TopicRow};
-use crate::record::RECORD;
+use super::counts::{Jobs, Lane, LaneRow, TopicRow};
+use crate::record::{self, RECORD};
 
 /// The bytes of the counts of a lane's states.
 const COUNTS: usize = 16;
@@ -49,36 +48,18 @@ pub(crate) struct Records {
     pub(crate) problems: Vec<Problem>,
 }
 
-/// A problem with a record.
-pub(crate) struct Problem {
-    pub(crate) what: String,
-    pub(crate) locator: Vec<u8>,
-    pub(crate) state: u8,
-    /// The lane's name.
-    pub(crate) lane: String,
-    pub(crate) record: Vec<u8>,
-}
-
-impl Problem {
-    pub(crate) fn id(&self) -> Option<String> {
-        id_of(&self.record)
-    }
-
-    pub(crate) fn state_name(&self) -> &'static str {
-        state_name(self.state)
-    }
-}
+/// A problem with a record: what is wrong, locator, state, lane name, and the record without its payload.
+pub(crate) type Problem = (String, Vec<u8>, u8, Vec<u8>, Vec<u8>);
 
 /// The id that a record begins with.
 pub(crate) fn id_of(record: &[u8]) -> Option<String> {
     let length = usize::from(*record.get(RECORD - 1)?);
-    let id = record.get(RECORD..RECORD + length)?;
-    Some(String::from_utf8_lossy(id).into_owned())
+    record.get(RECORD..RECORD + length).map(lossy)
 }
 
 /// A state by its number in records.
 pub(crate) fn state_name(code: u8) -> &'static str {
-    State::ALL.get(usize::from(code).wrapping_sub(1)).map_or("unknown", |state| state.name())
+    record::state(code).map_or("unknown", State::name)
 }
 
 /// A page of lanes and topics.
@@ -88,16 +69,7 @@ pub(crate) struct Lanes {
     /// Members that are missing in the lists of topics.
     pub(crate) unlisted: Vec<Vec<u8>>,
     /// Lanes with missing links to their jobs, with their names.
-    pub(crate) unlinked: Vec<(Lane, String)>,
-}
-
-/// Parts of lists.
-pub(crate) struct ListParts {
-    /// How many were read to their beginning.
-    pub(crate) lists: usize,
-    /// How many entries of the next one were read.
-    pub(crate) skip: usize,
-    pub(crate) entries: Vec<Vec<u8>>,
+    pub(crate) unlinked: Vec<(Lane, Vec<u8>)>,
 }
 
 /// What became of a problem.
@@ -111,14 +83,14 @@ pub(crate) enum Repaired {
     Left,
 }
 
-/// Reads what became of repairs.
-pub(crate) fn repaired(answers: Vec<u8>) -> Vec<Repaired> {
-    let repaired = answers.into_iter().map(|code| match code {
-        0 => Repaired::MovedOn,
-        1 => Repaired::Done,
-        _ => Repaired::Left,
-    });
-    repaired.collect()
+impl From<u8> for Repaired {
+    fn from(code: u8) -> Self {
+        match code {
+            0 => Self::MovedOn,
+            1 => Self::Done,
+            _ => Self::Left,
+        }
+    }
 }
 
 /// The counts that a lane's row begins with.
@@ -135,6 +107,6 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
 }
 
 /// The topic in a lane's name or in a member of `index`.
-pub(crate) fn topic_of(name: &str) -> &str {
-    name.split(' ').next().unwrap_or_default()
+pub(crate) fn topic_of(name: &[u8]) -> String {
+    lossy(name.split(|byte| *byte == b' ').next().unwrap_or_default())
 }

@@ -1,17 +1,17 @@
 //! Jobs that wait in lists: ready queues, and slots of later due times. A list cannot be searched, so the audit
 //! reads it and marks the jobs that it meets.
 //!
-//! This is exact although jobs move. A job was waiting when its record was read, and in no index that can be
-//! looked up, so it was in its list. It leaves the list only by another attempt, for another due time, or into an
-//! index. The list is read afterwards, from its end to its beginning. Entries come at both ends and go at the
-//! beginning, so no entry that stays is missed. If the job was not met, still has the same attempts and due time,
-//! and is in no index, then its entry was missing.
+//! This is exact although jobs move. When its record was read, the job was waiting and in no index that can be
+//! looked up, so its list had to hold it. A job leaves its list only for another attempt, another due time, or an
+//! index. The list is read later, from its end to its beginning. Entries are added at both ends and removed at the
+//! beginning, so the reading meets every entry that stays. So the entry was missing if the reading did not meet
+//! it, and the job still has the same attempts and due time, and is in no index.
 
 use std::collections::BTreeSet;
 
 use ringback_core::contract::StoreError;
 
-/// The bytes that scripts answer for each: locator, due time, lane, attempts.
+/// The bytes that scripts return for each job: locator, due time, lane, attempts.
 const KNOWN: usize = 30;
 /// The time of a slot, in ms.
 const SLOT: u64 = 600_000;
@@ -21,17 +21,14 @@ const AT_ONCE: usize = 100;
 /// The kinds of lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
-    Slot,
-    Ready,
+    Slot = 1,
+    Ready = 2,
 }
 
 impl List {
     /// The code of the state of the jobs in it.
     pub(crate) const fn state(self) -> u8 {
-        match self {
-            Self::Slot => 1,
-            Self::Ready => 2,
-        }
+        self as u8
     }
 
     /// The bytes of an entry: locator, due time, and in a slot the lane.
@@ -64,7 +61,7 @@ pub(crate) struct Waiting(Vec<Job>);
 pub(crate) enum Verdict {
     MovedOn,
     Again(List),
-    Lost { state: u8, lane: String, record: Vec<u8> },
+    Lost { state: u8, lane: Vec<u8>, record: Vec<u8> },
 }
 
 impl Waiting {
@@ -72,13 +69,13 @@ impl Waiting {
         self.0.len()
     }
 
-    /// The jobs, some at a time: what is known of each, and the state whose list must hold it.
+    /// The jobs in parts: what is known of each, and the state whose list must hold it.
     pub(crate) fn some(&self) -> impl Iterator<Item = Vec<(Vec<u8>, u8)>> {
         let known = |job: &Job| (job.known.to_vec(), job.list.state());
         self.0.chunks(AT_ONCE).map(move |jobs| jobs.iter().map(known).collect())
     }
 
-    /// Adds a job that another list must hold now.
+    /// Adds a job that must be in another list now.
     pub(crate) fn again(&mut self, known: &[u8], list: List) {
         if let Ok(known) = known.try_into() {
             self.0.push(Job { known, list, is_met: false });

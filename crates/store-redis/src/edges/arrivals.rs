@@ -1,4 +1,4 @@
-//! Jobs that arrive: submit and import.
+//! Submit and import: the calls that add jobs.
 
 use std::collections::HashSet;
 
@@ -80,7 +80,7 @@ impl RedisStore {
     }
 }
 
-/// Adds what was answered to the jobs of these numbers, in their order.
+/// Stores the answers to the jobs with these numbers, in their order.
 fn collect(
     answers: &mut [Option<Submitted>],
     numbers: impl Iterator<Item = usize>,
@@ -94,7 +94,7 @@ fn collect(
     if answered.next().is_some() { Err(UNREADABLE) } else { Ok(()) }
 }
 
-/// Splits jobs, by their numbers, into calls in which no name comes twice. Nearly always this is one call.
+/// Splits jobs, by their numbers, into calls in which no key occurs twice. Nearly always this is one call.
 fn rounds(jobs: &[&NewJob]) -> Vec<Vec<usize>> {
     let (mut rounds, mut left) = (Vec::new(), (0..jobs.len()).collect::<Vec<_>>());
     while !left.is_empty() {

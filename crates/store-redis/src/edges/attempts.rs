@@ -14,13 +14,10 @@ impl RedisStore {
     pub async fn note(&self, shard: Shard, notes: &[Note]) -> Result<Noted, StoreError> {
         let keep = self.options.attempt_retention();
         for notes in notes.chunks(AT_ONCE) {
-            let changed = self.run::<u64>(&script::NOTE, shard, |cmd| {
-                cmd.arg(keep.time).arg(keep.bytes);
-                for Note { locator, proof, attempt } in notes {
-                    cmd.arg(&locator.0).arg(pack_proof(proof)).arg(pack(attempt));
-                }
-            });
-            changed.await?;
+            let packed =
+                |note: &Note| (note.locator.0.to_vec(), pack_proof(&note.proof), pack(&note.attempt));
+            let packed: Vec<_> = notes.iter().map(packed).collect();
+            self.ask::<u64>(&script::NOTE, shard, (keep.time, keep.bytes, packed)).await?;
         }
         Ok(Noted::Kept)
     }

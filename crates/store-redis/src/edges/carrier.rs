@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redis::{Cmd, Value};
+use redis::Value;
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Epoch, LiveCarriers, Pass, Recovered, Shard, StoreError};
 use ringback_core::limits::MAX_LOST;
@@ -13,28 +13,20 @@ use crate::script::{self, Script};
 
 impl RedisStore {
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
-        let answer = self.run_installation(&script::MEMBERS, |cmd| {
-            cmd.arg(carrier).arg(millis_up(ttl));
-        });
+        let answer = self.ask_installation(&script::MEMBERS, (carrier, millis_up(ttl)));
         let (next_change, next_redrive, mut carriers): (i64, i64, Vec<String>) = answer.await?;
-        // They come in the order in which they expire, which changes with every heartbeat.
+        // The script lists carriers by expiry, an order that changes with every heartbeat.
         carriers.sort_unstable();
         let wait = |ms| u64::try_from(ms).ok().map(Duration::from_millis);
         Ok(LiveCarriers { carriers, next_change: wait(next_change), next_redrive: wait(next_redrive) })
     }
 
     pub async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
-        let epoch = self.run(&script::CLAIM, shard, |cmd| {
-            cmd.arg(carrier);
-        });
-        epoch.await.map(Epoch)
+        self.ask(&script::CLAIM, shard, carrier).await.map(Epoch)
     }
 
     pub async fn release_shard(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
-        let answer = self.run::<Value>(&script::RELEASE_SHARD, shard, |cmd| {
-            cmd.arg(&epoch.0);
-        });
-        answer.await.map(drop)
+        self.ask::<Value>(&script::RELEASE_SHARD, shard, &epoch.0).await.map(drop)
     }
 
     pub async fn promote(
@@ -44,8 +36,7 @@ impl RedisStore {
         limit: u32,
         floor: Duration,
     ) -> Result<Pass, StoreError> {
-        let (pass, _) = self.pass(&script::PROMOTE, shard, epoch, limit, floor, |_| {}).await?;
-        Ok(pass)
+        self.pass(&script::PROMOTE, shard, epoch, limit, floor, None).await.map(|(pass, _)| pass)
     }
 
     pub async fn recover(
@@ -55,16 +46,13 @@ impl RedisStore {
         limit: u32,
         floor: Duration,
     ) -> Result<Recovered, StoreError> {
-        let more = |cmd: &mut Cmd| {
-            self.push_keep(cmd);
-            cmd.arg(MAX_LOST);
-        };
+        let more = Some((self.keep(), MAX_LOST));
         let (pass, expired) = self.pass(&script::RECOVER, shard, epoch, limit, floor, more).await?;
-        let lapsed = match expired {
+        let expired = match expired {
             Some(expired) => self.expired(shard, expired).await?,
             None => Vec::new(),
         };
-        Ok(Recovered { pass, expired: lapsed })
+        Ok(Recovered { pass, expired })
     }
 
     pub async fn evict(
@@ -74,11 +62,10 @@ impl RedisStore {
         limit: u32,
         floor: Duration,
     ) -> Result<Pass, StoreError> {
-        let (pass, _) = self.pass(&script::EVICT, shard, epoch, limit, floor, |_| {}).await?;
-        Ok(pass)
+        self.pass(&script::EVICT, shard, epoch, limit, floor, None).await.map(|(pass, _)| pass)
     }
 
-    /// Makes one bounded pass over a shard. Also returns what the script answers behind the waits.
+    /// Makes one bounded pass over a shard. Also returns the part of the answer after the waits.
     async fn pass(
         &self,
         script: &Script,
@@ -86,18 +73,15 @@ impl RedisStore {
         epoch: &Epoch,
         limit: u32,
         floor: Duration,
-        more: impl Fn(&mut Cmd),
+        more: Option<((u64, u64), u32)>,
     ) -> Result<(Pass, Option<Value>), StoreError> {
-        let answer = self.run(script, shard, |cmd| {
-            cmd.arg(&epoch.0).arg(limit).arg(millis_up(floor)).arg(millis_up(self.options.keep_dead));
-            more(cmd);
-        });
-        let mut parts: Vec<Value> = answer.await?;
+        let args = (&epoch.0, limit, millis_up(floor), millis_up(self.options.keep_dead), more);
+        let mut parts: Vec<Value> = self.ask(script, shard, args).await?;
         if parts.is_empty() {
             return Ok((Pass::Fenced, None));
         }
         let beside = if parts.len() > 6 { parts.pop() } else { None };
-        let (moved, other, due, lease, dead, tell): (_, _, i64, i64, i64, i64) =
+        let (moved, other, due, lease, dead, notice): (_, _, i64, i64, i64, i64) =
             reply::read(Value::Array(parts), script.name())?;
         let wait = |us| u64::try_from(us).ok().map(Duration::from_micros);
         let pass = Pass::Held {
@@ -106,7 +90,7 @@ impl RedisStore {
             next_due: wait(due),
             next_lease: wait(lease),
             next_dead: wait(dead),
-            next_notice: wait(tell),
+            next_notice: wait(notice),
         };
         Ok((pass, beside))
     }

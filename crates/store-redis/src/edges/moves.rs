@@ -1,7 +1,8 @@
-//! Moves of one job by its name: reschedule, run, revive and purge.
+//! Changes of one job by its name: reschedule, run, revive, purge and cancel.
 
-use ringback_core::contract::{Move, MoveResult, Shard, StoreError};
+use ringback_core::contract::{Cancelled, Move, MoveResult, Shard, StoreError};
 use ringback_core::job::JobKey;
+use ringback_core::state::State;
 
 use super::arrivals::pack_due;
 use crate::redis_store::RedisStore;
@@ -15,15 +16,23 @@ impl RedisStore {
             Move::Revive(token) => (&script::REVIVE, Some(token), None),
             Move::Purge => (&script::PURGE, None, None),
         };
-        let answer = self.run(script, shard, |cmd| {
-            cmd.arg(&key.locator().0);
-            token.iter().for_each(|token| {
-                cmd.arg(&token.0);
-            });
-            due.iter().for_each(|due| {
-                cmd.arg(pack_due(*due));
-            });
-        });
-        reply::moved(answer.await?, key)
+        let args = (&key.locator().0, token.as_ref().map(|token| &token.0), due.map(pack_due));
+        reply::moved(self.ask(script, shard, args).await?, key)
+    }
+
+    pub async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
+        let args = (&key.locator().0, self.keep());
+        let (code, in_flight_unknown): (i64, bool) = self.ask(&script::CANCEL, shard, args).await?;
+        if code == 0 {
+            return Ok(Cancelled::Unknown);
+        }
+        match reply::state(code)? {
+            State::Cancelled => Ok(Cancelled::Cancelled { in_flight_unknown }),
+            State::Reserved => Ok(Cancelled::Requested { in_flight_unknown }),
+            State::Done => Ok(Cancelled::TooLate),
+            State::Delayed | State::Ready | State::Dead => {
+                Err(StoreError::Unreadable("the answer of a cancel"))
+            }
+        }
     }
 }

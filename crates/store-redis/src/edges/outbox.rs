@@ -19,44 +19,36 @@ const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the outbox");
 
 impl RedisStore {
     pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
-        let answer = self.run(&script::OUTBOX, shard, |cmd| {
-            cmd.arg(limit).arg(MAX_OUTBOX_BYTES);
-        });
+        let answer = self.ask(&script::OUTBOX, shard, (limit, MAX_OUTBOX_BYTES));
         let (now, entries): (u64, Vec<Bytes>) = answer.await?;
-        let deaths = entries.into_iter().map(|entry| pending(shard, entry)).collect();
-        Ok(Outbox { pending: deaths, now: Timestamp::from_millis(now) })
+        let pending = entries.into_iter().map(|entry| pending(shard, entry)).collect();
+        Ok(Outbox { pending, now: Timestamp::from_millis(now) })
     }
 
     pub async fn acknowledge(
         &self,
         shard: Shard,
         epoch: &Epoch,
-        telling: &OutboxAck,
+        ack: &OutboxAck,
     ) -> Result<AckResult, StoreError> {
-        let answer = self.run(&script::ACKNOWLEDGE, shard, |cmd| {
-            cmd.arg(&epoch.0).arg(telling.done.len());
-            telling.done.iter().for_each(|place| {
-                cmd.arg(&place.0[..]);
-            });
-            for (place, after) in &telling.later {
-                cmd.arg(millis_up(*after)).arg(&place.0[..]);
-            }
-        });
-        let waits: Vec<i64> = answer.await?;
+        let done: Vec<_> = ack.done.iter().map(|id| &id.0[..]).collect();
+        let later: Vec<_> = ack.later.iter().map(|(id, after)| (millis_up(*after), &id.0[..])).collect();
+        let args = (&epoch.0, done.len(), done, later);
+        let waits: Vec<i64> = self.ask(&script::ACKNOWLEDGE, shard, args).await?;
         let wait = waits.first().map(|us| u64::try_from(*us).ok().map(Duration::from_micros));
         Ok(wait.map_or(AckResult::Fenced, AckResult::Held))
     }
 }
 
 fn pending(shard: Shard, entry: Bytes) -> PendingNotice {
-    let death = death(entry.clone()).map_err(|error| {
+    let letter = parse(entry.clone()).map_err(|error| {
         tracing::error!(shard = shard.0, %error, "a dead-letter notice cannot be read");
     });
-    PendingNotice { id: OutboxId(entry), letter: death.ok() }
+    PendingNotice { id: OutboxId(entry), letter: letter.ok() }
 }
 
 /// Reads an entry as `lua/prelude/outbox.lua` makes it.
-fn death(mut entry: Bytes) -> Result<DeadLetter, StoreError> {
+fn parse(mut entry: Bytes) -> Result<DeadLetter, StoreError> {
     if entry.remaining() < 6 {
         return Err(UNREADABLE);
     }
@@ -67,7 +59,7 @@ fn death(mut entry: Bytes) -> Result<DeadLetter, StoreError> {
     let tail = Tail::parse(lane, entry)?;
     // A notice can be delivered without the job's own data.
     let Notes { on_dead, context, trace } = Notes::unpack(&tail.payload).unwrap_or_default();
-    let arrived = head.arrived();
+    let arrived = head.arrived;
     Ok(DeadLetter { job: head.into_job(tail.key), died, arrived, on_dead, context, trace })
 }
 
@@ -91,12 +83,12 @@ mod tests {
         let entry =
             [[0, 0, 0, 0, 3, 232].to_vec(), vec![0, 11], b"t https://a".to_vec(), vec![0, 67], run, record]
                 .concat();
-        let whole = death(Bytes::from(entry.clone())).unwrap();
+        let whole = parse(Bytes::from(entry.clone())).unwrap();
         assert_eq!((whole.job.key.to_string().as_str(), whole.died.as_millis()), ("t/abc", 1000));
         assert_eq!(whole.on_dead, None, "the payload cannot be read");
-        // Only the last two bytes are not needed.
+        // The last two bytes are a payload that cannot be read anyway.
         for n in 0..entry.len() - 2 {
-            assert!(death(Bytes::copy_from_slice(&entry[..n])).is_err(), "{n} bytes");
+            assert!(parse(Bytes::copy_from_slice(&entry[..n])).is_err(), "{n} bytes");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Redrives: calls that revive many dead jobs. The installation keeps each redrive; each shard counts the jobs
-//! that it has revived.
+//! Many dead jobs at once: redrives, which revive them, and purges. The installation keeps each redrive; each
+//! shard counts the jobs that it has revived.
 
 use std::time::Duration;
 
@@ -10,16 +10,18 @@ use ringback_core::contract::{
     RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, WorkerId,
 };
 
-use super::purge::push_places;
+use crate::record::six;
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// How long a shard keeps the count of a redrive that nobody works on.
+/// How long a shard keeps the count of a redrive after its last change.
 const KEEP_COUNT: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Stands for a number that is not known yet.
+/// Stored until the number of revived jobs is final.
 const NOT_KNOWN: u64 = (1 << 48) - 1;
 /// The bytes before the filter and the rate.
 const HEAD: usize = 27;
+/// The states in the order of their codes, which begin with 1.
+const STATES: [RedriveState; 3] = [RedriveState::Running, RedriveState::Done, RedriveState::Stopped];
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a redrive");
 
@@ -31,21 +33,13 @@ impl RedisStore {
         rate: u32,
     ) -> Result<Option<StoredRedrive>, StoreError> {
         let work = postcard::to_stdvec(&RedriveJob::new(filter, rate)).expect("plain data always serialises");
-        let answer = self.run_installation(&script::BEGIN_REDRIVE, |cmd| {
-            cmd.arg(&id.0)
-                .arg(&work)
-                .arg(MAX_REDRIVES)
-                .arg(millis_up(ENDED_REDRIVE_RETENTION))
-                .arg(MAX_ENDED_REDRIVES);
-        });
-        unpack(id, answer.await?)
+        let args = (&id.0, work, MAX_REDRIVES, millis_up(ENDED_REDRIVE_RETENTION), MAX_ENDED_REDRIVES);
+        unpack(id, self.ask_installation(&script::BEGIN_REDRIVE, args).await?)
     }
 
     pub async fn redrives(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
-        let answer = self.run_installation(&script::REDRIVES, |cmd| {
-            cmd.arg(id.as_ref().map_or(&[][..], |id| &id.0));
-        });
-        let found: Vec<(Bytes, Bytes)> = answer.await?;
+        let id = id.as_ref().map_or(&[][..], |id| &id.0);
+        let found: Vec<(Bytes, Bytes)> = self.ask_installation(&script::REDRIVES, id).await?;
         let mut all = Vec::with_capacity(found.len());
         for (id, raw) in found {
             match id_of(&id).and_then(|id| unpack(id, raw)) {
@@ -57,16 +51,14 @@ impl RedisStore {
     }
 
     pub async fn take_redrive(&self, holder: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
-        let answer = self.run_installation(&script::TAKE_REDRIVE, |cmd| {
-            cmd.arg(&holder.0).arg(millis_up(ttl));
-        });
+        let answer = self.ask_installation(&script::TAKE_REDRIVE, (&holder.0, millis_up(ttl)));
         let (wait, id, raw): (i64, Bytes, Bytes) = answer.await?;
         if id.is_empty() {
             let wait = u64::try_from(wait).ok().map(Duration::from_millis);
             return Ok(wait.map_or(TakenRedrive::Nothing, TakenRedrive::Later));
         }
         let found = unpack(id_of(&id)?, raw)?;
-        found.map(|(revival, _)| TakenRedrive::Redrive(revival)).ok_or(UNREADABLE)
+        found.map(|(redrive, _)| TakenRedrive::Redrive(redrive)).ok_or(UNREADABLE)
     }
 
     pub async fn keep_redrive(
@@ -75,10 +67,7 @@ impl RedisStore {
         holder: WorkerId,
         ttl: Duration,
     ) -> Result<bool, StoreError> {
-        let is_kept = self.run_installation(&script::KEEP_REDRIVE, |cmd| {
-            cmd.arg(&id.0).arg(&holder.0).arg(millis_up(ttl));
-        });
-        is_kept.await
+        self.ask_installation(&script::KEEP_REDRIVE, (&id.0, &holder.0, millis_up(ttl))).await
     }
 
     pub async fn end_redrive(
@@ -88,27 +77,23 @@ impl RedisStore {
         state: RedriveState,
         total: Option<u64>,
     ) -> Result<Option<StoredRedrive>, StoreError> {
-        let answer = self.run_installation(&script::END_REDRIVE, |cmd| {
-            cmd.arg(&id.0).arg(holder.as_ref().map_or(&[][..], |holder| &holder.0)).arg(code(state));
-            cmd.arg(total.map_or(String::new(), |total| total.to_string()));
-        });
-        unpack(id, answer.await?)
+        let holder = holder.as_ref().map_or(&[][..], |holder| &holder.0);
+        let total = total.map_or(String::new(), |total| total.to_string());
+        let code = STATES.iter().position(|known| *known == state).map_or(0, |index| index + 1);
+        unpack(id, self.ask_installation(&script::END_REDRIVE, (&id.0, holder, code, total)).await?)
     }
 
     pub async fn redriven(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
         self.progress(shard, id, "look").await
     }
 
-    /// How many jobs it has revived. The shard revives no more of them.
+    /// Stops a redrive in a shard. Returns how many jobs it has revived there.
     pub async fn close_redrive(&self, shard: Shard, id: RedriveId) -> Result<u64, StoreError> {
         self.progress(shard, id, "close").await
     }
 
     async fn progress(&self, shard: Shard, id: RedriveId, what: &str) -> Result<u64, StoreError> {
-        let revived = self.run(&script::REDRIVE_PROGRESS, shard, |cmd| {
-            cmd.arg(&id.0).arg(what).arg(millis_up(ENDED_REDRIVE_RETENTION));
-        });
-        revived.await
+        self.ask(&script::REDRIVE_PROGRESS, shard, (&id.0, what, millis_up(ENDED_REDRIVE_RETENTION))).await
     }
 
     pub async fn revive_many(
@@ -117,21 +102,19 @@ impl RedisStore {
         id: RedriveId,
         places: &[DeadCursor],
     ) -> Result<Redriven, StoreError> {
-        let revived = self.run(&script::REDRIVE_JOBS, shard, |cmd| {
-            cmd.arg(&id.0).arg(millis_up(KEEP_COUNT));
-            push_places(cmd, places);
-        });
-        let revived: i64 = revived.await?;
+        let args = (&id.0, millis_up(KEEP_COUNT), pack_places(places));
+        let revived: i64 = self.ask(&script::REDRIVE_JOBS, shard, args).await?;
         Ok(u64::try_from(revived).map_or(Redriven::Over, Redriven::Jobs))
+    }
+
+    pub async fn purge_many(&self, shard: Shard, places: &[DeadCursor]) -> Result<u64, StoreError> {
+        self.ask(&script::PURGE_MANY, shard, pack_places(places)).await
     }
 }
 
-const fn code(state: RedriveState) -> u8 {
-    match state {
-        RedriveState::Running => 1,
-        RedriveState::Done => 2,
-        RedriveState::Stopped => 3,
-    }
+/// Packs places of dead jobs as the scripts take them: time and locator of each.
+fn pack_places(places: &[DeadCursor]) -> Vec<Vec<u8>> {
+    places.iter().map(|place| [&six(place.at)[..], &place.tie].concat()).collect()
 }
 
 fn id_of(raw: &[u8]) -> Result<RedriveId, StoreError> {
@@ -146,17 +129,12 @@ fn unpack(id: RedriveId, mut raw: Bytes) -> Result<Option<StoredRedrive>, StoreE
     if raw.len() < HEAD {
         return Err(UNREADABLE);
     }
-    let state = match raw.get_u8() {
-        1 => RedriveState::Running,
-        2 => RedriveState::Done,
-        3 => RedriveState::Stopped,
-        _ => return Err(UNREADABLE),
-    };
+    let state = *STATES.get(usize::from(raw.get_u8()).wrapping_sub(1)).ok_or(UNREADABLE)?;
     let (started, ended, revived) = (raw.get_uint(6), raw.get_uint(6), raw.get_uint(6));
     raw.advance(8);
     let work: RedriveJob = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
     let total = Some(revived).filter(|revived| *revived != NOT_KNOWN);
-    let revival = Redrive {
+    let redrive = Redrive {
         id,
         rate: work.rate,
         filter: work.filter()?,
@@ -165,5 +143,5 @@ fn unpack(id: RedriveId, mut raw: Bytes) -> Result<Option<StoredRedrive>, StoreE
         state,
         revived: total.unwrap_or(0),
     };
-    Ok(Some((revival, total)))
+    Ok(Some((redrive, total)))
 }

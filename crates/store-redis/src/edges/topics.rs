@@ -1,31 +1,99 @@
-//! Pausing and resuming topics.
+//! Pauses and policies of topics.
+//!
+//! Policies are a hash of the installation. Each change raises their version afterwards, so policies that are read
+//! after the version are of that version or a later one.
 
-use ringback_core::contract::{MAX_RESUMED_LANES, Shard, StoreError, TopicCapacity};
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use ringback_core::contract::{
+    MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
+};
 use ringback_core::job::Topic;
+use ringback_core::policy::MAX_POLICIES;
 
+use crate::channel::{Channel, Heard};
 use crate::redis_store::RedisStore;
 use crate::script;
+
+/// How many policies one command reads: at most a MiB.
+const PAGE: usize = 64;
 
 impl RedisStore {
     /// Pauses a topic in a shard. False when it would be one topic too many and `room` is needed.
     pub async fn pause(&self, shard: Shard, topic: &Topic, room: TopicCapacity) -> Result<bool, StoreError> {
-        let is_paused = self.run(&script::PAUSE, shard, |cmd| {
-            cmd.arg(topic.as_str()).arg(u8::from(room == TopicCapacity::Needed));
-        });
-        is_paused.await
+        let is_limited = room == TopicCapacity::Needed;
+        self.ask(&script::PAUSE, shard, (topic.as_str(), is_limited)).await
     }
 
     /// Resumes a topic in a shard. Returns whether the topic is known there.
     pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
         loop {
-            let answer = self.run(&script::RESUME, shard, |cmd| {
-                cmd.arg(topic.as_str()).arg(MAX_RESUMED_LANES);
-            });
-            match answer.await? {
+            match self.ask(&script::RESUME, shard, (topic.as_str(), MAX_RESUMED_LANES)).await? {
                 0 => return Ok(false),
                 1 => return Ok(true),
                 _ => {}
             }
         }
+    }
+
+    pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+        let args = (topic.as_str(), written, MAX_POLICIES);
+        let parts: Vec<u64> = self.ask_installation(&script::PUT_POLICY, args).await?;
+        match parts.as_slice() {
+            [] => Ok(PolicyPut::TooMany),
+            [0, version] => Ok(PolicyPut::Created(PolicyVersion(*version))),
+            [_, version] => Ok(PolicyPut::Replaced(PolicyVersion(*version))),
+            _ => Err(StoreError::Unreadable(script::PUT_POLICY.name())),
+        }
+    }
+
+    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+        let version = self.ask_installation(&script::DELETE_POLICY, topic.as_str()).await?;
+        Ok((version > 0).then_some(PolicyVersion(version)))
+    }
+
+    pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
+        let mut cmd = redis::cmd("HGET");
+        self.command(cmd.arg(self.keys.policies()).arg(topic.as_str()), "a policy").await
+    }
+
+    pub async fn policies(
+        &self,
+        known: Option<PolicyVersion>,
+    ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
+        let mut cmd = redis::cmd("GET");
+        let version = self.command(cmd.arg(self.keys.policies_version()), "the version of the policies");
+        let version: Option<u64> = version.await?;
+        let version = PolicyVersion(version.unwrap_or_default());
+        if known == Some(version) {
+            return Ok(None);
+        }
+        let mut cmd = redis::cmd("HKEYS");
+        let topics: Vec<String> = self.command(cmd.arg(self.keys.policies()), "the policies' topics").await?;
+        let mut rows = PolicyRows::with_capacity(topics.len());
+        for page in topics.chunks(PAGE) {
+            let mut cmd = redis::cmd("HMGET");
+            let values = self.command(cmd.arg(self.keys.policies()).arg(page), "the policies");
+            let values: Vec<Option<String>> = values.await?;
+            // A policy that was deleted meanwhile has no value.
+            let found =
+                page.iter().zip(values).filter_map(|(topic, written)| Some((topic.clone(), written?)));
+            rows.extend(found);
+        }
+        Ok(Some((version, rows)))
+    }
+
+    pub fn policy_changes(self: &Arc<Self>, rng: StdRng) -> PolicyChanges {
+        PolicyChanges(Channel::new(Arc::clone(self), self.keys.channel("policies"), rng))
+    }
+}
+
+/// The stream of changes. It has a channel of its own, because an API does not need the many wake-ups.
+pub struct PolicyChanges(Channel);
+
+impl PolicyChanges {
+    pub async fn next(&mut self) {
+        while matches!(self.0.next().await, Heard::Lost) {}
     }
 }

@@ -1,4 +1,4 @@
-//! Dead letters: reading on through a shard's sorted set of them.
+//! Pages of a shard's dead letters.
 
 use bytes::Bytes;
 use redis::{FromRedisValue, Value};
@@ -26,7 +26,7 @@ impl RedisStore {
         from: Option<DeadCursor>,
         limit: usize,
     ) -> Result<DeadShardPage<Job>, StoreError> {
-        let page = self.read_dead::<Value>(shard, filter, from, limit, "1").await?;
+        let page = self.read_dead::<Value>(shard, filter, from, limit, true).await?;
         let mut items = Vec::with_capacity(page.items.len());
         for answer in page.items {
             match dead_job(answer) {
@@ -46,8 +46,8 @@ impl RedisStore {
         from: Option<DeadCursor>,
         limit: usize,
     ) -> Result<DeadPage<DeadCursor>, StoreError> {
-        let page = self.read_dead::<Bytes>(shard, filter, from, limit, "0").await?;
-        let items = page.items.into_iter().map(|raw| place(&raw));
+        let page = self.read_dead::<Bytes>(shard, filter, from, limit, false).await?;
+        let items = page.items.into_iter().map(|raw| cursor(&raw));
         Ok(DeadPage { items: items.collect::<Result<_, _>>()?, next: page.next, now: page.now })
     }
 
@@ -57,25 +57,22 @@ impl RedisStore {
         filter: &DeadFilter,
         from: Option<DeadCursor>,
         limit: usize,
-        whole: &str,
+        whole: bool,
     ) -> Result<DeadPage<T>, StoreError> {
         let begin = filter.after.map_or(0, Timestamp::as_millis).min(FOREVER);
-        // A place before the beginning does not count.
+        // A cursor before the begin of the time range is ignored.
         let from = from.filter(|from| from.at >= begin);
-        let answer = self.run(&script::DEAD, shard, |cmd| {
-            cmd.arg(filter.topic.as_str()).arg(filter.reason.as_deref().unwrap_or_default());
-            cmd.arg(from.map_or(begin, |from| from.at));
-            cmd.arg(from.as_ref().map_or(&[][..], |from| &from.tie));
-            cmd.arg(filter.before.map_or(FOREVER, Timestamp::as_millis).min(FOREVER));
-            cmd.arg(limit).arg(WORK).arg(whole);
-        });
-        let (now_us, reached, items): (u64, Bytes, Vec<T>) = answer.await?;
-        let next = if reached.is_empty() { None } else { Some(place(&reached)?) };
+        let before = filter.before.map_or(FOREVER, Timestamp::as_millis).min(FOREVER);
+        let place = from.as_ref().map_or((begin, &[][..]), |from| (from.at, &from.tie));
+        let reason = filter.reason.as_deref().unwrap_or_default();
+        let args = (filter.topic.as_str(), reason, place, before, limit, WORK, whole);
+        let (now_us, reached, items): (u64, Bytes, Vec<T>) = self.ask(&script::DEAD, shard, args).await?;
+        let next = if reached.is_empty() { None } else { Some(cursor(&reached)?) };
         Ok(DeadPage { items, next, now: Timestamp::from_millis(now_us / 1000) })
     }
 }
 
-fn place(raw: &[u8]) -> Result<DeadCursor, StoreError> {
+fn cursor(raw: &[u8]) -> Result<DeadCursor, StoreError> {
     let (at, tie) = raw.split_at_checked(6).ok_or(UNREADABLE)?;
     Ok(DeadCursor { at: number(at), tie: tie.try_into().map_err(|_| UNREADABLE)? })
 }
@@ -84,5 +81,5 @@ fn dead_job(answer: Value) -> Result<(DeadCursor, Job), StoreError> {
     let (name, job_state, lane, record): (Bytes, Bytes, String, Bytes) = reply::read(answer, "a dead job")?;
     let head = Head::parse(State::Dead, job_state, &record)?;
     let tail = Tail::parse(&lane, record)?;
-    Ok((place(&name)?, head.into_job(tail.key)))
+    Ok((cursor(&name)?, head.into_job(tail.key)))
 }

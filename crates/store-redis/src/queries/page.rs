@@ -14,11 +14,10 @@ use crate::record::{Head, Tail};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
-/// A page ends one step after the jobs that it has looked at have this many bytes, with the large payloads that
-/// it answers.
+/// A page ends one step after its jobs have this many bytes, large payloads included.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// How much of each job is wanted.
+/// How much of each job a page contains.
 #[derive(Clone, Copy)]
 enum Extent {
     Known,
@@ -88,7 +87,7 @@ impl RedisStore {
         let Found { locator, head, tail } = found;
         let key = tail.key.clone();
         let delivery = self.delivery(shard, locator, &head, tail).await?;
-        let content = head.content();
+        let content = head.content;
         Ok(delivery.map(|delivery| StoredJob { job: head.into_job(key), delivery, content }))
     }
 
@@ -106,13 +105,13 @@ impl RedisStore {
         }
         let shard = Shard(from.shard);
         let look = look.clamp(1, MAX_PAGE);
-        let answer = self.run(&script::PAGE, shard, |cmd| {
-            cmd.arg(from.at).arg(format!("{:08x}", from.life)).arg(look);
-            cmd.arg(extent.step().min(look)).arg(filter.state.map_or(0, reply::state_code));
-            cmd.arg(filter.topic.as_ref().map_or("", |topic| topic.as_str()));
-            cmd.arg(u8::from(matches!(extent, Extent::Whole))).arg(PAGE_BYTES);
-        });
-        let (life, at, found): (_, _, Vec<Value>) = reply::scanned(answer.await?, script::PAGE.name())?;
+        let (life, step) = (format!("{:08x}", from.life), extent.step().min(look));
+        let state = filter.state.map_or(0, reply::state_code);
+        let topic = filter.topic.as_ref().map_or("", |topic| topic.as_str());
+        let is_whole = matches!(extent, Extent::Whole);
+        let args = (from.at, life, look, step, state, topic, is_whole, PAGE_BYTES);
+        let answer = self.ask(&script::PAGE, shard, args).await?;
+        let (life, at, found): (_, _, Vec<Value>) = reply::scanned(answer, script::PAGE.name())?;
         let mut items = Vec::with_capacity(found.len());
         for answer in found {
             match Found::parse(answer) {

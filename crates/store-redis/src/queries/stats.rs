@@ -1,10 +1,23 @@
-//! The ledger of a shard, its topics, and the lateness of deliveries.
+//! Counts of a shard, from its ledger, and of its topics. The topics are read a part at a time from an index of
+//! topics and their lanes. A topic's member is its name and a space; a lane's member has the lane's id after that.
 
-use ringback_core::contract::{Shard, Stats, StoreError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{
+    MAX_LANES_SEARCHED, Shard, Stats, StoreError, TopicCounts, TopicPresence, TopicShardPage, TopicSpan,
+};
+use ringback_core::job::Topic;
 use ringback_core::state::State;
 
 use crate::redis_store::RedisStore;
 use crate::script;
+
+/// How many topics and lanes one call looks into, so that it is short.
+const LOOKED_INTO: usize = 128;
+/// How many topics and lanes one call counts without looking into them.
+const COUNTED: usize = 1000;
 
 /// Names with numbers. A count below zero would be a bug of a script; it shows as zero.
 type Counters = Vec<(String, i64)>;
@@ -30,4 +43,98 @@ impl RedisStore {
         }
         Ok(stats)
     }
+
+    pub async fn topics(&self, shard: Shard, span: &TopicSpan) -> Result<TopicShardPage, StoreError> {
+        let (mut from, till, limit) = match span {
+            TopicSpan::One(topic) => (begin(topic), end(topic), 1),
+            TopicSpan::After(Some(topic), limit) => (end(topic), b"+".to_vec(), *limit),
+            TopicSpan::After(None, limit) => (b"-".to_vec(), b"+".to_vec(), *limit),
+        };
+        let (mut found, mut looked): (Vec<(Topic, TopicCounts)>, usize) = (Vec::new(), 0);
+        loop {
+            let look = if looked < MAX_LANES_SEARCHED { Look::Into(LOOKED_INTO) } else { Look::At(COUNTED) };
+            let (last, parts) = self.part(shard, &from, &till, look).await?;
+            looked += LOOKED_INTO;
+            for (topic, counts) in parts {
+                match found.last_mut().filter(|(known, _)| *known == topic) {
+                    Some((_, sum)) => sum.add(&counts),
+                    None => found.push((topic, counts)),
+                }
+            }
+            // The last topic may have more lanes.
+            if last.is_empty() || found.len() > limit {
+                let is_more = found.len() > limit;
+                found.truncate(limit);
+                return Ok((found, is_more));
+            }
+            from = [b"(", last.as_ref()].concat();
+        }
+    }
+
+    pub async fn presence(&self, shard: Shard, topic: &Topic) -> Result<Option<TopicPresence>, StoreError> {
+        // The topic and its first lane: a lane without jobs is forgotten.
+        let (_, found) = self.part(shard, &begin(topic), &end(topic), Look::At(2)).await?;
+        let seen = |(_, counts): &(Topic, TopicCounts)| match counts.jobs() {
+            0 => TopicPresence::NoJobs,
+            _ => TopicPresence::Jobs,
+        };
+        Ok(found.first().map(seen))
+    }
+
+    /// Reads a part of the index: the last member if there may be more, and the topics.
+    async fn part(
+        &self,
+        shard: Shard,
+        from: &[u8],
+        till: &[u8],
+        look: Look,
+    ) -> Result<(Bytes, Vec<(Topic, TopicCounts)>), StoreError> {
+        let (most, into) = match look {
+            Look::Into(most) => (most, true),
+            Look::At(most) => (most, false),
+        };
+        let (last, parts): (Bytes, Vec<(String, Vec<i64>)>) =
+            self.ask(&script::TOPICS, shard, (from, till, most, into)).await?;
+        let parts = parts.into_iter().map(|(topic, counts)| {
+            let topic = topic.parse().ok().zip(topic_counts(&counts));
+            topic.ok_or(StoreError::Unreadable("the counts of a topic"))
+        });
+        Ok((last, parts.collect::<Result<_, _>>()?))
+    }
+}
+
+/// How many topics and lanes to read: with their first jobs, or their counts alone.
+#[derive(Clone, Copy)]
+enum Look {
+    Into(usize),
+    At(usize),
+}
+
+/// The start of a topic in the order of the index.
+fn begin(topic: &Topic) -> Vec<u8> {
+    format!("[{topic} ").into_bytes()
+}
+
+/// The end of a topic in that order: `!` follows the space.
+fn end(topic: &Topic) -> Vec<u8> {
+    format!("({topic}!").into_bytes()
+}
+
+fn topic_counts(counts: &[i64]) -> Option<TopicCounts> {
+    // A count below zero would be a bug of a script; it shows as zero.
+    let counts: Vec<u64> = counts.iter().map(|n| u64::try_from(*n).unwrap_or(0)).collect();
+    let &[paused, delayed, ready, reserved, dead, done, cancelled, due, late] = counts.as_slice() else {
+        return None;
+    };
+    Some(TopicCounts {
+        paused: paused > 0,
+        delayed,
+        ready,
+        reserved,
+        dead,
+        done,
+        cancelled,
+        oldest_due: Some(due).filter(|at| *at > 0).map(Timestamp::from_millis),
+        late: Duration::from_millis(late),
+    })
 }

@@ -1,8 +1,5 @@
--- acknowledge: delivered dead-letter notices leave the outbox; those that could not be delivered stay for
---   later.
--- KEYS  shard
--- ARGV  epoch, how many were delivered, their entries; then per one that stays: ms until it is tried again,
---   entry
+-- acknowledge: removes delivered dead-letter notices from the outbox, and postpones those that failed.
+-- ARGV  epoch, how many were delivered, their entries; then per failed notice: ms until the next attempt, entry
 -- Returns {} fenced, or {us until the next notice, -1 for none}
 local ACKNOWLEDGE = union(carrier.EPOCH_FIELDS, outbox.FIELDS)
 

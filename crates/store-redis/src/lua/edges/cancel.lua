@@ -1,5 +1,4 @@
--- cancel: delayed, ready, dead -> cancelled; reserved -> a request that the settle obeys.
--- KEYS  shard
+-- cancel: delayed, ready or dead -> cancelled. A reserved job gets a request, which its settle obeys.
 -- ARGV  locator, keep (ms), cap (tombstones)
 -- Returns {state code after, 1 when a delivery may still be in flight}, or {0, 0} unknown
 local CANCEL = union(
@@ -19,8 +18,7 @@ end
 function edges.cancel(args)
   local loc = args[1]
   shard.begin(CANCEL)
-  jobs.load({loc})
-  local raw, s = records[loc], states[loc]
+  local raw, s = jobs.get(loc)
   if not raw then
     local tomb = tombs.get(loc)
     if not tomb then return {0, 0} end

@@ -1,5 +1,4 @@
--- evict: dead and kept long enough -> gone.
--- KEYS  shard
+-- evict: dead, and its retention is over -> gone.
 -- ARGV  epoch, limit, floor (ms), retention (ms)
 -- Returns {} fenced, or {evicted, 0, waits in us...}
 local EVICT = union(carrier.FIELDS, lanes.END_FIELDS, {'dead', 'purged'})

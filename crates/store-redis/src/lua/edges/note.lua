@@ -1,12 +1,11 @@
 -- note: records attempts in the logs of their jobs. No job is touched.
--- KEYS  shard
 -- ARGV  keep (ms), cap (bytes); then per attempt: locator; when the job was created (6 bytes), or the
---   receipt that it is reserved by (16 bytes, and one more where the lease must have run out); the attempt
+--   receipt that it is reserved by (16 bytes, and one more if the lease must have run out); the attempt
 --   as a log has it, with a receipt without number, time and duration
 -- Returns how many logs have changed
 
--- When the job was created, and the attempt, of a job that is reserved by a receipt; nothing where the
--- receipt is not current.
+-- The time of creation and the attempt of a job that is reserved by a receipt; nothing if the receipt is not
+-- current.
 local function by_receipt(loc, proof, attempt)
   local raw, s = records[loc], states[loc]
   if not (raw and s and state.code(s) == RESERVED and state.receipt(s) == sub(proof, 1, 16)) then return end
@@ -16,9 +15,8 @@ local function by_receipt(loc, proof, attempt)
   return jobs.created(raw, s), sub(attempt, 1, 2) .. sub(s, 9, 12) .. six(at) .. took .. sub(attempt, 17)
 end
 
--- Whether an attempt counts where there is a log of another job of the same name. The log belongs to the
--- job that has not ended, else to the later one: an attempt may be recorded late. The job must have been
--- read.
+-- Whether to record an attempt although there may be a log of another job of the same name. The log belongs to the
+-- job that has not ended, else to the later one: an attempt may be recorded late. The job must have been read.
 local function counts(loc, created, old)
   if not old or sub(old, 1, 6) == created then return true end
   if records[loc] then return jobs.created(records[loc], states[loc]) == created end

@@ -1,23 +1,39 @@
--- purge: dead -> gone, on request. Leaves no tombstone.
--- KEYS  shard
--- ARGV  locator
--- Returns {200, state, job state, record's start} as it was; {409, state, job state or '', record's start}
---   or {409, tombstone} where it is not dead; {} unknown
-local PURGE = union(
-  tombs.FIELDS, schedule.FIELDS, dead_letters.FIELDS, lanes.END_FIELDS, {'dead', 'purged'}
-)
+-- Purges: dead -> gone, on request. They leave no tombstones.
+local PURGE = union(tombs.FIELDS, schedule.FIELDS, dead_letters.FIELDS, lanes.END_FIELDS, {'dead', 'purged'})
 
+-- Removes dead jobs, which must have been read, and writes that.
+local function purge(entries)
+  for _, loc in ipairs(dead_letters.locs(entries)) do
+    local raw = records[loc]
+    lanes.move(record.lane(raw), DEAD, nil, 1)
+    jobs.remove(loc, record.is_external(raw))
+  end
+  jobs.save_removed()
+  dead_letters.remove(entries)
+  shard.count('purged', #entries)
+  shard.close()
+end
+
+-- purge: removes one dead job.
+-- ARGV  locator
+-- Returns {200, state, job state, record's start} as they were; {409, state, job state or '', record's start}
+--   or {409, tombstone} if it is not dead; {} if there is no such job
 function edges.purge(args)
   shard.begin(PURGE)
   local loc = args[1]
   local raw, s, code, answer = moves.look(loc)
   if not raw then return answer end
   if code ~= DEAD then return moves.unchanged(loc, code, false) end
-  jobs.remove(loc, record.is_external(raw))
-  jobs.save_removed()
-  dead_letters.remove({dead_letters.entry(loc, record.lane(raw))})
-  lanes.move(record.lane(raw), DEAD, nil, 1)
-  shard.count('purged', 1)
-  shard.close()
+  purge({dead_letters.entry(loc, record.lane(raw))})
   return jobs.described(200, code, raw, s)
+end
+
+-- purge_many: removes those of many dead jobs that are still dead since the time given.
+-- ARGV  per job: its time of death (6 bytes) with its locator
+-- Returns how many were removed
+function edges.purge_many(args)
+  shard.begin(PURGE)
+  local entries = dead_letters.still_dead(args)
+  purge(entries)
+  return #entries
 end

@@ -1,5 +1,4 @@
--- watch: events of the shard are published for a while.
--- KEYS  shard
+-- watch: publishes the events of the shard for a while.
 -- ARGV  for how long (ms)
 -- Returns since when they are published (ms)
 function edges.watch(args)

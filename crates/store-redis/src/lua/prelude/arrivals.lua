@@ -1,4 +1,4 @@
--- New jobs, as submit and import add them.
+-- Adds new jobs, for submit and import.
 local arrivals = {
   FIELDS = union({'accepted', 'delayed', 'ready'}, schedule.ADD_FIELDS, tombs.FIELDS, lanes.END_FIELDS),
 }
@@ -21,7 +21,7 @@ do
     return names, 2 * n + 2
   end
 
-  -- Reads what is known of jobs that are most likely new: records, and tombstones where there is none.
+  -- Reads the records of jobs, and the tombstones of jobs without a record. Most jobs are new and have neither.
   function arrivals.look_up(locs)
     local known, absent = {}, {}
     local raws = fetch(KEY.pool, locs)
@@ -43,8 +43,7 @@ do
     return at > 0 and NOW_UP + at or NOW
   end
 
-  -- Jobs that arrive with one lane and one due time. `code` is given where they are neither delayed nor
-  -- ready.
+  -- A group of new jobs with one lane and one due time. `code` is given if they are neither delayed nor ready.
   function arrivals.group(lane, at, code)
     local times = pack('>I6I6', at, NOW)
     return {lane = lane, at = at, times = times, due = sub(times, 1, 6), entries = {},
@@ -59,8 +58,8 @@ do
     return jobs.described(status, schedule.code(loc, raw, states[loc]), raw, states[loc])
   end
 
-  -- The answer to a job that cannot be added to its group: its name is taken, or there are too many lanes or
-  -- topics. false where it can be added. `rest` is the rest of its record.
+  -- The answer to a job that cannot be added, because its name is taken or there are too many lanes or topics;
+  -- false if it can be added. `rest` is the rest of its record.
   function arrivals.refusal(group, loc, rest)
     if records[loc] or tombstones[loc] then return taken(loc, rest) end
     if group.refusal == nil then group.refusal = topics.refuse(group.lane, lane_names[group.lane]) end
@@ -77,7 +76,7 @@ do
     events.submitted(loc, group.lane, group.due, rest)
   end
 
-  -- All jobs of a group were added.
+  -- Indexes and counts the jobs of a group, after all of them were added.
   function arrivals.close(group)
     local n, lane = group.count, group.lane
     if n == 0 then return end

@@ -1,11 +1,11 @@
--- Logs of jobs' attempts: a hash per segment, from locator to log. The current segment and the two before
--- it are read. A segment ends after half of `keep`, or when it would hold more than a third of `cap`
--- bytes. Then the oldest of the three goes, so there are never more than `cap` bytes. A log that gets one
--- more attempt moves to the current segment.
+-- Logs of jobs' attempts: a hash per segment, from locator to log. The current segment and the two before it
+-- are read. A segment ends after half of `keep`, or before it exceeds a third of `cap` bytes. Then the oldest
+-- of the three is removed, so the logs never exceed `cap` bytes. A log moves to the current segment when an
+-- attempt is added.
 --
--- A log is when the job was created (6), and at most 20 attempts by number, each behind its length (2):
--- number (4), time (6), duration (4), status (2), the lengths of the error and of who made it (1 each),
--- these, and the start of the answer.
+-- A log is the time at which the job was created (6 bytes), and at most 20 attempts by number, each preceded by
+-- its length (2). An attempt is number (4), time (6), duration (4), status (2), the lengths of the error and of
+-- the name of who made it (1 each), these two texts, and the start of the response.
 local logs = {
   FIELDS = {'attempts_segment', 'attempts_at', 'attempts_size'},
   -- What finding a log takes.
@@ -29,8 +29,8 @@ function logs.find(locs)
   return found, places
 end
 
--- The log with one more attempt, in its place by number. A number that is there already is a repetition. The
--- oldest attempts go when there are too many, or when the log does not fit into `room` bytes.
+-- The log with one more attempt, in its place by number, or the same log if it has that number already. The
+-- oldest attempts are removed if there are too many, or if the log exceeds `room` bytes.
 function logs.with(log, attempt, room)
   local number, starts, at, place = read('>I4', attempt, 3), {}, 7, nil
   while at < #log do
@@ -61,7 +61,7 @@ function logs.next_segment()
   call('UNLINK', KEY.attempts .. (fields.attempts_segment - 3))
 end
 
--- Writes logs (locator, log, …) into the current segment. It expires where no attempt is recorded any more.
+-- Writes logs (locator, log, …) into the current segment. It expires if no more attempts are recorded.
 function logs.write(written, keep, is_first)
   local key = KEY.attempts .. fields.attempts_segment
   sliced('HSET', key, written)

@@ -1,6 +1,5 @@
--- What an audit compares: which index must hold a job, and whether it does. All but the lists can be looked
--- up. A list cannot be searched, so for a job in a list the audit only learns which list must hold it, and
--- reads the lists afterwards.
+-- The checks of an audit: which index must hold a job, and whether it does. A list cannot be searched, so for a
+-- job that must be in a list the audit notes the list, and reads the lists later. It looks up all other indexes.
 local audit = {
   SUMS = {'lanes', 'topics', 'paused'},
   LEDGER = {'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'lease', 'pauses'},
@@ -14,6 +13,16 @@ function audit.begin(names)
   audit.batches = {}
   audit.first_slot = tonumber(call('ZRANGE', KEY.slots, 0, 0)[1] or 0)
   audit.stored_slot, fields.slot = fields.slot, audit.first_slot
+end
+
+-- A step of a scan with HSCAN or ZSCAN. Its arguments are where to read on ('0' is the start), the server's life
+-- in which the scan began, and about how many. Returns the server's life now, where to go on ('0' is the end), and
+-- what was found; the life alone if the scan began in another one.
+function audit.scan(command, key, at, began_in, count)
+  local life = server_life()
+  if at ~= '0' and began_in ~= life then return life end
+  local scanned = call(command, key, at, 'COUNT', count)
+  return life, scanned[1], scanned[2]
 end
 
 -- The batch of a reserved job: its jobs, and when it is looked at.
@@ -38,14 +47,14 @@ function audit.holds(batch, loc)
   end
 end
 
--- Whether a recover would find a reserved job in time.
+-- Whether recover finds a reserved job soon after its lease has run out.
 local function is_leased(loc, s)
   local batch = audit.batch(s)
   if not batch.at or batch.at > max(state.deadline(s), NOW + leases.SOON) then return false end
   return audit.holds(batch, loc)
 end
 
--- The state whose index must hold a job, and whether it does; nil where that index is a list.
+-- The state whose index must hold a job, and whether it does; nil if that index is a list.
 function audit.index_of(loc, raw, s)
   local code = s and state.code(s) or DELAYED
   if code == RESERVED then return code, is_leased(loc, s) end
@@ -63,15 +72,15 @@ function audit.index_of(loc, raw, s)
   return DELAYED
 end
 
--- What the walk through the lists needs of a waiting job: locator, due, lane, attempts.
+-- A waiting job, as it is searched for in lists: locator, due, lane, attempts.
 function audit.waiting(loc, raw, s)
   return loc .. jobs.due(raw, s) .. record.lane(raw) .. (s and sub(s, 9, 12) or '\0\0\0\0')
 end
 
--- Judges a job that was not found: 'lost', 'again' where another list must hold it now, or nil where it has
--- moved on. `known` is what `waiting` gave then. A job leaves a list only by another attempt or for another
--- due time; if both are the same and the walk did not meet it, it was not in the list. `place` is the state
--- whose list was read, or 0 where the missing index is not a list.
+-- Judges a job that was not found: 'lost', 'again' if another list must hold it now, or nil if it has moved on.
+-- `known` is the earlier result of `waiting`. A job leaves a list only for another attempt or another due time; if
+-- both are the same and the list was read without meeting the job, it was not in the list. `place` is the state
+-- whose list was read, or 0 if the missing index is not a list.
 function audit.judge(loc, known, place)
   local raw, s = records[loc], states[loc]
   if not raw then return nil end
@@ -82,8 +91,8 @@ function audit.judge(loc, known, place)
   return 'lost', code
 end
 
--- The links to a lane's jobs that are missing: `ready`, its turn or its place among the parked lanes; `due`,
--- its time in the schedule. Its row and its topic's must have been read.
+-- The missing links to a lane's jobs: `ready`, its turn or its place among the parked lanes; `due`, its time in
+-- the schedule. The rows of the lane and its topic must have been read.
 function audit.missing_links(lane)
   local missing, first = {}, first_score(schedule.key(lane))
   if call('EXISTS', ready.key(lane)) == 1 then
@@ -97,10 +106,9 @@ function audit.missing_links(lane)
   return missing
 end
 
--- Whether an entry of the shard's hash is a lane's row; the topic of an entry that is a topic's row.
-function audit.is_lane(name, row)
-  return #name == 8 and #row > 29 and string.find(row, ' ', 30, true) ~= nil
-end
+-- Whether an entry of the shard's hash is a lane's row.
+function audit.is_lane(name, row) return #name == 8 and #row > 29 and string.find(row, ' ', 30, true) ~= nil end
+-- The topic of an entry of the shard's hash; false or nil if it is not a topic's row.
 function audit.topic_of(name, row) return topics.is_row(row) and string.match(name, '^topic:(.+)$') end
 
 -- Reads rows of lanes and of their topics.

@@ -1,11 +1,14 @@
 -- The basis of every script: the shard's keys, the clock, and helpers for lists, hashes and wake-ups.
 --
--- K is the shard's base, "<prefix>:{<tag>}". Every other key begins with it. What one call reads and
--- collects is kept in locals of these files, which `start` empties.
+-- Every script takes one key, K: the base "<prefix>:{<tag>}" of a shard, or "<prefix>:{meta}" of the installation
+-- for the scripts in `installation/`. All other keys begin with it. The header of a script lists its arguments
+-- (ARGV) and its answer (Returns).
 --
--- Strings are expensive: Redis's Lua hashes each byte of every string that it makes. Scripts therefore
--- make few large strings, make equal ones once, and keep jobs as short packed strings, not as tables.
--- Calls into Redis are expensive too: many jobs share one.
+-- Data that a call reads or collects is kept in locals of the prelude, which `start` empties.
+--
+-- Strings are expensive: Redis's Lua hashes each byte of every string that it makes. Scripts therefore make few
+-- large strings, make equal strings once, and keep jobs as short packed strings instead of tables. Calls into
+-- Redis are expensive too, so many jobs share one.
 local call, pack, read = redis.call, struct.pack, struct.unpack
 local sub, byte, char, concat = string.sub, string.byte, string.char, table.concat
 local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
@@ -28,7 +31,7 @@ end
 local function until_us(at) return max(0, at * 1000 - NOW_US) end
 
 -- The names of a shard's keys, made once for each shard. Some stored names are older than the terms used
--- here: ':turns' is the schedule of lanes, ':void:' lists what was cancelled in a slot.
+-- here: ':turns' is the schedule of lanes, ':void:' lists the entries cancelled in a slot.
 local known_keys = {}
 local function keys_of(base)
   local prefix = string.match(base, '^(.-):{')
@@ -48,8 +51,8 @@ local function keys_of(base)
   return keys
 end
 
--- A call with a long list, in slices that `unpack` can carry (it fails near 8,000 values). Slices have
--- an even length, so pairs stay together.
+-- Calls a command with a long list, in slices, because `unpack` fails near 8,000 values. Slices have an even
+-- length, so pairs stay together.
 local function sliced(command, key, list)
   local n, answer = #list, nil
   if n <= 4000 then return n > 0 and call(command, key, unpack(list)) or nil end
@@ -57,7 +60,7 @@ local function sliced(command, key, list)
   return answer
 end
 
--- Values of a hash, one for each name; false where there is none.
+-- Values of a hash, one for each name; false if there is none.
 local function fetch(key, names)
   local n = #names
   if n == 0 then return {} end
@@ -99,9 +102,8 @@ end
 
 local function six(number) return pack('>I6', number) end
 
--- The lowest score of a sorted set without the members that are about to be removed; 0 for none. It is
--- read before the removal, because in a slot that moves to another server an emptied set can no longer
--- be read.
+-- The lowest score of a sorted set without the members that are about to be removed; 0 for none. It is read
+-- before the removal, because an emptied set cannot be read while its slot moves to another server.
 local function first_score(key, leaving)
   local is_leaving = {}
   for _, member in ipairs(leaving or is_leaving) do is_leaving[member] = true end
@@ -115,7 +117,7 @@ end
 -- Publishes a wake-up: a hint that may get lost.
 local function publish(message) call('PUBLISH', KEY.wake, message) end
 
--- The server's life, a part of its run_id. Where a scan of a hash stands is known to one life only.
+-- The server's life: a part of its run_id, which changes with a restart. The cursor of a scan is valid in one life.
 local function server_life()
   return sub(string.match(call('INFO', 'server'), 'run_id:(%x+)') or '', 1, 8)
 end

@@ -1,7 +1,7 @@
--- Which carrier holds the shard, and how long it may sleep.
+-- The claim of a shard by a carrier, and how long the carrier may sleep.
 local carrier = {
   EPOCH_FIELDS = {'epoch'},
-  -- What a pass of the carrier takes.
+  -- The fields that a pass of the carrier reads.
   FIELDS = {'epoch', 'next', 'slot', 'lease_at', 'dead_at', 'tell_at'},
 }
 
@@ -11,9 +11,9 @@ function carrier.hold(epoch, name)
   shard.set('carrier', name)
 end
 
--- Us until the next due job, lease, eviction and notice, -1 for none. Also sets `next`, so that earlier
--- times wake the carrier; notices do not count there, because they wait for no pass. `due_in` is given
--- where the first is known.
+-- The times until the next due job, lease, eviction and notice, in us, -1 for none. Also sets `next`, so that
+-- earlier times wake the carrier. Notices are left out of `next`, because no pass delivers them. `due_in` is the
+-- first time, if it is known.
 function carrier.waits(floor_ms, retention, due_in)
   local function wait(at) return at > 0 and until_us(at) or -1 end
   local due_wait = due_in

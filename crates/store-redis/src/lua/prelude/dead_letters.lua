@@ -1,5 +1,5 @@
--- Dead letters: a sorted set of dead jobs by time of death. An entry is locator and lane, so that those
--- of a topic are found without their records.
+-- Dead letters: a sorted set of dead jobs by time of death. An entry is locator and lane, so that the dead jobs
+-- of a topic are found without reading records.
 local dead_letters = {FIELDS = {'dead_at'}}
 
 function dead_letters.entry(loc, lane) return loc .. lane end
@@ -13,7 +13,7 @@ function dead_letters.add(entries)
   for _, entry in ipairs(entries) do call('ZADD', KEY.dead, NOW, entry) end
   if #entries > 0 then shard.earliest('dead_at', NOW) end
 end
--- The first entries that were kept long enough.
+-- The first entries whose retention is over.
 function dead_letters.expired(retention, limit)
   return call('ZRANGE', KEY.dead, '-inf', NOW - retention, 'BYSCORE', 'LIMIT', 0, limit)
 end
@@ -23,13 +23,13 @@ function dead_letters.remove(entries)
   sliced('ZREM', KEY.dead, entries)
 end
 
--- Whether a locator is not behind another. Redis orders them by bytes, Lua by the locale.
+-- Whether locator `a` is at or before `b`. Redis orders them by bytes; `<` in Lua follows the locale.
 local function is_by(a, b)
   local x, y = read('>I6', a), read('>I6', b)
   return x < y or x == y and read('>I6', a, 7) <= read('>I6', b, 7)
 end
 
--- The rank of the first entry of a time (ms, as text) or later; with a locator, of the first behind it.
+-- The rank of the first entry at a time (ms, as text) or later; with a locator, of the first entry after it.
 function dead_letters.rank(at, behind)
   local low = call('ZCOUNT', KEY.dead, '-inf', '(' .. at)
   if behind == '' then return low end

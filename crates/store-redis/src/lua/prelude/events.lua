@@ -1,12 +1,12 @@
--- Events: what happens to jobs, published to whoever watches. They are collected only while the field
+-- Events of jobs, published to subscribers. They are collected only while the field
 -- `watched`, a time in ms, has not come. `close` publishes them in the order in which they happened.
 --
--- A message is FORMAT, the time (6), the number of topics (2), the topics, each behind its length, and the
--- events. An event is the number of its topic (2, from 0), the id behind its length, the kind, and more:
+-- A message is FORMAT, the time (6), the number of topics (2), the topics, each after its length, and the
+-- events. An event is the number of its topic (2, from 0), the id after its length, the kind, and more:
 -- - submitted: the due time (6).
 -- - attempt: outcome, number (4), when the job is due again or 0 (6), status or 0 (2), duration in ms or
---   the largest number where it is not known (4), and the error behind its length.
--- - dead: the reason behind its length.
+--   the largest number if it is not known (4), and the error after its length.
+-- - dead: the reason after its length.
 do
   local FORMAT, MOST, LOST = 1, 500, 5
   local IS_SUBMITTED, IS_PROMOTED, IS_ATTEMPT = char(1), char(2), char(3)
@@ -15,7 +15,7 @@ do
   -- job that is not tried again.
   local UNSEEN = '\0\0\255\255\255\255\0'
   local NO_MORE = NO_TIME .. UNSEEN
-  -- Jobs, lanes and packed events, in order; ids by job, each behind its length; and packed successes by
+  -- Jobs, lanes and packed events, in order; ids by job, each after its length; and packed successes by
   -- the number of the attempt, which most jobs share.
   local locs, lane_ids, happened, ids, successes
 

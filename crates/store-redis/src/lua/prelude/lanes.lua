@@ -9,14 +9,14 @@ do
   -- Changes of counts by lane and state.
   local moved
 
-  -- What a call reads in which the last job of a lane may end.
+  -- The fields that a call reads in which the last job of a lane may end.
   lanes.END_FIELDS = {'lanes', 'topics'}
 
   function lanes.begin() moved = {} end
   function lanes.moved() return moved end
 
   function lanes.is_pull(lane) return byte(lane) >= 128 end
-  -- The lane's name, or nil where its row is missing. The row must have been read.
+  -- The lane's name, or nil if its row is missing. The row must have been read.
   function lanes.name(lane)
     local row = rows[lane]
     if row then return sub(row, 29) end
@@ -40,9 +40,9 @@ do
     end
   end
 
-  -- Writes the counts. A lane is forgotten with its last job. Where jobs only move within a lane the row
-  -- stays even if its counts say that no job is left: they may be wrong, and calls that end no job have
-  -- not read the fields that forgetting takes.
+  -- Writes the counts. A lane is forgotten with its last job. If jobs only move within a lane its row stays, even
+  -- if no job is left by its counts: they may be wrong, and calls that end no job have not read the fields that
+  -- forgetting a lane changes.
   function lanes.save()
     if next(moved) == nil then return end
     local names, gone = {}, {}

@@ -1,7 +1,7 @@
--- Leases in batches. A batch is what one call granted with one deadline. `batches` has its locators,
--- under the number that its leases share. `leases` has when to look at it: at its deadline, and earlier
--- now and then, to forget settled jobs. A batch goes when its last job is settled. A receipt is the
--- lease's number (8 bytes) and random bits (8 bytes).
+-- Leases in batches. A batch is the jobs that one call granted with one deadline. `batches` has their locators,
+-- under the number that the leases share. `leases` has the time of the next look at each batch: the deadline, or
+-- earlier to forget settled jobs. A batch is removed when its last job is settled. A receipt is the lease's number
+-- (8 bytes) and random bits (8 bytes).
 local leases = {
   FIELDS = {'next', 'lease_at'},
   -- When expired leases of pull jobs are looked at again (ms).
@@ -48,8 +48,8 @@ function leases.drop(numbers)
   sliced('HDEL', KEY.batches, numbers)
 end
 
--- Remembers for a minute what a caller was granted last: the sequence (8 bytes) and the batches'
--- numbers. A call that repeats the sequence gets the same jobs.
+-- Remembers for a minute the last grant of a caller: the sequence (8 bytes) and the batches' numbers. A call
+-- that repeats the sequence gets the same jobs.
 function leases.remember(caller, sequence, numbers)
   call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', 60000)
 end

@@ -1,26 +1,25 @@
--- Moves of one job by its name, as reschedule, run and revive make them. Each call brings a token, which
--- stays in the job state, so that a repeated call is known whatever has happened to the job meanwhile.
+-- Moves of one job by its name, for reschedule, run and revive. Each call has a token, which stays in the job
+-- state, so that a repeated call is recognized whatever has happened to the job meanwhile.
 local moves = {
   FIELDS = union({'delayed', 'ready', 'dead'}, schedule.ADD_FIELDS, tombs.FIELDS, dead_letters.FIELDS),
 }
 
--- Record, job state and code of a job; without the record nil, nil, nil, and the answer. The fields that
--- it looks at must have been read.
+-- Record, job state and code of a job; nil, nil, nil and the answer if it has no record. The fields of FIELDS
+-- must have been read.
 function moves.look(loc)
-  jobs.load({loc})
-  local raw, s = records[loc], states[loc]
+  local raw, s = jobs.get(loc)
   if raw then return raw, s, schedule.code(loc, raw, s) end
   local tomb = tombs.get(loc)
   return nil, nil, nil, tomb and {409, tomb} or {}
 end
 
--- The answer where nothing is done: the job is already as wanted, or the state forbids the move.
+-- The answer if nothing is done, because the job is already as wanted or the state forbids the move.
 function moves.unchanged(loc, code, is_as_wanted)
   return jobs.described(is_as_wanted and 200 or 409, code, records[loc], states[loc])
 end
 
--- How a call with a token begins. Returns record, job state and code of the job; and the answer, where
--- the job is unknown or the call is repeated.
+-- Begins a call with a token. Returns record, job state and code of the job; and the answer, if the job is
+-- unknown or the call is repeated.
 function moves.begin(loc, token)
   shard.begin(moves.FIELDS)
   local raw, s, code, answer = moves.look(loc)

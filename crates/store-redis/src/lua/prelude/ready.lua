@@ -1,7 +1,6 @@
--- Ready queues: a list of entries for each lane, and `lanes`, which has the lanes that are not empty in
--- the order of their turns. An entry is a job's locator and the due time that it was promoted for. Pull
--- lanes are in `pulls` instead: consumers ask for them by name, and a wake-up names a lane that is no
--- longer empty.
+-- Ready queues: a list of entries for each lane, and `lanes`, the lanes that are not empty in the order of their
+-- turns. An entry is a job's locator and the due time that it was promoted for. Pull lanes are in `pulls` instead,
+-- because consumers ask for them by name. A wake-up names a pull lane that is no longer empty.
 local ready = {}
 local ready_entries, is_woken
 
@@ -15,7 +14,7 @@ function ready.wake_consumers(lane)
   publish('pull ' .. KEY.tag .. ' ' .. string.gsub(lane, '.', function(c) return string.format('%02x', byte(c)) end))
 end
 
--- Gives a lane a turn unless it has one, and notes who is to be woken.
+-- Gives a lane a turn unless it has one. Wakes its consumers now, or the notifiers in `ready.wake`.
 function ready.add_turn(lane)
   call('ZADD', ready.turns(lane), 'NX', NOW_US, lane)
   if lanes.is_pull(lane) then ready.wake_consumers(lane) else is_woken = true end
@@ -29,7 +28,7 @@ end
 function ready.add(lane, entry) append(ready_entries, lane, entry) end
 function ready.add_all(lane, entries) append_all(ready_entries, lane, entries) end
 
--- Writes what was added, and wakes who takes it.
+-- Writes the added entries, and sends wake-ups.
 function ready.save(command)
   for lane, entries in pairs(ready_entries) do ready.push(lane, entries, command) end
   ready.wake()

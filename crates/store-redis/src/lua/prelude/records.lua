@@ -1,11 +1,11 @@
 -- Records and job states.
 --
--- A record is what was submitted. It is kept in `pool` and never written again. It is due, created (6
--- bytes each), flags, timeout (4), content hash (8), lane (8), the id's length, id, payload. A large
--- payload has a key of its own; then its size stands in its place, and the flag EXTERNAL.
+-- A record is a job as it was submitted. It is kept in `pool` and never written again. It is due, created (6
+-- bytes each), flags, timeout (4), content hash (8), lane (8), the id's length, id, payload. A large payload has
+-- a key of its own; then the record has the flag EXTERNAL, and the size of the payload in its place.
 --
--- A job state is what has happened to a job since. It exists from the first delivery, or the first move
--- by name. Its stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's),
+-- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
+-- stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's),
 -- attempts, failures (4 each), leases lost in a row, lease and its bits (8 each), deadline (6), the last
 -- settled lease (8), created (6, 0 for the record's), the last failed attempt (6, 2, 4), the lengths of
 -- its error and of the reason, and these. A job that was moved by its name has the last move behind
@@ -16,7 +16,7 @@ local RECORD, STATE = 34, 67
 local CANCEL_REQUESTED, EXTERNAL = 1, 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
 
--- The record, or nothing where it is too short for what it must hold.
+-- The record, or nothing if it is too short.
 local record = {}
 function record.whole(raw)
   return raw and #raw >= RECORD and #raw >= RECORD + byte(raw, RECORD) and raw
@@ -74,7 +74,7 @@ function state.revived(s)
     .. sub(s, STATE + 1, STATE + byte(s, 66))
 end
 
--- Jobs by locator, as this call has read or changed them; false where there is none.
+-- Jobs by locator, as this call has read or changed them; false if there is none.
 local jobs = {}
 local records, states
 -- What is still to be written: job states, locators of records that go, and keys of their payloads.
@@ -85,10 +85,10 @@ function jobs.start()
   gone, unlinks = {}, {}
 end
 
--- Forgets what was read, so that it is read again.
+-- Forgets the jobs that were read, so that they are read again.
 function jobs.forget() records, states, writes = {}, {}, {} end
 
--- Reads records and job states. One that is too short for what it must hold counts as missing, so that
+-- Reads records and job states. One that is too short counts as missing, so that
 -- it blocks nobody else's jobs. A job state without its record counts for nothing.
 function jobs.load(locs)
   local found, raws = fetch(KEY.states, locs), fetch(KEY.pool, locs)
@@ -97,6 +97,12 @@ function jobs.load(locs)
     if s and #s < STATE then raw = false end
     records[loc], states[loc] = raw, raw and s
   end
+end
+
+-- Reads one job. Returns its record and its job state.
+function jobs.get(loc)
+  jobs.load({loc})
+  return records[loc], states[loc]
 end
 
 -- Reads those that this call has not read yet.
@@ -135,16 +141,16 @@ function jobs.put(loc, s)
   local n = #writes
   writes[n + 1], writes[n + 2] = loc, s
 end
--- Writes what `put` has collected.
+-- Writes the job states that `put` has collected.
 function jobs.save() sliced('HSET', KEY.states, writes) end
 
--- The job goes.
+-- Removes a job.
 function jobs.remove(loc, external)
   gone[#gone + 1] = loc
   states[loc], records[loc] = false, false
   if external then unlinks[#unlinks + 1] = KEY.body .. loc end
 end
--- Removes what `remove` has collected: first the records, then their job states.
+-- Writes the removals: first of the records, then of their job states.
 function jobs.save_removed()
   events.know()
   sliced('HDEL', KEY.pool, gone)

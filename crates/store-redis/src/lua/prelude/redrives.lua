@@ -1,10 +1,10 @@
--- Redrives: each revives many dead jobs, worked on by the carrier that holds it. They belong to the
--- installation: `revivals` (a stored name) has each redrive, and `reviving` the running ones by when their
--- holder's time runs out. Each shard counts the jobs that it has revived, under `revival:<id>`, in the
--- call that revives them.
+-- Redrives. A redrive revives many dead jobs; the carrier that holds it does the work. Redrives belong to the
+-- installation: the stored hash `revivals` has all of them, and `reviving` has the running ones by the time at
+-- which their holder's claim expires. Each shard counts its revived jobs under `revival:<id>`, in the call that
+-- revives them.
 --
--- A redrive is state, started, ended (6 bytes each), the number of revived jobs once it is final (6 bytes,
--- else NOT_KNOWN), its holder (8), and what it is to do.
+-- A redrive is state, started, ended (6 bytes each), the final number of revived jobs (6 bytes, NOT_KNOWN before),
+-- its holder (8), and its filter and rate.
 local redrives = {RUNNING = 1, DONE = 2, STOPPED = 3, NOT_KNOWN = string.rep('\255', 6)}
 
 function redrives.all() return K .. ':revivals' end
@@ -19,13 +19,13 @@ function redrives.put(id, redrive) call('HSET', redrives.all(), id, redrive) end
 function redrives.holder(redrive) return sub(redrive, 20, 27) end
 function redrives.with_holder(redrive, holder) return sub(redrive, 1, 19) .. holder .. sub(redrive, 28) end
 
--- Ms until the first running one can be taken, -1 where none runs.
+-- Ms until the first running redrive can be taken, -1 if none runs.
 function redrives.next_free()
   local first = call('ZRANGE', redrives.running(), 0, 0, 'WITHSCORES')
   return first[2] and max(0, tonumber(first[2]) - NOW) or -1
 end
 
--- Forgets those that ended more than `keep` ms ago, and the oldest where there are more than `most`.
+-- Removes redrives that ended more than `keep` ms ago, and all ended ones but the last `most`.
 function redrives.forget(keep, most)
   local ended, all = {}, call('HGETALL', redrives.all())
   for i = 1, #all, 2 do

@@ -9,7 +9,7 @@
 -- entry that is cancelled in its slot goes into a set, stored as ':void:<number>'. It counts again when
 -- the same entry is scheduled again. The set goes with the slot.
 local schedule = {
-  -- What finding a job's state takes, and what adding a job takes.
+  -- The fields that finding a job's state reads, and those that adding a job reads.
   FIELDS = {'slot'},
   ADD_FIELDS = {'next', 'slot'},
   -- The time of a slot, in ms.
@@ -24,15 +24,14 @@ function schedule.start() near_entries, slot_entries = {}, {} end
 function schedule.entry(loc, due) return loc .. due end
 function schedule.key(lane) return KEY.due .. lane end
 
--- Whether a job became ready without waiting, with the due time that it has: when it arrived, or by a
--- call that made it ready.
+-- Whether a job became ready without waiting for its due time: when it was submitted, or by a move.
 function schedule.was_ready_at_once(raw, s)
   local own = s and sub(s, 3, 8) or NO_TIME
   if own ~= NO_TIME then return own == sub(state.last_move(s), 9) end
   return read('>I6', raw, 1) <= read('>I6', raw, 7)
 end
 
--- Whether entries of a time are in a slot still, or wait until an earlier slot is sorted.
+-- Whether entries of a time are still in a slot, or wait until an earlier slot is sorted.
 function schedule.is_far(at) return fields.slot > 0 and at >= fields.slot * WIDTH end
 
 -- Adds entries to the sorted set of a lane, whatever their time.
@@ -59,7 +58,7 @@ function schedule.add_all(lane, at, entries)
 end
 function schedule.add(lane, at, entry) schedule.add_all(lane, at, {entry}) end
 
--- Writes what was added.
+-- Writes the added entries.
 function schedule.save()
   for lane, list in pairs(near_entries) do
     sliced('ZADD', schedule.key(lane), list)

@@ -12,7 +12,7 @@ local shard, lanes, topics, events = {}, {}, {}, {}
 local fields, rows
 local changes, tally, next_look
 
--- Reads the clock, fields, and rows where there are not too many.
+-- Reads the clock, fields, and rows if there are not too many.
 function shard.begin(names, row_names)
   if not NOW_US then tick() end
   fields, changes, tally, next_look = {}, {}, {}, nil
@@ -38,7 +38,7 @@ end
 
 function shard.count(name, n) tally[name] = (tally[name] or 0) + n end
 
--- Something happens at `at` (ms) that the carrier must not miss. The field `next` is when it looks next;
+-- Makes the carrier look at the shard at `at` (ms) or earlier. The field `next` is the time of its next look;
 -- `close` lowers it and wakes the carrier.
 function shard.wake_at(at) if not next_look or at < next_look then next_look = at end end
 
@@ -54,7 +54,7 @@ function shard.load_rows(names)
   for i, row in ipairs(fetch(KEY.shard, absent)) do rows[absent[i]] = row end
 end
 
--- Writes what has changed, and publishes what happened.
+-- Writes the changed fields and rows, and publishes the events.
 function shard.close()
   lanes.save()
   for name, n in pairs(tally) do

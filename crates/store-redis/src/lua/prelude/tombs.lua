@@ -1,16 +1,16 @@
--- Tombstones: what stays of ended jobs, in a hash per segment. The current segment and the two before it
+-- Tombstones: the rest of ended jobs, in a hash per segment. The current segment and the two before it
 -- are read. A segment ends after half of `keep`, or once it holds a third of `cap` entries and is a
 -- minute old, so every tombstone lives for `keep`, or at least for two minutes.
 --
 -- A tombstone is state, last settled lease, due, created, content hash, attempts, failures. Its state has
--- MAYBE_IN_FLIGHT added where a delivery began and was never settled.
+-- MAYBE_IN_FLIGHT added if a delivery began and was never settled.
 local MAYBE_IN_FLIGHT = 128
 local tombs = {
-  -- What finding a tombstone takes, and what adding one takes.
+  -- The fields that finding a tombstone reads, and those that adding one reads.
   FIELDS = {'segment'},
   ADD_FIELDS = {'segment', 'segment_at', 'segment_was', 'segment_size', 'forgotten_early'},
 }
--- Tombstones by locator, false where there is none; and those to be written.
+-- Tombstones by locator, false for none; and the tombstones to be written.
 local tombstones, ended
 
 function tombs.start() tombstones, ended = {}, {} end
@@ -49,7 +49,7 @@ function tombs.with_state(tomb, s, code)
   return byte_of == DONE and tomb or char(byte_of) .. sub(tomb, 2)
 end
 
--- The job ends and leaves a tombstone.
+-- Ends a job, which leaves a tombstone.
 function tombs.add(loc, tomb, external)
   local n = #ended
   ended[n + 1], ended[n + 2] = loc, tomb
@@ -73,7 +73,7 @@ local function next_segment(keep, cap)
   call('UNLINK', old)
 end
 
--- Writes what was added.
+-- Writes the added tombstones.
 function tombs.save(keep, cap)
   if #ended == 0 then return end
   next_segment(keep, cap)

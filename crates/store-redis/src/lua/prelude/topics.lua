@@ -9,7 +9,7 @@
 -- No job of a paused topic is delivered. A lane of it whose turn comes goes to `parked`, under its name in
 -- `index`, until the topic is resumed.
 topics.PAUSED, topics.RESUMING = 1, 2
--- What finding paused lanes takes, and what pausing and resuming take.
+-- The fields that finding paused lanes reads, and those that pausing and resuming read.
 topics.SPLIT_FIELDS, topics.PAUSE_FIELDS = {'paused'}, {'paused', 'pauses', 'topics'}
 do
   local TOPIC, MOST_KNOWN, A_FEW = '>I4I4BI6I6', 10000, 16
@@ -41,8 +41,8 @@ do
   -- Whether a row has the size of a topic's row.
   function topics.is_row(row) return #row == 21 end
 
-  -- Forgets the longest known topics without lanes when there are too many. Topics with lanes, and paused
-  -- ones, go behind the others.
+  -- Forgets topics without lanes, the oldest first, if there are too many. Topics with lanes and paused topics are
+  -- moved to the end of the list.
   local function trim()
     local left = call('ZCARD', KEY.topics) - MOST_KNOWN
     if left <= 0 then return end
@@ -79,7 +79,7 @@ do
   -- Whether one more topic would be too many.
   function topics.are_full() return fields.topics + n_new_topics >= MOST_TOPICS end
 
-  -- The answer to a new job where its lane or its topic would be one too many; false where there is room.
+  -- The answer to a new job whose lane or topic would be one too many; false if there is room.
   -- The fields `lanes` and `topics` must have been read.
   function topics.refuse(lane, name)
     if judged[lane] ~= nil then return judged[lane] end
@@ -163,7 +163,7 @@ do
     if is_new then learn(topic) end
   end
 
-  -- The name under which a row is missing in the lists; false where nothing is missing.
+  -- The name under which a row is missing in the lists; false if nothing is missing.
   function topics.unlisted(name)
     local topic = string.match(name, '^topic:(.+)$')
     if topic and topics.is_row(rows[name]) then

@@ -1,15 +1,14 @@
 -- dead: reads on through the dead jobs of a topic, in order of death.
--- KEYS  shard
 -- ARGV  topic, reason or '', from when (ms), behind which locator of that time or '', before when (ms),
 --   how many are wanted, how much work, 1 when the jobs themselves are wanted
 -- Returns {now (us), up to where it has read ('' to the end), {found, ...}}. A place is a time (6 bytes)
---   with a locator. Found are places, or where jobs are wanted {place, job state, lane name, record}
+--   with a locator. Found are places, or if jobs are wanted {place, job state, lane name, record}
 -- How many entries are read in one step.
 local STEP = 500
 -- Work is counted in entries. A lane, a job state and a job cost as much as this many entries.
 local LANE, ONE_STATE, ONE_JOB = 2, 3, 6
 
--- Learns which lanes in entries are the topic's. Returns what that took.
+-- Notes which lanes of the entries are the topic's. Returns the work that took.
 local function learn_lanes(topic, entries, known)
   local unknown, seen = {}, {}
   for i = 1, #entries, 2 do
@@ -27,7 +26,7 @@ local function learn_lanes(topic, entries, known)
   return LANE * #unknown
 end
 
--- The wanted entries of the topic, each behind its time, and what that took.
+-- The wanted entries of the topic, each after its time, and the work that took.
 local function matching(entries, known, why)
   local names, locs = {}, {}
   for i = 1, #entries, 2 do

@@ -1,9 +1,9 @@
 -- page: a page of the jobs that have not ended.
--- KEYS  shard
--- ARGV  where to read on ('0' is the start), the server's life that this belongs to, how many jobs to look
+-- ARGV  where to read on ('0' is the start), the server's life in which the scan began, how many jobs to look
 --   at, how many at a time, state or 0, topic or '', 1 when payloads are wanted, byte budget
 -- Returns {life, where to go on ('0' is the end), {{locator, state, job state or '', lane name, record},
---   ...}}, the record without its payload unless that is wanted; {life} when it is another one
+--   ...}}, the record without its payload unless that is wanted; {life} if the scan began
+--   in another life
 function edges.page(args)
   shard.begin(schedule.FIELDS)
   local at, left, step, wanted = args[1], tonumber(args[3]), tonumber(args[4]), tonumber(args[5])
@@ -22,7 +22,7 @@ function edges.page(args)
     if whole and record.is_external(raw) then budget = budget - read('>I4', raw, #raw - 3) end
   end
 
-  -- A few at a time, so that it ends near the budget: what a scan has passed does not come again.
+  -- A few at a time, so that it ends near the budget: a scan does not return to jobs that it has passed.
   for _ = 1, ceil(left / step) do
     local scanned = call('HSCAN', KEY.pool, at, 'COUNT', step)
     at = scanned[1]

@@ -1,7 +1,6 @@
 -- topics: counts of topics in the order of their names, a part at a time.
--- KEYS  shard
 -- ARGV  from where in `index`, to where, how many members to look at, 1 to look at the lanes' first jobs too
--- Returns {the last member where there may be more, else '', {{topic, {1 when it is paused, delayed, ready,
+-- Returns {the last member if there may be more, else '', {{topic, {1 if it is paused, delayed, ready,
 --   reserved, dead, done, cancelled, when the first job is due that is ready or due soon (ms, 0 for none),
 --   for how long the first ready job has been due (ms)}}, ...}}. The first and the last topic may be
 --   counted in part.
@@ -21,8 +20,7 @@ local function first_ready(lane)
     local at = read('>I6', entry, 13)
     if not first or at < first then
       local loc = sub(entry, 1, 12)
-      jobs.load({loc})
-      local raw, s = records[loc], states[loc]
+      local raw, s = jobs.get(loc)
       local is_waiting = raw and not (s and state.code(s) ~= DELAYED)
       if is_waiting and jobs.due(raw, s) == sub(entry, 13) and record.lane(raw) == lane then first = at end
     end

@@ -1,12 +1,35 @@
+-- The counts of a shard: reading and correcting them.
+
+-- audit_shard: the ledger and the sizes of the indexes, all at one moment.
+-- ARGV  none
+-- Returns {{the counts of LEDGER}, {how many lanes have jobs, how many topics have jobs or are paused, how
+--   many are paused}, {jobs, dead entries, members of `index`, members of `topics`}, {name of a wrong time of
+--   the next look, ...}}
+local SHARD = union(audit.TIMES, audit.SUMS, audit.LEDGER)
+
+local function values(names)
+  local list = {}
+  for i, name in ipairs(names) do list[i] = fields[name] end
+  return list
+end
+
+function edges.audit_shard()
+  audit.begin(SHARD)
+  local ledger, sums = values(audit.LEDGER), values(audit.SUMS)
+  local sizes, wrong = {call('HLEN', KEY.pool)}, {}
+  for i, key in ipairs({KEY.dead, KEY.index, KEY.topics}) do sizes[1 + i] = call('ZCARD', key) end
+  for name in pairs(audit.wrong_times()) do wrong[#wrong + 1] = name end
+  return {ledger, sums, sizes, wrong}
+end
+
 -- audit_count: corrects counts that were found to be wrong.
--- KEYS  shard
 -- ARGV  the counts of LEDGER when the jobs were counted; delayed, ready, reserved, dead as counted; SUMS as
---   counted, each '' where it is not known; how many lanes follow, and per lane with wrong counts: its id,
+--   counted, each '' if it is not known; how many lanes follow, and per lane with wrong counts: its id,
 --   and its counts (4 bytes each); then per topic: its name, and its number of lanes
--- Returns {1 where the states' counts were corrected, how many lanes and topics were}; {} where something
+-- Returns {1 if the states' counts were corrected, how many lanes and topics were}; {} if something
 --   has moved since the jobs were counted
 local STATES = {'delayed', 'ready', 'reserved', 'dead'}
-local FIELDS = union(audit.SUMS, audit.LEDGER)
+local COUNT = union(audit.SUMS, audit.LEDGER)
 -- How many arguments are before those of the states, the sums, and the lanes.
 local OF_STATES, OF_SUMS, OF_LANES = 10, 14, 18
 
@@ -36,7 +59,7 @@ local function correct_topics(args, from)
 end
 
 function edges.audit_count(args)
-  shard.begin(FIELDS)
+  shard.begin(COUNT)
   for i, name in ipairs(audit.LEDGER) do
     if string.format('%.0f', fields[name]) ~= args[i] then return {} end
   end

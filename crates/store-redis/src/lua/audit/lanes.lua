@@ -1,22 +1,20 @@
 -- audit_lanes: checks a page of lanes and topics: their rows, missing links to their jobs, and whether lists
 --   of topics show them.
--- KEYS  shard
--- ARGV  where to read on ('0' is the start), the server's life that this belongs to, about how many
+-- ARGV  the arguments of a scan
 -- Returns {life, where to go on ('0' is the end), {{{lane, its row}, ...}, {{lane, lane name}, ...} with
---   missing links, {{topic, its row}, ...}, {member of `index` that is missing, ...}}}; {life} when it is
---   another one
+--   missing links, {{topic, its row}, ...}, {member of `index` that is missing, ...}}}; {life} if the scan
+--   began in another life
 function edges.audit_lanes(args)
   shard.begin({})
-  local life = server_life()
-  if args[1] ~= '0' and args[2] ~= life then return {life} end
-  local scanned = call('HSCAN', KEY.shard, args[1], 'COUNT', args[3])
+  local life, at, found = audit.scan('HSCAN', KEY.shard, unpack(args))
+  if not at then return {life} end
   local ids, lane_rows, unlinked, topic_rows, unlisted = {}, {}, {}, {}, {}
   local function check_lists(name)
     local member = topics.unlisted(name)
     if member then unlisted[#unlisted + 1] = member end
   end
-  for i = 1, #scanned[2], 2 do
-    local name, row = scanned[2][i], scanned[2][i + 1]
+  for i = 1, #found, 2 do
+    local name, row = found[i], found[i + 1]
     local topic = audit.topic_of(name, row)
     rows[name] = row
     if topic then
@@ -32,5 +30,5 @@ function edges.audit_lanes(args)
   for _, lane in ipairs(ids) do
     if next(audit.missing_links(lane)) then unlinked[#unlinked + 1] = {lane, lanes.name(lane)} end
   end
-  return {life, scanned[1], {lane_rows, unlinked, topic_rows, unlisted}}
+  return {life, at, {lane_rows, unlinked, topic_rows, unlisted}}
 end

@@ -1,9 +1,31 @@
+-- Lost jobs and other damage: confirming and repairing it.
+
+-- audit_confirm: judges again whether jobs are lost.
+-- ARGV  per job: what was known of it (locator, due, lane, attempts: 30 bytes; or the locator alone), and
+--   the state whose list was read, 0 if the index is not a list
+-- Returns per job {verdict, state, lane name, record's start}: {'', 0, '', ''} if it has moved on;
+--   {'again', state, '', ''} if another list must hold it now; {'lost', ...}
+function edges.audit_confirm(args)
+  audit.begin({'slot'})
+  local locs, ids = {}, {}
+  for i = 1, #args, 2 do locs[#locs + 1] = sub(args[i], 1, 12) end
+  jobs.load(locs)
+  for _, loc in ipairs(locs) do if records[loc] then ids[#ids + 1] = record.lane(records[loc]) end end
+  shard.load_rows(ids)
+  local answers = {}
+  for i, loc in ipairs(locs) do
+    local verdict, code = audit.judge(loc, args[2 * i - 1], tonumber(args[2 * i]))
+    local raw = verdict == 'lost' and records[loc]
+    answers[i] = {verdict or '', verdict and code or 0, raw and lanes.name(record.lane(raw)) or '', raw and record.head(raw) or ''}
+  end
+  return answers
+end
+
 -- audit_repair: repairs indexes. No job changes its state. Everything is judged again before it is repaired.
--- KEYS  shard
 -- ARGV  'jobs', and then as for audit_confirm; 'lanes', and their ids; 'index', and missing members;
 --   'states', and locators of job states without a record; 'times'
--- Returns per job, lane, member or job state 1 where it is repaired now, 0 where nothing is wrong (any
---   more), 2 where nobody can repair it; for 'times' how many
+-- Returns per job, lane, member or job state 1 if it is repaired now, 0 if nothing is wrong (any
+--   more), 2 if it cannot be repaired; for 'times' how many
 local FIELDS = union(schedule.ADD_FIELDS, audit.TIMES)
 local MOVED_ON, REPAIRED, CANNOT = 0, 1, 2
 
@@ -21,7 +43,7 @@ local function relink_reserved(loc, s)
   shard.wake_at(at)
 end
 
--- Puts a waiting job where its due time says. Notes the slot, which may have to be listed.
+-- Puts a waiting job into the index of its due time. Notes the slot, which may have to be listed.
 local function relink_waiting(loc, raw, s, slots)
   local lane, due_six = record.lane(raw), jobs.due(raw, s)
   local at = read('>I6', due_six)
@@ -54,7 +76,7 @@ function repair.jobs(args)
   local locs, answers, lost, slots = {}, {}, {}, {}
   for i = 2, #args, 2 do locs[#locs + 1] = sub(args[i], 1, 12) end
   jobs.load(locs)
-  -- All are judged first: what relinks one of them may relink others too.
+  -- All are judged first, because relinking one of them may relink others too.
   for i, loc in ipairs(locs) do
     local verdict, code = audit.judge(loc, args[2 * i], tonumber(args[2 * i + 1]))
     lost[i] = verdict == 'lost' and code

@@ -1,18 +1,18 @@
+-- Pages of records and of job states. As with all scans of an audit the answer is {life} alone if the scan began
+-- in another life of the server.
+local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
+
 -- audit_jobs: checks a page of records, each with the index that must hold it.
--- KEYS  shard
--- ARGV  where to read on ('0' is the start), the server's life that this belongs to, about how many
+-- ARGV  the arguments of a scan
 -- Returns {life, where to go on ('0' is the end), {{delayed, ready, reserved, dead} as counted, jobs that
 --   wait in ready queues, jobs that wait in slots (locator, due, lane, attempts: 30 bytes each), {{lane,
 --   delayed, ready, reserved and dead (4 bytes each)}, ...}, {{problem, locator, state, lane name, record's
---   start}, ...}}}; {life} when it is another one
-local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
-
+--   start}, ...}}}
 function edges.audit_jobs(args)
   audit.begin({'slot'})
-  local life = server_life()
-  if args[1] ~= '0' and args[2] ~= life then return {life} end
-  local scanned = call('HSCAN', KEY.pool, args[1], 'COUNT', args[3])
-  local found, locs, ids, per_lane, problems = scanned[2], {}, {}, {}, {}
+  local life, at, found = audit.scan('HSCAN', KEY.pool, unpack(args))
+  if not at then return {life} end
+  local locs, ids, per_lane, problems = {}, {}, {}, {}
   local counts, in_queues, in_slots = {0, 0, 0, 0}, {}, {}
 
   local function add_problem(problem, loc, code, raw)
@@ -53,5 +53,18 @@ function edges.audit_jobs(args)
   end
   local by_lane = {}
   for lane, n in pairs(per_lane) do by_lane[#by_lane + 1] = {lane, pack('>i4i4i4i4', unpack(n))} end
-  return {life, scanned[1], {counts, concat(in_queues), concat(in_slots), by_lane, problems}}
+  return {life, at, {counts, concat(in_queues), concat(in_slots), by_lane, problems}}
+end
+
+-- audit_states: finds job states without a record, a page at a time.
+-- ARGV  the arguments of a scan
+-- Returns {life, where to go on ('0' is the end), {locator, ...}}
+function edges.audit_states(args)
+  local life, at, found = audit.scan('HSCAN', KEY.states, unpack(args))
+  if not at then return {life} end
+  local alone = {}
+  for i = 1, #found, 2 do
+    if call('HEXISTS', KEY.pool, found[i]) == 0 then alone[#alone + 1] = found[i] end
+  end
+  return {life, at, alone}
 end

@@ -1,9 +1,10 @@
--- redrive_jobs: dead -> ready, many at a time, for a redrive. Jobs that it has revived before, or that are
---   no longer dead since the time given, stay as they are.
--- KEYS  shard
+-- A shard's part of a redrive.
+
+-- redrive_jobs: dead -> ready, many at a time. A job stays as it is if this redrive has revived it before, or if
+--   it is no longer dead since the time given.
 -- ARGV  id of the redrive (8 bytes), which is the token of its moves; how long its count is kept (ms);
 --   then per job: its time of death (6 bytes) with its locator
--- Returns how many were revived, or -1 when the redrive is closed in this shard
+-- Returns how many were revived, or -1 if the redrive is closed in this shard
 function edges.redrive_jobs(args)
   shard.begin(moves.FIELDS)
   local id, progress = args[1], redrives.progress(args[1])
@@ -31,4 +32,18 @@ function edges.redrive_jobs(args)
   call('PEXPIRE', progress, args[2])
   shard.close()
   return #entries
+end
+
+-- redrive_progress: how many jobs of the shard a redrive has revived. 'close' also closes it in this shard: it
+--   revives no more jobs here.
+-- ARGV  id of the redrive (8 bytes), 'look' or 'close', how long its count is kept (ms)
+-- Returns the number
+function edges.redrive_progress(args)
+  local progress = redrives.progress(args[1])
+  local revived = tonumber(call('HGET', progress, 'revived') or 0)
+  if args[2] == 'close' then
+    call('HSET', progress, 'over', 1)
+    call('PEXPIRE', progress, args[3])
+  end
+  return revived
 end

@@ -1,0 +1,45 @@
+-- Lists and sets, whose entries an audit reads or counts.
+
+-- audit_entries: how many entries a page of lists and sets has.
+-- ARGV  'lanes', 'pulls', 'parked', 'schedule', 'slots' or 'batches'; then the arguments of a scan
+-- Returns {life, where to go on ('0' is the end), entries}; {life} if the scan began in another life
+function edges.audit_entries(args)
+  shard.begin({})
+  local kind, sum = args[1], 0
+  local life, at, found = audit.scan(kind == 'batches' and 'HSCAN' or 'ZSCAN', KEY[kind], unpack(args, 2))
+  if not at then return {life} end
+  for i = 1, #found, 2 do
+    local name = found[i]
+    if kind == 'batches' then
+      sum = sum + #found[i + 1] / 12
+    elseif kind == 'schedule' then
+      sum = sum + call('ZCARD', schedule.key(name))
+    elseif kind == 'parked' then
+      local lane = sub(name, -8)
+      if not call('ZSCORE', ready.turns(lane), lane) then sum = sum + call('LLEN', ready.key(lane)) end
+    else
+      sum = sum + call('LLEN', kind == 'slots' and KEY.slot .. name or ready.key(name))
+    end
+  end
+  return {life, at, floor(sum)}
+end
+
+-- audit_lists: reads lists, each from its end to its beginning. Entries are only added at the end and removed at
+--   the beginning, so none is missed.
+-- ARGV  'ready' or 'slot', how many entries of the first list were read before, how many entries to read,
+--   and per list its lane or its slot's number
+-- Returns {how many lists were read to their beginning, how many entries of the next one were read, {entries
+--   of a list, ...}}
+function edges.audit_lists(args)
+  local base, skip, left = args[1] == 'slot' and KEY.slot or KEY.ready, tonumber(args[2]), tonumber(args[3])
+  local done, lists = 0, {}
+  for i = 4, #args do
+    if left <= 0 then return {done, 0, lists} end
+    local entries = call('LRANGE', base .. args[i], -skip - left, -skip - 1)
+    lists[#lists + 1] = concat(entries)
+    if #entries == left then return {done, skip + left, lists} end
+    -- An empty list costs a call too.
+    left, skip, done = left - #entries - 5, 0, done + 1
+  end
+  return {done, 0, lists}
+end

@@ -1,0 +1,28 @@
+-- One job: its data, and the log of its attempts.
+local GET = union(tombs.FIELDS, schedule.FIELDS)
+local ATTEMPTS = union(tombs.FIELDS, logs.FIND_FIELDS)
+
+-- get: the data of a job.
+-- ARGV  locator
+-- Returns {state, job state or '', record's start}, {tombstone} or {}
+function edges.get(args)
+  local loc = args[1]
+  shard.begin(GET)
+  local raw, s = jobs.get(loc)
+  if raw then return {schedule.code(loc, raw, s), s or '', sub(raw, 1, RECORD)} end
+  local tomb = tombs.get(loc)
+  return tomb and {tomb} or {}
+end
+
+-- attempts: the log of a job's attempts.
+-- ARGV  locator
+-- Returns {now (ms), when the job was created (6 bytes) or '' if that is not known, log or ''}
+function edges.attempts(args)
+  local loc = args[1]
+  shard.begin(ATTEMPTS)
+  local raw, s = jobs.get(loc)
+  local tomb = not raw and tombs.get(loc)
+  local created = raw and jobs.created(raw, s) or tomb and tombs.created(tomb) or ''
+  local found = logs.find({loc})
+  return {NOW, created, found[loc] or ''}
+end

@@ -1,0 +1,20 @@
+-- Pull jobs: the lanes that have some ready, and the data that decides on a retry.
+
+-- pull_lanes: the pull lanes that are not empty, in the order of their last wake-ups.
+-- ARGV  how many to skip, how many to return
+-- Returns their ids
+function edges.pull_lanes(args)
+  return call('ZRANGE', KEY.pulls, args[1], args[1] + args[2] - 1)
+end
+
+-- lease_info: the data that decides on the retry of a consumer's job.
+-- ARGV  locator, receipt (16 bytes)
+-- Returns {job state, record, lane name or ''}, or {} if the receipt is not current
+function edges.lease_info(args)
+  shard.begin({})
+  local raw, s = jobs.get(args[1])
+  if not (raw and s and state.code(s) == RESERVED and state.receipt(s) == args[2]) then return {} end
+  local lane = record.lane(raw)
+  shard.load_rows({lane})
+  return {s, raw, lanes.name(lane) or ''}
+end
