@@ -1,11 +1,10 @@
 //! The last reserve of each caller. Asked again with the same sequence number within a minute, a
 //! reserve gives the same jobs, so that a lost answer loses no time.
 
-use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
 use super::due::LAST;
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing, pack};
 use crate::error::Result;
 
 /// How long a reserve is remembered, in ms.
@@ -25,7 +24,7 @@ pub(crate) struct Granted {
     pub(crate) numbers: Vec<u64>,
 }
 
-pub(crate) struct Callers<A: Access>(pub(crate) A::Table<(u16, &'static str), &'static [u8]>);
+pub(crate) struct Callers<A: Access>(pub(crate) Rows<A, (u16, &'static str), &'static [u8]>);
 
 impl<A: Access> Callers<A> {
     /// What a caller was given under a sequence number, while that is remembered.
@@ -36,19 +35,16 @@ impl<A: Access> Callers<A> {
         sequence: u64,
         now: u64,
     ) -> Result<Option<Granted>> {
-        let granted = self.0.get((shard, caller))?.and_then(|raw| unpack(raw.value()));
+        let granted = self.0.read((shard, caller), unpack)?.flatten();
         Ok(granted.filter(|granted| granted.sequence == sequence && now < granted.at + KEEP))
     }
 
     fn old(&self, shard: u16, now: u64) -> Result<Vec<String>> {
-        let mut old = Vec::new();
-        for row in self.0.range((shard, "")..=(shard, LAST))?.take(CHECKED) {
-            let (key, raw) = row?;
-            if unpack(raw.value()).is_none_or(|granted| now >= granted.at + KEEP) {
-                old.push(key.value().1.to_owned());
-            }
-        }
-        Ok(old)
+        let found = self.0.list((shard, "")..=(shard, LAST), CHECKED, |(_, caller), raw| {
+            let is_old = unpack(raw).is_none_or(|granted| now >= granted.at + KEEP);
+            is_old.then(|| caller.to_owned())
+        })?;
+        Ok(found.into_iter().flatten().collect())
     }
 }
 
@@ -57,8 +53,7 @@ impl Callers<Writing<'_>> {
         for old in self.old(shard, granted.at)? {
             self.0.remove((shard, old.as_str()))?;
         }
-        let raw = postcard::to_stdvec(granted).expect("plain data always serialises");
-        self.0.insert((shard, caller), raw.as_slice())
+        self.0.insert((shard, caller), pack(granted).as_slice())
     }
 }
 

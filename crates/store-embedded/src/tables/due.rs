@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
+use redb::ReadableTable as _;
 
 use super::list::{DUE, SCHEDULE, TOPICS};
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 
 /// The time of a topic that is not in the schedule.
@@ -23,10 +23,10 @@ pub(crate) struct DueJobs {
 }
 
 pub(crate) struct Due<A: Access> {
-    due: A::Table<(u16, &'static str, u64, u64), ()>,
-    schedule: A::Table<(u16, u64, &'static str), ()>,
+    due: Rows<A, (u16, &'static str, u64, u64), ()>,
+    schedule: Rows<A, (u16, u64, &'static str), ()>,
     /// Every topic that ever had a job or was paused, and its time in the schedule.
-    topics: A::Table<(u16, &'static str), u64>,
+    topics: Rows<A, (u16, &'static str), u64>,
     /// Rows of `topics` that the writer has looked up: every submit needs one.
     cache: HashMap<u16, HashMap<Box<str>, u64>>,
 }
@@ -42,18 +42,18 @@ impl<A: Access> Due<A> {
     }
 
     pub(crate) fn has(&self, shard: u16, topic: &str, at: u64, number: u64) -> Result<bool> {
-        Ok(self.due.get((shard, topic, at, number))?.is_some())
+        self.due.has((shard, topic, at, number))
     }
 
     /// How many delayed jobs there are, in all shards.
     pub(crate) fn len(&self) -> Result<u64> {
-        Ok(self.due.len()?)
+        self.due.len()
     }
 
     /// The time of the first topic in the schedule.
     pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>> {
-        let mut rows = self.schedule.range((shard, 0, "")..=(shard, u64::MAX, LAST))?;
-        rows.next().map(|row| Ok(row?.0.value().1)).transpose()
+        let first = self.schedule.list((shard, 0, "")..=(shard, u64::MAX, LAST), 1, |(_, at, _), ()| at)?;
+        Ok(first.first().copied())
     }
 
     /// When the first delayed job of a topic is due.
@@ -63,8 +63,7 @@ impl<A: Access> Due<A> {
 
     /// The topics that are scheduled at or before a time.
     pub(crate) fn scheduled(&self, shard: u16, now: u64, limit: usize) -> Result<Vec<String>> {
-        let rows = self.schedule.range((shard, 0, "")..=(shard, now, LAST))?.take(limit);
-        rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
+        self.schedule.list((shard, 0, "")..=(shard, now, LAST), limit, |(.., topic), ()| topic.to_owned())
     }
 
     /// The first jobs of a topic that are due, at most `limit`.
@@ -82,48 +81,40 @@ impl<A: Access> Due<A> {
 
     /// Whether a topic ever had a job in a shard, or was paused.
     pub(crate) fn is_known(&self, shard: u16, topic: &str) -> Result<bool> {
-        Ok(self.topics.get((shard, topic))?.is_some())
+        self.topics.has((shard, topic))
     }
 
     /// The topics that ever had a job in a shard or were paused, in the order of their names,
     /// starting with `from`.
     pub(crate) fn topics(&self, shard: u16, from: &str, limit: usize) -> Result<Vec<String>> {
-        let rows = self.topics.range((shard, from)..=(shard, LAST))?.take(limit);
-        rows.map(|row| Ok(row?.0.value().1.to_owned())).collect()
+        self.topics.list((shard, from)..=(shard, LAST), limit, |(_, topic), _| topic.to_owned())
     }
 
     /// The time of a topic in the schedule; `None` for a topic that is not known.
     pub(crate) fn time_of(&self, shard: u16, topic: &str) -> Result<Option<u64>> {
-        Ok(self.topics.get((shard, topic))?.map(|at| at.value()))
+        self.topics.read((shard, topic), |at| at)
     }
 
     /// Whether the schedule has a topic at a time.
     pub(crate) fn is_scheduled(&self, shard: u16, topic: &str, at: u64) -> Result<bool> {
-        Ok(self.schedule.get((shard, at, topic))?.is_some())
+        self.schedule.has((shard, at, topic))
     }
 
     /// Visits the first delayed job of each topic: shard, topic and due time.
     pub(crate) fn each_topic(&self, mut visit: impl FnMut(u16, &str, u64) -> Result<()>) -> Result<()> {
         let mut previous = None;
-        for row in self.due.iter()? {
-            let key = row?.0;
-            let (shard, topic, at, _) = key.value();
+        self.due.each(|(shard, topic, at, _), ()| {
             if previous.as_ref().is_none_or(|(of, name)| *of != shard || name != topic) {
                 visit(shard, topic, at)?;
                 previous = Some((shard, topic.to_owned()));
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Visits each entry of the schedule: shard, topic and time.
     pub(crate) fn each_scheduled(&self, mut visit: impl FnMut(u16, &str, u64) -> Result<()>) -> Result<()> {
-        for row in self.schedule.iter()? {
-            let key = row?.0;
-            let (shard, at, topic) = key.value();
-            visit(shard, topic, at)?;
-        }
-        Ok(())
+        self.schedule.each(|(shard, at, topic), ()| visit(shard, topic, at))
     }
 }
 
@@ -144,8 +135,7 @@ impl Due<Writing<'_>> {
 
     /// Removes an entry; the topic stays in the schedule.
     pub(crate) fn remove(&mut self, shard: u16, topic: &str, at: u64, number: u64) -> Result<()> {
-        self.due.remove((shard, topic, at, number))?;
-        Ok(())
+        self.due.remove((shard, topic, at, number)).map(drop)
     }
 
     /// Takes a topic without delayed jobs out of the schedule.

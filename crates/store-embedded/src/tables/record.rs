@@ -9,6 +9,8 @@ use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
+use super::rows::pack;
+
 /// The part of a job that edges change, and what they need to know of it. Packed with postcard.
 /// Times are in ms.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -154,7 +156,7 @@ impl Record {
     }
 
     pub(crate) fn pack(&self) -> Vec<u8> {
-        let mut packed = postcard::to_stdvec(self).expect("plain data always serialises");
+        let mut packed = pack(self);
         packed.extend(self.token.iter().flatten());
         if let Stage::Reserved { put_off: 1.., .. } = self.stage {
             packed.extend_from_slice(&self.put_off().to_be_bytes()[8 - PUT_OFF..]);

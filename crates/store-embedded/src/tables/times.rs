@@ -1,21 +1,21 @@
 //! Jobs of a shard ordered by a time: reserved jobs, dead jobs and tombstones each have such a
 //! table. Times are in ms.
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
+use redb::ReadableTable as _;
 
 use super::list::ByTime;
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 
-pub(crate) struct Times<A: Access>(pub(crate) A::Table<ByTime, ()>);
+pub(crate) struct Times<A: Access>(pub(crate) Rows<A, ByTime, ()>);
 
 impl<A: Access> Times<A> {
     pub(crate) fn has(&self, shard: u16, at: u64, number: u64) -> Result<bool> {
-        Ok(self.0.get((shard, at, number))?.is_some())
+        self.0.has((shard, at, number))
     }
 
     pub(crate) fn len(&self) -> Result<u64> {
-        Ok(self.0.len()?)
+        self.0.len()
     }
 
     /// The earliest time.
@@ -50,7 +50,6 @@ impl Times<Writing<'_>> {
     }
 
     pub(crate) fn remove(&mut self, shard: u16, at: u64, number: u64) -> Result<()> {
-        self.0.remove((shard, at, number))?;
-        Ok(())
+        self.0.remove((shard, at, number)).map(drop)
     }
 }

@@ -5,6 +5,9 @@ use std::fmt;
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
+use super::super::rows::pack;
+use super::cache::CountRow;
+
 /// How many jobs are delayed, ready, reserved and dead; or a difference of such counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneCounts([i64; 4]);
@@ -21,14 +24,6 @@ impl LaneCounts {
         }
     }
 
-    pub(crate) fn pack(&self) -> Vec<u8> {
-        postcard::to_stdvec(self).expect("plain data always serialises")
-    }
-
-    pub(crate) fn unpack(row: &[u8]) -> Option<Self> {
-        postcard::from_bytes(row).ok()
-    }
-
     pub(crate) fn minus(self, other: Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] - other.0[i]))
     }
@@ -40,6 +35,20 @@ impl LaneCounts {
     /// Whether there are no jobs.
     pub(crate) fn is_empty(self) -> bool {
         self.0.iter().sum::<i64>() <= 0
+    }
+}
+
+impl CountRow for LaneCounts {
+    fn pack(&self) -> Vec<u8> {
+        pack(self)
+    }
+
+    fn unpack(row: &[u8]) -> Option<Self> {
+        postcard::from_bytes(row).ok()
+    }
+
+    fn is_blank(&self) -> bool {
+        self.is_empty()
     }
 }
 

@@ -6,6 +6,9 @@ use std::fmt;
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
+use super::super::rows::pack;
+use super::cache::CountRow;
+
 /// Whether a topic is paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Pause {
@@ -47,19 +50,25 @@ impl TopicRow {
     pub(crate) fn is_in_use(self) -> bool {
         self.lanes > 0 || self.is_paused()
     }
+}
 
-    pub(crate) fn pack(&self) -> Vec<u8> {
-        let mut row = postcard::to_stdvec(self).expect("plain data always serialises");
+impl CountRow for TopicRow {
+    fn pack(&self) -> Vec<u8> {
+        let mut row = pack(self);
         if self.ended != EndedCounts::default() {
             row = postcard::to_extend(&self.ended, row).expect("plain data always serialises");
         }
         row
     }
 
-    pub(crate) fn unpack(row: &[u8]) -> Option<Self> {
+    fn unpack(row: &[u8]) -> Option<Self> {
         let (topic, rest) = postcard::take_from_bytes::<Self>(row).ok()?;
         let ended = if rest.is_empty() { EndedCounts::default() } else { postcard::from_bytes(rest).ok()? };
         Some(Self { ended, ..topic })
+    }
+
+    fn is_blank(&self) -> bool {
+        *self == Self::default()
     }
 }
 
