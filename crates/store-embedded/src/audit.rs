@@ -3,8 +3,6 @@
 //! applied by the writer, which checks each finding again.
 
 mod counts;
-mod findings;
-mod ledgers;
 mod repair;
 mod walk;
 
@@ -13,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringback_core::contract::{Audit, Repair, RunningAudit, StoreError};
 
-use self::repair::Fix;
-use self::walk::{Walked, walk};
+use self::repair::{Findings, Fix};
+use self::walk::walk;
 use super::error::Result;
 use super::txn::Txn;
 use super::{EDGE_BYTES, EmbeddedStore, read};
@@ -29,7 +27,7 @@ impl EmbeddedStore {
     pub async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
         let (mut repaired, mut tries) = (RunningAudit::of(self.options.shards), TRIES);
         loop {
-            let Walked { mut audit, fixes } = self.walk(repair).await?;
+            let Findings { mut audit, fixes, .. } = self.walk(repair).await?;
             let before = repaired.0.repaired;
             for of_shard in fixes.chunk_by(|one, other| one.finding.shard == other.finding.shard) {
                 for batch in of_shard.chunks(BATCH) {
@@ -45,7 +43,7 @@ impl EmbeddedStore {
         }
     }
 
-    async fn walk(&self, repair: Repair) -> Result<Walked, StoreError> {
+    async fn walk(&self, repair: Repair) -> Result<Findings, StoreError> {
         let snapshot = self.writer()?.snapshot().await?;
         let stop = StopOnDrop::default();
         let (is_stopped, shards) = (Arc::clone(&stop.0), self.options.shards);

@@ -3,21 +3,16 @@
 //! The answers are the same as those of every other backend.
 
 mod attempts;
-mod cancel;
 mod carriers;
-mod evict;
 mod grant;
 mod moves;
 mod outbox;
 mod pass;
-mod pause;
-mod policies;
-mod promote;
 mod pull;
-mod purge;
 mod recover;
 mod redrives;
 mod renew;
 mod reserve;
 mod settle;
 pub(crate) mod submit;
+mod topics;

@@ -8,15 +8,13 @@ mod answers;
 mod audit;
 mod edges;
 mod error;
-mod events;
 mod location;
-mod policy_changes;
 mod queries;
+mod streams;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod txn;
-mod wakes;
 mod wal;
 mod writer;
 
@@ -30,14 +28,11 @@ use ringback_core::contract::{Options, Profile, Shard, StoreError};
 use tokio::time::timeout;
 
 use self::error::Result;
-pub use self::events::Events;
-pub use self::policy_changes::PolicyChanges;
+pub use self::streams::{Events, PolicyChanges, Wakes};
 use self::tables::Tables;
 use self::txn::{KeepTombstones, Txn};
-pub use self::wakes::Wakes;
-use self::writer::handle::Handle;
 pub use self::writer::shared::Memory;
-use self::writer::shared::SharedWriter;
+use self::writer::shared::{Handle, SharedWriter};
 
 /// The beginning of a store's URL; the directory follows.
 pub const SCHEME: &str = "embedded:";
@@ -94,7 +89,7 @@ impl EmbeddedStore {
     }
 
     pub fn wakes(&self) -> Wakes {
-        self.shared.location.wakes.listen()
+        Wakes::new(self.shared.location.wakes.clone())
     }
 
     pub fn events(&self) -> Events {

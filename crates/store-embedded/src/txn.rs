@@ -1,19 +1,21 @@
 //! The writer's open transaction as the edges see it: the tables, and the shard and the time of the
 //! present edge. An edge checks first and changes after. `transitions` has the state changes that
-//! edges are made of, `publish` their events, `relink` what a repair restores.
+//! edges are made of, and `relink` restores the links of jobs for a repair.
 
-mod publish;
 mod relink;
 pub(crate) mod transitions;
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use ringback_core::contract::{Event, Shard, Wake};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, Shard, Wake};
+use ringback_core::job::JobKey;
 use ringback_core::lane::{LaneId, PullLane};
+use ringback_core::outcome::LastAttempt;
 
 use super::error::Result;
-use super::tables::{Journal, Record, ShardRow, Tables, Writing};
+use super::tables::{Journal, Last, Record, ShardRow, Tables, Writing};
 
 /// When the carrier of each shard makes its next pass anyway, in ms: only earlier times wake it. The
 /// map starts empty, so before its first pass a carrier is woken for every time.
@@ -206,5 +208,37 @@ impl<'t> Txn<'t> {
     /// Whether a record is a tombstone that has been kept long enough.
     pub(crate) fn is_expired(&self, record: &Record, keep: KeepTombstones) -> bool {
         record.ended().is_some_and(|at| self.now() > at.saturating_add(keep.time))
+    }
+
+    /// Publishes what happens to a job. Must be called before its body is removed, and while the
+    /// record still has its topic.
+    pub(crate) fn publish(&mut self, job: &Record, what: impl FnOnce() -> EventKind) -> Result<()> {
+        if !self.edge.is_watched {
+            return Ok(());
+        }
+        let id = self.tables.records.id(job.number)?;
+        if let (Some(id), Ok(topic)) = (id.and_then(|id| id.parse().ok()), job.topic.parse()) {
+            let at = Timestamp::from_millis(self.now());
+            self.edge.events.push(Event { at, key: JobKey { topic, id }, kind: what() });
+        }
+        Ok(())
+    }
+
+    /// Publishes the end of an attempt: how it ended, when the job is due again in ms, and the
+    /// response where it is known.
+    pub(crate) fn publish_attempt(
+        &mut self,
+        job: &Record,
+        outcome: AttemptOutcome,
+        due: Option<u64>,
+        response: Option<&LastAttempt>,
+    ) -> Result<()> {
+        self.publish(job, || {
+            let due = due.map(Timestamp::from_millis);
+            let (status, error, duration) = response.map(Last::from).map_or((None, None, None), |last| {
+                (last.status, last.error, Some(Duration::from_millis(last.duration)))
+            });
+            EventKind::Attempt(AttemptEnded { number: job.attempts, outcome, due, status, error, duration })
+        })
     }
 }

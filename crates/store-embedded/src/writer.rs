@@ -6,8 +6,6 @@
 //! calls of the group fail; then, as after a call that failed half-way, the store is opened again at
 //! its last checkpoint and the log is replayed.
 
-mod call;
-pub(crate) mod handle;
 mod queue;
 pub(crate) mod shared;
 mod time;
@@ -19,8 +17,7 @@ use std::time::Duration;
 use ringback_core::contract::StoreError;
 use tokio::sync::mpsc;
 
-use self::call::Member;
-use self::queue::{Next, Queue, Reply, Request};
+use self::queue::{Member, Next, Queue, Reply, Request};
 use self::time::Time;
 use super::error::{Error, Result};
 use super::location::StoreLocation;
@@ -189,7 +186,10 @@ impl Writer {
             let failed = member.failed.take();
             member.answer(failed);
         }
-        sealed.wakes.into_iter().for_each(|wake| self.location.wakes.publish(wake));
+        for wake in sealed.wakes {
+            // An error means that nobody listens.
+            let _ = self.location.wakes.send(wake);
+        }
     }
 
     /// Answers all calls of a group with an error. The files are opened again for the next group,

@@ -1,11 +1,36 @@
-//! The repairs of findings, which the writer applies.
+//! What a walk finds, and the repairs of it, which the writer applies.
 
-use ringback_core::contract::Finding;
+use ringback_core::contract::{Audit, Finding, Repair};
 use ringback_core::state::State;
 
 use crate::error::Result;
 use crate::tables::{LaneCounts, ShardSums};
 use crate::txn::Txn;
+
+/// The most repairs after one walk. If there are more, another walk follows.
+const MAX_FIXES: usize = 10_000;
+
+/// What a walk finds: findings to report, and findings to repair.
+pub(crate) struct Findings {
+    pub(crate) repair: Repair,
+    pub(crate) audit: Audit,
+    pub(crate) fixes: Vec<Fix>,
+}
+
+impl Findings {
+    /// Adds a finding: to the repairs, if these are wanted and there is an action for it, else to the
+    /// report.
+    pub(crate) fn add(&mut self, finding: Finding, action: Option<Action>) {
+        match action {
+            Some(action) if self.repair == Repair::Yes => {
+                if self.fixes.len() < MAX_FIXES {
+                    self.fixes.push(Fix { finding, action });
+                }
+            }
+            _ => self.audit.find(finding),
+        }
+    }
+}
 
 /// A finding, and how to repair it.
 pub(crate) struct Fix {

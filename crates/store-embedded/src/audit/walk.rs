@@ -7,18 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redb::ReadTransaction;
 use ringback_core::contract::{Audit, DamageKind, Finding, Repair, Shard, StoreError};
 
-use super::counts::{check_lanes, check_topics};
-use super::findings::Findings;
-use super::ledgers::{StateCounts, check_ledgers};
-use super::repair::{Action, Fix};
+use super::counts::{StateCounts, check_lanes, check_ledgers, check_topics};
+use super::repair::{Action, Findings};
 use crate::error::Result;
 use crate::tables::{ByName, LaneCounts, PARKED, Record, Tables, topic_in};
-
-/// The result of one walk.
-pub(crate) struct Walked {
-    pub(crate) audit: Audit,
-    pub(crate) fixes: Vec<Fix>,
-}
 
 /// Reads everything. Blocks, and takes a while for a large store.
 pub(crate) fn walk(
@@ -26,7 +18,7 @@ pub(crate) fn walk(
     shards: u16,
     repair: Repair,
     is_stopped: &AtomicBool,
-) -> Result<Walked> {
+) -> Result<Findings> {
     let mut walk = Walk {
         tables,
         is_stopped,
@@ -52,7 +44,7 @@ pub(crate) fn walk(
     let stored = tables.counts.all_lanes()?;
     check_topics(&mut findings, tables, &stored)?;
     check_lanes(&mut findings, &stored, &lanes);
-    Ok(Walked { audit: findings.audit, fixes: findings.fixes })
+    Ok(findings)
 }
 
 struct Walk<'t> {

@@ -26,7 +26,8 @@ impl EmbeddedStore {
         let carriers = live.keys().cloned().collect();
         drop(live);
         if changed {
-            location.wakes.publish(Wake::Carriers);
+            // An error means that nobody listens.
+            let _ = location.wakes.send(Wake::Carriers);
         }
         // A carrier that waits for a redrive is woken, or knows when one is free.
         Ok(LiveCarriers { carriers, next_change, next_redrive: None })

@@ -1,14 +1,55 @@
-//! What all passes of a carrier share: the check that it still holds the shard, and the report of
-//! when the next pass is needed.
+//! The passes of a carrier over a shard. promote: delayed and due → ready; topics take turns, and none
+//! takes more than its share. evict: removes dead jobs that were kept long enough. All passes check
+//! that the carrier still holds the shard, and report when the next one is needed.
 
 use std::time::Duration;
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Epoch, Pass};
+use ringback_core::contract::{Epoch, EventKind, Pass, Shard, StoreError};
+use ringback_core::state::State;
 
 use crate::error::Result;
+use crate::tables::{DueJobs, QueueEnd};
 use crate::txn::Txn;
+use crate::txn::transitions::To;
 use crate::{EDGE_BYTES, EmbeddedStore};
+
+/// The most topics of a promote.
+const TOPICS: usize = 64;
+
+impl EmbeddedStore {
+    pub async fn promote(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        self.pass(shard, PassLimits::new(self, epoch, limit, floor), promote).await
+    }
+
+    pub async fn evict(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        self.pass(shard, PassLimits::new(self, epoch, limit, floor), evict).await
+    }
+
+    async fn pass(
+        &self,
+        shard: Shard,
+        (limits, bytes): (PassLimits, usize),
+        pass: fn(&mut Txn<'_>, &PassLimits) -> Result<Pass>,
+    ) -> Result<Pass, StoreError> {
+        let run = move |txn: &mut Txn<'_>| {
+            if limits.is_fenced(txn) { Ok(Pass::Fenced) } else { pass(txn, &limits) }
+        };
+        self.call(shard, bytes, run).await
+    }
+}
 
 /// The limits of one pass.
 #[derive(Clone, Debug)]
@@ -59,4 +100,51 @@ impl PassLimits {
 /// still the last one until the next claim.
 pub(crate) fn is_fenced(txn: &Txn<'_>, epoch: &Epoch) -> bool {
     txn.row.epoch.to_string() != epoch.0
+}
+
+fn promote(txn: &mut Txn<'_>, limits: &PassLimits) -> Result<Pass> {
+    let (shard, now) = (txn.shard(), txn.now());
+    let topics = txn.tables.due.scheduled(shard, now, TOPICS)?;
+    let share = limits.jobs.div_ceil(topics.len().max(1));
+    let (mut left, mut moved, mut stale) = (limits.jobs, 0, 0);
+    for topic in topics {
+        let take = share.min(left);
+        if take == 0 {
+            break;
+        }
+        let DueJobs { found, following } = txn.tables.due.of_topic(shard, &topic, now, take)?;
+        left -= found.len();
+        for (due, number) in found {
+            match txn.tables.records.get(number)? {
+                Some(mut job) if job.state() == State::Delayed && job.due == due => {
+                    txn.publish(&job, || EventKind::Promoted)?;
+                    txn.enter(&mut job, To::Ready(QueueEnd::Back))?;
+                    moved += 1;
+                }
+                _ => {
+                    txn.tables.due.remove(shard, &topic, due, number)?;
+                    stale += 1;
+                }
+            }
+        }
+        // A topic that is still due goes behind the others that are.
+        txn.tables.due.schedule(shard, &topic, following.map(|at| at.max(now)))?;
+    }
+    limits.report(txn, moved, stale)
+}
+
+fn evict(txn: &mut Txn<'_>, limits: &PassLimits) -> Result<Pass> {
+    let shard = txn.shard();
+    let mut evicted = 0;
+    if let Some(until) = txn.now().checked_sub(limits.retention) {
+        for (since, number) in txn.tables.dead.until(shard, until, limits.jobs)? {
+            let job = txn.tables.records.get(number)?.filter(|job| job.state() == State::Dead);
+            txn.tables.dead.remove(shard, since, number)?;
+            if let Some(job) = job {
+                txn.purge(&job)?;
+                evicted += 1;
+            }
+        }
+    }
+    limits.report(txn, evicted, 0)
 }

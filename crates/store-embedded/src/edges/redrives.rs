@@ -9,8 +9,7 @@ use ringback_core::contract::{
     RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, Wake, WorkerId,
 };
 
-use super::moves::revive;
-use super::purge::still_dead;
+use super::moves::{revive, still_dead};
 use crate::error::Result;
 use crate::queries::dead::numbers;
 use crate::tables::{RedriveEnd, RedriveRow};

@@ -7,7 +7,7 @@ use ringback_core::job::{Due, History, ImportJob, JobKey, NewJob};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 
 use crate::error::Result;
-use crate::tables::{Body, Last, QueueEnd, Record, Stage};
+use crate::tables::{Body, Last, QueueEnd, Record};
 use crate::txn::transitions::To;
 use crate::txn::{KeepTombstones, Txn};
 use crate::{EDGE_BYTES, EmbeddedStore, answers};
@@ -57,23 +57,13 @@ pub(crate) struct NewRecord {
 impl NewRecord {
     pub(crate) fn pack(shard: u16, job: &NewJob) -> Self {
         let record = Record {
-            number: 0,
             shard,
             locator: job.key.locator().0,
             content: job.content.0,
-            created: 0,
-            imported: None,
-            due: 0,
             topic: job.key.topic.as_str().into(),
             origin: job.delivery.callback.origin().into(),
             timeout: job.delivery.timeout.map_or(0, millis_up),
-            attempts: 0,
-            failures: 0,
-            lost: 0,
-            settled: 0,
-            last: None,
-            stage: Stage::Delayed,
-            token: None,
+            ..Record::default()
         };
         let body = Body::pack(job.key.id.as_str(), &payload::pack(&job.delivery));
         Self { due: job.due, created: None, dead: None, record, body }

@@ -13,7 +13,7 @@ use super::rows::pack;
 
 /// The part of a job that edges change, and what they need to know of it. Packed with postcard.
 /// Times are in ms.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// The key of the row.
     #[serde(skip)]
@@ -67,9 +67,10 @@ impl From<&LastAttempt> for Last {
 }
 
 /// The state of a job, with what is needed to find its entry in the index of that state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     /// The index is ordered by the due time.
+    #[default]
     Delayed,
     Ready {
         position: i64,
@@ -207,4 +208,40 @@ impl Body {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_cut_off_cannot_be_read() {
+        let body = Body::pack("an-id", b"payload");
+        assert_eq!(Body::unpack(&body).unwrap().id, "an-id");
+        assert!(Body::unpack(&body[..4]).is_none() && Body::unpack(&[]).is_none());
+        assert!(Record::unpack(1, &[0; 20]).is_none());
+    }
+
+    fn reserved(token: Option<[u8; TOKEN]>, put_off: u64) -> Record {
+        let stage = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: false, put_off };
+        Record {
+            number: 9,
+            locator: [3; 12],
+            content: [4; 8],
+            topic: "t".into(),
+            stage,
+            token,
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn a_lease_that_is_put_off_is_read_back_with_or_without_a_token() {
+        for token in [None, Some([7; TOKEN])] {
+            for put_off in [0, 1, 1 << 40] {
+                let record = reserved(token, put_off);
+                let back = Record::unpack(9, &record.pack()).unwrap();
+                assert_eq!((back.token, back.stage), (record.token, record.stage), "{put_off}");
+            }
+            let [not, by_one] = [0, 1].map(|put_off| reserved(token, put_off).pack());
+            assert_eq!(not, by_one[..not.len()]);
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::frame::{BLOCK, Frame, Row, head};
 use super::log::Log;
-use super::read::{Damage, read};
+use super::replay::{Damage, read};
 
 const GENERATION: u64 = 77;
 

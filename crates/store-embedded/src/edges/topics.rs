@@ -1,14 +1,17 @@
-//! The policies of topics: puts, deletes and reads them. They are read in pages, so that no call of
-//! the writer takes long.
+//! What is set for a topic: its policy and its pause. Policies are read in pages, so that no call of the
+//! writer takes long. A pause stops the delivery of the topic's jobs; resume ends it, and gives the lanes
+//! that were parked their turns again.
 
-use ringback_core::contract::{PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError};
+use ringback_core::contract::{
+    MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
+};
 use ringback_core::job::Topic;
 use ringback_core::policy::MAX_POLICIES;
 
 use crate::error::Result;
-use crate::policy_changes::PolicyChanges;
+use crate::tables::Pause;
 use crate::txn::Txn;
-use crate::{EDGE_BYTES, EmbeddedStore};
+use crate::{EDGE_BYTES, EmbeddedStore, PolicyChanges};
 
 /// How many policies one call reads: a MiB at most.
 const PAGE: usize = 64;
@@ -66,6 +69,24 @@ impl EmbeddedStore {
     pub fn policy_changes(&self) -> PolicyChanges {
         PolicyChanges::new(&self.shared.location.policies)
     }
+
+    /// Returns false if the pause would exceed the limit of topics, and `room` says that this counts.
+    pub async fn pause(&self, shard: Shard, topic: &Topic, room: TopicCapacity) -> Result<bool, StoreError> {
+        let topic = topic.clone();
+        self.call(shard, EDGE_BYTES, move |txn| pause(txn, topic.as_str(), room)).await
+    }
+
+    /// Returns whether the topic is known in this shard.
+    pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
+        loop {
+            let topic = topic.clone();
+            let resume = move |txn: &mut Txn<'_>| resume(txn, topic.as_str());
+            match self.call(shard, MAX_RESUMED_LANES * 64, resume).await? {
+                Some(true) => {}
+                is_more => return Ok(is_more.is_some()),
+            }
+        }
+    }
 }
 
 fn put(txn: &mut Txn<'_>, topic: &str, written: &str) -> Result<PolicyPut> {
@@ -75,4 +96,32 @@ fn put(txn: &mut Txn<'_>, topic: &str, written: &str) -> Result<PolicyPut> {
     }
     let version = PolicyVersion(txn.tables.policies.put(topic, written, now_us)?);
     Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
+}
+
+fn pause(txn: &mut Txn<'_>, topic: &str, room: TopicCapacity) -> Result<bool> {
+    let shard = txn.shard();
+    if room == TopicCapacity::Needed && txn.tables.counts.is_full(shard, topic)? {
+        return Ok(false);
+    }
+    txn.tables.due.register(shard, topic)?;
+    txn.tables.counts.set_pause(shard, topic, Pause::Paused)?;
+    Ok(true)
+}
+
+/// Returns whether more lanes are parked; `None` if the topic is not known.
+fn resume(txn: &mut Txn<'_>, topic: &str) -> Result<Option<bool>> {
+    let shard = txn.shard();
+    if !txn.tables.due.is_known(shard, topic)? {
+        return Ok(None);
+    }
+    if !txn.tables.counts.topic(shard, topic)?.is_paused() {
+        return Ok(Some(false));
+    }
+    let lanes = txn.tables.ready.parked(shard, topic, MAX_RESUMED_LANES)?;
+    for lane in &lanes {
+        txn.give_turn(lane)?;
+    }
+    let is_more = lanes.len() == MAX_RESUMED_LANES;
+    txn.tables.counts.set_pause(shard, topic, if is_more { Pause::Resuming } else { Pause::None })?;
+    Ok(Some(is_more))
 }

@@ -1,12 +1,13 @@
-//! The topics of a shard: their counts by lane, and the first of their jobs that wait.
+//! The counts of a shard; and its topics, with their counts by lane and the first of their jobs that
+//! wait.
 
 use std::time::Duration;
 
 use redb::ReadTransaction;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, StoreError, TopicCounts, TopicPresence,
-    TopicShardPage, TopicSpan,
+    DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, Stats, StoreError, TopicCounts,
+    TopicPresence, TopicShardPage, TopicSpan,
 };
 use ringback_core::job::Topic;
 use ringback_core::state::State;
@@ -17,6 +18,10 @@ use crate::txn::Txn;
 use crate::{EmbeddedStore, read};
 
 impl EmbeddedStore {
+    pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
+        self.call(shard, 0, |txn| stats(txn)).await
+    }
+
     /// Whether a topic has jobs; `None` if it is not known.
     pub async fn presence(&self, shard: Shard, topic: &Topic) -> Result<Option<TopicPresence>, StoreError> {
         let topic = topic.clone();
@@ -46,6 +51,24 @@ impl EmbeddedStore {
         })
         .await
     }
+}
+
+fn stats(txn: &Txn<'_>) -> Result<Stats> {
+    let (shard, ledger) = (txn.shard(), &txn.row.ledger);
+    let mut stats = Stats {
+        accepted: ledger.accepted,
+        topics: txn.tables.due.topics(shard, "", usize::MAX)?.into_iter().collect(),
+        lateness: txn.tables.minutes.recent(shard, txn.now())?,
+        evicted_early: ledger.evicted_early,
+        // The first shard reports the notices of all shards.
+        pending_notices: if shard == 0 { txn.tables.outbox.len()? } else { 0 },
+        ..Stats::default()
+    };
+    stats.states.purged = ledger.purged;
+    for state in State::ALL {
+        *stats.states.of(state) = ledger.of(state);
+    }
+    Ok(stats)
 }
 
 /// A shard in a snapshot.
