@@ -7,7 +7,6 @@ mod repair;
 mod walk;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringback_core::contract::{Audit, Repair, RunningAudit, StoreError};
 
@@ -45,9 +44,10 @@ impl EmbeddedStore {
 
     async fn walk(&self, repair: Repair) -> Result<Findings, StoreError> {
         let snapshot = self.writer()?.snapshot().await?;
-        let stop = StopOnDrop::default();
-        let (is_stopped, shards) = (Arc::clone(&stop.0), self.options.shards);
-        read(snapshot, move |tables| walk(tables, shards, repair, &is_stopped)).await
+        // The walk stops when its caller is gone.
+        let (caller, shards) = (Arc::new(()), self.options.shards);
+        let waits = Arc::downgrade(&caller);
+        read(snapshot, move |tables| walk(tables, shards, repair, &waits)).await
     }
 
     /// Applies repairs of one shard.
@@ -62,15 +62,5 @@ impl EmbeddedStore {
             }
         }
         Ok(())
-    }
-}
-
-/// Stops a walk when its caller is gone.
-#[derive(Default)]
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }

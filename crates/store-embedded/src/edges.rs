@@ -7,7 +7,6 @@ mod carriers;
 mod grant;
 mod moves;
 mod outbox;
-mod pass;
 mod pull;
 mod recover;
 mod redrives;

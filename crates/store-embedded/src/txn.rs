@@ -1,8 +1,7 @@
 //! The writer's open transaction as the edges see it: the tables, and the shard and the time of the
 //! present edge. An edge checks first and changes after. `transitions` has the state changes that
-//! edges are made of, and `relink` restores the links of jobs for a repair.
+//! edges are made of.
 
-mod relink;
 pub(crate) mod transitions;
 
 use std::collections::{BTreeSet, HashMap};
@@ -15,7 +14,7 @@ use ringback_core::lane::{LaneId, PullLane};
 use ringback_core::outcome::LastAttempt;
 
 use super::error::Result;
-use super::tables::{Journal, Last, Record, ShardRow, Tables, Writing};
+use super::tables::{Journal, Last, PULL, Record, ShardRow, Tables, Writing};
 
 /// When the carrier of each shard makes its next pass anyway, in ms: only earlier times wake it. The
 /// map starts empty, so before its first pass a carrier is woken for every time.
@@ -197,6 +196,14 @@ impl<'t> Txn<'t> {
         let turn = self.before.turn + 1;
         self.row.turn = self.row.turn.max(turn);
         turn
+    }
+
+    /// Gives a lane a turn behind the others, and wakes those who reserve from it.
+    pub(crate) fn give_turn(&mut self, lane: &str) -> Result<()> {
+        let turn = if lane.ends_with(' ') { PULL } else { self.next_turn() };
+        self.tables.ready.set_turn(self.edge.shard, lane, Some(turn))?;
+        self.wake_lane(lane);
+        Ok(())
     }
 
     /// A job by its locator, or its tombstone while that is kept.

@@ -1,11 +1,14 @@
-//! What a walk finds, and the repairs of it, which the writer applies.
+//! What a walk finds, and the repairs of it, which the writer applies. Links of jobs are restored here:
+//! entries of indexes, topics in the schedule, and the turns of lanes. Nothing else would ever find such
+//! jobs.
 
 use ringback_core::contract::{Audit, Finding, Repair};
 use ringback_core::state::State;
 
 use crate::error::Result;
-use crate::tables::{LaneCounts, ShardSums};
+use crate::tables::{LaneCounts, QueueEnd, Record, ShardSums, Stage};
 use crate::txn::Txn;
+use crate::txn::transitions::To;
 
 /// The most repairs after one walk. If there are more, another walk follows.
 const MAX_FIXES: usize = 10_000;
@@ -80,6 +83,68 @@ impl Action {
             Self::ShiftSums(by) => txn.tables.counts.shift_sums(shard, *by)?,
             Self::RegisterTopic(topic) => txn.tables.due.register(shard, topic)?,
         }
+        Ok(true)
+    }
+}
+
+impl Txn<'_> {
+    /// Restores the missing links of a job. Returns whether any was missing.
+    fn relink(&mut self, number: u64) -> Result<bool> {
+        let Some(mut record) = self.tables.records.get(number)? else { return Ok(false) };
+        let was_missing = self.tables.records.relink(&record)?;
+        if self.tables.is_indexed(&record)? {
+            return Ok(was_missing);
+        }
+        let shard = self.shard();
+        match record.stage {
+            Stage::Delayed => {
+                self.tables.due.add(shard, &record.topic, record.due, number)?;
+                self.wake_at(record.due);
+            }
+            Stage::Ready { position } => self.relink_ready(&mut record, position)?,
+            Stage::Reserved { deadline, put_off, .. } => {
+                self.tables.leases.add(shard, deadline + put_off, number)?;
+                self.wake_at(deadline + put_off);
+            }
+            Stage::Dead { since, .. } => {
+                self.tables.dead.add(shard, since, number)?;
+                self.wake_at(since);
+            }
+            Stage::Done { at } | Stage::Cancelled { at, .. } => {
+                self.tables.tombstones.add(shard, at, number)?;
+                self.wake_at(at);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Puts a ready job back at its position, or behind the others where another job has that.
+    fn relink_ready(&mut self, record: &mut Record, position: i64) -> Result<()> {
+        let (shard, lane) = (self.shard(), record.lane());
+        if self.tables.ready.at(shard, &lane, position)?.is_none() {
+            self.tables.ready.fill(shard, &lane, position, record.number)?;
+        } else {
+            self.row.ledger.leave(State::Ready);
+            self.tables.counts.note(shard, record, State::Ready, -1)?;
+            self.link(record, To::Ready(QueueEnd::Back))?;
+            self.tables.records.put(record)?;
+        }
+        self.relink_lane(&lane).map(drop)
+    }
+
+    /// Puts a topic with delayed jobs into the schedule. Returns whether it has any.
+    fn relink_topic(&mut self, topic: &str) -> Result<bool> {
+        let first = self.tables.due.relink(self.shard(), topic)?;
+        first.into_iter().for_each(|first| self.wake_at(first));
+        Ok(first.is_some())
+    }
+
+    /// Gives a lane with ready jobs its turn. Returns whether it has any.
+    fn relink_lane(&mut self, lane: &str) -> Result<bool> {
+        if self.tables.ready.is_empty(self.shard(), lane)? {
+            return Ok(false);
+        }
+        self.give_turn(lane)?;
         Ok(true)
     }
 }

@@ -33,7 +33,8 @@ impl EmbeddedStore {
         jobs: Vec<NewRecord>,
         keys: impl Iterator<Item = &JobKey>,
     ) -> Result<Vec<Submitted>, StoreError> {
-        let (bytes, keep) = (jobs.iter().map(NewRecord::bytes).sum(), self.keep_tombstones());
+        let (bytes, keep) =
+            (jobs.iter().map(|job| job.body.len() + EDGE_BYTES).sum(), self.keep_tombstones());
         let answers = self.call(shard, bytes, move |txn| submit(txn, &jobs, keep)).await?;
         let submitted = answers.into_iter().zip(keys);
         Ok(submitted
@@ -77,11 +78,6 @@ impl NewRecord {
         self.record.failures = history.failures.min(MAX_IMPORTED_COUNT);
         self.record.last = history.last.as_ref().map(Last::from);
         self
-    }
-
-    /// About how many bytes it writes.
-    fn bytes(&self) -> usize {
-        self.body.len() + EDGE_BYTES
     }
 }
 

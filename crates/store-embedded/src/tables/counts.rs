@@ -3,8 +3,7 @@
 //! that have changed once per group.
 
 mod cache;
-pub(crate) mod lane;
-pub(crate) mod topic;
+mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +13,7 @@ use ringback_core::state::State;
 
 pub(crate) use self::cache::ByName;
 use self::cache::{Cache, unpack};
-use self::lane::LaneCounts;
-use self::topic::{EndedCounts, Pause, ShardSums, TopicRow};
+pub(crate) use self::rows::{EndedCounts, LaneCounts, Pause, ShardSums, TopicRow};
 use super::due::LAST;
 use super::list::{LANE_COUNTS, TOPIC_COUNTS};
 use super::record::Record;

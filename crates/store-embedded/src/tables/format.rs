@@ -37,16 +37,12 @@ impl Checkpoint {
     /// needs to open the file fast after a crash.
     pub(crate) fn commit(self, mut txn: WriteTransaction, quick_repair: bool) -> Result<()> {
         txn.set_quick_repair(quick_repair);
-        self.write(&txn)?;
-        Ok(txn.commit()?)
-    }
-
-    fn write(self, txn: &WriteTransaction) -> Result<()> {
         let mut format = txn.open_table(FORMAT)?;
         format.insert("version", VERSION)?;
         format.insert("sequence", self.sequence)?;
         format.insert("log", self.log)?;
-        Ok(())
+        drop(format);
+        Ok(txn.commit()?)
     }
 }
 

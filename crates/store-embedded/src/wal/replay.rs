@@ -64,12 +64,12 @@ fn replay(database: &Database, path: &Path, file: &[u8], checkpoint: Checkpoint)
 fn check_leftover(path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<(), StoreError> {
     match read(file, checkpoint.sequence) {
         Ok(found) if found.is_empty() => Ok(()),
-        Ok(_) | Err(Damage::At(_)) => Err(StoreError::Unfit(format!(
+        // The process ended while it created the log.
+        Err(Damage(0)) => Ok(()),
+        Ok(_) | Err(Damage(_)) => Err(StoreError::Unfit(format!(
             "the file {} holds jobs that the database beside it does not know, as after one of the two was restored alone; restore both, or move this file away",
             path.display()
         ))),
-        // The process ended while it created the log.
-        Err(Damage::Head) => Ok(()),
     }
 }
 
@@ -97,20 +97,15 @@ pub(crate) struct Found<'a> {
     pub(crate) sequence: u64,
 }
 
-/// Why a log cannot be replayed.
+/// The offset from which a log cannot be replayed: 0 if it does not begin as a log does, else that of
+/// damage before frames that are whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Damage {
-    /// The first block is not that of a log.
-    #[error("it is damaged at byte 0")]
-    Head,
-    /// Something is wrong before frames that are whole.
-    #[error("it is damaged at byte {0}")]
-    At(usize),
-}
+#[error("it is damaged at byte {0}")]
+pub(crate) struct Damage(pub(crate) usize);
 
 /// Reads the bytes of a log whose frames up to the number `checkpoint` are in the database.
 pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
-    let generation = frame::generation(file).ok_or(Damage::Head)?;
+    let generation = frame::generation(file).ok_or(Damage(0))?;
     let at = |offset: usize, above| Whole::parse(file.get(offset..)?, generation, above);
     let (mut frames, mut offset, mut last) = (Vec::new(), BLOCK, None);
     while let Some(frame) = at(offset, 0).filter(|f| last.is_none_or(|last| f.sequence == last + 1)) {
@@ -123,11 +118,11 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
     if let Some(first) = frames.first()
         && first.sequence != checkpoint + 1
     {
-        return Err(Damage::At(BLOCK));
+        return Err(Damage(BLOCK));
     }
     let sequence = last.unwrap_or(0).max(checkpoint);
     if (offset..file.len()).step_by(BLOCK).any(|later| at(later, sequence).is_some()) {
-        return Err(Damage::At(offset));
+        return Err(Damage(offset));
     }
     Ok(Found { generation, frames, sequence })
 }

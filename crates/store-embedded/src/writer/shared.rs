@@ -70,10 +70,10 @@ impl SharedWriter {
             return Ok(handle);
         }
         // The writer before may be about to end; the file is free once it has.
-        current.thread.join();
+        join(&current.thread);
         let (queue, thread, shards) = start(&self.location, shards)?;
-        current.thread = Arc::new(Thread::new(thread));
-        let handle = Arc::new(Handle::new(queue, shards, Arc::clone(&current.thread)));
+        current.thread = Arc::new(Mutex::new(Some(thread)));
+        let handle = Arc::new(Handle { queue: Some(queue), shards, thread: Arc::clone(&current.thread) });
         current.handle = Arc::downgrade(&handle);
         Ok(handle)
     }
@@ -81,7 +81,7 @@ impl SharedWriter {
     /// Waits until the writer has ended.
     #[cfg(test)]
     pub(crate) fn wait(&self) {
-        lock(&self.current).thread.join();
+        join(&lock(&self.current).thread);
     }
 }
 
@@ -95,10 +95,6 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    pub(crate) fn new(queue: mpsc::Sender<Request>, shards: u16, thread: Arc<Thread>) -> Self {
-        Self { queue: Some(queue), shards, thread }
-    }
-
     /// Runs `work` in the writer's transaction. `bytes` is about how much it writes.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
@@ -132,24 +128,17 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.queue = None;
-        self.thread.join();
+        join(&self.thread);
     }
 }
 
 /// The writer's thread, until somebody has waited for its end.
-#[derive(Default)]
-pub(crate) struct Thread(Mutex<Option<JoinHandle<()>>>);
+type Thread = Mutex<Option<JoinHandle<()>>>;
 
-impl Thread {
-    pub(crate) fn new(thread: JoinHandle<()>) -> Self {
-        Self(Mutex::new(Some(thread)))
-    }
-
-    /// Waits until the thread has ended.
-    pub(crate) fn join(&self) {
-        let mut thread = lock(&self.0);
-        if thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the embedded store's writer has panicked");
-        }
+/// Waits until the thread has ended.
+fn join(thread: &Thread) {
+    let mut thread = lock(thread);
+    if thread.take().is_some_and(|thread| thread.join().is_err()) {
+        tracing::error!("the embedded store's writer has panicked");
     }
 }

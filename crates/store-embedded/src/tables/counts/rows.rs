@@ -1,5 +1,5 @@
-//! The row of a topic, and that of a whole shard: how many lanes have jobs, whether the topic is
-//! paused, and how many of its jobs have ended.
+//! The rows of counts: of a lane, how many of its jobs are in each state; of a topic or a shard, how
+//! many lanes have jobs, whether the topic is paused, and how many of its jobs have ended.
 
 use std::fmt;
 
@@ -8,6 +8,68 @@ use serde::{Deserialize, Serialize};
 
 use super::super::rows::pack;
 use super::cache::CountRow;
+
+/// How many jobs are delayed, ready, reserved and dead; or a difference of such counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LaneCounts([i64; 4]);
+
+impl LaneCounts {
+    pub(crate) fn of(self, state: State) -> i64 {
+        slot(state).map_or(0, |slot| self.0[slot])
+    }
+
+    /// Counts `n` more jobs in a state. Jobs that have ended are not counted.
+    pub(crate) fn count(&mut self, state: State, n: i64) {
+        if let Some(slot) = slot(state) {
+            self.0[slot] += n;
+        }
+    }
+
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] - other.0[i]))
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
+    }
+
+    /// Whether there are no jobs.
+    pub(crate) fn is_empty(self) -> bool {
+        self.0.iter().sum::<i64>() <= 0
+    }
+}
+
+impl CountRow for LaneCounts {
+    fn pack(&self) -> Vec<u8> {
+        pack(self)
+    }
+
+    fn unpack(row: &[u8]) -> Option<Self> {
+        postcard::from_bytes(row).ok()
+    }
+
+    fn is_blank(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl fmt::Display for LaneCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [delayed, ready, reserved, dead] = self.0;
+        write!(f, "{delayed} delayed, {ready} ready, {reserved} reserved, {dead} dead")
+    }
+}
+
+/// The position of a state's count. It is stored and never changes.
+const fn slot(state: State) -> Option<usize> {
+    match state {
+        State::Delayed => Some(0),
+        State::Ready => Some(1),
+        State::Reserved => Some(2),
+        State::Dead => Some(3),
+        State::Done | State::Cancelled => None,
+    }
+}
 
 /// Whether a topic is paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
