@@ -126,18 +126,17 @@ impl Events {
 }
 
 /// The stream of changes to policies. The first call returns at once.
-pub struct PolicyChanges {
-    changed: watch::Receiver<()>,
-    is_new: bool,
-}
+pub struct PolicyChanges(watch::Receiver<()>);
 
 impl PolicyChanges {
     pub(crate) fn new(changes: &watch::Sender<()>) -> Self {
-        Self { changed: changes.subscribe(), is_new: true }
+        let mut changes = changes.subscribe();
+        changes.mark_changed();
+        Self(changes)
     }
 
     pub async fn next(&mut self) {
-        if !std::mem::take(&mut self.is_new) && self.changed.changed().await.is_err() {
+        if self.0.changed().await.is_err() {
             // The store is gone, so no more changes will come.
             std::future::pending::<()>().await;
         }

@@ -109,7 +109,7 @@ impl Writer {
                 group
             }
             Err(Failed::One(index, error)) => {
-                group.remove(index).answer(Some(error.into()));
+                group.remove(index).call.answer(Some(error.into()));
                 group
             }
             Err(Failed::All(error)) => self.fail(group, error),
@@ -182,9 +182,8 @@ impl Writer {
     /// Answers a group whose changes are safe, and publishes its events and wake-ups.
     fn answer(&self, group: &mut Vec<Member>, sealed: Sealed) {
         self.location.events.publish(sealed.events);
-        for mut member in group.drain(..) {
-            let failed = member.failed.take();
-            member.answer(failed);
+        for member in group.drain(..) {
+            member.call.answer(member.failed);
         }
         for wake in sealed.wakes {
             // An error means that nobody listens.
@@ -201,7 +200,7 @@ impl Writer {
             calls = group.len(),
             "the embedded store cannot write its files"
         );
-        group.into_iter().for_each(|member| member.answer(Some(error.clone())));
+        group.into_iter().for_each(|member| member.call.answer(Some(error.clone())));
         if let Some(reply) = self.snapshot.take() {
             let _ = reply.send(Err(error));
         }

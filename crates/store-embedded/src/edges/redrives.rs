@@ -14,10 +14,8 @@ use crate::error::Result;
 use crate::queries::dead::numbers;
 use crate::tables::{RedriveEnd, RedriveRow};
 use crate::txn::Txn;
-use crate::{EDGE_BYTES, EmbeddedStore};
+use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore};
 
-/// Redrives belong to no shard, but calls need one.
-const ANY: Shard = Shard(0);
 /// About how many bytes a call writes.
 const BYTES: usize = 512;
 /// The worker of a redrive that nobody holds.
@@ -32,12 +30,12 @@ impl EmbeddedStore {
     ) -> Result<Option<StoredRedrive>, StoreError> {
         let work = RedriveJob::new(filter, rate);
         let new = RedriveRow { work, started: 0, end: None, jobs: 0, worker: NOBODY, until: 0 };
-        let begun = self.call(ANY, BYTES, move |txn| begin(txn, id.0, new.clone())).await?;
+        let begun = self.call(ANY_SHARD, BYTES, move |txn| begin(txn, id.0, new.clone())).await?;
         begun.map(|redrive| answer(id, redrive)).transpose()
     }
 
     pub async fn redrives(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
-        let rows = self.call(ANY, 0, move |txn| match id {
+        let rows = self.call(ANY_SHARD, 0, move |txn| match id {
             Some(RedriveId(id)) => {
                 Ok(txn.tables.redrives.get(id)?.map(|redrive| (id, redrive)).into_iter().collect())
             }
@@ -47,7 +45,7 @@ impl EmbeddedStore {
     }
 
     pub async fn take_redrive(&self, worker: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
-        match self.call(ANY, BYTES, move |txn| take(txn, worker.0, millis_up(ttl))).await? {
+        match self.call(ANY_SHARD, BYTES, move |txn| take(txn, worker.0, millis_up(ttl))).await? {
             Free::Now(id, redrive) => {
                 answer(RedriveId(id), redrive).map(|(taken, _)| TakenRedrive::Redrive(taken))
             }
@@ -62,7 +60,7 @@ impl EmbeddedStore {
         worker: WorkerId,
         ttl: Duration,
     ) -> Result<bool, StoreError> {
-        self.call(ANY, BYTES, move |txn| hold(txn, id.0, worker.0, millis_up(ttl))).await
+        self.call(ANY_SHARD, BYTES, move |txn| hold(txn, id.0, worker.0, millis_up(ttl))).await
     }
 
     pub async fn end_redrive(
@@ -76,7 +74,7 @@ impl EmbeddedStore {
             RedriveState::Stopped | RedriveState::Running => RedriveEnd::Stopped,
         };
         let worker = worker.map(|WorkerId(worker)| worker);
-        let ended = self.call(ANY, BYTES, move |txn| end(txn, id.0, worker, to)).await?;
+        let ended = self.call(ANY_SHARD, BYTES, move |txn| end(txn, id.0, worker, to)).await?;
         ended.map(|redrive| answer(id, redrive)).transpose()
     }
 

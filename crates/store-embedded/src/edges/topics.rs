@@ -11,18 +11,16 @@ use ringback_core::policy::MAX_POLICIES;
 use crate::error::Result;
 use crate::tables::Pause;
 use crate::txn::Txn;
-use crate::{EDGE_BYTES, EmbeddedStore, PolicyChanges};
+use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore, PolicyChanges};
 
 /// How many policies one call reads: a MiB at most.
 const PAGE: usize = 64;
-/// Policies belong to no shard, but calls need one.
-const ANY: Shard = Shard(0);
 
 impl EmbeddedStore {
     pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
         let (topic, written) = (topic.to_string(), written.to_owned());
         let bytes = topic.len() + written.len();
-        let put = self.call(ANY, bytes, move |txn| put(txn, &topic, &written)).await?;
+        let put = self.call(ANY_SHARD, bytes, move |txn| put(txn, &topic, &written)).await?;
         self.shared.location.policies.send_replace(());
         Ok(put)
     }
@@ -34,14 +32,14 @@ impl EmbeddedStore {
             let now_us = txn.now_us();
             txn.tables.policies.remove(&topic, now_us)
         };
-        let version = self.call(ANY, EDGE_BYTES, delete).await?;
+        let version = self.call(ANY_SHARD, EDGE_BYTES, delete).await?;
         self.shared.location.policies.send_replace(());
         Ok(version.map(PolicyVersion))
     }
 
     pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
         let topic = topic.to_string();
-        self.call(ANY, 0, move |txn| txn.tables.policies.get(&topic)).await
+        self.call(ANY_SHARD, 0, move |txn| txn.tables.policies.get(&topic)).await
     }
 
     /// All policies and their version; `None` if that is `known`.
@@ -49,14 +47,14 @@ impl EmbeddedStore {
         &self,
         known: Option<PolicyVersion>,
     ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
-        let version = PolicyVersion(self.call(ANY, 0, |txn| txn.tables.policies.version()).await?);
+        let version = PolicyVersion(self.call(ANY_SHARD, 0, |txn| txn.tables.policies.version()).await?);
         if known == Some(version) {
             return Ok(None);
         }
         let (mut rows, mut after) = (PolicyRows::new(), String::new());
         loop {
             let from = after.clone();
-            let page = self.call(ANY, 0, move |txn| txn.tables.policies.after(&from, PAGE)).await?;
+            let page = self.call(ANY_SHARD, 0, move |txn| txn.tables.policies.after(&from, PAGE)).await?;
             let is_last = page.len() < PAGE;
             after = page.last().map_or(after, |(topic, _)| topic.clone());
             rows.extend(page);

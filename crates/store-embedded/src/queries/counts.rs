@@ -15,7 +15,7 @@ use ringback_core::state::State;
 use crate::error::Result;
 use crate::tables::{EndedCounts, Tables};
 use crate::txn::Txn;
-use crate::{EmbeddedStore, read};
+use crate::{ANY_SHARD, EmbeddedStore, read};
 
 impl EmbeddedStore {
     pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
@@ -44,7 +44,7 @@ impl EmbeddedStore {
         let snapshot = self.snapshot().await?;
         // The writer's time never goes back. It is read after the snapshot, so that nothing in that
         // is later.
-        let now = self.call(Shard(0), 0, |txn| Ok(txn.now())).await?;
+        let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
         let span = span.clone();
         read(snapshot, move |tables| {
             shards.into_iter().map(|shard| View { tables, shard: shard.0, now }.read(&span)).collect()

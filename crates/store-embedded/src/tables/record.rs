@@ -159,8 +159,8 @@ impl Record {
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = pack(self);
         packed.extend(self.token.iter().flatten());
-        if let Stage::Reserved { put_off: 1.., .. } = self.stage {
-            packed.extend_from_slice(&self.put_off().to_be_bytes()[8 - PUT_OFF..]);
+        if let Stage::Reserved { put_off: put_off @ 1.., .. } = self.stage {
+            packed.extend_from_slice(&put_off.to_be_bytes()[8 - PUT_OFF..]);
         }
         packed
     }
@@ -174,10 +174,6 @@ impl Record {
             *put_off = late.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
         }
         Some(record)
-    }
-
-    fn put_off(&self) -> u64 {
-        if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 }
     }
 }
 

@@ -34,8 +34,7 @@ impl Access for ReadTransaction {
         &self,
         table: Definition<K, V>,
     ) -> Result<Rows<Self, K, V>> {
-        let Definition { number, stored } = table;
-        Ok(Rows { number, table: self.open_table(stored)?, journal: () })
+        Ok(Rows { number: table.number, table: self.open_table(table.stored)?, journal: () })
     }
 }
 
@@ -53,8 +52,8 @@ impl<'t> Access for Writing<'t> {
         &self,
         table: Definition<K, V>,
     ) -> Result<Rows<Self, K, V>> {
-        let Definition { number, stored } = table;
-        Ok(Rows { number, table: self.txn.open_table(stored)?, journal: self.journal })
+        let opened = self.txn.open_table(table.stored)?;
+        Ok(Rows { number: table.number, table: opened, journal: self.journal })
     }
 }
 

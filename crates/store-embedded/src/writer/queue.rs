@@ -127,10 +127,6 @@ impl Member {
         let (reply, answer) = oneshot::channel();
         (Self { shard, call: Box::new(Work { work, done: None, reply }), failed: None }, answer)
     }
-
-    pub(crate) fn answer(self, failed: Option<StoreError>) {
-        self.call.answer(failed);
-    }
 }
 
 struct Work<F, T> {
