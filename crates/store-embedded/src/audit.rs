@@ -16,7 +16,7 @@ use super::error::Result;
 use super::txn::Txn;
 use super::{EDGE_BYTES, EmbeddedStore, read};
 
-/// How many walks in a row that repair nothing end a repair: what they find cannot be repaired.
+/// A repair ends after this many walks in a row that repair nothing: their findings cannot be repaired.
 const TRIES: usize = 2;
 /// The most repairs in one call of the writer.
 const BATCH: usize = 100;
@@ -33,7 +33,7 @@ impl EmbeddedStore {
                     self.fix(batch, &mut repaired.0).await?;
                 }
             }
-            // A finding that has moved on meanwhile is not found again.
+            // A finding that other calls have resolved meanwhile is not found again.
             tries = if repaired.0.repaired == before { tries - 1 } else { TRIES };
             if fixes.is_empty() || tries == 0 {
                 fixes.into_iter().for_each(|fix| audit.find(fix.finding));

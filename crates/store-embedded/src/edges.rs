@@ -1,5 +1,5 @@
-//! The calls that change one job or a few, one file each: on top the call as the store offers it,
-//! below what it does in the writer's transaction. Each checks all it needs first and changes after.
+//! The calls that change jobs, topics and redrives. Each file has the public calls first, and then the
+//! functions that run in the writer's transaction. These check everything first and change rows after.
 //! The answers are the same as those of every other backend.
 
 mod attempts;

@@ -140,7 +140,7 @@ async fn one_of_two_fails(store: &EmbeddedStore) {
     let keep = store.keep_tombstones();
     let broken = store.call(Shard(0), 0, move |txn| -> Result<(), Failure> {
         // It fails after it has written a part.
-        submit(txn, &[NewRecord::pack(0, &job(1))], keep)?;
+        submit(txn, &NewRecord::pack(0, &job(1)), keep)?;
         Err(StoreError::Unreadable("a record").into())
     });
     let other = [job(2)];

@@ -16,11 +16,11 @@ use ringback_core::outcome::LastAttempt;
 use super::error::Result;
 use super::tables::{Journal, Last, PULL, Record, ShardRow, Tables, Writing};
 
-/// When the carrier of each shard makes its next pass anyway, in ms: only earlier times wake it. The
-/// map starts empty, so before its first pass a carrier is woken for every time.
+/// The time of the next planned pass over each shard, in ms. Only earlier times wake the carrier. The
+/// map starts empty, so a carrier is woken for every time before its first pass.
 pub(crate) type PassTimes = HashMap<u16, u64>;
 
-/// How long, and how many, tombstones a shard keeps.
+/// The age and the number of the tombstones that a shard keeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeepTombstones {
     /// In ms.
@@ -123,7 +123,7 @@ impl<'t> Txn<'t> {
         }
     }
 
-    /// How many bytes the journal has: grows with each row that is written.
+    /// The size of the journal in bytes, which grows with each row that is written.
     pub(crate) fn written(&self) -> usize {
         self.journal.bytes()
     }
@@ -139,7 +139,6 @@ impl<'t> Txn<'t> {
         Ok(std::mem::take(&mut self.sealed))
     }
 
-    /// Closes the tables.
     pub(crate) fn close(self) -> PassTimes {
         self.passes
     }
@@ -162,7 +161,6 @@ impl<'t> Txn<'t> {
         self.edge.now_us.div_ceil(1000)
     }
 
-    /// Whether somebody watches the shard.
     pub(crate) fn is_watched(&self) -> bool {
         self.edge.is_watched
     }
@@ -186,7 +184,7 @@ impl<'t> Txn<'t> {
         }
     }
 
-    /// Notes when the shard's carrier makes its next pass anyway, in ms.
+    /// Notes the time of the next planned pass over the shard, in ms.
     pub(crate) fn plan_pass(&mut self, at: u64) {
         self.passes.insert(self.edge.shard, at);
     }
@@ -217,8 +215,8 @@ impl<'t> Txn<'t> {
         record.ended().is_some_and(|at| self.now() > at.saturating_add(keep.time))
     }
 
-    /// Publishes what happens to a job. Must be called before its body is removed, and while the
-    /// record still has its topic.
+    /// Publishes an event of a job. Must be called before its body is removed, and while the record
+    /// still has its topic.
     pub(crate) fn publish(&mut self, job: &Record, what: impl FnOnce() -> EventKind) -> Result<()> {
         if !self.edge.is_watched {
             return Ok(());

@@ -35,7 +35,7 @@ pub(crate) type Started = (mpsc::Sender<Request>, JoinHandle<()>, u16);
 pub(crate) fn start(location: &Arc<StoreLocation>, shards: u16) -> Result<Started> {
     let (db, shards) = CheckpointedDb::open(location, shards)?;
     let rows = Shards::open(&db.snapshot()?)?.all()?;
-    let last_time = rows.into_iter().map(|(_, row)| row.time_us).max().unwrap_or(0);
+    let last_time = rows.into_values().map(|row| row.time_us).max().unwrap_or(0);
     let (sender, requests) = mpsc::channel(WAITING);
     let writer = Writer {
         location: Arc::clone(location),

@@ -17,8 +17,11 @@ use crate::tables::{ByName, LaneCounts, ShardRow, ShardSums, Tables, TopicRow, t
 pub(crate) type StateCounts = BTreeMap<(u16, &'static str), i64>;
 
 /// Compares the ledger of each shard, and its number of tombstones, with the records.
-pub(crate) fn check_ledgers(findings: &mut Findings, rows: Vec<(u16, ShardRow)>, counts: &StateCounts) {
-    let mut rows: BTreeMap<_, _> = rows.into_iter().collect();
+pub(crate) fn check_ledgers(
+    findings: &mut Findings,
+    mut rows: BTreeMap<u16, ShardRow>,
+    counts: &StateCounts,
+) {
     for (shard, _) in counts.keys() {
         rows.entry(*shard).or_default();
     }
@@ -83,7 +86,7 @@ pub(crate) fn check_topics(
     tables: &Tables<ReadTransaction>,
     stored_lanes: &ByName<LaneCounts>,
 ) -> Result<()> {
-    let rows = tables.counts.all_topics()?;
+    let rows = tables.counts.topics.all()?;
     let row_of = |key: &(u16, String)| rows.get(key).copied().unwrap_or_default();
     let mut lanes: ByName<u64> = BTreeMap::new();
     for ((shard, lane), _) in stored_lanes.iter().filter(|(_, jobs)| !jobs.is_empty()) {

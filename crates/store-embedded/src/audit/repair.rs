@@ -1,6 +1,5 @@
-//! What a walk finds, and the repairs of it, which the writer applies. Links of jobs are restored here:
-//! entries of indexes, topics in the schedule, and the turns of lanes. Nothing else would ever find such
-//! jobs.
+//! The findings of an audit and their repairs, which the writer applies. A repair corrects counts, and
+//! restores the entries of indexes, the topics of the schedule, and the turns of lanes.
 
 use ringback_core::contract::{Audit, Finding, Repair};
 use ringback_core::state::State;
@@ -50,15 +49,10 @@ pub(crate) enum Action {
     RelinkTopic(Box<str>),
     /// Gives a lane its turn.
     RelinkLane(Box<str>),
-    /// Corrects the ledger.
     ShiftLedger(Vec<(State, i64)>),
-    /// Corrects the number of tombstones.
     ShiftTombstones(i64),
-    /// Corrects the counts of a lane.
     ShiftLane(Box<str>, LaneCounts),
-    /// Corrects the number of lanes of a topic.
     ShiftTopic(Box<str>, i64),
-    /// Corrects the sums over the topics of the shard.
     ShiftSums(ShardSums),
     /// Lists a topic.
     RegisterTopic(Box<str>),

@@ -35,13 +35,13 @@ pub(crate) fn walk(
     walk.schedule()?;
     walk.turns()?;
     let Walk { mut findings, counts, lanes, entries, .. } = walk;
-    // No two jobs have the same entry, so the others lead to nothing.
+    // No two jobs have the same entry, so the entries that were not counted are stale.
     findings.audit.stale += tables.index_entries()?.saturating_sub(entries);
     check_ledgers(&mut findings, tables.shards.all()?, &counts);
     for (shard, detail) in tables.attempts.faults()? {
         findings.add(Finding::new(DamageKind::Attempts, Shard(shard), detail), None);
     }
-    let stored = tables.counts.all_lanes()?;
+    let stored = tables.counts.lanes.all()?;
     check_topics(&mut findings, tables, &stored)?;
     check_lanes(&mut findings, &stored, &lanes);
     Ok(findings)
@@ -55,7 +55,7 @@ struct Walk<'t> {
     counts: StateCounts,
     /// Jobs that have not ended, by lane.
     lanes: ByName<LaneCounts>,
-    /// How many entries and bodies lead to jobs.
+    /// How many index entries and bodies belong to jobs.
     entries: u64,
 }
 
@@ -97,7 +97,7 @@ impl Walk<'_> {
     /// Checks that each topic with delayed jobs is in the schedule, and counts stale entries there.
     fn schedule(&mut self) -> Result<()> {
         let (due, caller) = (&self.tables.due, self.caller);
-        let rows: BTreeMap<_, _> = self.tables.shards.all()?.into_iter().collect();
+        let rows = self.tables.shards.all()?;
         let findings = &mut self.findings;
         due.each_topic(|shard, topic, first| {
             check_caller(caller)?;
@@ -128,7 +128,7 @@ impl Walk<'_> {
             let topic = topic_in(lane);
             let has_turn = match ready.turn_of(shard, lane)? {
                 // A resume gives parked lanes their turns, so only a paused topic may have them.
-                Some(PARKED) if !counts.stored_topic(shard, topic)?.is_paused() => false,
+                Some(PARKED) if !counts.topics.stored(shard, topic)?.is_paused() => false,
                 Some(turn) => ready.has_turn(shard, lane, turn)?,
                 None => false,
             };

@@ -16,11 +16,11 @@ use crate::txn::Txn;
 use crate::txn::transitions::To;
 use crate::{EDGE_BYTES, EmbeddedStore};
 
-/// The most topics of a promote.
+/// The most topics that one promote looks at.
 const TOPICS: usize = 64;
 
 impl EmbeddedStore {
-    /// Carriers are in this process, so they are kept in memory only.
+    /// Notes that a carrier lives. Carriers are in this process, so they are kept in memory only.
     pub fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.writer()?;
         let location = &self.shared.location;
@@ -44,7 +44,7 @@ impl EmbeddedStore {
         Ok(LiveCarriers { carriers, next_change, next_redrive: None })
     }
 
-    /// Whoever held the shard before is fenced.
+    /// Gives a shard to the caller. Passes of the carrier that held it before are fenced.
     pub async fn claim(&self, shard: Shard) -> Result<Epoch, StoreError> {
         self.call(shard, EDGE_BYTES, |txn| {
             txn.row.epoch = txn.now_us().max(txn.row.epoch + 1);
@@ -95,7 +95,7 @@ impl EmbeddedStore {
 #[derive(Clone, Debug)]
 pub(crate) struct PassLimits {
     epoch: Epoch,
-    /// The most jobs.
+    /// The most jobs that the pass looks at.
     pub(crate) jobs: usize,
     /// The longest time for which the carrier will sleep afterwards, in ms.
     floor: u64,
@@ -116,7 +116,7 @@ impl PassLimits {
         is_fenced(txn, &self.epoch)
     }
 
-    /// Reports a pass that has moved this many jobs, and when each next one is due.
+    /// Reports a pass: how many jobs it has moved, and when the next of each kind is due.
     pub(crate) fn report(&self, txn: &mut Txn<'_>, moved: u32, other: u32) -> Result<Pass> {
         let (shard, now_us) = (txn.shard(), txn.now_us());
         // In µs, so that the carrier does not sleep a part of a millisecond too long.

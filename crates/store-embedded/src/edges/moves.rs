@@ -1,6 +1,6 @@
-//! Changes of jobs by their name. cancel: delayed, ready, dead → cancelled; a reserved job is marked,
-//! and its settle cancels it. reschedule: delayed → delayed at another time. run: delayed → ready.
-//! revive: dead → ready. purge: dead → gone, of many jobs too.
+//! Changes of single jobs that an operator asks for. cancel: delayed, ready, dead → cancelled; a
+//! reserved job is marked, and its settle cancels it. reschedule: delayed → delayed at another time.
+//! run: delayed → ready. revive: dead → ready. purge: dead → gone, one job or many.
 
 use ringback_core::contract::{Cancelled, DeadCursor, Move, MoveResult, Shard, StoreError, Token};
 use ringback_core::job::JobKey;
@@ -124,7 +124,7 @@ pub(crate) fn revive(txn: &mut Txn<'_>, job: &mut Record, token: [u8; 8]) -> Res
     txn.make_ready(job)
 }
 
-/// Returns how many were purged.
+/// Purges jobs that are given by time of death and number. Returns how many were purged.
 fn purge_many(txn: &mut Txn<'_>, jobs: &[(u64, u64)]) -> Result<u64> {
     let mut purged = 0;
     for (died, number) in jobs {

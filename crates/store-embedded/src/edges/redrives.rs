@@ -109,7 +109,7 @@ fn answer(id: RedriveId, row: RedriveRow) -> Result<StoredRedrive, StoreError> {
     Ok((redrive, Some(jobs)))
 }
 
-/// Returns `None` if too many redrives are running.
+/// Stores a new redrive, and removes old ones. Returns `None` if too many redrives are running.
 fn begin(txn: &mut Txn<'_>, id: [u8; 8], mut new: RedriveRow) -> Result<Option<RedriveRow>> {
     if let Some(known) = txn.tables.redrives.get(id)? {
         return Ok(Some(known));
@@ -172,7 +172,7 @@ fn hold(txn: &mut Txn<'_>, id: [u8; 8], worker: [u8; 8], ttl: u64) -> Result<boo
     Ok(true)
 }
 
-/// Ends a redrive, with a `worker` only if that one holds it. Returns the redrive as it is then.
+/// Ends a redrive. A `worker` may only end one that it holds. Returns the redrive afterwards.
 fn end(
     txn: &mut Txn<'_>,
     id: [u8; 8],

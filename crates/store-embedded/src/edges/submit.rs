@@ -35,7 +35,9 @@ impl EmbeddedStore {
     ) -> Result<Vec<Submitted>, StoreError> {
         let (bytes, keep) =
             (jobs.iter().map(|job| job.body.len() + EDGE_BYTES).sum(), self.keep_tombstones());
-        let answers = self.call(shard, bytes, move |txn| submit(txn, &jobs, keep)).await?;
+        let answers: Vec<_> = self
+            .call(shard, bytes, move |txn| jobs.iter().map(|job| submit(txn, job, keep)).collect())
+            .await?;
         let submitted = answers.into_iter().zip(keys);
         Ok(submitted
             .map(|((answer, record), key)| Submitted { answer, job: answers::job(record, key.clone()) })
@@ -43,7 +45,7 @@ impl EmbeddedStore {
     }
 }
 
-/// A job that is submitted, packed.
+/// A submitted job, packed for the tables.
 pub(crate) struct NewRecord {
     due: Due,
     /// When another store accepted it.
@@ -81,15 +83,6 @@ impl NewRecord {
     }
 }
 
-/// Returns an answer per job, in order, with the job that has the name now.
-pub(crate) fn submit(
-    txn: &mut Txn<'_>,
-    jobs: &[NewRecord],
-    keep: KeepTombstones,
-) -> Result<Vec<(SubmitResult, Record)>> {
-    jobs.iter().map(|job| submit_one(txn, job, keep)).collect()
-}
-
 /// A due time in ms, which may be in the past.
 pub(crate) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
     match due {
@@ -99,7 +92,12 @@ pub(crate) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
     }
 }
 
-fn submit_one(txn: &mut Txn<'_>, job: &NewRecord, keep: KeepTombstones) -> Result<(SubmitResult, Record)> {
+/// Stores a job unless its name is taken. Returns the answer, with the record that has the name then.
+pub(crate) fn submit(
+    txn: &mut Txn<'_>,
+    job: &NewRecord,
+    keep: KeepTombstones,
+) -> Result<(SubmitResult, Record)> {
     match txn.tables.records.find(job.record.locator)? {
         Some(tombstone) if txn.is_expired(&tombstone, keep) => txn.evict(&tombstone)?,
         Some(known) => {

@@ -1,6 +1,6 @@
-//! What is set for a topic: its policy and its pause. Policies are read in pages, so that no call of the
-//! writer takes long. A pause stops the delivery of the topic's jobs; resume ends it, and gives the lanes
-//! that were parked their turns again.
+//! Policies and pauses of topics. Policies are read in pages, so that no call of the writer takes long.
+//! A pause stops the delivery of a topic's jobs. A resume ends the pause and gives the lanes that were
+//! parked their turns again.
 
 use ringback_core::contract::{
     MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
@@ -68,10 +68,18 @@ impl EmbeddedStore {
         PolicyChanges::new(&self.shared.location.policies)
     }
 
-    /// Returns false if the pause would exceed the limit of topics, and `room` says that this counts.
+    /// Returns false if the pause would exceed the limit of topics; `room` tells whether that counts.
     pub async fn pause(&self, shard: Shard, topic: &Topic, room: TopicCapacity) -> Result<bool, StoreError> {
-        let topic = topic.clone();
-        self.call(shard, EDGE_BYTES, move |txn| pause(txn, topic.as_str(), room)).await
+        let topic = topic.to_string();
+        let pause = move |txn: &mut Txn<'_>| {
+            if room == TopicCapacity::Needed && txn.tables.counts.is_full(shard.0, &topic)? {
+                return Ok(false);
+            }
+            txn.tables.due.register(shard.0, &topic)?;
+            txn.tables.counts.set_pause(shard.0, &topic, Pause::Paused)?;
+            Ok(true)
+        };
+        self.call(shard, EDGE_BYTES, pause).await
     }
 
     /// Returns whether the topic is known in this shard.
@@ -96,23 +104,13 @@ fn put(txn: &mut Txn<'_>, topic: &str, written: &str) -> Result<PolicyPut> {
     Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
 }
 
-fn pause(txn: &mut Txn<'_>, topic: &str, room: TopicCapacity) -> Result<bool> {
-    let shard = txn.shard();
-    if room == TopicCapacity::Needed && txn.tables.counts.is_full(shard, topic)? {
-        return Ok(false);
-    }
-    txn.tables.due.register(shard, topic)?;
-    txn.tables.counts.set_pause(shard, topic, Pause::Paused)?;
-    Ok(true)
-}
-
 /// Returns whether more lanes are parked; `None` if the topic is not known.
 fn resume(txn: &mut Txn<'_>, topic: &str) -> Result<Option<bool>> {
     let shard = txn.shard();
     if !txn.tables.due.is_known(shard, topic)? {
         return Ok(None);
     }
-    if !txn.tables.counts.topic(shard, topic)?.is_paused() {
+    if !txn.tables.counts.topics.load(shard, topic)?.is_paused() {
         return Ok(Some(false));
     }
     let lanes = txn.tables.ready.parked(shard, topic, MAX_RESUMED_LANES)?;

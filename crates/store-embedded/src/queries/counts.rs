@@ -1,5 +1,4 @@
-//! The counts of a shard; and its topics, with their counts by lane and the first of their jobs that
-//! wait.
+//! The counts of a shard and of its topics. A topic also shows since when its first job waits.
 
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ impl EmbeddedStore {
             if !txn.tables.due.is_known(shard, topic.as_str())? {
                 return Ok(None);
             }
-            let lanes = txn.tables.counts.topic(shard, topic.as_str())?.lanes;
+            let lanes = txn.tables.counts.topics.load(shard, topic.as_str())?.lanes;
             Ok(Some(if lanes > 0 { TopicPresence::Jobs } else { TopicPresence::NoJobs }))
         };
         self.call(shard, 0, glance).await
@@ -42,8 +41,8 @@ impl EmbeddedStore {
         span: &TopicSpan,
     ) -> Result<Vec<TopicShardPage>, StoreError> {
         let snapshot = self.snapshot().await?;
-        // The writer's time never goes back. It is read after the snapshot, so that nothing in that
-        // is later.
+        // The writer's time never goes back, and it is read after the snapshot, so nothing in the
+        // snapshot is later.
         let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
         let span = span.clone();
         read(snapshot, move |tables| {
@@ -104,9 +103,9 @@ impl View<'_> {
         Ok((found, is_more))
     }
 
-    /// `lanes_left` is in how many lanes the first jobs may still be read.
+    /// The counts of a topic. `lanes_left` limits the lanes whose first jobs are read.
     fn counts(&self, topic: &str, lanes_left: &mut usize) -> Result<TopicCounts> {
-        let row = self.tables.counts.stored_topic(self.shard, topic)?;
+        let row = self.tables.counts.topics.stored(self.shard, topic)?;
         let EndedCounts { done, cancelled } = row.ended;
         let near = self.now.saturating_add(millis_up(DUE_HORIZON));
         let first = self.tables.due.first_of(self.shard, topic)?.filter(|at| *at <= near);

@@ -49,8 +49,8 @@ impl EmbeddedStore {
         limit: usize,
         show: impl Fn(Record, &Records<ReadTransaction>) -> Result<Option<T>> + Send + 'static,
     ) -> Result<Vec<DeadShardPage<T>>, StoreError> {
-        // The writer's time never goes back. It is read before the snapshot, which so has all jobs
-        // that died until then.
+        // The writer's time never goes back, and it is read before the snapshot, so the snapshot has
+        // all jobs that died until then.
         let now = Timestamp::from_millis(self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?);
         let snapshot = self.snapshot().await?;
         let begin = filter.after.map_or((0, 0), |after| (after.as_millis(), 0));

@@ -29,7 +29,7 @@ impl EmbeddedStore {
         .await
     }
 
-    /// A page of jobs with all that each brought along.
+    /// A page of jobs with their deliveries and content hashes.
     pub async fn page_stored(
         &self,
         filter: &Filter,

@@ -1,5 +1,5 @@
-//! The last reserve of each caller. Asked again with the same sequence number within a minute, a
-//! reserve gives the same jobs, so that a lost answer loses no time.
+//! The last reserve of each caller. A reserve that is repeated with the same sequence number within a
+//! minute returns the same jobs, so that a lost answer costs no lease.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// How long a reserve is remembered, in ms.
 const KEEP: u64 = 60_000;
-/// How many rows are checked for old ones each time one is added.
+/// How many rows are checked for age each time one is added.
 const CHECKED: usize = 64;
 
 /// What a caller was given by its last reserve.
@@ -38,20 +38,16 @@ impl<A: Access> Callers<A> {
         let granted = self.0.read((shard, caller), unpack)?.flatten();
         Ok(granted.filter(|granted| granted.sequence == sequence && now < granted.at + KEEP))
     }
-
-    fn old(&self, shard: u16, now: u64) -> Result<Vec<String>> {
-        let found = self.0.list((shard, "")..=(shard, LAST), CHECKED, |(_, caller), raw| {
-            let is_old = unpack(raw).is_none_or(|granted| now >= granted.at + KEEP);
-            is_old.then(|| caller.to_owned())
-        })?;
-        Ok(found.into_iter().flatten().collect())
-    }
 }
 
 impl Callers<Writing<'_>> {
     pub(crate) fn remember(&mut self, shard: u16, caller: &str, granted: &Granted) -> Result<()> {
-        for old in self.old(shard, granted.at)? {
-            self.0.remove((shard, old.as_str()))?;
+        let old = self.0.list((shard, "")..=(shard, LAST), CHECKED, |(_, caller), raw| {
+            let is_old = unpack(raw).is_none_or(|before| granted.at >= before.at + KEEP);
+            is_old.then(|| caller.to_owned())
+        })?;
+        for caller in old.iter().flatten() {
+            self.0.remove((shard, caller.as_str()))?;
         }
         self.0.insert((shard, caller), pack(granted).as_slice())
     }

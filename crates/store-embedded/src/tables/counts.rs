@@ -25,8 +25,10 @@ use crate::error::Result;
 const ALL: &str = "";
 
 pub(crate) struct Counts<A: Access> {
-    lanes: Cache<A, LaneCounts>,
-    topics: Cache<A, TopicRow>,
+    /// Rows of lanes. The changes of the present edge are not in them until it ends.
+    pub(crate) lanes: Cache<A, LaneCounts>,
+    /// Rows of topics and shards, likewise.
+    pub(crate) topics: Cache<A, TopicRow>,
     edge: EdgeCounts,
     /// The lane that was counted last: nearly always the next one is the same.
     last: LastLane,
@@ -70,11 +72,6 @@ impl<A: Access> Counts<A> {
         })
     }
 
-    /// The stored row of a topic.
-    pub(crate) fn stored_topic(&self, shard: u16, topic: &str) -> Result<TopicRow> {
-        self.topics.stored(shard, topic)
-    }
-
     /// The stored rows of the lanes of a topic that have jobs.
     pub(crate) fn stored_lanes(
         &self,
@@ -87,16 +84,6 @@ impl<A: Access> Counts<A> {
             let (key, raw) = row?;
             Ok((key.value().1.to_owned(), unpack(raw.value())?))
         }))
-    }
-
-    /// The stored rows of all lanes.
-    pub(crate) fn all_lanes(&self) -> Result<ByName<LaneCounts>> {
-        self.lanes.all()
-    }
-
-    /// The stored rows of all topics and shards.
-    pub(crate) fn all_topics(&self) -> Result<ByName<TopicRow>> {
-        self.topics.all()
     }
 }
 
@@ -128,7 +115,7 @@ impl Counts<Writing<'_>> {
 
     /// Counts one more job of a topic that ended in this state.
     pub(crate) fn note_end(&mut self, shard: u16, topic: &str, state: State) -> Result<()> {
-        self.topic(shard, topic)?;
+        self.topics.load(shard, topic)?;
         match self.edge.ended.get_mut(topic) {
             Some(ended) => ended.count(state),
             None => self.edge.ended.entry(topic.into()).or_default().count(state),
@@ -142,8 +129,8 @@ impl Counts<Writing<'_>> {
         if !self.lanes.load(shard, lane)?.is_empty() || self.edge.new_lanes.contains(lane) {
             return Ok(None);
         }
-        let (topic, sums) = (topic_in(lane), self.topic(shard, ALL)?);
-        let is_new = !self.topic(shard, topic)?.is_in_use() && !self.edge.new_topics.contains(topic);
+        let (topic, sums) = (topic_in(lane), self.topics.load(shard, ALL)?);
+        let is_new = !self.topics.load(shard, topic)?.is_in_use() && !self.edge.new_topics.contains(topic);
         let EdgeCounts { new_lanes, new_topics, .. } = &mut self.edge;
         if is_new && sums.topics + new_topics.len() as u64 >= MAX_TOPICS {
             return Ok(Some(Limit::Topics));
@@ -160,7 +147,7 @@ impl Counts<Writing<'_>> {
 
     /// Whether this topic, which may have no jobs, would exceed the limit of topics if paused.
     pub(crate) fn is_full(&mut self, shard: u16, topic: &str) -> Result<bool> {
-        Ok(!self.topic(shard, topic)?.is_in_use() && self.topic(shard, ALL)?.topics >= MAX_TOPICS)
+        Ok(!self.topics.load(shard, topic)?.is_in_use() && self.topics.load(shard, ALL)?.topics >= MAX_TOPICS)
     }
 
     /// Ends an edge that has succeeded.
@@ -194,7 +181,6 @@ impl Counts<Writing<'_>> {
         });
     }
 
-    /// Sets whether a topic is paused.
     pub(crate) fn set_pause(&mut self, shard: u16, topic: &str, pause: Pause) -> Result<()> {
         self.load_topic(shard, topic)?;
         self.change_topic(shard, topic, |row| row.pause = pause);
@@ -218,7 +204,7 @@ impl Counts<Writing<'_>> {
 
     /// Corrects the sums of a shard by a difference that the audit found.
     pub(crate) fn shift_sums(&mut self, shard: u16, by: ShardSums) -> Result<()> {
-        self.topic(shard, ALL)?;
+        self.topics.load(shard, ALL)?;
         let ShardSums([lanes, topics, paused]) = by;
         self.topics.change(shard, ALL, |sums| {
             sums.lanes = sums.lanes.saturating_add_signed(lanes);
@@ -231,13 +217,8 @@ impl Counts<Writing<'_>> {
     /// Whether the topic of a lane is paused, so that the lane must be parked.
     pub(crate) fn is_lane_paused(&mut self, shard: u16, lane: &str) -> Result<bool> {
         // Nearly always nothing is paused.
-        let is_any = self.topic(shard, ALL)?.paused > 0;
-        Ok(is_any && self.topic(shard, topic_in(lane))?.pause == Pause::Paused)
-    }
-
-    /// The row of a topic, without the changes of the present edge.
-    pub(crate) fn topic(&mut self, shard: u16, topic: &str) -> Result<TopicRow> {
-        self.topics.load(shard, topic)
+        let is_any = self.topics.load(shard, ALL)?.paused > 0;
+        Ok(is_any && self.topics.load(shard, topic_in(lane))?.pause == Pause::Paused)
     }
 
     /// Loads the rows of a topic and its shard, so that changing them cannot fail.
@@ -254,10 +235,10 @@ impl Counts<Writing<'_>> {
 
     /// Counts all jobs anew from their records, for a file from before they were counted.
     pub(crate) fn recount(&mut self, records: &Records<Writing<'_>>) -> Result<()> {
-        for (shard, lane) in self.all_lanes()?.into_keys() {
+        for (shard, lane) in self.lanes.all()?.into_keys() {
             self.lanes.stored.remove((shard, &*lane))?;
         }
-        for (shard, topic) in self.all_topics()?.into_keys().filter(|(_, topic)| topic != ALL) {
+        for (shard, topic) in self.topics.all()?.into_keys().filter(|(_, topic)| topic != ALL) {
             self.shift_topic(shard, &topic, i64::MIN)?;
         }
         let mut found: ByName<LaneCounts> = BTreeMap::new();

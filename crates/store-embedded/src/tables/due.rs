@@ -1,4 +1,4 @@
-//! Delayed jobs by topic and due time, and the schedule: which topic is looked at when. Topics take
+//! Delayed jobs by topic and due time, and the schedule: when each topic is promoted next. Topics take
 //! turns, so that a topic with very many jobs does not delay the others. Times are in ms.
 
 use std::collections::HashMap;
@@ -119,7 +119,7 @@ impl<A: Access> Due<A> {
 }
 
 impl Due<Writing<'_>> {
-    /// Remembers a topic.
+    /// Adds a topic to the known ones.
     pub(crate) fn register(&mut self, shard: u16, topic: &str) -> Result<()> {
         if self.cached_time(shard, topic)?.is_none() { self.note(shard, topic, NEVER) } else { Ok(()) }
     }

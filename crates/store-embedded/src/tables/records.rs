@@ -48,7 +48,6 @@ impl<A: Access> Records<A> {
         Ok(record)
     }
 
-    /// The number of a job by its locator.
     pub(crate) fn number(&self, locator: [u8; 12]) -> Result<Option<u64>> {
         self.ids.read(locator, |number| number)
     }

@@ -1,6 +1,8 @@
 //! One row per shard: the ledger of its jobs, the numbers that only grow, and the last time that
 //! was seen. The row is read once per transaction and written once per group.
 
+use std::collections::BTreeMap;
+
 use ringback_core::contract::StoreError;
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
@@ -84,10 +86,10 @@ impl<A: Access> Shards<A> {
         self.0.read(shard, unpack)?.unwrap_or_else(|| Ok(ShardRow::default()))
     }
 
-    pub(crate) fn all(&self) -> Result<Vec<(u16, ShardRow)>> {
-        let mut rows = Vec::new();
+    pub(crate) fn all(&self) -> Result<BTreeMap<u16, ShardRow>> {
+        let mut rows = BTreeMap::new();
         self.0.each(|shard, raw| {
-            rows.push((shard, unpack(raw)?));
+            rows.insert(shard, unpack(raw)?);
             Ok(())
         })?;
         Ok(rows)

@@ -33,12 +33,10 @@ impl<A: Access, V: CountRow> Cache<A, V> {
         Self { stored, rows: HashMap::new(), changed: BTreeMap::new() }
     }
 
-    /// The stored row.
     pub(crate) fn stored(&self, shard: u16, name: &str) -> Result<V> {
         self.stored.read((shard, name), unpack)?.unwrap_or_else(|| Ok(V::default()))
     }
 
-    /// All stored rows.
     pub(crate) fn all(&self) -> Result<ByName<V>> {
         let mut all = ByName::new();
         self.stored.each(|(shard, name), raw| {

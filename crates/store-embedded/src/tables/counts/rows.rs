@@ -33,7 +33,6 @@ impl LaneCounts {
         self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
     }
 
-    /// Whether there are no jobs.
     pub(crate) fn is_empty(self) -> bool {
         self.0.iter().sum::<i64>() <= 0
     }
@@ -71,7 +70,6 @@ const fn slot(state: State) -> Option<usize> {
     }
 }
 
-/// Whether a topic is paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Pause {
     #[default]
@@ -161,7 +159,6 @@ impl ShardSums {
         Self([shard.lanes, shard.topics, shard.paused].map(u64::cast_signed))
     }
 
-    /// Adds one topic.
     pub(crate) fn add(&mut self, topic: TopicRow) {
         let [lanes, topics, paused] = &mut self.0;
         *lanes += topic.lanes.cast_signed();
