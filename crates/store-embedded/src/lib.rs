@@ -1,6 +1,6 @@
 //! The store in one directory, in one process: a redb database with a redo log before it, and one
-//! writer that runs calls in groups. `edges` has the calls that change jobs, `queries` those
-//! that read many, `audit` the check of all indexes and counts.
+//! writer that runs calls in groups. `edges` has the calls that change jobs, `queries` the calls that
+//! only read, and `audit` the check of all indexes and counts.
 
 #![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
 
@@ -46,7 +46,7 @@ const EDGE_BYTES: usize = 256;
 pub struct EmbeddedStore {
     shared: Arc<SharedWriter>,
     options: Options,
-    /// Set once the file was found fit.
+    /// Set by `prepare`, which opens the file and checks it.
     writer: OnceLock<Arc<Handle>>,
 }
 
@@ -124,7 +124,7 @@ impl EmbeddedStore {
         answer.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 
-    /// A view of all that was answered before, to be read beside the writer.
+    /// A snapshot of all calls that were answered before. Reading it does not block the writer.
     async fn snapshot(&self) -> Result<ReadTransaction, StoreError> {
         let limit = self.options.call_timeout;
         timeout(limit, self.writer()?.snapshot()).await.map_err(|_elapsed| StoreError::Slow(limit))?

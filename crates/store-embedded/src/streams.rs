@@ -9,12 +9,12 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
 use tokio::sync::watch;
 
-/// How many wake-ups a listener may be behind. One that is further behind gets
-/// [`Wake::Subscribed`], and so looks at everything.
+/// How many wake-ups a listener may be behind. A slower one gets [`Wake::Subscribed`], and so looks at
+/// everything.
 pub(crate) const WAKE_BACKLOG: usize = 1024;
 /// The most events of a batch.
 const BATCH: usize = 500;
-/// How many batches a stream may be behind; one that is further behind misses some.
+/// How many batches of events a listener may be behind. A slower one misses some.
 const EVENT_BACKLOG: usize = 128;
 
 /// A listener's end of a broadcast.
@@ -86,7 +86,7 @@ impl EventBus {
             .map_or(0, |watched| watched.until)
     }
 
-    /// Watches a shard until `until`, and returns since when it is watched without a gap.
+    /// Watches a shard until `until`, in ms. Returns the time since which it is watched without a gap.
     pub(crate) fn watch(&self, shard: u16, now: u64, until: u64) -> u64 {
         let mut all = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let watched = all.entry(shard).or_default();

@@ -1,6 +1,6 @@
-//! The one writer: a thread that takes the calls that wait as a group, runs all of them, has
-//! their changes synced in the log, and only then answers them. So many calls share one sync of the
-//! disk. The database's transaction stays open over many groups, until a checkpoint.
+//! The one writer: a thread that takes all waiting calls as a group, runs them, syncs their changes to
+//! the log, and only then answers them, so that many calls share one sync of the disk. The database's
+//! transaction stays open over many groups, until a checkpoint.
 //!
 //! A call that fails does not affect the others of its group. When the files cannot be written, all
 //! calls of the group fail; then, as after a call that failed half-way, the store is opened again at
@@ -28,11 +28,12 @@ use super::wal::checkpoint::CheckpointedDb;
 /// How many calls may wait.
 const WAITING: usize = 1024;
 
-/// A writer that was started: the way to it, its thread, and the number of shards in the file.
-pub(crate) type Started = (mpsc::Sender<Request>, JoinHandle<()>, u16);
-
-/// Opens a location and starts its writer.
-pub(crate) fn start(location: &Arc<StoreLocation>, shards: u16) -> Result<Started> {
+/// Opens a location and starts its writer. Returns the writer's queue and thread, and the number of
+/// shards in the file.
+pub(crate) fn start(
+    location: &Arc<StoreLocation>,
+    shards: u16,
+) -> Result<(mpsc::Sender<Request>, JoinHandle<()>, u16)> {
     let (db, shards) = CheckpointedDb::open(location, shards)?;
     let rows = Shards::open(&db.snapshot()?)?.all()?;
     let last_time = rows.into_values().map(|row| row.time_us).max().unwrap_or(0);

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::due::LAST;
 use super::rows::{Access, Rows, Writing, pack};
+use super::times::LAST;
 use crate::error::Result;
 
 /// How long a reserve is remembered, in ms.

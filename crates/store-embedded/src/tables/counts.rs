@@ -14,11 +14,11 @@ use ringback_core::state::State;
 pub(crate) use self::cache::ByName;
 use self::cache::{Cache, unpack};
 pub(crate) use self::rows::{EndedCounts, LaneCounts, Pause, ShardSums, TopicRow};
-use super::due::LAST;
 use super::list::{LANE_COUNTS, TOPIC_COUNTS};
 use super::record::Record;
 use super::records::Records;
 use super::rows::{Access, Writing};
+use super::times::LAST;
 use crate::error::Result;
 
 /// The name under which the sums of a shard are stored: no topic is empty.

@@ -4,9 +4,9 @@
 
 use redb::ReadableTable as _;
 
-use super::due::LAST;
 use super::list::{LANE_TURNS, LANES, READY};
 use super::rows::{Access, Rows, Writing};
+use super::times::LAST;
 use crate::error::Result;
 
 /// The turn of every lane of pull jobs that is not empty.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::pack;
 
-/// The part of a job that edges change, and what they need to know of it. Packed with postcard.
-/// Times are in ms.
+/// The part of a job that edges change, with the data that they check. Packed with postcard. Times
+/// are in ms.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// The key of the row.
@@ -66,7 +66,7 @@ impl From<&LastAttempt> for Last {
     }
 }
 
-/// The state of a job, with what is needed to find its entry in the index of that state.
+/// The state of a job, with the data that locates its entry in the index of that state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     /// The index is ordered by the due time.
@@ -79,7 +79,7 @@ pub(crate) enum Stage {
         lease: u64,
         bits: [u8; 8],
         deadline: u64,
-        /// A cancel was requested; the settle carries it out.
+        /// A cancel was requested; the settle cancels the job.
         cancel: bool,
         /// How long after the deadline the lease is checked again, for an expired lease that waits
         /// to be settled. Stored after the others, and only if not zero.
@@ -151,7 +151,7 @@ impl Record {
         format!("{} {}", self.topic, self.origin)
     }
 
-    /// Whether the job is for a worker that asks for it, and has no callback URL.
+    /// Whether it is a pull job, which has no callback URL.
     pub(crate) fn is_pull(&self) -> bool {
         self.origin.is_empty()
     }

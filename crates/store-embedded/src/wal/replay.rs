@@ -1,6 +1,6 @@
-//! Brings the frames of a redo log into the database when it is opened, or refuses a log that does
-//! not fit it. A last frame that is not whole was being written when the process ended; it is dropped,
-//! since no caller was answered for it.
+//! Reads a redo log when its database is opened, and replays its frames into the tables, or refuses a
+//! log that does not fit. A last frame that is not whole was being written when the process ended; it
+//! is dropped, since no caller was answered for it.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn replay(database: &Database, path: &Path, file: &[u8], checkpoint: Checkpoint)
 /// database is an older copy.
 fn check_leftover(path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<(), StoreError> {
     match read(file, checkpoint.sequence) {
-        Ok(found) if found.is_empty() => Ok(()),
+        Ok(found) if found.frames.is_empty() => Ok(()),
         // The process ended while it created the log.
         Err(Damage(0)) => Ok(()),
         Ok(_) | Err(Damage(_)) => Err(StoreError::Unfit(format!(
@@ -128,11 +128,6 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
 }
 
 impl<'a> Found<'a> {
-    /// Whether there is nothing to replay.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
-    }
-
     /// Calls `replay` with the rows of all frames, in order.
     pub(crate) fn each_row(&self, mut replay: impl FnMut(Row<'a>) -> Result<()>) -> Result<()> {
         for frame in &self.frames {

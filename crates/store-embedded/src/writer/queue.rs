@@ -1,4 +1,4 @@
-//! The queue of the writer: calls that wait for it, taken group by group, and who is answered.
+//! The queue of the writer: takes the waiting calls group by group, and answers their callers.
 
 use std::io;
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl Queue {
         }
     }
 
-    /// Takes the calls that wait by now or come within [`LINGER`].
+    /// Takes the calls that wait already or arrive within [`LINGER`].
     fn gather(&mut self, first: Member, mut bytes: usize) -> Vec<Member> {
         let mut group = vec![first];
         let begun = Instant::now();
@@ -111,7 +111,7 @@ pub(crate) trait Call: Send {
     fn answer(self: Box<Self>, failed: Option<StoreError>);
 }
 
-/// A call of a group, and why it failed on its own.
+/// A call of a group, and its own error if it failed.
 pub(crate) struct Member {
     pub(crate) shard: Shard,
     pub(crate) call: Box<dyn Call>,
@@ -119,7 +119,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A call of `work`, and where its answer arrives.
+    /// A call that runs `work`, and the receiver of its answer.
     pub(crate) fn new<T: Send + 'static>(
         shard: Shard,
         work: impl FnMut(&mut Txn<'_>) -> Result<T> + Send + 'static,

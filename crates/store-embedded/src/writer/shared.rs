@@ -1,5 +1,5 @@
-//! One writer per location: all stores that this process opens on a location share its writer, which
-//! ends with the last handle to it. Another process is refused by the lock of the file.
+//! One writer per location: all stores that this process opens on a location share its writer. The
+//! lock of the file keeps other processes out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ impl SharedWriter {
     }
 }
 
-/// The way to the writer, for calls and requests for snapshots.
+/// Sends calls and requests for snapshots to the writer, which ends when the handle is dropped.
 pub(crate) struct Handle {
     /// `None` only while the handle is dropped.
     queue: Option<mpsc::Sender<Request>>,
@@ -132,7 +132,7 @@ impl Drop for Handle {
     }
 }
 
-/// The writer's thread, until somebody has waited for its end.
+/// The writer's thread; `None` once somebody has waited for its end.
 type Thread = Mutex<Option<JoinHandle<()>>>;
 
 /// Waits until the thread has ended.
