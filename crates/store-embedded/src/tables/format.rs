@@ -76,9 +76,8 @@ fn create(database: &Database, shards: u16) -> Result<Format> {
     txn.open_table(FORMAT)?.insert("shards", u64::from(shards))?;
     set_counted(&txn)?;
     drop(ReplayTables::open(&txn)?);
-    let checkpoint = Checkpoint::default();
-    checkpoint.commit(txn, false)?;
-    Ok(Format { shards, checkpoint, is_counted: true })
+    Checkpoint::default().commit(txn, false)?;
+    Ok(Format { shards, checkpoint: Checkpoint::default(), is_counted: true })
 }
 
 /// Notes that all jobs are counted by lane.

@@ -20,7 +20,11 @@ pub(crate) fn catch_up(database: &Database, path: &Path, checkpoint: Checkpoint)
         Err(error) if error.kind() == ErrorKind::NotFound && checkpoint.log == 0 => {
             return Ok(checkpoint.sequence);
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing(path).into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(StoreError::Unfit(format!(
+            "the file {} is missing, which holds jobs that were accepted last; put it back, or make an empty file there to go on without them",
+            path.display()
+        ))
+        .into()),
         file => file?,
     };
     let sequence = if checkpoint.log == 0 {
@@ -71,13 +75,6 @@ fn check_leftover(path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<()
             path.display()
         ))),
     }
-}
-
-fn missing(path: &Path) -> StoreError {
-    StoreError::Unfit(format!(
-        "the file {} is missing, which holds jobs that were accepted last; put it back, or make an empty file there to go on without them",
-        path.display()
-    ))
 }
 
 fn unusable(path: &Path, why: &str) -> StoreError {
