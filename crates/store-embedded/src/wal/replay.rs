@@ -20,11 +20,13 @@ pub(crate) fn catch_up(database: &Database, path: &Path, checkpoint: Checkpoint)
         Err(error) if error.kind() == ErrorKind::NotFound && checkpoint.log == 0 => {
             return Ok(checkpoint.sequence);
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(StoreError::Unfit(format!(
-            "the file {} is missing, which holds jobs that were accepted last; put it back, or make an empty file there to go on without them",
-            path.display()
-        ))
-        .into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let why = format!(
+                "the file {} is missing, which holds jobs that were accepted last; put it back, or make an empty file there to go on without them",
+                path.display()
+            );
+            return Err(StoreError::Unfit(why).into());
+        }
         file => file?,
     };
     let sequence = if checkpoint.log == 0 {
