@@ -1,5 +1,4 @@
-//! Converts stored jobs to the types that callers get: a job as it is known, a lease, a pulled job,
-//! an expired lease.
+//! Converts stored jobs to the types that callers get: a job, a lease, a pulled job, an expired lease.
 
 use std::time::Duration;
 
@@ -14,12 +13,12 @@ use tokio::time::Instant;
 
 use super::tables::{Body, Last, Record, Stage};
 
-/// The name of a job; `None` if it cannot be read.
+/// The topic and id of a job; `None` if they cannot be read.
 pub(crate) fn key(record: &Record, body: &Body) -> Option<JobKey> {
     Some(JobKey { topic: record.topic.parse().ok()?, id: body.id.parse().ok()? })
 }
 
-/// A job with the name under which it was found.
+/// The job of a record that was found under this key.
 pub(crate) fn job(record: Record, key: JobKey) -> Job {
     let reason = record.reason().map(Into::into);
     let last = |last: Last| LastAttempt {
@@ -85,7 +84,7 @@ pub(crate) fn expired_lease(shard: Shard, record: &Record, body: &Body) -> Optio
     Some(ExpiredLease { receipt: pull_receipt(shard, record)?, tries: retry_context(record, body) })
 }
 
-/// What chooses the delay before the next attempt of a job.
+/// The data that determines the delay before the next attempt of a job.
 pub(crate) fn retry_context(record: &Record, body: &Body) -> RetryContext {
     let (retry, topic) = (payload::policy(&body.payload), record.topic.parse().ok());
     RetryContext { failures: record.failures, retry, topic }

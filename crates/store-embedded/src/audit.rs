@@ -3,23 +3,20 @@
 //! applied by the writer, which checks each finding again.
 
 mod counts;
-mod findings;
-mod ledgers;
 mod repair;
 mod walk;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringback_core::contract::{Audit, Repair, RunningAudit, StoreError};
 
-use self::repair::Fix;
-use self::walk::{Walked, walk};
+use self::repair::{Findings, Fix};
+use self::walk::walk;
 use super::error::Result;
 use super::txn::Txn;
 use super::{EDGE_BYTES, EmbeddedStore, read};
 
-/// How many walks in a row that repair nothing end a repair: what they find cannot be repaired.
+/// A repair ends after this many walks in a row that repair nothing: their findings cannot be repaired.
 const TRIES: usize = 2;
 /// The most repairs in one call of the writer.
 const BATCH: usize = 100;
@@ -29,14 +26,14 @@ impl EmbeddedStore {
     pub async fn audit(&self, repair: Repair) -> Result<Audit, StoreError> {
         let (mut repaired, mut tries) = (RunningAudit::of(self.options.shards), TRIES);
         loop {
-            let Walked { mut audit, fixes } = self.walk(repair).await?;
+            let Findings { mut audit, fixes, .. } = self.walk(repair).await?;
             let before = repaired.0.repaired;
             for of_shard in fixes.chunk_by(|one, other| one.finding.shard == other.finding.shard) {
                 for batch in of_shard.chunks(BATCH) {
                     self.fix(batch, &mut repaired.0).await?;
                 }
             }
-            // A finding that has moved on meanwhile is not found again.
+            // A finding that other calls have resolved meanwhile is not found again.
             tries = if repaired.0.repaired == before { tries - 1 } else { TRIES };
             if fixes.is_empty() || tries == 0 {
                 fixes.into_iter().for_each(|fix| audit.find(fix.finding));
@@ -45,11 +42,12 @@ impl EmbeddedStore {
         }
     }
 
-    async fn walk(&self, repair: Repair) -> Result<Walked, StoreError> {
+    async fn walk(&self, repair: Repair) -> Result<Findings, StoreError> {
         let snapshot = self.writer()?.snapshot().await?;
-        let stop = StopOnDrop::default();
-        let (is_stopped, shards) = (Arc::clone(&stop.0), self.options.shards);
-        read(snapshot, move |tables| walk(tables, shards, repair, &is_stopped)).await
+        // The walk stops when its caller is gone.
+        let (caller, shards) = (Arc::new(()), self.options.shards);
+        let waits = Arc::downgrade(&caller);
+        read(snapshot, move |tables| walk(tables, shards, repair, &waits)).await
     }
 
     /// Applies repairs of one shard.
@@ -64,15 +62,5 @@ impl EmbeddedStore {
             }
         }
         Ok(())
-    }
-}
-
-/// Stops a walk when its caller is gone.
-#[derive(Default)]
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }

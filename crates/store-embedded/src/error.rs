@@ -31,20 +31,21 @@ impl From<Error> for StoreError {
     }
 }
 
-impl From<std::io::Error> for Error {
-    fn from(error: std::io::Error) -> Self {
-        Self::Disk(redb::Error::Io(error))
-    }
-}
-
-macro_rules! from_redb {
-    ($($error:ident),*) => { $(
-        impl From<redb::$error> for Error {
-            fn from(error: redb::$error) -> Self {
+macro_rules! from_disk {
+    ($($error:path),*) => { $(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
                 Self::Disk(error.into())
             }
         }
     )* };
 }
 
-from_redb!(StorageError, TableError, TransactionError, CommitError, DatabaseError);
+from_disk!(
+    std::io::Error,
+    redb::StorageError,
+    redb::TableError,
+    redb::TransactionError,
+    redb::CommitError,
+    redb::DatabaseError
+);

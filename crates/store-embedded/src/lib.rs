@@ -1,6 +1,6 @@
 //! The store in one directory, in one process: a redb database with a redo log before it, and one
-//! writer that runs calls in groups. `edges` has the calls that change jobs, `queries` those
-//! that read many, `audit` the check of all indexes and counts.
+//! writer that runs calls in groups. `edges` has the calls that change jobs, `queries` the calls that
+//! only read, and `audit` the check of all indexes and counts.
 
 #![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
 
@@ -8,15 +8,13 @@ mod answers;
 mod audit;
 mod edges;
 mod error;
-mod events;
 mod location;
-mod policy_changes;
 mod queries;
+mod streams;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod txn;
-mod wakes;
 mod wal;
 mod writer;
 
@@ -30,26 +28,25 @@ use ringback_core::contract::{Options, Profile, Shard, StoreError};
 use tokio::time::timeout;
 
 use self::error::Result;
-pub use self::events::Events;
-pub use self::policy_changes::PolicyChanges;
+pub use self::streams::{Events, PolicyChanges, Wakes};
 use self::tables::Tables;
 use self::txn::{KeepTombstones, Txn};
-pub use self::wakes::Wakes;
-use self::writer::handle::Handle;
 pub use self::writer::shared::Memory;
-use self::writer::shared::SharedWriter;
+use self::writer::shared::{Handle, SharedWriter};
 
 /// The beginning of a store's URL; the directory follows.
 pub const SCHEME: &str = "embedded:";
 /// About how many bytes a tombstone takes, with its entries and the slack of pages.
 const TOMBSTONE_BYTES: u64 = 256;
+/// The shard of calls that are about no shard, such as those about policies and redrives.
+const ANY_SHARD: Shard = Shard(0);
 /// About how many bytes an edge writes for one job without its body.
 const EDGE_BYTES: usize = 256;
 
 pub struct EmbeddedStore {
     shared: Arc<SharedWriter>,
     options: Options,
-    /// Set once the file was found fit.
+    /// Set by `prepare`, which opens the file and checks it.
     writer: OnceLock<Arc<Handle>>,
 }
 
@@ -90,11 +87,11 @@ impl EmbeddedStore {
 
     /// Whether the writer answers.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        self.call(Shard(0), 0, |_| Ok(())).await
+        self.call(ANY_SHARD, 0, |_| Ok(())).await
     }
 
     pub fn wakes(&self) -> Wakes {
-        self.shared.location.wakes.listen()
+        Wakes::new(self.shared.location.wakes.clone())
     }
 
     pub fn events(&self) -> Events {
@@ -127,7 +124,7 @@ impl EmbeddedStore {
         answer.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 
-    /// A view of all that was answered before, to be read beside the writer.
+    /// A snapshot of all calls that were answered before. Reading it does not block the writer.
     async fn snapshot(&self) -> Result<ReadTransaction, StoreError> {
         let limit = self.options.call_timeout;
         timeout(limit, self.writer()?.snapshot()).await.map_err(|_elapsed| StoreError::Slow(limit))?

@@ -10,12 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Profile, StoreError};
-use tokio::sync::watch;
+use ringback_core::contract::{Profile, StoreError, Wake};
+use tokio::sync::{broadcast, watch};
 
 use super::error::{Error, Result};
-use super::events::EventBus;
-use super::wakes::WakeBus;
+use super::streams::{EventBus, WAKE_BACKLOG};
 use super::wal::log::{self, Disk};
 
 /// How much of the database file is cached in memory.
@@ -24,7 +23,7 @@ const CACHE: usize = 128 * 1024 * 1024;
 pub(crate) struct StoreLocation {
     medium: Medium,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) wakes: WakeBus,
+    pub(crate) wakes: broadcast::Sender<Wake>,
     pub(crate) events: EventBus,
     /// Notified when policies have changed.
     pub(crate) policies: watch::Sender<()>,
@@ -46,7 +45,7 @@ impl StoreLocation {
         Self {
             medium,
             clock,
-            wakes: WakeBus::default(),
+            wakes: broadcast::Sender::new(WAKE_BACKLOG),
             events: EventBus::default(),
             policies: watch::Sender::default(),
             carriers: Mutex::default(),

@@ -4,7 +4,6 @@
 mod attempts;
 mod callers;
 mod counts;
-mod due;
 pub(crate) mod format;
 mod lateness;
 mod list;
@@ -23,11 +22,7 @@ pub(crate) use self::attempts::cost;
 use self::callers::Callers;
 pub(crate) use self::callers::Granted;
 use self::counts::Counts;
-pub(crate) use self::counts::lane::LaneCounts;
-pub(crate) use self::counts::topic::{EndedCounts, Pause, ShardSums, TopicRow};
-pub(crate) use self::counts::{ByName, topic_in};
-use self::due::Due;
-pub(crate) use self::due::DueJobs;
+pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, ShardSums, TopicRow, topic_in};
 pub(crate) use self::format::{Checkpoint, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
@@ -46,7 +41,8 @@ pub(crate) use self::redrives::{RedriveEnd, RedriveRow};
 use self::rows::Access;
 pub(crate) use self::rows::{Journal, Writing};
 pub(crate) use self::shards::{ShardRow, Shards};
-use self::times::Times;
+pub(crate) use self::times::DueJobs;
+use self::times::{Due, Times};
 use super::error::Result;
 
 /// All tables, open in one transaction.

@@ -140,33 +140,13 @@ async fn one_of_two_fails(store: &EmbeddedStore) {
     let keep = store.keep_tombstones();
     let broken = store.call(Shard(0), 0, move |txn| -> Result<(), Failure> {
         // It fails after it has written a part.
-        submit(txn, &[NewRecord::pack(0, &job(1))], keep)?;
+        submit(txn, &NewRecord::pack(0, &job(1)), keep)?;
         Err(StoreError::Unreadable("a record").into())
     });
     let other = [job(2)];
     let (failed, good) = tokio::join!(broken, store.submit(Shard(0), &other));
     assert!(matches!(failed, Err(StoreError::Unreadable("a record"))), "{failed:?}");
     assert_eq!(good.unwrap()[0].answer, SubmitResult::Created);
-}
-
-#[tokio::test]
-async fn a_call_that_fails_does_not_touch_the_others_of_its_group() {
-    let store = in_memory().await;
-    one_of_two_fails(&store).await;
-    assert!(store.get(Shard(0), &job(1).key).await.unwrap().is_none(), "half of it is left");
-    assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, 1);
-    let audit = store.audit(Repair::No).await.unwrap();
-    assert_eq!((audit.checked, audit.findings), (1, Vec::new()));
-    let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
-    assert_eq!(Shards::open(&snapshot).unwrap().all().unwrap().len(), 1);
-}
-
-#[tokio::test]
-async fn a_writer_that_has_died_is_not_a_transient_error() {
-    let store = in_memory().await;
-    crash(&store).await;
-    let error = store.prepare().await.expect_err("nothing is carried out any more");
-    assert!(!error.is_transient(), "{error}");
 }
 
 /// Makes the file of a log fail or wait, and counts how it is used.
@@ -285,19 +265,22 @@ async fn nobody_is_answered_or_woken_before_the_log_is_synced() {
 }
 
 #[tokio::test]
-async fn a_call_that_fails_takes_nothing_back_that_was_answered_before() {
+async fn a_call_that_fails_touches_no_other_call_of_its_group_or_before_it() {
     let (directory, fault) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
-    let store = on_disk(directory.path(), &fault).await;
-    for n in 10..13 {
-        store.submit(Shard(0), &[job(n)]).await.unwrap();
+    for store in [on_disk(directory.path(), &fault).await, in_memory().await] {
+        for n in 10..13 {
+            store.submit(Shard(0), &[job(n)]).await.unwrap();
+        }
+        one_of_two_fails(&store).await;
+        assert!(!is_known(&store, 1).await, "half of it is left");
+        for n in [2, 10, 11, 12] {
+            assert!(is_known(&store, n).await, "job-{n} was accepted");
+        }
+        let audit = store.audit(Repair::No).await.unwrap();
+        assert_eq!((audit.checked, audit.findings), (4, Vec::new()));
+        let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
+        assert_eq!(Shards::open(&snapshot).unwrap().all().unwrap().len(), 1);
     }
-    one_of_two_fails(&store).await;
-    assert!(!is_known(&store, 1).await, "half of it is left");
-    for n in [2, 10, 11, 12] {
-        assert!(is_known(&store, n).await, "job-{n} was accepted");
-    }
-    no_findings(&store).await;
-    drop(store);
     let store = on_disk(directory.path(), &fault).await;
     assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, 4);
     no_findings(&store).await;
@@ -309,6 +292,8 @@ async fn what_a_writer_that_died_had_answered_is_there_at_the_next_start() {
     let store = on_disk(directory.path(), &fault).await;
     store.submit(Shard(0), &[job(1)]).await.unwrap();
     crash(&store).await;
+    let error = store.prepare().await.expect_err("the writer has died");
+    assert!(!error.is_transient(), "{error}");
     drop(store);
     let store = on_disk(directory.path(), &fault).await;
     assert!(is_known(&store, 1).await, "job-1 was accepted");

@@ -1,25 +1,26 @@
 //! The writer's open transaction as the edges see it: the tables, and the shard and the time of the
 //! present edge. An edge checks first and changes after. `transitions` has the state changes that
-//! edges are made of, `publish` their events, `relink` what a repair restores.
+//! edges are made of.
 
-mod publish;
-mod relink;
 pub(crate) mod transitions;
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use ringback_core::contract::{Event, Shard, Wake};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, Shard, Wake};
+use ringback_core::job::JobKey;
 use ringback_core::lane::{LaneId, PullLane};
+use ringback_core::outcome::LastAttempt;
 
 use super::error::Result;
-use super::tables::{Journal, Record, ShardRow, Tables, Writing};
+use super::tables::{Journal, Last, PULL, Record, ShardRow, Tables, Writing};
 
-/// When the carrier of each shard makes its next pass anyway, in ms: only earlier times wake it. The
-/// map starts empty, so before its first pass a carrier is woken for every time.
+/// The time of the next planned pass over each shard, in ms. Only earlier times wake the carrier. The
+/// map starts empty, so a carrier is woken for every time before its first pass.
 pub(crate) type PassTimes = HashMap<u16, u64>;
 
-/// How long, and how many, tombstones a shard keeps.
+/// The age and the number of the tombstones that a shard keeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeepTombstones {
     /// In ms.
@@ -122,7 +123,7 @@ impl<'t> Txn<'t> {
         }
     }
 
-    /// How many bytes the journal has: grows with each row that is written.
+    /// The size of the journal in bytes, which grows with each row that is written.
     pub(crate) fn written(&self) -> usize {
         self.journal.bytes()
     }
@@ -138,7 +139,6 @@ impl<'t> Txn<'t> {
         Ok(std::mem::take(&mut self.sealed))
     }
 
-    /// Closes the tables.
     pub(crate) fn close(self) -> PassTimes {
         self.passes
     }
@@ -161,7 +161,6 @@ impl<'t> Txn<'t> {
         self.edge.now_us.div_ceil(1000)
     }
 
-    /// Whether somebody watches the shard.
     pub(crate) fn is_watched(&self) -> bool {
         self.edge.is_watched
     }
@@ -185,7 +184,7 @@ impl<'t> Txn<'t> {
         }
     }
 
-    /// Notes when the shard's carrier makes its next pass anyway, in ms.
+    /// Notes the time of the next planned pass over the shard, in ms.
     pub(crate) fn plan_pass(&mut self, at: u64) {
         self.passes.insert(self.edge.shard, at);
     }
@@ -197,6 +196,14 @@ impl<'t> Txn<'t> {
         turn
     }
 
+    /// Gives a lane a turn behind the others, and wakes those who reserve from it.
+    pub(crate) fn give_turn(&mut self, lane: &str) -> Result<()> {
+        let turn = if lane.ends_with(' ') { PULL } else { self.next_turn() };
+        self.tables.ready.set_turn(self.edge.shard, lane, Some(turn))?;
+        self.wake_lane(lane);
+        Ok(())
+    }
+
     /// A job by its locator, or its tombstone while that is kept.
     pub(crate) fn find(&self, locator: [u8; 12], keep: KeepTombstones) -> Result<Option<Record>> {
         let found = self.tables.records.find(locator)?;
@@ -206,5 +213,37 @@ impl<'t> Txn<'t> {
     /// Whether a record is a tombstone that has been kept long enough.
     pub(crate) fn is_expired(&self, record: &Record, keep: KeepTombstones) -> bool {
         record.ended().is_some_and(|at| self.now() > at.saturating_add(keep.time))
+    }
+
+    /// Publishes an event of a job. Must be called before its body is removed, and while the record
+    /// still has its topic.
+    pub(crate) fn publish(&mut self, job: &Record, what: impl FnOnce() -> EventKind) -> Result<()> {
+        if !self.edge.is_watched {
+            return Ok(());
+        }
+        let id = self.tables.records.id(job.number)?;
+        if let (Some(id), Ok(topic)) = (id.and_then(|id| id.parse().ok()), job.topic.parse()) {
+            let at = Timestamp::from_millis(self.now());
+            self.edge.events.push(Event { at, key: JobKey { topic, id }, kind: what() });
+        }
+        Ok(())
+    }
+
+    /// Publishes the end of an attempt: how it ended, when the job is due again in ms, and the
+    /// response where it is known.
+    pub(crate) fn publish_attempt(
+        &mut self,
+        job: &Record,
+        outcome: AttemptOutcome,
+        due: Option<u64>,
+        response: Option<&LastAttempt>,
+    ) -> Result<()> {
+        self.publish(job, || {
+            let due = due.map(Timestamp::from_millis);
+            let (status, error, duration) = response.map(Last::from).map_or((None, None, None), |last| {
+                (last.status, last.error, Some(Duration::from_millis(last.duration)))
+            });
+            EventKind::Attempt(AttemptEnded { number: job.attempts, outcome, due, status, error, duration })
+        })
     }
 }

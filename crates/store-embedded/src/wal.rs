@@ -1,12 +1,11 @@
 //! The redo log and the database that it belongs to: each group of calls is one frame of the log, and a
 //! checkpoint puts all frames into the tables. `frame` packs the rows of a group, `log` is the file,
-//! `read` reads it again, `replay` brings its frames into the database, and `checkpoint` ties all of
-//! them together.
+//! `replay` reads it again and brings its frames into the database, and `checkpoint` ties all of them
+//! together.
 
 pub(crate) mod checkpoint;
 pub(crate) mod frame;
 pub(crate) mod log;
-mod read;
 mod replay;
 #[cfg(test)]
 mod tests;

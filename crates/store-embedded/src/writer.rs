@@ -1,13 +1,11 @@
-//! The one writer: a thread that takes the calls that wait as a group, runs all of them, has
-//! their changes synced in the log, and only then answers them. So many calls share one sync of the
-//! disk. The database's transaction stays open over many groups, until a checkpoint.
+//! The one writer: a thread that takes all waiting calls as a group, runs them, syncs their changes to
+//! the log, and only then answers them, so that many calls share one sync of the disk. The database's
+//! transaction stays open over many groups, until a checkpoint.
 //!
 //! A call that fails does not affect the others of its group. When the files cannot be written, all
 //! calls of the group fail; then, as after a call that failed half-way, the store is opened again at
 //! its last checkpoint and the log is replayed.
 
-mod call;
-pub(crate) mod handle;
 mod queue;
 pub(crate) mod shared;
 mod time;
@@ -19,8 +17,7 @@ use std::time::Duration;
 use ringback_core::contract::StoreError;
 use tokio::sync::mpsc;
 
-use self::call::Member;
-use self::queue::{Next, Queue, Reply, Request};
+use self::queue::{Member, Next, Queue, Reply, Request};
 use self::time::Time;
 use super::error::{Error, Result};
 use super::location::StoreLocation;
@@ -31,14 +28,15 @@ use super::wal::checkpoint::CheckpointedDb;
 /// How many calls may wait.
 const WAITING: usize = 1024;
 
-/// A writer that was started: the way to it, its thread, and the number of shards in the file.
-pub(crate) type Started = (mpsc::Sender<Request>, JoinHandle<()>, u16);
-
-/// Opens a location and starts its writer.
-pub(crate) fn start(location: &Arc<StoreLocation>, shards: u16) -> Result<Started> {
+/// Opens a location and starts its writer. Returns the writer's queue and thread, and the number of
+/// shards in the file.
+pub(crate) fn start(
+    location: &Arc<StoreLocation>,
+    shards: u16,
+) -> Result<(mpsc::Sender<Request>, JoinHandle<()>, u16)> {
     let (db, shards) = CheckpointedDb::open(location, shards)?;
     let rows = Shards::open(&db.snapshot()?)?.all()?;
-    let last_time = rows.into_iter().map(|(_, row)| row.time_us).max().unwrap_or(0);
+    let last_time = rows.into_values().map(|row| row.time_us).max().unwrap_or(0);
     let (sender, requests) = mpsc::channel(WAITING);
     let writer = Writer {
         location: Arc::clone(location),
@@ -112,7 +110,7 @@ impl Writer {
                 group
             }
             Err(Failed::One(index, error)) => {
-                group.remove(index).answer(Some(error.into()));
+                group.remove(index).call.answer(Some(error.into()));
                 group
             }
             Err(Failed::All(error)) => self.fail(group, error),
@@ -185,11 +183,13 @@ impl Writer {
     /// Answers a group whose changes are safe, and publishes its events and wake-ups.
     fn answer(&self, group: &mut Vec<Member>, sealed: Sealed) {
         self.location.events.publish(sealed.events);
-        for mut member in group.drain(..) {
-            let failed = member.failed.take();
-            member.answer(failed);
+        for member in group.drain(..) {
+            member.call.answer(member.failed);
         }
-        sealed.wakes.into_iter().for_each(|wake| self.location.wakes.publish(wake));
+        for wake in sealed.wakes {
+            // An error means that nobody listens.
+            let _ = self.location.wakes.send(wake);
+        }
     }
 
     /// Answers all calls of a group with an error. The files are opened again for the next group,
@@ -201,7 +201,7 @@ impl Writer {
             calls = group.len(),
             "the embedded store cannot write its files"
         );
-        group.into_iter().for_each(|member| member.answer(Some(error.clone())));
+        group.into_iter().for_each(|member| member.call.answer(Some(error.clone())));
         if let Some(reply) = self.snapshot.take() {
             let _ = reply.send(Err(error));
         }

@@ -1,11 +1,38 @@
-//! The repairs of findings, which the writer applies.
+//! The findings of an audit and their repairs, which the writer applies. A repair corrects counts, and
+//! restores the entries of indexes, the topics of the schedule, and the turns of lanes.
 
-use ringback_core::contract::Finding;
+use ringback_core::contract::{Audit, Finding, Repair};
 use ringback_core::state::State;
 
 use crate::error::Result;
-use crate::tables::{LaneCounts, ShardSums};
+use crate::tables::{LaneCounts, QueueEnd, Record, ShardSums, Stage};
 use crate::txn::Txn;
+use crate::txn::transitions::To;
+
+/// The most repairs after one walk. If there are more, another walk follows.
+const MAX_FIXES: usize = 10_000;
+
+/// What a walk finds: findings to report, and findings to repair.
+pub(crate) struct Findings {
+    pub(crate) repair: Repair,
+    pub(crate) audit: Audit,
+    pub(crate) fixes: Vec<Fix>,
+}
+
+impl Findings {
+    /// Adds a finding: to the repairs, if these are wanted and there is an action for it, else to the
+    /// report.
+    pub(crate) fn add(&mut self, finding: Finding, action: Option<Action>) {
+        match action {
+            Some(action) if self.repair == Repair::Yes => {
+                if self.fixes.len() < MAX_FIXES {
+                    self.fixes.push(Fix { finding, action });
+                }
+            }
+            _ => self.audit.find(finding),
+        }
+    }
+}
 
 /// A finding, and how to repair it.
 pub(crate) struct Fix {
@@ -22,15 +49,10 @@ pub(crate) enum Action {
     RelinkTopic(Box<str>),
     /// Gives a lane its turn.
     RelinkLane(Box<str>),
-    /// Corrects the ledger.
     ShiftLedger(Vec<(State, i64)>),
-    /// Corrects the number of tombstones.
     ShiftTombstones(i64),
-    /// Corrects the counts of a lane.
     ShiftLane(Box<str>, LaneCounts),
-    /// Corrects the number of lanes of a topic.
     ShiftTopic(Box<str>, i64),
-    /// Corrects the sums over the topics of the shard.
     ShiftSums(ShardSums),
     /// Lists a topic.
     RegisterTopic(Box<str>),
@@ -55,6 +77,68 @@ impl Action {
             Self::ShiftSums(by) => txn.tables.counts.shift_sums(shard, *by)?,
             Self::RegisterTopic(topic) => txn.tables.due.register(shard, topic)?,
         }
+        Ok(true)
+    }
+}
+
+impl Txn<'_> {
+    /// Restores the missing links of a job. Returns whether any was missing.
+    fn relink(&mut self, number: u64) -> Result<bool> {
+        let Some(mut record) = self.tables.records.get(number)? else { return Ok(false) };
+        let was_missing = self.tables.records.relink(&record)?;
+        if self.tables.is_indexed(&record)? {
+            return Ok(was_missing);
+        }
+        let shard = self.shard();
+        match record.stage {
+            Stage::Delayed => {
+                self.tables.due.add(shard, &record.topic, record.due, number)?;
+                self.wake_at(record.due);
+            }
+            Stage::Ready { position } => self.relink_ready(&mut record, position)?,
+            Stage::Reserved { deadline, put_off, .. } => {
+                self.tables.leases.add(shard, deadline + put_off, number)?;
+                self.wake_at(deadline + put_off);
+            }
+            Stage::Dead { since, .. } => {
+                self.tables.dead.add(shard, since, number)?;
+                self.wake_at(since);
+            }
+            Stage::Done { at } | Stage::Cancelled { at, .. } => {
+                self.tables.tombstones.add(shard, at, number)?;
+                self.wake_at(at);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Puts a ready job back at its position, or behind the others where another job has that.
+    fn relink_ready(&mut self, record: &mut Record, position: i64) -> Result<()> {
+        let (shard, lane) = (self.shard(), record.lane());
+        if self.tables.ready.at(shard, &lane, position)?.is_none() {
+            self.tables.ready.fill(shard, &lane, position, record.number)?;
+        } else {
+            self.row.ledger.leave(State::Ready);
+            self.tables.counts.note(shard, record, State::Ready, -1)?;
+            self.link(record, To::Ready(QueueEnd::Back))?;
+            self.tables.records.put(record)?;
+        }
+        self.relink_lane(&lane).map(drop)
+    }
+
+    /// Puts a topic with delayed jobs into the schedule. Returns whether it has any.
+    fn relink_topic(&mut self, topic: &str) -> Result<bool> {
+        let first = self.tables.due.relink(self.shard(), topic)?;
+        first.into_iter().for_each(|first| self.wake_at(first));
+        Ok(first.is_some())
+    }
+
+    /// Gives a lane with ready jobs its turn. Returns whether it has any.
+    fn relink_lane(&mut self, lane: &str) -> Result<bool> {
+        if self.tables.ready.is_empty(self.shard(), lane)? {
+            return Ok(false);
+        }
+        self.give_turn(lane)?;
         Ok(true)
     }
 }

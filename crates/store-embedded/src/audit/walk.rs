@@ -2,34 +2,26 @@
 //! the schedule and the turns. The counts of every lane and topic are kept in memory.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Weak;
 
 use redb::ReadTransaction;
 use ringback_core::contract::{Audit, DamageKind, Finding, Repair, Shard, StoreError};
 
-use super::counts::{check_lanes, check_topics};
-use super::findings::Findings;
-use super::ledgers::{StateCounts, check_ledgers};
-use super::repair::{Action, Fix};
+use super::counts::{StateCounts, check_lanes, check_ledgers, check_topics};
+use super::repair::{Action, Findings};
 use crate::error::Result;
 use crate::tables::{ByName, LaneCounts, PARKED, Record, Tables, topic_in};
-
-/// The result of one walk.
-pub(crate) struct Walked {
-    pub(crate) audit: Audit,
-    pub(crate) fixes: Vec<Fix>,
-}
 
 /// Reads everything. Blocks, and takes a while for a large store.
 pub(crate) fn walk(
     tables: &Tables<ReadTransaction>,
     shards: u16,
     repair: Repair,
-    is_stopped: &AtomicBool,
-) -> Result<Walked> {
+    caller: &Weak<()>,
+) -> Result<Findings> {
     let mut walk = Walk {
         tables,
-        is_stopped,
+        caller,
         findings: Findings {
             repair,
             audit: Audit { shards, compared: shards, ..Audit::default() },
@@ -43,33 +35,33 @@ pub(crate) fn walk(
     walk.schedule()?;
     walk.turns()?;
     let Walk { mut findings, counts, lanes, entries, .. } = walk;
-    // No two jobs have the same entry, so the others lead to nothing.
+    // No two jobs have the same entry, so the entries that were not counted are stale.
     findings.audit.stale += tables.index_entries()?.saturating_sub(entries);
     check_ledgers(&mut findings, tables.shards.all()?, &counts);
     for (shard, detail) in tables.attempts.faults()? {
         findings.add(Finding::new(DamageKind::Attempts, Shard(shard), detail), None);
     }
-    let stored = tables.counts.all_lanes()?;
+    let stored = tables.counts.lanes.all()?;
     check_topics(&mut findings, tables, &stored)?;
     check_lanes(&mut findings, &stored, &lanes);
-    Ok(Walked { audit: findings.audit, fixes: findings.fixes })
+    Ok(findings)
 }
 
 struct Walk<'t> {
     tables: &'t Tables<ReadTransaction>,
-    is_stopped: &'t AtomicBool,
+    caller: &'t Weak<()>,
     findings: Findings,
     /// Jobs and tombstones by state.
     counts: StateCounts,
     /// Jobs that have not ended, by lane.
     lanes: ByName<LaneCounts>,
-    /// How many entries and bodies lead to jobs.
+    /// How many index entries and bodies belong to jobs.
     entries: u64,
 }
 
 impl Walk<'_> {
     fn record(&mut self, number: u64, record: Option<Record>) -> Result<()> {
-        check_stopped(self.is_stopped)?;
+        check_caller(self.caller)?;
         let Some(record) = record else {
             let detail = format!("the record of job number {number} cannot be read");
             self.findings.add(Finding::new(DamageKind::Unreadable, Shard(0), detail), None);
@@ -104,11 +96,11 @@ impl Walk<'_> {
 
     /// Checks that each topic with delayed jobs is in the schedule, and counts stale entries there.
     fn schedule(&mut self) -> Result<()> {
-        let (due, stopped) = (&self.tables.due, self.is_stopped);
-        let rows: BTreeMap<_, _> = self.tables.shards.all()?.into_iter().collect();
+        let (due, caller) = (&self.tables.due, self.caller);
+        let rows = self.tables.shards.all()?;
         let findings = &mut self.findings;
         due.each_topic(|shard, topic, first| {
-            check_stopped(stopped)?;
+            check_caller(caller)?;
             // A topic that is due already may be behind others that were due in the same pass.
             let seen = rows.get(&shard).map_or(0, |row| row.time_us / 1000);
             let at = due.time_of(shard, topic)?.filter(|at| *at <= seen.max(first));
@@ -120,7 +112,7 @@ impl Walk<'_> {
             Ok(())
         })?;
         due.each_scheduled(|shard, topic, at| {
-            check_stopped(stopped)?;
+            check_caller(caller)?;
             let is_right = due.first_of(shard, topic)?.is_some() && due.time_of(shard, topic)? == Some(at);
             findings.audit.stale += u64::from(!is_right);
             Ok(())
@@ -129,14 +121,14 @@ impl Walk<'_> {
 
     /// Checks that each lane with ready jobs has its turn, and counts stale turns.
     fn turns(&mut self) -> Result<()> {
-        let (ready, counts, stopped) = (&self.tables.ready, &self.tables.counts, self.is_stopped);
+        let (ready, counts, caller) = (&self.tables.ready, &self.tables.counts, self.caller);
         let findings = &mut self.findings;
         ready.each_lane(|shard, lane| {
-            check_stopped(stopped)?;
+            check_caller(caller)?;
             let topic = topic_in(lane);
             let has_turn = match ready.turn_of(shard, lane)? {
                 // A resume gives parked lanes their turns, so only a paused topic may have them.
-                Some(PARKED) if !counts.stored_topic(shard, topic)?.is_paused() => false,
+                Some(PARKED) if !counts.topics.stored(shard, topic)?.is_paused() => false,
                 Some(turn) => ready.has_turn(shard, lane, turn)?,
                 None => false,
             };
@@ -148,7 +140,7 @@ impl Walk<'_> {
             Ok(())
         })?;
         ready.each_turn(|shard, lane, turn| {
-            check_stopped(stopped)?;
+            check_caller(caller)?;
             let is_right = !ready.is_empty(shard, lane)? && ready.turn_of(shard, lane)? == Some(turn);
             findings.audit.stale += u64::from(!is_right);
             Ok(())
@@ -156,6 +148,7 @@ impl Walk<'_> {
     }
 }
 
-fn check_stopped(is_stopped: &AtomicBool) -> Result<()> {
-    if is_stopped.load(Ordering::Relaxed) { Err(StoreError::Closed.into()) } else { Ok(()) }
+/// Fails once the caller is gone.
+fn check_caller(caller: &Weak<()>) -> Result<()> {
+    if caller.strong_count() == 0 { Err(StoreError::Closed.into()) } else { Ok(()) }
 }

@@ -14,7 +14,7 @@ use crate::txn::Txn;
 
 /// About how many bytes one note writes.
 const BYTES: usize = 2048;
-/// How many logs are checked for old ones, beside two for each note.
+/// How many logs a call checks for age, in addition to two for each note.
 const CHECKED: usize = 16;
 
 impl EmbeddedStore {
@@ -55,8 +55,9 @@ fn note(txn: &mut Txn<'_>, notes: &[Note], keep: AttemptRetention) -> Result<()>
     txn.tables.attempts.trim(shard, before, keep.bytes, CHECKED + 2 * notes.len())
 }
 
-/// Whether a note may be added, given the log of the same name that is kept. The log is that of the
-/// job that has not ended, if there is one, else that of the latest job: a note may be late.
+/// Whether a note of the job that was created at this time belongs to the log that is kept under its
+/// name. A note may be late, and a newer job may have the name: the log is that of the job that has
+/// not ended, or else that of the latest job.
 fn is_current(txn: &Txn<'_>, locator: [u8; 12], created: u64, kept: Option<&[u8]>) -> Result<bool> {
     let Some(of) = kept.and_then(AttemptLog::created).filter(|of| *of != created) else { return Ok(true) };
     let job = txn.tables.records.find(locator)?.filter(|job| !job.state().is_terminal());

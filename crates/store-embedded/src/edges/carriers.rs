@@ -1,15 +1,26 @@
-//! The live carriers, and which of them holds a shard.
+//! The calls of carriers: heartbeats, claims of shards, and passes over a shard. promote: delayed and
+//! due → ready; topics take turns, and none takes more than its share. evict: removes dead jobs that
+//! were kept long enough. All passes check that the carrier still holds the shard, and report when the
+//! next one is needed.
 
 use std::time::Duration;
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Epoch, LiveCarriers, Shard, StoreError, Wake};
+use ringback_core::contract::{Epoch, EventKind, LiveCarriers, Pass, Shard, StoreError, Wake};
+use ringback_core::state::State;
 
+use crate::error::Result;
 use crate::location::lock;
+use crate::tables::{DueJobs, QueueEnd};
+use crate::txn::Txn;
+use crate::txn::transitions::To;
 use crate::{EDGE_BYTES, EmbeddedStore};
 
+/// The most topics that one promote looks at.
+const TOPICS: usize = 64;
+
 impl EmbeddedStore {
-    /// Carriers are in this process, so they are kept in memory only.
+    /// Notes that a carrier lives. Carriers are in this process, so they are kept in memory only.
     pub fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.writer()?;
         let location = &self.shared.location;
@@ -26,13 +37,14 @@ impl EmbeddedStore {
         let carriers = live.keys().cloned().collect();
         drop(live);
         if changed {
-            location.wakes.publish(Wake::Carriers);
+            // An error means that nobody listens.
+            let _ = location.wakes.send(Wake::Carriers);
         }
         // A carrier that waits for a redrive is woken, or knows when one is free.
         Ok(LiveCarriers { carriers, next_change, next_redrive: None })
     }
 
-    /// Whoever held the shard before is fenced.
+    /// Gives a shard to the caller. Passes of the carrier that held it before are fenced.
     pub async fn claim(&self, shard: Shard) -> Result<Epoch, StoreError> {
         self.call(shard, EDGE_BYTES, |txn| {
             txn.row.epoch = txn.now_us().max(txn.row.epoch + 1);
@@ -45,4 +57,134 @@ impl EmbeddedStore {
     pub fn release_shard(&self) -> Result<(), StoreError> {
         self.writer().map(drop)
     }
+
+    pub async fn promote(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        self.pass(shard, PassLimits::new(self, epoch, limit, floor), promote).await
+    }
+
+    pub async fn evict(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limit: u32,
+        floor: Duration,
+    ) -> Result<Pass, StoreError> {
+        self.pass(shard, PassLimits::new(self, epoch, limit, floor), evict).await
+    }
+
+    async fn pass(
+        &self,
+        shard: Shard,
+        (limits, bytes): (PassLimits, usize),
+        pass: fn(&mut Txn<'_>, &PassLimits) -> Result<Pass>,
+    ) -> Result<Pass, StoreError> {
+        let run = move |txn: &mut Txn<'_>| {
+            if limits.is_fenced(txn) { Ok(Pass::Fenced) } else { pass(txn, &limits) }
+        };
+        self.call(shard, bytes, run).await
+    }
+}
+
+/// The limits of one pass.
+#[derive(Clone, Debug)]
+pub(crate) struct PassLimits {
+    epoch: Epoch,
+    /// The most jobs that the pass looks at.
+    pub(crate) jobs: usize,
+    /// The longest time for which the carrier will sleep afterwards, in ms.
+    floor: u64,
+    /// How long dead jobs are kept, in ms.
+    pub(crate) retention: u64,
+}
+
+impl PassLimits {
+    /// The limits of a pass, and about how many bytes it writes.
+    pub(crate) fn new(store: &EmbeddedStore, epoch: &Epoch, limit: u32, floor: Duration) -> (Self, usize) {
+        let jobs = limit as usize;
+        let retention = millis_up(store.options.keep_dead);
+        (Self { epoch: epoch.clone(), jobs, floor: millis_up(floor), retention }, jobs * EDGE_BYTES)
+    }
+
+    /// Whether another carrier has claimed the shard since.
+    pub(crate) fn is_fenced(&self, txn: &Txn<'_>) -> bool {
+        is_fenced(txn, &self.epoch)
+    }
+
+    /// Reports a pass: how many jobs it has moved, and when the next of each kind is due.
+    pub(crate) fn report(&self, txn: &mut Txn<'_>, moved: u32, other: u32) -> Result<Pass> {
+        let (shard, now_us) = (txn.shard(), txn.now_us());
+        // In µs, so that the carrier does not sleep a part of a millisecond too long.
+        let wait = |at: Option<u64>, more: u64| {
+            at.map(|at| at.saturating_add(more).saturating_mul(1000).saturating_sub(now_us))
+        };
+        let due = wait(txn.tables.due.first(shard)?, 0);
+        let lease = wait(txn.tables.leases.first(shard)?, 0);
+        let dead = wait(txn.tables.dead.first(shard)?, self.retention);
+        // Notices are published without a pass, so this does not count below.
+        let notice = wait(txn.tables.outbox.first(shard)?, 0);
+        let next = [due, lease, dead].into_iter().flatten().fold(self.floor.saturating_mul(1000), u64::min);
+        txn.plan_pass(now_us.saturating_add(next) / 1000);
+        let [next_due, next_lease, next_dead, next_notice] =
+            [due, lease, dead, notice].map(|wait| wait.map(Duration::from_micros));
+        Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice })
+    }
+}
+
+/// Whether another carrier has claimed the shard after this epoch. An epoch that was given back is
+/// still the last one until the next claim.
+pub(crate) fn is_fenced(txn: &Txn<'_>, epoch: &Epoch) -> bool {
+    txn.row.epoch.to_string() != epoch.0
+}
+
+fn promote(txn: &mut Txn<'_>, limits: &PassLimits) -> Result<Pass> {
+    let (shard, now) = (txn.shard(), txn.now());
+    let topics = txn.tables.due.scheduled(shard, now, TOPICS)?;
+    let share = limits.jobs.div_ceil(topics.len().max(1));
+    let (mut left, mut moved, mut stale) = (limits.jobs, 0, 0);
+    for topic in topics {
+        let take = share.min(left);
+        if take == 0 {
+            break;
+        }
+        let DueJobs { found, following } = txn.tables.due.of_topic(shard, &topic, now, take)?;
+        left -= found.len();
+        for (due, number) in found {
+            match txn.tables.records.get(number)? {
+                Some(mut job) if job.state() == State::Delayed && job.due == due => {
+                    txn.publish(&job, || EventKind::Promoted)?;
+                    txn.enter(&mut job, To::Ready(QueueEnd::Back))?;
+                    moved += 1;
+                }
+                _ => {
+                    txn.tables.due.remove(shard, &topic, due, number)?;
+                    stale += 1;
+                }
+            }
+        }
+        // A topic that is still due goes behind the others that are.
+        txn.tables.due.schedule(shard, &topic, following.map(|at| at.max(now)))?;
+    }
+    limits.report(txn, moved, stale)
+}
+
+fn evict(txn: &mut Txn<'_>, limits: &PassLimits) -> Result<Pass> {
+    let shard = txn.shard();
+    let mut evicted = 0;
+    if let Some(until) = txn.now().checked_sub(limits.retention) {
+        for (since, number) in txn.tables.dead.until(shard, until, limits.jobs)? {
+            let job = txn.tables.records.get(number)?.filter(|job| job.state() == State::Dead);
+            txn.tables.dead.remove(shard, since, number)?;
+            if let Some(job) = job {
+                txn.purge(&job)?;
+                evicted += 1;
+            }
+        }
+    }
+    limits.report(txn, evicted, 0)
 }

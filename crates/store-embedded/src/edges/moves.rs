@@ -1,18 +1,25 @@
-//! Moves of one job by its name. reschedule: delayed → delayed at another time. run: delayed → ready.
-//! revive: dead → ready. purge: dead → gone.
+//! Changes of single jobs that an operator asks for. cancel: delayed, ready, dead → cancelled; a
+//! reserved job is marked, and its settle cancels it. reschedule: delayed → delayed at another time.
+//! run: delayed → ready. revive: dead → ready. purge: dead → gone, one job or many.
 
-use ringback_core::contract::{Move, MoveResult, Shard, StoreError, Token};
+use ringback_core::contract::{Cancelled, DeadCursor, Move, MoveResult, Shard, StoreError, Token};
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
 
 use super::submit::due_time;
 use crate::error::Result;
-use crate::tables::Record;
-use crate::txn::transitions::To;
+use crate::queries::dead::numbers;
+use crate::tables::{Record, Stage};
+use crate::txn::transitions::{End, To};
 use crate::txn::{KeepTombstones, Txn};
 use crate::{EDGE_BYTES, EmbeddedStore, answers};
 
 impl EmbeddedStore {
+    pub async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
+        let (locator, keep) = (key.locator().0, self.keep_tombstones());
+        self.call(shard, EDGE_BYTES, move |txn| cancel(txn, locator, keep)).await
+    }
+
     pub async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<MoveResult, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
         let moved = self.call(shard, EDGE_BYTES, move |txn| move_job(txn, locator, what, keep)).await?;
@@ -21,6 +28,34 @@ impl EmbeddedStore {
             Some((true, record)) => MoveResult::Applied(answers::job(record, key.clone())),
             Some((false, record)) => MoveResult::Refused(answers::job(record, key.clone())),
         })
+    }
+
+    pub async fn purge_many(&self, shard: Shard, places: &[DeadCursor]) -> Result<u64, StoreError> {
+        let (jobs, bytes) = (numbers(places), places.len() * EDGE_BYTES);
+        self.call(shard, bytes, move |txn| purge_many(txn, &jobs)).await
+    }
+}
+
+fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones) -> Result<Cancelled> {
+    let Some(mut job) = txn.find(locator, keep)? else { return Ok(Cancelled::Unknown) };
+    match job.stage {
+        Stage::Done { .. } => Ok(Cancelled::TooLate),
+        Stage::Cancelled { maybe_in_flight, .. } => {
+            Ok(Cancelled::Cancelled { in_flight_unknown: maybe_in_flight })
+        }
+        Stage::Reserved { deadline, ref mut cancel, .. } => {
+            if !std::mem::replace(cancel, true) {
+                txn.tables.records.put(&job)?;
+            }
+            Ok(Cancelled::Requested { in_flight_unknown: deadline <= txn.now() })
+        }
+        Stage::Delayed | Stage::Ready { .. } | Stage::Dead { .. } => {
+            // After an expired lease the request may still be on its way.
+            let (in_flight_unknown, settled) = (job.lost > 0, job.settled);
+            txn.finish(job, End::Cancelled, settled)?;
+            txn.evict_tombstones(keep)?;
+            Ok(Cancelled::Cancelled { in_flight_unknown })
+        }
     }
 }
 
@@ -87,4 +122,24 @@ fn move_delayed(
 pub(crate) fn revive(txn: &mut Txn<'_>, job: &mut Record, token: [u8; 8]) -> Result<()> {
     (job.token, job.failures, job.lost) = (Some(token), 0, 0);
     txn.make_ready(job)
+}
+
+/// Purges jobs that are given by time of death and number. Returns how many were purged.
+fn purge_many(txn: &mut Txn<'_>, jobs: &[(u64, u64)]) -> Result<u64> {
+    let mut purged = 0;
+    for (died, number) in jobs {
+        if let Some(job) = still_dead(txn, *died, *number)? {
+            txn.purge(&job)?;
+            purged += 1;
+        }
+    }
+    Ok(purged)
+}
+
+/// A job of this shard, if it has been dead since that time.
+pub(crate) fn still_dead(txn: &Txn<'_>, died: u64, number: u64) -> Result<Option<Record>> {
+    let is_still = |job: &Record| {
+        job.shard == txn.shard() && matches!(job.stage, Stage::Dead { since, .. } if since == died)
+    };
+    Ok(txn.tables.records.get(number)?.filter(is_still))
 }

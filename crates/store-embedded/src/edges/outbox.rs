@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::Buf as _;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
     AckResult, DeadLetter, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
     StoreError, payload,
 };
 
-use super::pass::is_fenced;
+use super::carriers::is_fenced;
 use crate::error::Result;
 use crate::tables::{Notice, OutboxKey, OutboxRow};
 use crate::txn::Txn;
@@ -26,19 +26,20 @@ impl EmbeddedStore {
             Ok((txn.tables.outbox.until(txn.shard(), now, limit, MAX_OUTBOX_BYTES)?, now))
         };
         let (rows, now) = self.call(shard, 0, read).await?;
-        let deaths = rows.into_iter().map(|row| PendingNotice { id: place(row.0), letter: death(row) });
-        Ok(Outbox { pending: deaths.collect(), now: Timestamp::from_millis(now) })
+        let pending =
+            rows.into_iter().map(|row| PendingNotice { id: outbox_id(row.0), letter: dead_letter(row) });
+        Ok(Outbox { pending: pending.collect(), now: Timestamp::from_millis(now) })
     }
 
     pub async fn acknowledge(
         &self,
         shard: Shard,
         epoch: &Epoch,
-        telling: &OutboxAck,
+        ack: &OutboxAck,
     ) -> Result<AckResult, StoreError> {
-        // Places of another backend are skipped.
-        let published: Vec<_> = telling.done.iter().filter_map(key).collect();
-        let later = telling.later.iter().filter_map(|(place, after)| Some((key(place)?, *after)));
+        // Ids of another backend are skipped.
+        let published: Vec<_> = ack.done.iter().filter_map(key).collect();
+        let later = ack.later.iter().filter_map(|(id, after)| Some((key(id)?, *after)));
         let (epoch, later) = (epoch.clone(), later.collect::<Vec<_>>());
         let bytes = (published.len() + later.len()) * BYTES;
         self.call(shard, bytes, move |txn| acknowledge(txn, &epoch, &published, &later)).await
@@ -64,24 +65,20 @@ fn acknowledge(
     Ok(AckResult::Held(first.map(wait)))
 }
 
-fn place((shard, at, number, attempts): OutboxKey) -> OutboxId {
-    let mut packed = BytesMut::new();
-    packed.put_u16(shard);
-    packed.put_u64(at);
-    packed.put_u64(number);
-    packed.put_u32(attempts);
-    OutboxId(packed.freeze())
+fn outbox_id((shard, at, number, attempts): OutboxKey) -> OutboxId {
+    let [at, number] = [at, number].map(u64::to_be_bytes);
+    OutboxId([&shard.to_be_bytes()[..], &at, &number, &attempts.to_be_bytes()].concat().into())
 }
 
-fn key(place: &OutboxId) -> Option<OutboxKey> {
-    let mut raw: Bytes = place.0.clone();
+fn key(id: &OutboxId) -> Option<OutboxKey> {
+    let mut raw = id.0.clone();
     let key =
         (raw.try_get_u16().ok()?, raw.try_get_u64().ok()?, raw.try_get_u64().ok()?, raw.try_get_u32().ok()?);
     (!raw.has_remaining()).then_some(key)
 }
 
-fn death(((shard, _, number, _), notice): OutboxRow) -> Option<DeadLetter> {
-    let death = notice.and_then(|Notice { died, record, body }| {
+fn dead_letter(((shard, _, number, _), notice): OutboxRow) -> Option<DeadLetter> {
+    let letter = notice.and_then(|Notice { died, record, body }| {
         let key = answers::key(&record, &body)?;
         // The notice can be published without what the job brought along.
         let payload::NoticeParts { on_dead, context, trace } =
@@ -89,8 +86,8 @@ fn death(((shard, _, number, _), notice): OutboxRow) -> Option<DeadLetter> {
         let [died, arrived] = [died, record.arrived()].map(Timestamp::from_millis);
         Some(DeadLetter { job: answers::job(record, key), died, arrived, on_dead, context, trace })
     });
-    if death.is_none() {
+    if letter.is_none() {
         tracing::error!(shard, job.number = number, "a dead-letter notice cannot be read or published");
     }
-    death
+    letter
 }

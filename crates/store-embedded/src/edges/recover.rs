@@ -8,7 +8,7 @@ use ringback_core::contract::{AttemptOutcome, Epoch, Pass, Recovered, Shard, Sto
 use ringback_core::limits::MAX_LOST;
 use ringback_core::state::State;
 
-use super::pass::PassLimits;
+use super::carriers::PassLimits;
 use super::settle::LOST;
 use crate::error::Result;
 use crate::tables::{QueueEnd, Stage, StoredJob};

@@ -9,16 +9,13 @@ use ringback_core::contract::{
     RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, Wake, WorkerId,
 };
 
-use super::moves::revive;
-use super::purge::still_dead;
+use super::moves::{revive, still_dead};
 use crate::error::Result;
 use crate::queries::dead::numbers;
 use crate::tables::{RedriveEnd, RedriveRow};
 use crate::txn::Txn;
-use crate::{EDGE_BYTES, EmbeddedStore};
+use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore};
 
-/// Redrives belong to no shard, but calls need one.
-const ANY: Shard = Shard(0);
 /// About how many bytes a call writes.
 const BYTES: usize = 512;
 /// The worker of a redrive that nobody holds.
@@ -33,12 +30,12 @@ impl EmbeddedStore {
     ) -> Result<Option<StoredRedrive>, StoreError> {
         let work = RedriveJob::new(filter, rate);
         let new = RedriveRow { work, started: 0, end: None, jobs: 0, worker: NOBODY, until: 0 };
-        let begun = self.call(ANY, BYTES, move |txn| begin(txn, id.0, new.clone())).await?;
+        let begun = self.call(ANY_SHARD, BYTES, move |txn| begin(txn, id.0, new.clone())).await?;
         begun.map(|redrive| answer(id, redrive)).transpose()
     }
 
     pub async fn redrives(&self, id: Option<RedriveId>) -> Result<Vec<StoredRedrive>, StoreError> {
-        let rows = self.call(ANY, 0, move |txn| match id {
+        let rows = self.call(ANY_SHARD, 0, move |txn| match id {
             Some(RedriveId(id)) => {
                 Ok(txn.tables.redrives.get(id)?.map(|redrive| (id, redrive)).into_iter().collect())
             }
@@ -48,7 +45,7 @@ impl EmbeddedStore {
     }
 
     pub async fn take_redrive(&self, worker: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
-        match self.call(ANY, BYTES, move |txn| take(txn, worker.0, millis_up(ttl))).await? {
+        match self.call(ANY_SHARD, BYTES, move |txn| take(txn, worker.0, millis_up(ttl))).await? {
             Free::Now(id, redrive) => {
                 answer(RedriveId(id), redrive).map(|(taken, _)| TakenRedrive::Redrive(taken))
             }
@@ -63,7 +60,7 @@ impl EmbeddedStore {
         worker: WorkerId,
         ttl: Duration,
     ) -> Result<bool, StoreError> {
-        self.call(ANY, BYTES, move |txn| hold(txn, id.0, worker.0, millis_up(ttl))).await
+        self.call(ANY_SHARD, BYTES, move |txn| hold(txn, id.0, worker.0, millis_up(ttl))).await
     }
 
     pub async fn end_redrive(
@@ -77,7 +74,7 @@ impl EmbeddedStore {
             RedriveState::Stopped | RedriveState::Running => RedriveEnd::Stopped,
         };
         let worker = worker.map(|WorkerId(worker)| worker);
-        let ended = self.call(ANY, BYTES, move |txn| end(txn, id.0, worker, to)).await?;
+        let ended = self.call(ANY_SHARD, BYTES, move |txn| end(txn, id.0, worker, to)).await?;
         ended.map(|redrive| answer(id, redrive)).transpose()
     }
 
@@ -112,7 +109,7 @@ fn answer(id: RedriveId, row: RedriveRow) -> Result<StoredRedrive, StoreError> {
     Ok((redrive, Some(jobs)))
 }
 
-/// Returns `None` if too many redrives are running.
+/// Stores a new redrive, and removes old ones. Returns `None` if too many redrives are running.
 fn begin(txn: &mut Txn<'_>, id: [u8; 8], mut new: RedriveRow) -> Result<Option<RedriveRow>> {
     if let Some(known) = txn.tables.redrives.get(id)? {
         return Ok(Some(known));
@@ -175,7 +172,7 @@ fn hold(txn: &mut Txn<'_>, id: [u8; 8], worker: [u8; 8], ttl: u64) -> Result<boo
     Ok(true)
 }
 
-/// Ends a redrive, with a `worker` only if that one holds it. Returns the redrive as it is then.
+/// Ends a redrive. A `worker` may only end one that it holds. Returns the redrive afterwards.
 fn end(
     txn: &mut Txn<'_>,
     id: [u8; 8],

@@ -7,7 +7,7 @@ use ringback_core::job::{Due, History, ImportJob, JobKey, NewJob};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 
 use crate::error::Result;
-use crate::tables::{Body, Last, QueueEnd, Record, Stage};
+use crate::tables::{Body, Last, QueueEnd, Record};
 use crate::txn::transitions::To;
 use crate::txn::{KeepTombstones, Txn};
 use crate::{EDGE_BYTES, EmbeddedStore, answers};
@@ -33,8 +33,11 @@ impl EmbeddedStore {
         jobs: Vec<NewRecord>,
         keys: impl Iterator<Item = &JobKey>,
     ) -> Result<Vec<Submitted>, StoreError> {
-        let (bytes, keep) = (jobs.iter().map(NewRecord::bytes).sum(), self.keep_tombstones());
-        let answers = self.call(shard, bytes, move |txn| submit(txn, &jobs, keep)).await?;
+        let (bytes, keep) =
+            (jobs.iter().map(|job| job.body.len() + EDGE_BYTES).sum(), self.keep_tombstones());
+        let answers: Vec<_> = self
+            .call(shard, bytes, move |txn| jobs.iter().map(|job| submit(txn, job, keep)).collect())
+            .await?;
         let submitted = answers.into_iter().zip(keys);
         Ok(submitted
             .map(|((answer, record), key)| Submitted { answer, job: answers::job(record, key.clone()) })
@@ -42,7 +45,7 @@ impl EmbeddedStore {
     }
 }
 
-/// A job that is submitted, packed.
+/// A submitted job, packed for the tables.
 pub(crate) struct NewRecord {
     due: Due,
     /// When another store accepted it.
@@ -57,23 +60,13 @@ pub(crate) struct NewRecord {
 impl NewRecord {
     pub(crate) fn pack(shard: u16, job: &NewJob) -> Self {
         let record = Record {
-            number: 0,
             shard,
             locator: job.key.locator().0,
             content: job.content.0,
-            created: 0,
-            imported: None,
-            due: 0,
             topic: job.key.topic.as_str().into(),
             origin: job.delivery.callback.origin().into(),
             timeout: job.delivery.timeout.map_or(0, millis_up),
-            attempts: 0,
-            failures: 0,
-            lost: 0,
-            settled: 0,
-            last: None,
-            stage: Stage::Delayed,
-            token: None,
+            ..Record::default()
         };
         let body = Body::pack(job.key.id.as_str(), &payload::pack(&job.delivery));
         Self { due: job.due, created: None, dead: None, record, body }
@@ -88,20 +81,6 @@ impl NewRecord {
         self.record.last = history.last.as_ref().map(Last::from);
         self
     }
-
-    /// About how many bytes it writes.
-    fn bytes(&self) -> usize {
-        self.body.len() + EDGE_BYTES
-    }
-}
-
-/// Returns an answer per job, in order, with the job that has the name now.
-pub(crate) fn submit(
-    txn: &mut Txn<'_>,
-    jobs: &[NewRecord],
-    keep: KeepTombstones,
-) -> Result<Vec<(SubmitResult, Record)>> {
-    jobs.iter().map(|job| submit_one(txn, job, keep)).collect()
 }
 
 /// A due time in ms, which may be in the past.
@@ -113,7 +92,12 @@ pub(crate) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
     }
 }
 
-fn submit_one(txn: &mut Txn<'_>, job: &NewRecord, keep: KeepTombstones) -> Result<(SubmitResult, Record)> {
+/// Stores a job unless its name is taken. Returns the answer, with the record that has the name then.
+pub(crate) fn submit(
+    txn: &mut Txn<'_>,
+    job: &NewRecord,
+    keep: KeepTombstones,
+) -> Result<(SubmitResult, Record)> {
     match txn.tables.records.find(job.record.locator)? {
         Some(tombstone) if txn.is_expired(&tombstone, keep) => txn.evict(&tombstone)?,
         Some(known) => {

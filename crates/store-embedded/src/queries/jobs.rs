@@ -29,7 +29,7 @@ impl EmbeddedStore {
         .await
     }
 
-    /// A page of jobs with all that each brought along.
+    /// A page of jobs with their deliveries and content hashes.
     pub async fn page_stored(
         &self,
         filter: &Filter,
@@ -61,13 +61,11 @@ impl EmbeddedStore {
         let (mut found, next) =
             read(self.snapshot().await?, move |tables| tables.records.page(from.at, limit, PAGE_BYTES))
                 .await?;
-        found.retain(|(record, _)| matches(&filter, record));
+        found.retain(|(record, _)| {
+            filter.topic.as_ref().is_none_or(|topic| topic.as_str() == &*record.topic)
+                && filter.state.is_none_or(|state| state == record.state())
+        });
         let items = found.into_iter().filter_map(show).collect();
         Ok(Page { items, next: next.map(|at| Cursor { at, ..from }) })
     }
-}
-
-fn matches(filter: &Filter, record: &Record) -> bool {
-    filter.topic.as_ref().is_none_or(|topic| topic.as_str() == &*record.topic)
-        && filter.state.is_none_or(|state| state == record.state())
 }

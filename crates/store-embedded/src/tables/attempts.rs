@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
-
 use super::list::{ATTEMPTS, ATTEMPTS_BY_TIME, ATTEMPTS_BYTES};
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 
 pub(crate) struct Attempts<A: Access> {
-    logs: A::Table<[u8; 12], (u64, &'static [u8])>,
-    order: A::Table<(u16, u64, [u8; 12]), ()>,
-    sizes: A::Table<u16, u64>,
+    logs: Rows<A, [u8; 12], (u64, &'static [u8])>,
+    order: Rows<A, (u16, u64, [u8; 12]), ()>,
+    sizes: Rows<A, u16, u64>,
 }
 
 /// About how many bytes a log of this length takes, with its entries and the slack of pages.
@@ -31,21 +29,20 @@ impl<A: Access> Attempts<A> {
 
     /// A packed log.
     pub(crate) fn get(&self, locator: [u8; 12]) -> Result<Option<Vec<u8>>> {
-        Ok(self.logs.get(locator)?.map(|row| row.value().1.to_vec()))
+        self.logs.read(locator, |(_, log)| log.to_vec())
     }
 
     /// How many bytes the logs of a shard take.
     fn bytes(&self, shard: u16) -> Result<u64> {
-        Ok(self.sizes.get(shard)?.map_or(0, |bytes| bytes.value()))
+        Ok(self.sizes.read(shard, |bytes| bytes)?.unwrap_or(0))
     }
 
     /// Checks that each log is in the order once, and that the bytes add up. Returns the faults,
     /// each with its shard.
     pub(crate) fn faults(&self) -> Result<Vec<(u16, String)>> {
         let (mut faults, mut counted) = (Vec::new(), BTreeMap::<u16, u64>::new());
-        for row in self.order.iter()? {
-            let (shard, at, locator) = row?.0.value();
-            match self.logs.get(locator)?.map(|row| (row.value().0, row.value().1.len())) {
+        self.order.each(|(shard, at, locator), ()| {
+            match self.logs.read(locator, |(since, log)| (since, log.len()))? {
                 Some((since, length)) if since == at => *counted.entry(shard).or_default() += cost(length),
                 other => {
                     let detail =
@@ -53,19 +50,19 @@ impl<A: Access> Attempts<A> {
                     faults.push((shard, detail));
                 }
             }
-        }
+            Ok(())
+        })?;
         let (logs, listed) = (self.logs.len()?, self.order.len()?);
         if logs != listed {
             faults.push((0, format!("{logs} logs of attempts have {listed} entries, in all shards")));
         }
-        for row in self.sizes.iter()? {
-            let (shard, bytes) = row?;
-            let own = counted.remove(&shard.value()).unwrap_or(0);
-            if own != bytes.value() {
-                let detail = format!("attempts are counted as {} bytes, but take {own}", bytes.value());
-                faults.push((shard.value(), detail));
+        self.sizes.each(|shard, bytes| {
+            let own = counted.remove(&shard).unwrap_or(0);
+            if own != bytes {
+                faults.push((shard, format!("attempts are counted as {bytes} bytes, but take {own}")));
             }
-        }
+            Ok(())
+        })?;
         let uncounted = |(shard, bytes)| (shard, format!("{bytes} bytes of attempts are not counted"));
         faults.extend(counted.into_iter().map(uncounted));
         Ok(faults)
@@ -85,9 +82,8 @@ impl Attempts<Writing<'_>> {
     /// Removes logs that were last added to before a time, in ms, and the oldest logs while all of
     /// them take more than `bytes`. Looks at `limit` logs at most.
     pub(crate) fn trim(&mut self, shard: u16, before: u64, bytes: u64, limit: usize) -> Result<()> {
-        let rows = self.order.range((shard, 0, [0; 12])..=(shard, u64::MAX, [255; 12]))?.take(limit);
-        let oldest = rows.map(|row| Ok(row?.0.value())).collect::<Result<Vec<_>>>()?;
-        for (_, at, locator) in oldest {
+        let all = (shard, 0, [0; 12])..=(shard, u64::MAX, [255; 12]);
+        for (_, at, locator) in self.order.list(all, limit, |key, ()| key)? {
             let taken = self.bytes(shard)?;
             if at >= before && taken <= bytes {
                 break;

@@ -1,16 +1,15 @@
-//! The last reserve of each caller. Asked again with the same sequence number within a minute, a
-//! reserve gives the same jobs, so that a lost answer loses no time.
+//! The last reserve of each caller. A reserve that is repeated with the same sequence number within a
+//! minute returns the same jobs, so that a lost answer costs no lease.
 
-use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
-use super::due::LAST;
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing, pack};
+use super::times::LAST;
 use crate::error::Result;
 
 /// How long a reserve is remembered, in ms.
 const KEEP: u64 = 60_000;
-/// How many rows are checked for old ones each time one is added.
+/// How many rows are checked for age each time one is added.
 const CHECKED: usize = 64;
 
 /// What a caller was given by its last reserve.
@@ -25,7 +24,7 @@ pub(crate) struct Granted {
     pub(crate) numbers: Vec<u64>,
 }
 
-pub(crate) struct Callers<A: Access>(pub(crate) A::Table<(u16, &'static str), &'static [u8]>);
+pub(crate) struct Callers<A: Access>(pub(crate) Rows<A, (u16, &'static str), &'static [u8]>);
 
 impl<A: Access> Callers<A> {
     /// What a caller was given under a sequence number, while that is remembered.
@@ -36,29 +35,21 @@ impl<A: Access> Callers<A> {
         sequence: u64,
         now: u64,
     ) -> Result<Option<Granted>> {
-        let granted = self.0.get((shard, caller))?.and_then(|raw| unpack(raw.value()));
+        let granted = self.0.read((shard, caller), unpack)?.flatten();
         Ok(granted.filter(|granted| granted.sequence == sequence && now < granted.at + KEEP))
-    }
-
-    fn old(&self, shard: u16, now: u64) -> Result<Vec<String>> {
-        let mut old = Vec::new();
-        for row in self.0.range((shard, "")..=(shard, LAST))?.take(CHECKED) {
-            let (key, raw) = row?;
-            if unpack(raw.value()).is_none_or(|granted| now >= granted.at + KEEP) {
-                old.push(key.value().1.to_owned());
-            }
-        }
-        Ok(old)
     }
 }
 
 impl Callers<Writing<'_>> {
     pub(crate) fn remember(&mut self, shard: u16, caller: &str, granted: &Granted) -> Result<()> {
-        for old in self.old(shard, granted.at)? {
-            self.0.remove((shard, old.as_str()))?;
+        let old = self.0.list((shard, "")..=(shard, LAST), CHECKED, |(_, caller), raw| {
+            let is_old = unpack(raw).is_none_or(|before| granted.at >= before.at + KEEP);
+            is_old.then(|| caller.to_owned())
+        })?;
+        for caller in old.iter().flatten() {
+            self.0.remove((shard, caller.as_str()))?;
         }
-        let raw = postcard::to_stdvec(granted).expect("plain data always serialises");
-        self.0.insert((shard, caller), raw.as_slice())
+        self.0.insert((shard, caller), pack(granted).as_slice())
     }
 }
 

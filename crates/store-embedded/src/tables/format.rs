@@ -37,16 +37,12 @@ impl Checkpoint {
     /// needs to open the file fast after a crash.
     pub(crate) fn commit(self, mut txn: WriteTransaction, quick_repair: bool) -> Result<()> {
         txn.set_quick_repair(quick_repair);
-        self.write(&txn)?;
-        Ok(txn.commit()?)
-    }
-
-    fn write(self, txn: &WriteTransaction) -> Result<()> {
         let mut format = txn.open_table(FORMAT)?;
         format.insert("version", VERSION)?;
         format.insert("sequence", self.sequence)?;
         format.insert("log", self.log)?;
-        Ok(())
+        drop(format);
+        Ok(txn.commit()?)
     }
 }
 
@@ -80,9 +76,8 @@ fn create(database: &Database, shards: u16) -> Result<Format> {
     txn.open_table(FORMAT)?.insert("shards", u64::from(shards))?;
     set_counted(&txn)?;
     drop(ReplayTables::open(&txn)?);
-    let checkpoint = Checkpoint::default();
-    checkpoint.commit(txn, false)?;
-    Ok(Format { shards, checkpoint, is_counted: true })
+    Checkpoint::default().commit(txn, false)?;
+    Ok(Format { shards, checkpoint: Checkpoint::default(), is_counted: true })
 }
 
 /// Notes that all jobs are counted by lane.

@@ -9,7 +9,6 @@ use ringback_core::contract::StoreError;
 
 use crate::error::Result;
 
-/// The definition of one table.
 pub(crate) struct Definition<K: Key + 'static, V: Value + 'static> {
     /// Its number in the redo log.
     pub(crate) number: u8,
@@ -60,7 +59,7 @@ tables! {
     3 BODIES "bodies": u64 => Bytes;
     /// Delayed jobs, by shard, topic, due time and number.
     4 DUE "due": (u16, Str, u64, u64) => ();
-    /// The schedule: which topic is looked at when, by shard and time.
+    /// The schedule: topics by shard and the time at which they are promoted next.
     5 SCHEDULE "turns": (u16, u64, Str) => ();
     /// Every topic that ever had a job or was paused, with its time in the schedule.
     6 TOPICS "topics": (u16, Str) => u64;

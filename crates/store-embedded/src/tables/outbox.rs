@@ -1,12 +1,12 @@
 //! The outbox: dead-letter notices that are still to be published, ordered by when. A row has the
 //! record and the id of the job as they were when it died, and its payload without the body.
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
+use redb::ReadableTable as _;
 use ringback_core::contract::payload;
 
 use super::list::OutboxKey;
 use super::record::{Body, Record};
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 
 /// The key of a row, and its notice; `None` for a notice that cannot be read.
@@ -40,13 +40,13 @@ impl Notice {
     }
 }
 
-pub(crate) struct Outbox<A: Access>(pub(crate) A::Table<OutboxKey, &'static [u8]>);
+pub(crate) struct Outbox<A: Access>(pub(crate) Rows<A, OutboxKey, &'static [u8]>);
 
 impl<A: Access> Outbox<A> {
     /// When the first notice of a shard is to be published.
     pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>> {
-        let mut rows = self.0.range((shard, 0, 0, 0)..=(shard, u64::MAX, u64::MAX, u32::MAX))?;
-        rows.next().map(|row| Ok(row?.0.value().1)).transpose()
+        let all = (shard, 0, 0, 0)..=(shard, u64::MAX, u64::MAX, u32::MAX);
+        Ok(self.0.list(all, 1, |(_, at, ..), _| at)?.first().copied())
     }
 
     /// The first notices that are to be published at or before a time, of about `bytes` in all.
@@ -66,13 +66,13 @@ impl<A: Access> Outbox<A> {
 
     /// How many notices there are in all shards. Takes the same time however many there are.
     pub(crate) fn len(&self) -> Result<u64> {
-        Ok(self.0.len()?)
+        self.0.len()
     }
 
     /// The first free key from this one. A number is given again once its job is purged, so a key
     /// may be taken, however rarely.
     fn free_key(&self, mut key: OutboxKey) -> Result<OutboxKey> {
-        while self.0.get(key)?.is_some() {
+        while self.0.has(key)? {
             key.1 += 1;
         }
         Ok(key)
@@ -87,8 +87,7 @@ impl Outbox<Writing<'_>> {
     }
 
     pub(crate) fn remove(&mut self, key: OutboxKey) -> Result<()> {
-        self.0.remove(key)?;
-        Ok(())
+        self.0.remove(key).map(drop)
     }
 
     /// Moves a notice, if it is still there, to a later time.

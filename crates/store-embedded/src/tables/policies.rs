@@ -1,43 +1,37 @@
 //! Policies by topic, for all shards. The row without a topic holds their version, which grows
 //! with each change.
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
 use ringback_core::contract::StoreError;
 
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 
 /// The key of the version: no topic has an empty name.
 const VERSION: &str = "";
 
-pub(crate) struct Policies<A: Access>(pub(crate) A::Table<&'static str, &'static str>);
+pub(crate) struct Policies<A: Access>(pub(crate) Rows<A, &'static str, &'static str>);
 
 impl<A: Access> Policies<A> {
     /// The version of all policies together; 0 before the first change.
     pub(crate) fn version(&self) -> Result<u64> {
-        let version = self.0.get(VERSION)?.map_or(Ok(0), |text| text.value().parse());
+        let version = self.0.read(VERSION, str::parse)?.unwrap_or(Ok(0));
         Ok(version.map_err(|_| StoreError::Unreadable("a version"))?)
     }
 
     /// A topic's policy as it was written.
     pub(crate) fn get(&self, topic: &str) -> Result<Option<String>> {
-        Ok(self.0.get(topic)?.map(|text| text.value().to_owned()))
+        self.0.read(topic, str::to_owned)
     }
 
     pub(crate) fn count(&self) -> Result<u64> {
-        let has_version = self.0.get(VERSION)?.is_some();
-        Ok(self.0.len()? - u64::from(has_version))
+        Ok(self.0.len()? - u64::from(self.0.has(VERSION)?))
     }
 
     /// The policies of the first topics whose names come after `topic`.
     pub(crate) fn after(&self, topic: &str, limit: usize) -> Result<Vec<(String, String)>> {
         use std::ops::Bound::{Excluded, Unbounded};
-        let rows = self.0.range::<&str>((Excluded(topic), Unbounded))?.take(limit);
-        rows.map(|row| {
-            let (topic, text) = row?;
-            Ok((topic.value().to_owned(), text.value().to_owned()))
-        })
-        .collect()
+        let later = (Excluded(topic), Unbounded);
+        self.0.list::<&str, _>(later, limit, |topic, written| (topic.to_owned(), written.to_owned()))
     }
 }
 

@@ -2,11 +2,11 @@
 //! Lanes of pull jobs take no turns: all of them have the turn [`PULL`], behind the others, and are
 //! asked for by name. Lanes of paused topics have the turn [`PARKED`].
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
+use redb::ReadableTable as _;
 
-use super::due::LAST;
 use super::list::{LANE_TURNS, LANES, READY};
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing};
+use super::times::LAST;
 use crate::error::Result;
 
 /// The turn of every lane of pull jobs that is not empty.
@@ -24,9 +24,9 @@ pub(crate) enum QueueEnd {
 }
 
 pub(crate) struct Ready<A: Access> {
-    queues: A::Table<(u16, &'static str, i64), u64>,
-    lanes: A::Table<(u16, u64, &'static str), ()>,
-    turns: A::Table<(u16, &'static str), u64>,
+    queues: Rows<A, (u16, &'static str, i64), u64>,
+    lanes: Rows<A, (u16, u64, &'static str), ()>,
+    turns: Rows<A, (u16, &'static str), u64>,
 }
 
 impl<A: Access> Ready<A> {
@@ -36,22 +36,18 @@ impl<A: Access> Ready<A> {
 
     /// How many ready jobs there are, in all shards.
     pub(crate) fn len(&self) -> Result<u64> {
-        Ok(self.queues.len()?)
+        self.queues.len()
     }
 
     /// The job at a position of a lane's queue.
     pub(crate) fn at(&self, shard: u16, lane: &str, position: i64) -> Result<Option<u64>> {
-        Ok(self.queues.get((shard, lane, position))?.map(|number| number.value()))
+        self.queues.read((shard, lane, position), |number| number)
     }
 
     /// The first jobs of a lane: position and number.
     pub(crate) fn first(&self, shard: u16, lane: &str, limit: usize) -> Result<Vec<(i64, u64)>> {
-        let rows = self.queues.range((shard, lane, i64::MIN)..=(shard, lane, i64::MAX))?.take(limit);
-        rows.map(|row| {
-            let (key, number) = row?;
-            Ok((key.value().2, number.value()))
-        })
-        .collect()
+        let queue = (shard, lane, i64::MIN)..=(shard, lane, i64::MAX);
+        self.queues.list(queue, limit, |(.., position), number| (position, number))
     }
 
     pub(crate) fn is_empty(&self, shard: u16, lane: &str) -> Result<bool> {
@@ -60,8 +56,7 @@ impl<A: Access> Ready<A> {
 
     /// The lanes that are not empty, in turn.
     pub(crate) fn lanes(&self, shard: u16, limit: usize) -> Result<Vec<String>> {
-        let rows = self.lanes.range((shard, 0, "")..(shard, PARKED, ""))?.take(limit);
-        rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
+        self.lanes.list((shard, 0, "")..(shard, PARKED, ""), limit, |(.., lane), ()| lane.to_owned())
     }
 
     /// The lanes of pull jobs that are not empty, without the first `skip`.
@@ -73,42 +68,35 @@ impl<A: Access> Ready<A> {
     /// The lanes of a topic that are parked.
     pub(crate) fn parked(&self, shard: u16, topic: &str, limit: usize) -> Result<Vec<String>> {
         let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
-        let rows = self.lanes.range((shard, PARKED, &*first)..=(shard, PARKED, &*last))?.take(limit);
-        rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
+        let parked = (shard, PARKED, &*first)..=(shard, PARKED, &*last);
+        self.lanes.list(parked, limit, |(.., lane), ()| lane.to_owned())
     }
 
     /// The turn of a lane, as noted with the lane.
     pub(crate) fn turn_of(&self, shard: u16, lane: &str) -> Result<Option<u64>> {
-        Ok(self.turns.get((shard, lane))?.map(|turn| turn.value()))
+        self.turns.read((shard, lane), |turn| turn)
     }
 
     /// Whether the lanes by turn have a lane at a turn.
     pub(crate) fn has_turn(&self, shard: u16, lane: &str, turn: u64) -> Result<bool> {
-        Ok(self.lanes.get((shard, turn, lane))?.is_some())
+        self.lanes.has((shard, turn, lane))
     }
 
     /// Visits each lane that is not empty: shard and lane.
     pub(crate) fn each_lane(&self, mut visit: impl FnMut(u16, &str) -> Result<()>) -> Result<()> {
         let mut previous = None;
-        for row in self.queues.iter()? {
-            let key = row?.0;
-            let (shard, lane, _) = key.value();
+        self.queues.each(|(shard, lane, _), _| {
             if previous.as_ref().is_none_or(|(of, name)| *of != shard || name != lane) {
                 visit(shard, lane)?;
                 previous = Some((shard, lane.to_owned()));
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Visits each entry of the lanes by turn: shard, lane and turn.
     pub(crate) fn each_turn(&self, mut visit: impl FnMut(u16, &str, u64) -> Result<()>) -> Result<()> {
-        for row in self.lanes.iter()? {
-            let key = row?.0;
-            let (shard, turn, lane) = key.value();
-            visit(shard, lane, turn)?;
-        }
-        Ok(())
+        self.lanes.each(|(shard, turn, lane), ()| visit(shard, lane, turn))
     }
 }
 
@@ -146,8 +134,7 @@ impl Ready<Writing<'_>> {
 
     /// Removes a job from its lane's queue; the lane's turn stays.
     pub(crate) fn remove(&mut self, shard: u16, lane: &str, position: i64) -> Result<()> {
-        self.queues.remove((shard, lane, position))?;
-        Ok(())
+        self.queues.remove((shard, lane, position)).map(drop)
     }
 
     /// Removes the turn of a lane that is empty.

@@ -9,9 +9,11 @@ use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
-/// The part of a job that edges change, and what they need to know of it. Packed with postcard.
-/// Times are in ms.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+use super::rows::pack;
+
+/// The part of a job that edges change, with the data that they check. Packed with postcard. Times
+/// are in ms.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// The key of the row.
     #[serde(skip)]
@@ -64,10 +66,11 @@ impl From<&LastAttempt> for Last {
     }
 }
 
-/// The state of a job, with what is needed to find its entry in the index of that state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The state of a job, with the data that locates its entry in the index of that state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     /// The index is ordered by the due time.
+    #[default]
     Delayed,
     Ready {
         position: i64,
@@ -76,7 +79,7 @@ pub(crate) enum Stage {
         lease: u64,
         bits: [u8; 8],
         deadline: u64,
-        /// A cancel was requested; the settle carries it out.
+        /// A cancel was requested; the settle cancels the job.
         cancel: bool,
         /// How long after the deadline the lease is checked again, for an expired lease that waits
         /// to be settled. Stored after the others, and only if not zero.
@@ -148,16 +151,16 @@ impl Record {
         format!("{} {}", self.topic, self.origin)
     }
 
-    /// Whether the job is for a worker that asks for it, and has no callback URL.
+    /// Whether it is a pull job, which has no callback URL.
     pub(crate) fn is_pull(&self) -> bool {
         self.origin.is_empty()
     }
 
     pub(crate) fn pack(&self) -> Vec<u8> {
-        let mut packed = postcard::to_stdvec(self).expect("plain data always serialises");
+        let mut packed = pack(self);
         packed.extend(self.token.iter().flatten());
-        if let Stage::Reserved { put_off: 1.., .. } = self.stage {
-            packed.extend_from_slice(&self.put_off().to_be_bytes()[8 - PUT_OFF..]);
+        if let Stage::Reserved { put_off: put_off @ 1.., .. } = self.stage {
+            packed.extend_from_slice(&put_off.to_be_bytes()[8 - PUT_OFF..]);
         }
         packed
     }
@@ -171,10 +174,6 @@ impl Record {
             *put_off = late.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
         }
         Some(record)
-    }
-
-    fn put_off(&self) -> u64 {
-        if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 }
     }
 }
 
@@ -205,4 +204,40 @@ impl Body {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_cut_off_cannot_be_read() {
+        let body = Body::pack("an-id", b"payload");
+        assert_eq!(Body::unpack(&body).unwrap().id, "an-id");
+        assert!(Body::unpack(&body[..4]).is_none() && Body::unpack(&[]).is_none());
+        assert!(Record::unpack(1, &[0; 20]).is_none());
+    }
+
+    fn reserved(token: Option<[u8; TOKEN]>, put_off: u64) -> Record {
+        let stage = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: false, put_off };
+        Record {
+            number: 9,
+            locator: [3; 12],
+            content: [4; 8],
+            topic: "t".into(),
+            stage,
+            token,
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn a_lease_that_is_put_off_is_read_back_with_or_without_a_token() {
+        for token in [None, Some([7; TOKEN])] {
+            for put_off in [0, 1, 1 << 40] {
+                let record = reserved(token, put_off);
+                let back = Record::unpack(9, &record.pack()).unwrap();
+                assert_eq!((back.token, back.stage), (record.token, record.stage), "{put_off}");
+            }
+            let [not, by_one] = [0, 1].map(|put_off| reserved(token, put_off).pack());
+            assert_eq!(not, by_one[..not.len()]);
+        }
+    }
+}

@@ -2,20 +2,20 @@
 //! and the index from its locator to its number. Numbers grow, so that new jobs are stored side by
 //! side. The record of an ended job stays as its tombstone, without a body.
 
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
+use redb::ReadableTable as _;
 
 use super::list::{BODIES, IDS, JOBS};
 use super::record::{Body, Record};
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 
 /// A record and its body.
 pub(crate) type StoredJob = (Record, Body);
 
 pub(crate) struct Records<A: Access> {
-    ids: A::Table<[u8; 12], u64>,
-    jobs: A::Table<u64, &'static [u8]>,
-    bodies: A::Table<u64, &'static [u8]>,
+    ids: Rows<A, [u8; 12], u64>,
+    jobs: Rows<A, u64, &'static [u8]>,
+    bodies: Rows<A, u64, &'static [u8]>,
     /// The number of the next new job, once the writer has looked it up.
     next: Option<u64>,
 }
@@ -39,31 +39,31 @@ impl<A: Access> Records<A> {
     /// A job or tombstone by its number. One that cannot be read counts as missing, so that it does
     /// not block other jobs.
     pub(crate) fn get(&self, number: u64) -> Result<Option<Record>> {
-        let Some(raw) = self.jobs.get(number)? else { return Ok(None) };
-        let record = Record::unpack(number, raw.value());
+        let Some(record) = self.jobs.read(number, |raw| Record::unpack(number, raw))? else {
+            return Ok(None);
+        };
         if record.is_none() {
             tracing::error!(job.number = number, "a record cannot be read");
         }
         Ok(record)
     }
 
-    /// The number of a job by its locator.
     pub(crate) fn number(&self, locator: [u8; 12]) -> Result<Option<u64>> {
-        Ok(self.ids.get(locator)?.map(|number| number.value()))
+        self.ids.read(locator, |number| number)
     }
 
     /// The body of a job that has not ended.
     pub(crate) fn body(&self, number: u64) -> Result<Option<Body>> {
-        Ok(self.bodies.get(number)?.and_then(|raw| Body::unpack(raw.value())))
+        Ok(self.bodies.read(number, Body::unpack)?.flatten())
     }
 
     pub(crate) fn has_body(&self, number: u64) -> Result<bool> {
-        Ok(self.bodies.get(number)?.is_some())
+        self.bodies.has(number)
     }
 
     /// The id of a job that has not ended.
     pub(crate) fn id(&self, number: u64) -> Result<Option<String>> {
-        Ok(self.bodies.get(number)?.and_then(|raw| Some(Body::split(raw.value())?.0.to_owned())))
+        Ok(self.bodies.read(number, |raw| Some(Body::split(raw)?.0.to_owned()))?.flatten())
     }
 
     /// A job that has not ended, together with its body.
@@ -78,11 +78,7 @@ impl<A: Access> Records<A> {
 
     /// Visits every record with its number; `None` for one that cannot be read.
     pub(crate) fn each(&self, mut visit: impl FnMut(u64, Option<Record>) -> Result<()>) -> Result<()> {
-        for row in self.jobs.iter()? {
-            let (number, raw) = row?;
-            visit(number.value(), Record::unpack(number.value(), raw.value()))?;
-        }
-        Ok(())
+        self.jobs.each(|number, raw| visit(number, Record::unpack(number, raw)))
     }
 
     /// Reads the jobs that have not ended, starting with a number: at most `limit` of them, with
@@ -135,15 +131,13 @@ impl Records<Writing<'_>> {
     }
 
     pub(crate) fn remove_body(&mut self, number: u64) -> Result<()> {
-        self.bodies.remove(number)?;
-        Ok(())
+        self.bodies.remove(number).map(drop)
     }
 
     /// Removes a job or tombstone altogether.
     pub(crate) fn remove(&mut self, record: &Record) -> Result<()> {
         self.remove_body(record.number)?;
         self.jobs.remove(record.number)?;
-        self.ids.remove(record.locator)?;
-        Ok(())
+        self.ids.remove(record.locator).map(drop)
     }
 }

@@ -1,11 +1,10 @@
 //! Redrives, which make many dead jobs ready again: the filter and the rate of each, how many jobs
 //! it has redriven, and which worker holds it.
 
-use redb::ReadableTable as _;
 use ringback_core::contract::RedriveJob;
 use serde::{Deserialize, Serialize};
 
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing, pack};
 use crate::error::Result;
 
 /// A redrive; times are in ms. Packed with postcard.
@@ -37,12 +36,11 @@ impl RedriveEnd {
     }
 }
 
-pub(crate) struct Redrives<A: Access>(pub(crate) A::Table<u64, &'static [u8]>);
+pub(crate) struct Redrives<A: Access>(pub(crate) Rows<A, u64, &'static [u8]>);
 
 impl<A: Access> Redrives<A> {
     pub(crate) fn get(&self, id: [u8; 8]) -> Result<Option<RedriveRow>> {
-        let row = self.0.get(u64::from_be_bytes(id))?;
-        Ok(row.and_then(|raw| postcard::from_bytes(raw.value()).ok()))
+        Ok(self.0.read(u64::from_be_bytes(id), |raw| postcard::from_bytes(raw).ok())?.flatten())
     }
 
     /// A redrive that has not ended.
@@ -53,23 +51,20 @@ impl<A: Access> Redrives<A> {
     /// All that can be read.
     pub(crate) fn all(&self) -> Result<Vec<([u8; 8], RedriveRow)>> {
         let mut all = Vec::new();
-        for row in self.0.iter()? {
-            let (id, raw) = row?;
-            let redrive = postcard::from_bytes(raw.value()).ok();
-            all.extend(redrive.map(|redrive| (id.value().to_be_bytes(), redrive)));
-        }
+        self.0.each(|id, raw| {
+            all.extend(postcard::from_bytes(raw).ok().map(|redrive| (id.to_be_bytes(), redrive)));
+            Ok(())
+        })?;
         Ok(all)
     }
 }
 
 impl Redrives<Writing<'_>> {
     pub(crate) fn put(&mut self, id: [u8; 8], redrive: &RedriveRow) -> Result<()> {
-        let raw = postcard::to_stdvec(redrive).expect("plain data always serialises");
-        self.0.insert(u64::from_be_bytes(id), raw.as_slice())
+        self.0.insert(u64::from_be_bytes(id), pack(redrive).as_slice())
     }
 
     pub(crate) fn remove(&mut self, id: [u8; 8]) -> Result<()> {
-        self.0.remove(u64::from_be_bytes(id))?;
-        Ok(())
+        self.0.remove(u64::from_be_bytes(id)).map(drop)
     }
 }

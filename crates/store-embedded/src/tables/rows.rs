@@ -4,35 +4,37 @@
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
-use std::ops::RangeBounds;
+use std::ops::{Deref, RangeBounds};
 
 use redb::{
-    AccessGuard, Key, Range, ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata,
-    StorageError, Table, TableStats, Value, WriteTransaction,
+    AccessGuard, Key, ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata as _, Table,
+    Value, WriteTransaction,
 };
+use serde::Serialize;
 
 use super::list::Definition;
 use crate::error::Result;
 use crate::wal::frame::Frame;
 
 /// A transaction in which tables are opened.
-pub(crate) trait Access {
+pub(crate) trait Access: Sized {
     type Table<K: Key + 'static, V: Value + 'static>: ReadableTable<K, V>;
+    /// Where changes are noted.
+    type Journal;
 
-    fn open<K: Key + 'static, V: Value + 'static>(
-        &self,
-        table: Definition<K, V>,
-    ) -> Result<Self::Table<K, V>>;
+    fn open<K: Key + 'static, V: Value + 'static>(&self, table: Definition<K, V>)
+    -> Result<Rows<Self, K, V>>;
 }
 
 impl Access for ReadTransaction {
     type Table<K: Key + 'static, V: Value + 'static> = ReadOnlyTable<K, V>;
+    type Journal = ();
 
     fn open<K: Key + 'static, V: Value + 'static>(
         &self,
         table: Definition<K, V>,
-    ) -> Result<Self::Table<K, V>> {
-        Ok(self.open_table(table.stored)?)
+    ) -> Result<Rows<Self, K, V>> {
+        Ok(Rows { number: table.number, table: self.open_table(table.stored)?, journal: () })
     }
 }
 
@@ -43,14 +45,15 @@ pub(crate) struct Writing<'t> {
 }
 
 impl<'t> Access for Writing<'t> {
-    type Table<K: Key + 'static, V: Value + 'static> = Rows<'t, K, V>;
+    type Table<K: Key + 'static, V: Value + 'static> = Table<'t, K, V>;
+    type Journal = &'t Journal;
 
     fn open<K: Key + 'static, V: Value + 'static>(
         &self,
         table: Definition<K, V>,
-    ) -> Result<Self::Table<K, V>> {
-        let Definition { number, stored } = table;
-        Ok(Rows { number, table: self.txn.open_table(stored)?, journal: self.journal })
+    ) -> Result<Rows<Self, K, V>> {
+        let opened = self.txn.open_table(table.stored)?;
+        Ok(Rows { number: table.number, table: opened, journal: self.journal })
     }
 }
 
@@ -77,14 +80,69 @@ impl Journal {
     }
 }
 
-/// A table that is open for writing.
-pub(crate) struct Rows<'t, K: Key + 'static, V: Value + 'static> {
+/// An open table.
+pub(crate) struct Rows<A: Access, K: Key + 'static, V: Value + 'static> {
+    /// The number of the table in the redo log.
     number: u8,
-    table: Table<'t, K, V>,
-    journal: &'t Journal,
+    table: A::Table<K, V>,
+    journal: A::Journal,
 }
 
-impl<K: Key + 'static, V: Value + 'static> Rows<'_, K, V> {
+impl<A: Access, K: Key + 'static, V: Value + 'static> Rows<A, K, V> {
+    pub(crate) fn len(&self) -> Result<u64> {
+        Ok(self.table.len()?)
+    }
+
+    pub(crate) fn has<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> Result<bool> {
+        Ok(self.table.get(key)?.is_some())
+    }
+
+    /// Reads the value of one row.
+    pub(crate) fn read<'k, T>(
+        &self,
+        key: impl Borrow<K::SelfType<'k>>,
+        read: impl FnOnce(V::SelfType<'_>) -> T,
+    ) -> Result<Option<T>> {
+        Ok(self.table.get(key)?.map(|value| read(value.value())))
+    }
+
+    /// Reads the first rows of a range, at most `limit`.
+    pub(crate) fn list<'k, R: Borrow<K::SelfType<'k>> + 'k, T>(
+        &self,
+        range: impl RangeBounds<R> + 'k,
+        limit: usize,
+        mut read: impl FnMut(K::SelfType<'_>, V::SelfType<'_>) -> T,
+    ) -> Result<Vec<T>> {
+        let rows = self.table.range(range)?.take(limit).map(|row| {
+            let (key, value) = row?;
+            Ok(read(key.value(), value.value()))
+        });
+        rows.collect()
+    }
+
+    /// Visits every row, in the order of the keys.
+    pub(crate) fn each(
+        &self,
+        mut visit: impl FnMut(K::SelfType<'_>, V::SelfType<'_>) -> Result<()>,
+    ) -> Result<()> {
+        for row in self.table.iter()? {
+            let (key, value) = row?;
+            visit(key.value(), value.value())?;
+        }
+        Ok(())
+    }
+}
+
+/// The methods of redb that read.
+impl<A: Access, K: Key + 'static, V: Value + 'static> Deref for Rows<A, K, V> {
+    type Target = A::Table<K, V>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.table
+    }
+}
+
+impl<K: Key + 'static, V: Value + 'static> Rows<Writing<'_>, K, V> {
     pub(crate) fn insert<'k, 'v>(
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
@@ -109,35 +167,7 @@ impl<K: Key + 'static, V: Value + 'static> Rows<'_, K, V> {
     }
 }
 
-impl<K: Key + 'static, V: Value + 'static> ReadableTableMetadata for Rows<'_, K, V> {
-    fn stats(&self) -> Result<TableStats, StorageError> {
-        self.table.stats()
-    }
-
-    fn len(&self) -> Result<u64, StorageError> {
-        self.table.len()
-    }
-}
-
-type Row<'r, K, V> = (AccessGuard<'r, K>, AccessGuard<'r, V>);
-
-impl<K: Key + 'static, V: Value + 'static> ReadableTable<K, V> for Rows<'_, K, V> {
-    fn get<'a>(&self, key: impl Borrow<K::SelfType<'a>>) -> Result<Option<AccessGuard<'_, V>>, StorageError> {
-        self.table.get(key)
-    }
-
-    fn range<'a, KR>(&self, range: impl RangeBounds<KR> + 'a) -> Result<Range<'_, K, V>, StorageError>
-    where
-        KR: Borrow<K::SelfType<'a>> + 'a,
-    {
-        self.table.range(range)
-    }
-
-    fn first(&self) -> Result<Option<Row<'_, K, V>>, StorageError> {
-        self.table.first()
-    }
-
-    fn last(&self) -> Result<Option<Row<'_, K, V>>, StorageError> {
-        self.table.last()
-    }
+/// Packs a row with postcard.
+pub(crate) fn pack(row: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(row).expect("plain data always serialises")
 }

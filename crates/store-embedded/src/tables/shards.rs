@@ -1,13 +1,14 @@
 //! One row per shard: the ledger of its jobs, the numbers that only grow, and the last time that
 //! was seen. The row is read once per transaction and written once per group.
 
-use redb::ReadableTable as _;
+use std::collections::BTreeMap;
+
 use ringback_core::contract::StoreError;
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
 use super::list::SHARDS;
-use super::rows::{Access, Writing};
+use super::rows::{Access, Rows, Writing, pack};
 use crate::error::Result;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +75,7 @@ const fn slot(state: State) -> usize {
     }
 }
 
-pub(crate) struct Shards<A: Access>(A::Table<u16, &'static [u8]>);
+pub(crate) struct Shards<A: Access>(Rows<A, u16, &'static [u8]>);
 
 impl<A: Access> Shards<A> {
     pub(crate) fn open(access: &A) -> Result<Self> {
@@ -82,22 +83,22 @@ impl<A: Access> Shards<A> {
     }
 
     pub(crate) fn get(&self, shard: u16) -> Result<ShardRow> {
-        self.0.get(shard)?.map_or_else(|| Ok(ShardRow::default()), |raw| unpack(raw.value()))
+        self.0.read(shard, unpack)?.unwrap_or_else(|| Ok(ShardRow::default()))
     }
 
-    pub(crate) fn all(&self) -> Result<Vec<(u16, ShardRow)>> {
-        let rows = self.0.iter()?.map(|row| {
-            let (shard, raw) = row?;
-            Ok((shard.value(), unpack(raw.value())?))
-        });
-        rows.collect()
+    pub(crate) fn all(&self) -> Result<BTreeMap<u16, ShardRow>> {
+        let mut rows = BTreeMap::new();
+        self.0.each(|shard, raw| {
+            rows.insert(shard, unpack(raw)?);
+            Ok(())
+        })?;
+        Ok(rows)
     }
 }
 
 impl Shards<Writing<'_>> {
     pub(crate) fn put(&mut self, shard: u16, row: &ShardRow) -> Result<()> {
-        let raw = postcard::to_stdvec(row).expect("plain data always serialises");
-        self.0.insert(shard, raw.as_slice())
+        self.0.insert(shard, pack(row).as_slice())
     }
 }
 

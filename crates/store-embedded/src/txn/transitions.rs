@@ -9,7 +9,7 @@ use super::{KeepTombstones, Txn};
 use crate::error::Result;
 use crate::tables::{PULL, QueueEnd, Record, Stage};
 
-/// How many tombstones an edge checks for old ones, beside two for each job that it ends.
+/// How many tombstones an edge checks for eviction, in addition to two for each job that it ends.
 const CHECKED: usize = 16;
 /// The least age at which a tombstone is evicted because there are too many, in ms.
 const LEAST_KEPT: u64 = 120_000;
@@ -21,7 +21,6 @@ pub(crate) enum To {
     Ready(QueueEnd),
     /// Leased until a deadline, in ms.
     Reserved(Receipt, u64),
-    /// Dead for a reason.
     Dead(Box<str>),
 }
 
@@ -33,7 +32,6 @@ pub(crate) enum End {
 }
 
 impl Txn<'_> {
-    /// Adds a new job.
     pub(crate) fn add(&mut self, mut record: Record, body: &[u8], to: To) -> Result<Record> {
         self.tables.records.add(&mut record, body)?;
         self.row.ledger.accepted += 1;
@@ -120,7 +118,6 @@ impl Txn<'_> {
         self.tables.records.remove(job)
     }
 
-    /// Removes a tombstone.
     pub(crate) fn evict(&mut self, tombstone: &Record) -> Result<()> {
         if let Some(at) = tombstone.ended() {
             let shard = self.shard();
@@ -131,7 +128,8 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Evicts tombstones that are old or too many: more of them than this edge has added.
+    /// Evicts tombstones that are old or exceed the limit. Evicts more than this edge has added, so that
+    /// their number falls.
     pub(crate) fn evict_tombstones(&mut self, keep: KeepTombstones) -> Result<()> {
         if self.edge.ended == 0 {
             return Ok(());

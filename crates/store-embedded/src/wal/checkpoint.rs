@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::location::StoreLocation;
 use crate::tables::{Checkpoint, Format, Journal, ReplayTables, Tables, Writing, format};
 
-/// A checkpoint is due once the log is this long. A longer log would make checkpoints, which stall
-/// all calls, rarer, and opening after a crash slower.
+/// A checkpoint is due once the log is this long, in bytes. With a longer log, checkpoints would stall
+/// calls less often, but opening after a crash would take longer.
 const MAX_LOG: u64 = 16 * 1024 * 1024;
 /// A checkpoint is due once the first frame after the last one is this old.
 const MAX_AGE: Duration = Duration::from_secs(10);
@@ -102,8 +102,8 @@ impl CheckpointedDb {
         Ok(true)
     }
 
-    /// How long to wait for a call before a checkpoint is due; zero if it is due now, `None` if
-    /// nothing was written since the last one.
+    /// How long to wait for a call until a checkpoint is due. Zero if it is due now; `None` if nothing
+    /// was written since the last one.
     pub(crate) fn until_checkpoint(&self) -> Option<Duration> {
         let (since, log) = (self.since?, self.log.as_ref()?);
         let left =

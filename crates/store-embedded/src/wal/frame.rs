@@ -16,7 +16,6 @@ const HEAD: usize = 24;
 const FRAME: [u8; 4] = *b"RBFR";
 const FILE: [u8; 16] = *b"ringback-redo-01";
 
-/// A frame that is being written.
 #[derive(Debug)]
 pub(crate) struct Frame(Vec<u8>);
 

@@ -1,5 +1,6 @@
-//! Brings the frames of a redo log into the database when it is opened, or refuses a log that does
-//! not fit it.
+//! Reads a redo log when its database is opened, and replays its frames into the tables, or refuses a
+//! log that does not fit. A last frame that is not whole was being written when the process ended; it
+//! is dropped, since no caller was answered for it.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -7,8 +8,8 @@ use std::path::Path;
 use redb::Database;
 use ringback_core::contract::StoreError;
 
+use super::frame::{self, BLOCK, Row, Whole};
 use super::log;
-use super::read::{Damage, read};
 use crate::error::Result;
 use crate::tables::{Checkpoint, ReplayTables};
 
@@ -19,7 +20,13 @@ pub(crate) fn catch_up(database: &Database, path: &Path, checkpoint: Checkpoint)
         Err(error) if error.kind() == ErrorKind::NotFound && checkpoint.log == 0 => {
             return Ok(checkpoint.sequence);
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing(path).into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let why = format!(
+                "the file {} is missing, which holds jobs that were accepted last; put it back, or make an empty file there to go on without them",
+                path.display()
+            );
+            return Err(StoreError::Unfit(why).into());
+        }
         file => file?,
     };
     let sequence = if checkpoint.log == 0 {
@@ -62,21 +69,14 @@ fn replay(database: &Database, path: &Path, file: &[u8], checkpoint: Checkpoint)
 /// database is an older copy.
 fn check_leftover(path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<(), StoreError> {
     match read(file, checkpoint.sequence) {
-        Ok(found) if found.is_empty() => Ok(()),
-        Ok(_) | Err(Damage::At(_)) => Err(StoreError::Unfit(format!(
+        Ok(found) if found.frames.is_empty() => Ok(()),
+        // The process ended while it created the log.
+        Err(Damage(0)) => Ok(()),
+        Ok(_) | Err(Damage(_)) => Err(StoreError::Unfit(format!(
             "the file {} holds jobs that the database beside it does not know, as after one of the two was restored alone; restore both, or move this file away",
             path.display()
         ))),
-        // The process ended while it created the log.
-        Err(Damage::Head) => Ok(()),
     }
-}
-
-fn missing(path: &Path) -> StoreError {
-    StoreError::Unfit(format!(
-        "the file {} is missing, which holds jobs that were accepted last; put it back, or make an empty file there to go on without them",
-        path.display()
-    ))
 }
 
 fn unusable(path: &Path, why: &str) -> StoreError {
@@ -84,4 +84,59 @@ fn unusable(path: &Path, why: &str) -> StoreError {
         "the file {} cannot be used: {why}; restore it together with the database beside it, or put an empty file in its place to go on without what was accepted last",
         path.display()
     ))
+}
+
+/// The contents of a log.
+#[derive(Debug)]
+pub(crate) struct Found<'a> {
+    pub(crate) generation: u64,
+    /// The frames after the checkpoint, without gaps.
+    frames: Vec<Whole<'a>>,
+    /// The number of the last frame, or that of the checkpoint.
+    pub(crate) sequence: u64,
+}
+
+/// The offset from which a log cannot be replayed: 0 if it does not begin as a log does, else that of
+/// damage before frames that are whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it is damaged at byte {0}")]
+pub(crate) struct Damage(pub(crate) usize);
+
+/// Reads the bytes of a log whose frames up to the number `checkpoint` are in the database.
+pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
+    let generation = frame::generation(file).ok_or(Damage(0))?;
+    let at = |offset: usize, above| Whole::parse(file.get(offset..)?, generation, above);
+    let (mut frames, mut offset, mut last) = (Vec::new(), BLOCK, None);
+    while let Some(frame) = at(offset, 0).filter(|f| last.is_none_or(|last| f.sequence == last + 1)) {
+        // Frames from before the checkpoint stay in the file until they are written over.
+        if frame.sequence > checkpoint {
+            frames.push(frame);
+        }
+        (last, offset) = (Some(frame.sequence), offset + frame.file_length());
+    }
+    if let Some(first) = frames.first()
+        && first.sequence != checkpoint + 1
+    {
+        return Err(Damage(BLOCK));
+    }
+    let sequence = last.unwrap_or(0).max(checkpoint);
+    if (offset..file.len()).step_by(BLOCK).any(|later| at(later, sequence).is_some()) {
+        return Err(Damage(offset));
+    }
+    Ok(Found { generation, frames, sequence })
+}
+
+impl<'a> Found<'a> {
+    /// Calls `replay` with the rows of all frames, in order.
+    pub(crate) fn each_row(&self, mut replay: impl FnMut(Row<'a>) -> Result<()>) -> Result<()> {
+        for frame in &self.frames {
+            let mut rest = frame.rows;
+            while !rest.is_empty() {
+                let (row, behind) = frame::row(rest).ok_or(StoreError::Unreadable("a row of the log"))?;
+                replay(row)?;
+                rest = behind;
+            }
+        }
+        Ok(())
+    }
 }

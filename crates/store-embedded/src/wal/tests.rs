@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::frame::{BLOCK, Frame, Row, head};
 use super::log::Log;
-use super::read::{Damage, read};
+use super::replay::{Damage, read};
 
 const GENERATION: u64 = 77;
 
@@ -105,15 +105,15 @@ fn a_changed_bit_drops_the_last_frame_and_is_damage_in_an_earlier_one() {
         assert_eq!(replayed(&flipped(at), 0), Ok(vec![1, 2]), "byte {at}");
     }
     for at in BLOCK..BLOCK + 24 + 20 {
-        assert_eq!(replayed(&flipped(at), 0), Err(Damage::At(BLOCK)), "byte {at}");
+        assert_eq!(replayed(&flipped(at), 0), Err(Damage(BLOCK)), "byte {at}");
     }
     for at in (2 * BLOCK..tail().end - tail().start + 2 * BLOCK).step_by(5) {
-        assert_eq!(replayed(&flipped(at), 0), Err(Damage::At(2 * BLOCK)), "byte {at}");
+        assert_eq!(replayed(&flipped(at), 0), Err(Damage(2 * BLOCK)), "byte {at}");
     }
     for at in 0..BLOCK {
-        assert_eq!(replayed(&flipped(at), 0), Err(Damage::Head), "byte {at}");
+        assert_eq!(replayed(&flipped(at), 0), Err(Damage(0)), "byte {at}");
     }
-    assert_eq!(replayed(&[], 0), Err(Damage::Head));
+    assert_eq!(replayed(&[], 0), Err(Damage(0)));
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn what_is_in_the_tables_already_is_not_replayed() {
 
 #[test]
 fn frames_that_are_missing_are_damage() {
-    assert_eq!(replayed(&log(&[small(5), small(6)]), 3), Err(Damage::At(BLOCK)));
-    assert_eq!(replayed(&log(&[small(4), small(6)]), 3), Err(Damage::At(2 * BLOCK)));
+    assert_eq!(replayed(&log(&[small(5), small(6)]), 3), Err(Damage(BLOCK)));
+    assert_eq!(replayed(&log(&[small(4), small(6)]), 3), Err(Damage(2 * BLOCK)));
     assert_eq!(replayed(&log(&[small(4), small(4)]), 3), Ok(vec![4]), "no later one is there");
 }
 

@@ -1,17 +1,18 @@
-//! The calls that wait for the writer, taken group by group.
+//! The queue of the writer: takes the waiting calls group by group, and answers their callers.
 
 use std::io;
 use std::time::Duration;
 
 use redb::ReadTransaction;
-use ringback_core::contract::StoreError;
+use ringback_core::contract::{Shard, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
-use super::call::Member;
+use crate::error::Result;
+use crate::txn::Txn;
 
 /// The most calls of a group.
 const GROUP: usize = 256;
@@ -78,7 +79,7 @@ impl Queue {
         }
     }
 
-    /// Takes the calls that wait by now or come within [`LINGER`].
+    /// Takes the calls that wait already or arrive within [`LINGER`].
     fn gather(&mut self, first: Member, mut bytes: usize) -> Vec<Member> {
         let mut group = vec![first];
         let begun = Instant::now();
@@ -100,5 +101,53 @@ impl Queue {
         }
         self.last = group.len();
         group
+    }
+}
+
+/// A call, which may run more than once before it is answered.
+pub(crate) trait Call: Send {
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<()>;
+    /// Answers the caller with the result of the last run, or with the reason why it failed.
+    fn answer(self: Box<Self>, failed: Option<StoreError>);
+}
+
+/// A call of a group, and its own error if it failed.
+pub(crate) struct Member {
+    pub(crate) shard: Shard,
+    pub(crate) call: Box<dyn Call>,
+    pub(crate) failed: Option<StoreError>,
+}
+
+impl Member {
+    /// A call that runs `work`, and the receiver of its answer.
+    pub(crate) fn new<T: Send + 'static>(
+        shard: Shard,
+        work: impl FnMut(&mut Txn<'_>) -> Result<T> + Send + 'static,
+    ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
+        let (reply, answer) = oneshot::channel();
+        (Self { shard, call: Box::new(Work { work, done: None, reply }), failed: None }, answer)
+    }
+}
+
+struct Work<F, T> {
+    work: F,
+    /// The result of the last run.
+    done: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnMut(&mut Txn<'_>) -> Result<T> + Send> Call for Work<F, T> {
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<()> {
+        self.done = Some((self.work)(txn)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, failed: Option<StoreError>) {
+        let answer = match (failed, self.done) {
+            (None, Some(done)) => Ok(done),
+            (failed, _) => Err(failed.unwrap_or(StoreError::Closed)),
+        };
+        // An error means that the caller has stopped waiting.
+        let _ = self.reply.send(answer);
     }
 }

@@ -1,17 +1,22 @@
-//! One writer per location: all stores that this process opens on a location share its writer.
-//! Another process is refused by the lock of the file.
+//! One writer per location: all stores that this process opens on a location share its writer. The
+//! lock of the file keeps other processes out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
+use std::thread::JoinHandle;
 
+use redb::ReadTransaction;
 use redb::backends::InMemoryBackend;
 use ringback_core::clock::{Clock, SystemClock};
+use ringback_core::contract::{Shard, StoreError};
+use tokio::sync::{mpsc, oneshot};
 
-use super::handle::{Handle, Thread};
+use super::queue::{Member, Request};
 use super::start;
 use crate::error::Result;
 use crate::location::{Medium, StoreLocation, lock};
+use crate::txn::Txn;
 
 /// The memory that a store without a file lives in. It keeps the jobs while it lives, so that a
 /// store can be closed and opened again.
@@ -65,10 +70,10 @@ impl SharedWriter {
             return Ok(handle);
         }
         // The writer before may be about to end; the file is free once it has.
-        current.thread.join();
+        join(&current.thread);
         let (queue, thread, shards) = start(&self.location, shards)?;
-        current.thread = Arc::new(Thread::new(thread));
-        let handle = Arc::new(Handle::new(queue, shards, Arc::clone(&current.thread)));
+        current.thread = Arc::new(Mutex::new(Some(thread)));
+        let handle = Arc::new(Handle { queue: Some(queue), shards, thread: Arc::clone(&current.thread) });
         current.handle = Arc::downgrade(&handle);
         Ok(handle)
     }
@@ -76,6 +81,64 @@ impl SharedWriter {
     /// Waits until the writer has ended.
     #[cfg(test)]
     pub(crate) fn wait(&self) {
-        lock(&self.current).thread.join();
+        join(&lock(&self.current).thread);
+    }
+}
+
+/// Sends calls and requests for snapshots to the writer, which ends when the handle is dropped.
+pub(crate) struct Handle {
+    /// `None` only while the handle is dropped.
+    queue: Option<mpsc::Sender<Request>>,
+    /// The number of shards, which is fixed in the file.
+    pub(crate) shards: u16,
+    thread: Arc<Thread>,
+}
+
+impl Handle {
+    /// Runs `work` in the writer's transaction. `bytes` is about how much it writes.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        shard: Shard,
+        bytes: usize,
+        work: impl FnMut(&mut Txn<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (member, answer) = Member::new(shard, work);
+        self.send(Request::Call(member, bytes)).await?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// A view of all that was answered before.
+    pub(crate) async fn snapshot(&self) -> Result<ReadTransaction, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Request::Snapshot(reply)).await?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Whether the writer has ended too early, which means that it has panicked.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.queue.as_ref().is_none_or(mpsc::Sender::is_closed)
+    }
+
+    async fn send(&self, request: Request) -> Result<(), StoreError> {
+        let queue = self.queue.as_ref().ok_or(StoreError::Closed)?;
+        queue.send(request).await.map_err(|_| StoreError::Closed)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.queue = None;
+        join(&self.thread);
+    }
+}
+
+/// The writer's thread; `None` once somebody has waited for its end.
+type Thread = Mutex<Option<JoinHandle<()>>>;
+
+/// Waits until the thread has ended.
+fn join(thread: &Thread) {
+    let mut thread = lock(thread);
+    if thread.take().is_some_and(|thread| thread.join().is_err()) {
+        tracing::error!("the embedded store's writer has panicked");
     }
 }

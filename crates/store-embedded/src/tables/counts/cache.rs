@@ -1,34 +1,67 @@
-//! Rows of counts that the writer's transaction has read or changed.
+//! A table of counts, with the rows that the writer has read or changed in memory. Rows that changed
+//! are written once per group.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Rows by shard and name, with the changes that are not written yet.
-#[derive(Default)]
-pub(crate) struct Cache<V> {
+use ringback_core::contract::StoreError;
+
+use super::super::rows::{Access, Rows, Writing};
+use crate::error::Result;
+
+/// Rows by shard and name.
+pub(crate) type ByName<V> = BTreeMap<(u16, String), V>;
+/// The stored rows by shard and name, packed.
+pub(crate) type Stored<A> = Rows<A, (u16, &'static str), &'static [u8]>;
+
+/// A row of counts. One without jobs is not stored.
+pub(crate) trait CountRow: Copy + Default {
+    fn pack(&self) -> Vec<u8>;
+    fn unpack(raw: &[u8]) -> Option<Self>;
+    /// Whether the row need not be stored.
+    fn is_blank(&self) -> bool;
+}
+
+pub(crate) struct Cache<A: Access, V> {
+    pub(crate) stored: Stored<A>,
     rows: HashMap<u16, HashMap<Box<str>, V>>,
+    /// The names of the rows that are not written yet.
     changed: BTreeMap<u16, BTreeSet<Box<str>>>,
 }
 
-impl<V: Copy + Default> Cache<V> {
-    pub(crate) fn get(&self, shard: u16, name: &str) -> Option<V> {
-        self.rows.get(&shard)?.get(name).copied()
+impl<A: Access, V: CountRow> Cache<A, V> {
+    pub(crate) fn new(stored: Stored<A>) -> Self {
+        Self { stored, rows: HashMap::new(), changed: BTreeMap::new() }
     }
 
-    pub(crate) fn insert(&mut self, shard: u16, name: &str, value: V) {
-        self.rows.entry(shard).or_default().insert(name.into(), value);
+    pub(crate) fn stored(&self, shard: u16, name: &str) -> Result<V> {
+        self.stored.read((shard, name), unpack)?.unwrap_or_else(|| Ok(V::default()))
     }
 
-    pub(crate) fn remove(&mut self, shard: u16, name: &str) {
-        self.rows.entry(shard).or_default().remove(name);
+    pub(crate) fn all(&self) -> Result<ByName<V>> {
+        let mut all = ByName::new();
+        self.stored.each(|(shard, name), raw| {
+            all.insert((shard, name.to_owned()), unpack(raw)?);
+            Ok(())
+        })?;
+        Ok(all)
     }
 
-    /// The keys of the rows that changed since the last call.
-    pub(crate) fn take_changed(&mut self) -> impl Iterator<Item = (u16, Box<str>)> + use<V> {
-        let changed = std::mem::take(&mut self.changed).into_iter();
-        changed.flat_map(|(shard, names)| names.into_iter().map(move |name| (shard, name)))
+    /// The row in memory, or the stored one, which is then kept in memory.
+    pub(crate) fn load(&mut self, shard: u16, name: &str) -> Result<V> {
+        if let Some(row) = self.rows.get(&shard).and_then(|rows| rows.get(name)) {
+            return Ok(*row);
+        }
+        let row = self.stored(shard, name)?;
+        self.rows.entry(shard).or_default().insert(name.into(), row);
+        Ok(row)
     }
 
-    /// Changes a row that was read before, and returns it.
+    /// The row in memory.
+    pub(crate) fn loaded(&self, shard: u16, name: &str) -> V {
+        self.rows.get(&shard).and_then(|rows| rows.get(name)).copied().unwrap_or_default()
+    }
+
+    /// Changes a row in memory, which must be loaded before, and returns it.
     pub(crate) fn change(&mut self, shard: u16, name: &str, change: impl FnOnce(&mut V)) -> V {
         let rows = self.rows.entry(shard).or_default();
         let row = match rows.get_mut(name) {
@@ -43,4 +76,26 @@ impl<V: Copy + Default> Cache<V> {
         }
         now
     }
+}
+
+impl<V: CountRow> Cache<Writing<'_>, V> {
+    /// Writes the rows that have changed.
+    pub(crate) fn save(&mut self) -> Result<()> {
+        for (shard, names) in std::mem::take(&mut self.changed) {
+            for name in names {
+                let row = self.loaded(shard, &name);
+                if row.is_blank() {
+                    self.stored.remove((shard, &*name))?;
+                    self.rows.entry(shard).or_default().remove(&name);
+                } else {
+                    self.stored.insert((shard, &*name), row.pack().as_slice())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn unpack<V: CountRow>(raw: &[u8]) -> Result<V> {
+    Ok(V::unpack(raw).ok_or(StoreError::Unreadable("a row of counts"))?)
 }

@@ -1,12 +1,12 @@
-//! The topics of a shard: their counts by lane, and the first of their jobs that wait.
+//! The counts of a shard and of its topics. A topic also shows since when its first job waits.
 
 use std::time::Duration;
 
 use redb::ReadTransaction;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, StoreError, TopicCounts, TopicPresence,
-    TopicShardPage, TopicSpan,
+    DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, Stats, StoreError, TopicCounts,
+    TopicPresence, TopicShardPage, TopicSpan,
 };
 use ringback_core::job::Topic;
 use ringback_core::state::State;
@@ -14,9 +14,13 @@ use ringback_core::state::State;
 use crate::error::Result;
 use crate::tables::{EndedCounts, Tables};
 use crate::txn::Txn;
-use crate::{EmbeddedStore, read};
+use crate::{ANY_SHARD, EmbeddedStore, read};
 
 impl EmbeddedStore {
+    pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
+        self.call(shard, 0, |txn| stats(txn)).await
+    }
+
     /// Whether a topic has jobs; `None` if it is not known.
     pub async fn presence(&self, shard: Shard, topic: &Topic) -> Result<Option<TopicPresence>, StoreError> {
         let topic = topic.clone();
@@ -25,7 +29,7 @@ impl EmbeddedStore {
             if !txn.tables.due.is_known(shard, topic.as_str())? {
                 return Ok(None);
             }
-            let lanes = txn.tables.counts.topic(shard, topic.as_str())?.lanes;
+            let lanes = txn.tables.counts.topics.load(shard, topic.as_str())?.lanes;
             Ok(Some(if lanes > 0 { TopicPresence::Jobs } else { TopicPresence::NoJobs }))
         };
         self.call(shard, 0, glance).await
@@ -37,15 +41,33 @@ impl EmbeddedStore {
         span: &TopicSpan,
     ) -> Result<Vec<TopicShardPage>, StoreError> {
         let snapshot = self.snapshot().await?;
-        // The writer's time never goes back. It is read after the snapshot, so that nothing in that
-        // is later.
-        let now = self.call(Shard(0), 0, |txn| Ok(txn.now())).await?;
+        // The writer's time never goes back, and it is read after the snapshot, so nothing in the
+        // snapshot is later.
+        let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
         let span = span.clone();
         read(snapshot, move |tables| {
             shards.into_iter().map(|shard| View { tables, shard: shard.0, now }.read(&span)).collect()
         })
         .await
     }
+}
+
+fn stats(txn: &Txn<'_>) -> Result<Stats> {
+    let (shard, ledger) = (txn.shard(), &txn.row.ledger);
+    let mut stats = Stats {
+        accepted: ledger.accepted,
+        topics: txn.tables.due.topics(shard, "", usize::MAX)?.into_iter().collect(),
+        lateness: txn.tables.minutes.recent(shard, txn.now())?,
+        evicted_early: ledger.evicted_early,
+        // The first shard reports the notices of all shards.
+        pending_notices: if shard == 0 { txn.tables.outbox.len()? } else { 0 },
+        ..Stats::default()
+    };
+    stats.states.purged = ledger.purged;
+    for state in State::ALL {
+        *stats.states.of(state) = ledger.of(state);
+    }
+    Ok(stats)
 }
 
 /// A shard in a snapshot.
@@ -81,9 +103,9 @@ impl View<'_> {
         Ok((found, is_more))
     }
 
-    /// `lanes_left` is in how many lanes the first jobs may still be read.
+    /// The counts of a topic. `lanes_left` limits the lanes whose first jobs are read.
     fn counts(&self, topic: &str, lanes_left: &mut usize) -> Result<TopicCounts> {
-        let row = self.tables.counts.stored_topic(self.shard, topic)?;
+        let row = self.tables.counts.topics.stored(self.shard, topic)?;
         let EndedCounts { done, cancelled } = row.ended;
         let near = self.now.saturating_add(millis_up(DUE_HORIZON));
         let first = self.tables.due.first_of(self.shard, topic)?.filter(|at| *at <= near);

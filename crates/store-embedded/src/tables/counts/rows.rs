@@ -1,12 +1,75 @@
-//! The row of a topic, and that of a whole shard: how many lanes have jobs, whether the topic is
-//! paused, and how many of its jobs have ended.
+//! The rows of counts: of a lane, how many of its jobs are in each state; of a topic or a shard, how
+//! many lanes have jobs, whether the topic is paused, and how many of its jobs have ended.
 
 use std::fmt;
 
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
-/// Whether a topic is paused.
+use super::super::rows::pack;
+use super::cache::CountRow;
+
+/// How many jobs are delayed, ready, reserved and dead; or a difference of such counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LaneCounts([i64; 4]);
+
+impl LaneCounts {
+    pub(crate) fn of(self, state: State) -> i64 {
+        slot(state).map_or(0, |slot| self.0[slot])
+    }
+
+    /// Counts `n` more jobs in a state. Jobs that have ended are not counted.
+    pub(crate) fn count(&mut self, state: State, n: i64) {
+        if let Some(slot) = slot(state) {
+            self.0[slot] += n;
+        }
+    }
+
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] - other.0[i]))
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, n)| *sum += n);
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0.iter().sum::<i64>() <= 0
+    }
+}
+
+impl CountRow for LaneCounts {
+    fn pack(&self) -> Vec<u8> {
+        pack(self)
+    }
+
+    fn unpack(row: &[u8]) -> Option<Self> {
+        postcard::from_bytes(row).ok()
+    }
+
+    fn is_blank(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl fmt::Display for LaneCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [delayed, ready, reserved, dead] = self.0;
+        write!(f, "{delayed} delayed, {ready} ready, {reserved} reserved, {dead} dead")
+    }
+}
+
+/// The position of a state's count. It is stored and never changes.
+const fn slot(state: State) -> Option<usize> {
+    match state {
+        State::Delayed => Some(0),
+        State::Ready => Some(1),
+        State::Reserved => Some(2),
+        State::Dead => Some(3),
+        State::Done | State::Cancelled => None,
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Pause {
     #[default]
@@ -47,19 +110,25 @@ impl TopicRow {
     pub(crate) fn is_in_use(self) -> bool {
         self.lanes > 0 || self.is_paused()
     }
+}
 
-    pub(crate) fn pack(&self) -> Vec<u8> {
-        let mut row = postcard::to_stdvec(self).expect("plain data always serialises");
+impl CountRow for TopicRow {
+    fn pack(&self) -> Vec<u8> {
+        let mut row = pack(self);
         if self.ended != EndedCounts::default() {
             row = postcard::to_extend(&self.ended, row).expect("plain data always serialises");
         }
         row
     }
 
-    pub(crate) fn unpack(row: &[u8]) -> Option<Self> {
+    fn unpack(row: &[u8]) -> Option<Self> {
         let (topic, rest) = postcard::take_from_bytes::<Self>(row).ok()?;
         let ended = if rest.is_empty() { EndedCounts::default() } else { postcard::from_bytes(rest).ok()? };
         Some(Self { ended, ..topic })
+    }
+
+    fn is_blank(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -90,7 +159,6 @@ impl ShardSums {
         Self([shard.lanes, shard.topics, shard.paused].map(u64::cast_signed))
     }
 
-    /// Adds one topic.
     pub(crate) fn add(&mut self, topic: TopicRow) {
         let [lanes, topics, paused] = &mut self.0;
         *lanes += topic.lanes.cast_signed();

@@ -1,0 +1,123 @@
+//! Policies and pauses of topics. Policies are read in pages, so that no call of the writer takes long.
+//! A pause stops the delivery of a topic's jobs. A resume ends the pause and gives the lanes that were
+//! parked their turns again.
+
+use ringback_core::contract::{
+    MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
+};
+use ringback_core::job::Topic;
+use ringback_core::policy::MAX_POLICIES;
+
+use crate::error::Result;
+use crate::tables::Pause;
+use crate::txn::Txn;
+use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore, PolicyChanges};
+
+/// How many policies one call reads: a MiB at most.
+const PAGE: usize = 64;
+
+impl EmbeddedStore {
+    pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+        let (topic, written) = (topic.to_string(), written.to_owned());
+        let bytes = topic.len() + written.len();
+        let put = self.call(ANY_SHARD, bytes, move |txn| put(txn, &topic, &written)).await?;
+        self.shared.location.policies.send_replace(());
+        Ok(put)
+    }
+
+    /// Returns the new version; `None` if the topic has no policy.
+    pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
+        let topic = topic.to_string();
+        let delete = move |txn: &mut Txn<'_>| {
+            let now_us = txn.now_us();
+            txn.tables.policies.remove(&topic, now_us)
+        };
+        let version = self.call(ANY_SHARD, EDGE_BYTES, delete).await?;
+        self.shared.location.policies.send_replace(());
+        Ok(version.map(PolicyVersion))
+    }
+
+    pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
+        let topic = topic.to_string();
+        self.call(ANY_SHARD, 0, move |txn| txn.tables.policies.get(&topic)).await
+    }
+
+    /// All policies and their version; `None` if that is `known`.
+    pub async fn policies(
+        &self,
+        known: Option<PolicyVersion>,
+    ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
+        let version = PolicyVersion(self.call(ANY_SHARD, 0, |txn| txn.tables.policies.version()).await?);
+        if known == Some(version) {
+            return Ok(None);
+        }
+        let (mut rows, mut after) = (PolicyRows::new(), String::new());
+        loop {
+            let from = after.clone();
+            let page = self.call(ANY_SHARD, 0, move |txn| txn.tables.policies.after(&from, PAGE)).await?;
+            let is_last = page.len() < PAGE;
+            after = page.last().map_or(after, |(topic, _)| topic.clone());
+            rows.extend(page);
+            if is_last {
+                return Ok(Some((version, rows)));
+            }
+        }
+    }
+
+    pub fn policy_changes(&self) -> PolicyChanges {
+        PolicyChanges::new(&self.shared.location.policies)
+    }
+
+    /// Returns false if the pause would exceed the limit of topics; `room` tells whether that counts.
+    pub async fn pause(&self, shard: Shard, topic: &Topic, room: TopicCapacity) -> Result<bool, StoreError> {
+        let topic = topic.to_string();
+        let pause = move |txn: &mut Txn<'_>| {
+            if room == TopicCapacity::Needed && txn.tables.counts.is_full(shard.0, &topic)? {
+                return Ok(false);
+            }
+            txn.tables.due.register(shard.0, &topic)?;
+            txn.tables.counts.set_pause(shard.0, &topic, Pause::Paused)?;
+            Ok(true)
+        };
+        self.call(shard, EDGE_BYTES, pause).await
+    }
+
+    /// Returns whether the topic is known in this shard.
+    pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
+        loop {
+            let topic = topic.clone();
+            let resume = move |txn: &mut Txn<'_>| resume(txn, topic.as_str());
+            match self.call(shard, MAX_RESUMED_LANES * 64, resume).await? {
+                Some(true) => {}
+                is_more => return Ok(is_more.is_some()),
+            }
+        }
+    }
+}
+
+fn put(txn: &mut Txn<'_>, topic: &str, written: &str) -> Result<PolicyPut> {
+    let (is_known, now_us) = (txn.tables.policies.get(topic)?.is_some(), txn.now_us());
+    if !is_known && txn.tables.policies.count()? >= MAX_POLICIES as u64 {
+        return Ok(PolicyPut::TooMany);
+    }
+    let version = PolicyVersion(txn.tables.policies.put(topic, written, now_us)?);
+    Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
+}
+
+/// Returns whether more lanes are parked; `None` if the topic is not known.
+fn resume(txn: &mut Txn<'_>, topic: &str) -> Result<Option<bool>> {
+    let shard = txn.shard();
+    if !txn.tables.due.is_known(shard, topic)? {
+        return Ok(None);
+    }
+    if !txn.tables.counts.topics.load(shard, topic)?.is_paused() {
+        return Ok(Some(false));
+    }
+    let lanes = txn.tables.ready.parked(shard, topic, MAX_RESUMED_LANES)?;
+    for lane in &lanes {
+        txn.give_turn(lane)?;
+    }
+    let is_more = lanes.len() == MAX_RESUMED_LANES;
+    txn.tables.counts.set_pause(shard, topic, if is_more { Pause::Resuming } else { Pause::None })?;
+    Ok(Some(is_more))
+}
