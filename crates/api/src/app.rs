@@ -14,7 +14,7 @@ use crate::state::Api;
 use crate::{error, openapi, routes};
 
 /// The whole API as a service, without a listener.
-pub fn app(api: Arc<Api>) -> Router {
+pub(crate) fn app(api: Arc<Api>) -> Router {
     let table = table();
     let paths = table.iter().map(|(path, _)| *path).collect();
     let observer = Arc::new(Observer::new(Arc::clone(&api.metrics), paths));

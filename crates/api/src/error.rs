@@ -6,6 +6,7 @@ mod unavailable;
 use std::any::Any;
 use std::fmt::Display;
 
+use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::contract::StoreError;
@@ -22,6 +23,9 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 const RETRY_AFTER: &str = "1";
 /// The advice of a 503 to a call that is safe to repeat.
 const RETRY_LATER: &str = "ask again later";
+
+/// The result of a handler that answers 200 with JSON.
+pub(crate) type JsonResult<T> = Result<Json<T>, ApiError>;
 
 /// A problem that a handler or an extractor returns.
 #[derive(Debug)]

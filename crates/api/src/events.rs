@@ -29,8 +29,6 @@ use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::metrics::Metrics;
 
-/// The default limit of concurrent listeners.
-const MAX_LISTENERS: usize = 100;
 /// How often an idle stream sends a heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The heartbeat: a comment, which clients ignore.
@@ -51,18 +49,18 @@ impl Events {
     pub(crate) fn start(
         store: &Store,
         metrics: &Arc<Metrics>,
+        max_listeners: usize,
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
         let bus = Arc::new(EventBus::new(Arc::clone(metrics)));
         tasks.spawn("events", subscription::run(Arc::clone(&bus), store.clone(), shutdown.clone()));
-        let slots = Arc::new(Semaphore::new(MAX_LISTENERS));
-        Self { bus, slots, max_listeners: MAX_LISTENERS, metrics: Arc::clone(metrics) }
-    }
-
-    /// Sets the limit of concurrent listeners. Those that listen already do not count.
-    pub(crate) fn limit_listeners(&mut self, max: usize) {
-        (self.slots, self.max_listeners) = (Arc::new(Semaphore::new(max)), max);
+        Self {
+            bus,
+            slots: Arc::new(Semaphore::new(max_listeners)),
+            max_listeners,
+            metrics: Arc::clone(metrics),
+        }
     }
 
     /// Begins to listen. The stream has every event that happens after this returns. Waits for

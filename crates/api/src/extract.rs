@@ -18,6 +18,6 @@ pub(crate) use self::path::{
     JobPath, ReceiptPath, RedrivePath, TopicPath, parse_receipt, unknown_receipt, unknown_redrive,
 };
 pub(crate) use self::query::{
-    DeadQuery, EventsQuery, FilterQuery, ForceQuery, PageQuery, PurgeQuery, TopicsQuery, outdated_cursor,
+    DeadPageQuery, ForceQuery, PageQuery, PurgeQuery, Query, TopicsQuery, outdated_cursor,
 };
 pub(crate) use self::trace::{Caller, trace_parent};

@@ -1,17 +1,16 @@
 //! `Api`: the state that all handlers share. The store, the queues in front of it, the limits, and
 //! what parsing needs: the clock, the policies and a random generator.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opentelemetry::metrics::Meter;
+use axum::extract::State;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{PullOutcome, RetryContext, Token};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
-use ringback_service::{Shutdown, Tasks};
+use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
@@ -29,8 +28,11 @@ pub(crate) const MAX_EXPORTS: usize = 4;
 /// The most audits at once. Others are refused.
 const MAX_AUDITS: usize = 1;
 
+/// How handlers get the state.
+pub(crate) type ApiState = State<Arc<Api>>;
+
 /// The state of the API.
-pub struct Api {
+pub(crate) struct Api {
     pub(crate) store: Store,
     pub(crate) submits: SubmitQueues<NewJob>,
     pub(crate) imports: SubmitQueues<ImportJob>,
@@ -52,24 +54,24 @@ pub struct Api {
 impl Api {
     /// Builds the state over an open store. The submit queues are among `tasks`; they end after
     /// the state is dropped and their jobs are in the store. `rng` makes the ids of jobs without one.
-    pub fn new(
-        store: Store,
+    pub(crate) fn new(
+        store: &Store,
         retries: Retries,
         clock: Arc<dyn Clock>,
         rng: StdRng,
-        meter: &Meter,
+        max_listeners: usize,
+        Context { shutdown, meter, .. }: &Context,
         tasks: &mut Tasks,
-        shutdown: &Shutdown,
     ) -> Self {
         let metrics = Arc::new(Metrics::new(meter));
         let policies = retries.policies.clone();
         Self {
-            submits: SubmitQueues::start(&store, &metrics, tasks, shutdown),
-            imports: SubmitQueues::start(&store, &metrics, tasks, shutdown),
-            pulls: Pulls::start(&store, policies.clone(), tasks, shutdown),
-            events: Events::start(&store, &metrics, tasks, shutdown),
+            submits: SubmitQueues::start(store, &metrics, tasks, shutdown),
+            imports: SubmitQueues::start(store, &metrics, tasks, shutdown),
+            pulls: Pulls::start(store, policies.clone(), tasks, shutdown),
+            events: Events::start(store, &metrics, max_listeners, tasks, shutdown),
             memory: MemoryBudget::default(),
-            store,
+            store: store.clone(),
             metrics,
             stats: StatsCache::default(),
             batches: Arc::new(Semaphore::new(MAX_BATCHES)),
@@ -80,13 +82,6 @@ impl Api {
             clock,
             rng: Mutex::new(rng),
         }
-    }
-
-    /// Sets the limit of concurrent event listeners, 100 by default.
-    #[must_use]
-    pub fn with_event_listeners(mut self, max: usize) -> Self {
-        self.events.limit_listeners(max);
-        self
     }
 
     /// Parses one job. A job without an id takes `id`, or else gets a new one.
@@ -145,12 +140,6 @@ impl Api {
     }
 }
 
-impl fmt::Debug for Api {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("store", &self.store.kind()).finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::time::Duration;
@@ -160,6 +149,7 @@ pub(crate) mod tests {
     use rand::SeedableRng as _;
     use ringback_core::clock::ManualClock;
     use ringback_core::retry::RetryPolicy;
+    use ringback_service::{Health, Shutdown};
     use ringback_store::settings;
 
     use super::*;
@@ -168,12 +158,13 @@ pub(crate) mod tests {
     pub(crate) fn unprepared() -> Arc<Api> {
         let options = settings::defaults(Duration::from_millis(100));
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
-        let meter = NoopMeterProvider::new().meter("test");
         let store = Store::open(options).unwrap();
-        let rng = StdRng::seed_from_u64(1);
-        let (mut tasks, shutdown) = (Tasks::new(), Shutdown::new(Duration::from_secs(30)));
+        let (rng, mut tasks) = (StdRng::seed_from_u64(1), Tasks::new());
+        let shutdown = Shutdown::new(Duration::from_secs(30));
+        let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));
+        let context = Context { shutdown, health, meter };
         let retries = Retries { policies: PolicyBook::default(), default: RetryPolicy::none() };
-        let api = Api::new(store, retries, Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
+        let api = Api::new(&store, retries, Arc::new(clock), rng, 100, &context, &mut tasks);
         // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

@@ -1,17 +1,15 @@
 //! `GET /v1/jobs/{topic}/{id}/attempts`: the attempt log of a job.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use ringback_core::wire::AttemptsAnswer;
 
 use super::jobs::unknown;
-use crate::error::ApiError;
+use crate::error::JsonResult;
 use crate::extract::JobPath;
 use crate::limits::Deadline;
 use crate::schema::{FindProblems, JobParams};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Get the attempts of a job
 ///
@@ -23,10 +21,7 @@ use crate::state::Api;
     params(JobParams),
     responses((status = 200, description = "Its attempts", body = AttemptsAnswer), FindProblems),
 )]
-pub(crate) async fn attempts(
-    State(api): State<Arc<Api>>,
-    JobPath(key): JobPath,
-) -> Result<Json<AttemptsAnswer>, ApiError> {
+pub(crate) async fn attempts(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<AttemptsAnswer> {
     let attempts = Deadline::from_now().bound(api.store.attempts(&key)).await??;
     let attempts = attempts.ok_or_else(|| unknown(&key))?;
     Ok(Json(AttemptsAnswer { items: attempts.into_iter().map(Into::into).collect() }))

@@ -2,7 +2,6 @@
 //! right, and the repair of what is not. An audit has no time limit, so only one runs at a time. A
 //! client that disconnects cancels it; the store logs what a repair has done by then.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -11,10 +10,10 @@ use ringback_core::contract::{Audit, Repair};
 use ringback_core::wire::AuditAnswer;
 use tokio::time::Instant;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::NoBody;
 use crate::schema::{NoBodyProblems, StoreProblems};
-use crate::state::Api;
+use crate::state::{Api, ApiState};
 
 /// Audit
 ///
@@ -25,7 +24,7 @@ use crate::state::Api;
     get, path = "/v1/audit", tag = "stats", operation_id = "audit",
     responses((status = 200, description = "The findings", body = AuditAnswer), StoreProblems),
 )]
-pub(crate) async fn audit(State(api): State<Arc<Api>>) -> Result<Json<AuditAnswer>, ApiError> {
+pub(crate) async fn audit(State(api): ApiState) -> JsonResult<AuditAnswer> {
     run(&api, Repair::No).await
 }
 
@@ -40,14 +39,11 @@ pub(crate) async fn audit(State(api): State<Arc<Api>>) -> Result<Json<AuditAnswe
         NoBodyProblems,
     ),
 )]
-pub(crate) async fn repair(
-    State(api): State<Arc<Api>>,
-    NoBody(_): NoBody,
-) -> Result<Json<AuditAnswer>, ApiError> {
+pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> JsonResult<AuditAnswer> {
     run(&api, Repair::Yes).await
 }
 
-async fn run(api: &Api, repair: Repair) -> Result<Json<AuditAnswer>, ApiError> {
+async fn run(api: &Api, repair: Repair) -> JsonResult<AuditAnswer> {
     let Ok(_turn) = api.audits.try_acquire() else {
         return Err(ApiError::too_many("another audit or repair is under way"));
     };

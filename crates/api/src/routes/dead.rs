@@ -1,7 +1,5 @@
 //! The dead jobs of a topic: list them, purge one or many.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
@@ -10,12 +8,12 @@ use ringback_core::job::{Job, JobKey};
 use ringback_core::wire::{DeadPageAnswer, JobAnswer, PurgeAnswer};
 
 use super::jobs::unknown;
-use crate::error::ApiError;
-use crate::extract::{DeadQuery, JobPath, PurgeQuery, TopicPath};
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{DeadPageQuery, JobPath, PurgeQuery, Query, TopicPath};
 use crate::limits::Deadline;
 use crate::paging;
 use crate::schema::{JobParams, QueryProblems, RemoveProblems, TopicParams};
-use crate::state::Api;
+use crate::state::{Api, ApiState};
 
 /// List dead jobs
 ///
@@ -36,10 +34,12 @@ use crate::state::Api;
     responses((status = 200, description = "A page", body = DeadPageAnswer), QueryProblems),
 )]
 pub(crate) async fn list(
-    State(api): State<Arc<Api>>,
-    DeadQuery { filter, from, limit }: DeadQuery,
-) -> Result<Json<DeadPageAnswer>, ApiError> {
-    let page = Deadline::from_now().bound(paging::list_dead(&api.store, &filter, from, limit)).await;
+    State(api): ApiState,
+    TopicPath(topic): TopicPath,
+    Query(DeadPageQuery { filter, from, limit }): Query<DeadPageQuery>,
+) -> JsonResult<DeadPageAnswer> {
+    let page =
+        Deadline::from_now().bound(paging::list_dead(&api.store, &filter.of(topic), from, limit)).await;
     let (jobs, next) = page??;
     let items = jobs.into_iter().map(Into::into).collect();
     Ok(Json(DeadPageAnswer { items, next: next.map(|cursor| cursor.to_string()) }))
@@ -62,10 +62,11 @@ pub(crate) async fn list(
     responses((status = 200, description = "How many were removed, and where to continue", body = PurgeAnswer), QueryProblems),
 )]
 pub(crate) async fn purge_all(
-    State(api): State<Arc<Api>>,
-    PurgeQuery { filter, from }: PurgeQuery,
-) -> Result<Json<PurgeAnswer>, ApiError> {
-    let purged = Deadline::from_now().bound(paging::purge_dead(&api.store, filter, from)).await;
+    State(api): ApiState,
+    TopicPath(topic): TopicPath,
+    Query(PurgeQuery { filter, from }): Query<PurgeQuery>,
+) -> JsonResult<PurgeAnswer> {
+    let purged = Deadline::from_now().bound(paging::purge_dead(&api.store, filter.of(topic), from)).await;
     let (purged, next) = purged??;
     Ok(Json(PurgeAnswer { purged, next: next.map(|cursor| cursor.to_string()) }))
 }
@@ -78,10 +79,7 @@ pub(crate) async fn purge_all(
     params(JobParams),
     responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
 )]
-pub(crate) async fn purge(
-    State(api): State<Arc<Api>>,
-    JobPath(key): JobPath,
-) -> Result<Json<JobAnswer>, ApiError> {
+pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<JobAnswer> {
     purge_job(&api, key).await
 }
 
@@ -94,14 +92,14 @@ pub(crate) async fn purge(
     responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
 )]
 pub(crate) async fn purge_job_named_revive(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     let id = "revive".parse().expect("the text lies within the alphabet of ids");
     purge_job(&api, JobKey { topic, id }).await
 }
 
-async fn purge_job(api: &Api, key: JobKey) -> Result<Json<JobAnswer>, ApiError> {
+async fn purge_job(api: &Api, key: JobKey) -> JsonResult<JobAnswer> {
     match Deadline::from_now().bound(api.store.purge(&key)).await?? {
         MoveResult::Applied(job) => Ok(Json(job.into())),
         MoveResult::Refused(Job { key, state, .. }) => {

@@ -1,7 +1,5 @@
 //! `GET /v1/events`: live events as server-sent events.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -9,9 +7,10 @@ use http::header;
 use ringback_core::wire::EventAnswer;
 
 use crate::error::ApiError;
-use crate::extract::EventsQuery;
+use crate::events::Filter;
+use crate::extract::Query;
 use crate::schema::{EventKinds, QueryProblems};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Stream events of jobs
 ///
@@ -30,10 +29,7 @@ use crate::state::Api;
         QueryProblems,
     ),
 )]
-pub(crate) async fn events(
-    State(api): State<Arc<Api>>,
-    EventsQuery(filter): EventsQuery,
-) -> Result<Response, ApiError> {
+pub(crate) async fn events(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
     let events = api.events.listen(filter).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     // Keeps proxies from buffering the stream.

@@ -18,10 +18,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{self, ApiError};
-use crate::extract::FilterQuery;
+use crate::extract::Query;
 use crate::limits::Deadline;
 use crate::schema::{ListedState, QueryProblems};
-use crate::state::{Api, MAX_EXPORTS};
+use crate::state::{ApiState, MAX_EXPORTS};
 
 /// How many jobs one store call scans; fewer if they are large.
 const SCAN: usize = 500;
@@ -48,10 +48,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
         QueryProblems,
     ),
 )]
-pub(crate) async fn export(
-    State(api): State<Arc<Api>>,
-    FilterQuery(filter): FilterQuery,
-) -> Result<Response, ApiError> {
+pub(crate) async fn export(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
     let Ok(turn) = Arc::clone(&api.exports).try_acquire_owned() else {
         return Err(ApiError::too_many(format_args!("{MAX_EXPORTS} exports are under way")));
     };

@@ -1,7 +1,5 @@
 //! `POST /v1/import`: imports exported jobs with their history, and returns a summary.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
@@ -9,10 +7,10 @@ use ringback_core::wire::{ImportAnswer, ImportProblem, Problem};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::ImportBody;
 use crate::schema::{ImportLine, ImportProblems};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Import jobs
 ///
@@ -27,10 +25,7 @@ use crate::state::Api;
         ImportProblems,
     ),
 )]
-pub(crate) async fn import(
-    State(api): State<Arc<Api>>,
-    ImportBody(items): ImportBody,
-) -> Result<Json<ImportAnswer>, ApiError> {
+pub(crate) async fn import(State(api): ApiState, ImportBody(items): ImportBody) -> JsonResult<ImportAnswer> {
     let results = submit_items(&api.imports, &api.metrics, items, |line| api.parse_import(line)).await?;
     Ok(Json(summary(results)))
 }

@@ -1,7 +1,5 @@
 //! Actions on one job by its name: reschedule, run now, revive.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
@@ -12,10 +10,10 @@ use ringback_core::wire::JobAnswer;
 
 use super::idempotent_call::idempotent_call;
 use super::jobs::unknown;
-use crate::error::{ApiError, Unavailable};
+use crate::error::{ApiError, JsonResult, Unavailable};
 use crate::extract::{JobPath, JsonBody, NoBody, Upload};
 use crate::schema::{ChangeProblems, JobActionProblems, JobParams, RescheduleRequest};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Reschedule a job
 ///
@@ -28,10 +26,10 @@ use crate::state::Api;
     responses((status = 200, description = "The job as it is now", body = JobAnswer), ChangeProblems),
 )]
 pub(crate) async fn reschedule(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     JobPath(key): JobPath,
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.token());
     let moved = idempotent_call(deadline, || api.store.reschedule(&key, due, token)).await;
     answer(moved, &key, cannot_reschedule)
@@ -47,10 +45,10 @@ pub(crate) async fn reschedule(
     responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
 )]
 pub(crate) async fn run(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     let token = api.token();
     let moved = idempotent_call(deadline, || api.store.run(&key, token)).await;
     answer(moved, &key, cannot_run)
@@ -66,10 +64,10 @@ pub(crate) async fn run(
     responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
 )]
 pub(crate) async fn revive(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     let token = api.token();
     let moved = idempotent_call(deadline, || api.store.revive(&key, token)).await;
     answer(moved, &key, cannot_revive)
@@ -80,7 +78,7 @@ fn answer(
     moved: Result<MoveResult, Unavailable>,
     key: &JobKey,
     advice: fn(JobState) -> &'static str,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     match moved.map_err(|error| ApiError::of_job_action(&error))? {
         MoveResult::Applied(job) => Ok(Json(job.into())),
         MoveResult::Refused(job) => {

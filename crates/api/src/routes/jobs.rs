@@ -1,7 +1,5 @@
 //! One job: submit, get and cancel it.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -11,12 +9,12 @@ use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
 use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer, Problem};
 
-use crate::error::{ApiError, invalid_field};
+use crate::error::{ApiError, JsonResult, invalid_field};
 use crate::extract::{Caller, IdempotencyKey, JobPath, JsonBody, Upload, key_and_id};
 use crate::limits::Deadline;
 use crate::metrics::Outcome;
 use crate::schema::{CreateProblems, FindProblems, JobParams, JobRequest, RemoveProblems};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Submit a job
 ///
@@ -37,7 +35,7 @@ use crate::state::Api;
     ),
 )]
 pub(crate) async fn submit(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     Caller(trace): Caller,
     IdempotencyKey(mut id): IdempotencyKey,
     JsonBody(Upload { bytes, permit, deadline }): JsonBody,
@@ -104,10 +102,7 @@ fn location(key: &JobKey) -> HeaderValue {
     params(JobParams),
     responses((status = 200, description = "The job", body = JobAnswer), FindProblems),
 )]
-pub(crate) async fn get_job(
-    State(api): State<Arc<Api>>,
-    JobPath(key): JobPath,
-) -> Result<Json<JobAnswer>, ApiError> {
+pub(crate) async fn get_job(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<JobAnswer> {
     let job = Deadline::from_now().bound(api.store.get(&key)).await??;
     Ok(Json(job.ok_or_else(|| unknown(&key))?.into()))
 }
@@ -125,7 +120,7 @@ pub(crate) async fn get_job(
         RemoveProblems,
     ),
 )]
-pub(crate) async fn cancel(State(api): State<Arc<Api>>, JobPath(key): JobPath) -> Result<Response, ApiError> {
+pub(crate) async fn cancel(State(api): ApiState, JobPath(key): JobPath) -> Result<Response, ApiError> {
     let cancelled = Deadline::from_now().bound(api.store.cancel(&key)).await??;
     let (status, state, in_flight) = match cancelled {
         Cancelled::Cancelled { in_flight_unknown } => {

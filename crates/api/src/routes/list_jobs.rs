@@ -1,18 +1,16 @@
 //! `GET /v1/jobs`: lists jobs, page by page.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use ringback_core::contract::StoreError;
 use ringback_core::wire::{JobAnswer, PageAnswer};
 
-use crate::error::ApiError;
-use crate::extract::{PageQuery, outdated_cursor};
+use crate::error::JsonResult;
+use crate::extract::{PageQuery, Query, outdated_cursor};
 use crate::limits::Deadline;
 use crate::paging;
 use crate::schema::{ListedState, QueryProblems};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// List jobs
 ///
@@ -30,9 +28,9 @@ use crate::state::Api;
     responses((status = 200, description = "A page", body = PageAnswer), QueryProblems),
 )]
 pub(crate) async fn list(
-    State(api): State<Arc<Api>>,
-    PageQuery { filter, from, limit }: PageQuery,
-) -> Result<Json<PageAnswer>, ApiError> {
+    State(api): ApiState,
+    Query(PageQuery { filter, from, limit }): Query<PageQuery>,
+) -> JsonResult<PageAnswer> {
     let has_cursor = from.is_some();
     let page = Deadline::from_now().bound(paging::list_jobs(&api.store, &filter, from, limit)).await?;
     let (jobs, next) = page.map_err(|error| match error {

@@ -3,7 +3,6 @@
 mod record_failure;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -19,14 +18,14 @@ use ringback_core::wire::{
 };
 
 use self::record_failure::record_failure;
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, ReceiptPath, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
 use crate::schema::{
     BodyProblems, BuryRequest, ChangeProblems, FinishAllRequest, ReceiptParams, ReleaseRequest, RenewRequest,
     RetryRequest,
 };
-use crate::state::Api;
+use crate::state::{Api, ApiState};
 
 /// Finish a job
 ///
@@ -37,10 +36,10 @@ use crate::state::Api;
     responses((status = 200, description = "Done, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn finish(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     parse_finish(&json)?;
     settle(&api, receipt, PullOutcome::Finish, None).await
 }
@@ -56,10 +55,10 @@ pub(crate) async fn finish(
     responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn retry(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
     let (outcome, topic) = match delay {
         Some(after) => (PullOutcome::Retry { after, error }, None),
@@ -82,10 +81,10 @@ pub(crate) async fn retry(
     responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn bury(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
     settle(&api, receipt, PullOutcome::Bury { reason, error }, None).await
 }
@@ -100,10 +99,10 @@ pub(crate) async fn bury(
     responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn release(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     let ReleaseAsk { delay } = ReleaseAsk::parse(&json)?;
     settle(&api, receipt, PullOutcome::Release { after: delay }, None).await
 }
@@ -118,10 +117,10 @@ pub(crate) async fn release(
     responses((status = 200, description = "Renewed", body = RenewAnswer), ChangeProblems),
 )]
 pub(crate) async fn renew(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<RenewAnswer>, ApiError> {
+) -> JsonResult<RenewAnswer> {
     let RenewAsk { ttr } = RenewAsk::parse(&json)?;
     match Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr)).await?? {
         (Renewed::Extended, deadline) => {
@@ -140,9 +139,9 @@ pub(crate) async fn renew(
     responses((status = 200, description = "A result per receipt", body = ReceiptsAnswer), BodyProblems),
 )]
 pub(crate) async fn finish_all(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptsAnswer>, ApiError> {
+) -> JsonResult<ReceiptsAnswer> {
     let FinishAllAsk { receipts } = FinishAllAsk::parse(&json)?;
     let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
     let mut shards: BTreeMap<_, Vec<(usize, PullReceipt)>> = BTreeMap::new();
@@ -178,7 +177,7 @@ async fn settle(
     receipt: PullReceipt,
     outcome: PullOutcome,
     topic: Option<Topic>,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     let deadline = Deadline::from_now();
     record_failure(api, &receipt, &outcome, topic).await;
     let outcomes = [(receipt, outcome)];

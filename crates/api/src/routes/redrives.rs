@@ -1,8 +1,6 @@
 //! Redrives: revive many dead jobs of a topic. Start one, follow its progress, stop it. The carriers
 //! do the work.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -13,13 +11,13 @@ use ringback_core::job::Topic;
 use ringback_core::wire::{RevivalAnswer, RevivalsAnswer, ReviveAsk};
 
 use super::idempotent_call::idempotent_call;
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
 use crate::limits::Deadline;
 use crate::schema::{
     CreateProblems, QueryProblems, RedriveParams, RedriveProblems, ReviveRequest, TopicParams,
 };
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Revive many dead jobs
 ///
@@ -36,7 +34,7 @@ use crate::state::Api;
     ),
 )]
 pub(crate) async fn begin(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
@@ -68,10 +66,7 @@ pub(crate) async fn begin(
     params(TopicParams),
     responses((status = 200, description = "The revivals", body = RevivalsAnswer), QueryProblems),
 )]
-pub(crate) async fn list(
-    State(api): State<Arc<Api>>,
-    TopicPath(topic): TopicPath,
-) -> Result<Json<RevivalsAnswer>, ApiError> {
+pub(crate) async fn list(State(api): ApiState, TopicPath(topic): TopicPath) -> JsonResult<RevivalsAnswer> {
     let all = Deadline::from_now().bound(api.store.redrives()).await??;
     let items = all.into_iter().filter(|revival| revival.filter.topic == topic).map(Into::into).collect();
     Ok(Json(RevivalsAnswer { items }))
@@ -86,9 +81,9 @@ pub(crate) async fn list(
     responses((status = 200, description = "As it is now", body = RevivalAnswer), RedriveProblems),
 )]
 pub(crate) async fn get(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     RedrivePath(topic, id): RedrivePath,
-) -> Result<Json<RevivalAnswer>, ApiError> {
+) -> JsonResult<RevivalAnswer> {
     let found = Deadline::from_now().bound(api.store.redrive(id)).await??;
     of_topic(found, &topic)
 }
@@ -103,9 +98,9 @@ pub(crate) async fn get(
     responses((status = 200, description = "As it is now", body = RevivalAnswer), RedriveProblems),
 )]
 pub(crate) async fn stop(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     RedrivePath(topic, id): RedrivePath,
-) -> Result<Json<RevivalAnswer>, ApiError> {
+) -> JsonResult<RevivalAnswer> {
     let stopped = Deadline::from_now().bound(async {
         of_topic(api.store.redrive(id).await?, &topic).map(drop)?;
         of_topic(api.store.stop_redrive(id).await?, &topic)
@@ -113,7 +108,7 @@ pub(crate) async fn stop(
     stopped.await?
 }
 
-fn of_topic(revival: Option<Redrive>, topic: &Topic) -> Result<Json<RevivalAnswer>, ApiError> {
+fn of_topic(revival: Option<Redrive>, topic: &Topic) -> JsonResult<RevivalAnswer> {
     let of_topic = revival.filter(|revival| revival.filter.topic == *topic);
     of_topic.map(|revival| Json(revival.into())).ok_or_else(unknown_redrive)
 }

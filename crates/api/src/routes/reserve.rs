@@ -1,15 +1,13 @@
 //! `POST /v1/topics/{topic}/reserve`: reserves pull jobs for a consumer.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use ringback_core::wire::{PulledAnswer, ReserveAnswer, ReserveAsk};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, TopicPath};
 use crate::schema::{BodyProblems, ReserveRequest, TopicParams};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Reserve jobs
 ///
@@ -25,10 +23,10 @@ use crate::state::Api;
     ),
 )]
 pub(crate) async fn reserve(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReserveAnswer>, ApiError> {
+) -> JsonResult<ReserveAnswer> {
     let ask = ReserveAsk::parse(&json)?;
     let jobs = api.pulls.reserve(&topic, ask).await.map_err(|error| ApiError::of_reserve(&error))?;
     api.metrics.pulled(jobs.len());

@@ -1,15 +1,13 @@
 //! `GET /v1/stats`: job counts, lateness and facts about the store.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use ringback_core::wire::StatsAnswer;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::limits::Deadline;
 use crate::schema::StoreProblems;
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Get statistics
 ///
@@ -18,7 +16,7 @@ use crate::state::Api;
     get, path = "/v1/stats", tag = "stats", operation_id = "stats",
     responses((status = 200, description = "The statistics", body = StatsAnswer), StoreProblems),
 )]
-pub(crate) async fn stats(State(api): State<Arc<Api>>) -> Result<Json<StatsAnswer>, ApiError> {
+pub(crate) async fn stats(State(api): ApiState) -> JsonResult<StatsAnswer> {
     let answer = Deadline::from_now().bound(api.stats.get(&api.store)).await?;
     answer.map(Json).map_err(|error| ApiError::from(&*error))
 }

@@ -1,6 +1,5 @@
 //! `DELETE /v1/topics/{topic}`: deletes the policy of a topic, and with `force` its jobs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -17,10 +16,10 @@ use tokio::time::Instant;
 
 use super::topic_policy::wait_until_applied;
 use crate::error::ApiError;
-use crate::extract::{ForceQuery, TopicPath, outdated_cursor};
+use crate::extract::{ForceQuery, Query, TopicPath, outdated_cursor};
 use crate::limits::Deadline;
 use crate::schema::{DeleteTopicProblems, TopicParams};
-use crate::state::Api;
+use crate::state::{Api, ApiState};
 
 /// How long one call removes jobs.
 const REMOVE_FOR: Duration = Duration::from_secs(1);
@@ -47,9 +46,9 @@ const MAX_PARALLEL: usize = 64;
     ),
 )]
 pub(crate) async fn delete_topic(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
-    force: ForceQuery,
+    Query(force): Query<ForceQuery>,
 ) -> Result<Response, ApiError> {
     let deleted = Deadline::from_now().bound(delete(&api, &topic, force)).await??;
     let status = if deleted.deleted { StatusCode::OK } else { StatusCode::ACCEPTED };

@@ -1,6 +1,5 @@
 //! `PUT /v1/topics/{topic}`: sets the policy of a topic, the defaults for its jobs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -15,7 +14,7 @@ use tokio::time::timeout;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, TopicPath, Upload};
 use crate::schema::{CreateProblems, PolicyRequest, TopicParams};
-use crate::state::Api;
+use crate::state::{Api, ApiState};
 
 /// How long a call waits until this process applies its change.
 const APPLIED_WITHIN: Duration = Duration::from_secs(1);
@@ -36,7 +35,7 @@ const APPLIED_WITHIN: Duration = Duration::from_secs(1);
     ),
 )]
 pub(crate) async fn put_policy(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
 ) -> Result<Response, ApiError> {

@@ -1,7 +1,6 @@
 //! Topics: list them, get one, pause and resume one.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -12,11 +11,11 @@ use ringback_core::policy::Policies;
 use ringback_core::wire::{TopicAnswer, TopicsAnswer};
 
 use super::jobs::limit_reached;
-use crate::error::ApiError;
-use crate::extract::{NoBody, TopicPath, TopicsQuery};
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{NoBody, Query, TopicPath, TopicsQuery};
 use crate::limits::Deadline;
 use crate::schema::{FindProblems, NoBodyProblems, QueryProblems, ResumeProblems, TopicParams};
-use crate::state::Api;
+use crate::state::{Api, ApiState};
 
 /// List topics
 ///
@@ -31,9 +30,9 @@ use crate::state::Api;
     responses((status = 200, description = "A page", body = TopicsAnswer), QueryProblems),
 )]
 pub(crate) async fn list_topics(
-    State(api): State<Arc<Api>>,
-    TopicsQuery { after, limit }: TopicsQuery,
-) -> Result<Json<TopicsAnswer>, ApiError> {
+    State(api): ApiState,
+    Query(TopicsQuery { after, limit }): Query<TopicsQuery>,
+) -> JsonResult<TopicsAnswer> {
     let mut page = Deadline::from_now().bound(api.store.topics(after.as_ref(), limit)).await??;
     let policies = api.policies.all().unwrap_or_default();
     add_policy_topics(&mut page, &policies, after.as_ref(), limit);
@@ -66,10 +65,7 @@ fn add_policy_topics(page: &mut TopicPage, policies: &Policies, after: Option<&T
     params(TopicParams),
     responses((status = 200, description = "The topic", body = TopicAnswer), FindProblems),
 )]
-pub(crate) async fn get_topic(
-    State(api): State<Arc<Api>>,
-    TopicPath(topic): TopicPath,
-) -> Result<Json<TopicAnswer>, ApiError> {
+pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath) -> JsonResult<TopicAnswer> {
     find(&api, topic, Deadline::from_now()).await.map(Json)
 }
 
@@ -84,10 +80,10 @@ pub(crate) async fn get_topic(
     responses((status = 200, description = "The topic, paused", body = TopicAnswer), NoBodyProblems),
 )]
 pub(crate) async fn pause(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> Result<Json<TopicAnswer>, ApiError> {
+) -> JsonResult<TopicAnswer> {
     deadline.bound(api.store.pause(&topic)).await??.map_err(limit_reached)?;
     find(&api, topic, deadline).await.map(Json)
 }
@@ -101,10 +97,10 @@ pub(crate) async fn pause(
     responses((status = 200, description = "The topic, not paused", body = TopicAnswer), ResumeProblems),
 )]
 pub(crate) async fn resume(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> Result<Json<TopicAnswer>, ApiError> {
+) -> JsonResult<TopicAnswer> {
     if !deadline.bound(api.store.resume(&topic)).await?? {
         let why = "it has no jobs, had none recently, and is not paused";
         return Err(ApiError::new(StatusCode::NOT_FOUND, format!("topic {topic} cannot be resumed: {why}")));
