@@ -73,18 +73,13 @@ impl ApiError {
         )
     }
 
-    /// The 503 of a reserve. Jobs that it may have reserved are released, or their leases expire.
-    pub(crate) fn of_reserve(error: &Unavailable) -> Self {
-        Self::unavailable(error, RETRY_LATER)
-    }
-
     /// The 503 of a submit that found no memory or no turn.
     pub(crate) fn busy() -> Self {
         Self::unavailable("too many large requests at once", "nothing was accepted; submit it again later")
     }
 
-    /// The 503 of a call whose limit of concurrent callers is reached.
-    pub(crate) fn too_many(reason: impl Display) -> Self {
+    /// The 503 of a call that is safe to repeat.
+    pub(crate) fn retry_later(reason: impl Display) -> Self {
         Self::unavailable(reason, RETRY_LATER)
     }
 }

@@ -4,10 +4,7 @@
 
 mod batch;
 mod bus;
-mod filter;
-mod queue;
-mod receive;
-mod slot;
+mod listener;
 mod subscription;
 
 use std::convert::Infallible;
@@ -22,9 +19,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use self::bus::EventBus;
-pub(crate) use self::filter::Filter;
-use self::queue::{Next, Queue};
-use self::slot::Slot;
+pub(crate) use self::listener::Filter;
+use self::listener::{Next, Queue, Slot};
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::metrics::Metrics;
@@ -68,7 +64,7 @@ impl Events {
     pub(crate) async fn listen(&self, filter: Filter) -> Result<EventStream, ApiError> {
         let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else {
             let max = self.max_listeners;
-            return Err(ApiError::too_many(format_args!("{max} others listen to events here")));
+            return Err(ApiError::retry_later(format_args!("{max} others listen to events here")));
         };
         let slot = Slot::new(permit, &self.metrics);
         let queue = Arc::new(Queue::new(filter, Some(slot)));
@@ -76,7 +72,7 @@ impl Events {
         if Deadline::from_now().bound(queue.ready()).await == Ok(true) {
             return Ok(stream);
         }
-        Err(ApiError::too_many("the store sends no events at the moment"))
+        Err(ApiError::retry_later("the store sends no events at the moment"))
     }
 }
 

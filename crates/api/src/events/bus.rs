@@ -9,7 +9,7 @@ use ringback_core::contract::Event;
 use tokio::sync::Notify;
 
 use super::batch::Batch;
-use super::queue::{Pushed, Queue};
+use super::listener::{Pushed, Queue};
 use crate::metrics::Metrics;
 
 /// The first event: nothing is left out after it. It also sets the client's reconnect time in ms.
@@ -177,8 +177,7 @@ mod tests {
     use ringback_core::job::JobKey;
 
     use super::*;
-    use crate::events::filter::Filter;
-    use crate::events::queue::Next;
+    use crate::events::listener::{Filter, Next};
 
     fn with_a_listener() -> (EventBus, Arc<Queue>) {
         let bus = EventBus::new(Arc::new(Metrics::new(&global::meter("test"))));

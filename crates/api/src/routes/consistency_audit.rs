@@ -45,7 +45,7 @@ pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> JsonResul
 
 async fn run(api: &Api, repair: Repair) -> JsonResult<AuditAnswer> {
     let Ok(_turn) = api.audits.try_acquire() else {
-        return Err(ApiError::too_many("another audit or repair is under way"));
+        return Err(ApiError::retry_later("another audit or repair is under way"));
     };
     let begun = Instant::now();
     let audit = api.store.audit(repair).await?;

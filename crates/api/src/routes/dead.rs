@@ -1,11 +1,14 @@
 //! The dead jobs of a topic: list them, purge one or many.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::contract::MoveResult;
 use ringback_core::job::{Job, JobKey};
 use ringback_core::wire::{DeadPageAnswer, JobAnswer, PurgeAnswer};
+use tokio::time::Instant;
 
 use super::jobs::unknown;
 use crate::error::{ApiError, JsonResult};
@@ -14,6 +17,9 @@ use crate::limits::Deadline;
 use crate::paging;
 use crate::schema::{JobParams, QueryProblems, RemoveProblems, TopicParams};
 use crate::state::{Api, ApiState};
+
+/// After this time a purge returns a cursor for the rest.
+const PURGE_FOR: Duration = Duration::from_secs(1);
 
 /// List dead jobs
 ///
@@ -66,7 +72,9 @@ pub(crate) async fn purge_all(
     TopicPath(topic): TopicPath,
     Query(PurgeQuery { filter, from }): Query<PurgeQuery>,
 ) -> JsonResult<PurgeAnswer> {
-    let purged = Deadline::from_now().bound(paging::purge_dead(&api.store, filter.of(topic), from)).await;
+    let purged = Deadline::from_now()
+        .bound(paging::purge_dead(&api.store, filter.of(topic), from, Instant::now() + PURGE_FOR))
+        .await;
     let (purged, next) = purged??;
     Ok(Json(PurgeAnswer { purged, next: next.map(|cursor| cursor.to_string()) }))
 }

@@ -50,7 +50,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 )]
 pub(crate) async fn export(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
     let Ok(turn) = Arc::clone(&api.exports).try_acquire_owned() else {
-        return Err(ApiError::too_many(format_args!("{MAX_EXPORTS} exports are under way")));
+        return Err(ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")));
     };
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;

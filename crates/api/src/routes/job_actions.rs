@@ -8,7 +8,6 @@ use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
 use ringback_core::wire::JobAnswer;
 
-use super::idempotent_call::idempotent_call;
 use super::jobs::unknown;
 use crate::error::{ApiError, JsonResult, Unavailable};
 use crate::extract::{JobPath, JsonBody, NoBody, Upload};
@@ -31,7 +30,7 @@ pub(crate) async fn reschedule(
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
 ) -> JsonResult<JobAnswer> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.token());
-    let moved = idempotent_call(deadline, || api.store.reschedule(&key, due, token)).await;
+    let moved = deadline.idempotent(|| api.store.reschedule(&key, due, token)).await;
     answer(moved, &key, cannot_reschedule)
 }
 
@@ -50,7 +49,7 @@ pub(crate) async fn run(
     NoBody(deadline): NoBody,
 ) -> JsonResult<JobAnswer> {
     let token = api.token();
-    let moved = idempotent_call(deadline, || api.store.run(&key, token)).await;
+    let moved = deadline.idempotent(|| api.store.run(&key, token)).await;
     answer(moved, &key, cannot_run)
 }
 
@@ -69,7 +68,7 @@ pub(crate) async fn revive(
     NoBody(deadline): NoBody,
 ) -> JsonResult<JobAnswer> {
     let token = api.token();
-    let moved = idempotent_call(deadline, || api.store.revive(&key, token)).await;
+    let moved = deadline.idempotent(|| api.store.revive(&key, token)).await;
     answer(moved, &key, cannot_revive)
 }
 

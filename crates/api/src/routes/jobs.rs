@@ -1,19 +1,24 @@
-//! One job: submit, get and cancel it.
+//! Jobs: submit, get and cancel one, get its attempts, and list them.
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use ringback_core::contract::{Cancelled, Limit, MAX_LANES, MAX_TOPICS, SubmitResult, Submitted};
+use ringback_core::contract::{Cancelled, Limit, MAX_LANES, MAX_TOPICS, StoreError, SubmitResult, Submitted};
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer, Problem};
+use ringback_core::wire::{AttemptsAnswer, CancelAnswer, InFlight, JobAnswer, PageAnswer, Problem};
 
 use crate::error::{ApiError, JsonResult, invalid_field};
-use crate::extract::{Caller, IdempotencyKey, JobPath, JsonBody, Upload, key_and_id};
+use crate::extract::{
+    Caller, IdempotencyKey, JobPath, JsonBody, PageQuery, Query, Upload, key_and_id, outdated_cursor,
+};
 use crate::limits::Deadline;
 use crate::metrics::Outcome;
-use crate::schema::{CreateProblems, FindProblems, JobParams, JobRequest, RemoveProblems};
+use crate::paging;
+use crate::schema::{
+    CreateProblems, FindProblems, JobParams, JobRequest, ListedState, QueryProblems, RemoveProblems,
+};
 use crate::state::ApiState;
 
 /// Submit a job
@@ -105,6 +110,53 @@ fn location(key: &JobKey) -> HeaderValue {
 pub(crate) async fn get_job(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<JobAnswer> {
     let job = Deadline::from_now().bound(api.store.get(&key)).await??;
     Ok(Json(job.ok_or_else(|| unknown(&key))?.into()))
+}
+
+/// List jobs
+///
+/// Pending and dead jobs, in no particular order. A page holds at most `limit` jobs. It may hold
+/// fewer or none and still have a next page; `next` is null on the last page. A job that exists from
+/// the first page to the last is on at least one of them, even if it changes meanwhile.
+#[utoipa::path(
+    get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs",
+    params(
+        ("topic" = Option<String>, Query, description = "Only jobs of this topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
+        ("state" = Option<ListedState>, Query, description = "Only jobs in this state"),
+        ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", minimum = 1, maximum = 1000),
+    ),
+    responses((status = 200, description = "A page", body = PageAnswer), QueryProblems),
+)]
+pub(crate) async fn list(
+    State(api): ApiState,
+    Query(PageQuery { filter, from, limit }): Query<PageQuery>,
+) -> JsonResult<PageAnswer> {
+    let has_cursor = from.is_some();
+    let page = Deadline::from_now()
+        .bound(paging::list_jobs(|at, scan| api.store.page(&filter, at, scan), from, limit))
+        .await?;
+    let (jobs, next) = page.map_err(|error| match error {
+        StoreError::Outdated if has_cursor => outdated_cursor(),
+        other => other.into(),
+    })?;
+    let items = jobs.into_iter().map(JobAnswer::from).collect();
+    Ok(Json(PageAnswer { items, next: next.map(|cursor| cursor.to_string()) }))
+}
+
+/// Get the attempts of a job
+///
+/// The last 20 that were logged, the newest last. By default these are the failed ones, and the
+/// success of a job that needed more than one. They are kept for `RINGBACK_KEEP_ATTEMPTS`, also after
+/// the job has ended. A job without logged attempts has no items.
+#[utoipa::path(
+    get, path = "/v1/jobs/{topic}/{id}/attempts", tag = "jobs", operation_id = "attempts",
+    params(JobParams),
+    responses((status = 200, description = "Its attempts", body = AttemptsAnswer), FindProblems),
+)]
+pub(crate) async fn attempts(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<AttemptsAnswer> {
+    let attempts = Deadline::from_now().bound(api.store.attempts(&key)).await??;
+    let attempts = attempts.ok_or_else(|| unknown(&key))?;
+    Ok(Json(AttemptsAnswer { items: attempts.into_iter().map(Into::into).collect() }))
 }
 
 /// Cancel a job

@@ -1,6 +1,5 @@
-//! What a consumer does with a reserved job by its receipt: finish, retry, bury, release, renew.
-
-mod record_failure;
+//! Calls of a consumer about a job that it has reserved, by the receipt of the job: finish, retry,
+//! bury, release, renew.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,15 +8,15 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
-use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, Settled};
+use ringback_core::contract::{Note, PullOutcome, PullReceipt, Renewed, Settled};
 use ringback_core::job::Topic;
 use ringback_core::limits::MAX_BATCH;
 use ringback_core::wire::{
     BuryAsk, FinishAllAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, ReleaseAsk, RenewAnswer,
     RenewAsk, RetryAsk, parse_finish,
 };
+use tokio::time::timeout;
 
-use self::record_failure::record_failure;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, ReceiptPath, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
@@ -26,6 +25,9 @@ use crate::schema::{
     RetryRequest,
 };
 use crate::state::{Api, ApiState};
+
+/// How long settling waits for the attempt log.
+const RECORD_WITHIN: Duration = Duration::from_millis(400);
 
 /// Finish a job
 ///
@@ -184,6 +186,27 @@ async fn settle(
     let settled = deadline.bound(api.store.settle_receipts(receipt.shard(), &outcomes)).await??;
     check(settled.into_iter().next().unwrap_or(Settled::Stale))?;
     Ok(Json(ReceiptAnswer { receipt: receipt.to_string() }))
+}
+
+/// Records the attempt if the outcome is a failure and the topic logs failures. If that fails, the
+/// attempt is only counted in a metric. `topic` is that of the job, if it is already known.
+async fn record_failure(api: &Api, receipt: &PullReceipt, outcome: &PullOutcome, topic: Option<Topic>) {
+    let error = match outcome {
+        PullOutcome::Retry { error, .. } | PullOutcome::Bury { error, .. } => error.clone(),
+        PullOutcome::Finish | PullOutcome::Release { .. } => return,
+    };
+    // The store is only asked for the topic if topics differ in what they log.
+    let topic = if topic.is_none() && api.policies.is_any_logging() {
+        let held = timeout(RECORD_WITHIN, api.store.lease_info(receipt)).await;
+        held.ok().and_then(Result::ok).flatten().and_then(|tries| tries.topic)
+    } else {
+        topic
+    };
+    let policy = topic.and_then(|topic| api.policies.get(&topic).ok()?);
+    if api.store.logging(policy.as_deref()).notes_failure() {
+        let notes = [Note::failed(receipt, error)];
+        api.metrics.unrecorded(api.store.note_within(receipt.shard(), &notes, RECORD_WITHIN).await);
+    }
 }
 
 fn check(settled: Settled) -> Result<(), Problem> {

@@ -10,7 +10,6 @@ use ringback_core::contract::{DeadFilter, MAX_REDRIVES, Redrive, RedriveStart};
 use ringback_core::job::Topic;
 use ringback_core::wire::{RevivalAnswer, RevivalsAnswer, ReviveAsk};
 
-use super::idempotent_call::idempotent_call;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
 use crate::limits::Deadline;
@@ -41,7 +40,7 @@ pub(crate) async fn begin(
     let ReviveAsk { reason, after, before, rate } = ReviveAsk::parse(&json)?;
     let (filter, token) = (DeadFilter { topic, reason, after, before }, api.token());
     let begin = || api.store.start_redrive(token, &filter, rate);
-    let begun = idempotent_call(Deadline::from_now(), begin).await;
+    let begun = Deadline::from_now().idempotent(begin).await;
     match begun.map_err(|error| ApiError::of_redrive(&error))? {
         RedriveStart::Redrive(revival) => {
             let location = format!("/v1/topics/{}/revivals/{}", revival.filter.topic, revival.id);

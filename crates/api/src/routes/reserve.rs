@@ -28,7 +28,7 @@ pub(crate) async fn reserve(
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReserveAnswer> {
     let ask = ReserveAsk::parse(&json)?;
-    let jobs = api.pulls.reserve(&topic, ask).await.map_err(|error| ApiError::of_reserve(&error))?;
+    let jobs = api.pulls.reserve(&topic, ask).await.map_err(ApiError::retry_later)?;
     api.metrics.pulled(jobs.len());
     Ok(Json(ReserveAnswer { jobs: jobs.into_iter().map(PulledAnswer::from).collect() }))
 }

@@ -1,5 +1,5 @@
-//! OpenAPI schemas of a job: as it is submitted, rescheduled, imported and listed. The parsers are in
-//! `ringback_core::wire`.
+//! OpenAPI schemas of the request bodies: jobs, topic policies, redrives, and the requests of consumers.
+//! The parsers are in `ringback_core::wire`.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ pub(crate) struct RescheduleRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = "10m")]
 #[serde(untagged)]
-pub(super) enum Duration {
+enum Duration {
     Seconds(f64),
     Friendly(String),
 }
@@ -90,7 +90,7 @@ pub(super) enum Duration {
 /// A retry policy: exactly one of `delays` and `preset`.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Retry {
+struct Retry {
     /// The delay after each failure, each 10 ms to 30 days.
     #[schema(min_items = 1, max_items = 50)]
     delays: Option<Vec<Duration>>,
@@ -121,12 +121,119 @@ pub(crate) enum ImportLine {
     Submitted(JobRequest),
 }
 
-/// The states that can be listed.
-#[derive(ToSchema)]
-#[schema(as = Listed, rename_all = "lowercase")]
-pub(crate) enum ListedState {
-    Delayed,
-    Ready,
-    Reserved,
-    Dead,
+/// Defaults for the jobs of a topic that do not set these fields themselves. All are optional.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({
+    "retry": {"delays": ["15s", "3m", "10m"], "max": -1}, "timeout": "5s",
+    "headers": {"x-tenant": "a7"}, "expect_body": "success",
+    "on_dead": "https://shop.example/dead",
+}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PolicyRequest {
+    /// When failed jobs are retried.
+    retry: Option<Retry>,
+    /// The total deadline of one attempt, 100 ms to 10 min.
+    timeout: Option<Duration>,
+    /// The lease of a pull job, 100 ms to 12 h.
+    ttr: Option<Duration>,
+    /// The callback URL of jobs that are submitted later with neither `url` nor `ttr`.
+    #[schema(max_length = 2048)]
+    url: Option<String>,
+    /// Headers that are added unless the job has one of the same name. Limits and reserved names are
+    /// those of a job.
+    headers: Option<BTreeMap<String, String>>,
+    /// The body that a 2xx response of the receiver must have, apart from surrounding ASCII white
+    /// space. With any other body the attempt fails. At most 1,024 bytes, without surrounding white space.
+    #[schema(max_length = 1024)]
+    expect_body: Option<String>,
+    /// Which attempts are logged: `failed`, `all` or `off`.
+    #[schema(pattern = "^(failed|all|off)$")]
+    attempts: Option<String>,
+    /// The URL for dead-letter notices of jobs without an `on_dead` of their own, once the policy is
+    /// in effect. Not for the topic `ringback.on-dead`.
+    #[schema(format = "uri", max_length = 2048)]
+    on_dead: Option<String>,
+}
+
+/// Which dead jobs to revive, and how fast.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"reason": "exhausted", "died_before": "2026-11-20T09:30:00Z", "rate": 200}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReviveRequest {
+    /// Only jobs with this reason: exhausted, gone, lost, or one given by a consumer.
+    #[schema(max_length = 64)]
+    reason: Option<String>,
+    /// Only jobs that died at this time (RFC 3339) or later.
+    #[schema(format = DateTime, example = "2026-11-19T00:00:00Z")]
+    died_after: Option<String>,
+    /// Only jobs that died before this time (RFC 3339).
+    #[schema(format = DateTime, example = "2026-11-20T09:30:00Z")]
+    died_before: Option<String>,
+    /// The number of jobs per second.
+    #[schema(minimum = 1, maximum = 100_000, default = 100)]
+    rate: Option<u32>,
+}
+
+/// How many jobs to reserve, and for how long.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"max": 10, "ttr": "30s", "wait": "20s"}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReserveRequest {
+    /// The most jobs to reserve.
+    #[schema(minimum = 1, maximum = 100, default = 1)]
+    max: Option<u32>,
+    /// The lease, 100 ms to 12 h. By default the job's own `ttr`, else that of the topic's policy,
+    /// else 30 s.
+    ttr: Option<Duration>,
+    /// How long to wait if there are no jobs, at most 60 s. By default not at all.
+    wait: Option<Duration>,
+}
+
+/// Why the attempt failed.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetryRequest {
+    /// How long to wait before the next attempt. By default as the job's retry policy says; after its
+    /// last tier the job is dead.
+    delay: Option<Duration>,
+    /// The error message, without control characters.
+    #[schema(max_length = 128)]
+    error: Option<String>,
+}
+
+/// Why the job is buried.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BuryRequest {
+    /// A short reason of visible ASCII.
+    #[schema(max_length = 64, default = "buried")]
+    reason: Option<String>,
+    /// The error message, without control characters.
+    #[schema(max_length = 128)]
+    error: Option<String>,
+}
+
+/// When the job is ready again.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReleaseRequest {
+    /// How long it waits. By default it is ready at once.
+    delay: Option<Duration>,
+}
+
+/// How long to keep the job.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenewRequest {
+    /// The lease from now, 100 ms to 12 h; 30 s by default.
+    ttr: Option<Duration>,
+}
+
+/// The jobs that are done.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FinishAllRequest {
+    /// Their receipts.
+    #[schema(min_items = 1, max_items = 1000)]
+    receipts: Vec<String>,
 }
