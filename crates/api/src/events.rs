@@ -64,7 +64,7 @@ impl Events {
     pub(crate) async fn listen(&self, filter: Filter) -> Result<EventStream, ApiError> {
         let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else {
             let max = self.max_listeners;
-            return Err(ApiError::retry_later(format_args!("{max} others listen to events here")));
+            return Err(ApiError::retry_later(format_args!("the limit of {max} event streams is reached")));
         };
         let slot = Slot::new(permit, &self.metrics);
         let queue = Arc::new(Queue::new(filter, Some(slot)));

@@ -1,5 +1,5 @@
-//! Extractors: what handlers take out of a request. The caller's trace, the names in the path,
-//! the query, and a body of the right media type and size.
+//! Extractors: the parts of a request, parsed for the handlers. The caller's trace, the names in the
+//! path, the query, and a body of the right media type and size.
 
 mod batch;
 mod body;

@@ -35,7 +35,7 @@ use tokio::net::TcpListener;
 pub use crate::config::Config;
 use crate::state::Api;
 
-/// The task that reads the topic policies, and its readiness check.
+/// The name of the task that reads the topic policies, and of its readiness check.
 const POLICIES: &str = "api's policies";
 
 /// Runs the process. It serves at once and connects to the store meanwhile.

@@ -1,5 +1,5 @@
-//! `Api`: the state that all handlers share. The store, the queues in front of it, the limits, and
-//! what parsing needs: the clock, the policies and a random generator.
+//! `Api`: the state that all handlers share: the store, the queues in front of it, the limits, the
+//! topic policies, the clock and a random generator.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,7 +28,7 @@ pub(crate) const MAX_EXPORTS: usize = 4;
 /// The most audits at once. Others are refused.
 const MAX_AUDITS: usize = 1;
 
-/// How handlers get the state.
+/// The extractor through which handlers get the state.
 pub(crate) type ApiState = State<Arc<Api>>;
 
 /// The state of the API.
@@ -52,8 +52,9 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// Builds the state over an open store. The submit queues are among `tasks`; they end after
-    /// the state is dropped and their jobs are in the store. `rng` makes the ids of jobs without one.
+    /// Builds the state over an open store, and adds its background tasks to `tasks`. The submit queues
+    /// end after the state is dropped and their jobs are in the store. `rng` makes the ids of jobs
+    /// without one; `max_listeners` limits the concurrent event streams.
     pub(crate) fn new(
         store: &Store,
         retries: Retries,

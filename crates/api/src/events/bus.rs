@@ -12,7 +12,8 @@ use super::batch::Batch;
 use super::listener::{Pushed, Queue};
 use crate::metrics::Metrics;
 
-/// The first event: nothing is left out after it. It also sets the client's reconnect time in ms.
+/// The first event of a stream. No later event is left out. It also sets the client's reconnect time
+/// in ms.
 const READY: &[u8] = b"retry: 1000\nevent: ready\ndata: {}\n\n";
 /// Sent when events may have been lost.
 const MISSED: &[u8] = b"event: missed\ndata: {}\n\n";
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn listeners_are_told_of_missed_events_and_the_subscription_goes_on() {
+    async fn listeners_learn_that_events_were_missed_and_the_subscription_goes_on() {
         let (bus, queue) = with_a_listener();
         bus.missed();
         bus.watched(1, Watch::Unbroken);

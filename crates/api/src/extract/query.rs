@@ -16,13 +16,13 @@ use crate::error::{ApiError, invalid_field};
 use crate::events;
 use crate::paging::{ListCursor, PurgeCursor};
 
-const STATES: &str = "delayed, ready, reserved or dead; without it all of them";
-const TIME: &str = "a time by RFC 3339, such as 2026-11-20T09:30:00Z";
-const CURSOR: &str = "the next of a page of the same topic and state; without it the first page";
-const TOPICS_CURSOR: &str = "the next of a page of topics; without it the first page";
-const FORCE_CURSOR: &str = "the next of the previous answer; without it from the beginning";
+const STATES: &str = "delayed, ready, reserved or dead; omit it for all of them";
+const TIME: &str = "an RFC 3339 time, such as 2026-11-20T09:30:00Z";
+const CURSOR: &str = "`next` of a page of the same topic and state; omit it for the first page";
+const TOPICS_CURSOR: &str = "`next` of a page of topics; omit it for the first page";
+const FORCE_CURSOR: &str = "`next` of the previous answer; omit it to start at the beginning";
 const DEAD_CURSOR: &str =
-    "the next of a previous answer for the same topic and filter; without it from the beginning";
+    "`next` of a previous answer for the same topic and filter; omit it to start at the beginning";
 
 /// The query of a request.
 pub(crate) struct Query<T>(pub(crate) T);
@@ -104,7 +104,7 @@ impl FromQuery for ForceQuery {
     }
 }
 
-/// Which dead jobs of a topic are meant.
+/// A filter of dead jobs.
 pub(crate) struct DeadQuery {
     reason: Option<String>,
     after: Option<Timestamp>,
@@ -163,7 +163,7 @@ impl FromQuery for events::Filter {
             query.mistake("id", "given without topic", "only together with topic");
         }
         let allowed = EventName::ALL.map(EventName::name).join(", ");
-        let allowed = format!("some of {allowed}, with commas between; without it all of them");
+        let allowed = format!("one or more of {allowed}, separated by commas; omit it for all of them");
         let kind = |name: &str| name.parse().map_err(|_| is_no("kind", name));
         let kinds = query.read("kind", allowed, |text| text.split(',').map(kind).collect());
         Self { topic, id, kinds: kinds.unwrap_or_default() }

@@ -18,8 +18,8 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
-    /// The deadline of a request that has just arrived, or of a batch that has just had an
-    /// answer of the store and waits for the next.
+    /// The deadline of a request that has just arrived, or of the next store call of a batch after
+    /// the store has answered another.
     pub(crate) fn from_now() -> Self {
         Self(Instant::now() + ANSWER_WITHIN)
     }

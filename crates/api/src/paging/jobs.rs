@@ -73,8 +73,8 @@ fn locator(text: &str) -> Option<Locator> {
 }
 
 /// Reads pages of the store until there are `limit` jobs, there are no more, or time is up. `page`
-/// reads one, from a cursor, and scans at least a number of jobs for it. Also returns where the next
-/// page begins.
+/// reads one page; its arguments are the cursor and the number of jobs to scan. Also returns where
+/// the next page begins.
 pub(crate) async fn list_jobs<P: Future<Output = Result<Page<Job>, StoreError>>>(
     mut page: impl FnMut(Option<Cursor>, usize) -> P,
     from: Option<ListCursor>,

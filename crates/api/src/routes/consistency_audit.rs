@@ -15,7 +15,7 @@ use crate::extract::NoBody;
 use crate::schema::{NoBodyProblems, StoreProblems};
 use crate::state::{Api, ApiState};
 
-/// Audit
+/// Audit the store
 ///
 /// Checks that every job is in the right indexes and that every count is right, while the service
 /// runs. Changes nothing. The more jobs there are, the longer it takes; the server sets no time
@@ -28,7 +28,7 @@ pub(crate) async fn audit(State(api): ApiState) -> JsonResult<AuditAnswer> {
     run(&api, Repair::No).await
 }
 
-/// Audit and repair
+/// Audit and repair the store
 ///
 /// Audits, adds missing index entries of jobs, and corrects counts if they can be known exactly. It
 /// never removes a job. It is safe to repeat.

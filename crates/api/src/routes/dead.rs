@@ -93,7 +93,8 @@ pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> JsonRe
 
 /// Purge the dead job `revive`
 ///
-/// Like any other dead job by its id. This id is also the name of a path.
+/// Purges the dead job with the id `revive`, like any other. It is listed separately because this
+/// path also has a POST, which revives many jobs.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "purge_job_named_revive",
     params(TopicParams),

@@ -1,4 +1,4 @@
-//! Actions on one job by its name: reschedule, run now, revive.
+//! Actions that change one job: reschedule, run now, revive.
 
 use axum::Json;
 use axum::extract::State;

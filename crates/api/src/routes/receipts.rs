@@ -31,7 +31,7 @@ const RECORD_WITHIN: Duration = Duration::from_millis(400);
 
 /// Finish a job
 ///
-/// The job is done.
+/// Records that the job is done.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/finish", tag = "pull", operation_id = "finish",
     params(ReceiptParams),
@@ -48,8 +48,8 @@ pub(crate) async fn finish(
 
 /// Retry a job
 ///
-/// The attempt failed. The job is tried again after `delay`, or as its retry policy says; after the
-/// last tier of the policy it is dead.
+/// Records that the attempt failed. The job is tried again after `delay`, or after the delay of its
+/// retry policy; if the policy allows no further attempt, the job is dead.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/retry", tag = "pull", operation_id = "retry",
     params(ReceiptParams),
@@ -75,7 +75,7 @@ pub(crate) async fn retry(
 
 /// Bury a job
 ///
-/// The job is dead, without further retries.
+/// Makes the job dead, without further retries.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/bury", tag = "pull", operation_id = "bury",
     params(ReceiptParams),

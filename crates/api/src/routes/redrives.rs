@@ -20,9 +20,9 @@ use crate::state::ApiState;
 
 /// Revive many dead jobs
 ///
-/// Those of the topic that are dead at the time of this call, each as if it were revived alone: due
-/// now, failures counted from zero, attempts kept. A carrier does it, `rate` jobs a second; the
-/// location shows the progress. At most 16 revivals run at once, over all topics: 409 beyond.
+/// Starts a revival: the jobs of the topic that are dead at the time of this call become due now, with
+/// their failures counted from zero and their attempts kept. A carrier revives `rate` jobs per second;
+/// `Location` is where to get the progress. While 16 revivals run, over all topics, the answer is 409.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "revive_dead",
     params(TopicParams),
@@ -59,7 +59,7 @@ pub(crate) async fn begin(
 
 /// List revivals
 ///
-/// Those of the topic that run or ended within a day, the newest first.
+/// The revivals of the topic that are running or ended within a day, newest first.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/revivals", tag = "dead", operation_id = "list_revivals",
     params(TopicParams),
@@ -73,7 +73,7 @@ pub(crate) async fn list(State(api): ApiState, TopicPath(topic): TopicPath) -> J
 
 /// Get the progress of a revival
 ///
-/// While no carrier runs it stays `running` without progress.
+/// While no carrier runs, the revival stays `running` and makes no progress.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/revivals/{revival}", tag = "dead", operation_id = "get_revival",
     params(RedriveParams),
@@ -89,8 +89,8 @@ pub(crate) async fn get(
 
 /// Stop a revival
 ///
-/// After a 200 it revives no more jobs; those that it has revived stay revived. One that has ended
-/// is returned as it is.
+/// After a 200 no more jobs are revived; jobs that were revived before stay so. A revival that has
+/// ended is returned unchanged.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/revivals/{revival}", tag = "dead", operation_id = "stop_revival",
     params(RedriveParams),

@@ -11,8 +11,9 @@ use crate::state::ApiState;
 
 /// Reserve jobs
 ///
-/// Jobs of the topic that have no `url`, first come, first served. If there are none the request
-/// waits for up to `wait` and is answered with the first that become due.
+/// Reserves pull jobs of the topic, which are jobs without a `url`. If there are none, the request
+/// waits up to `wait` and is answered with the first that become due. Requests that wait are served
+/// first come, first served.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/reserve", tag = "pull", operation_id = "reserve",
     params(TopicParams),

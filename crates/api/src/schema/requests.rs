@@ -51,17 +51,17 @@ pub(crate) struct JobRequest {
     headers: Option<BTreeMap<String, String>>,
     /// Delivered as headers `ringback-context-<key>`, at most 16 entries and 4 KiB together.
     context: Option<BTreeMap<String, String>>,
-    /// When to retry after a failure. By default as the topic's policy says, else the server's tiers.
+    /// When to retry after a failure. By default the retry policy of the topic, else that of the server.
     retry: Option<Retry>,
     /// The total deadline of one attempt, 100 ms to 10 min. By default that of the topic's policy, else
     /// 10 s.
     timeout: Option<Duration>,
-    /// The lease of a consumer that does not ask for another, 100 ms to 12 h. By default that of the
-    /// topic's policy, else 30 s. Only for jobs without a `url`.
+    /// The lease if the consumer asks for no other, 100 ms to 12 h. By default that of the topic's
+    /// policy, else 30 s. Only for jobs without a `url`.
     ttr: Option<Duration>,
     /// The URL for a dead-letter notice, with the rules of `url`. If the job dies, a job of the topic
-    /// `ringback.on-dead`, the notice, is posted there with a `NoticeBody`. By default as the topic's
-    /// policy says. Not for jobs of the topic `ringback.on-dead` itself.
+    /// `ringback.on-dead`, the notice, is posted there with a `NoticeBody`. By default the URL of the
+    /// topic's policy. Not for jobs of the topic `ringback.on-dead` itself.
     #[schema(format = "uri", max_length = 2048, example = "https://shop.example/dead")]
     on_dead: Option<String>,
 }
@@ -193,8 +193,8 @@ pub(crate) struct ReserveRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetryRequest {
-    /// How long to wait before the next attempt. By default as the job's retry policy says; after its
-    /// last tier the job is dead.
+    /// How long to wait before the next attempt. By default the delay of the job's retry policy; if it
+    /// allows no further attempt, the job is dead.
     delay: Option<Duration>,
     /// The error message, without control characters.
     #[schema(max_length = 128)]
@@ -221,11 +221,11 @@ pub(crate) struct ReleaseRequest {
     delay: Option<Duration>,
 }
 
-/// How long to keep the job.
+/// How long the consumer keeps the job.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenewRequest {
-    /// The lease from now, 100 ms to 12 h; 30 s by default.
+    /// The new lease, counted from this call: 100 ms to 12 h; 30 s by default.
     ttr: Option<Duration>,
 }
 

@@ -86,7 +86,7 @@ impl<J: Item> SubmitQueues<J> {
     }
 }
 
-/// Takes the jobs of a batch, one after the other.
+/// Sends the jobs of a batch to the queues of their shards.
 pub(crate) struct BatchSender<'a, J> {
     store: &'a Store,
     shards: Vec<mpsc::UnboundedSender<Numbered<J>>>,

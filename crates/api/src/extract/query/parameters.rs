@@ -1,4 +1,4 @@
-//! Reads query parameters one by one and collects all mistakes, for a single 422 answer.
+//! Reads query parameters one by one and collects all mistakes for a single 422 answer.
 
 use std::fmt::Display;
 use std::mem;
