@@ -126,11 +126,11 @@ impl Api {
     /// While the topic policies have not been read.
     pub(crate) fn failed(
         &self,
-        tries: &RetryContext,
+        context: &RetryContext,
         error: Option<String>,
     ) -> Result<PullOutcome, PoliciesUnknown> {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        self.retries.failed(tries, error, &mut *rng)
+        self.retries.failed(context, error, &mut *rng)
     }
 
     fn make_id(&self, now: Timestamp) -> JobId {

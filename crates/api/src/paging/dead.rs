@@ -64,8 +64,8 @@ impl FromStr for PurgeCursor {
     }
 }
 
-/// Purges dead jobs until all are purged or `until`. Returns how many were purged, and where to
-/// continue.
+/// Purges dead jobs until all are purged or the time is `until`. Returns how many were purged, and
+/// where to continue.
 pub(crate) async fn purge_dead(
     store: &Store,
     mut filter: DeadFilter,

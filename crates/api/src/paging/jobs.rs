@@ -1,6 +1,7 @@
-//! Pages of the job list, put together from pages of the store. A page of the store scans a number
-//! of jobs and returns those that match the filter. It may return none, or more than it was asked to
-//! scan, since it returns jobs that are stored together at once. Jobs that do not fit on a page are left for the next one.
+//! Pages of the job list, put together from pages of the store. A page of the store scans a number of
+//! jobs and returns those that match the filter. It may return none, or more than it was asked to scan,
+//! since it returns jobs that are stored together at once. Jobs that do not fit on a page are left for
+//! the next one.
 
 use std::fmt::{self, Display};
 use std::future::Future;

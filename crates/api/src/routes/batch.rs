@@ -15,8 +15,8 @@ use crate::state::ApiState;
 
 /// Submit many jobs
 ///
-/// A JSON array, or one job per line as NDJSON; at most 10,000 items and 16 MiB. The answer has one
-/// result per item, in order; an invalid item does not affect the others. An id twice in one batch
+/// Takes a JSON array, or one job per line as NDJSON; at most 10,000 items and 16 MiB. The answer has
+/// one result per item, in order; an invalid item does not affect the others. An id twice in one batch
 /// counts as submitted twice. If the store accepted none of the items the answer is 503.
 #[utoipa::path(
     post, path = "/v1/jobs/batch", tag = "jobs", operation_id = "submit_batch",

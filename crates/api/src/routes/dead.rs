@@ -23,10 +23,10 @@ const PURGE_FOR: Duration = Duration::from_secs(1);
 
 /// List dead jobs
 ///
-/// In the order of their deaths, each with its reason, its last failed attempt and its time of
-/// death. A page holds at most `limit` jobs. It may hold fewer or none and still have a next page;
-/// `next` is null on the last page. A job that is dead from the first page to the last is on exactly
-/// one of them.
+/// Lists the dead jobs of the topic in the order of their deaths, each with its reason, its last failed
+/// attempt and its time of death. A page holds at most `limit` jobs. It may hold fewer or none and
+/// still have a next page; `next` is null on the last page. A job that is dead from the first page to
+/// the last is on exactly one of them.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/dead", tag = "dead", operation_id = "list_dead",
     params(
@@ -81,7 +81,7 @@ pub(crate) async fn purge_all(
 
 /// Purge a dead job
 ///
-/// Removes it; only its attempt log is kept. A job that is not dead is left unchanged: 409.
+/// Removes the job; only its attempt log is kept. A job that is not dead is left unchanged: 409.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/dead/{id}", tag = "dead", operation_id = "purge",
     params(JobParams),

@@ -14,9 +14,10 @@ use crate::state::ApiState;
 
 /// Stream events of jobs
 ///
-/// Live server-sent events. The first is `ready`; everything that happens after it is sent as an
-/// event named by its kind, with the data below. The events of one job arrive in order. `missed` means
-/// that events may be missing, and `dropped` that the stream ends because it is read too slowly.
+/// Streams live events as server-sent events. The first is `ready`; everything that happens after it is
+/// sent as an event named by its kind, with the data below. The events of one job arrive in order.
+/// `missed` means that events may be missing, and `dropped` that the stream ends because it is read too
+/// slowly.
 #[utoipa::path(
     get, path = "/v1/events", tag = "events", operation_id = "events",
     params(

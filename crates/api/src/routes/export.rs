@@ -34,9 +34,9 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Export jobs
 ///
-/// All pending and dead jobs, one line of JSON each, as an import accepts them. If the connection is
-/// aborted the export is incomplete. A job that exists from the beginning to the end is in it at least
-/// once.
+/// Streams all pending and dead jobs, one line of JSON each, in the format that an import takes. If the
+/// connection is aborted the export is incomplete. A job that exists from the beginning to the end is
+/// in it at least once.
 #[utoipa::path(
     get, path = "/v1/export", tag = "jobs", operation_id = "export",
     params(

@@ -14,7 +14,7 @@ use crate::state::ApiState;
 
 /// Import jobs
 ///
-/// Lines of JSON: exported jobs, or jobs as they are submitted; at most 10,000 lines that are not
+/// Takes lines of JSON: exported jobs, or jobs as they are submitted; at most 10,000 lines that are not
 /// blank, and 16 MiB. An invalid line does not affect the others. It is safe to send a line again. If
 /// the store accepted none of the lines the answer is 503.
 #[utoipa::path(

@@ -55,7 +55,7 @@ pub(crate) async fn run(
 
 /// Revive a dead job
 ///
-/// Makes it due now, with its failures counted from zero and without its reason. Its attempts keep
+/// Makes the job due now, with its failures counted from zero and without its reason. Its attempts keep
 /// counting. A job that is not dead is left unchanged: 409.
 #[utoipa::path(
     post, path = "/v1/jobs/{topic}/{id}/revive", tag = "jobs", operation_id = "revive",

@@ -101,7 +101,7 @@ fn location(key: &JobKey) -> HeaderValue {
 
 /// Get a job
 ///
-/// A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`.
+/// Returns the job. A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`.
 #[utoipa::path(
     get, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "get_job",
     params(JobParams),
@@ -114,7 +114,7 @@ pub(crate) async fn get_job(State(api): ApiState, JobPath(key): JobPath) -> Json
 
 /// List jobs
 ///
-/// Pending and dead jobs, in no particular order. A page holds at most `limit` jobs. It may hold
+/// Lists pending and dead jobs in no particular order. A page holds at most `limit` jobs. It may hold
 /// fewer or none and still have a next page; `next` is null on the last page. A job that exists from
 /// the first page to the last is on at least one of them, even if it changes meanwhile.
 #[utoipa::path(
@@ -145,9 +145,9 @@ pub(crate) async fn list(
 
 /// Get the attempts of a job
 ///
-/// The last 20 that were logged, the newest last. By default these are the failed ones, and the
-/// success of a job that needed more than one. They are kept for `RINGBACK_KEEP_ATTEMPTS`, also after
-/// the job has ended. A job without logged attempts has no items.
+/// Returns the last 20 attempts that were logged, the newest last. By default failed attempts are
+/// logged, and the success of a job that needed more than one attempt. The log is kept for
+/// `RINGBACK_KEEP_ATTEMPTS`, also after the job has ended. It may be empty.
 #[utoipa::path(
     get, path = "/v1/jobs/{topic}/{id}/attempts", tag = "jobs", operation_id = "attempts",
     params(JobParams),

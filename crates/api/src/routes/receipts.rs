@@ -65,7 +65,7 @@ pub(crate) async fn retry(
     let (outcome, topic) = match delay {
         Some(after) => (PullOutcome::Retry { after, error }, None),
         None => match Deadline::from_now().bound(api.store.lease_info(&receipt)).await?? {
-            Some(tries) => (api.failed(&tries, error)?, tries.topic),
+            Some(lease) => (api.failed(&lease, error)?, lease.topic),
             // The receipt is not current. The store knows whether this call is a repetition.
             None => (PullOutcome::Retry { after: Duration::ZERO, error }, None),
         },
@@ -134,7 +134,7 @@ pub(crate) async fn renew(
 
 /// Finish many jobs
 ///
-/// One result per receipt, in order. An invalid receipt does not affect the others.
+/// Returns one result per receipt, in order. An invalid receipt does not affect the others.
 #[utoipa::path(
     post, path = "/v1/receipts/finish", tag = "pull", operation_id = "finish_all",
     request_body = FinishAllRequest,
@@ -197,8 +197,8 @@ async fn record_failure(api: &Api, receipt: &PullReceipt, outcome: &PullOutcome,
     };
     // The store is only asked for the topic if topics differ in what they log.
     let topic = if topic.is_none() && api.policies.is_any_logging() {
-        let held = timeout(RECORD_WITHIN, api.store.lease_info(receipt)).await;
-        held.ok().and_then(Result::ok).flatten().and_then(|tries| tries.topic)
+        let lease = timeout(RECORD_WITHIN, api.store.lease_info(receipt)).await;
+        lease.ok().and_then(Result::ok).flatten().and_then(|lease| lease.topic)
     } else {
         topic
     };

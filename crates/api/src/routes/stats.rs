@@ -11,7 +11,8 @@ use crate::state::ApiState;
 
 /// Get statistics
 ///
-/// Jobs per state, and how late deliveries were over the last five minutes. Up to a second old.
+/// Returns the number of jobs in each state, and how late deliveries were over the last five minutes.
+/// The answer is up to a second old.
 #[utoipa::path(
     get, path = "/v1/stats", tag = "stats", operation_id = "stats",
     responses((status = 200, description = "The statistics", body = StatsAnswer), StoreProblems),

@@ -28,10 +28,10 @@ const MAX_PARALLEL: usize = 64;
 
 /// Delete a topic
 ///
-/// Deletes its policy. While the topic has jobs that have not ended the answer is 409. With `force`
-/// they are removed first: waiting jobs are cancelled, dead jobs are purged, and jobs that are being
-/// delivered are cancelled if the delivery fails. One call removes jobs for about a second. If some
-/// are left the answer is 202: call again, with `next` as `cursor`.
+/// Deletes the policy of the topic. While the topic has jobs that have not ended the answer is 409.
+/// With `force` they are removed first: waiting jobs are cancelled, dead jobs are purged, and jobs that
+/// are being delivered are cancelled if the delivery fails. One call removes jobs for about a second.
+/// If some are left the answer is 202: call again, with `next` as `cursor`.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}", tag = "topics", operation_id = "delete_topic",
     params(

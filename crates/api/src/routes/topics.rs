@@ -27,8 +27,8 @@ const APPLIED_WITHIN: Duration = Duration::from_secs(1);
 
 /// List topics
 ///
-/// The topics that have jobs, had jobs recently, are paused or have a policy, sorted by name. `next`
-/// is null on the last page.
+/// Lists the topics that have jobs, had jobs recently, are paused or have a policy, sorted by name.
+/// `next` is null on the last page.
 #[utoipa::path(
     get, path = "/v1/topics", tag = "topics", operation_id = "list_topics",
     params(
@@ -67,7 +67,7 @@ fn add_policy_topics(page: &mut TopicPage, policies: &Policies, after: Option<&T
 
 /// Get a topic
 ///
-/// The number of its jobs in each state, how late they are, and its policy.
+/// Returns the number of its jobs in each state, how late they are, and its policy.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
     params(TopicParams),
@@ -134,7 +134,7 @@ pub(crate) async fn pause(
 
 /// Resume a topic
 ///
-/// Its waiting jobs are delivered again. Resuming a topic that is not paused changes nothing.
+/// Delivers its waiting jobs again. Resuming a topic that is not paused changes nothing.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/resume", tag = "topics", operation_id = "resume",
     params(TopicParams),

@@ -143,7 +143,8 @@ pub(crate) struct PolicyRequest {
     /// those of a job.
     headers: Option<BTreeMap<String, String>>,
     /// The body that a 2xx response of the receiver must have, apart from surrounding ASCII white
-    /// space. With any other body the attempt fails. At most 1,024 bytes, without surrounding white space.
+    /// space. With any other body the attempt fails. At most 1,024 bytes, without surrounding white
+    /// space.
     #[schema(max_length = 1024)]
     expect_body: Option<String>,
     /// Which attempts are logged: `failed`, `all` or `off`.
