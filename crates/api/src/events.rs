@@ -68,7 +68,8 @@ impl Events {
         };
         let slot = Slot::new(permit, &self.metrics);
         let queue = Arc::new(Queue::new(filter, Some(slot)));
-        let stream = EventStream::new(&self.bus, Arc::clone(&queue));
+        self.bus.join(Arc::clone(&queue));
+        let stream = EventStream { bus: Arc::clone(&self.bus), queue: Arc::clone(&queue), is_over: false };
         if Deadline::from_now().bound(queue.ready()).await == Ok(true) {
             return Ok(stream);
         }
@@ -85,11 +86,6 @@ pub(crate) struct EventStream {
 }
 
 impl EventStream {
-    fn new(bus: &Arc<EventBus>, queue: Arc<Queue>) -> Self {
-        bus.join(Arc::clone(&queue));
-        Self { bus: Arc::clone(bus), queue, is_over: false }
-    }
-
     /// The body of the response: events in the format of server-sent events.
     pub(crate) fn into_body(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + use<> {
         stream::unfold(self, async |mut events| {

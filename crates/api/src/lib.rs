@@ -1,7 +1,7 @@
 //! The HTTP API: parses requests, calls the store, and answers only after the store has accepted.
 //!
 //! `app` puts the routes and the layers around them together. A handler of `routes` gets its input
-//! from the extractors of `extract` and the shared [`Api`] of `state`. Submits and imports go
+//! from the extractors of `extract` and the shared `Api` of `state`. Submits and imports go
 //! through the queues of `submit`, reserves through `pull`, event streams through `events`. `limits`
 //! bounds memory and time, `error` turns failures into problem details, and `schema` describes the
 //! requests for `openapi`. The process keeps no state that another API process would miss.

@@ -33,7 +33,7 @@ impl Filter {
     }
 }
 
-/// One of the allowed listeners. Dropping it frees the place.
+/// A place among the allowed number of listeners, also counted by the metric. Dropping it frees it.
 pub(super) struct Slot {
     metrics: Arc<Metrics>,
     _permit: OwnedSemaphorePermit,

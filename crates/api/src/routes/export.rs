@@ -54,7 +54,8 @@ pub(crate) async fn export(State(api): ApiState, Query(filter): Query<Filter>) -
     };
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
-    let export = Export::new(api.store.clone(), filter, page, turn);
+    let (store, next) = (api.store.clone(), page.next);
+    let export = Export { store, filter, page: page.items.into_iter(), next, lines: 0, _turn: turn };
     let body = Body::from_stream(stream::try_unfold(export, Export::chunk));
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
 }
@@ -75,11 +76,6 @@ struct Export {
 }
 
 impl Export {
-    fn new(store: Store, filter: Filter, page: Page<StoredJob>, turn: OwnedSemaphorePermit) -> Self {
-        let Page { items, next } = page;
-        Self { store, filter, page: items.into_iter(), next, lines: 0, _turn: turn }
-    }
-
     /// The next lines; `None` after the last.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
         let mut chunk = Vec::new();

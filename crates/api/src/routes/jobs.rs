@@ -53,7 +53,8 @@ pub(crate) async fn submit(
     let submitted = api.submits.submit(job, permit, deadline).await;
     let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1))?;
     api.metrics.submitted(submitted.answer.into(), 1);
-    let location = location(&submitted.job.key);
+    let location = HeaderValue::try_from(format!("/v1/jobs/{}", submitted.job.key));
+    let location = location.expect("topics and ids are visible ASCII");
     let (status, job) = submit_result(submitted)?;
     Ok((status, [(header::LOCATION, location)], Json(job)).into_response())
 }
@@ -93,10 +94,6 @@ pub(super) fn limit_reached(limit: Limit) -> Problem {
         ),
     };
     invalid_field(field, detail, allowed)
-}
-
-fn location(key: &JobKey) -> HeaderValue {
-    HeaderValue::try_from(format!("/v1/jobs/{key}")).expect("topics and ids are visible ASCII")
 }
 
 /// Get a job
