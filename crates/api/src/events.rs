@@ -64,7 +64,9 @@ impl Events {
     pub(crate) async fn listen(&self, filter: Filter) -> Result<EventStream, ApiError> {
         let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else {
             let max = self.max_listeners;
-            return Err(ApiError::retry_later(format_args!("the limit of {max} event streams is reached")));
+            return Err(ApiError::retry_later(format_args!(
+                "{max} others are listening to events here, which is the limit"
+            )));
         };
         let slot = Slot::new(permit, &self.metrics);
         let queue = Arc::new(Queue::new(filter, Some(slot)));

@@ -1,6 +1,6 @@
-//! `SubmitQueues`: a queue of jobs for each shard, whose batches become store calls. A shard is called
-//! once at a time, which keeps submits in order. A request submits one job, or the items of a batch
-//! while it still parses the rest.
+//! `SubmitQueues`: a queue of jobs for each shard, whose batches become store calls. Each shard gets
+//! one call at a time, which keeps submits in order. A request submits one job, or the items of a
+//! batch while it still parses the rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
