@@ -14,10 +14,10 @@ use crate::state::Api;
 use crate::{error, openapi, routes};
 
 /// The whole API as a service, without a listener.
-pub fn app(api: Arc<Api>) -> Router {
+pub(crate) fn app(api: Arc<Api>) -> Router {
     let table = table();
     let paths = table.iter().map(|(path, _)| *path).collect();
-    let observer = Arc::new(Observer::new(Arc::clone(&api.metrics), paths));
+    let observer = Arc::new(Observer { metrics: Arc::clone(&api.metrics), paths });
     let router = table.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     router
         .fallback(error::not_found)

@@ -6,6 +6,7 @@ mod unavailable;
 use std::any::Any;
 use std::fmt::Display;
 
+use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::contract::StoreError;
@@ -21,7 +22,10 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// The `Retry-After` of a 503, in seconds.
 const RETRY_AFTER: &str = "1";
 /// The advice of a 503 to a call that is safe to repeat.
-const RETRY_LATER: &str = "ask again later";
+const RETRY_LATER: &str = "retry later";
+
+/// The result of a handler that answers 200 with JSON.
+pub(crate) type JsonResult<T> = Result<Json<T>, ApiError>;
 
 /// A problem that a handler or an extractor returns.
 #[derive(Debug)]
@@ -46,8 +50,8 @@ impl ApiError {
     pub(crate) fn of_batch(error: &Unavailable) -> Self {
         Self::by_outcome(
             error,
-            "which jobs were accepted is not known; to submit those with ids of their own again is safe",
-            "no job was accepted; submit them again later",
+            "it is not known which jobs were accepted; submitting those with ids of their own again is safe",
+            "no job was accepted; retry later",
         )
     }
 
@@ -55,8 +59,8 @@ impl ApiError {
     pub(crate) fn of_job_action(error: &Unavailable) -> Self {
         Self::by_outcome(
             error,
-            "whether it took effect is not known; look at the job before asking again",
-            "nothing was changed; ask again later",
+            "it is not known whether this took effect; get the job before you retry",
+            "nothing was changed; retry later",
         )
     }
 
@@ -64,23 +68,18 @@ impl ApiError {
     pub(crate) fn of_redrive(error: &Unavailable) -> Self {
         Self::by_outcome(
             error,
-            "whether it began is not known; look at the revivals of the topic before asking again",
-            "nothing was changed; ask again later",
+            "it is not known whether the revival started; list the revivals of the topic before you retry",
+            "nothing was changed; retry later",
         )
     }
 
-    /// The 503 of a reserve. Jobs that it may have reserved are released, or their leases expire.
-    pub(crate) fn of_reserve(error: &Unavailable) -> Self {
-        Self::unavailable(error, RETRY_LATER)
-    }
-
-    /// The 503 of a submit that found no memory or no turn.
+    /// The 503 of a large request that waited too long for memory or for other batches.
     pub(crate) fn busy() -> Self {
-        Self::unavailable("too many large requests at once", "nothing was accepted; submit it again later")
+        Self::unavailable("too many large requests at once", "nothing was accepted; retry later")
     }
 
-    /// The 503 of a call whose limit of concurrent callers is reached.
-    pub(crate) fn too_many(reason: impl Display) -> Self {
+    /// The 503 of a call that is safe to repeat.
+    pub(crate) fn retry_later(reason: impl Display) -> Self {
         Self::unavailable(reason, RETRY_LATER)
     }
 }
@@ -94,7 +93,7 @@ pub(crate) fn invalid_field(field: &str, detail: impl Into<String>, allowed: imp
     }])
 }
 
-/// Only within moments of the start.
+/// Only shortly after the start, until the topic policies have been read.
 impl From<PoliciesUnknown> for ApiError {
     fn from(error: PoliciesUnknown) -> Self {
         Self::unavailable(error, RETRY_LATER)
@@ -112,8 +111,8 @@ impl From<Unavailable> for ApiError {
     fn from(error: Unavailable) -> Self {
         Self::by_outcome(
             &error,
-            "whether the job was accepted is not known; to submit it again is safe if it brings its own id",
-            "the job was not accepted; submit it again later",
+            "it is not known whether the job was accepted; submitting it again is safe if it has an id of its own",
+            "the job was not accepted; retry later",
         )
     }
 }

@@ -4,10 +4,7 @@
 
 mod batch;
 mod bus;
-mod filter;
-mod queue;
-mod receive;
-mod slot;
+mod listener;
 mod subscription;
 
 use std::convert::Infallible;
@@ -22,15 +19,12 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use self::bus::EventBus;
-pub(crate) use self::filter::Filter;
-use self::queue::{Next, Queue};
-use self::slot::Slot;
+pub(crate) use self::listener::Filter;
+use self::listener::{Next, Queue, Slot};
 use crate::error::ApiError;
 use crate::limits::Deadline;
 use crate::metrics::Metrics;
 
-/// The default limit of concurrent listeners.
-const MAX_LISTENERS: usize = 100;
 /// How often an idle stream sends a heartbeat.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The heartbeat: a comment, which clients ignore.
@@ -51,18 +45,18 @@ impl Events {
     pub(crate) fn start(
         store: &Store,
         metrics: &Arc<Metrics>,
+        max_listeners: usize,
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
         let bus = Arc::new(EventBus::new(Arc::clone(metrics)));
         tasks.spawn("events", subscription::run(Arc::clone(&bus), store.clone(), shutdown.clone()));
-        let slots = Arc::new(Semaphore::new(MAX_LISTENERS));
-        Self { bus, slots, max_listeners: MAX_LISTENERS, metrics: Arc::clone(metrics) }
-    }
-
-    /// Sets the limit of concurrent listeners. Those that listen already do not count.
-    pub(crate) fn limit_listeners(&mut self, max: usize) {
-        (self.slots, self.max_listeners) = (Arc::new(Semaphore::new(max)), max);
+        Self {
+            bus,
+            slots: Arc::new(Semaphore::new(max_listeners)),
+            max_listeners,
+            metrics: Arc::clone(metrics),
+        }
     }
 
     /// Begins to listen. The stream has every event that happens after this returns. Waits for
@@ -70,15 +64,18 @@ impl Events {
     pub(crate) async fn listen(&self, filter: Filter) -> Result<EventStream, ApiError> {
         let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() else {
             let max = self.max_listeners;
-            return Err(ApiError::too_many(format_args!("{max} others listen to events here")));
+            return Err(ApiError::retry_later(format_args!(
+                "{max} others are listening to events here, which is the limit"
+            )));
         };
         let slot = Slot::new(permit, &self.metrics);
         let queue = Arc::new(Queue::new(filter, Some(slot)));
-        let stream = EventStream::new(&self.bus, Arc::clone(&queue));
+        self.bus.join(Arc::clone(&queue));
+        let stream = EventStream { bus: Arc::clone(&self.bus), queue: Arc::clone(&queue), is_over: false };
         if Deadline::from_now().bound(queue.ready()).await == Ok(true) {
             return Ok(stream);
         }
-        Err(ApiError::too_many("the store sends no events at the moment"))
+        Err(ApiError::retry_later("the store sends no events at the moment"))
     }
 }
 
@@ -91,11 +88,6 @@ pub(crate) struct EventStream {
 }
 
 impl EventStream {
-    fn new(bus: &Arc<EventBus>, queue: Arc<Queue>) -> Self {
-        bus.join(Arc::clone(&queue));
-        Self { bus: Arc::clone(bus), queue, is_over: false }
-    }
-
     /// The body of the response: events in the format of server-sent events.
     pub(crate) fn into_body(self) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + use<> {
         stream::unfold(self, async |mut events| {

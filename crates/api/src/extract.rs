@@ -1,5 +1,5 @@
-//! Extractors: what handlers take out of a request. The caller's trace, the names in the path,
-//! the query, and a body of the right media type and size.
+//! Extractors: the parts of a request, parsed for the handlers. The caller's trace, the names in the
+//! path, the query, and a body of the right media type and size.
 
 mod batch;
 mod body;
@@ -18,6 +18,6 @@ pub(crate) use self::path::{
     JobPath, ReceiptPath, RedrivePath, TopicPath, parse_receipt, unknown_receipt, unknown_redrive,
 };
 pub(crate) use self::query::{
-    DeadQuery, EventsQuery, FilterQuery, ForceQuery, PageQuery, PurgeQuery, TopicsQuery, outdated_cursor,
+    DeadPageQuery, ForceQuery, PageQuery, PurgeQuery, Query, TopicsQuery, outdated_cursor,
 };
 pub(crate) use self::trace::{Caller, trace_parent};

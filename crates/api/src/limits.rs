@@ -1,5 +1,5 @@
-//! What bounds a request: how long it waits, how much memory bodies take, and how often the
-//! store is asked.
+//! The limits of requests: their deadlines, the memory of their bodies, and how often the store is
+//! asked for statistics.
 
 mod deadline;
 mod memory_budget;

@@ -1,23 +1,19 @@
 //! The table of routes and the handlers behind them.
 
-pub(crate) mod attempts;
 pub(crate) mod batch;
 mod bulk_submit;
 pub(crate) mod consistency_audit;
 pub(crate) mod dead;
 pub(crate) mod events;
 pub(crate) mod export;
-mod idempotent_call;
 pub(crate) mod import;
 pub(crate) mod job_actions;
 pub(crate) mod jobs;
-pub(crate) mod list_jobs;
 pub(crate) mod receipts;
 pub(crate) mod redrives;
 pub(crate) mod reserve;
 pub(crate) mod stats;
 pub(crate) mod topic_deletion;
-pub(crate) mod topic_policy;
 pub(crate) mod topics;
 
 use std::sync::Arc;
@@ -29,10 +25,10 @@ use crate::state::Api;
 /// Each path with its handlers. A path is also a label of the metrics.
 pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
     vec![
-        ("/v1/jobs", post(jobs::submit).get(list_jobs::list)),
+        ("/v1/jobs", post(jobs::submit).get(jobs::list)),
         ("/v1/jobs/batch", post(batch::submit_batch)),
         ("/v1/jobs/{topic}/{id}", get(jobs::get_job).delete(jobs::cancel).patch(job_actions::reschedule)),
-        ("/v1/jobs/{topic}/{id}/attempts", get(attempts::attempts)),
+        ("/v1/jobs/{topic}/{id}/attempts", get(jobs::attempts)),
         ("/v1/jobs/{topic}/{id}/run", post(job_actions::run)),
         ("/v1/jobs/{topic}/{id}/revive", post(job_actions::revive)),
         ("/v1/topics/{topic}/reserve", post(reserve::reserve)),
@@ -45,7 +41,7 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/topics", get(topics::list_topics)),
         (
             "/v1/topics/{topic}",
-            get(topics::get_topic).put(topic_policy::put_policy).delete(topic_deletion::delete_topic),
+            get(topics::get_topic).put(topics::put_policy).delete(topic_deletion::delete_topic),
         ),
         ("/v1/topics/{topic}/pause", post(topics::pause)),
         ("/v1/topics/{topic}/resume", post(topics::resume)),

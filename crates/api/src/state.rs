@@ -1,17 +1,16 @@
-//! `Api`: the state that all handlers share. The store, the queues in front of it, the limits, and
-//! what parsing needs: the clock, the policies and a random generator.
+//! `Api`: the state that all handlers share: the store, the queues in front of it, the limits, the
+//! topic policies, the clock and a random generator.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opentelemetry::metrics::Meter;
+use axum::extract::State;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{PullOutcome, RetryContext, Token};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
-use ringback_service::{Shutdown, Tasks};
+use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
 use tokio::sync::Semaphore;
 use ulid::Ulid;
@@ -29,8 +28,11 @@ pub(crate) const MAX_EXPORTS: usize = 4;
 /// The most audits at once. Others are refused.
 const MAX_AUDITS: usize = 1;
 
+/// The extractor through which handlers get the state.
+pub(crate) type ApiState = State<Arc<Api>>;
+
 /// The state of the API.
-pub struct Api {
+pub(crate) struct Api {
     pub(crate) store: Store,
     pub(crate) submits: SubmitQueues<NewJob>,
     pub(crate) imports: SubmitQueues<ImportJob>,
@@ -50,26 +52,27 @@ pub struct Api {
 }
 
 impl Api {
-    /// Builds the state over an open store. The submit queues are among `tasks`; they end after
-    /// the state is dropped and their jobs are in the store. `rng` makes the ids of jobs without one.
-    pub fn new(
-        store: Store,
+    /// Builds the state over an open store, and adds its background tasks to `tasks`. The submit queues
+    /// end after the state is dropped and their jobs are in the store. `rng` makes the ids of jobs
+    /// without one; `max_listeners` limits the concurrent event streams.
+    pub(crate) fn new(
+        store: &Store,
         retries: Retries,
         clock: Arc<dyn Clock>,
         rng: StdRng,
-        meter: &Meter,
+        max_listeners: usize,
+        Context { shutdown, meter, .. }: &Context,
         tasks: &mut Tasks,
-        shutdown: &Shutdown,
     ) -> Self {
         let metrics = Arc::new(Metrics::new(meter));
         let policies = retries.policies.clone();
         Self {
-            submits: SubmitQueues::start(&store, &metrics, tasks, shutdown),
-            imports: SubmitQueues::start(&store, &metrics, tasks, shutdown),
-            pulls: Pulls::start(&store, policies.clone(), tasks, shutdown),
-            events: Events::start(&store, &metrics, tasks, shutdown),
+            submits: SubmitQueues::start(store, &metrics, tasks, shutdown),
+            imports: SubmitQueues::start(store, &metrics, tasks, shutdown),
+            pulls: Pulls::start(store, policies.clone(), tasks, shutdown),
+            events: Events::start(store, &metrics, max_listeners, tasks, shutdown),
             memory: MemoryBudget::default(),
-            store,
+            store: store.clone(),
             metrics,
             stats: StatsCache::default(),
             batches: Arc::new(Semaphore::new(MAX_BATCHES)),
@@ -80,13 +83,6 @@ impl Api {
             clock,
             rng: Mutex::new(rng),
         }
-    }
-
-    /// Sets the limit of concurrent event listeners, 100 by default.
-    #[must_use]
-    pub fn with_event_listeners(mut self, max: usize) -> Self {
-        self.events.limit_listeners(max);
-        self
     }
 
     /// Parses one job. A job without an id takes `id`, or else gets a new one.
@@ -130,11 +126,11 @@ impl Api {
     /// While the topic policies have not been read.
     pub(crate) fn failed(
         &self,
-        tries: &RetryContext,
+        context: &RetryContext,
         error: Option<String>,
     ) -> Result<PullOutcome, PoliciesUnknown> {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
-        self.retries.failed(tries, error, &mut *rng)
+        self.retries.failed(context, error, &mut *rng)
     }
 
     fn make_id(&self, now: Timestamp) -> JobId {
@@ -142,12 +138,6 @@ impl Api {
         self.fill(&mut random);
         let id = Ulid::from_parts(now.as_millis(), u128::from_be_bytes(random));
         id.to_string().parse().expect("a ULID lies within the alphabet of ids")
-    }
-}
-
-impl fmt::Debug for Api {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("store", &self.store.kind()).finish_non_exhaustive()
     }
 }
 
@@ -160,6 +150,7 @@ pub(crate) mod tests {
     use rand::SeedableRng as _;
     use ringback_core::clock::ManualClock;
     use ringback_core::retry::RetryPolicy;
+    use ringback_service::{Health, Shutdown};
     use ringback_store::settings;
 
     use super::*;
@@ -168,12 +159,13 @@ pub(crate) mod tests {
     pub(crate) fn unprepared() -> Arc<Api> {
         let options = settings::defaults(Duration::from_millis(100));
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
-        let meter = NoopMeterProvider::new().meter("test");
         let store = Store::open(options).unwrap();
-        let rng = StdRng::seed_from_u64(1);
-        let (mut tasks, shutdown) = (Tasks::new(), Shutdown::new(Duration::from_secs(30)));
+        let (rng, mut tasks) = (StdRng::seed_from_u64(1), Tasks::new());
+        let shutdown = Shutdown::new(Duration::from_secs(30));
+        let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));
+        let context = Context { shutdown, health, meter };
         let retries = Retries { policies: PolicyBook::default(), default: RetryPolicy::none() };
-        let api = Api::new(store, retries, Arc::new(clock), rng, &meter, &mut tasks, &shutdown);
+        let api = Api::new(&store, retries, Arc::new(clock), rng, 100, &context, &mut tasks);
         // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

@@ -19,15 +19,11 @@ const UNMATCHED: &str = "unmatched";
 
 /// The metrics, and the paths that are their labels.
 pub(super) struct Observer {
-    metrics: Arc<Metrics>,
-    paths: Vec<&'static str>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) paths: Vec<&'static str>,
 }
 
 impl Observer {
-    pub(super) fn new(metrics: Arc<Metrics>, paths: Vec<&'static str>) -> Self {
-        Self { metrics, paths }
-    }
-
     fn route(&self, request: &Request) -> &'static str {
         let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
         self.paths.iter().copied().find(|path| Some(*path) == matched).unwrap_or(UNMATCHED)

@@ -1,4 +1,4 @@
-//! `Unavailable`: why a call has no answer of the store, and whether it may have taken effect.
+//! `Unavailable`: why a call has no answer from the store, and whether it may have taken effect.
 //! Also how errors of the store are logged, and what callers see of them.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ringback_core::contract::StoreError;
 use ringback_store::PoliciesUnknown;
 
-/// Why a call has no answer of the store.
+/// Why a call has no answer from the store.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Unavailable {
     /// The store did not execute the call.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ringback_core::contract::Event;
 use ringback_core::wire::EventAnswer;
 
-use super::filter::Filter;
+use super::listener::Filter;
 
 pub(super) struct Batch<'a> {
     events: &'a [Event],

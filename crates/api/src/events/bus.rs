@@ -9,10 +9,11 @@ use ringback_core::contract::Event;
 use tokio::sync::Notify;
 
 use super::batch::Batch;
-use super::queue::{Pushed, Queue};
+use super::listener::{Pushed, Queue};
 use crate::metrics::Metrics;
 
-/// The first event: nothing is left out after it. It also sets the client's reconnect time in ms.
+/// The first event of a stream. No later event is left out. It also sets the client's reconnect time
+/// in ms.
 const READY: &[u8] = b"retry: 1000\nevent: ready\ndata: {}\n\n";
 /// Sent when events may have been lost.
 const MISSED: &[u8] = b"event: missed\ndata: {}\n\n";
@@ -177,8 +178,7 @@ mod tests {
     use ringback_core::job::JobKey;
 
     use super::*;
-    use crate::events::filter::Filter;
-    use crate::events::queue::Next;
+    use crate::events::listener::{Filter, Next};
 
     fn with_a_listener() -> (EventBus, Arc<Queue>) {
         let bus = EventBus::new(Arc::new(Metrics::new(&global::meter("test"))));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn listeners_are_told_of_missed_events_and_the_subscription_goes_on() {
+    async fn listeners_learn_that_events_were_missed_and_the_subscription_goes_on() {
         let (bus, queue) = with_a_listener();
         bus.missed();
         bus.watched(1, Watch::Unbroken);

@@ -43,7 +43,7 @@ pub(crate) struct Items {
     pub(crate) items: Vec<(usize, Bytes)>,
     pub(crate) permit: Permit,
     pub(crate) deadline: Deadline,
-    /// One of the batches that may be processed at once.
+    /// A place among the batches that may be processed at once.
     pub(crate) turn: OwnedSemaphorePermit,
 }
 

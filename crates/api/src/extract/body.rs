@@ -1,5 +1,5 @@
 //! Reads request bodies with limits on their size and duration. A large body must acquire memory
-//! from the budget, and from then on arrive at a minimum rate. A small one is only given a time limit.
+//! from the budget, and then arrive at a minimum rate. A small one only has a time limit.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::limits::{Deadline, MemoryBudget, Permit};
 
 /// How long a body may take to arrive.
 const WITHIN: Duration = Duration::from_secs(30);
-/// How long a refused body is read on. A client that is cut off while it sends often never sees
-/// the answer.
+/// How long the rest of a refused body is read and discarded. A client that is disconnected while it
+/// sends often never sees the answer.
 const DRAIN_FOR: Duration = Duration::from_secs(2);
 /// The most bytes that a body may have without a permit. The number of connections bounds their sum.
 const SMALL: usize = 16 * 1024;
-/// A body with a permit must send a part of itself in each period of this length.
+/// A large body must bring one of its [`PARTS`] in each period of this length.
 const PERIOD: Duration = Duration::from_secs(2);
-/// The number of such parts of a body. A part has at least [`SMALL`] bytes.
+/// The number of parts that a large body is divided into. A part has at least [`SMALL`] bytes.
 const PARTS: usize = 30;
 
 /// A body that has arrived completely.
@@ -92,7 +92,7 @@ async fn refuse(mut rest: BodyDataStream, answer: ApiError) -> ApiError {
 struct Rate {
     /// When the whole body must have arrived.
     until: Instant,
-    /// The length that a body with a permit must have, and when.
+    /// When a body with a permit must have reached a length, and that length.
     goal: Option<(Instant, usize)>,
     /// How many bytes each period must bring.
     part: usize,
@@ -113,7 +113,7 @@ impl Rate {
     fn too_slow(&self) -> ApiError {
         let detail = if Instant::now() < self.until {
             let (part, period) = (self.part, PERIOD.as_secs());
-            format!("the body arrived too slowly: a large one must bring {part} bytes every {period} s")
+            format!("the body arrived too slowly: a large body must send {part} bytes every {period} s")
         } else {
             format!("the body did not arrive within {} s", WITHIN.as_secs())
         };

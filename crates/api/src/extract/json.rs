@@ -1,4 +1,4 @@
-//! Bodies of calls that concern one job, one topic or some receipts: JSON, or nothing.
+//! Bodies of the calls about one job, one topic or some receipts: JSON, optional JSON, or none.
 
 use std::sync::Arc;
 

@@ -1,29 +1,50 @@
-//! The queries of lists, exports and topic deletion. All mistakes of a query are reported at
-//! once, parameter by parameter.
+//! Query strings: one type for each set of parameters that a call takes. All mistakes of a query are
+//! reported at once, parameter by parameter.
 
-mod dead;
-mod events;
 mod parameters;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use ringback_core::contract::{Cursor, Filter};
-use ringback_core::job::Topic;
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, EventName, Filter};
+use ringback_core::job::{JobId, Topic};
 use ringback_core::state::State;
+use ringback_core::wire::{REASON, is_reason, parse_time};
 
-pub(crate) use self::dead::{DeadQuery, PurgeQuery};
-pub(crate) use self::events::EventsQuery;
 use self::parameters::{Parameters, is_no};
 use crate::error::{ApiError, invalid_field};
-use crate::paging::ListCursor;
+use crate::events;
+use crate::paging::{ListCursor, PurgeCursor};
 
-const STATES: &str = "delayed, ready, reserved or dead; without it all of them";
-const CURSOR: &str = "the next of a page of the same topic and state; without it the first page";
-const TOPICS_CURSOR: &str = "the next of a page of topics; without it the first page";
-const FORCE_CURSOR: &str = "the next of the previous answer; without it from the beginning";
+const STATES: &str = "delayed, ready, reserved or dead; omit it for all of them";
+const TIME: &str = "an RFC 3339 time, such as 2026-11-20T09:30:00Z";
+const CURSOR: &str = "`next` of a page of the same topic and state; omit it for the first page";
+const TOPICS_CURSOR: &str = "`next` of a page of topics; omit it for the first page";
+const FORCE_CURSOR: &str = "`next` of the previous answer; omit it to start at the beginning";
+const DEAD_CURSOR: &str =
+    "`next` of a previous answer for the same topic and filter; omit it to start at the beginning";
+
+/// The query of a request.
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// What a query can be parsed into.
+pub(crate) trait FromQuery: Sized {
+    /// Reads every parameter of the query. Any parameter that is not read is a mistake.
+    fn read(query: &mut Parameters) -> Self;
+}
+
+impl<S: Sync, T: FromQuery> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let mut query = Parameters::new(&parts.uri)?;
+        let read = T::read(&mut query);
+        query.finish()?;
+        Ok(Self(read))
+    }
+}
 
 /// A page of the job list.
-#[derive(Debug)]
 pub(crate) struct PageQuery {
     pub(crate) filter: Filter,
     /// Where the page begins; `None` for the first page.
@@ -31,149 +52,129 @@ pub(crate) struct PageQuery {
     pub(crate) limit: usize,
 }
 
-impl<S: Sync> FromRequestParts<S> for PageQuery {
-    type Rejection = ApiError;
+impl FromQuery for PageQuery {
+    fn read(query: &mut Parameters) -> Self {
+        Self { filter: Filter::read(query), from: query.parse("cursor", CURSOR), limit: query.limit() }
+    }
+}
 
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let mut query = Parameters::new(parts, &["topic", "state", "cursor", "limit"])?;
-        let filter = filter(&mut query);
-        let from = query.parse("cursor", CURSOR);
-        let limit = query.limit();
-        query.finish()?;
-        Ok(Self { filter, from, limit })
+/// Which jobs to list or export.
+impl FromQuery for Filter {
+    fn read(query: &mut Parameters) -> Self {
+        let topic = query.topic();
+        let named = |text: &str| State::ALL.into_iter().find(|state| state.name() == text);
+        let state = query.read("state", STATES, |text| match named(text) {
+            Some(state) if state.is_terminal() => {
+                Err(format!("{text} jobs have ended and are neither listed nor exported"))
+            }
+            Some(state) => Ok(state),
+            None => Err(is_no("state", text)),
+        });
+        Self { topic, state }
     }
 }
 
 /// A page of the topic list.
-#[derive(Debug)]
 pub(crate) struct TopicsQuery {
     /// The page begins after this topic; `None` for the first page.
     pub(crate) after: Option<Topic>,
     pub(crate) limit: usize,
 }
 
-impl<S: Sync> FromRequestParts<S> for TopicsQuery {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let mut query = Parameters::new(parts, &["cursor", "limit"])?;
-        let after = query.parse("cursor", TOPICS_CURSOR);
-        let limit = query.limit();
-        query.finish()?;
-        Ok(Self { after, limit })
-    }
-}
-
-/// Which jobs to export.
-#[derive(Debug)]
-pub(crate) struct FilterQuery(pub(crate) Filter);
-
-impl<S: Sync> FromRequestParts<S> for FilterQuery {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let mut query = Parameters::new(parts, &["topic", "state"])?;
-        let filter = filter(&mut query);
-        query.finish()?;
-        Ok(Self(filter))
+impl FromQuery for TopicsQuery {
+    fn read(query: &mut Parameters) -> Self {
+        Self { after: query.parse("cursor", TOPICS_CURSOR), limit: query.limit() }
     }
 }
 
 /// Whether the jobs of a topic are deleted with it, and where to continue.
-#[derive(Debug)]
 pub(crate) enum ForceQuery {
     No,
     Yes(Option<Cursor>),
 }
 
-impl<S: Sync> FromRequestParts<S> for ForceQuery {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let mut query = Parameters::new(parts, &["force", "cursor"])?;
+impl FromQuery for ForceQuery {
+    fn read(query: &mut Parameters) -> Self {
         let force = query.parse("force", "true or false");
         let from = query.parse("cursor", FORCE_CURSOR);
         if from.is_some() && force != Some(true) {
             query.mistake("cursor", "given without force", "only together with force=true");
         }
-        query.finish()?;
-        Ok(if force == Some(true) { Self::Yes(from) } else { Self::No })
+        if force == Some(true) { Self::Yes(from) } else { Self::No }
     }
 }
 
-fn filter(query: &mut Parameters) -> Filter {
-    let topic = query.topic();
-    let named = |text: &str| State::ALL.into_iter().find(|state| state.name() == text);
-    let state = query.read("state", STATES, |text| match named(text) {
-        Some(state) if state.is_terminal() => {
-            Err(format!("{text} jobs have ended and are neither listed nor exported"))
-        }
-        Some(state) => Ok(state),
-        None => Err(is_no("state", text)),
-    });
-    Filter { topic, state }
+/// A filter of dead jobs.
+pub(crate) struct DeadQuery {
+    reason: Option<String>,
+    after: Option<Timestamp>,
+    before: Option<Timestamp>,
 }
 
-/// The 422 for a cursor of before the store was restarted.
+impl DeadQuery {
+    pub(crate) fn of(self, topic: Topic) -> DeadFilter {
+        DeadFilter { topic, reason: self.reason, after: self.after, before: self.before }
+    }
+}
+
+impl FromQuery for DeadQuery {
+    fn read(query: &mut Parameters) -> Self {
+        let reason = query.read("reason", REASON, |text| {
+            Some(text.to_owned()).filter(|text| is_reason(text)).ok_or_else(|| is_no("reason", text))
+        });
+        let mut time =
+            |name| query.read(name, TIME, |text| parse_time(text).ok_or_else(|| is_no("time", text)));
+        Self { reason, after: time("died_after"), before: time("died_before") }
+    }
+}
+
+/// A page of dead jobs.
+pub(crate) struct DeadPageQuery {
+    pub(crate) filter: DeadQuery,
+    pub(crate) from: Option<DeadCursor>,
+    pub(crate) limit: usize,
+}
+
+impl FromQuery for DeadPageQuery {
+    fn read(query: &mut Parameters) -> Self {
+        let filter = DeadQuery::read(query);
+        Self { filter, from: query.parse("cursor", DEAD_CURSOR), limit: query.limit() }
+    }
+}
+
+/// Which dead jobs to purge, and where to continue.
+pub(crate) struct PurgeQuery {
+    pub(crate) filter: DeadQuery,
+    pub(crate) from: Option<PurgeCursor>,
+}
+
+impl FromQuery for PurgeQuery {
+    fn read(query: &mut Parameters) -> Self {
+        Self { filter: DeadQuery::read(query), from: query.parse("cursor", DEAD_CURSOR) }
+    }
+}
+
+/// Which events to stream.
+impl FromQuery for events::Filter {
+    fn read(query: &mut Parameters) -> Self {
+        let topic = query.topic();
+        let id = query.parse("id", JobId::ALLOWED);
+        if id.is_some() && !query.has("topic") {
+            query.mistake("id", "given without topic", "only together with topic");
+        }
+        let allowed = EventName::ALL.map(EventName::name).join(", ");
+        let allowed = format!("one or more of {allowed}, separated by commas; omit it for all of them");
+        let kind = |name: &str| name.parse().map_err(|_| is_no("kind", name));
+        let kinds = query.read("kind", allowed, |text| text.split(',').map(kind).collect());
+        Self { topic, id, kinds: kinds.unwrap_or_default() }
+    }
+}
+
+/// The 422 for a cursor that was issued before the store was restarted.
 pub(crate) fn outdated_cursor() -> ApiError {
     let detail = "the store was restarted since this cursor was issued; begin again without a cursor";
     invalid_field("cursor", detail, CURSOR).into()
 }
 
 #[cfg(test)]
-mod tests {
-    use http::Request;
-    use ringback_core::wire::Problem;
-
-    use super::*;
-
-    async fn page(query: &str) -> Result<PageQuery, Problem> {
-        let (mut parts, ()) =
-            Request::builder().uri(format!("/v1/jobs{query}")).body(()).unwrap().into_parts();
-        PageQuery::from_request_parts(&mut parts, &()).await.map_err(|error| error.0)
-    }
-
-    async fn wrong(query: &str) -> Vec<(String, String)> {
-        let problem = page(query).await.unwrap_err();
-        assert_eq!(problem.status, 422, "{query}: {problem:?}");
-        problem.errors.into_iter().map(|error| (error.field, error.allowed)).collect()
-    }
-
-    #[tokio::test]
-    async fn all_parameters_are_optional() {
-        let query = page("").await.unwrap();
-        assert_eq!((query.filter, query.limit), (Filter::default(), 100));
-        assert!(query.from.is_none());
-        let query = page("?topic=a.b&state=dead&limit=1000&cursor=0-1f-2").await.unwrap();
-        let filter = Filter { topic: Some("a.b".parse().unwrap()), state: Some(State::Dead) };
-        assert_eq!((query.filter, query.limit), (filter, 1000));
-        assert_eq!(query.from.unwrap().to_string(), "0-1f-2");
-    }
-
-    #[tokio::test]
-    async fn every_wrong_parameter_is_named() {
-        let all = wrong("?colour=red&topic=a%20b&state=x&cursor=y&limit=0&limit=1&").await;
-        let names: Vec<_> = all.iter().map(|(field, _)| field.as_str()).collect();
-        assert_eq!(names, ["colour", "limit", "topic", "state", "cursor", "limit"]);
-        assert_eq!(all[0].1, "topic, state, cursor, limit");
-        for limit in ["", "0", "1001", "-1", "+5", "ten", "1.5", "99999999999999999999"] {
-            assert_eq!(wrong(&format!("?limit={limit}")).await[0].0, "limit", "{limit}");
-        }
-        assert_eq!(wrong("?topic=").await[0].0, "topic");
-        assert_eq!(wrong("?cursor=%ff").await[0].0, "cursor");
-    }
-
-    #[tokio::test]
-    async fn ended_jobs_cannot_be_listed_and_the_message_says_so() {
-        for (state, says_so) in [("done", true), ("cancelled", true), ("Dead", false), ("", false)] {
-            let problem = page(&format!("?state={state}")).await.unwrap_err();
-            assert_eq!(problem.errors[0].detail.contains("have ended"), says_so, "{problem:?}");
-            assert_eq!(problem.errors[0].allowed, STATES);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_flood_of_parameters_is_not_answered_one_by_one() {
-        assert_eq!(page(&format!("?{}", "a&".repeat(65))).await.unwrap_err().status, 400);
-    }
-}
+mod tests;

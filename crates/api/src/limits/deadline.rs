@@ -4,8 +4,11 @@
 use std::future::Future;
 use std::time::Duration;
 
+use ringback_core::contract::StoreError;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
+
+use crate::error::Unavailable;
 
 /// How long a request waits for the store. The rest of the two seconds is for writing the answer.
 const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
@@ -15,8 +18,8 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(1800);
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
-    /// The deadline of a request that has just arrived, or of a batch that has just had an
-    /// answer of the store and waits for the next.
+    /// The deadline of a request that has just arrived, or of the next store call of a batch after
+    /// the store has answered another.
     pub(crate) fn from_now() -> Self {
         Self(Instant::now() + ANSWER_WITHIN)
     }
@@ -41,5 +44,20 @@ impl Deadline {
     /// Awaits `wait` until the deadline.
     pub(crate) async fn bound<F: Future>(self, wait: F) -> Result<F::Output, Elapsed> {
         timeout_at(self.0, wait).await
+    }
+
+    /// Makes a store call that carries a token, and once more if the connection broke before the
+    /// answer. With the same token the store returns the result of the first call.
+    pub(crate) async fn idempotent<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+        self,
+        call: impl Fn() -> F + Send,
+    ) -> Result<T, Unavailable> {
+        let result = self.bound(async {
+            match call().await {
+                Err(StoreError::Away(_)) => call().await,
+                result => result,
+            }
+        });
+        Ok(result.await.map_err(|_elapsed| Unavailable::TooLate)??)
     }
 }

@@ -1,5 +1,5 @@
-//! Caches the answer of `/v1/stats` for a second and lets one request at a time ask the store,
-//! so that a dashboard cannot load it.
+//! Caches the answer of `/v1/stats` for a second, and lets one request at a time ask the store, so
+//! that dashboards put no load on it.
 
 use std::sync::Arc;
 use std::time::Duration;

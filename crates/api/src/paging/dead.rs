@@ -11,8 +11,6 @@ use tokio::time::Instant;
 
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);
-/// After this time a purge returns a cursor for the rest.
-const PURGE_FOR: Duration = Duration::from_millis(1000);
 
 /// Reads until there are `limit` jobs, there are no more, or time is up. Also returns where the
 /// next page begins.
@@ -31,16 +29,6 @@ pub(crate) async fn list_dead(
         }
         at = page.next;
     }
-}
-
-/// Purges dead jobs until all are purged or time is up. Returns how many were purged, and where
-/// to continue.
-pub(crate) async fn purge_dead(
-    store: &Store,
-    filter: DeadFilter,
-    from: Option<PurgeCursor>,
-) -> Result<(u64, Option<PurgeCursor>), StoreError> {
-    purge_until(store, filter, from, Instant::now() + PURGE_FOR).await
 }
 
 /// Where a purge continues. It purges shard after shard. Jobs that died at `ends` or later, after
@@ -76,7 +64,9 @@ impl FromStr for PurgeCursor {
     }
 }
 
-async fn purge_until(
+/// Purges dead jobs until all are purged or the time is `until`. Returns how many were purged, and
+/// where to continue.
+pub(crate) async fn purge_dead(
     store: &Store,
     mut filter: DeadFilter,
     from: Option<PurgeCursor>,
@@ -167,18 +157,18 @@ mod tests {
         store.prepare().await.unwrap();
         let before = with_dead(&clock, "before", &store).await;
         let filter = DeadFilter { topic: "t".parse().unwrap(), reason: None, after: None, before: None };
-        let (purged, place) = purge_until(&store, filter.clone(), None, Instant::now()).await.unwrap();
+        let (purged, place) = purge_dead(&store, filter.clone(), None, Instant::now()).await.unwrap();
         let place = place.unwrap().to_string().parse().unwrap();
         assert_eq!(purged, 1);
 
         let after = with_dead(&clock, "after", &store).await;
         let until = Instant::now() + Duration::from_secs(60);
-        assert_eq!(purge_until(&store, filter.clone(), Some(place), until).await.unwrap(), (1, None));
+        assert_eq!(purge_dead(&store, filter.clone(), Some(place), until).await.unwrap(), (1, None));
         for (keys, is_there) in [(before, false), (after, true)] {
             for key in keys {
                 assert_eq!(store.get(&key).await.unwrap().is_some(), is_there, "{key}");
             }
         }
-        assert_eq!(purge_until(&store, filter, None, until).await.unwrap(), (2, None));
+        assert_eq!(purge_dead(&store, filter, None, until).await.unwrap(), (2, None));
     }
 }

@@ -1,15 +1,15 @@
-//! Pages of the job list, put together from pages of the store. A page of the store scans a number
-//! of jobs and returns those that match the filter. It may return none, or more than it was asked to
-//! scan, since it returns jobs that are stored together at once. Jobs that do not fit on a page are left for the next one.
+//! Pages of the job list, put together from pages of the store. A page of the store scans a number of
+//! jobs and returns those that match the filter. It may return none, or more than it was asked to scan,
+//! since it returns jobs that are stored together at once. Jobs that do not fit on a page are left for
+//! the next one.
 
 use std::fmt::{self, Display};
 use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::contract::{Cursor, Filter, InvalidCursor, MAX_PAGE, Page, StoreError};
+use ringback_core::contract::{Cursor, InvalidCursor, MAX_PAGE, Page, StoreError};
 use ringback_core::job::Job;
-use ringback_store::Store;
 use tokio::time::Instant;
 
 /// After this time a page is returned though it is not full.
@@ -73,18 +73,10 @@ fn locator(text: &str) -> Option<Locator> {
     number.to_be_bytes()[4..].try_into().ok()
 }
 
-/// Reads until there are `limit` jobs, there are no more, or time is up. Also returns where the
-/// next page begins.
-pub(crate) async fn list_jobs(
-    store: &Store,
-    filter: &Filter,
-    from: Option<ListCursor>,
-    limit: usize,
-) -> Result<(Vec<Job>, Option<ListCursor>), StoreError> {
-    fill(|at, scan| store.page(filter, at, scan), from, limit).await
-}
-
-async fn fill<P: Future<Output = Result<Page<Job>, StoreError>>>(
+/// Reads pages of the store until there are `limit` jobs, there are no more, or time is up. `page`
+/// reads one page; its arguments are the cursor and the number of jobs to scan. Also returns where
+/// the next page begins.
+pub(crate) async fn list_jobs<P: Future<Output = Result<Page<Job>, StoreError>>>(
     mut page: impl FnMut(Option<Cursor>, usize) -> P,
     from: Option<ListCursor>,
     limit: usize,

@@ -1,7 +1,5 @@
 //! `POST /v1/jobs/batch`: submits many jobs and returns a result for each, in order.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
@@ -10,15 +8,15 @@ use ringback_core::wire::{BatchAnswer, BatchResult, JobAnswer, Problem};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
-use crate::error::{ApiError, Unavailable};
+use crate::error::{ApiError, JsonResult, Unavailable};
 use crate::extract::{BatchBody, Caller, NoIdempotencyKey};
 use crate::schema::{BodyProblems, JobRequest};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Submit many jobs
 ///
-/// A JSON array, or one job per line as NDJSON; at most 10,000 items and 16 MiB. The answer has one
-/// result per item, in order; an invalid item does not affect the others. An id twice in one batch
+/// Takes a JSON array, or one job per line as NDJSON; at most 10,000 items and 16 MiB. The answer has
+/// one result per item, in order; an invalid item does not affect the others. An id twice in one batch
 /// counts as submitted twice. If the store accepted none of the items the answer is 503.
 #[utoipa::path(
     post, path = "/v1/jobs/batch", tag = "jobs", operation_id = "submit_batch",
@@ -29,11 +27,11 @@ use crate::state::Api;
     ),
 )]
 pub(crate) async fn submit_batch(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     Caller(trace): Caller,
     _: NoIdempotencyKey,
     BatchBody(items): BatchBody,
-) -> Result<Json<BatchAnswer>, ApiError> {
+) -> JsonResult<BatchAnswer> {
     let parse = |item: &[u8]| api.parse_job(item, trace, &mut None);
     let BulkResults { invalid, submitted } = submit_items(&api.submits, &api.metrics, items, parse).await?;
     let mut results: Vec<_> = invalid.into_iter().map(|(n, problem)| (n, refused(problem))).collect();

@@ -2,7 +2,6 @@
 //! right, and the repair of what is not. An audit has no time limit, so only one runs at a time. A
 //! client that disconnects cancels it; the store logs what a repair has done by then.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -11,12 +10,12 @@ use ringback_core::contract::{Audit, Repair};
 use ringback_core::wire::AuditAnswer;
 use tokio::time::Instant;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::NoBody;
 use crate::schema::{NoBodyProblems, StoreProblems};
-use crate::state::Api;
+use crate::state::{Api, ApiState};
 
-/// Audit
+/// Audit the store
 ///
 /// Checks that every job is in the right indexes and that every count is right, while the service
 /// runs. Changes nothing. The more jobs there are, the longer it takes; the server sets no time
@@ -25,11 +24,11 @@ use crate::state::Api;
     get, path = "/v1/audit", tag = "stats", operation_id = "audit",
     responses((status = 200, description = "The findings", body = AuditAnswer), StoreProblems),
 )]
-pub(crate) async fn audit(State(api): State<Arc<Api>>) -> Result<Json<AuditAnswer>, ApiError> {
+pub(crate) async fn audit(State(api): ApiState) -> JsonResult<AuditAnswer> {
     run(&api, Repair::No).await
 }
 
-/// Audit and repair
+/// Audit and repair the store
 ///
 /// Audits, adds missing index entries of jobs, and corrects counts if they can be known exactly. It
 /// never removes a job. It is safe to repeat.
@@ -40,16 +39,13 @@ pub(crate) async fn audit(State(api): State<Arc<Api>>) -> Result<Json<AuditAnswe
         NoBodyProblems,
     ),
 )]
-pub(crate) async fn repair(
-    State(api): State<Arc<Api>>,
-    NoBody(_): NoBody,
-) -> Result<Json<AuditAnswer>, ApiError> {
+pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> JsonResult<AuditAnswer> {
     run(&api, Repair::Yes).await
 }
 
-async fn run(api: &Api, repair: Repair) -> Result<Json<AuditAnswer>, ApiError> {
+async fn run(api: &Api, repair: Repair) -> JsonResult<AuditAnswer> {
     let Ok(_turn) = api.audits.try_acquire() else {
-        return Err(ApiError::too_many("another audit or repair is under way"));
+        return Err(ApiError::retry_later("another audit or repair is under way"));
     };
     let begun = Instant::now();
     let audit = api.store.audit(repair).await?;

@@ -1,6 +1,6 @@
 //! The dead jobs of a topic: list them, purge one or many.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -8,21 +8,25 @@ use http::StatusCode;
 use ringback_core::contract::MoveResult;
 use ringback_core::job::{Job, JobKey};
 use ringback_core::wire::{DeadPageAnswer, JobAnswer, PurgeAnswer};
+use tokio::time::Instant;
 
 use super::jobs::unknown;
-use crate::error::ApiError;
-use crate::extract::{DeadQuery, JobPath, PurgeQuery, TopicPath};
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{DeadPageQuery, JobPath, PurgeQuery, Query, TopicPath};
 use crate::limits::Deadline;
 use crate::paging;
 use crate::schema::{JobParams, QueryProblems, RemoveProblems, TopicParams};
-use crate::state::Api;
+use crate::state::{Api, ApiState};
+
+/// After this time a purge returns a cursor for the rest.
+const PURGE_FOR: Duration = Duration::from_secs(1);
 
 /// List dead jobs
 ///
-/// In the order of their deaths, each with its reason, its last failed attempt and its time of
-/// death. A page holds at most `limit` jobs. It may hold fewer or none and still have a next page;
-/// `next` is null on the last page. A job that is dead from the first page to the last is on exactly
-/// one of them.
+/// Lists the dead jobs of the topic in the order of their deaths, each with its reason, its last failed
+/// attempt and its time of death. A page holds at most `limit` jobs. It may hold fewer or none and
+/// still have a next page; `next` is null on the last page. A job that is dead from the first page to
+/// the last is on exactly one of them.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/dead", tag = "dead", operation_id = "list_dead",
     params(
@@ -36,10 +40,12 @@ use crate::state::Api;
     responses((status = 200, description = "A page", body = DeadPageAnswer), QueryProblems),
 )]
 pub(crate) async fn list(
-    State(api): State<Arc<Api>>,
-    DeadQuery { filter, from, limit }: DeadQuery,
-) -> Result<Json<DeadPageAnswer>, ApiError> {
-    let page = Deadline::from_now().bound(paging::list_dead(&api.store, &filter, from, limit)).await;
+    State(api): ApiState,
+    TopicPath(topic): TopicPath,
+    Query(DeadPageQuery { filter, from, limit }): Query<DeadPageQuery>,
+) -> JsonResult<DeadPageAnswer> {
+    let page =
+        Deadline::from_now().bound(paging::list_dead(&api.store, &filter.of(topic), from, limit)).await;
     let (jobs, next) = page??;
     let items = jobs.into_iter().map(Into::into).collect();
     Ok(Json(DeadPageAnswer { items, next: next.map(|cursor| cursor.to_string()) }))
@@ -62,46 +68,47 @@ pub(crate) async fn list(
     responses((status = 200, description = "How many were removed, and where to continue", body = PurgeAnswer), QueryProblems),
 )]
 pub(crate) async fn purge_all(
-    State(api): State<Arc<Api>>,
-    PurgeQuery { filter, from }: PurgeQuery,
-) -> Result<Json<PurgeAnswer>, ApiError> {
-    let purged = Deadline::from_now().bound(paging::purge_dead(&api.store, filter, from)).await;
+    State(api): ApiState,
+    TopicPath(topic): TopicPath,
+    Query(PurgeQuery { filter, from }): Query<PurgeQuery>,
+) -> JsonResult<PurgeAnswer> {
+    let purged = Deadline::from_now()
+        .bound(paging::purge_dead(&api.store, filter.of(topic), from, Instant::now() + PURGE_FOR))
+        .await;
     let (purged, next) = purged??;
     Ok(Json(PurgeAnswer { purged, next: next.map(|cursor| cursor.to_string()) }))
 }
 
 /// Purge a dead job
 ///
-/// Removes it; only its attempt log is kept. A job that is not dead is left unchanged: 409.
+/// Removes the job; only its attempt log is kept. A job that is not dead is left unchanged: 409.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/dead/{id}", tag = "dead", operation_id = "purge",
     params(JobParams),
     responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
 )]
-pub(crate) async fn purge(
-    State(api): State<Arc<Api>>,
-    JobPath(key): JobPath,
-) -> Result<Json<JobAnswer>, ApiError> {
+pub(crate) async fn purge(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<JobAnswer> {
     purge_job(&api, key).await
 }
 
 /// Purge the dead job `revive`
 ///
-/// Like any other dead job by its id. This id is also the name of a path.
+/// Purges the dead job with the id `revive`, like any other. It is listed separately because this
+/// path also has a POST, which revives many jobs.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "purge_job_named_revive",
     params(TopicParams),
     responses((status = 200, description = "The job as it was", body = JobAnswer), RemoveProblems),
 )]
 pub(crate) async fn purge_job_named_revive(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     let id = "revive".parse().expect("the text lies within the alphabet of ids");
     purge_job(&api, JobKey { topic, id }).await
 }
 
-async fn purge_job(api: &Api, key: JobKey) -> Result<Json<JobAnswer>, ApiError> {
+async fn purge_job(api: &Api, key: JobKey) -> JsonResult<JobAnswer> {
     match Deadline::from_now().bound(api.store.purge(&key)).await?? {
         MoveResult::Applied(job) => Ok(Json(job.into())),
         MoveResult::Refused(Job { key, state, .. }) => {

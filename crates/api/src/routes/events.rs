@@ -1,7 +1,5 @@
 //! `GET /v1/events`: live events as server-sent events.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -9,15 +7,17 @@ use http::header;
 use ringback_core::wire::EventAnswer;
 
 use crate::error::ApiError;
-use crate::extract::EventsQuery;
+use crate::events::Filter;
+use crate::extract::Query;
 use crate::schema::{EventKinds, QueryProblems};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Stream events of jobs
 ///
-/// Live server-sent events. The first is `ready`; everything that happens after it is sent as an
-/// event named by its kind, with the data below. The events of one job arrive in order. `missed` means
-/// that events may be missing, and `dropped` that the stream ends because it is read too slowly.
+/// Streams live events as server-sent events. The first is `ready`; everything that happens after it is
+/// sent as an event named by its kind, with the data below. The events of one job arrive in order.
+/// `missed` means that events may be missing, and `dropped` that the stream ends because it is read too
+/// slowly.
 #[utoipa::path(
     get, path = "/v1/events", tag = "events", operation_id = "events",
     params(
@@ -30,10 +30,7 @@ use crate::state::Api;
         QueryProblems,
     ),
 )]
-pub(crate) async fn events(
-    State(api): State<Arc<Api>>,
-    EventsQuery(filter): EventsQuery,
-) -> Result<Response, ApiError> {
+pub(crate) async fn events(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
     let events = api.events.listen(filter).await?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
     // Keeps proxies from buffering the stream.

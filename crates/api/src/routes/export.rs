@@ -18,10 +18,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use crate::error::{self, ApiError};
-use crate::extract::FilterQuery;
+use crate::extract::Query;
 use crate::limits::Deadline;
 use crate::schema::{ListedState, QueryProblems};
-use crate::state::{Api, MAX_EXPORTS};
+use crate::state::{ApiState, MAX_EXPORTS};
 
 /// How many jobs one store call scans; fewer if they are large.
 const SCAN: usize = 500;
@@ -34,9 +34,9 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 /// Export jobs
 ///
-/// All pending and dead jobs, one line of JSON each, as an import accepts them. If the connection is
-/// aborted the export is incomplete. A job that exists from the beginning to the end is in it at least
-/// once.
+/// Streams all pending and dead jobs, one line of JSON each, in the format that an import takes. If the
+/// connection is aborted the export is incomplete. A job that exists from the beginning to the end is
+/// in it at least once.
 #[utoipa::path(
     get, path = "/v1/export", tag = "jobs", operation_id = "export",
     params(
@@ -48,16 +48,14 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
         QueryProblems,
     ),
 )]
-pub(crate) async fn export(
-    State(api): State<Arc<Api>>,
-    FilterQuery(filter): FilterQuery,
-) -> Result<Response, ApiError> {
+pub(crate) async fn export(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
     let Ok(turn) = Arc::clone(&api.exports).try_acquire_owned() else {
-        return Err(ApiError::too_many(format_args!("{MAX_EXPORTS} exports are under way")));
+        return Err(ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")));
     };
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
-    let export = Export::new(api.store.clone(), filter, page, turn);
+    let (store, next) = (api.store.clone(), page.next);
+    let export = Export { store, filter, page: page.items.into_iter(), next, lines: 0, _turn: turn };
     let body = Body::from_stream(stream::try_unfold(export, Export::chunk));
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
 }
@@ -78,11 +76,6 @@ struct Export {
 }
 
 impl Export {
-    fn new(store: Store, filter: Filter, page: Page<StoredJob>, turn: OwnedSemaphorePermit) -> Self {
-        let Page { items, next } = page;
-        Self { store, filter, page: items.into_iter(), next, lines: 0, _turn: turn }
-    }
-
     /// The next lines; `None` after the last.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
         let mut chunk = Vec::new();

@@ -1,7 +1,5 @@
 //! `POST /v1/import`: imports exported jobs with their history, and returns a summary.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
@@ -9,14 +7,14 @@ use ringback_core::wire::{ImportAnswer, ImportProblem, Problem};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::ImportBody;
 use crate::schema::{ImportLine, ImportProblems};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Import jobs
 ///
-/// Lines of JSON: exported jobs, or jobs as they are submitted; at most 10,000 lines that are not
+/// Takes lines of JSON: exported jobs, or jobs as they are submitted; at most 10,000 lines that are not
 /// blank, and 16 MiB. An invalid line does not affect the others. It is safe to send a line again. If
 /// the store accepted none of the lines the answer is 503.
 #[utoipa::path(
@@ -27,10 +25,7 @@ use crate::state::Api;
         ImportProblems,
     ),
 )]
-pub(crate) async fn import(
-    State(api): State<Arc<Api>>,
-    ImportBody(items): ImportBody,
-) -> Result<Json<ImportAnswer>, ApiError> {
+pub(crate) async fn import(State(api): ApiState, ImportBody(items): ImportBody) -> JsonResult<ImportAnswer> {
     let results = submit_items(&api.imports, &api.metrics, items, |line| api.parse_import(line)).await?;
     Ok(Json(summary(results)))
 }

@@ -1,6 +1,4 @@
-//! Actions on one job by its name: reschedule, run now, revive.
-
-use std::sync::Arc;
+//! Actions that change one job: reschedule, run now, revive.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,12 +8,11 @@ use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
 use ringback_core::wire::JobAnswer;
 
-use super::idempotent_call::idempotent_call;
 use super::jobs::unknown;
-use crate::error::{ApiError, Unavailable};
+use crate::error::{ApiError, JsonResult, Unavailable};
 use crate::extract::{JobPath, JsonBody, NoBody, Upload};
 use crate::schema::{ChangeProblems, JobActionProblems, JobParams, RescheduleRequest};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Reschedule a job
 ///
@@ -28,12 +25,12 @@ use crate::state::Api;
     responses((status = 200, description = "The job as it is now", body = JobAnswer), ChangeProblems),
 )]
 pub(crate) async fn reschedule(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     JobPath(key): JobPath,
     JsonBody(Upload { bytes, deadline, .. }): JsonBody,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     let (due, token) = (api.parse_reschedule(&bytes)?, api.token());
-    let moved = idempotent_call(deadline, || api.store.reschedule(&key, due, token)).await;
+    let moved = deadline.idempotent(|| api.store.reschedule(&key, due, token)).await;
     answer(moved, &key, cannot_reschedule)
 }
 
@@ -47,18 +44,18 @@ pub(crate) async fn reschedule(
     responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
 )]
 pub(crate) async fn run(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     let token = api.token();
-    let moved = idempotent_call(deadline, || api.store.run(&key, token)).await;
+    let moved = deadline.idempotent(|| api.store.run(&key, token)).await;
     answer(moved, &key, cannot_run)
 }
 
 /// Revive a dead job
 ///
-/// Makes it due now, with its failures counted from zero and without its reason. Its attempts keep
+/// Makes the job due now, with its failures counted from zero and without its reason. Its attempts keep
 /// counting. A job that is not dead is left unchanged: 409.
 #[utoipa::path(
     post, path = "/v1/jobs/{topic}/{id}/revive", tag = "jobs", operation_id = "revive",
@@ -66,12 +63,12 @@ pub(crate) async fn run(
     responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
 )]
 pub(crate) async fn revive(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     JobPath(key): JobPath,
     NoBody(deadline): NoBody,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     let token = api.token();
-    let moved = idempotent_call(deadline, || api.store.revive(&key, token)).await;
+    let moved = deadline.idempotent(|| api.store.revive(&key, token)).await;
     answer(moved, &key, cannot_revive)
 }
 
@@ -80,7 +77,7 @@ fn answer(
     moved: Result<MoveResult, Unavailable>,
     key: &JobKey,
     advice: fn(JobState) -> &'static str,
-) -> Result<Json<JobAnswer>, ApiError> {
+) -> JsonResult<JobAnswer> {
     match moved.map_err(|error| ApiError::of_job_action(&error))? {
         MoveResult::Applied(job) => Ok(Json(job.into())),
         MoveResult::Refused(job) => {

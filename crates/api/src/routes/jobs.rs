@@ -1,22 +1,25 @@
-//! One job: submit, get and cancel it.
-
-use std::sync::Arc;
+//! Jobs: submit, get and cancel one, get its attempts, and list them.
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use ringback_core::contract::{Cancelled, Limit, MAX_LANES, MAX_TOPICS, SubmitResult, Submitted};
+use ringback_core::contract::{Cancelled, Limit, MAX_LANES, MAX_TOPICS, StoreError, SubmitResult, Submitted};
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer, Problem};
+use ringback_core::wire::{AttemptsAnswer, CancelAnswer, InFlight, JobAnswer, PageAnswer, Problem};
 
-use crate::error::{ApiError, invalid_field};
-use crate::extract::{Caller, IdempotencyKey, JobPath, JsonBody, Upload, key_and_id};
+use crate::error::{ApiError, JsonResult, invalid_field};
+use crate::extract::{
+    Caller, IdempotencyKey, JobPath, JsonBody, PageQuery, Query, Upload, key_and_id, outdated_cursor,
+};
 use crate::limits::Deadline;
 use crate::metrics::Outcome;
-use crate::schema::{CreateProblems, FindProblems, JobParams, JobRequest, RemoveProblems};
-use crate::state::Api;
+use crate::paging;
+use crate::schema::{
+    CreateProblems, FindProblems, JobParams, JobRequest, ListedState, QueryProblems, RemoveProblems,
+};
+use crate::state::ApiState;
 
 /// Submit a job
 ///
@@ -37,7 +40,7 @@ use crate::state::Api;
     ),
 )]
 pub(crate) async fn submit(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     Caller(trace): Caller,
     IdempotencyKey(mut id): IdempotencyKey,
     JsonBody(Upload { bytes, permit, deadline }): JsonBody,
@@ -50,7 +53,8 @@ pub(crate) async fn submit(
     let submitted = api.submits.submit(job, permit, deadline).await;
     let submitted = submitted.inspect_err(|_| api.metrics.submitted(Outcome::Unavailable, 1))?;
     api.metrics.submitted(submitted.answer.into(), 1);
-    let location = location(&submitted.job.key);
+    let location = HeaderValue::try_from(format!("/v1/jobs/{}", submitted.job.key));
+    let location = location.expect("topics and ids are visible ASCII");
     let (status, job) = submit_result(submitted)?;
     Ok((status, [(header::LOCATION, location)], Json(job)).into_response())
 }
@@ -92,24 +96,64 @@ pub(super) fn limit_reached(limit: Limit) -> Problem {
     invalid_field(field, detail, allowed)
 }
 
-fn location(key: &JobKey) -> HeaderValue {
-    HeaderValue::try_from(format!("/v1/jobs/{key}")).expect("topics and ids are visible ASCII")
-}
-
 /// Get a job
 ///
-/// A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`.
+/// Returns the job. A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`.
 #[utoipa::path(
     get, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "get_job",
     params(JobParams),
     responses((status = 200, description = "The job", body = JobAnswer), FindProblems),
 )]
-pub(crate) async fn get_job(
-    State(api): State<Arc<Api>>,
-    JobPath(key): JobPath,
-) -> Result<Json<JobAnswer>, ApiError> {
+pub(crate) async fn get_job(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<JobAnswer> {
     let job = Deadline::from_now().bound(api.store.get(&key)).await??;
     Ok(Json(job.ok_or_else(|| unknown(&key))?.into()))
+}
+
+/// List jobs
+///
+/// Lists pending and dead jobs in no particular order. A page holds at most `limit` jobs. It may hold
+/// fewer or none and still have a next page; `next` is null on the last page. A job that exists from
+/// the first page to the last is on at least one of them, even if it changes meanwhile.
+#[utoipa::path(
+    get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs",
+    params(
+        ("topic" = Option<String>, Query, description = "Only jobs of this topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
+        ("state" = Option<ListedState>, Query, description = "Only jobs in this state"),
+        ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", minimum = 1, maximum = 1000),
+    ),
+    responses((status = 200, description = "A page", body = PageAnswer), QueryProblems),
+)]
+pub(crate) async fn list(
+    State(api): ApiState,
+    Query(PageQuery { filter, from, limit }): Query<PageQuery>,
+) -> JsonResult<PageAnswer> {
+    let has_cursor = from.is_some();
+    let page = Deadline::from_now()
+        .bound(paging::list_jobs(|at, scan| api.store.page(&filter, at, scan), from, limit))
+        .await?;
+    let (jobs, next) = page.map_err(|error| match error {
+        StoreError::Outdated if has_cursor => outdated_cursor(),
+        other => other.into(),
+    })?;
+    let items = jobs.into_iter().map(JobAnswer::from).collect();
+    Ok(Json(PageAnswer { items, next: next.map(|cursor| cursor.to_string()) }))
+}
+
+/// Get the attempts of a job
+///
+/// Returns the last 20 attempts that were logged, the newest last. By default failed attempts are
+/// logged, and the success of a job that needed more than one attempt. The log is kept for
+/// `RINGBACK_KEEP_ATTEMPTS`, also after the job has ended. It may be empty.
+#[utoipa::path(
+    get, path = "/v1/jobs/{topic}/{id}/attempts", tag = "jobs", operation_id = "attempts",
+    params(JobParams),
+    responses((status = 200, description = "Its attempts", body = AttemptsAnswer), FindProblems),
+)]
+pub(crate) async fn attempts(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<AttemptsAnswer> {
+    let attempts = Deadline::from_now().bound(api.store.attempts(&key)).await??;
+    let attempts = attempts.ok_or_else(|| unknown(&key))?;
+    Ok(Json(AttemptsAnswer { items: attempts.into_iter().map(Into::into).collect() }))
 }
 
 /// Cancel a job
@@ -125,7 +169,7 @@ pub(crate) async fn get_job(
         RemoveProblems,
     ),
 )]
-pub(crate) async fn cancel(State(api): State<Arc<Api>>, JobPath(key): JobPath) -> Result<Response, ApiError> {
+pub(crate) async fn cancel(State(api): ApiState, JobPath(key): JobPath) -> Result<Response, ApiError> {
     let cancelled = Deadline::from_now().bound(api.store.cancel(&key)).await??;
     let (status, state, in_flight) = match cancelled {
         Cancelled::Cancelled { in_flight_unknown } => {

@@ -1,54 +1,55 @@
-//! What a consumer does with a reserved job by its receipt: finish, retry, bury, release, renew.
-
-mod record_failure;
+//! Calls of a consumer about a job that it has reserved, by the receipt of the job: finish, retry,
+//! bury, release, renew.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
-use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, Settled};
+use ringback_core::contract::{Note, PullOutcome, PullReceipt, Renewed, Settled};
 use ringback_core::job::Topic;
 use ringback_core::limits::MAX_BATCH;
 use ringback_core::wire::{
     BuryAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, RenewAnswer, RetryAsk, parse_finish,
     parse_finish_all, parse_release, parse_renew,
 };
+use tokio::time::timeout;
 
-use self::record_failure::record_failure;
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, ReceiptPath, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
 use crate::schema::{
     BodyProblems, BuryRequest, ChangeProblems, FinishAllRequest, ReceiptParams, ReleaseRequest, RenewRequest,
     RetryRequest,
 };
-use crate::state::Api;
+use crate::state::{Api, ApiState};
+
+/// How long settling waits for the attempt log.
+const RECORD_WITHIN: Duration = Duration::from_millis(400);
 
 /// Finish a job
 ///
-/// The job is done.
+/// Records that the job is done.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/finish", tag = "pull", operation_id = "finish",
     params(ReceiptParams),
     responses((status = 200, description = "Done, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn finish(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     parse_finish(&json)?;
     settle(&api, receipt, PullOutcome::Finish, None).await
 }
 
 /// Retry a job
 ///
-/// The attempt failed. The job is tried again after `delay`, or as its retry policy says; after the
-/// last tier of the policy it is dead.
+/// Records that the attempt failed. The job is tried again after `delay`, or after the delay of its
+/// retry policy; if the policy allows no further attempt, the job is dead.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/retry", tag = "pull", operation_id = "retry",
     params(ReceiptParams),
@@ -56,15 +57,15 @@ pub(crate) async fn finish(
     responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn retry(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
     let (outcome, topic) = match delay {
         Some(after) => (PullOutcome::Retry { after, error }, None),
         None => match Deadline::from_now().bound(api.store.lease_info(&receipt)).await?? {
-            Some(tries) => (api.failed(&tries, error)?, tries.topic),
+            Some(lease) => (api.failed(&lease, error)?, lease.topic),
             // The receipt is not current. The store knows whether this call is a repetition.
             None => (PullOutcome::Retry { after: Duration::ZERO, error }, None),
         },
@@ -74,7 +75,7 @@ pub(crate) async fn retry(
 
 /// Bury a job
 ///
-/// The job is dead, without further retries.
+/// Makes the job dead, without further retries.
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/bury", tag = "pull", operation_id = "bury",
     params(ReceiptParams),
@@ -82,10 +83,10 @@ pub(crate) async fn retry(
     responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn bury(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
     settle(&api, receipt, PullOutcome::Bury { reason, error }, None).await
 }
@@ -100,10 +101,10 @@ pub(crate) async fn bury(
     responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn release(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     let delay = parse_release(&json)?;
     settle(&api, receipt, PullOutcome::Release { after: delay }, None).await
 }
@@ -118,10 +119,10 @@ pub(crate) async fn release(
     responses((status = 200, description = "Renewed", body = RenewAnswer), ChangeProblems),
 )]
 pub(crate) async fn renew(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<RenewAnswer>, ApiError> {
+) -> JsonResult<RenewAnswer> {
     let ttr = parse_renew(&json)?;
     match Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr)).await?? {
         (Renewed::Extended, deadline) => {
@@ -133,16 +134,16 @@ pub(crate) async fn renew(
 
 /// Finish many jobs
 ///
-/// One result per receipt, in order. An invalid receipt does not affect the others.
+/// Returns one result per receipt, in order. An invalid receipt does not affect the others.
 #[utoipa::path(
     post, path = "/v1/receipts/finish", tag = "pull", operation_id = "finish_all",
     request_body = FinishAllRequest,
     responses((status = 200, description = "A result per receipt", body = ReceiptsAnswer), BodyProblems),
 )]
 pub(crate) async fn finish_all(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReceiptsAnswer>, ApiError> {
+) -> JsonResult<ReceiptsAnswer> {
     let receipts = parse_finish_all(&json)?;
     let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
     let mut shards: BTreeMap<_, Vec<(usize, PullReceipt)>> = BTreeMap::new();
@@ -178,13 +179,34 @@ async fn settle(
     receipt: PullReceipt,
     outcome: PullOutcome,
     topic: Option<Topic>,
-) -> Result<Json<ReceiptAnswer>, ApiError> {
+) -> JsonResult<ReceiptAnswer> {
     let deadline = Deadline::from_now();
     record_failure(api, &receipt, &outcome, topic).await;
     let outcomes = [(receipt, outcome)];
     let settled = deadline.bound(api.store.settle_receipts(receipt.shard(), &outcomes)).await??;
     check(settled.into_iter().next().unwrap_or(Settled::Stale))?;
     Ok(Json(ReceiptAnswer { receipt: receipt.to_string() }))
+}
+
+/// Records the attempt if the outcome is a failure and the topic logs failures. If that fails, the
+/// attempt is only counted in a metric. `topic` is that of the job, if it is already known.
+async fn record_failure(api: &Api, receipt: &PullReceipt, outcome: &PullOutcome, topic: Option<Topic>) {
+    let error = match outcome {
+        PullOutcome::Retry { error, .. } | PullOutcome::Bury { error, .. } => error.clone(),
+        PullOutcome::Finish | PullOutcome::Release { .. } => return,
+    };
+    // The store is only asked for the topic if topics differ in what they log.
+    let topic = if topic.is_none() && api.policies.is_any_logging() {
+        let lease = timeout(RECORD_WITHIN, api.store.lease_info(receipt)).await;
+        lease.ok().and_then(Result::ok).flatten().and_then(|lease| lease.topic)
+    } else {
+        topic
+    };
+    let policy = topic.and_then(|topic| api.policies.get(&topic).ok()?);
+    if api.store.logging(policy.as_deref()).notes_failure() {
+        let notes = [Note::failed(receipt, error)];
+        api.metrics.unrecorded(api.store.note_within(receipt.shard(), &notes, RECORD_WITHIN).await);
+    }
 }
 
 fn check(settled: Settled) -> Result<(), Problem> {

@@ -1,8 +1,6 @@
 //! Redrives: revive many dead jobs of a topic. Start one, follow its progress, stop it. The carriers
 //! do the work.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -12,20 +10,19 @@ use ringback_core::contract::{DeadFilter, MAX_REDRIVES, Redrive, RedriveStart};
 use ringback_core::job::Topic;
 use ringback_core::wire::{RedriveAsk, RevivalAnswer, RevivalsAnswer};
 
-use super::idempotent_call::idempotent_call;
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, RedrivePath, TopicPath, unknown_redrive};
 use crate::limits::Deadline;
 use crate::schema::{
     CreateProblems, QueryProblems, RedriveParams, RedriveProblems, ReviveRequest, TopicParams,
 };
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Revive many dead jobs
 ///
-/// Those of the topic that are dead at the time of this call, each as if it were revived alone: due
-/// now, failures counted from zero, attempts kept. A carrier does it, `rate` jobs a second; the
-/// location shows the progress. At most 16 revivals run at once, over all topics: 409 beyond.
+/// Starts a revival: the jobs of the topic that are dead at the time of this call become due now, with
+/// their failures counted from zero and their attempts kept. A carrier revives `rate` jobs per second;
+/// `Location` is where to get the progress. While 16 revivals run, over all topics, the answer is 409.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "revive_dead",
     params(TopicParams),
@@ -36,14 +33,14 @@ use crate::state::Api;
     ),
 )]
 pub(crate) async fn begin(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
     let RedriveAsk { reason, after, before, rate } = RedriveAsk::parse(&json)?;
     let (filter, token) = (DeadFilter { topic, reason, after, before }, api.token());
     let begin = || api.store.start_redrive(token, &filter, rate);
-    let begun = idempotent_call(Deadline::from_now(), begin).await;
+    let begun = Deadline::from_now().idempotent(begin).await;
     match begun.map_err(|error| ApiError::of_redrive(&error))? {
         RedriveStart::Redrive(revival) => {
             let location = format!("/v1/topics/{}/revivals/{}", revival.filter.topic, revival.id);
@@ -62,16 +59,13 @@ pub(crate) async fn begin(
 
 /// List revivals
 ///
-/// Those of the topic that run or ended within a day, the newest first.
+/// The revivals of the topic that are running or ended within a day, newest first.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/revivals", tag = "dead", operation_id = "list_revivals",
     params(TopicParams),
     responses((status = 200, description = "The revivals", body = RevivalsAnswer), QueryProblems),
 )]
-pub(crate) async fn list(
-    State(api): State<Arc<Api>>,
-    TopicPath(topic): TopicPath,
-) -> Result<Json<RevivalsAnswer>, ApiError> {
+pub(crate) async fn list(State(api): ApiState, TopicPath(topic): TopicPath) -> JsonResult<RevivalsAnswer> {
     let all = Deadline::from_now().bound(api.store.redrives()).await??;
     let items = all.into_iter().filter(|revival| revival.filter.topic == topic).map(Into::into).collect();
     Ok(Json(RevivalsAnswer { items }))
@@ -79,33 +73,33 @@ pub(crate) async fn list(
 
 /// Get the progress of a revival
 ///
-/// While no carrier runs it stays `running` without progress.
+/// While no carrier runs, the revival stays `running` and makes no progress.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/revivals/{revival}", tag = "dead", operation_id = "get_revival",
     params(RedriveParams),
     responses((status = 200, description = "As it is now", body = RevivalAnswer), RedriveProblems),
 )]
 pub(crate) async fn get(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     RedrivePath(topic, id): RedrivePath,
-) -> Result<Json<RevivalAnswer>, ApiError> {
+) -> JsonResult<RevivalAnswer> {
     let found = Deadline::from_now().bound(api.store.redrive(id)).await??;
     of_topic(found, &topic)
 }
 
 /// Stop a revival
 ///
-/// After a 200 it revives no more jobs; those that it has revived stay revived. One that has ended
-/// is returned as it is.
+/// After a 200 no more jobs are revived; jobs that were revived before stay so. A revival that has
+/// ended is returned unchanged.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/revivals/{revival}", tag = "dead", operation_id = "stop_revival",
     params(RedriveParams),
     responses((status = 200, description = "As it is now", body = RevivalAnswer), RedriveProblems),
 )]
 pub(crate) async fn stop(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     RedrivePath(topic, id): RedrivePath,
-) -> Result<Json<RevivalAnswer>, ApiError> {
+) -> JsonResult<RevivalAnswer> {
     let stopped = Deadline::from_now().bound(async {
         of_topic(api.store.redrive(id).await?, &topic).map(drop)?;
         of_topic(api.store.stop_redrive(id).await?, &topic)
@@ -113,7 +107,7 @@ pub(crate) async fn stop(
     stopped.await?
 }
 
-fn of_topic(revival: Option<Redrive>, topic: &Topic) -> Result<Json<RevivalAnswer>, ApiError> {
+fn of_topic(revival: Option<Redrive>, topic: &Topic) -> JsonResult<RevivalAnswer> {
     let of_topic = revival.filter(|revival| revival.filter.topic == *topic);
     of_topic.map(|revival| Json(revival.into())).ok_or_else(unknown_redrive)
 }

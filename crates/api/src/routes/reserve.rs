@@ -1,20 +1,19 @@
 //! `POST /v1/topics/{topic}/reserve`: reserves pull jobs for a consumer.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use ringback_core::wire::{PulledAnswer, ReserveAnswer, ReserveAsk};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, TopicPath};
 use crate::schema::{BodyProblems, ReserveRequest, TopicParams};
-use crate::state::Api;
+use crate::state::ApiState;
 
 /// Reserve jobs
 ///
-/// Jobs of the topic that have no `url`, first come, first served. If there are none the request
-/// waits for up to `wait` and is answered with the first that become due.
+/// Reserves pull jobs of the topic, which are jobs without a `url`. If there are none, the request
+/// waits up to `wait` and is answered with the first that become due. Requests that wait are served
+/// first come, first served.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/reserve", tag = "pull", operation_id = "reserve",
     params(TopicParams),
@@ -25,12 +24,12 @@ use crate::state::Api;
     ),
 )]
 pub(crate) async fn reserve(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
-) -> Result<Json<ReserveAnswer>, ApiError> {
+) -> JsonResult<ReserveAnswer> {
     let ask = ReserveAsk::parse(&json)?;
-    let jobs = api.pulls.reserve(&topic, ask).await.map_err(|error| ApiError::of_reserve(&error))?;
+    let jobs = api.pulls.reserve(&topic, ask).await.map_err(ApiError::retry_later)?;
     api.metrics.pulled(jobs.len());
     Ok(Json(ReserveAnswer { jobs: jobs.into_iter().map(PulledAnswer::from).collect() }))
 }

@@ -6,6 +6,7 @@ use http::{Method, Request, StatusCode, header};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
+use crate::app::app;
 use crate::error::MEDIA_TYPE;
 use crate::state::tests::unprepared;
 
@@ -22,7 +23,7 @@ async fn send(method: Method, path: &str, content_type: Option<&str>, body: impl
     if let Some(content_type) = content_type {
         request = request.header(header::CONTENT_TYPE, content_type);
     }
-    let response = crate::app(unprepared()).oneshot(request.body(body.into()).unwrap()).await.unwrap();
+    let response = app(unprepared()).oneshot(request.body(body.into()).unwrap()).await.unwrap();
     let (head, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap();
     Answer { status: head.status, headers: head.headers, body: serde_json::from_slice(&body).unwrap() }

@@ -1,6 +1,5 @@
 //! `DELETE /v1/topics/{topic}`: deletes the policy of a topic, and with `force` its jobs.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -15,12 +14,12 @@ use ringback_core::wire::TopicDeleteAnswer;
 use ringback_store::Store;
 use tokio::time::Instant;
 
-use super::topic_policy::wait_until_applied;
+use super::topics::wait_until_applied;
 use crate::error::ApiError;
-use crate::extract::{ForceQuery, TopicPath, outdated_cursor};
+use crate::extract::{ForceQuery, Query, TopicPath, outdated_cursor};
 use crate::limits::Deadline;
 use crate::schema::{DeleteTopicProblems, TopicParams};
-use crate::state::Api;
+use crate::state::{Api, ApiState};
 
 /// How long one call removes jobs.
 const REMOVE_FOR: Duration = Duration::from_secs(1);
@@ -29,10 +28,10 @@ const MAX_PARALLEL: usize = 64;
 
 /// Delete a topic
 ///
-/// Deletes its policy. While the topic has jobs that have not ended the answer is 409. With `force`
-/// they are removed first: waiting jobs are cancelled, dead jobs are purged, and jobs that are being
-/// delivered are cancelled if the delivery fails. One call removes jobs for about a second. If some
-/// are left the answer is 202: call again, with `next` as `cursor`.
+/// Deletes the policy of the topic. While the topic has jobs that have not ended the answer is 409.
+/// With `force` they are removed first: waiting jobs are cancelled, dead jobs are purged, and jobs that
+/// are being delivered are cancelled if the delivery fails. One call removes jobs for about a second.
+/// If some are left the answer is 202: call again, with `next` as `cursor`.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}", tag = "topics", operation_id = "delete_topic",
     params(
@@ -47,9 +46,9 @@ const MAX_PARALLEL: usize = 64;
     ),
 )]
 pub(crate) async fn delete_topic(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
-    force: ForceQuery,
+    Query(force): Query<ForceQuery>,
 ) -> Result<Response, ApiError> {
     let deleted = Deadline::from_now().bound(delete(&api, &topic, force)).await??;
     let status = if deleted.deleted { StatusCode::OK } else { StatusCode::ACCEPTED };

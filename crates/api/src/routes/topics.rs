@@ -1,27 +1,34 @@
-//! Topics: list them, get one, pause and resume one.
+//! Topics: list them; get one, set its policy, pause and resume it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use ringback_core::contract::TopicPage;
+use ringback_core::contract::{PolicyPut, PolicyVersion, TopicPage, is_notice_topic};
 use ringback_core::job::Topic;
-use ringback_core::policy::Policies;
-use ringback_core::wire::{TopicAnswer, TopicsAnswer};
+use ringback_core::policy::{MAX_POLICIES, Policies};
+use ringback_core::wire::{PolicyAnswer, TopicAnswer, TopicsAnswer, on_dead_of_notices, parse_policy};
+use tokio::time::timeout;
 
 use super::jobs::limit_reached;
-use crate::error::ApiError;
-use crate::extract::{NoBody, TopicPath, TopicsQuery};
+use crate::error::{ApiError, JsonResult};
+use crate::extract::{JsonBody, NoBody, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
-use crate::schema::{FindProblems, NoBodyProblems, QueryProblems, ResumeProblems, TopicParams};
-use crate::state::Api;
+use crate::schema::{
+    CreateProblems, FindProblems, NoBodyProblems, PolicyRequest, QueryProblems, ResumeProblems, TopicParams,
+};
+use crate::state::{Api, ApiState};
+
+/// How long a call waits until this process applies its change.
+const APPLIED_WITHIN: Duration = Duration::from_secs(1);
 
 /// List topics
 ///
-/// The topics that have jobs, had jobs recently, are paused or have a policy, sorted by name. `next`
-/// is null on the last page.
+/// Lists the topics that have jobs, had jobs recently, are paused or have a policy, sorted by name.
+/// `next` is null on the last page.
 #[utoipa::path(
     get, path = "/v1/topics", tag = "topics", operation_id = "list_topics",
     params(
@@ -31,9 +38,9 @@ use crate::state::Api;
     responses((status = 200, description = "A page", body = TopicsAnswer), QueryProblems),
 )]
 pub(crate) async fn list_topics(
-    State(api): State<Arc<Api>>,
-    TopicsQuery { after, limit }: TopicsQuery,
-) -> Result<Json<TopicsAnswer>, ApiError> {
+    State(api): ApiState,
+    Query(TopicsQuery { after, limit }): Query<TopicsQuery>,
+) -> JsonResult<TopicsAnswer> {
     let mut page = Deadline::from_now().bound(api.store.topics(after.as_ref(), limit)).await??;
     let policies = api.policies.all().unwrap_or_default();
     add_policy_topics(&mut page, &policies, after.as_ref(), limit);
@@ -60,17 +67,50 @@ fn add_policy_topics(page: &mut TopicPage, policies: &Policies, after: Option<&T
 
 /// Get a topic
 ///
-/// The number of its jobs in each state, how late they are, and its policy.
+/// Returns the number of its jobs in each state, how late they are, and its policy.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
     params(TopicParams),
     responses((status = 200, description = "The topic", body = TopicAnswer), FindProblems),
 )]
-pub(crate) async fn get_topic(
-    State(api): State<Arc<Api>>,
-    TopicPath(topic): TopicPath,
-) -> Result<Json<TopicAnswer>, ApiError> {
+pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath) -> JsonResult<TopicAnswer> {
     find(&api, topic, Deadline::from_now()).await.map(Json)
+}
+
+/// Set topic defaults
+///
+/// Sets the policy of a topic: defaults for jobs that do not set these fields themselves. The whole
+/// policy is replaced. It takes effect within a second, also for existing jobs, except `url`, which
+/// only applies to jobs submitted later. This API process nearly always applies it before it answers.
+#[utoipa::path(
+    put, path = "/v1/topics/{topic}", tag = "topics", operation_id = "put_policy",
+    params(TopicParams),
+    request_body = PolicyRequest,
+    responses(
+        (status = 200, description = "The policy replaced another", body = PolicyAnswer),
+        (status = 201, description = "The topic had no policy before", body = PolicyAnswer),
+        CreateProblems,
+    ),
+)]
+pub(crate) async fn put_policy(
+    State(api): ApiState,
+    TopicPath(topic): TopicPath,
+    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+) -> Result<Response, ApiError> {
+    let policy = parse_policy(&bytes)?;
+    if policy.on_dead.is_some() && is_notice_topic(&topic) {
+        return Err(on_dead_of_notices().into());
+    }
+    let (status, version) = match deadline.bound(api.store.put_policy(&topic, &policy)).await?? {
+        PolicyPut::Created(version) => (StatusCode::CREATED, version),
+        PolicyPut::Replaced(version) => (StatusCode::OK, version),
+        PolicyPut::TooMany => {
+            let detail = format!("{MAX_POLICIES} topics have a policy, which is the limit; delete one");
+            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+    };
+    wait_until_applied(&api, version).await;
+    Ok((status, Json(PolicyAnswer::new(&topic, Some(&policy)))).into_response())
 }
 
 /// Pause a topic
@@ -84,32 +124,40 @@ pub(crate) async fn get_topic(
     responses((status = 200, description = "The topic, paused", body = TopicAnswer), NoBodyProblems),
 )]
 pub(crate) async fn pause(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> Result<Json<TopicAnswer>, ApiError> {
+) -> JsonResult<TopicAnswer> {
     deadline.bound(api.store.pause(&topic)).await??.map_err(limit_reached)?;
     find(&api, topic, deadline).await.map(Json)
 }
 
 /// Resume a topic
 ///
-/// Its waiting jobs are delivered again. Resuming a topic that is not paused changes nothing.
+/// Delivers its waiting jobs again. Resuming a topic that is not paused changes nothing.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/resume", tag = "topics", operation_id = "resume",
     params(TopicParams),
     responses((status = 200, description = "The topic, not paused", body = TopicAnswer), ResumeProblems),
 )]
 pub(crate) async fn resume(
-    State(api): State<Arc<Api>>,
+    State(api): ApiState,
     TopicPath(topic): TopicPath,
     NoBody(deadline): NoBody,
-) -> Result<Json<TopicAnswer>, ApiError> {
+) -> JsonResult<TopicAnswer> {
     if !deadline.bound(api.store.resume(&topic)).await?? {
         let why = "it has no jobs, had none recently, and is not paused";
         return Err(ApiError::new(StatusCode::NOT_FOUND, format!("topic {topic} cannot be resumed: {why}")));
     }
     find(&api, topic, deadline).await.map(Json)
+}
+
+/// Waits for a moment until this process applies a changed policy, so that the caller's next request
+/// here nearly always finds it.
+pub(super) async fn wait_until_applied(api: &Api, version: PolicyVersion) {
+    if timeout(APPLIED_WITHIN, api.policies.reached(version)).await.is_err() {
+        tracing::debug!("this process does not apply a changed policy yet");
+    }
 }
 
 async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicAnswer, ApiError> {

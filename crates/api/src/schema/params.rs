@@ -1,7 +1,7 @@
-//! OpenAPI schemas of path parameters.
+//! OpenAPI schemas of the parameters of paths, and of the values of query parameters.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 /// A job by topic and id.
 #[derive(IntoParams)]
@@ -42,4 +42,31 @@ pub(crate) struct RedriveParams {
 pub(crate) struct ReceiptParams {
     /// The receipt of a reserved job
     receipt: String,
+}
+
+/// The states that can be listed.
+#[derive(ToSchema)]
+#[schema(as = Listed, rename_all = "lowercase")]
+pub(crate) enum ListedState {
+    Delayed,
+    Ready,
+    Reserved,
+    Dead,
+}
+
+/// Kinds of events.
+#[derive(ToSchema)]
+#[schema(example = json!(["done", "dead"]))]
+pub(crate) struct EventKinds(Vec<EventKind>);
+
+/// A kind of event.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(crate) enum EventKind {
+    Submitted,
+    Promoted,
+    Attempt,
+    Done,
+    Dead,
+    Cancelled,
 }

@@ -23,7 +23,7 @@ macro_rules! problems {
 }
 
 problems! {
-    /// Calls that take nothing.
+    /// Calls without parameters and body.
     StoreProblems: 503;
     /// Calls that take a query or a topic, and return a list or a count.
     QueryProblems: 400 422 503;
@@ -39,7 +39,7 @@ problems! {
     ChangeProblems: 400 404 408 409 413 415 422 503;
     /// POST /v1/jobs/{topic}/{id}/run and …/revive.
     JobActionProblems: 400 404 408 409 413 422 503;
-    /// Calls that refuse a body, and find everything.
+    /// Calls that refuse a body and never answer 404.
     NoBodyProblems: 400 408 413 422 503;
     /// POST /v1/topics/{topic}/resume.
     ResumeProblems: 400 404 408 413 422 503;

@@ -1,20 +1,18 @@
-//! `Batcher`: batching without a timer. Items that arrive while a call runs wait and share the
-//! next call. When idle, an item goes at once and alone; the higher the load, the larger the
-//! batches. What a call does is a closure of the caller. A batcher is one of the process's
-//! [`Tasks`]: a call that panics stops the process.
+//! `Batcher`: batching without a timer. One call runs at a time. Items that arrive meanwhile wait and
+//! share the next call, so an idle batcher calls at once with one item, and batches grow with the load.
+//! The caller passes the call as a closure. A batcher is one of the process's [`Tasks`]: a call that
+//! panics stops the process.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_service::{Shutdown, Tasks};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{JoinError, JoinSet};
 use tokio::time::sleep;
 
-/// How long running calls may take after the grace period of the shutdown. They notice its end
-/// themselves and only need time to answer.
-const LAST_CALLS: Duration = Duration::from_millis(500);
+/// How much longer than the grace period of the shutdown a call may run. Calls notice the end of the
+/// grace period themselves and only need time to answer.
+const LAST_CALL: Duration = Duration::from_millis(500);
 
 /// The limits of a batcher.
 #[derive(Debug)]
@@ -25,8 +23,6 @@ pub(super) struct Limits<T> {
     pub(super) weight: usize,
     /// The weight of an item, for instance its bytes.
     pub(super) weigh: fn(&T) -> usize,
-    /// The most calls at once; at least one.
-    pub(super) calls: usize,
     /// The most items that wait for a call. Beyond it [`Batcher::submit`] waits.
     pub(super) waiting: usize,
 }
@@ -35,11 +31,6 @@ pub(super) struct Limits<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the call of this item ended without a result")]
 pub(super) struct Closed;
-
-/// A call panicked.
-#[derive(Debug, thiserror::Error)]
-#[error("a batched call panicked")]
-struct CallPanicked(#[from] JoinError);
 
 struct Waiting<T, R> {
     item: T,
@@ -53,30 +44,30 @@ pub(super) struct Batcher<T, R> {
 }
 
 impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
-    /// Starts a batcher as a task of that name. `run` returns one result per item, in the order of
-    /// the items. When it panics its submitters get [`Closed`] and the task fails.
-    pub(super) fn start<Run, Fut>(
+    /// Starts a batcher as a task of that name. `call` returns one result per item, in the order of
+    /// the items. If it panics, its submitters get [`Closed`] and the task panics.
+    pub(super) fn start<Call, Fut>(
         tasks: &mut Tasks,
         name: impl Into<String>,
         shutdown: &Shutdown,
         limits: Limits<T>,
-        run: Run,
+        call: Call,
     ) -> Self
     where
-        Run: Fn(Vec<T>) -> Fut + Send + Sync + 'static,
+        Call: Fn(Vec<T>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<R>> + Send + 'static,
     {
         let (queue, waiting) = mpsc::channel(limits.waiting);
-        let worker = Worker { waiting, too_heavy: None, calls: JoinSet::new(), limits, run: Arc::new(run) };
+        let worker = Worker { waiting, too_heavy: None, limits };
         let shutdown = shutdown.clone();
         let cut = async move {
             shutdown.expired().await;
-            sleep(LAST_CALLS).await;
+            sleep(LAST_CALL).await;
         };
         tasks.spawn(name, async move {
             tokio::select! {
-                ended = worker.run() => ended,
-                () = cut => Ok(()),
+                () = worker.run(call) => {}
+                () = cut => {}
             }
         });
         Self { queue }
@@ -86,7 +77,7 @@ impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
     /// if this future is dropped, unless the grace period of the shutdown ends first.
     ///
     /// # Errors
-    /// [`Closed`] if the call of the item panicked.
+    /// [`Closed`] if the call of the item panicked or the batcher has ended.
     pub(super) async fn submit(&self, item: T) -> Result<R, Closed> {
         let (reply, result) = oneshot::channel();
         self.queue.send(Waiting { item, reply }).await.map_err(|_| Closed)?;
@@ -94,99 +85,69 @@ impl<T: Send + 'static, R: Send + 'static> Batcher<T, R> {
     }
 }
 
-struct Worker<T, R, Run> {
+struct Worker<T, R> {
     waiting: mpsc::Receiver<Waiting<T, R>>,
     /// An item that was too heavy for the last call.
     too_heavy: Option<Waiting<T, R>>,
     limits: Limits<T>,
-    calls: JoinSet<()>,
-    run: Arc<Run>,
 }
 
-impl<T, R, Run, Fut> Worker<T, R, Run>
-where
-    T: Send + 'static,
-    R: Send + 'static,
-    Run: Fn(Vec<T>) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Vec<R>> + Send + 'static,
-{
-    async fn run(mut self) -> Result<(), CallPanicked> {
-        while let Some(first) = self.first().await? {
+impl<T, R> Worker<T, R> {
+    /// Makes calls until the handle is dropped and no item waits.
+    async fn run<Fut: Future<Output = Vec<R>>>(mut self, call: impl Fn(Vec<T>) -> Fut) {
+        while let Some(first) = self.next().await {
             // Lets submitters that are ready to run share the call; that needs no timer.
             tokio::task::yield_now().await;
-            // Items wait in the queue while all calls are busy.
-            while self.calls.len() >= self.limits.calls {
-                self.calls.join_next().await.transpose()?;
+            let (items, replies) = self.batch(first);
+            let results = call(items).await;
+            if results.len() != replies.len() {
+                let (expected, found) = (replies.len(), results.len());
+                tracing::error!(expected, found, "a batched call returned the wrong number of results");
+                continue;
             }
-            let batch = self.fill(first);
-            self.call(batch);
-        }
-        while self.calls.join_next().await.transpose()?.is_some() {}
-        Ok(())
-    }
-
-    /// The next item, or `None` after the last. Also notices calls that end meanwhile.
-    async fn first(&mut self) -> Result<Option<Waiting<T, R>>, CallPanicked> {
-        if let Some(waiting) = self.too_heavy.take() {
-            return Ok(Some(waiting));
-        }
-        loop {
-            tokio::select! {
-                biased;
-                Some(ended) = self.calls.join_next() => ended?,
-                first = self.waiting.recv() => return Ok(first),
+            for (reply, result) in replies.into_iter().zip(results) {
+                // The submitter may be gone; the item was processed all the same.
+                reply.send(result).ok();
             }
         }
     }
 
-    fn fill(&mut self, first: Waiting<T, R>) -> Vec<Waiting<T, R>> {
+    /// The next item, or `None` after the last.
+    async fn next(&mut self) -> Option<Waiting<T, R>> {
+        match self.too_heavy.take() {
+            Some(waiting) => Some(waiting),
+            None => self.waiting.recv().await,
+        }
+    }
+
+    /// The items of the next call, and where their results go.
+    fn batch(&mut self, first: Waiting<T, R>) -> (Vec<T>, Vec<oneshot::Sender<R>>) {
         let weigh = self.limits.weigh;
         let mut total = weigh(&first.item);
-        let mut batch = vec![first];
-        while batch.len() < self.limits.items {
+        let (mut items, mut replies) = (vec![first.item], vec![first.reply]);
+        while items.len() < self.limits.items {
             let Ok(next) = self.waiting.try_recv() else { break };
             total = total.saturating_add(weigh(&next.item));
             if total > self.limits.weight {
                 self.too_heavy = Some(next);
                 break;
             }
-            batch.push(next);
+            items.push(next.item);
+            replies.push(next.reply);
         }
-        batch
-    }
-
-    fn call(&mut self, batch: Vec<Waiting<T, R>>) {
-        let run = Arc::clone(&self.run);
-        self.calls.spawn(async move {
-            let (items, replies): (Vec<T>, Vec<_>) =
-                batch.into_iter().map(|waiting| (waiting.item, waiting.reply)).unzip();
-            let results = run(items).await;
-            if results.len() != replies.len() {
-                tracing::error!(
-                    expected = replies.len(),
-                    found = results.len(),
-                    "a batched call returned the wrong number of results"
-                );
-                return;
-            }
-            for (reply, result) in replies.into_iter().zip(results) {
-                // The submitter may be gone; the item was processed all the same.
-                reply.send(result).ok();
-            }
-        });
+        (items, replies)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-    use std::time::Duration;
+    use std::sync::{Arc, Mutex};
 
     use tokio::time::timeout;
 
     use super::*;
 
-    const LIMITS: Limits<u32> = Limits { items: 4, weight: 100, weigh: |_| 1, calls: 1, waiting: 64 };
+    const LIMITS: Limits<u32> = Limits { items: 4, weight: 100, weigh: |_| 1, waiting: 64 };
 
     type Batches = Arc<Mutex<Vec<Vec<u32>>>>;
 
@@ -251,29 +212,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn several_calls_may_run_at_once() {
-        let (batcher, _tasks, _) = start(Limits { items: 1, calls: 3, ..LIMITS });
-        let start = tokio::time::Instant::now();
-        submit_all(&batcher, 0..6).await;
-        assert_eq!(start.elapsed(), Duration::from_secs(2));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_panic_closes_its_own_items_and_ends_the_batcher_with_an_error() {
+    async fn a_panic_closes_its_items_and_stops_the_process() {
         let (batcher, mut tasks, _) = start(LIMITS);
         assert_eq!(submit_all(&batcher, [1, 13]).await, [Err(Closed), Err(Closed)]);
         let error = tasks.join_all(&shutdown()).await.unwrap_err();
-        assert_eq!(format!("{error:#}").split(": ").next(), Some("the task batcher failed"), "{error:#}");
+        assert_eq!(error.to_string(), "the task batcher panicked");
         assert_eq!(batcher.submit(2).await, Err(Closed));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_panic_among_several_calls_is_noticed_while_the_queue_is_full() {
-        let (batcher, mut tasks, _) = start(Limits { items: 1, calls: 2, ..LIMITS });
-        let running = shutdown();
-        let (results, ended) = tokio::join!(submit_all(&batcher, [1, 13, 2, 3]), tasks.join_all(&running));
-        assert_eq!(results[..2], [Ok(10), Err(Closed)]);
-        assert!(ended.is_err());
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
-//! `Item`: what goes through the submit queues. Submitted jobs and imported jobs, each with the
-//! store call that saves them.
+//! `Item`: a job in the submit queues, submitted or imported, and the store call that saves jobs of
+//! its kind.
 
 use std::future::Future;
 

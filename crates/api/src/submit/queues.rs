@@ -1,5 +1,6 @@
-//! `SubmitQueues`: a queue of jobs for each shard, whose batches become store calls. A request
-//! submits one job, or the items of a batch while it still parses the rest.
+//! `SubmitQueues`: a queue of jobs for each shard, whose batches become store calls. Each shard gets
+//! one call at a time, which keeps submits in order. A request submits one job, or the items of a
+//! batch while it still parses the rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +86,7 @@ impl<J: Item> SubmitQueues<J> {
     }
 }
 
-/// Takes the jobs of a batch, one after the other.
+/// Sends the jobs of a batch to the queues of their shards.
 pub(crate) struct BatchSender<'a, J> {
     store: &'a Store,
     shards: Vec<mpsc::UnboundedSender<Numbered<J>>>,
@@ -116,8 +117,6 @@ fn queue<J: Item>(
         items: MAX_BATCH,
         weight: MAX_BATCH_BYTES,
         weigh: |part: &Part<J>| part.jobs.iter().map(Item::weight).sum(),
-        // One at a time keeps submits in order, and lets batches grow with the load.
-        calls: 1,
         waiting: CAPACITY,
     };
     let name = format!("{} of shard {}", J::NAME, shard.number());

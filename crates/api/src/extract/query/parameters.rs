@@ -1,9 +1,11 @@
-//! Reads query parameters one by one and collects all mistakes, for a single 422 answer.
+//! Reads query parameters one by one and collects all mistakes for a single 422 answer.
 
 use std::fmt::Display;
+use std::mem;
+use std::str::FromStr;
 
 use axum::extract::Query;
-use http::request::Parts;
+use http::Uri;
 use ringback_core::job::Topic;
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 
@@ -14,35 +16,25 @@ const MAX_PARAMETERS: usize = 64;
 /// The most characters of a value in a message.
 const MAX_SHOWN: usize = 80;
 
-/// The parameters of a query, and the mistakes found so far.
-pub(super) struct Parameters {
+/// The parameters of a query, the names of those that were read, and the mistakes found so far.
+pub(crate) struct Parameters {
     pairs: Vec<(String, String)>,
+    known: Vec<&'static str>,
     mistakes: Vec<FieldError>,
 }
 
 impl Parameters {
-    /// Collects the parameters with `known` names. Any other, and any that is repeated, is a mistake.
-    pub(super) fn new(parts: &Parts, known: &[&str]) -> Result<Self, ApiError> {
-        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+    pub(super) fn new(uri: &Uri) -> Result<Self, ApiError> {
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
         let Query(pairs) = pairs.map_err(|rejection| Problem::unreadable(rejection.body_text()))?;
         if pairs.len() > MAX_PARAMETERS {
             return Err(Problem::unreadable(format!("more than {MAX_PARAMETERS} query parameters")).into());
         }
-        let mut parameters = Self { pairs: Vec::new(), mistakes: Vec::new() };
-        for (name, value) in pairs {
-            if !known.contains(&name.as_str()) {
-                parameters.mistake(&shortened(&name), "unknown parameter", known.join(", "));
-            } else if parameters.has(&name) {
-                parameters.mistake(&name, "given twice", "once");
-            } else {
-                parameters.pairs.push((name, value));
-            }
-        }
-        Ok(parameters)
+        Ok(Self { pairs, known: Vec::new(), mistakes: Vec::new() })
     }
 
     /// Parses a parameter. `None` if it is absent or wrong.
-    pub(super) fn parse<T: std::str::FromStr>(&mut self, name: &str, allowed: impl Display) -> Option<T> {
+    pub(super) fn parse<T: FromStr>(&mut self, name: &'static str, allowed: impl Display) -> Option<T> {
         self.read(name, allowed, |text| text.parse().map_err(|_| is_no(name, text)))
     }
 
@@ -65,16 +57,17 @@ impl Parameters {
     /// parameter is absent or wrong.
     pub(super) fn read<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         allowed: impl Display,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
-        let (_, text) = self.pairs.iter().find(|(known, _)| known == name)?;
+        self.known.push(name);
+        let (_, text) = self.pairs.iter().find(|(given, _)| given == name)?;
         parse(text).map_err(|detail| self.mistake(name, detail, allowed)).ok()
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
-        self.pairs.iter().any(|(known, _)| known == name)
+        self.pairs.iter().any(|(given, _)| given == name)
     }
 
     pub(super) fn mistake(&mut self, field: &str, detail: impl Display, allowed: impl Display) {
@@ -82,8 +75,19 @@ impl Parameters {
         self.mistakes.push(FieldError { field, detail, allowed });
     }
 
-    /// Returns all mistakes as one problem, if there are any.
-    pub(super) fn finish(self) -> Result<(), ApiError> {
+    /// Returns all mistakes as one problem, if there are any. Parameters that were not read, and those
+    /// that are repeated, come first.
+    pub(super) fn finish(mut self) -> Result<(), ApiError> {
+        let wrong_values = mem::take(&mut self.mistakes);
+        let pairs = mem::take(&mut self.pairs);
+        for (n, (name, _)) in pairs.iter().enumerate() {
+            if !self.known.contains(&name.as_str()) {
+                self.mistake(&shortened(name), "unknown parameter", self.known.join(", "));
+            } else if pairs[..n].iter().any(|(earlier, _)| earlier == name) {
+                self.mistake(name, "given twice", "once");
+            }
+        }
+        self.mistakes.extend(wrong_values);
         if self.mistakes.is_empty() { Ok(()) } else { Err(Problem::fields(self.mistakes).into()) }
     }
 }

@@ -52,7 +52,7 @@ impl Buckets {
 
     async fn fill(&self, from: Option<ListCursor>, limit: usize) -> (Vec<String>, Option<ListCursor>) {
         let page = async |at, look| Ok(self.page(at, look));
-        let (jobs, next) = fill(page, from, limit).await.unwrap();
+        let (jobs, next) = list_jobs(page, from, limit).await.unwrap();
         assert!(jobs.len() <= limit, "{} jobs", jobs.len());
         (jobs.iter().map(|job| job.key.id.to_string()).collect(), next)
     }
@@ -115,7 +115,7 @@ async fn a_page_that_takes_long_is_returned_though_it_is_not_full() {
         Ok(store.page(at, look))
     };
     let start = Instant::now();
-    let (jobs, next) = fill(page, None, 10).await.unwrap();
+    let (jobs, next) = list_jobs(page, None, 10).await.unwrap();
     assert_eq!(jobs.len(), 1, "the first job, which every number is a multiple for");
     assert!(next.is_some());
     assert_eq!(start.elapsed(), Duration::from_millis(600));

@@ -1,19 +1,56 @@
-//! The bounded queue of one listener. When it overflows, all of it is discarded and the listener
-//! is dropped, so that a listener that does not read takes no memory.
+//! One listener: its filter, its place among the allowed number of listeners, and its bounded queue.
+//! When the queue overflows, all of it is discarded and the listener is dropped, so that a listener
+//! that does not read takes no memory.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::Notify;
+use ringback_core::contract::{Event, EventName};
+use ringback_core::job::{JobId, Topic};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
-use super::filter::Filter;
-use super::slot::Slot;
+use crate::metrics::Metrics;
 
 /// The most bytes of a queue.
 const MAX_BYTES: usize = 1024 * 1024;
 /// The most chunks of a queue.
 const MAX_CHUNKS: usize = 4096;
+
+/// Which events a listener wants. An empty field matches every event.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    pub(crate) topic: Option<Topic>,
+    pub(crate) id: Option<JobId>,
+    pub(crate) kinds: Vec<EventName>,
+}
+
+impl Filter {
+    pub(super) fn matches(&self, event: &Event) -> bool {
+        self.topic.as_ref().is_none_or(|topic| *topic == event.key.topic)
+            && self.id.as_ref().is_none_or(|id| *id == event.key.id)
+            && (self.kinds.is_empty() || self.kinds.contains(&event.kind.name()))
+    }
+}
+
+/// A place among the allowed number of listeners, also counted by the metric. Dropping it frees it.
+pub(super) struct Slot {
+    metrics: Arc<Metrics>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Slot {
+    pub(super) fn new(permit: OwnedSemaphorePermit, metrics: &Arc<Metrics>) -> Self {
+        metrics.listener_came();
+        Self { metrics: Arc::clone(metrics), _permit: permit }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.metrics.listener_left();
+    }
+}
 
 /// The next item of a queue.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,0 +1,92 @@
+//! Each query: all of its parameters, none of them, and every mistake by name.
+
+use http::Request;
+use ringback_core::wire::Problem;
+
+use super::*;
+
+async fn read<T: FromQuery>(query: &str) -> Result<T, Problem> {
+    let (mut parts, ()) = Request::builder().uri(format!("/{query}")).body(()).unwrap().into_parts();
+    Query::from_request_parts(&mut parts, &()).await.map(|Query(read)| read).map_err(|error| error.0)
+}
+
+/// The wrong fields of a query, separated by spaces.
+async fn wrong<T: FromQuery>(query: &str) -> String {
+    let Err(problem) = read::<T>(query).await else { panic!("{query} is valid") };
+    assert_eq!(problem.status, 422, "{query}: {problem:?}");
+    problem.errors.into_iter().map(|error| error.field).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn all_parameters_are_optional() {
+    let query: PageQuery = read("").await.unwrap();
+    assert_eq!((query.filter, query.from, query.limit), (Filter::default(), None, 100));
+    let query: PageQuery = read("?topic=a.b&state=dead&limit=1000&cursor=0-1f-2").await.unwrap();
+    let filter = Filter { topic: Some("a.b".parse().unwrap()), state: Some(State::Dead) };
+    assert_eq!((query.filter, query.limit), (filter, 1000));
+    assert_eq!(query.from.unwrap().to_string(), "0-1f-2");
+    let all: events::Filter = read("").await.unwrap();
+    assert!(all.topic.is_none() && all.id.is_none() && all.kinds.is_empty());
+    let some: events::Filter = read("?topic=a&id=x~1&kind=done,dead").await.unwrap();
+    assert_eq!((some.topic, some.id), (Some("a".parse().unwrap()), Some("x~1".parse().unwrap())));
+    assert_eq!(some.kinds, [EventName::Done, EventName::Dead]);
+}
+
+#[tokio::test]
+async fn the_parameters_of_dead_jobs_are_optional_too() {
+    let topic: Topic = "t".parse().unwrap();
+    let query: DeadPageQuery = read("").await.unwrap();
+    let filter = DeadFilter { topic: topic.clone(), reason: None, after: None, before: None };
+    assert_eq!((query.filter.of(topic.clone()), query.from, query.limit), (filter, None, 100));
+    let times = "died_after=1970-01-01T00:00:01Z&died_before=1970-01-01T00:00:02.0001Z";
+    let text = format!("?reason=gone&{times}&limit=7&cursor=1-00000000000000000000000a");
+    let query: DeadPageQuery = read(&text).await.unwrap();
+    assert_eq!((query.from.unwrap().to_string(), query.limit), ("1-00000000000000000000000a".to_owned(), 7));
+    let filter = query.filter.of(topic);
+    let times = (filter.after.unwrap(), filter.before.unwrap());
+    assert_eq!(filter.reason.as_deref(), Some("gone"));
+    assert_eq!(times, (Timestamp::from_millis(1000), Timestamp::from_millis(2001)));
+}
+
+#[tokio::test]
+async fn every_wrong_parameter_is_named() {
+    let query = "?colour=red&topic=a%20b&state=x&cursor=y&limit=0&limit=1&";
+    assert_eq!(wrong::<PageQuery>(query).await, "colour limit topic state cursor limit");
+    let Err(problem) = read::<PageQuery>(query).await else { panic!("it is wrong") };
+    assert_eq!(problem.errors[0].allowed, "topic, state, cursor, limit");
+    for limit in ["", "0", "1001", "-1", "+5", "ten", "1.5", "99999999999999999999"] {
+        assert_eq!(wrong::<PageQuery>(&format!("?limit={limit}")).await, "limit", "{limit}");
+    }
+    assert_eq!(wrong::<PageQuery>("?topic=").await, "topic");
+    assert_eq!(wrong::<PageQuery>("?cursor=%ff").await, "cursor");
+    let query = "?colour=1&reason=a%20b&died_after=yesterday&died_before=&cursor=x&limit=0&limit=1";
+    let names = "colour limit reason died_after died_before cursor limit";
+    assert_eq!(wrong::<DeadPageQuery>(query).await, names);
+    assert_eq!(wrong::<DeadPageQuery>("?reason=").await, "reason");
+    assert_eq!(wrong::<PurgeQuery>("?limit=1").await, "limit");
+    assert_eq!(wrong::<events::Filter>("?id=a").await, "id");
+    // An invalid topic counts as given.
+    assert_eq!(wrong::<events::Filter>("?id=a&topic=b%20c").await, "topic");
+    let query = "?colour=red&kind=done,&topic=.&id=%2F";
+    assert_eq!(wrong::<events::Filter>(query).await, "colour topic id kind");
+    for kinds in ["", ",", "Done", "done;dead", "done,%20dead", "reserved", "done&kind=dead"] {
+        assert_eq!(wrong::<events::Filter>(&format!("?kind={kinds}")).await, "kind", "{kinds}");
+    }
+}
+
+#[tokio::test]
+async fn ended_jobs_cannot_be_listed_and_the_message_says_so() {
+    for (state, says_so) in [("done", true), ("cancelled", true), ("Dead", false), ("", false)] {
+        let Err(problem) = read::<Filter>(&format!("?state={state}")).await else { panic!("{state}") };
+        assert_eq!(problem.errors[0].detail.contains("have ended"), says_so, "{problem:?}");
+        assert_eq!(problem.errors[0].allowed, STATES);
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_parameters_is_not_answered_one_by_one() {
+    let Err(problem) = read::<Filter>(&format!("?{}", "a&".repeat(65))).await else {
+        panic!("it is too long")
+    };
+    assert_eq!(problem.status, 400);
+}
