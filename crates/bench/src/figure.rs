@@ -25,9 +25,6 @@ pub(crate) struct Figure<'a> {
 
 impl Figure<'_> {
     /// Prints it and appends it to the report.
-    ///
-    /// # Panics
-    /// When the report cannot be written.
     pub(crate) fn report(&self) {
         let line = self.json();
         show(&line);
@@ -94,9 +91,6 @@ pub(crate) fn this_run() -> Value {
 }
 
 /// Appends a line to the report.
-///
-/// # Panics
-/// When the report cannot be written.
 pub(crate) fn append(line: &Value) {
     let mut line = line.clone();
     line["run"] = this_run();

@@ -36,9 +36,6 @@ pub(crate) struct Seen {
 
 impl Probe {
     /// Starts it.
-    ///
-    /// # Panics
-    /// When the server does not answer.
     pub(crate) async fn start(server: &RedisServer) -> Self {
         let mut client = server.client().await;
         let mut set = redis::pipe();
@@ -52,9 +49,6 @@ impl Probe {
     }
 
     /// Ends it.
-    ///
-    /// # Panics
-    /// When the server does not answer.
     pub(crate) async fn end(self, server: &RedisServer) -> Seen {
         self.stop.cancel();
         let pings = self.pings.join_all().await.pop().expect("there is one probe");

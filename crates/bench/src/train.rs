@@ -32,9 +32,6 @@ impl Train {
     /// it starts over with a longer one and with new numbers. Afterwards `first` is a number that no job has yet.
     ///
     /// `job` makes a job from its place in the train and its number; its due time is added here.
-    ///
-    /// # Panics
-    /// When a job is lost or early, or no lead is long enough.
     pub(crate) async fn run(
         &mut self,
         stack: &Stack,
@@ -64,9 +61,6 @@ impl Train {
 }
 
 /// Runs a train of measured jobs: how late each of them arrived.
-///
-/// # Panics
-/// When a job is lost or early.
 pub(crate) async fn lateness(train: &mut Train, stack: &Stack, receiver: &Receiver) -> Latencies {
     let url = receiver.url(Channel::Main);
     train.run(stack, receiver, train.jobs, |_, number| job(number, &url, &json!({}))).await;
@@ -81,9 +75,6 @@ pub(crate) fn ahead(lead: Duration) -> Timestamp {
 
 /// Submits jobs in batches, `rate` of them due per second from `start`. `job` makes each from its place and its
 /// number, without a due time.
-///
-/// # Panics
-/// When a job is refused.
 pub(crate) async fn submit_evenly(
     stack: &Stack,
     numbers: Range<usize>,

@@ -60,9 +60,6 @@ pub(crate) async fn run(setup: &Setup) {
 
 /// Submits the herd and returns when it is due, which is after all of it is in: a few far jobs show beforehand how long
 /// that will take.
-///
-/// # Panics
-/// When it takes twice as long.
 async fn gather(stack: &Stack, receiver: &Receiver, shape: &Shape, first: usize) -> Timestamp {
     let far = FAR_FIRST..FAR_FIRST + shape.herd / 10;
     let rate = submit(stack, far, URL, &json!({ "delay": 86_400 })).await;

@@ -35,9 +35,6 @@ pub(crate) async fn run(setup: &Setup) {
 }
 
 /// One round: the p50 and the p99 in ms of all receivers but the one that gets half of the jobs.
-///
-/// # Panics
-/// When a job of the others is lost or early.
 async fn one(stack: &Stack, receiver: &Receiver, train: &mut Train, channel: Channel) -> [f64; 2] {
     let arrivals = if channel == Channel::Hang { train.jobs / 2 } else { train.jobs };
     // Every second job goes to the first receiver, the rest in turn to the others.

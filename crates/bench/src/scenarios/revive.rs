@@ -89,9 +89,6 @@ async fn bury(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
 }
 
 /// Redrives all dead jobs and returns the final progress.
-///
-/// # Panics
-/// When it takes three times as long as it should.
 async fn revive(stack: &Stack, shape: Shape) -> Value {
     let begun = stack.post(&format!("/v1/topics/{TOPIC}/dead/revive"), &json!({ "rate": shape.rate })).await;
     let location = begun.header("location").expect("where its progress is").to_owned();

@@ -29,9 +29,6 @@ pub(crate) struct Noop {
 
 impl Noop {
     /// Starts the handler.
-    ///
-    /// # Panics
-    /// When that fails.
     pub(crate) async fn start() -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let dir = tempfile::tempdir().expect("a temp directory");
