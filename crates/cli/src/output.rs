@@ -13,7 +13,7 @@ use anstyle::Style;
 
 pub(crate) use self::dead::{dead_row, redrive_details, redrive_row};
 pub(crate) use self::job::{job_details, job_row, state};
-pub(crate) use self::table::{Align, Cell, Table};
+pub(crate) use self::table::{Cell, Table};
 pub(crate) use self::time::relative;
 use crate::args::Format;
 

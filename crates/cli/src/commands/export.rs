@@ -8,16 +8,38 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::Args;
 use http::Method;
 use reqwest::Response;
 
 use super::retry::Retry;
 use super::session::Session;
-use crate::args::ExportArgs;
+use crate::args::{Filter, values};
 use crate::client::{Call, Client, ClientError, cut_off};
 use crate::failure::{Unfinished, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  ringback export -o jobs.ndjson
+  ringback export --state dead --topic pay.notify | jq -r .reason | sort | uniq -c
+
+A file is written as FILE.part and renamed when it is complete.";
+
+/// The filter and the destination of an export.
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// File to write [default: standard output]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// How long to retry while the server does not answer; an export that has begun is not retried
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::patience)]
+    pub(crate) patience: Duration,
+}
 
 pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<Verdict> {
     let mut call = Call::new(Method::GET, &["v1", "export"]);

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;
 use ringback_core::wire::{DeadJobAnswer, LastAnswer, RevivalAnswer};
 
-use super::{Align, Cell, Colour, Table, relative};
+use super::{Cell, Colour, Table, relative};
 
 /// The row of a dead job in a list.
 pub(crate) fn dead_row(dead: &DeadJobAnswer, now: Timestamp) -> [Cell; 6] {
@@ -53,7 +53,7 @@ pub(crate) fn redrive_details(redrive: &RevivalAnswer, now: Timestamp, colour: C
     rows.extend(redrive.reason.as_ref().map(|reason| [Cell::from("reason"), Cell::from(reason)]));
     rows.extend(redrive.died_after.as_deref().map(|at| [Cell::from("died after"), time(at)]));
     rows.extend(redrive.died_before.as_deref().map(|at| [Cell::from("died before"), time(at)]));
-    Table::new([("", Align::Left); 2], colour).page(&rows)
+    Table::new([""; 2], colour).page(&rows)
 }
 
 fn state(name: &str) -> Cell {

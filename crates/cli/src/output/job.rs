@@ -5,7 +5,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::wire::JobAnswer;
 
 use super::dead::failure;
-use super::{Align, Cell, Colour, Table, relative};
+use super::{Cell, Colour, Table, relative};
 
 /// A state in its colour.
 pub(crate) fn state(name: &str) -> Cell {
@@ -51,7 +51,7 @@ pub(crate) fn job_details(job: &JobAnswer, now: Timestamp, colour: Colour) -> St
     if let Some(reason) = &job.reason {
         rows.push([Cell::from("reason"), Cell::from(reason)]);
     }
-    Table::new([("", Align::Left); 2], colour).page(&rows)
+    Table::new([""; 2], colour).page(&rows)
 }
 
 #[cfg(test)]
