@@ -10,15 +10,14 @@ use tokio::time::sleep;
 use crate::backlog::{settled, submit};
 use crate::figure::report;
 use crate::job::URL;
-use crate::neighbours::Neighbours;
 use crate::probe::Probe;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::Setup;
-use crate::train::ahead;
+use crate::train::{Neighbours, ahead};
 use crate::usage::peak_mib;
 use ringback_testkit::{Role, Stack, now};
 
-const NAME: &str = "herd";
+pub(crate) const NAME: &str = "herd";
 /// Jobs per second of the other topics.
 const RATE: usize = 100;
 /// The first number of the far jobs that measure how fast jobs can be submitted.

@@ -3,15 +3,14 @@
 
 use serde_json::json;
 
-use crate::figure::Figure;
+use crate::figure::{Figure, Spread};
 use crate::job::job;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::Setup;
-use crate::spread::Spread;
 use crate::train::Train;
 use ringback_testkit::{Role, Stack};
 
-const NAME: &str = "one-dead-receiver";
+pub(crate) const NAME: &str = "one-dead-receiver";
 const RECEIVERS: usize = 100;
 
 pub(crate) async fn run(setup: &Setup) {

@@ -11,14 +11,13 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::figure::report;
+use crate::figure::{Spread, report};
 use crate::latencies::Latencies;
 use crate::setup::Setup;
-use crate::spread::Spread;
 use crate::usage::{cpu_seconds, resident_mib};
 use ringback_testkit::{Role, Stack, eventually, http_client, now};
 
-const NAME: &str = "pull";
+pub(crate) const NAME: &str = "pull";
 /// The shortest possible retry delay, which passes between the deadline and the next consumer.
 const TIER_MS: u64 = 10;
 /// The lease of consumers that never answer.

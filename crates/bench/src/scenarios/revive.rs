@@ -14,13 +14,12 @@ use tokio::time::sleep;
 use crate::figure::Figure;
 use crate::fill::by_shard;
 use crate::job::{job, parse};
-use crate::neighbours::Neighbours;
 use crate::probe::Probe;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::Setup;
-use crate::train::ahead;
+use crate::train::{Neighbours, ahead};
 
-const NAME: &str = "revive";
+pub(crate) const NAME: &str = "revive";
 /// The topic of the dead jobs.
 const TOPIC: &str = "pay.notify";
 /// Jobs per second of the other topics.

@@ -12,9 +12,7 @@ use bytes::Bytes;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
-use ringback_testkit::Child;
-use ringback_testkit::eventually;
-use ringback_testkit::free_port;
+use ringback_testkit::{Child, eventually, free_port};
 
 /// The first argument that makes this program the handler.
 pub(crate) const VERB: &str = "serve-noop";
