@@ -93,6 +93,6 @@ fn closed(error: io::Error) -> anyhow::Error {
 
 /// Prints a line on standard error.
 pub(crate) fn note(text: &str) {
-    // Nobody can be told when this fails.
+    // There is nowhere to report a failure of this.
     writeln!(io::stderr().lock(), "{text}").ok();
 }

@@ -186,7 +186,7 @@ impl RedisServer {
     pub async fn used_memory(&self) -> u64 {
         let info = self.info("memory").await;
         let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
-        line.and_then(|number| number.trim().parse().ok()).expect("INFO memory tells used_memory")
+        line.and_then(|number| number.trim().parse().ok()).expect("INFO memory has used_memory")
     }
 
     /// One section of INFO.

@@ -22,14 +22,14 @@ const CALLERS: usize = 64;
 
 /// The variants of bare redb, and their names in the report.
 const YARDSTICKS: [(Repair, Names); 3] =
-    [(Repair::Quick, Names::Indexed), (Repair::Quick, Names::Left), (Repair::Slow, Names::Left)];
+    [(Repair::Quick, Names::Indexed), (Repair::Quick, Names::NotIndexed), (Repair::Slow, Names::NotIndexed)];
 const NAMES: [&str; 3] = ["bare redb, quick repair, names", "bare redb, quick repair", "bare redb, neither"];
 const SHARDS: [u16; 2] = [1, 4];
 
 pub(crate) async fn run(setup: &Setup) {
     let jobs = setup.size.pick(100_000, 5_000);
     let rounds = setup.size.pick(3, 1);
-    // Interleaved, so that a slow moment of the disk meets all alike.
+    // Interleaved, so that a pause of the disk slows all of them alike.
     let (mut bares, mut ours) = ([const { Vec::new() }; 3], [const { Vec::new() }; 2]);
     for _ in 0..rounds {
         for (rates, (repair, names)) in bares.iter_mut().zip(YARDSTICKS) {
@@ -94,7 +94,7 @@ enum Repair {
 /// Whether jobs can be looked up by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
-    Left,
+    NotIndexed,
     Indexed,
 }
 

@@ -15,7 +15,7 @@ use ringback_testkit::{Role, Stack};
 pub(crate) const NAME: &str = "growth";
 /// The first number of the pending jobs, far above those of the jobs that are delivered.
 const FAR_FIRST: usize = 1_000_000_000;
-/// The memory that a pending job may take, including the fork of a rewrite; tells whether a step fits.
+/// The memory that a pending job may take, including the fork of a rewrite. A step that does not fit is left out.
 const MIB_PER_JOB: f64 = 1_500.0 / 1024.0 / 1024.0;
 
 /// Rounds with one number of pending jobs.

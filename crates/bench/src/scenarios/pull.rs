@@ -31,7 +31,7 @@ const CONSUMERS: usize = 8;
 
 pub(crate) async fn run(setup: &Setup) {
     let stack = setup.stack(setup.profile()).count(Role::Notifier, 0).start().await;
-    lapses(setup, &stack).await;
+    expired_leases(setup, &stack).await;
     waiters(setup, &stack).await;
     let mut round = 0;
     let rates = setup.repeat(async || {
@@ -53,7 +53,7 @@ async fn wait(client: &Client, url: &str, ask: &Value) -> Vec<Value> {
 
 /// One consumer gets a job and never answers, while another one waits: the time from the deadline to the response that
 /// the other one gets.
-async fn lapses(setup: &Setup, stack: &Stack) {
+async fn expired_leases(setup: &Setup, stack: &Stack) {
     let (mut latencies, rounds) = (Latencies::new(), setup.size.pick(100, 5));
     for round in 0..rounds {
         let retry = json!({ "delays": [format!("{TIER_MS}ms")], "jitter": 0 });

@@ -47,7 +47,7 @@ pub(crate) async fn run(setup: &Setup) {
     let stack = setup.stack(setup.profile()).count(Role::Carrier, 2).start().await;
     let others = shape.others();
     let first = 2 * others;
-    bury(&setup.open(stack.redis()).await, &receiver, first..first + shape.dead).await;
+    add_dead(&setup.open(stack.redis()).await, &receiver, first..first + shape.dead).await;
     let neighbours = Neighbours { stack: &stack, receiver: &receiver, rate: RATE };
     let calm = neighbours.calm(others).await;
 
@@ -72,7 +72,7 @@ pub(crate) async fn run(setup: &Setup) {
 }
 
 /// Puts dead jobs into the store, past the API.
-async fn bury(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
+async fn add_dead(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
     let history =
         Some(History { dead: Some("gone".to_owned()), attempts: 1, failures: 1, ..History::default() });
     let url = receiver.url(Channel::Main);

@@ -60,7 +60,7 @@ pub(crate) async fn serve(port: u16) {
         let _ = stream.set_nodelay(true);
     });
     let routes = Router::new().route("/v1/jobs", post(noop));
-    axum::serve(listener, routes).await.expect("it serves for ever");
+    axum::serve(listener, routes).await.expect("it serves until it is killed");
 }
 
 async fn noop(_body: Bytes) -> (StatusCode, &'static str) {

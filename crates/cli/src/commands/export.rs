@@ -37,7 +37,7 @@ pub(crate) struct ExportArgs {
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// How long to retry while the server does not answer; an export that has begun is not retried
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::patience)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
     pub(crate) patience: Duration,
 }
 
@@ -67,7 +67,7 @@ async fn open(
     loop {
         let error = match client.open(call.clone()).await {
             Ok(answer) => return Ok(answer),
-            Err(error) => error.of_whole("exports"),
+            Err(error) => error.for_route("exports"),
         };
         retry.pause(error, progress).await?;
     }

@@ -47,7 +47,7 @@ pub(crate) struct ImportArgs {
     /// File with one JSON job per line; - is standard input
     pub(crate) file: PathBuf,
     /// How long to retry while the server does not answer
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::patience)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
     pub(crate) patience: Duration,
 }
 
@@ -83,8 +83,8 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, Option<u64>)> {
     Ok((Box::new(file), total))
 }
 
-/// Reads the batches of the source on a thread, one ahead of those that are sent. Nobody waits for the thread, which may
-/// wait for standard input for ever.
+/// Reads the batches of the source on a thread, one ahead of those that are sent. Nobody waits for the thread to end, because a
+/// read of standard input may never return.
 fn read_on_a_thread(source: Box<dyn Read + Send>) -> mpsc::Receiver<io::Result<Batch>> {
     let (tx, rx) = mpsc::channel(1);
     tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! Retries of a call that failed for a moment: pauses that double, and a time limit.
+//! Retries of a call after a transient failure: pauses that double, and a time limit.
 
 use std::time::Duration;
 

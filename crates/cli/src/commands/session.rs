@@ -16,7 +16,7 @@ pub(crate) struct Session {
     pub(crate) out: Output,
 }
 
-/// The circumstances that tables depend on.
+/// The time and the choice of colours that a text for people depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct View {
     pub(crate) now: Timestamp,

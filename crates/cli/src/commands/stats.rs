@@ -11,7 +11,7 @@ use crate::output::{Cell, Colour, Table, state};
 pub(crate) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
     let call = Call::new(Method::GET, &["v1", "stats"]);
     let answer = session.client.ask(call, SHORT).await;
-    let body = answer.map_err(|error| error.of_whole("stats"))?.body;
+    let body = answer.map_err(|error| error.for_route("stats"))?.body;
     session.print(&body, |stats: &StatsAnswer, view| tables(stats, view.colour))
 }
 

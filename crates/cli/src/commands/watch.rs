@@ -85,7 +85,7 @@ pub(crate) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Resu
     if job.is_none() && !args.kinds.is_empty() {
         call.query.push(("kind", args.kinds.join(",")));
     }
-    let stream = Stream::open(&session.client, &call).await.map_err(|error| error.of_whole("events"))?;
+    let stream = Stream::open(&session.client, &call).await.map_err(|error| error.for_route("events"))?;
     let printer = EventPrinter::new(&session.out, args.kinds.clone());
     Watch { session, printer, call, job, unknown: None }.follow(stream).await
 }

@@ -74,7 +74,7 @@ impl Answer {
     }
 }
 
-/// A list of answers in order. The last one repeats for ever.
+/// A list of answers in order. The last one repeats.
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -99,7 +99,7 @@ impl Script {
         self
     }
 
-    /// Sets the last answer, which repeats for ever.
+    /// Sets the last answer, which repeats.
     pub fn finally(mut self, answer: Answer) -> Self {
         self.last = answer;
         self
