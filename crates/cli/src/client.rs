@@ -60,7 +60,7 @@ impl Call {
 
 /// A response with a status of success.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
 }
@@ -157,12 +157,12 @@ impl Client {
     }
 
     /// Makes a call and reads the whole response, which must be a success.
-    pub(crate) async fn ask(&self, call: Call, within: Duration) -> Result<Answer, ClientError> {
+    pub(crate) async fn ask(&self, call: Call, within: Duration) -> Result<Reply, ClientError> {
         let whole = async {
             let response = self.open(call).await?;
             let status = response.status();
             let body = response.bytes().await.map_err(|error| cut_off(&error))?;
-            Ok(Answer { status, body })
+            Ok(Reply { status, body })
         };
         let slow = |_| ClientError::TimedOut { server: self.server_url(), within };
         tokio::time::timeout(within, whole).await.map_err(slow)?

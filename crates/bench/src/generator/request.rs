@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use super::connection::Answer;
+use super::connection::Response;
 use crate::job::job;
 
 /// The placeholder of a job's number; no job has this number.
@@ -78,7 +78,7 @@ impl Request {
     }
 
     /// Whether a response says that all jobs are accepted, and new.
-    pub(crate) fn accepted_by(&self, answer: Answer<'_>) -> bool {
+    pub(crate) fn accepted_by(&self, answer: Response<'_>) -> bool {
         match self.kind {
             Kind::One => answer.status == 201,
             Kind::Batch => answer.status == 200 && answer.text().contains("\"refused\":0"),

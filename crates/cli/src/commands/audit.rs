@@ -30,8 +30,8 @@ pub(crate) struct AuditArgs {
     #[arg(long)]
     pub(crate) repair: bool,
     /// Time limit of the audit; the response comes only at its end
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = values::duration)]
-    pub(crate) patience: Duration,
+    #[arg(long = "patience", value_name = "DURATION", default_value = "1h", value_parser = values::duration)]
+    pub(crate) time_limit: Duration,
 }
 
 pub(crate) async fn run(session: &mut Session, args: &AuditArgs) -> anyhow::Result<Verdict> {
@@ -41,7 +41,7 @@ pub(crate) async fn run(session: &mut Session, args: &AuditArgs) -> anyhow::Resu
         Call::new(Method::GET, &["v1", "audit"])
     };
     // The response begins only when the whole audit is done.
-    let answer = session.client.without_read_timeout()?.ask(call, args.patience).await;
+    let answer = session.client.without_read_timeout()?.ask(call, args.time_limit).await;
     let body = answer.map_err(|error| error.for_route("audits"))?.body;
     let audit: AuditAnswer = parse(&body)?;
     session.print(&body, |audit: &AuditAnswer, view| tables(audit, view.colour))?;

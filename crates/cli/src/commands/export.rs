@@ -37,15 +37,15 @@ pub(crate) struct ExportArgs {
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// How long to retry while the server does not answer; an export that has begun is not retried
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
-    pub(crate) patience: Duration,
+    #[arg(long = "patience", value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
+    pub(crate) retry_for: Duration,
 }
 
 pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<Verdict> {
     let mut call = Call::new(Method::GET, &["v1", "export"]);
     call.query = args.filter.query();
     let progress = Progress::new("exported", None);
-    let answer = open(&session.client, &call, args.patience, &progress).await?;
+    let answer = open(&session.client, &call, args.retry_for, &progress).await?;
     let file = args.file.filter(|path| path != Path::new("-"));
     let done = match file {
         Some(path) => to_file(answer, &path, &progress).await,
@@ -56,14 +56,14 @@ pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Resu
     Ok(Verdict::Done)
 }
 
-/// Opens the stream. An unreachable server is tried again for as long as `patience`.
+/// Opens the stream. An unreachable server is tried again for as long as `retry_for`.
 async fn open(
     client: &Client,
     call: &Call,
-    patience: Duration,
+    retry_for: Duration,
     progress: &Progress,
 ) -> Result<Response, ClientError> {
-    let mut retry = Retry::new(patience);
+    let mut retry = Retry::new(retry_for);
     loop {
         let error = match client.open(call.clone()).await {
             Ok(answer) => return Ok(answer),

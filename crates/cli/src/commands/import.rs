@@ -47,8 +47,8 @@ pub(crate) struct ImportArgs {
     /// File with one JSON job per line; - is standard input
     pub(crate) file: PathBuf,
     /// How long to retry while the server does not answer
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
-    pub(crate) patience: Duration,
+    #[arg(long = "patience", value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
+    pub(crate) retry_for: Duration,
 }
 
 pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Result<Verdict> {
@@ -83,8 +83,8 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, Option<u64>)> {
     Ok((Box::new(file), total))
 }
 
-/// Reads the batches of the source on a thread, one ahead of those that are sent. Nobody waits for the thread to end, because a
-/// read of standard input may never return.
+/// Reads the batches of the source on a thread, one ahead of those that are sent. Nobody waits for the thread to end,
+/// because a read of standard input may never return.
 fn read_on_a_thread(source: Box<dyn Read + Send>) -> mpsc::Receiver<io::Result<Batch>> {
     let (tx, rx) = mpsc::channel(1);
     tokio::task::spawn_blocking(move || {
@@ -111,7 +111,7 @@ async fn feed(
     loop {
         tokio::select! {
             batch = batches.recv(), if reading && flying.len() < IN_FLIGHT => match batch {
-                Some(Ok(batch)) => flying.push(send(client, batch, args.patience, progress)),
+                Some(Ok(batch)) => flying.push(send(client, batch, args.retry_for, progress)),
                 Some(Err(error)) => {
                     reading = false;
                     stopped = stopped.and(Err(error).with_context(|| args.file.display().to_string()));

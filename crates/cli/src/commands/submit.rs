@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use super::session::Session;
 use crate::args::Format;
 use crate::args::values::{self, Pair, Retry, Wait};
-use crate::client::{Answer, Call, ClientError, SHORT};
+use crate::client::{Call, ClientError, Reply, SHORT};
 use crate::failure::Verdict;
 use crate::output::{job_details, note};
 
@@ -93,7 +93,7 @@ pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Resu
         None => from_flags(args)?,
     };
     let call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
-    let Answer { status, body } = session.client.ask(call, SHORT).await?;
+    let Reply { status, body } = session.client.ask(call, SHORT).await?;
     let verdict = session.print(&body, |job: &JobAnswer, view| job_details(job, view.now, view.colour))?;
     if status == StatusCode::OK && session.out.format == Format::Table {
         note("the same job was accepted before: nothing changed");

@@ -8,7 +8,7 @@ use ringback_core::wire::{RevivalAnswer, RevivalsAnswer};
 use tokio::time::sleep;
 
 use crate::args::{DeadFilter, TopicArgs};
-use crate::client::{Answer, Call, SHORT};
+use crate::client::{Call, Reply, SHORT};
 use crate::commands::session::{Session, View, parse};
 use crate::failure::Verdict;
 use crate::output::{note, redrive_details, redrive_row};
@@ -76,7 +76,7 @@ pub(crate) async fn watch(
     loop {
         let call = Call::topic(Method::GET, topic, &["revivals", revival]);
         match session.client.ask(call, SHORT).await {
-            Ok(Answer { body, .. }) => {
+            Ok(Reply { body, .. }) => {
                 let RevivalAnswer { revived, state, .. } = parse(&body)?;
                 progress.advance(0, more(revived, before));
                 (before, failed) = (Some(revived), 0);

@@ -1,5 +1,5 @@
-//! Sends a batch of an import until every line has a result. It gives up when no line gets one within the patience after
-//! a failure.
+//! Sends a batch of an import until every line has a result. It gives up when no line gets one within the time for
+//! retries.
 
 use std::time::Duration;
 
@@ -25,13 +25,18 @@ pub(crate) struct Sent {
 }
 
 /// Sends a batch. Lines with a transient failure are sent again.
-pub(crate) async fn send(client: &Client, mut batch: Batch, patience: Duration, progress: &Progress) -> Sent {
+pub(crate) async fn send(
+    client: &Client,
+    mut batch: Batch,
+    retry_for: Duration,
+    progress: &Progress,
+) -> Sent {
     let refused = std::mem::take(&mut batch.refused);
     let mut sent = Sent { created: 0, repeated: 0, refused, stopped: None, batch: batch.clone() };
     // The results need only the line numbers.
     sent.batch.bytes.clear();
     let mut left = batch;
-    let mut retry = Retry::new(patience);
+    let mut retry = Retry::new(retry_for);
     while !left.lines.is_empty() {
         let before = left.lines.len();
         let error = match round(client, &mut left, &mut sent).await {
@@ -39,7 +44,7 @@ pub(crate) async fn send(client: &Client, mut batch: Batch, patience: Duration, 
             Ok(Some(error)) | Err(error) => error,
         };
         if left.lines.len() < before {
-            retry = Retry::new(patience);
+            retry = Retry::new(retry_for);
         }
         if let Err(error) = retry.pause(error, progress).await {
             sent.stopped = Some(error);
