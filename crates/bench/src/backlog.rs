@@ -30,9 +30,6 @@ pub(crate) struct Drained {
 }
 
 /// Submits jobs in large batches and returns their rate per second. `more` has their due time.
-///
-/// # Panics
-/// When a job is refused.
 pub(crate) async fn submit(stack: &Stack, numbers: Range<usize>, url: &str, more: &Value) -> f64 {
     let (address, per_request) = (api_address(stack), PER_REQUEST.min(numbers.len()));
     assert_eq!(numbers.len() % per_request, 0, "jobs come in whole batches");
@@ -43,9 +40,6 @@ pub(crate) async fn submit(stack: &Stack, numbers: Range<usize>, url: &str, more
 
 /// Fills a backlog while no notifier runs, starts one, and waits until all jobs are done. `done` is the number of jobs
 /// that were done before.
-///
-/// # Panics
-/// When a job is lost, early, or never settled.
 pub(crate) async fn drain(
     stack: &mut Stack,
     receiver: &Receiver,
@@ -78,9 +72,6 @@ pub(crate) async fn drain(
 }
 
 /// Waits until this many jobs are done.
-///
-/// # Panics
-/// When that takes longer than half a minute.
 pub(crate) async fn settled(stack: &Stack, jobs: usize) {
     stack.wait_count("done", jobs as u64, SETTLED_WITHIN).await;
 }

@@ -15,9 +15,6 @@ use crate::fill::by_shard;
 use crate::job::{URL, job, parse};
 
 /// Opens the store of a directory.
-///
-/// # Panics
-/// When that fails.
 pub(crate) async fn open(directory: &Path, shards: u16) -> Store {
     let store = Store::open(options(directory, shards)).expect("the URL is good");
     store.prepare().await.expect("the directory is fit");
@@ -31,9 +28,6 @@ pub(crate) fn far(n: usize) -> NewJob {
 
 /// The program `store-child <directory> <jobs> <jobs per call> <callers>`. It prints the first number of each call
 /// that the store has accepted, then `all`, and runs until it is killed.
-///
-/// # Panics
-/// When an argument is wrong or the store fails.
 #[expect(clippy::print_stdout, reason = "the process that started it reads which jobs were accepted")]
 pub async fn store_child(args: &[String]) {
     let [directory, numbers @ ..] = args else { panic!("a directory is missing") };

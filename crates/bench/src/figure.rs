@@ -1,4 +1,5 @@
-//! One measured figure: a readable line for the terminal and a JSON line for the report.
+//! One measured figure, the median and the range of its rounds: a readable line for the terminal and a JSON line for the
+//! report.
 
 use std::fs::{OpenOptions, create_dir_all};
 use std::io::Write as _;
@@ -6,10 +7,49 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::spread::Spread;
-
 /// The folder of the report, and of the yardsticks that are installed.
 pub(crate) const FOLDER: &str = "target/bench";
+
+/// The median, the lowest and the highest of several rounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    pub(crate) rounds: usize,
+}
+
+impl Spread {
+    /// From one value per round; `NaN` when there is none.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let at = |i: usize| values.get(i).copied().unwrap_or(f64::NAN);
+        let (last, middle) = (values.len().saturating_sub(1), values.len() / 2);
+        let median =
+            if values.len() % 2 == 1 { at(middle) } else { (at(middle.wrapping_sub(1)) + at(middle)) / 2.0 };
+        Self { median, min: at(0), max: at(last), rounds: values.len() }
+    }
+
+    /// This median divided by the other one; `NaN` when that is zero.
+    pub(crate) fn ratio(self, other: Self) -> f64 {
+        if other.median == 0.0 { f64::NAN } else { self.median / other.median }
+    }
+
+    /// The form of the report; null for a single round.
+    pub(crate) fn json(self) -> Value {
+        match self.rounds {
+            0 | 1 => Value::Null,
+            rounds => json!({ "min": self.min, "max": self.max, "rounds": rounds }),
+        }
+    }
+}
+
+impl From<f64> for Spread {
+    fn from(value: f64) -> Self {
+        Self::of([value])
+    }
+}
 
 /// One thing that was measured.
 pub(crate) struct Figure<'a> {
@@ -25,9 +65,6 @@ pub(crate) struct Figure<'a> {
 
 impl Figure<'_> {
     /// Prints it and appends it to the report.
-    ///
-    /// # Panics
-    /// When the report cannot be written.
     pub(crate) fn report(&self) {
         let line = self.json();
         show(&line);
@@ -94,9 +131,6 @@ pub(crate) fn this_run() -> Value {
 }
 
 /// Appends a line to the report.
-///
-/// # Panics
-/// When the report cannot be written.
 pub(crate) fn append(line: &Value) {
     let mut line = line.clone();
     line["run"] = this_run();
@@ -157,5 +191,30 @@ mod tests {
         };
         let line = figure.json();
         assert_eq!((line.get("ratio"), line.get("yardstick"), &line["value"]), (None, None, &Value::Null));
+    }
+
+    #[test]
+    fn the_median_of_an_odd_number_is_the_middle_one() {
+        let spread = Spread::of([9.0, 1.0, 4.0]);
+        assert_eq!(spread, Spread { median: 4.0, min: 1.0, max: 9.0, rounds: 3 });
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
+        assert_eq!(Spread::of([8.0, 2.0, 4.0, 6.0]).median.to_bits(), 5.0_f64.to_bits());
+    }
+
+    #[test]
+    fn one_round_has_no_spread() {
+        assert_eq!(Spread::from(3.0).json(), Value::Null);
+        assert_eq!(Spread::of([3.0, 5.0]).json(), json!({ "min": 3.0, "max": 5.0, "rounds": 2 }));
+    }
+
+    #[test]
+    fn a_ratio_is_of_the_medians() {
+        let half = Spread::of([1.0, 2.0, 30.0]).ratio(Spread::of([3.0, 4.0, 5.0]));
+        assert_eq!(half.to_bits(), 0.5_f64.to_bits());
+        assert!(Spread::from(1.0).ratio(Spread::from(0.0)).is_nan());
+        assert!(Spread::of([]).ratio(Spread::from(1.0)).is_nan());
     }
 }

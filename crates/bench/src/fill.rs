@@ -20,9 +20,6 @@ const FAR: f64 = 86_400.0;
 const SPREAD: f64 = 86_400.0;
 
 /// Puts in jobs that are due evenly over a day that begins in 24 hours, so that none is due while anything is measured.
-///
-/// # Panics
-/// When the store does not accept them all.
 pub(crate) async fn far(store: &Store, numbers: Range<usize>) {
     let (first, count) = (numbers.start, numbers.len() as f64);
     let delay = |n: usize| json!({ "delay": FAR + ((n - first) as f64 / count * SPREAD).floor() });
@@ -30,9 +27,6 @@ pub(crate) async fn far(store: &Store, numbers: Range<usize>) {
 }
 
 /// Puts in jobs that are due now: ready, all in one lane.
-///
-/// # Panics
-/// When the store does not accept them all.
 pub(crate) async fn ready(store: &Store, numbers: Range<usize>) {
     fill(store, numbers, |_| json!({})).await;
 }
@@ -73,9 +67,6 @@ pub(crate) fn by_shard<T>(
 }
 
 /// The number of delayed jobs.
-///
-/// # Panics
-/// When the store does not answer.
 pub(crate) async fn delayed(store: &Store) -> u64 {
     store.stats().await.expect("the store answers").states.delayed
 }

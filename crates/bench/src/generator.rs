@@ -60,9 +60,6 @@ impl Sent {
 }
 
 /// Sends a load and waits for all responses.
-///
-/// # Panics
-/// When a job is refused, or a response does not come.
 pub(crate) async fn generate(load: Load) -> Sent {
     let (sender, result) = oneshot::channel();
     let thread = thread::Builder::new().name("bench-load".to_owned()).spawn(move || {

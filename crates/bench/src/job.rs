@@ -30,9 +30,6 @@ pub(crate) fn filler() -> String {
 }
 
 /// Parses a job for the store.
-///
-/// # Panics
-/// When it is not valid.
 pub(crate) fn parse(job: &Value) -> NewJob {
     let defaults = Defaults {
         now: SystemClock.now(),

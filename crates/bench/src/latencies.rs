@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 /// Longer durations count as this one.
-const MOST: Duration = Duration::from_secs(3600);
+const MAX: Duration = Duration::from_secs(3600);
 /// The significant digits that are kept.
 const DIGITS: u8 = 3;
 
@@ -16,8 +16,8 @@ pub(crate) struct Latencies(Histogram<u64>);
 impl Latencies {
     /// An empty histogram.
     pub(crate) fn new() -> Self {
-        let most = u64::try_from(MOST.as_micros()).unwrap_or(u64::MAX);
-        Self(Histogram::new_with_bounds(1, most, DIGITS).expect("the bounds are in order"))
+        let max = u64::try_from(MAX.as_micros()).unwrap_or(u64::MAX);
+        Self(Histogram::new_with_bounds(1, max, DIGITS).expect("the bounds are in order"))
     }
 
     /// Adds a duration.
@@ -68,9 +68,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_counts_as_the_longest() {
+    fn a_duration_that_is_too_long_counts_as_the_longest() {
         let mut latencies = Latencies::new();
         latencies.record(Duration::from_secs(86_400));
-        assert!(latencies.millis(1.0) >= MOST.as_secs_f64() * 1000.0);
+        assert!(latencies.millis(1.0) >= MAX.as_secs_f64() * 1000.0);
     }
 }

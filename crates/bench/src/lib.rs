@@ -2,8 +2,8 @@
 //! in `scenarios/`, and around them the load, the receiver, the yardsticks and the report.
 //!
 //! Each figure is a readable line for the terminal and a JSON line in target/bench/report.jsonl; a table comes at
-//! the end. Figures depend on the machine: they are printed, never asserted. The benchmarks assert that no job is
-//! lost, refused or early.
+//! the end. Figures depend on the machine: they are printed, never asserted. A scenario panics when a job is lost,
+//! refused or early, when something takes far longer than it should, or when a server does not answer.
 
 mod args;
 mod backlog;
@@ -13,12 +13,10 @@ mod fill;
 mod generator;
 mod job;
 mod latencies;
-mod neighbours;
 mod probe;
 mod receiver;
 mod scenarios;
 mod setup;
-mod spread;
 mod table;
 mod train;
 mod usage;
@@ -37,13 +35,13 @@ pub use crate::args::parse;
 pub use crate::embedded_store::store_child;
 pub use crate::scenarios::{SCENARIOS, Scenario};
 pub use crate::setup::{Profile, Setup, Size};
-use crate::table::Mark;
+use crate::table::RunStart;
 use crate::yardstick::noop;
 
 /// Runs scenarios one after the other and prints the table. A scenario that panics does not stop the rest: the
 /// names of those that did are returned.
 pub async fn run(scenarios: &[&Scenario], setup: &Setup) -> Vec<&'static str> {
-    let mark = Mark::now();
+    let start = RunStart::now();
     figure::append(&json!({ "machine": {
         "at": now().to_string(),
         "cores": available_parallelism().map_or(0, NonZero::get),
@@ -63,7 +61,7 @@ pub async fn run(scenarios: &[&Scenario], setup: &Setup) -> Vec<&'static str> {
         }
         figure::append(&json!({ "ran": scenario.name, "seconds": started.elapsed().as_secs_f64() }));
     }
-    mark.print_table();
+    start.print_table();
     broken
 }
 

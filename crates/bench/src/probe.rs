@@ -36,9 +36,6 @@ pub(crate) struct Seen {
 
 impl Probe {
     /// Starts it.
-    ///
-    /// # Panics
-    /// When the server does not answer.
     pub(crate) async fn start(server: &RedisServer) -> Self {
         let mut client = server.client().await;
         let mut set = redis::pipe();
@@ -52,9 +49,6 @@ impl Probe {
     }
 
     /// Ends it.
-    ///
-    /// # Panics
-    /// When the server does not answer.
     pub(crate) async fn end(self, server: &RedisServer) -> Seen {
         self.stop.cancel();
         let pings = self.pings.join_all().await.pop().expect("there is one probe");
@@ -88,8 +82,8 @@ impl Seen {
 /// The duration in microseconds and the command of an entry of the slow log.
 fn entry_of(entry: &[Value]) -> Option<(u64, String)> {
     let micros = redis::from_redis_value_ref(entry.get(2)?).ok()?;
-    let words: Vec<String> = redis::from_redis_value_ref(entry.get(3)?).ok()?;
-    Some((micros, words.into_iter().next()?))
+    let command: Vec<String> = redis::from_redis_value_ref(entry.get(3)?).ok()?;
+    Some((micros, command.into_iter().next()?))
 }
 
 /// Sends PINGs one at a time, so that a pause of the server is seen once and at its full length. Only the longest

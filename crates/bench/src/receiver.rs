@@ -42,9 +42,6 @@ impl Receiver {
     }
 
     /// Starts `count` receivers, each on a port of its own.
-    ///
-    /// # Panics
-    /// When they cannot be started.
     pub(crate) async fn several(count: usize) -> Self {
         let board = Arc::new(Mutex::new(Board::new()));
         let (end, ended) = oneshot::channel();
@@ -85,9 +82,6 @@ impl Receiver {
     }
 
     /// Waits until this many of the expected jobs have arrived, none of them early.
-    ///
-    /// # Panics
-    /// When that takes longer than `within`, or one was early.
     pub(crate) async fn wait_for(&self, jobs: usize, within: Duration) {
         self.arrive(jobs, within).await.unwrap_or_else(|reason| panic!("jobs are lost, or slow: {reason}"));
         let (early, by) = self.board().early();

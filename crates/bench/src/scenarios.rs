@@ -30,56 +30,40 @@ pub struct Scenario {
     pub(crate) run: for<'a> fn(&'a Setup) -> LocalBoxFuture<'a, ()>,
 }
 
-/// A scenario from its name, its module, and what it measures.
+/// A scenario from its module and what it measures.
 macro_rules! scenario {
-    ($name:literal, $module:ident, $about:literal) => {
-        Scenario { name: $name, about: $about, run: |setup| Box::pin($module::run(setup)) }
+    ($module:ident, $about:literal) => {
+        Scenario { name: $module::NAME, about: $about, run: |setup| Box::pin($module::run(setup)) }
     };
 }
 
 /// All scenarios, in the order in which they run.
 pub const SCENARIOS: [Scenario; 15] = [
+    scenario!(submit_one, "single submits over HTTP, durable, beside a handler that does nothing"),
+    scenario!(submit_batch, "submits of 1,000 jobs per request, beside redis-benchmark"),
+    scenario!(drain, "delivery of a backlog of due jobs, beside BullMQ and a bare HTTP client"),
+    scenario!(lateness, "time from due to arrival, for jobs due evenly, beside BullMQ"),
+    scenario!(memory, "bytes of Redis per pending job, beside BullMQ"),
+    scenario!(idle, "CPU and Redis calls of all roles while a million jobs are pending and none is due"),
+    scenario!(redis_cpu, "CPU of Redis for one job from submit to done"),
+    scenario!(growth, "rate, lateness and CPU of Redis with more and more pending jobs"),
+    scenario!(herd, "a million jobs of one topic due at once, and the lateness of other topics"),
     scenario!(
-        "submit-one",
-        submit_one,
-        "single submits over HTTP, durable, beside a handler that does nothing"
-    ),
-    scenario!("submit-batch", submit_batch, "submits of 1,000 jobs per request, beside redis-benchmark"),
-    scenario!("drain", drain, "delivery of a backlog of due jobs, beside BullMQ and a bare HTTP client"),
-    scenario!("lateness", lateness, "time from due to arrival, for jobs due evenly, beside BullMQ"),
-    scenario!("memory", memory, "bytes of Redis per pending job, beside BullMQ"),
-    scenario!(
-        "idle",
-        idle,
-        "CPU and Redis calls of all roles while a million jobs are pending and none is due"
-    ),
-    scenario!("redis-cpu", redis_cpu, "CPU of Redis for one job from submit to done"),
-    scenario!("growth", growth, "rate, lateness and CPU of Redis with more and more pending jobs"),
-    scenario!("herd", herd, "a million jobs of one topic due at once, and the lateness of other topics"),
-    scenario!(
-        "one-dead-receiver",
         one_dead_receiver,
         "one of a hundred receivers hangs and gets half of the jobs: lateness of the others"
     ),
     scenario!(
-        "revive",
         revive,
         "redrive of 100,000 dead jobs at 2,000/s: the rate reached, and the lateness of other topics"
     ),
+    scenario!(pull, "pull jobs: expired leases, waiting consumers, and the rate of reserve and finish"),
     scenario!(
-        "pull",
-        pull,
-        "pull jobs: expired leases, waiting consumers, and the rate of reserve and finish"
-    ),
-    scenario!(
-        "embedded",
         embedded,
         "the embedded store: durable submits beside bare redb, memory, opening after kill -9"
     ),
     scenario!(
-        "audit",
         audit,
         "duration of an audit of a million jobs, and the longest that one command keeps Redis busy"
     ),
-    scenario!("up", up, "one process on the embedded store: single submits over HTTP, and delivery"),
+    scenario!(up, "one process on the embedded store: single submits over HTTP, and delivery"),
 ];

@@ -108,9 +108,6 @@ impl Setup {
     }
 
     /// Opens and prepares the store of a server.
-    ///
-    /// # Panics
-    /// When that fails.
     pub(crate) async fn open(&self, server: &RedisServer) -> Store {
         let defaults = settings::defaults(Duration::from_secs(10));
         let shards = self.shards.unwrap_or(defaults.shards);
@@ -121,9 +118,6 @@ impl Setup {
 }
 
 /// The address of a stack's API.
-///
-/// # Panics
-/// When the stack has none.
 pub(crate) fn api_address(stack: &Stack) -> SocketAddr {
     let url = stack.url("");
     url.strip_prefix("http://").and_then(|address| address.parse().ok()).expect("an API has an address")

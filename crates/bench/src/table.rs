@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::figure::{report_file, this_run};
 
 /// The position in the report where a run begins.
-pub(crate) struct Mark(u64);
+pub(crate) struct RunStart(u64);
 
-impl Mark {
+impl RunStart {
     /// The current end of the report.
     pub(crate) fn now() -> Self {
         Self(fs::metadata(report_file()).map_or(0, |file| file.len()))
@@ -29,7 +29,7 @@ impl Mark {
 
 const HEAD: [&str; 7] = ["scenario", "figure", "value", "unit", "rounds", "ratio", "yardstick"];
 
-/// The circumstances that are printed beside a figure's name, because they tell it from others of that name.
+/// The circumstances that are printed beside a figure's name: figures of the same name differ by them.
 const SHOWN: [&str; 7] = ["appendfsync", "rate", "pending", "batch", "shards", "quick_repair", "names"];
 
 /// Lines of the report as columns, and below them the parts that were left out.
@@ -96,7 +96,7 @@ fn str_of<'a>(line: &'a Value, name: &str) -> &'a str {
     line[name].as_str().unwrap_or_default()
 }
 
-/// With as many decimal places as are significant.
+/// A number with as many decimal places as are significant.
 fn amount(value: &Value) -> String {
     match value.as_f64() {
         None => "?".to_owned(),

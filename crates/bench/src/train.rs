@@ -1,4 +1,7 @@
 //! Jobs that are due evenly, one after the other, and all submitted before the first of them is due.
+//!
+//! [`Neighbours`] are such jobs of other topics at a low rate, beside the load that a scenario measures: how late they
+//! are shows what that load costs everyone else.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -7,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use ringback_testkit::{Stack, now};
 use serde_json::{Value, json};
 
+use crate::figure::Figure;
 use crate::job::job;
 use crate::latencies::Latencies;
 use crate::receiver::{Channel, Receiver};
@@ -15,6 +19,8 @@ use crate::receiver::{Channel, Receiver};
 pub(crate) const LEADS: [u64; 4] = [3, 8, 20, 60];
 /// Jobs of one request.
 const PER_REQUEST: usize = 1000;
+/// The number of topics of the neighbours.
+const TOPICS: usize = 10;
 
 /// Jobs due evenly.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +38,6 @@ impl Train {
     /// it starts over with a longer one and with new numbers. Afterwards `first` is a number that no job has yet.
     ///
     /// `job` makes a job from its place in the train and its number; its due time is added here.
-    ///
-    /// # Panics
-    /// When a job is lost or early, or no lead is long enough.
     pub(crate) async fn run(
         &mut self,
         stack: &Stack,
@@ -64,9 +67,6 @@ impl Train {
 }
 
 /// Runs a train of measured jobs: how late each of them arrived.
-///
-/// # Panics
-/// When a job is lost or early.
 pub(crate) async fn lateness(train: &mut Train, stack: &Stack, receiver: &Receiver) -> Latencies {
     let url = receiver.url(Channel::Main);
     train.run(stack, receiver, train.jobs, |_, number| job(number, &url, &json!({}))).await;
@@ -81,9 +81,6 @@ pub(crate) fn ahead(lead: Duration) -> Timestamp {
 
 /// Submits jobs in batches, `rate` of them due per second from `start`. `job` makes each from its place and its
 /// number, without a due time.
-///
-/// # Panics
-/// When a job is refused.
 pub(crate) async fn submit_evenly(
     stack: &Stack,
     numbers: Range<usize>,
@@ -100,5 +97,42 @@ pub(crate) async fn submit_evenly(
     for batch in jobs.collect::<Vec<_>>().chunks(PER_REQUEST) {
         let (status, answer) = stack.batch(batch).await;
         assert_eq!((status, answer["refused"].as_u64()), (200, Some(0)), "a batch was refused");
+    }
+}
+
+/// Jobs of other topics.
+#[derive(Clone, Copy)]
+pub(crate) struct Neighbours<'a> {
+    pub(crate) stack: &'a Stack,
+    pub(crate) receiver: &'a Receiver,
+    /// Jobs per second of all topics together.
+    pub(crate) rate: usize,
+}
+
+impl Neighbours<'_> {
+    /// Submits jobs that are due evenly from `start`.
+    pub(crate) async fn submit(&self, numbers: Range<usize>, start: Timestamp) {
+        let url = self.receiver.url(Channel::Beside);
+        let one = |n, number| job(number, &url, &json!({ "topic": format!("other.{:03}", n % TOPICS) }));
+        submit_evenly(self.stack, numbers, self.rate, start, one).await;
+    }
+
+    /// The p99 of the lateness in ms of the first `jobs` numbers, while nothing else is delivered.
+    pub(crate) async fn calm(&self, jobs: usize) -> f64 {
+        self.receiver.expect(0..jobs);
+        self.submit(0..jobs, ahead(Duration::from_secs(3))).await;
+        self.receiver.wait_for(jobs, Duration::from_secs(60 + (jobs / self.rate) as u64)).await;
+        self.p99()
+    }
+
+    /// Reports the p99 of the lateness; `calm` is the yardstick and `with` names the load.
+    pub(crate) fn report(&self, scenario: &str, calm: (&str, f64), jobs: usize, mut with: Value) {
+        (with["topics"], with["rate"], with["jobs"]) = (TOPICS.into(), self.rate.into(), jobs.into());
+        let (value, yardstick) = (self.p99().into(), Some((calm.0, calm.1.into())));
+        Figure { scenario, name: "others-p99", unit: "ms", value, yardstick, with }.report();
+    }
+
+    fn p99(&self) -> f64 {
+        self.receiver.board().lateness(Channel::Beside).millis(0.99)
     }
 }

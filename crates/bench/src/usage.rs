@@ -4,9 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Seconds of CPU time that a process has used, in user and kernel mode.
-///
-/// # Panics
-/// When there is no such process.
 pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     ticks(Path::new(&format!("/proc/{pid}/stat"))).expect("the process is there")
 }
@@ -17,9 +14,6 @@ pub(crate) struct Thread(PathBuf);
 
 impl Thread {
     /// The calling thread.
-    ///
-    /// # Panics
-    /// When /proc is not mounted.
     pub(crate) fn this() -> Self {
         Self(Path::new("/proc").join(fs::read_link("/proc/thread-self").expect("Linux has it")))
     }
@@ -31,25 +25,16 @@ impl Thread {
 }
 
 /// The resident memory of a process, in MiB.
-///
-/// # Panics
-/// When there is no such process.
 pub(crate) fn resident_mib(pid: u32) -> f64 {
     mib(&format!("/proc/{pid}/status"), "VmRSS:")
 }
 
 /// The highest resident memory that a process has had, in MiB.
-///
-/// # Panics
-/// When there is no such process.
 pub(crate) fn peak_mib(pid: u32) -> f64 {
     mib(&format!("/proc/{pid}/status"), "VmHWM:")
 }
 
 /// The memory that the machine has available, in MiB.
-///
-/// # Panics
-/// When /proc is not mounted.
 pub(crate) fn available_mib() -> f64 {
     mib("/proc/meminfo", "MemAvailable:")
 }

@@ -1,160 +1,133 @@
-//! The definitions of the command line: commands, flags and their help. Values are checked here, before a request is
-//! sent.
+//! The arguments that several commands share: the server and the format of the output, a job, a topic, and the filters
+//! and the size of lists.
 
-mod audit;
-mod dead;
-mod job;
-mod list;
-mod policy;
-mod pull;
-mod remote;
-mod submit;
-mod topics;
-mod transfer;
-mod up;
-mod values;
-mod watch;
+pub(crate) mod values;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, ValueEnum};
+use reqwest::Url;
+use ringback_core::job::JobKey;
+use ringback_core::state::State;
+use serde_json::{Map, Value};
 
-pub(crate) use self::audit::AuditArgs;
-pub(crate) use self::dead::{DeadCommand, DeadListArgs, DeadPurgeArgs, DeadReviveArgs, RedriveArgs};
-pub(crate) use self::job::{JobArgs, RescheduleArgs};
-pub(crate) use self::list::ListArgs;
-pub(crate) use self::policy::{DeleteArgs, PolicyCommand, SetArgs};
-pub(crate) use self::pull::{BuryArgs, ReceiptArgs, ReleaseArgs, RenewArgs, ReserveArgs, RetryArgs};
-pub(crate) use self::remote::{Format, Remote};
-pub(crate) use self::submit::SubmitArgs;
-pub(crate) use self::topics::{TopicArgs, TopicsArgs};
-pub(crate) use self::transfer::{ExportArgs, ImportArgs};
-pub(crate) use self::up::UpArgs;
-pub(crate) use self::values::{Pair, Retry, Wait};
-pub(crate) use self::watch::{WatchArgs, Watched};
-
-/// The meaning of the exit codes, at the end of `--help`.
-const EXIT_CODES: &str = "\
-Exit codes: 0 success; 1 refused or not found (no such job or topic, the topic and id belong to another job, the job's state forbids it, a watched job is dead or cancelled, some lines of an import were refused, an audit has findings that are not repaired); \
-2 failure (server unreachable, server error, file error); 64 wrong usage.
-
-`ringback help COMMAND` shows examples of a command.";
-
-/// Run Ringback, or call its HTTP API from a shell
-#[derive(Debug, Parser)]
-#[command(name = "ringback", version, after_help = EXIT_CODES, max_term_width = 100)]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) remote: Remote,
-    #[command(subcommand)]
-    pub(crate) command: Command,
+/// The server, and the format of the output.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Server and output")]
+pub(crate) struct Remote {
+    /// URL of the API
+    #[arg(long, global = true, env = "RINGBACK_URL", value_name = "URL",
+        default_value = "http://127.0.0.1:7411", value_parser = values::server)]
+    pub(crate) server: Url,
+    /// Output format: table for people, json for scripts (the API's JSON, unchanged)
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "table")]
+    pub(crate) output: Format,
 }
 
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Run a complete Ringback in one process: API, carrier and notifier on one store
-    #[command(after_help = UP_EXAMPLES)]
-    Up(UpArgs),
-    /// Submit a job
-    Submit(Box<SubmitArgs>),
-    /// Submit jobs from a file with one JSON job per line, or restore an export
-    Import(ImportArgs),
-    /// Export all pending and dead jobs, one JSON job per line
-    Export(ExportArgs),
-    /// Show a job
-    #[command(after_help = job::GET_EXAMPLES)]
-    Get(JobArgs),
-    /// Show the recorded attempts of a job
-    #[command(after_help = job::ATTEMPTS_EXAMPLES)]
-    Attempts(JobArgs),
-    /// Change the due time of a delayed job
-    Reschedule(RescheduleArgs),
-    /// Make a delayed job due now
-    #[command(after_help = job::RUN_EXAMPLES)]
-    Run(JobArgs),
-    /// Make a dead job due again
-    #[command(after_help = job::REVIVE_EXAMPLES)]
-    Revive(JobArgs),
-    /// Cancel a job
-    #[command(after_help = job::CANCEL_EXAMPLES)]
-    Cancel(JobArgs),
-    /// List pending and dead jobs
-    List(ListArgs),
-    /// List, purge or redrive the dead jobs of a topic
-    #[command(subcommand, after_help = DEAD_EXAMPLES)]
-    Dead(DeadCommand),
-    /// Set topic defaults
-    #[command(subcommand, after_help = policy::EXAMPLES)]
-    Policy(PolicyCommand),
-    /// Reserve pull jobs (jobs without a URL)
-    Reserve(ReserveArgs),
-    /// Mark a reserved job as done
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Finish(ReceiptArgs),
-    /// Record a failure of a reserved job: it is retried later, or dead after the last retry
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Retry(RetryArgs),
-    /// Extend the lease of a reserved job
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Renew(RenewArgs),
-    /// Make a reserved job dead
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Bury(BuryArgs),
-    /// Release a reserved job without recording a failure
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Release(ReleaseArgs),
-    /// List topics with their number of jobs per state
-    Topics(TopicsArgs),
-    /// Show a topic
-    #[command(after_help = topics::TOPIC_EXAMPLES)]
-    Topic(TopicArgs),
-    /// Stop delivering a topic
-    #[command(after_help = topics::PAUSE_EXAMPLES)]
-    Pause(TopicArgs),
-    /// Resume delivering a paused topic
-    #[command(after_help = topics::RESUME_EXAMPLES)]
-    Resume(TopicArgs),
-    /// Show the number of jobs per state, and how late deliveries were
-    #[command(after_help = STATS_EXAMPLES)]
-    Stats,
-    /// Show events of jobs live
-    Watch(WatchArgs),
-    /// Check that no job is lost or miscounted, and repair that
-    Audit(AuditArgs),
-    /// Print a shell completion script
-    #[command(after_help = COMPLETIONS_EXAMPLES)]
-    Completions {
-        /// Shell to complete for
-        shell: clap_complete::Shell,
-    },
+/// The format of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    // The flag describes them: descriptions here make every help text longer.
+    Table,
+    Json,
 }
 
-const UP_EXAMPLES: &str = "\
-Examples:
-  ringback up
-  ringback up --store embedded:/var/lib/ringback
-  ringback up --store redis://127.0.0.1:6379 --concurrency 1024
-  RINGBACK_LOG_FORMAT=json ringback up --api-listen 127.0.0.1:8411 --admin-listen 127.0.0.1:8412
+/// One job, by topic and id.
+#[derive(Debug, Args)]
+pub(crate) struct JobArgs {
+    /// Topic and id of the job, as TOPIC/ID or as two arguments
+    #[arg(required = true, num_args = 1..=2, value_name = "TOPIC/ID")]
+    name: Vec<String>,
+}
 
-Exit codes: 0 clean shutdown; 1 failure; 64 wrong settings; 130 or 143 after a second signal.";
+impl JobArgs {
+    /// The topic and the id.
+    ///
+    /// # Errors
+    /// A usage error when they are not valid.
+    pub(crate) fn key(&self) -> Result<JobKey, clap::Error> {
+        values::job_key(&self.name)
+    }
+}
 
-const DEAD_EXAMPLES: &str = "\
-Examples:
-  ringback dead list pay.notify --reason exhausted
-  ringback dead purge pay.notify order-1
-  ringback dead revive pay.notify --rate 200
+/// One topic.
+#[derive(Debug, Args)]
+pub(crate) struct TopicArgs {
+    /// Name of the topic
+    #[arg(value_name = "TOPIC", value_parser = values::topic)]
+    pub(crate) topic: String,
+}
 
-`ringback help dead COMMAND` shows examples of each command.";
+/// The size of a list.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Page {
+    /// Maximum number of items
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+    /// List all items, without a limit
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+}
 
-const STATS_EXAMPLES: &str = "\
-Examples:
-  ringback stats
-  ringback stats --output json | jq .states.dead";
+impl Page {
+    /// The maximum number of items.
+    pub(crate) fn limit(self) -> u64 {
+        if self.all { u64::MAX } else { self.limit }
+    }
+}
 
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  ringback completions bash > ~/.local/share/bash-completion/completions/ringback
-  ringback completions zsh > ~/.zfunc/_ringback
-  ringback completions fish > ~/.config/fish/completions/ringback.fish";
+/// The states of jobs that are listed and exported.
+const PENDING_AND_DEAD: [State; 4] = [State::Delayed, State::Ready, State::Reserved, State::Dead];
 
-#[cfg(test)]
-mod tests;
+/// A filter of jobs.
+#[derive(Debug, Args)]
+pub(crate) struct Filter {
+    /// Only jobs of this topic
+    #[arg(long, value_parser = values::topic)]
+    pub(crate) topic: Option<String>,
+    /// Only jobs in this state
+    #[arg(long, value_parser = PENDING_AND_DEAD.map(State::name))]
+    pub(crate) state: Option<String>,
+}
+
+impl Filter {
+    /// The query of the request.
+    pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
+        let topic = self.topic.clone().map(|topic| ("topic", topic));
+        let state = self.state.clone().map(|state| ("state", state));
+        topic.into_iter().chain(state).collect()
+    }
+}
+
+/// A filter of dead jobs.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DeadFilter {
+    /// Only jobs that are dead for this reason: exhausted, gone, lost, or one that a consumer gave
+    #[arg(long, value_name = "WORD")]
+    pub(crate) reason: Option<String>,
+    /// Only jobs that died at this time or later (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) died_after: Option<String>,
+    /// Only jobs that died before this time (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) died_before: Option<String>,
+}
+
+impl DeadFilter {
+    fn fields(&self) -> impl Iterator<Item = (&'static str, String)> + use<> {
+        let fields = [
+            ("reason", self.reason.clone()),
+            ("died_after", self.died_after.clone()),
+            ("died_before", self.died_before.clone()),
+        ];
+        fields.into_iter().filter_map(|(name, value)| value.map(|value| (name, value)))
+    }
+
+    /// The query of the request.
+    pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
+        self.fields().collect()
+    }
+
+    /// The fields of the request body.
+    pub(crate) fn json(&self) -> Map<String, Value> {
+        self.fields().map(|(name, value)| (name.to_owned(), value.into())).collect()
+    }
+}

@@ -60,7 +60,7 @@ impl Call {
 
 /// A response with a status of success.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
 }
@@ -70,19 +70,19 @@ pub(crate) struct Answer {
 pub(crate) enum ClientError {
     /// The server could not be reached, or the connection broke before a response.
     #[error("no response from {server}: {why}")]
-    Away { server: String, why: String },
+    Unreachable { server: String, why: String },
     /// The response did not come in time.
     #[error("{server} did not answer within {} s", within.as_secs())]
-    Slow { server: String, within: Duration },
+    TimedOut { server: String, within: Duration },
     /// The API answered with a problem document.
     #[error("{} {}: {}", problem.status, problem.title, problem.detail)]
     Problem { problem: Box<Problem>, retry_after: Option<Duration> },
     /// The response is not one of this API.
     #[error("{server} answered {status}, but it is not a Ringback API")]
-    Stranger { server: String, status: StatusCode, retry_after: Option<Duration> },
+    NotRingback { server: String, status: StatusCode, retry_after: Option<Duration> },
     /// The server does not know the route.
     #[error("the server does not offer {what}")]
-    Lacking { what: &'static str },
+    Unsupported { what: &'static str },
     /// The response ended early.
     #[error("the response ended early: {why}")]
     CutOff { why: String },
@@ -95,36 +95,38 @@ impl ClientError {
     /// Whether the same call may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::Away { .. } | Self::Slow { .. } | Self::CutOff { .. } => true,
-            Self::Problem { problem, .. } => passes(problem.status),
-            Self::Stranger { status, .. } => passes(status.as_u16()),
-            Self::Lacking { .. } | Self::Unreadable(_) => false,
+            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::CutOff { .. } => true,
+            Self::Problem { problem, .. } => is_transient(problem.status),
+            Self::NotRingback { status, .. } => is_transient(status.as_u16()),
+            Self::Unsupported { .. } | Self::Unreadable(_) => false,
         }
     }
 
     /// The wait that the server asked for.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Problem { retry_after, .. } | Self::Stranger { retry_after, .. } => *retry_after,
-            Self::Away { .. }
-            | Self::Slow { .. }
-            | Self::Lacking { .. }
+            Self::Problem { retry_after, .. } | Self::NotRingback { retry_after, .. } => *retry_after,
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Unsupported { .. }
             | Self::CutOff { .. }
             | Self::Unreadable(_) => None,
         }
     }
 
-    /// The error of a call for no single job or topic: 404 and 405 mean that the server does not know the route.
-    pub(crate) fn of_whole(self, what: &'static str) -> Self {
+    /// The error of a call that names no job or topic: 404 and 405 mean that the server does not know the route.
+    pub(crate) fn for_route(self, what: &'static str) -> Self {
         match self {
-            Self::Problem { problem, .. } if matches!(problem.status, 404 | 405) => Self::Lacking { what },
+            Self::Problem { problem, .. } if matches!(problem.status, 404 | 405) => {
+                Self::Unsupported { what }
+            }
             other => other,
         }
     }
 }
 
 /// Whether a request with this status may succeed later.
-pub(crate) fn passes(status: u16) -> bool {
+pub(crate) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..)
 }
 
@@ -149,20 +151,20 @@ impl Client {
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub(crate) fn unhurried(&self) -> anyhow::Result<Self> {
+    pub(crate) fn without_read_timeout(&self) -> anyhow::Result<Self> {
         let http = builder().tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE).build()?;
         Ok(Self { http, server: self.server.clone() })
     }
 
     /// Makes a call and reads the whole response, which must be a success.
-    pub(crate) async fn ask(&self, call: Call, within: Duration) -> Result<Answer, ClientError> {
+    pub(crate) async fn ask(&self, call: Call, within: Duration) -> Result<Reply, ClientError> {
         let whole = async {
             let response = self.open(call).await?;
             let status = response.status();
             let body = response.bytes().await.map_err(|error| cut_off(&error))?;
-            Ok(Answer { status, body })
+            Ok(Reply { status, body })
         };
-        let slow = |_| ClientError::Slow { server: self.shown(), within };
+        let slow = |_| ClientError::TimedOut { server: self.server_url(), within };
         tokio::time::timeout(within, whole).await.map_err(slow)?
     }
 
@@ -172,7 +174,7 @@ impl Client {
         if let Some((content_type, body)) = call.body {
             request = request.header(header::CONTENT_TYPE, content_type).body(body);
         }
-        let response = request.send().await.map_err(|error| self.away(&error))?;
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
     }
 
@@ -186,21 +188,21 @@ impl Client {
     }
 
     /// The URL of the server, for messages.
-    fn shown(&self) -> String {
+    fn server_url(&self) -> String {
         self.server.as_str().trim_end_matches('/').to_owned()
     }
 
-    fn away(&self, error: &reqwest::Error) -> ClientError {
-        let server = self.shown();
+    fn unreachable(&self, error: &reqwest::Error) -> ClientError {
+        let server = self.server_url();
         if error.is_timeout() && !error.is_connect() {
-            return ClientError::Slow { server, within: READ_TIMEOUT };
+            return ClientError::TimedOut { server, within: READ_TIMEOUT };
         }
         let why = if error.is_timeout() {
             format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())
         } else {
-            innermost(error)
+            root_cause(error)
         };
-        ClientError::Away { server, why }
+        ClientError::Unreachable { server, why }
     }
 
     async fn refusal(&self, mut response: Response) -> ClientError {
@@ -217,7 +219,7 @@ impl Client {
         }
         match serde_json::from_slice::<Problem>(&body) {
             Ok(problem) => ClientError::Problem { problem: Box::new(problem), retry_after },
-            Err(_) => ClientError::Stranger { server: self.shown(), status, retry_after },
+            Err(_) => ClientError::NotRingback { server: self.server_url(), status, retry_after },
         }
     }
 }
@@ -239,11 +241,11 @@ fn retry_after(text: &str) -> Option<Duration> {
 
 /// The error of a body that ends early.
 pub(crate) fn cut_off(error: &reqwest::Error) -> ClientError {
-    ClientError::CutOff { why: innermost(error) }
+    ClientError::CutOff { why: root_cause(error) }
 }
 
-/// The innermost cause, which is the one that people know: "Connection refused".
-fn innermost(error: &dyn std::error::Error) -> String {
+/// The innermost cause, which is the one that people recognise, such as "Connection refused".
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;
@@ -277,7 +279,7 @@ mod tests {
             assert_eq!(error.is_transient(), again, "{status}");
         }
         assert!(ClientError::CutOff { why: String::new() }.is_transient());
-        assert!(!ClientError::Lacking { what: "x" }.is_transient());
+        assert!(!ClientError::Unsupported { what: "x" }.is_transient());
     }
 
     #[test]

@@ -1,19 +1,16 @@
-//! The commands, one file each, and the choice among them.
+//! The commands of the command line, their help, and the choice among them. Each file has the arguments of its commands
+//! and runs them; values are checked before a request is sent.
 
 mod attempts;
 mod audit;
-mod cancel;
-mod completions;
 mod dead;
 mod export;
-mod get;
 mod import;
+mod job;
 mod list;
 mod pages;
 mod policy;
-mod receipts;
-mod reschedule;
-mod reserve;
+mod pull;
 mod retry;
 mod session;
 mod stats;
@@ -23,12 +20,139 @@ mod watch;
 
 use std::process::ExitCode;
 
+use clap::{CommandFactory as _, Parser, Subcommand};
+
 use self::session::Session;
-use crate::args::{Cli, Command, Remote};
+use crate::args::{JobArgs, Remote, TopicArgs};
 use crate::client::Client;
 use crate::failure::{Verdict, report};
 use crate::output::Output;
 use crate::up;
+
+/// The meaning of the exit codes, at the end of `--help`.
+const EXIT_CODES: &str = "\
+Exit codes: 0 success; 1 refused or not found (no such job or topic, the topic and id belong to another job, the job's state forbids it, a watched job is dead or cancelled, some lines of an import were refused, an audit has findings that are not repaired); \
+2 failure (server unreachable, server error, file error); 64 wrong usage.
+
+`ringback help COMMAND` shows examples of a command.";
+
+/// Run Ringback, or call its HTTP API from a shell
+#[derive(Debug, Parser)]
+#[command(name = "ringback", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a complete Ringback in one process: API, carrier and notifier on one store
+    #[command(after_help = UP_EXAMPLES)]
+    Up(up::UpArgs),
+    /// Submit a job
+    Submit(Box<submit::SubmitArgs>),
+    /// Submit jobs from a file with one JSON job per line, or restore an export
+    Import(import::ImportArgs),
+    /// Export all pending and dead jobs, one JSON job per line
+    Export(export::ExportArgs),
+    /// Show a job
+    #[command(after_help = job::GET_EXAMPLES)]
+    Get(JobArgs),
+    /// Show the recorded attempts of a job
+    #[command(after_help = attempts::ATTEMPTS_EXAMPLES)]
+    Attempts(JobArgs),
+    /// Change the due time of a delayed job
+    Reschedule(job::RescheduleArgs),
+    /// Make a delayed job due now
+    #[command(after_help = job::RUN_EXAMPLES)]
+    Run(JobArgs),
+    /// Make a dead job due again
+    #[command(after_help = job::REVIVE_EXAMPLES)]
+    Revive(JobArgs),
+    /// Cancel a job
+    #[command(after_help = job::CANCEL_EXAMPLES)]
+    Cancel(JobArgs),
+    /// List pending and dead jobs
+    List(list::ListArgs),
+    /// List, purge or redrive the dead jobs of a topic
+    #[command(subcommand, after_help = DEAD_EXAMPLES)]
+    Dead(dead::DeadCommand),
+    /// Set topic defaults
+    #[command(subcommand, after_help = policy::EXAMPLES)]
+    Policy(policy::PolicyCommand),
+    /// Reserve pull jobs (jobs without a URL)
+    Reserve(pull::ReserveArgs),
+    /// Mark a reserved job as done
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
+    Finish(pull::ReceiptArgs),
+    /// Record a failure of a reserved job: it is retried later, or dead after the last retry
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
+    Retry(pull::RetryArgs),
+    /// Extend the lease of a reserved job
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
+    Renew(pull::RenewArgs),
+    /// Make a reserved job dead
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
+    Bury(pull::BuryArgs),
+    /// Release a reserved job without recording a failure
+    #[command(after_help = pull::RECEIPT_EXAMPLES)]
+    Release(pull::ReleaseArgs),
+    /// List topics with their number of jobs per state
+    Topics(topics::TopicsArgs),
+    /// Show a topic
+    #[command(after_help = topics::TOPIC_EXAMPLES)]
+    Topic(TopicArgs),
+    /// Stop delivering a topic
+    #[command(after_help = topics::PAUSE_EXAMPLES)]
+    Pause(TopicArgs),
+    /// Resume delivering a paused topic
+    #[command(after_help = topics::RESUME_EXAMPLES)]
+    Resume(TopicArgs),
+    /// Show the number of jobs per state, and how late deliveries were
+    #[command(after_help = STATS_EXAMPLES)]
+    Stats,
+    /// Show events of jobs live
+    Watch(watch::WatchArgs),
+    /// Check that no job is lost or miscounted, and repair that
+    Audit(audit::AuditArgs),
+    /// Print a shell completion script
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
+    Completions {
+        /// Shell to complete for
+        shell: clap_complete::Shell,
+    },
+}
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  ringback up
+  ringback up --store embedded:/var/lib/ringback
+  ringback up --store redis://127.0.0.1:6379 --concurrency 1024
+  RINGBACK_LOG_FORMAT=json ringback up --api-listen 127.0.0.1:8411 --admin-listen 127.0.0.1:8412
+
+Exit codes: 0 clean shutdown; 1 failure; 64 wrong settings; 130 or 143 after a second signal.";
+
+const DEAD_EXAMPLES: &str = "\
+Examples:
+  ringback dead list pay.notify --reason exhausted
+  ringback dead purge pay.notify order-1
+  ringback dead revive pay.notify --rate 200
+
+`ringback help dead COMMAND` shows examples of each command.";
+
+const STATS_EXAMPLES: &str = "\
+Examples:
+  ringback stats
+  ringback stats --output json | jq .states.dead";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  ringback completions bash > ~/.local/share/bash-completion/completions/ringback
+  ringback completions zsh > ~/.zfunc/_ringback
+  ringback completions fish > ~/.config/fish/completions/ringback.fish";
 
 /// Runs a command and returns its exit code.
 pub(crate) fn run(cli: Cli) -> ExitCode {
@@ -43,29 +167,25 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
     let remote = cli.remote;
     match cli.command {
         Command::Up(args) => Ok(up::main(args.flags)),
-        Command::Completions { shell } => {
-            completions::run(Output::new(remote.output), shell).map(ExitCode::from)
-        }
+        Command::Completions { shell } => completions(Output::new(remote.output), shell),
         Command::Submit(args) => online(remote, async |session| submit::run(session, *args).await),
         Command::Import(args) => online(remote, async |session| import::run(session, args).await),
         Command::Export(args) => online(remote, async |session| export::run(session, args).await),
-        Command::Get(args) => online(remote, async |session| get::run(session, &args).await),
+        Command::Get(args) => online(remote, async |session| job::get(session, &args).await),
         Command::Attempts(args) => online(remote, async |session| attempts::run(session, &args).await),
-        Command::Reschedule(args) => {
-            online(remote, async |session| reschedule::reschedule(session, &args).await)
-        }
-        Command::Run(args) => online(remote, async |session| reschedule::run(session, &args).await),
-        Command::Revive(args) => online(remote, async |session| reschedule::revive(session, &args).await),
-        Command::Cancel(args) => online(remote, async |session| cancel::run(session, &args).await),
+        Command::Reschedule(args) => online(remote, async |session| job::reschedule(session, &args).await),
+        Command::Run(args) => online(remote, async |session| job::run(session, &args).await),
+        Command::Revive(args) => online(remote, async |session| job::revive(session, &args).await),
+        Command::Cancel(args) => online(remote, async |session| job::cancel(session, &args).await),
         Command::List(args) => online(remote, async |session| list::run(session, &args).await),
         Command::Dead(command) => online(remote, async |session| dead::run(session, command).await),
         Command::Policy(args) => online(remote, async |session| policy::run(session, args).await),
-        Command::Reserve(args) => online(remote, async |session| reserve::run(session, args).await),
-        Command::Finish(args) => online(remote, async |session| receipts::finish(session, &args).await),
-        Command::Retry(args) => online(remote, async |session| receipts::retry(session, args).await),
-        Command::Renew(args) => online(remote, async |session| receipts::renew(session, args).await),
-        Command::Bury(args) => online(remote, async |session| receipts::bury(session, args).await),
-        Command::Release(args) => online(remote, async |session| receipts::release(session, args).await),
+        Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),
+        Command::Finish(args) => online(remote, async |session| pull::finish(session, &args).await),
+        Command::Retry(args) => online(remote, async |session| pull::retry(session, args).await),
+        Command::Renew(args) => online(remote, async |session| pull::renew(session, args).await),
+        Command::Bury(args) => online(remote, async |session| pull::bury(session, args).await),
+        Command::Release(args) => online(remote, async |session| pull::release(session, args).await),
         Command::Topics(args) => online(remote, async |session| topics::list(session, &args).await),
         Command::Topic(args) => online(remote, async |session| topics::get(session, &args).await),
         Command::Pause(args) => online(remote, async |session| topics::pause(session, &args).await),
@@ -74,6 +194,15 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Audit(args) => online(remote, async |session| audit::run(session, &args).await),
         Command::Stats => online(remote, async |session| stats::run(session).await),
     }
+}
+
+/// Prints a completion script, made from the definitions that parse the arguments.
+fn completions(mut out: Output, shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "ringback", &mut script);
+    out.bytes(&script)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs a command that calls the API.
@@ -93,3 +222,6 @@ fn online(
     runtime.shutdown_background();
     verdict.map(ExitCode::from)
 }
+
+#[cfg(test)]
+mod tests;

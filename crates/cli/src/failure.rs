@@ -13,9 +13,9 @@ use crate::client::ClientError;
 use crate::output::{Colour, OutputClosed, note};
 
 /// The exit code when the API refuses.
-const NO: u8 = 1;
+const REFUSED: u8 = 1;
 /// The exit code when the command could not be carried out.
-const BROKEN: u8 = 2;
+const FAILED: u8 = 2;
 
 /// The result of a command that could be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl From<Verdict> for ExitCode {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Done => Self::SUCCESS,
-            Verdict::No => Self::from(NO),
+            Verdict::No => Self::from(REFUSED),
         }
     }
 }
@@ -69,13 +69,13 @@ pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
 
 fn code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<ClientError>() {
-        Some(ClientError::Problem { problem, .. }) if is_no(problem.status) => NO,
-        _ => BROKEN,
+        Some(ClientError::Problem { problem, .. }) if is_refusal(problem.status) => REFUSED,
+        _ => FAILED,
     }
 }
 
-/// Whether a status means that the API refuses this job, not that something is broken.
-fn is_no(status: u16) -> bool {
+/// Whether a status means that the API refuses this job, not that something has failed.
+fn is_refusal(status: u16) -> bool {
     matches!(status, 400 | 404 | 409 | 413 | 422)
 }
 
@@ -106,12 +106,16 @@ fn next(error: &anyhow::Error) -> Option<String> {
         return Some(unfinished.next.clone());
     }
     let text = match error.downcast_ref::<ClientError>()? {
-        ClientError::Away { .. } => "start a server there, or name another with --server or RINGBACK_URL",
-        ClientError::Slow { .. } | ClientError::CutOff { .. } => {
+        ClientError::Unreachable { .. } => {
+            "start a server there, or name another with --server or RINGBACK_URL"
+        }
+        ClientError::TimedOut { .. } | ClientError::CutOff { .. } => {
             "run the same command again; submitting a job again with the same id does no harm"
         }
-        ClientError::Stranger { .. } => "check --server or RINGBACK_URL, which must be the URL of the API",
-        ClientError::Lacking { .. } => "check that the server has the same version as `ringback --version`",
+        ClientError::NotRingback { .. } => "check --server or RINGBACK_URL, which must be the URL of the API",
+        ClientError::Unsupported { .. } => {
+            "check that the server has the same version as `ringback --version`"
+        }
         ClientError::Unreadable(_) => return None,
         ClientError::Problem { problem, .. } => match problem.status {
             422 | 400 => "correct it and run the command again",
@@ -138,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn no_is_1_and_what_broke_is_2() {
+    fn a_refusal_is_1_and_a_failure_is_2() {
         for (status, expected) in
             [(404, 1), (409, 1), (422, 1), (413, 1), (405, 2), (415, 2), (500, 2), (503, 2)]
         {

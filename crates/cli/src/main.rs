@@ -1,5 +1,5 @@
-//! `ringback`, the command line. `up` runs a complete Ringback; every other command calls the HTTP API. The commands are
-//! in `commands`, and their arguments in `args`.
+//! `ringback`, the command line. `up` runs a complete Ringback; every other command calls the HTTP API. The commands and
+//! their arguments are in `commands`.
 
 mod args;
 mod client;
@@ -18,7 +18,7 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    match args::Cli::try_parse() {
+    match commands::Cli::try_parse() {
         Ok(cli) => commands::run(cli),
         Err(error) => failure::usage(&error),
     }

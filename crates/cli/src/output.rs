@@ -13,7 +13,7 @@ use anstyle::Style;
 
 pub(crate) use self::dead::{dead_row, redrive_details, redrive_row};
 pub(crate) use self::job::{job_details, job_row, state};
-pub(crate) use self::table::{Align, Cell, Table};
+pub(crate) use self::table::{Cell, Table};
 pub(crate) use self::time::relative;
 use crate::args::Format;
 
@@ -93,6 +93,6 @@ fn closed(error: io::Error) -> anyhow::Error {
 
 /// Prints a line on standard error.
 pub(crate) fn note(text: &str) {
-    // Nobody can be told when this fails.
+    // There is nowhere to report a failure of this.
     writeln!(io::stderr().lock(), "{text}").ok();
 }

@@ -74,10 +74,10 @@ impl Progress {
     }
 
     /// Prints that the command waits for the server, at most once per interval.
-    pub(crate) fn waiting(&self, error: &ClientError, patience: Duration) {
+    pub(crate) fn waiting(&self, error: &ClientError, retry_for: Duration) {
         if self.waited.get().is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {
             self.waited.set(Some(Instant::now()));
-            self.note(&format!("{error}; trying again for up to {}", format_duration(patience)));
+            self.note(&format!("{error}; trying again for up to {}", format_duration(retry_for)));
         }
     }
 

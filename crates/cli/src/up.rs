@@ -1,6 +1,7 @@
 //! `ringback up`: API, carrier and notifier in one process, on one store that is opened and watched once, with one
 //! shutdown. The work of each role is in its own crate.
 
+mod args;
 mod config;
 mod greeting;
 
@@ -14,8 +15,8 @@ use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Service, Tasks};
 use ringback_store::Store;
 
-use self::config::Config;
-pub(crate) use self::config::settings;
+pub(crate) use self::args::UpArgs;
+use self::config::{Config, settings};
 use self::greeting::{Greeting, print};
 
 /// Runs with these flags until shutdown, and returns the exit code.

@@ -22,9 +22,6 @@ pub struct Child {
 
 impl Child {
     /// Starts `command`; standard output and standard error are appended to `log`.
-    ///
-    /// # Panics
-    /// When it cannot be started.
     pub fn spawn(name: &str, command: &mut Command, log: &Path) -> Self {
         let out =
             OpenOptions::new().create(true).append(true).open(log).expect("the temp directory is writable");
@@ -39,7 +36,6 @@ impl Child {
     }
 
     /// The process id.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -54,9 +50,6 @@ impl Child {
     }
 
     /// The exit status; `None` while it runs.
-    ///
-    /// # Panics
-    /// When the child cannot be waited for.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         if self.exited.is_none() {
             self.exited = self.child.try_wait().expect("a child can be waited for");
@@ -65,9 +58,6 @@ impl Child {
     }
 
     /// Waits until it has ended.
-    ///
-    /// # Panics
-    /// When that takes longer than `within`.
     pub async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
         let deadline = Instant::now() + within;
         loop {
@@ -89,14 +79,12 @@ impl Child {
     }
 
     /// The whole log.
-    #[must_use]
     pub fn log(&self) -> String {
         std::fs::read(&self.log)
             .map_or_else(|_| String::new(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The end of the log.
-    #[must_use]
     pub fn log_tail(&self) -> String {
         let log = self.log();
         let start = log.len().saturating_sub(LOG_TAIL);

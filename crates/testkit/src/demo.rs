@@ -18,8 +18,8 @@ use tokio::time::{Instant, sleep};
 use self::api::Api;
 use self::cases::{Case, End, cases};
 use self::table::Seen;
-use crate::clock::now;
 use crate::sink::Sink;
+use crate::time::now;
 
 /// The URL of the API of `ringback up` and `make stack`.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";

@@ -9,10 +9,11 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use crate::child::Child;
-use crate::eventually::eventually;
-use crate::http_client::http_client;
+use crate::network::http_client;
+use crate::time::eventually;
 
 /// A binary and its settings. `RINGBACK_*` and `OTEL_*` variables of the caller are not passed on.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct ProcessSpec {
     binary: String,
@@ -22,30 +23,23 @@ pub struct ProcessSpec {
 
 impl ProcessSpec {
     /// A binary of this workspace, by name.
-    #[must_use]
     pub fn new(binary: &str) -> Self {
         Self { binary: binary.to_owned(), args: Vec::new(), env: Vec::new() }
     }
 
     /// Adds an argument.
-    #[must_use]
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());
         self
     }
 
     /// Adds an environment variable. The last value of a name counts.
-    #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// The command that starts it, for callers that connect its input and output themselves.
-    ///
-    /// # Panics
-    /// When the binary has not been built.
-    #[must_use]
     pub fn command(&self) -> Command {
         let mut command = Command::new(binary(&self.binary));
         for (name, _) in std::env::vars_os() {
@@ -60,10 +54,6 @@ impl ProcessSpec {
     }
 
     /// Starts it without waiting until it is ready.
-    ///
-    /// # Panics
-    /// When the binary has not been built.
-    #[must_use]
     pub fn start(self) -> Process {
         let dir = tempfile::Builder::new().prefix("ringback-process-").tempdir().expect("a temp directory");
         let child = spawn(&self, dir.path());
@@ -81,7 +71,6 @@ pub struct Process {
 
 impl Process {
     /// The process id, another one after each restart.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
@@ -118,17 +107,11 @@ impl Process {
     }
 
     /// Waits until it has ended.
-    ///
-    /// # Panics
-    /// When that takes longer than `within`.
     pub async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
         self.child.wait_exit(within).await
     }
 
     /// Waits until `/readyz` of its admin port answers 200.
-    ///
-    /// # Panics
-    /// When it has ended, its settings have no admin port, or it is not ready in time.
     pub async fn ready(&mut self, within: Duration) {
         let url = format!("http://{}/readyz", self.admin());
         let client = http_client();
@@ -149,10 +132,6 @@ impl Process {
     }
 
     /// The address of its admin port.
-    ///
-    /// # Panics
-    /// When its settings name none.
-    #[must_use]
     pub fn admin(&self) -> SocketAddr {
         let listen =
             self.setting("RINGBACK_ADMIN_LISTEN").expect("a process that is asked for its state has one");
@@ -160,9 +139,6 @@ impl Process {
     }
 
     /// The text of `/metrics` of its admin port.
-    ///
-    /// # Panics
-    /// When it does not answer, or its settings have no admin port.
     pub async fn metrics(&self) -> String {
         let url = format!("http://{}/metrics", self.admin());
         let answer = http_client().get(&url).send().await.and_then(reqwest::Response::error_for_status);
@@ -171,7 +147,6 @@ impl Process {
     }
 
     /// The value that it was given for an environment variable.
-    #[must_use]
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.spec.env.iter().rfind(|(have, _)| have == name).map(|(_, value)| value.as_str())
     }
@@ -182,7 +157,6 @@ impl Process {
     }
 
     /// All of its output, over all its restarts.
-    #[must_use]
     pub fn log(&self) -> String {
         self.child.log()
     }

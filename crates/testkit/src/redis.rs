@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 pub use self::calls::CallWatch;
 pub use self::cluster::RedisCluster;
 use crate::child::Child;
-use crate::ports::free_port;
+use crate::network::free_port;
 
 /// The limit until a server answers its first PING, even if it must load a large append-only file.
 const START_DEADLINE: Duration = Duration::from_secs(20);
@@ -38,6 +38,7 @@ pub enum Persistence {
 }
 
 /// How a server is started.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     persistence: Persistence,
@@ -59,37 +60,30 @@ impl Default for RedisOptions {
 
 impl RedisOptions {
     /// Sets what is kept on disk; nothing by default.
-    #[must_use]
     pub fn persistence(mut self, persistence: Persistence) -> Self {
         self.persistence = persistence;
         self
     }
 
     /// The memory limit as Redis writes it, such as `64mb`; none by default.
-    #[must_use]
     pub fn maxmemory(mut self, limit: &str) -> Self {
         self.maxmemory = Some(limit.to_owned());
         self
     }
 
     /// The policy at the memory limit; `noeviction` by default.
-    #[must_use]
     pub fn maxmemory_policy(mut self, policy: &str) -> Self {
         policy.clone_into(&mut self.maxmemory_policy);
         self
     }
 
     /// Adds an option, as in `arg("--maxclients", "64")`. It overrides those set here.
-    #[must_use]
     pub fn arg(mut self, name: &str, value: &str) -> Self {
         self.args.extend([name.to_owned(), value.to_owned()]);
         self
     }
 
     /// Starts a server with these options and waits until it answers.
-    ///
-    /// # Panics
-    /// When there is no server binary, or it does not answer in time.
     pub async fn start(self) -> RedisServer {
         let mut last = String::new();
         for _ in 0..PORT_TRIES {
@@ -119,7 +113,6 @@ impl RedisServer {
     }
 
     /// The options of a server, to change them before it starts.
-    #[must_use]
     pub fn options() -> RedisOptions {
         RedisOptions::default()
     }
@@ -133,25 +126,21 @@ impl RedisServer {
     }
 
     /// `redis://127.0.0.1:<port>`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
     /// The port it listens on, the same over restarts.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
     /// The process id, another one after each restart.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
     /// The output of the server.
-    #[must_use]
     pub fn log(&self) -> String {
         self.child.log()
     }
@@ -162,9 +151,6 @@ impl RedisServer {
     }
 
     /// Kills it if it runs, starts it again on the same port and data, and waits until it answers.
-    ///
-    /// # Panics
-    /// When it does not answer in time.
     pub async fn restart(&mut self) {
         self.child.kill();
         self.child = spawn(&self.options, self.port, self.dir.path());
@@ -182,9 +168,6 @@ impl RedisServer {
     }
 
     /// Opens a connection with a response time-out of five seconds.
-    ///
-    /// # Panics
-    /// When the server does not answer.
     pub async fn client(&self) -> MultiplexedConnection {
         connect(self.port).await.unwrap_or_else(|error| panic!("redis-server on port {}: {error}", self.port))
     }
@@ -203,7 +186,7 @@ impl RedisServer {
     pub async fn used_memory(&self) -> u64 {
         let info = self.info("memory").await;
         let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
-        line.and_then(|number| number.trim().parse().ok()).expect("INFO memory tells used_memory")
+        line.and_then(|number| number.trim().parse().ok()).expect("INFO memory has used_memory")
     }
 
     /// One section of INFO.
@@ -270,10 +253,6 @@ async fn ping(port: u16) -> redis::RedisResult<()> {
 
 /// The redis-server to start: `REDIS_SERVER`, else redis-server or valkey-server on PATH, else the one in
 /// `target/tools`.
-///
-/// # Panics
-/// When there is none.
-#[must_use]
 pub fn server_binary() -> PathBuf {
     if let Some(path) = std::env::var_os("REDIS_SERVER").filter(|path| !path.is_empty()) {
         return PathBuf::from(path);

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use self::answer::{Answer, Script};
-use crate::eventually::eventually;
+use crate::time::eventually;
 
 /// One request as it arrived.
 #[derive(Clone, Debug)]
@@ -39,25 +39,21 @@ pub struct Arrival {
 
 impl Arrival {
     /// The value of a header; `None` when it is absent or not text.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
     /// `ringback-job-id`, empty when absent.
-    #[must_use]
     pub fn job_id(&self) -> &str {
         self.header("ringback-job-id").unwrap_or_default()
     }
 
     /// `ringback-attempt`.
-    #[must_use]
     pub fn attempt(&self) -> Option<u64> {
         self.header("ringback-attempt")?.parse().ok()
     }
 
     /// `ringback-due-at`: the time at which this attempt was due.
-    #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         self.header("ringback-due-at")?.parse().ok()
     }
@@ -130,14 +126,7 @@ impl Sink {
         Self { address, shared, _listener: tasks }
     }
 
-    /// The address of the receiver.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// `http://127.0.0.1:<port><path>`.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -163,39 +152,31 @@ impl Sink {
     }
 
     /// The number of requests that have arrived.
-    #[must_use]
     pub fn seen(&self) -> usize {
         self.shared.seen.load(Ordering::Acquire)
     }
 
     /// The number of callers that went away while their request was held or delayed.
-    #[must_use]
     pub fn hung_up(&self) -> usize {
         self.shared.hung_up.load(Ordering::Acquire)
     }
 
     /// All arrivals, in order of completion; empty on a counting receiver.
-    #[must_use]
     pub fn arrivals(&self) -> Vec<Arrival> {
         lock(&self.shared.arrivals).clone()
     }
 
     /// The arrivals of one job.
-    #[must_use]
     pub fn arrivals_of(&self, id: &str) -> Vec<Arrival> {
         lock(&self.shared.arrivals).iter().filter(|arrival| arrival.job_id() == id).cloned().collect()
     }
 
     /// The number of arrivals of each job.
-    #[must_use]
     pub fn counts(&self) -> HashMap<String, u32> {
         lock(&self.shared.counts).clone()
     }
 
     /// Waits for at least `wanted` requests and returns all arrivals.
-    ///
-    /// # Panics
-    /// When there are fewer at the deadline.
     pub async fn wait_for(&self, wanted: usize, within: Duration) -> Vec<Arrival> {
         eventually(within, &format!("{wanted} requests arrive"), async || {
             let seen = self.seen();
@@ -206,18 +187,12 @@ impl Sink {
     }
 
     /// Waits for at least `wanted` requests of one job and returns them.
-    ///
-    /// # Panics
-    /// When there are fewer at the deadline.
     pub async fn wait_for_job(&self, id: &str, wanted: usize, within: Duration) -> Vec<Arrival> {
         self.wait_for_jobs(&[id], wanted, within).await;
         self.arrivals_of(id)
     }
 
     /// Waits until each of these jobs has arrived at least `wanted` times.
-    ///
-    /// # Panics
-    /// When one has not at the deadline.
     pub async fn wait_for_jobs<S: AsRef<str>>(&self, ids: &[S], wanted: usize, within: Duration) {
         eventually(within, &format!("{wanted} arrivals of each of {} jobs", ids.len()), async || {
             let counts = lock(&self.shared.counts);
@@ -229,24 +204,6 @@ impl Sink {
             }
         })
         .await;
-    }
-
-    /// Waits until the arrivals satisfy `done`, and returns them.
-    ///
-    /// # Panics
-    /// When they do not at the deadline.
-    pub async fn wait_until(
-        &self,
-        what: &str,
-        within: Duration,
-        done: impl Fn(&[Arrival]) -> bool,
-    ) -> Vec<Arrival> {
-        eventually(within, what, async || {
-            let arrivals = lock(&self.shared.arrivals);
-            if done(&arrivals) { Ok(()) } else { Err(format!("{} have arrived", arrivals.len())) }
-        })
-        .await;
-        self.arrivals()
     }
 }
 

@@ -3,7 +3,6 @@
 
 mod audit;
 mod options;
-mod reply;
 mod requests;
 mod routes;
 
@@ -11,8 +10,8 @@ use std::time::Duration;
 
 use self::options::StoreOptions;
 pub use self::options::{Role, StackOptions};
-pub use self::reply::Reply;
-use crate::http_client::http_client;
+pub use self::requests::Reply;
+use crate::network::http_client;
 use crate::process::{Process, ProcessSpec};
 use crate::redis::{RedisCluster, RedisServer};
 
@@ -54,9 +53,6 @@ impl Store {
 
 impl StackOptions {
     /// Starts the store and all processes, and waits until each is ready.
-    ///
-    /// # Panics
-    /// When one of them does not become ready.
     pub async fn start(self) -> Stack {
         let store = match &self.store {
             StoreOptions::Single(options) => Store::Single(Box::new(options.clone().start().await)),
@@ -88,15 +84,11 @@ impl Stack {
     }
 
     /// The default options, to change them before the start.
-    #[must_use]
     pub fn options() -> StackOptions {
         StackOptions::default()
     }
 
     /// Waits until every process is ready.
-    ///
-    /// # Panics
-    /// When that takes longer than `within`.
     pub async fn ready(&mut self, within: Duration) {
         let groups = [&mut self.apis, &mut self.carriers, &mut self.notifiers, &mut self.ups];
         for process in groups.into_iter().flatten() {
@@ -119,16 +111,11 @@ impl Stack {
     }
 
     /// The settings of one more process of a role, with its own ports, for tests that start it themselves.
-    #[must_use]
     pub fn spec(&self, role: Role) -> ProcessSpec {
         self.options.spec(role, &self.store.url())
     }
 
     /// The redis-server.
-    ///
-    /// # Panics
-    /// When the stack has none of its own.
-    #[must_use]
     pub fn redis(&self) -> &RedisServer {
         match &self.store {
             Store::Single(server) => server,
@@ -137,9 +124,6 @@ impl Stack {
     }
 
     /// The redis-server, to kill or pause it.
-    ///
-    /// # Panics
-    /// When the stack has none of its own.
     pub fn redis_mut(&mut self) -> &mut RedisServer {
         match &mut self.store {
             Store::Single(server) => server,
@@ -148,9 +132,6 @@ impl Stack {
     }
 
     /// The cluster.
-    ///
-    /// # Panics
-    /// When the stack has none of its own.
     pub fn cluster_mut(&mut self) -> &mut RedisCluster {
         match &mut self.store {
             Store::Single(_) | Store::Running(_) => panic!("this stack has no cluster of its own"),
@@ -159,16 +140,11 @@ impl Stack {
     }
 
     /// The value of `RINGBACK_STORE`.
-    #[must_use]
     pub fn store_url(&self) -> String {
         self.store.url()
     }
 
     /// The URL of a path of the first api.
-    ///
-    /// # Panics
-    /// When the stack has none.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         let api = self.apis.first().or(self.ups.first()).expect("this stack has an api");
         format!("http://{}{path}", api.setting("RINGBACK_API_LISTEN").expect("an api knows where it listens"))

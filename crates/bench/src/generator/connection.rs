@@ -20,12 +20,12 @@ pub(crate) struct Connection {
 
 /// A response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct Response<'a> {
     pub(crate) status: u16,
     body: &'a [u8],
 }
 
-impl<'a> Answer<'a> {
+impl<'a> Response<'a> {
     /// The body as text; bytes that are not UTF-8 are replaced.
     pub(crate) fn text(self) -> std::borrow::Cow<'a, str> {
         String::from_utf8_lossy(self.body)
@@ -40,7 +40,7 @@ impl Connection {
     }
 
     /// Sends a request and reads its response.
-    pub(crate) async fn exchange(&mut self, request: &[u8]) -> io::Result<Answer<'_>> {
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> io::Result<Response<'_>> {
         self.input.advance(self.used);
         self.used = 0;
         self.stream.write_all(request).await?;
@@ -55,7 +55,7 @@ impl Connection {
             self.read().await?;
         }
         self.used = end;
-        Ok(Answer { status: head.status, body: &self.input[head.length..end] })
+        Ok(Response { status: head.status, body: &self.input[head.length..end] })
     }
 
     async fn read(&mut self) -> io::Result<()> {

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use super::connection::Answer;
+use super::connection::Response;
 use crate::job::job;
 
 /// The placeholder of a job's number; no job has this number.
-const PLACE: usize = 9_999_999_999_999_999;
+const PLACEHOLDER: usize = 9_999_999_999_999_999;
 /// The digits of a number.
 const DIGITS: usize = 16;
 
@@ -31,13 +31,13 @@ enum Kind {
 impl Request {
     /// One measured job for a URL, with the fields of `more`.
     pub(crate) fn one(server: SocketAddr, url: &str, more: &Value) -> Self {
-        let body = job(PLACE, url, more).to_string();
+        let body = job(PLACEHOLDER, url, more).to_string();
         Self::write(server, "/v1/jobs", &body, Kind::One, 1)
     }
 
     /// Many jobs in one request.
     pub(crate) fn batch(server: SocketAddr, jobs: usize, url: &str, more: &Value) -> Self {
-        let body = Value::from(vec![job(PLACE, url, more); jobs]).to_string();
+        let body = Value::from(vec![job(PLACEHOLDER, url, more); jobs]).to_string();
         Self::write(server, "/v1/jobs/batch", &body, Kind::Batch, jobs)
     }
 
@@ -47,7 +47,7 @@ impl Request {
             "POST {path} HTTP/1.1\r\nhost: {server}\r\ncontent-type: application/json\r\n\
              content-length: {length}\r\n\r\n{body}"
         );
-        let places: Vec<_> = text.match_indices(&PLACE.to_string()).map(|(at, _)| at).collect();
+        let places: Vec<_> = text.match_indices(&PLACEHOLDER.to_string()).map(|(at, _)| at).collect();
         let places = places.chunks(places.len() / jobs).map(<[_]>::to_vec).collect();
         Self { bytes: text.into_bytes(), places, kind }
     }
@@ -78,7 +78,7 @@ impl Request {
     }
 
     /// Whether a response says that all jobs are accepted, and new.
-    pub(crate) fn accepted_by(&self, answer: Answer<'_>) -> bool {
+    pub(crate) fn accepted_by(&self, answer: Response<'_>) -> bool {
         match self.kind {
             Kind::One => answer.status == 201,
             Kind::Batch => answer.status == 200 && answer.text().contains("\"refused\":0"),

@@ -121,7 +121,7 @@ impl Board {
         self.duplicates
     }
 
-    /// The number of jobs that arrived before they were due, and the most by which one did.
+    /// The number of jobs that arrived before they were due, and by how much the earliest did.
     pub(crate) fn early(&self) -> (usize, Duration) {
         (self.early, self.earliest)
     }

@@ -15,7 +15,7 @@ use crate::setup::Setup;
 use crate::usage::{peak_mib, resident_mib};
 use ringback_testkit::{Role, http_client};
 
-const NAME: &str = "audit";
+pub(crate) const NAME: &str = "audit";
 /// The limit of the request, far beyond what an audit takes.
 const WITHIN: Duration = Duration::from_secs(3600);
 

@@ -6,15 +6,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::backlog::{Drained, drain};
-use crate::figure::{Figure, skipped};
+use crate::figure::{Figure, Spread, skipped};
 use crate::receiver::{Channel, Receiver};
 use crate::setup::{Profile, Setup};
-use crate::spread::Spread;
 use crate::yardstick::bullmq::{Bullmq, SHAPES, Shape};
 use crate::yardstick::reqwest_loop;
 use ringback_testkit::RedisServer;
 
-const NAME: &str = "drain";
+pub(crate) const NAME: &str = "drain";
 /// BullMQ delivers all jobs of a round within this.
 const BULLMQ_WITHIN: Duration = Duration::from_secs(120);
 

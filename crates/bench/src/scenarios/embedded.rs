@@ -11,25 +11,25 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::embedded_store::{far, open};
-use crate::figure::{Figure, report};
+use crate::figure::{Figure, Spread, report};
 use crate::latencies::Latencies;
 use crate::setup::Setup;
-use crate::spread::Spread;
 use crate::usage::resident_mib;
 
+pub(crate) const NAME: &str = "embedded";
 /// Submits in flight at a time.
 const CALLERS: usize = 64;
 
 /// The variants of bare redb, and their names in the report.
 const YARDSTICKS: [(Repair, Names); 3] =
-    [(Repair::Quick, Names::Indexed), (Repair::Quick, Names::Left), (Repair::Slow, Names::Left)];
+    [(Repair::Quick, Names::Indexed), (Repair::Quick, Names::NotIndexed), (Repair::Slow, Names::NotIndexed)];
 const NAMES: [&str; 3] = ["bare redb, quick repair, names", "bare redb, quick repair", "bare redb, neither"];
 const SHARDS: [u16; 2] = [1, 4];
 
 pub(crate) async fn run(setup: &Setup) {
     let jobs = setup.size.pick(100_000, 5_000);
     let rounds = setup.size.pick(3, 1);
-    // Interleaved, so that a slow moment of the disk meets all alike.
+    // Interleaved, so that a pause of the disk slows all of them alike.
     let (mut bares, mut ours) = ([const { Vec::new() }; 3], [const { Vec::new() }; 2]);
     for _ in 0..rounds {
         for (rates, (repair, names)) in bares.iter_mut().zip(YARDSTICKS) {
@@ -42,7 +42,7 @@ pub(crate) async fn run(setup: &Setup) {
     for (rates, shards) in ours.into_iter().zip(SHARDS) {
         for (bare, name) in bares.iter().zip(NAMES) {
             Figure {
-                scenario: "embedded",
+                scenario: NAME,
                 name: "submits",
                 unit: "jobs/s",
                 value: Spread::of(rates.clone()),
@@ -80,7 +80,7 @@ async fn submits(jobs: usize, shards: u16) -> f64 {
     let rate = jobs as f64 / started.elapsed().as_secs_f64();
     let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|q| waits.millis(q));
     let with = json!({ "p50": p50, "p99": p99, "p99.9": p999, "shards": shards });
-    report("embedded", "submit-waits-at-most", max, "ms", &with);
+    report(NAME, "submit-waits-at-most", max, "ms", &with);
     rate
 }
 
@@ -94,7 +94,7 @@ enum Repair {
 /// Whether jobs can be looked up by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
-    Left,
+    NotIndexed,
     Indexed,
 }
 
@@ -138,15 +138,15 @@ async fn reopen(jobs: usize) {
     lines.map_while(Result::ok).find(|line| line == "all").expect("all are accepted");
     let seconds = started.elapsed().as_secs_f64();
     let with = json!({ "jobs": jobs, "per_call": 500 });
-    report("embedded", "submits-in-batches", jobs as f64 / seconds, "jobs/s", &with);
-    report("embedded", "memory", resident_mib(child.id()), "MiB", &with);
+    report(NAME, "submits-in-batches", jobs as f64 / seconds, "jobs/s", &with);
+    report(NAME, "memory", resident_mib(child.id()), "MiB", &with);
     child.kill().expect("it is killed");
     child.wait().expect("it has ended");
     let size = directory.path().join("ringback.redb").metadata().expect("the file").len();
-    report("embedded", "file", size as f64 / jobs as f64, "B/job", &with);
+    report(NAME, "file", size as f64 / jobs as f64, "B/job", &with);
     let started = Instant::now();
     let store = open(directory.path(), 4).await;
     let delayed = store.stats().await.expect("it answers").states.delayed;
-    report("embedded", "open-after-kill", started.elapsed().as_secs_f64() * 1000.0, "ms", &with);
+    report(NAME, "open-after-kill", started.elapsed().as_secs_f64() * 1000.0, "ms", &with);
     assert_eq!(delayed, jobs as u64, "nothing is lost");
 }

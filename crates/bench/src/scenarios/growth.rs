@@ -4,19 +4,18 @@
 use serde_json::json;
 
 use crate::backlog::drain;
-use crate::figure::{Figure, skipped};
+use crate::figure::{Figure, Spread, skipped};
 use crate::fill;
 use crate::receiver::Receiver;
 use crate::setup::Setup;
-use crate::spread::Spread;
 use crate::train::{Train, lateness};
 use crate::usage::available_mib;
 use ringback_testkit::{Role, Stack};
 
-const NAME: &str = "growth";
+pub(crate) const NAME: &str = "growth";
 /// The first number of the pending jobs, far above those of the jobs that are delivered.
 const FAR_FIRST: usize = 1_000_000_000;
-/// The memory that a pending job may take, including the fork of a rewrite; tells whether a step fits.
+/// The memory that a pending job may take, including the fork of a rewrite. A step that does not fit is left out.
 const MIB_PER_JOB: f64 = 1_500.0 / 1024.0 / 1024.0;
 
 /// Rounds with one number of pending jobs.

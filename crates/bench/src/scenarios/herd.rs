@@ -10,15 +10,14 @@ use tokio::time::sleep;
 use crate::backlog::{settled, submit};
 use crate::figure::report;
 use crate::job::URL;
-use crate::neighbours::Neighbours;
 use crate::probe::Probe;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::Setup;
-use crate::train::ahead;
+use crate::train::{Neighbours, ahead};
 use crate::usage::peak_mib;
 use ringback_testkit::{Role, Stack, now};
 
-const NAME: &str = "herd";
+pub(crate) const NAME: &str = "herd";
 /// Jobs per second of the other topics.
 const RATE: usize = 100;
 /// The first number of the far jobs that measure how fast jobs can be submitted.
@@ -42,7 +41,7 @@ pub(crate) async fn run(setup: &Setup) {
     let first = others;
     let jobs = shape.herd + others;
     receiver.expect(first..first + jobs);
-    let due = gather(&stack, &receiver, &shape, first).await;
+    let due = submit_herd(&stack, &receiver, &shape, first).await;
     neighbours.submit(first + shape.herd..first + jobs, due).await;
     let probe = Probe::start(stack.redis()).await;
     sleep(Duration::try_from(due.duration_since(now())).unwrap_or_default()).await;
@@ -58,12 +57,9 @@ pub(crate) async fn run(setup: &Setup) {
     neighbours.report(NAME, ("before the herd", calm), others, with);
 }
 
-/// Submits the herd and returns when it is due, which is after all of it is in: a few far jobs show beforehand how long
-/// that will take.
-///
-/// # Panics
-/// When it takes twice as long.
-async fn gather(stack: &Stack, receiver: &Receiver, shape: &Shape, first: usize) -> Timestamp {
+/// Submits the herd and returns its due time. A few far jobs are submitted first, to measure how long the herd will
+/// take: it must be due only after all of it is submitted.
+async fn submit_herd(stack: &Stack, receiver: &Receiver, shape: &Shape, first: usize) -> Timestamp {
     let far = FAR_FIRST..FAR_FIRST + shape.herd / 10;
     let rate = submit(stack, far, URL, &json!({ "delay": 86_400 })).await;
     let lead = 5.0 + 2.0 * shape.herd as f64 / rate;

@@ -11,7 +11,7 @@ use crate::setup::Setup;
 use crate::usage::cpu_seconds;
 use ringback_testkit::{Process, Role};
 
-const NAME: &str = "idle";
+pub(crate) const NAME: &str = "idle";
 
 pub(crate) async fn run(setup: &Setup) {
     let jobs = setup.size.pick(1_000_000, 2_000);

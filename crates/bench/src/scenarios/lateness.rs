@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::figure::{Figure, yardstick};
+use crate::figure::{Figure, Spread, yardstick};
 use crate::latencies::Latencies;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::Setup;
-use crate::spread::Spread;
 use crate::train::{LEADS, Train, ahead, lateness};
 use crate::yardstick::bullmq::{Bullmq, SHAPES};
 use ringback_testkit::{Role, now};
 
-const NAME: &str = "lateness";
+pub(crate) const NAME: &str = "lateness";
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 pub(crate) async fn run(setup: &Setup) {
     for rate in setup.size.pick(vec![1_000, 5_000], vec![300]) {

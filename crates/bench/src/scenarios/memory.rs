@@ -9,7 +9,7 @@ use crate::setup::Setup;
 use crate::yardstick::bullmq::Bullmq;
 use ringback_testkit::RedisServer;
 
-const NAME: &str = "memory";
+pub(crate) const NAME: &str = "memory";
 /// BullMQ gets this many times fewer jobs, because it needs long for a million. It is a power of two, so that hash
 /// tables are equally full.
 const FEWER: usize = 4;

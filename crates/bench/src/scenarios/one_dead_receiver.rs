@@ -3,15 +3,14 @@
 
 use serde_json::json;
 
-use crate::figure::Figure;
+use crate::figure::{Figure, Spread};
 use crate::job::job;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::Setup;
-use crate::spread::Spread;
 use crate::train::Train;
 use ringback_testkit::{Role, Stack};
 
-const NAME: &str = "one-dead-receiver";
+pub(crate) const NAME: &str = "one-dead-receiver";
 const RECEIVERS: usize = 100;
 
 pub(crate) async fn run(setup: &Setup) {
@@ -35,9 +34,6 @@ pub(crate) async fn run(setup: &Setup) {
 }
 
 /// One round: the p50 and the p99 in ms of all receivers but the one that gets half of the jobs.
-///
-/// # Panics
-/// When a job of the others is lost or early.
 async fn one(stack: &Stack, receiver: &Receiver, train: &mut Train, channel: Channel) -> [f64; 2] {
     let arrivals = if channel == Channel::Hang { train.jobs / 2 } else { train.jobs };
     // Every second job goes to the first receiver, the rest in turn to the others.

@@ -11,14 +11,13 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::figure::report;
+use crate::figure::{Spread, report};
 use crate::latencies::Latencies;
 use crate::setup::Setup;
-use crate::spread::Spread;
 use crate::usage::{cpu_seconds, resident_mib};
 use ringback_testkit::{Role, Stack, eventually, http_client, now};
 
-const NAME: &str = "pull";
+pub(crate) const NAME: &str = "pull";
 /// The shortest possible retry delay, which passes between the deadline and the next consumer.
 const TIER_MS: u64 = 10;
 /// The lease of consumers that never answer.
@@ -32,7 +31,7 @@ const CONSUMERS: usize = 8;
 
 pub(crate) async fn run(setup: &Setup) {
     let stack = setup.stack(setup.profile()).count(Role::Notifier, 0).start().await;
-    lapses(setup, &stack).await;
+    expired_leases(setup, &stack).await;
     waiters(setup, &stack).await;
     let mut round = 0;
     let rates = setup.repeat(async || {
@@ -54,7 +53,7 @@ async fn wait(client: &Client, url: &str, ask: &Value) -> Vec<Value> {
 
 /// One consumer gets a job and never answers, while another one waits: the time from the deadline to the response that
 /// the other one gets.
-async fn lapses(setup: &Setup, stack: &Stack) {
+async fn expired_leases(setup: &Setup, stack: &Stack) {
     let (mut latencies, rounds) = (Latencies::new(), setup.size.pick(100, 5));
     for round in 0..rounds {
         let retry = json!({ "delays": [format!("{TIER_MS}ms")], "jitter": 0 });

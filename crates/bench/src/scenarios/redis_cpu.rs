@@ -11,16 +11,15 @@ use ringback_store::Store;
 use serde_json::json;
 
 use crate::backlog::{settled, submit};
-use crate::figure::report;
+use crate::figure::{Spread, report};
 use crate::fill::by_shard;
 use crate::generator::{Load, Pace, Request, generate};
 use crate::job::{URL, job, parse};
 use crate::receiver::{Channel, Receiver};
 use crate::setup::{Profile, Setup, api_address};
-use crate::spread::Spread;
 use crate::usage::cpu_seconds;
 
-const NAME: &str = "redis-cpu";
+pub(crate) const NAME: &str = "redis-cpu";
 /// Single submits per second while a backlog is delivered.
 const RATE: usize = 2_000;
 

@@ -14,13 +14,12 @@ use tokio::time::sleep;
 use crate::figure::Figure;
 use crate::fill::by_shard;
 use crate::job::{job, parse};
-use crate::neighbours::Neighbours;
 use crate::probe::Probe;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::Setup;
-use crate::train::ahead;
+use crate::train::{Neighbours, ahead};
 
-const NAME: &str = "revive";
+pub(crate) const NAME: &str = "revive";
 /// The topic of the dead jobs.
 const TOPIC: &str = "pay.notify";
 /// Jobs per second of the other topics.
@@ -48,7 +47,7 @@ pub(crate) async fn run(setup: &Setup) {
     let stack = setup.stack(setup.profile()).count(Role::Carrier, 2).start().await;
     let others = shape.others();
     let first = 2 * others;
-    bury(&setup.open(stack.redis()).await, &receiver, first..first + shape.dead).await;
+    add_dead(&setup.open(stack.redis()).await, &receiver, first..first + shape.dead).await;
     let neighbours = Neighbours { stack: &stack, receiver: &receiver, rate: RATE };
     let calm = neighbours.calm(others).await;
 
@@ -73,7 +72,7 @@ pub(crate) async fn run(setup: &Setup) {
 }
 
 /// Puts dead jobs into the store, past the API.
-async fn bury(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
+async fn add_dead(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
     let history =
         Some(History { dead: Some("gone".to_owned()), attempts: 1, failures: 1, ..History::default() });
     let url = receiver.url(Channel::Main);
@@ -89,9 +88,6 @@ async fn bury(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
 }
 
 /// Redrives all dead jobs and returns the final progress.
-///
-/// # Panics
-/// When it takes three times as long as it should.
 async fn revive(stack: &Stack, shape: Shape) -> Value {
     let begun = stack.post(&format!("/v1/topics/{TOPIC}/dead/revive"), &json!({ "rate": shape.rate })).await;
     let location = begun.header("location").expect("where its progress is").to_owned();

@@ -2,15 +2,14 @@
 
 use serde_json::json;
 
-use crate::figure::{Figure, yardstick};
+use crate::figure::{Figure, Spread, yardstick};
 use crate::generator::{Load, Pace, Request, generate};
 use crate::job::URL;
 use crate::setup::{Profile, Setup, api_address};
-use crate::spread::Spread;
 use crate::yardstick::redis_benchmark;
 use ringback_testkit::Role;
 
-const NAME: &str = "submit-batch";
+pub(crate) const NAME: &str = "submit-batch";
 const PER_REQUEST: usize = 1000;
 /// Requests in flight at a time.
 const CONNECTIONS: usize = 2;

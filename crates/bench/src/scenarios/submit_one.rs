@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::figure::Figure;
+use crate::figure::{Figure, Spread};
 use crate::generator::{CONNECTIONS, Load, Pace, Request, Sent, generate};
 use crate::job::URL;
 use crate::setup::{Profile, Setup, api_address};
-use crate::spread::Spread;
 use crate::usage::cpu_seconds;
 use crate::yardstick::noop::Noop;
 use ringback_testkit::{Role, Stack};
 
-const NAME: &str = "submit-one";
+pub(crate) const NAME: &str = "submit-one";
 /// The delay of all jobs: a day, so that nothing is delivered meanwhile.
 const DELAY_SECONDS: u64 = 86_400;
 /// The even pace at which latencies are measured, in jobs per second.

@@ -8,16 +8,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::backlog::settled;
-use crate::figure::report;
+use crate::figure::{Spread, report};
 use crate::generator::{CONNECTIONS, Load, Pace, Request, generate};
 use crate::job::URL;
 use crate::receiver::{Channel, Receiver};
 use crate::setup::{Setup, api_address};
-use crate::spread::Spread;
 use crate::usage::{cpu_seconds, resident_mib};
 use ringback_testkit::Stack;
 
-const NAME: &str = "up";
+pub(crate) const NAME: &str = "up";
 /// The delay of the single submits: a day, so that none is delivered meanwhile.
 const DELAY_SECONDS: u64 = 86_400;
 const PER_REQUEST: usize = 1000;

@@ -17,8 +17,7 @@ use super::program;
 use crate::figure::FOLDER;
 use crate::job::filler;
 use crate::setup::{Setup, Size};
-use ringback_testkit::Child;
-use ringback_testkit::RedisServer;
+use ringback_testkit::{Child, RedisServer};
 
 const PACKAGE: &str = include_str!("../../bullmq/package.json");
 const SCRIPT: &str = include_str!("../../bullmq/bench.mjs");

@@ -12,9 +12,7 @@ use bytes::Bytes;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
 
-use ringback_testkit::Child;
-use ringback_testkit::eventually;
-use ringback_testkit::free_port;
+use ringback_testkit::{Child, eventually, free_port};
 
 /// The first argument that makes this program the handler.
 pub(crate) const VERB: &str = "serve-noop";
@@ -29,9 +27,6 @@ pub(crate) struct Noop {
 
 impl Noop {
     /// Starts the handler.
-    ///
-    /// # Panics
-    /// When that fails.
     pub(crate) async fn start() -> Self {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let dir = tempfile::tempdir().expect("a temp directory");
@@ -65,7 +60,7 @@ pub(crate) async fn serve(port: u16) {
         let _ = stream.set_nodelay(true);
     });
     let routes = Router::new().route("/v1/jobs", post(noop));
-    axum::serve(listener, routes).await.expect("it serves for ever");
+    axum::serve(listener, routes).await.expect("it serves until it is killed");
 }
 
 async fn noop(_body: Bytes) -> (StatusCode, &'static str) {

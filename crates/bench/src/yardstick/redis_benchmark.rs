@@ -5,9 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::job::{URL, job};
-use ringback_testkit::Child;
-use ringback_testkit::RedisServer;
-use ringback_testkit::server_binary;
+use ringback_testkit::{Child, RedisServer, server_binary};
 
 /// The least that a delay queue must write: the job and its due time.
 const SCRIPT: &str =

@@ -16,9 +16,6 @@ use ringback_testkit::http_client;
 const CONCURRENCY: usize = 64;
 
 /// Jobs per second, by the receiver's count.
-///
-/// # Panics
-/// When a request fails.
 pub(crate) async fn run(receiver: &Receiver, jobs: usize) -> f64 {
     receiver.expect(0..jobs);
     let (client, url) = (http_client(), receiver.url(Channel::Main));

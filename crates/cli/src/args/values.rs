@@ -1,4 +1,4 @@
-//! Parses the values of flags with the rules of core, and words the errors.
+//! Parses the values of flags by the rules of the API. An error says which values are allowed.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -85,7 +85,7 @@ pub(crate) fn time(text: &str) -> Result<String, String> {
     time.map(|_| text.to_owned()).map_err(wrong)
 }
 
-pub(crate) fn patience(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     match text.parse::<Wait>()?.0 {
         Value::String(text) => parse_duration(&text),
         number => Ok(Duration::from_secs_f64(number.as_f64().unwrap_or_default())),

@@ -4,34 +4,28 @@ use http::Method;
 use ringback_core::clock::Timestamp;
 use ringback_core::wire::{AttemptAnswer, AttemptsAnswer};
 
-use super::session::{Session, parse};
-use crate::args::{Format, JobArgs};
+use super::session::Session;
+use crate::args::JobArgs;
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Align, Cell, Table, note, relative};
+use crate::output::{Cell, relative};
+
+pub(crate) const ATTEMPTS_EXAMPLES: &str = "\
+Examples:
+  ringback attempts pay.notify/order-1
+  ringback attempts pay.notify order-1 --output json | jq -r '.items[-1].answer'
+
+By default Ringback records failed attempts, and the successful one of a job that needed several. The table shows the \
+start of each response; --output json shows all that is recorded.";
 
 /// The most characters of a text in the table.
 const SHOWN: usize = 60;
 
 pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
     let body = session.client.ask(Call::job(Method::GET, &args.key()?, &["attempts"]), SHORT).await?.body;
-    if session.out.format == Format::Table && parse::<AttemptsAnswer>(&body)?.items.is_empty() {
-        note("no attempts are recorded");
-        return Ok(Verdict::Done);
-    }
-    let columns = [
-        ("ATTEMPT", Align::Right),
-        ("AT", Align::Left),
-        ("", Align::Left),
-        ("MS", Align::Right),
-        ("RESULT", Align::Left),
-        ("BY", Align::Left),
-        ("ANSWER", Align::Left),
-    ];
-    session.print(&body, |answer: &AttemptsAnswer, view| {
-        let rows: Vec<_> = answer.items.iter().map(|attempt| row(attempt, view.now)).collect();
-        Table::new(columns, view.colour).page(&rows)
-    })
+    let columns = [">ATTEMPT", "AT", "", ">MS", "RESULT", "BY", "ANSWER"];
+    let rows = |answer: &AttemptsAnswer, now| answer.items.iter().map(|attempt| row(attempt, now)).collect();
+    session.print_rows(&body, columns, rows, "no attempts are recorded")
 }
 
 fn row(attempt: &AttemptAnswer, now: Timestamp) -> [Cell; 7] {

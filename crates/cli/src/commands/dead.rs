@@ -1,25 +1,81 @@
-//! `ringback dead`: lists, purges and redrives the dead jobs of a topic, and follows redrives.
+//! `ringback dead`: lists and purges the dead jobs of a topic; their redrives are in `redrive`.
 
-use std::time::Duration;
+mod redrive;
 
-use bytes::Bytes;
+use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{JobAnswer, PurgeAnswer, RevivalAnswer, RevivalsAnswer};
+use ringback_core::wire::{JobAnswer, PurgeAnswer};
 use serde_json::json;
-use tokio::time::sleep;
 
+use self::redrive::{DeadReviveArgs, RedriveArgs};
 use super::pages::{self, List, next_cursor};
 use super::session::{Session, parse};
-use crate::args::{DeadCommand, DeadListArgs, DeadPurgeArgs, DeadReviveArgs, Format, RedriveArgs};
-use crate::client::{Call, ClientError, LONG, SHORT};
+use crate::args::{DeadFilter, Format, Page, TopicArgs, values};
+use crate::client::{Call, LONG};
 use crate::failure::Verdict;
-use crate::output::{Align, Table, dead_row, note, redrive_details, redrive_row};
+use crate::output::{Table, dead_row, note};
 use crate::progress::Progress;
 
-/// The pause between two looks at a redrive.
-const POLL: Duration = Duration::from_millis(500);
-/// The number of failed looks in a row before giving up.
-const MAX_FAILED_POLLS: u32 = 20;
+const LIST_EXAMPLES: &str = "\
+Examples:
+  ringback dead list pay.notify
+  ringback dead list pay.notify --reason exhausted --died-after 2026-11-20T00:00:00Z --all
+  ringback dead list pay.notify --all --output json | jq -r .reason | sort | uniq -c";
+
+const PURGE_EXAMPLES: &str = "\
+Examples:
+  ringback dead purge pay.notify order-1
+  ringback dead purge pay.notify --reason gone --died-before 2026-11-01T00:00:00Z
+  ringback dead purge pay.notify --all
+
+A purged job is no longer known and its id can be used again; only its recorded attempts remain.";
+
+/// The commands on the dead jobs of a topic.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadCommand {
+    /// List dead jobs, in the order in which they died
+    #[command(after_help = LIST_EXAMPLES)]
+    List(DeadListArgs),
+    /// Remove one dead job, or all that match a filter
+    #[command(after_help = PURGE_EXAMPLES)]
+    Purge(DeadPurgeArgs),
+    /// Redrive dead jobs: make all that match a filter due again, at a given rate
+    #[command(after_help = redrive::EXAMPLES)]
+    Revive(DeadReviveArgs),
+    /// List the redrives of a topic
+    Revivals(TopicArgs),
+    /// Show the progress of a redrive until it ends
+    Watch(RedriveArgs),
+    /// Stop a redrive; jobs that it has made due stay so
+    Stop(RedriveArgs),
+}
+
+/// The filter and the size of a list.
+#[derive(Debug, Args)]
+pub(crate) struct DeadListArgs {
+    #[command(flatten)]
+    pub(crate) of: TopicArgs,
+    #[command(flatten)]
+    pub(crate) filter: DeadFilter,
+    #[command(flatten)]
+    pub(crate) page: Page,
+}
+
+/// The dead jobs to purge.
+#[derive(Debug, Args)]
+pub(crate) struct DeadPurgeArgs {
+    #[command(flatten)]
+    pub(crate) of: TopicArgs,
+    /// Id of the one job to purge
+    #[arg(value_parser = values::id, required_unless_present_any = ["reason", "died_after", "died_before", "all"],
+        conflicts_with_all = ["reason", "died_after", "died_before", "all"])]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) filter: DeadFilter,
+    /// Purge all dead jobs of the topic
+    #[arg(long)]
+    pub(crate) all: bool,
+}
 
 pub(crate) async fn run(session: &mut Session, command: DeadCommand) -> anyhow::Result<Verdict> {
     match command {
@@ -28,24 +84,15 @@ pub(crate) async fn run(session: &mut Session, command: DeadCommand) -> anyhow::
             Some(id) => purge_one(session, &args.of.topic, id).await,
             None => purge(session, &args).await,
         },
-        DeadCommand::Revive(args) => revive(session, &args).await,
-        DeadCommand::Revivals(args) => redrives(session, &args.topic).await,
-        DeadCommand::Watch(args) => follow(session, &args.of.topic, &args.revival, None).await,
-        DeadCommand::Stop(args) => stop(session, &args).await,
+        DeadCommand::Revive(args) => redrive::start(session, &args).await,
+        DeadCommand::Revivals(args) => redrive::list(session, &args.topic).await,
+        DeadCommand::Watch(args) => redrive::watch(session, &args.of.topic, &args.revival, None).await,
+        DeadCommand::Stop(args) => redrive::stop(session, &args).await,
     }
 }
 
 async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verdict> {
-    let left = Align::Left;
-    let right = Align::Right;
-    let columns = [
-        ("ID", left),
-        ("DIED", left),
-        ("", left),
-        ("ATTEMPTS", right),
-        ("REASON", left),
-        ("LAST FAILURE", left),
-    ];
+    let columns = ["ID", "DIED", "", ">ATTEMPTS", "REASON", "LAST FAILURE"];
     let table = Table::new(columns, session.out.colour);
     let path = ["v1", "topics", args.of.topic.as_str(), "dead"];
     let (query, limit) = (args.filter.query(), args.page.limit());
@@ -54,8 +101,8 @@ async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verd
 }
 
 async fn purge_one(session: &mut Session, topic: &str, id: &str) -> anyhow::Result<Verdict> {
-    let body = session.client.ask(Call::topic(Method::DELETE, topic, &["dead", id]), SHORT).await?.body;
-    session.print(&body, |JobAnswer { topic, id, .. }, _| format!("{topic}/{id} is purged\n"))
+    let call = Call::topic(Method::DELETE, topic, &["dead", id]);
+    session.show(call, |JobAnswer { topic, id, .. }, _| format!("{topic}/{id} is purged\n")).await
 }
 
 /// Purges the jobs that the filter finds, one call after the other until none is left.
@@ -65,8 +112,8 @@ async fn purge(session: &mut Session, args: &DeadPurgeArgs) -> anyhow::Result<Ve
         let mut call = Call::topic(Method::DELETE, &args.of.topic, &["dead"]);
         call.query = args.filter.query();
         call.query.extend(cursor.iter().map(|cursor: &String| ("cursor", cursor.clone())));
-        let answer = match ask(session, call, LONG).await {
-            Ok(body) => parse::<PurgeAnswer>(&body)?,
+        let answer = match session.client.ask(call, LONG).await {
+            Ok(answer) => parse::<PurgeAnswer>(&answer.body)?,
             Err(error) => {
                 progress.clear();
                 if purged > 0 {
@@ -88,102 +135,4 @@ async fn purge(session: &mut Session, args: &DeadPurgeArgs) -> anyhow::Result<Ve
         Format::Table => session.out.line(format!("{purged} dead jobs of {} are purged", args.of.topic))?,
     }
     Ok(Verdict::Done)
-}
-
-async fn revive(session: &mut Session, args: &DeadReviveArgs) -> anyhow::Result<Verdict> {
-    let call = Call::topic(Method::POST, &args.of.topic, &["dead", "revive"]);
-    let mut fields = args.filter.json();
-    fields.insert("rate".to_owned(), args.rate.into());
-    let body = ask(session, call.json(&fields.into()), SHORT).await?;
-    if args.no_wait {
-        return print(session, &body);
-    }
-    let RevivalAnswer { id, topic, .. } = parse(&body)?;
-    note(&format!("redrive {id} of {topic}; to stop it: ringback dead stop {topic} {id}"));
-    follow(session, &topic, &id, Some(0)).await
-}
-
-/// Shows the progress of a redrive until it has ended. `before` is the number of jobs it had redriven when watching
-/// began, if that is known.
-async fn follow(
-    session: &mut Session,
-    topic: &str,
-    revival: &str,
-    mut before: Option<u64>,
-) -> anyhow::Result<Verdict> {
-    let (progress, mut failed) = (Progress::new("revived", None), 0);
-    loop {
-        match ask(session, Call::topic(Method::GET, topic, &["revivals", revival]), SHORT).await {
-            Ok(body) => {
-                let RevivalAnswer { revived, state, .. } = parse(&body)?;
-                progress.advance(0, more(revived, before));
-                (before, failed) = (Some(revived), 0);
-                if state != "running" {
-                    progress.clear();
-                    return print(session, &body);
-                }
-            }
-            Err(error) if error.is_transient() && failed < MAX_FAILED_POLLS => {
-                failed += 1;
-                progress.waiting(&error, POLL * MAX_FAILED_POLLS);
-            }
-            Err(error) => {
-                progress.clear();
-                return Err(error.into());
-            }
-        }
-        sleep(POLL).await;
-    }
-}
-
-/// The number of jobs redriven since the last look. Jobs redriven before the first look do not count, so that the rate
-/// is right.
-fn more(revived: u64, before: Option<u64>) -> u64 {
-    revived.saturating_sub(before.unwrap_or(revived))
-}
-
-async fn stop(session: &mut Session, args: &RedriveArgs) -> anyhow::Result<Verdict> {
-    let body = ask(session, Call::topic(Method::DELETE, &args.of.topic, &["revivals", &args.revival]), SHORT)
-        .await?;
-    print(session, &body)
-}
-
-async fn redrives(session: &mut Session, topic: &str) -> anyhow::Result<Verdict> {
-    let body = ask(session, Call::topic(Method::GET, topic, &["revivals"]), SHORT).await?;
-    if session.out.format == Format::Table && parse::<RevivalsAnswer>(&body)?.items.is_empty() {
-        note("no redrives");
-        return Ok(Verdict::Done);
-    }
-    let left = Align::Left;
-    let columns = [
-        ("REDRIVE", left),
-        ("STATE", left),
-        ("REVIVED", Align::Right),
-        ("RATE", Align::Right),
-        ("STARTED", left),
-        ("", left),
-        ("REASON", left),
-    ];
-    session.print(&body, |answer: &RevivalsAnswer, view| {
-        let rows: Vec<_> = answer.items.iter().map(|item| redrive_row(item, view.now)).collect();
-        Table::new(columns, view.colour).page(&rows)
-    })
-}
-
-fn print(session: &mut Session, body: &Bytes) -> anyhow::Result<Verdict> {
-    session.print(body, |redrive: &RevivalAnswer, view| redrive_details(redrive, view.now, view.colour))
-}
-
-async fn ask(session: &Session, call: Call, within: Duration) -> Result<Bytes, ClientError> {
-    session.client.ask(call, within).await.map(|answer| answer.body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn jobs_redriven_before_the_first_look_do_not_count() {
-        assert_eq!([more(500, None), more(520, Some(500)), more(30, Some(0))], [0, 20, 30]);
-    }
 }

@@ -8,22 +8,44 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::Args;
 use http::Method;
 use reqwest::Response;
 
 use super::retry::Retry;
 use super::session::Session;
-use crate::args::ExportArgs;
+use crate::args::{Filter, values};
 use crate::client::{Call, Client, ClientError, cut_off};
 use crate::failure::{Unfinished, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
 
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  ringback export -o jobs.ndjson
+  ringback export --state dead --topic pay.notify | jq -r .reason | sort | uniq -c
+
+A file is written as FILE.part and renamed when it is complete.";
+
+/// The filter and the destination of an export.
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) filter: Filter,
+    /// File to write [default: standard output]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// How long to retry while the server does not answer; an export that has begun is not retried
+    #[arg(long = "patience", value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
+    pub(crate) retry_for: Duration,
+}
+
 pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Result<Verdict> {
     let mut call = Call::new(Method::GET, &["v1", "export"]);
     call.query = args.filter.query();
     let progress = Progress::new("exported", None);
-    let answer = open(&session.client, &call, args.patience, &progress).await?;
+    let answer = open(&session.client, &call, args.retry_for, &progress).await?;
     let file = args.file.filter(|path| path != Path::new("-"));
     let done = match file {
         Some(path) => to_file(answer, &path, &progress).await,
@@ -34,18 +56,18 @@ pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Resu
     Ok(Verdict::Done)
 }
 
-/// Opens the stream. An unreachable server is tried again for as long as `patience`.
+/// Opens the stream. An unreachable server is tried again for as long as `retry_for`.
 async fn open(
     client: &Client,
     call: &Call,
-    patience: Duration,
+    retry_for: Duration,
     progress: &Progress,
 ) -> Result<Response, ClientError> {
-    let mut retry = Retry::new(patience);
+    let mut retry = Retry::new(retry_for);
     loop {
         let error = match client.open(call.clone()).await {
             Ok(answer) => return Ok(answer),
-            Err(error) => error.of_whole("exports"),
+            Err(error) => error.for_route("exports"),
         };
         retry.pause(error, progress).await?;
     }

@@ -8,9 +8,11 @@ mod tally;
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::Args;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
@@ -19,7 +21,7 @@ use self::read::{Batch, Batches};
 use self::send::send;
 use self::tally::Tally;
 use super::session::Session;
-use crate::args::ImportArgs;
+use crate::args::values;
 use crate::client::Client;
 use crate::failure::{Unfinished, Verdict};
 use crate::progress::Progress;
@@ -28,6 +30,26 @@ use crate::progress::Progress;
 const IN_FLIGHT: usize = 4;
 /// The bytes of the read buffer.
 const BUFFER: usize = 256 * 1024;
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  ringback import jobs.ndjson
+  ringback export | ringback import - --server http://other:7411
+  ringback import jobs.ndjson --output json 2> refused.ndjson
+
+A line is a job as `submit` takes it, or one that an export wrote. Running the same import again does no harm: jobs \
+that exist already count as repeated.";
+
+/// The file of an import.
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct ImportArgs {
+    /// File with one JSON job per line; - is standard input
+    pub(crate) file: PathBuf,
+    /// How long to retry while the server does not answer
+    #[arg(long = "patience", value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
+    pub(crate) retry_for: Duration,
+}
 
 pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Result<Verdict> {
     let (source, total) = open(&args.file)?;
@@ -61,8 +83,8 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, Option<u64>)> {
     Ok((Box::new(file), total))
 }
 
-/// Reads the batches of the source on a thread, one ahead of those that are sent. Nobody waits for the thread, which may
-/// wait for standard input for ever.
+/// Reads the batches of the source on a thread, one ahead of those that are sent. Nobody waits for the thread to end,
+/// because a read of standard input may never return.
 fn read_on_a_thread(source: Box<dyn Read + Send>) -> mpsc::Receiver<io::Result<Batch>> {
     let (tx, rx) = mpsc::channel(1);
     tokio::task::spawn_blocking(move || {
@@ -89,7 +111,7 @@ async fn feed(
     loop {
         tokio::select! {
             batch = batches.recv(), if reading && flying.len() < IN_FLIGHT => match batch {
-                Some(Ok(batch)) => flying.push(send(client, batch, args.patience, progress)),
+                Some(Ok(batch)) => flying.push(send(client, batch, args.retry_for, progress)),
                 Some(Err(error)) => {
                     reading = false;
                     stopped = stopped.and(Err(error).with_context(|| args.file.display().to_string()));

@@ -47,7 +47,7 @@ pub(crate) async fn print<T: DeserializeOwned, const N: usize>(
         let mut call = Call { query: query.clone(), ..Call::new(Method::GET, path) };
         call.query.extend(cursor.iter().map(|cursor: &String| ("cursor", cursor.clone())));
         call.query.push(("limit", (limit - shown).min(MAX_PAGE as u64).to_string()));
-        let body = session.client.ask(call, LONG).await.map_err(|error| error.of_whole(feature))?.body;
+        let body = session.client.ask(call, LONG).await.map_err(|error| error.for_route(feature))?.body;
         let page: Page<'_> = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
         match session.out.format {
             Format::Json => page.items.iter().try_for_each(|item| session.out.line(item.get()))?,

@@ -1,4 +1,4 @@
-//! Retries of a call that failed for a moment: pauses that double, and a time limit.
+//! Retries of a call after a transient failure: pauses that double, and a time limit.
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The retries of one call.
 pub(crate) struct Retry {
-    patience: Duration,
+    retry_for: Duration,
     pause: Duration,
-    /// Set by the first failure, because a call may itself take longer than the patience.
+    /// Set by the first failure, because a call may itself take longer than the time for retries.
     deadline: Option<Instant>,
 }
 
 impl Retry {
-    /// Retries for as long as `patience` after the first failure.
-    pub(crate) fn new(patience: Duration) -> Self {
-        Self { patience, pause: FIRST_PAUSE, deadline: None }
+    /// Retries for as long as `retry_for` after the first failure.
+    pub(crate) fn new(retry_for: Duration) -> Self {
+        Self { retry_for, pause: FIRST_PAUSE, deadline: None }
     }
 
     /// Waits before the next try.
     ///
     /// # Errors
-    /// The error itself, when it is permanent or the patience ends first.
+    /// The error itself, when it is permanent or the time for retries ends first.
     pub(crate) async fn pause(&mut self, error: ClientError, progress: &Progress) -> Result<(), ClientError> {
         let pause = error.retry_after().unwrap_or_default().max(self.pause);
-        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.patience);
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.retry_for);
         if !error.is_transient() || Instant::now() + pause > deadline {
             return Err(error);
         }
-        progress.waiting(&error, self.patience);
+        progress.waiting(&error, self.retry_for);
         sleep(pause).await;
         self.pause = (self.pause * 2).min(MAX_PAUSE);
         Ok(())

@@ -6,9 +6,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::args::Format;
-use crate::client::{Client, ClientError};
+use crate::client::{Call, Client, ClientError, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Colour, Output};
+use crate::output::{Cell, Colour, Output, Table, note};
 
 /// The client and the output of one run.
 pub(crate) struct Session {
@@ -16,7 +16,7 @@ pub(crate) struct Session {
     pub(crate) out: Output,
 }
 
-/// The circumstances that tables depend on.
+/// The time and the choice of colours that a text for people depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct View {
     pub(crate) now: Timestamp,
@@ -34,6 +34,16 @@ impl Session {
         self.out.line(body.trim_ascii_end())
     }
 
+    /// Makes a call for one job or topic, and prints the response.
+    pub(crate) async fn show<T: DeserializeOwned>(
+        &mut self,
+        call: Call,
+        text: impl FnOnce(&T, View) -> String,
+    ) -> anyhow::Result<Verdict> {
+        let body = self.client.ask(call, SHORT).await?.body;
+        self.print(&body, text)
+    }
+
     /// Prints a response: its JSON unchanged, or the text that `text` makes of it.
     pub(crate) fn print<T: DeserializeOwned>(
         &mut self,
@@ -48,6 +58,24 @@ impl Session {
             }
         }
         Ok(Verdict::Done)
+    }
+
+    /// Prints a response: its JSON unchanged, or its rows as a table. `none` says that there are no rows.
+    pub(crate) fn print_rows<T: DeserializeOwned, const N: usize>(
+        &mut self,
+        body: &Bytes,
+        columns: [&'static str; N],
+        rows: impl FnOnce(&T, Timestamp) -> Vec<[Cell; N]>,
+        none: &str,
+    ) -> anyhow::Result<Verdict> {
+        self.print(body, |answer, view| {
+            let rows = rows(answer, view.now);
+            if rows.is_empty() {
+                note(none);
+                return String::new();
+            }
+            Table::new(columns, view.colour).page(&rows)
+        })
     }
 }
 

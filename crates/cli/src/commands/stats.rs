@@ -7,12 +7,12 @@ use ringback_core::wire::StatsAnswer;
 use super::session::Session;
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Align, Cell, Colour, Table, state};
+use crate::output::{Cell, Colour, Table, state};
 
 pub(crate) async fn run(session: &mut Session) -> anyhow::Result<Verdict> {
     let call = Call::new(Method::GET, &["v1", "stats"]);
     let answer = session.client.ask(call, SHORT).await;
-    let body = answer.map_err(|error| error.of_whole("stats"))?.body;
+    let body = answer.map_err(|error| error.for_route("stats"))?.body;
     session.print(&body, |stats: &StatsAnswer, view| tables(stats, view.colour))
 }
 
@@ -28,7 +28,7 @@ fn tables(stats: &StatsAnswer, colour: Colour) -> String {
         ("purged", purged),
     ];
     let rows: Vec<_> = named.into_iter().map(|(name, count)| [state(name), Cell::from(count)]).collect();
-    let states = Table::new([("STATE", Align::Left), ("JOBS", Align::Right)], colour).page(&rows);
+    let states = Table::new(["STATE", ">JOBS"], colour).page(&rows);
     let ms = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
     let late = &stats.lateness_ms;
     let late = format!("p50 {}, p99 {}, max {}", ms(late.p50), ms(late.p99), ms(late.max));
@@ -39,5 +39,5 @@ fn tables(stats: &StatsAnswer, colour: Colour) -> String {
         [Cell::from("pending dead-letter notices"), Cell::from(stats.outbox.deaths)],
         [Cell::from("store"), Cell::from(format!("{}, {}", stats.store.kind, stats.store.profile))],
     ];
-    states + "\n" + &Table::new([("", Align::Left); 2], colour).page(&rows)
+    states + "\n" + &Table::new([""; 2], colour).page(&rows)
 }

@@ -2,27 +2,90 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use clap::CommandFactory as _;
-use clap::error::ErrorKind;
+use clap::Args;
 use http::{Method, StatusCode};
 use ringback_core::job::MAX_JOB;
 use ringback_core::wire::{JobAnswer, Problem};
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::session::Session;
-use crate::args::{Cli, Format, Pair, Retry, SubmitArgs, Wait};
-use crate::client::{Answer, Call, ClientError, SHORT};
+use crate::args::Format;
+use crate::args::values::{self, Pair, Retry, Wait};
+use crate::client::{Call, ClientError, Reply, SHORT};
 use crate::failure::Verdict;
 use crate::output::{job_details, note};
+
+const SUBMIT_EXAMPLES: &str = "\
+Examples:
+  ringback submit --topic pay.notify --id order-1 --delay 10m \\
+      --url https://merchant.example/notify --body '{\"status\":\"PAID\"}'
+  ringback submit --topic remind --at 2026-11-20T09:30:00Z --url http://127.0.0.1:8080/hook \\
+      --header x-tenant:a7 --context key=value --retry '15s 3m 10m' --timeout 5s
+  ringback submit --topic files --url http://127.0.0.1:8080/hook --content-type image/png --body-file a.png
+  ringback submit job.json
+  echo '{\"topic\":\"t\",\"url\":\"http://127.0.0.1:8080/hook\"}' | ringback submit -
+
+Submitting the same topic and id with the same content again changes nothing and is not an error.";
+
+/// A job, made from flags or given as JSON.
+#[derive(Debug, Args)]
+#[command(after_help = SUBMIT_EXAMPLES)]
+pub(crate) struct SubmitArgs {
+    /// File with one JSON job, as the API takes it; - is standard input
+    #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
+        "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead"])]
+    pub(crate) file: Option<PathBuf>,
+    /// Topic of the job
+    #[arg(long, required_unless_present = "file", value_parser = values::topic)]
+    pub(crate) topic: Option<String>,
+    /// Id of the job, unique in its topic [default: made by the server]
+    #[arg(long, value_parser = values::id)]
+    pub(crate) id: Option<String>,
+    /// Delay until the job is due: 10m, "1h 30m", 250ms, or a number of seconds
+    #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
+    pub(crate) delay: Option<Wait>,
+    /// Due time (RFC 3339)
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    pub(crate) at: Option<String>,
+    /// URL (http or https) to deliver the job to [default: that of the topic's policy, else a pull job that
+    /// consumers reserve]
+    #[arg(long)]
+    pub(crate) url: Option<String>,
+    /// Body: JSON, or any text together with --content-type
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]
+    pub(crate) body: Option<String>,
+    /// File with the body; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) body_file: Option<PathBuf>,
+    /// Media type of a body that is not JSON
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) content_type: Option<String>,
+    /// Header of the delivery; may be repeated
+    #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
+    pub(crate) header: Vec<Pair>,
+    /// Context entry, delivered as the header ringback-context-KEY; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = values::context)]
+    pub(crate) context: Vec<Pair>,
+    /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
+    #[arg(long, value_name = "DELAYS")]
+    pub(crate) retry: Option<Retry>,
+    /// Time limit of one attempt, 100ms to 10m [default: that of the topic, else 10s]
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) timeout: Option<Wait>,
+    /// Lease of a pull job, 100ms to 12h; not with --url [default: that of the topic, else 30s]
+    #[arg(long, value_name = "DURATION", conflicts_with = "url")]
+    pub(crate) ttr: Option<Wait>,
+    /// URL (http or https) for a dead-letter notice if the job dies
+    #[arg(long, value_name = "URL")]
+    pub(crate) on_dead: Option<String>,
+}
 
 pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
     let job = match &args.file {
@@ -30,7 +93,7 @@ pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Resu
         None => from_flags(args)?,
     };
     let call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
-    let Answer { status, body } = session.client.ask(call, SHORT).await?;
+    let Reply { status, body } = session.client.ask(call, SHORT).await?;
     let verdict = session.print(&body, |job: &JobAnswer, view| job_details(job, view.now, view.colour))?;
     if status == StatusCode::OK && session.out.format == Format::Table {
         note("the same job was accepted before: nothing changed");
@@ -38,46 +101,7 @@ pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Resu
     Ok(verdict)
 }
 
-/// The fields of a submit that have flags.
-#[derive(Serialize)]
-struct Job {
-    topic: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delay: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body_base64: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content_type: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "pairs")]
-    headers: Vec<Pair>,
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "pairs")]
-    context: Vec<Pair>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timeout: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ttr: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    on_dead: Option<String>,
-}
-
-fn pairs<S: Serializer>(pairs: &[Pair], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(pairs.len()))?;
-    for Pair(name, value) in pairs {
-        map.serialize_entry(name, value)?;
-    }
-    map.end()
-}
-
+/// The JSON job that the flags describe.
 fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
     let bytes = match (args.body, args.body_file) {
         (Some(text), _) => Some(text.into_bytes()),
@@ -89,23 +113,37 @@ fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
         (Some(bytes), None) => (Some(json(bytes)?), None),
         (None, _) => (None, None),
     };
-    let job = Job {
-        topic: args.topic,
-        id: args.id,
-        delay: args.delay.map(|Wait(value)| value),
-        at: args.at,
-        url: args.url,
-        body,
-        body_base64,
-        content_type: args.content_type,
-        headers: args.header,
-        context: args.context,
-        retry: args.retry.map(|Retry(value)| value),
-        timeout: args.timeout.map(|Wait(value)| value),
-        ttr: args.ttr.map(|Wait(value)| value),
-        on_dead: args.on_dead,
-    };
-    Ok(serde_json::to_vec(&job)?.into())
+    let text = |text: Option<String>| text.map(|text| Value::from(text).to_string());
+    let wait = |wait: Option<Wait>| wait.map(|Wait(value)| value.to_string());
+    let job = object([
+        ("topic", text(args.topic)),
+        ("id", text(args.id)),
+        ("delay", wait(args.delay)),
+        ("at", text(args.at)),
+        ("url", text(args.url)),
+        ("body", body.map(|body| body.get().to_owned())),
+        ("body_base64", text(body_base64)),
+        ("content_type", text(args.content_type)),
+        ("headers", pairs(&args.header)),
+        ("context", pairs(&args.context)),
+        ("retry", args.retry.map(|Retry(value)| value.to_string())),
+        ("timeout", wait(args.timeout)),
+        ("ttr", wait(args.ttr)),
+        ("on_dead", text(args.on_dead)),
+    ]);
+    Ok(job.into())
+}
+
+/// A JSON object of the names and those values, as JSON, that are given. A parsed body would lose how its numbers are
+/// written.
+fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
+    let field = |(name, value): (&str, Option<String>)| Some(format!("{}:{}", Value::from(name), value?));
+    format!("{{{}}}", fields.into_iter().filter_map(field).collect::<Vec<_>>().join(","))
+}
+
+fn pairs(pairs: &[Pair]) -> Option<String> {
+    let json = |value: &String| Some(Value::from(value.as_str()).to_string());
+    (!pairs.is_empty()).then(|| object(pairs.iter().map(|Pair(name, value)| (name.as_str(), json(value)))))
 }
 
 /// Parses a body without a content type, which must be JSON.
@@ -117,7 +155,7 @@ fn json(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
             "the body is not JSON: {why}\n\nWrite JSON, such as --body '{{\"status\":\"PAID\"}}' or --body '\"text\"', \
             or give its type, such as --content-type text/plain"
         );
-        Cli::command().error(ErrorKind::ValueValidation, text)
+        values::wrong(text)
     })
 }
 
@@ -144,42 +182,22 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::FromArgMatches as _;
 
     use super::*;
-    use crate::args::Command;
 
     fn job(line: &[&str]) -> anyhow::Result<String> {
-        let words = ["ringback", "submit", "--topic", "t", "--url", "http://h/"].iter().chain(line);
-        match Cli::try_parse_from(words)?.command {
-            Command::Submit(args) => Ok(String::from_utf8(from_flags(*args)?.to_vec())?),
-            other => panic!("{other:?}"),
-        }
+        let words = ["submit", "--topic", "t", "--url", "http://h/"].iter().chain(line);
+        let matches = SubmitArgs::augment_args(clap::Command::new("submit")).try_get_matches_from(words)?;
+        Ok(String::from_utf8(from_flags(SubmitArgs::from_arg_matches(&matches)?)?.to_vec())?)
     }
 
     #[test]
     fn flags_become_the_fields_of_a_submit() {
-        let all = job(&[
-            "--id",
-            "i",
-            "--delay",
-            "10m",
-            "--body",
-            "{\"b\": 1.0e5}",
-            "--header",
-            "x-a: 1:2",
-            "--header",
-            "x-b:",
-            "--context",
-            "k=v=w",
-            "--retry",
-            "15s, 3m",
-            "--timeout",
-            "0.5",
-            "--on-dead",
-            "http://h/dead",
-        ]);
-        let expected = r#"{"topic":"t","id":"i","delay":"10m","url":"http://h/","body":{"b": 1.0e5},"headers":{"x-a":"1:2","x-b":""},"context":{"k":"v=w"},"retry":{"delays":["15s","3m"]},"timeout":0.5,"on_dead":"http://h/dead"}"#;
+        let all = "--id i --delay 10m --header x-b: --context k=v=w --timeout 0.5 --on-dead http://h/dead";
+        let more = ["--body", "{\"b\": 1.0e5}", "--header", "x-a: 1:2", "--retry", "15s, 3m"];
+        let all = job(&[&all.split(' ').collect::<Vec<_>>()[..], &more].concat());
+        let expected = r#"{"topic":"t","id":"i","delay":"10m","url":"http://h/","body":{"b": 1.0e5},"headers":{"x-b":"","x-a":"1:2"},"context":{"k":"v=w"},"retry":{"delays":["15s","3m"]},"timeout":0.5,"on_dead":"http://h/dead"}"#;
         assert_eq!(all.unwrap(), expected);
         let preset = job(&["--retry", "none", "--at", "2026-11-20T09:30:00Z"]).unwrap();
         let expected =

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use http::Method;
 use ringback_core::clock::Timestamp;
 use ringback_core::duration::format_duration;
@@ -10,10 +11,39 @@ use ringback_core::wire::TopicAnswer;
 
 use super::pages::{self, List};
 use super::session::Session;
-use crate::args::{TopicArgs, TopicsArgs};
-use crate::client::{Call, SHORT};
+use crate::args::{Page, TopicArgs};
+use crate::client::Call;
 use crate::failure::Verdict;
-use crate::output::{Align, Cell, Colour, Table, relative};
+use crate::output::{Cell, Colour, Table, relative};
+
+const TOPICS_EXAMPLES: &str = "\
+Examples:
+  ringback topics
+  ringback topics --all --output json | jq -r 'select(.states.dead > 0) | .topic'";
+
+pub(crate) const TOPIC_EXAMPLES: &str = "\
+Examples:
+  ringback topic pay.notify
+  ringback topic pay.notify --output json | jq .late_ms";
+
+pub(crate) const PAUSE_EXAMPLES: &str = "\
+Examples:
+  ringback pause pay.notify
+
+Jobs of a paused topic can be submitted and cancelled, and become due. Deliveries in flight go on.";
+
+pub(crate) const RESUME_EXAMPLES: &str = "\
+Examples:
+  ringback resume pay.notify
+  ringback topics --all --output json | jq -r 'select(.paused) | .topic' | xargs -n 1 ringback resume";
+
+/// The number of topics.
+#[derive(Debug, Args)]
+#[command(after_help = TOPICS_EXAMPLES)]
+pub(crate) struct TopicsArgs {
+    #[command(flatten)]
+    pub(crate) page: Page,
+}
 
 pub(crate) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<Verdict> {
     let (path, limit) = (&["v1", "topics"], args.page.limit());
@@ -36,22 +66,21 @@ pub(crate) async fn resume(session: &mut Session, args: &TopicArgs) -> anyhow::R
 
 /// Makes the call and prints the topic of the response.
 async fn ask(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
-    let body = session.client.ask(call, SHORT).await?.body;
-    session.print(&body, |topic: &TopicAnswer, view| table(view.colour).page(&[row(topic, view.now)]))
+    session.show(call, |topic: &TopicAnswer, view| table(view.colour).page(&[row(topic, view.now)])).await
 }
 
 fn table(colour: Colour) -> Table<10> {
     let columns = [
-        ("TOPIC", Align::Left),
-        ("", Align::Left),
-        ("DELAYED", Align::Right),
-        ("READY", Align::Right),
-        ("RESERVED", Align::Right),
-        ("DEAD", Align::Right),
-        ("DONE", Align::Right),
-        ("CANCELLED", Align::Right),
-        ("LATE", Align::Right),
-        ("FIRST DUE", Align::Left),
+        "TOPIC",
+        "",
+        ">DELAYED",
+        ">READY",
+        ">RESERVED",
+        ">DEAD",
+        ">DONE",
+        ">CANCELLED",
+        ">LATE",
+        "FIRST DUE",
     ];
     Table::new(columns, colour)
 }

@@ -6,7 +6,9 @@ mod stream;
 
 use std::time::Duration;
 
+use clap::Args;
 use http::Method;
+use ringback_core::contract::EventName;
 use ringback_core::job::JobKey;
 use ringback_core::wire::{EventAnswer, JobAnswer};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -15,15 +17,60 @@ use self::output::EventPrinter;
 use self::stream::{Item, Stream};
 use super::retry::{FIRST_PAUSE, MAX_PAUSE};
 use super::session::{Session, parse};
-use crate::args::{WatchArgs, Watched};
+use crate::args::values;
 use crate::client::{Call, ClientError, SHORT};
 use crate::failure::Verdict;
 
+const EXAMPLES: &str = "\
+Examples:
+  ringback watch
+  ringback watch pay.notify --kind attempt,dead
+  ringback watch pay.notify/order-1 && echo it was delivered
+  ringback watch pay.notify --output json | jq -r 'select(.event == \"dead\") | .id'
+
+Events are live: earlier ones are not shown. The command reconnects by itself and prints a note when events may be \
+missing. For one job it shows the state and then the events until the job ends; the exit code is 0 when the job is \
+done, and 1 when it is dead, cancelled or not known. For topics it runs until it is interrupted.";
+
+/// The jobs to watch, and the kinds of events.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct WatchArgs {
+    /// A topic, or a job as TOPIC/ID or as two arguments [default: all topics]
+    #[arg(num_args = 0..=2, value_name = "TOPIC[/ID]")]
+    name: Vec<String>,
+    /// Show only these kinds of events, separated by commas
+    #[arg(long = "kind", value_name = "KIND", value_delimiter = ',', value_parser = EventName::ALL.map(EventName::name))]
+    pub(crate) kinds: Vec<String>,
+}
+
+/// All jobs, those of a topic, or one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    Everything,
+    Topic(String),
+    Job(JobKey),
+}
+
+impl WatchArgs {
+    /// The jobs to watch.
+    ///
+    /// # Errors
+    /// A usage error when the name is not valid.
+    pub(crate) fn watched(&self) -> Result<Watched, clap::Error> {
+        match self.name.as_slice() {
+            [] => Ok(Watched::Everything),
+            [topic] if !topic.contains('/') => {
+                values::topic(topic).map(Watched::Topic).map_err(values::wrong)
+            }
+            words => values::job_key(words).map(Watched::Job),
+        }
+    }
+}
+
 pub(crate) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Result<Verdict> {
-    let watched = args.watched()?;
     let mut call = Call::new(Method::GET, &["v1", "events"]);
-    let mut printer = EventPrinter::new(&session.out, args.kinds.clone());
-    let job = match watched {
+    let job = match args.watched()? {
         Watched::Everything => None,
         Watched::Topic(topic) => {
             call.query.push(("topic", topic));
@@ -38,66 +85,21 @@ pub(crate) async fn run(session: &mut Session, args: &WatchArgs) -> anyhow::Resu
     if job.is_none() && !args.kinds.is_empty() {
         call.query.push(("kind", args.kinds.join(",")));
     }
-    let mut stream = Stream::open(&session.client, &call).await.map_err(|error| error.of_whole("events"))?;
-    if let Some(verdict) = look(session, &mut printer, job.as_ref()).await? {
-        return Ok(verdict);
-    }
-    let mut unknown = None;
-    loop {
-        let item = match unknown {
-            None => Some(stream.next().await),
-            Some(UnknownState { at, .. }) => timeout_at(at, stream.next()).await.ok(),
-        };
-        let ended = match item {
-            Some(Ok(Item::Event(name, event))) => {
-                on_event(session, &mut printer, job.as_ref(), &name, &event).await?
-            }
-            Some(Ok(Item::Missed)) => on_missed(session, &mut printer, job.as_ref(), &mut unknown).await?,
-            Some(Err(why)) => {
-                printer.broken(&why);
-                stream = reconnect(session, &mut printer, &call).await?;
-                on_missed(session, &mut printer, job.as_ref(), &mut unknown).await?
-            }
-            None => look_again(session, &mut printer, job.as_ref(), &mut unknown).await?,
-        };
-        if let Some(verdict) = ended {
-            return Ok(verdict);
-        }
-        if stream.is_drained() {
-            session.out.flush()?;
-        }
-    }
+    let stream = Stream::open(&session.client, &call).await.map_err(|error| error.for_route("events"))?;
+    let printer = EventPrinter::new(&session.out, args.kinds.clone());
+    Watch { session, printer, call, job, unknown: None }.follow(stream).await
 }
 
-/// Prints an event. Returns the verdict when the watched job has ended.
-async fn on_event(
-    session: &mut Session,
-    printer: &mut EventPrinter,
-    job: Option<&JobKey>,
-    name: &str,
-    event: &EventAnswer,
-) -> anyhow::Result<Option<Verdict>> {
-    printer.event(&mut session.out, name, event)?;
-    let (Some(key), Some(verdict)) = (job, end(name)) else { return Ok(None) };
-    session.out.flush()?;
-    // The job may have been revived or submitted again since.
-    match ask(session, key).await {
-        Ok(job) => Ok(end(&job.state)),
-        Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(Some(verdict)),
-        Err(error) if error.is_transient() => Ok(Some(verdict)),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Prints that events may be missing. The end of a watched job is still found from its state.
-async fn on_missed(
-    session: &mut Session,
-    printer: &mut EventPrinter,
-    job: Option<&JobKey>,
-    unknown: &mut Option<UnknownState>,
-) -> anyhow::Result<Option<Verdict>> {
-    printer.missed(&mut session.out)?;
-    look_again(session, printer, job, unknown).await
+/// A running watch.
+struct Watch<'a> {
+    session: &'a mut Session,
+    printer: EventPrinter,
+    /// Opens the stream of events.
+    call: Call,
+    /// The one job that is watched.
+    job: Option<JobKey>,
+    /// Set while the state of the job could not be read.
+    unknown: Option<UnknownState>,
 }
 
 /// The state of the watched job could not be read. Its end may have been missed, so it is read again at `at`.
@@ -107,36 +109,94 @@ struct UnknownState {
     at: Instant,
 }
 
-/// Reads the state of the watched job, and plans another try when the server does not answer.
-async fn look_again(
-    session: &mut Session,
-    printer: &mut EventPrinter,
-    job: Option<&JobKey>,
-    unknown: &mut Option<UnknownState>,
-) -> anyhow::Result<Option<Verdict>> {
-    let last = unknown.take();
-    match look(session, printer, job).await {
-        Err(error) if error.downcast_ref().is_some_and(ClientError::is_transient) => {
-            let wait = last.map_or(FIRST_PAUSE, |last| (last.wait * 2).min(MAX_PAUSE));
-            *unknown = Some(UnknownState { wait, at: Instant::now() + wait });
-            Ok(None)
+impl Watch<'_> {
+    /// Prints events until the watched job has ended.
+    async fn follow(mut self, mut stream: Stream) -> anyhow::Result<Verdict> {
+        let mut ended = self.look().await?;
+        loop {
+            if let Some(verdict) = ended {
+                return Ok(verdict);
+            }
+            if stream.is_drained() {
+                self.session.out.flush()?;
+            }
+            let item = match self.unknown {
+                None => Some(stream.next().await),
+                Some(UnknownState { at, .. }) => timeout_at(at, stream.next()).await.ok(),
+            };
+            ended = match item {
+                Some(Ok(Item::Event(name, event))) => self.on_event(&name, &event).await?,
+                Some(Ok(Item::Missed)) => self.on_missed().await?,
+                Some(Err(why)) => {
+                    self.printer.broken(&why);
+                    stream = self.reconnect().await?;
+                    self.on_missed().await?
+                }
+                None => self.look_again().await?,
+            };
         }
-        looked => looked,
     }
-}
 
-/// Prints the state of the watched job, if there is one. Returns the verdict when it has ended.
-async fn look(
-    session: &mut Session,
-    printer: &mut EventPrinter,
-    job: Option<&JobKey>,
-) -> anyhow::Result<Option<Verdict>> {
-    let Some(key) = job else { return Ok(None) };
-    let job = ask(session, key).await?;
-    let now = session.now();
-    printer.job(&mut session.out, &job, now)?;
-    session.out.flush()?;
-    Ok(end(&job.state))
+    /// Prints an event. Returns the verdict when the watched job has ended.
+    async fn on_event(&mut self, name: &str, event: &EventAnswer) -> anyhow::Result<Option<Verdict>> {
+        self.printer.event(&mut self.session.out, name, event)?;
+        let (Some(key), Some(verdict)) = (&self.job, end(name)) else { return Ok(None) };
+        self.session.out.flush()?;
+        // The job may have been revived or submitted again since.
+        match ask(self.session, key).await {
+            Ok(job) => Ok(end(&job.state)),
+            Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(Some(verdict)),
+            Err(error) if error.is_transient() => Ok(Some(verdict)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Prints that events may be missing. The end of a watched job is still found from its state.
+    async fn on_missed(&mut self) -> anyhow::Result<Option<Verdict>> {
+        self.printer.missed(&mut self.session.out)?;
+        self.look_again().await
+    }
+
+    /// Reads the state of the watched job, and plans another try when the server does not answer.
+    async fn look_again(&mut self) -> anyhow::Result<Option<Verdict>> {
+        let last = self.unknown.take();
+        match self.look().await {
+            Err(error) if error.downcast_ref().is_some_and(ClientError::is_transient) => {
+                let wait = last.map_or(FIRST_PAUSE, |last| (last.wait * 2).min(MAX_PAUSE));
+                self.unknown = Some(UnknownState { wait, at: Instant::now() + wait });
+                Ok(None)
+            }
+            looked => looked,
+        }
+    }
+
+    /// Prints the state of the watched job, if there is one. Returns the verdict when it has ended.
+    async fn look(&mut self) -> anyhow::Result<Option<Verdict>> {
+        let Some(key) = &self.job else { return Ok(None) };
+        let job = ask(self.session, key).await?;
+        let now = self.session.now();
+        self.printer.job(&mut self.session.out, &job, now)?;
+        self.session.out.flush()?;
+        Ok(end(&job.state))
+    }
+
+    /// Opens the stream again, however long that takes.
+    async fn reconnect(&mut self) -> anyhow::Result<Stream> {
+        self.session.out.flush()?;
+        let mut wait: Duration = FIRST_PAUSE;
+        loop {
+            sleep(wait).await;
+            let error = match Stream::open(&self.session.client, &self.call).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => error,
+            };
+            if !error.is_transient() {
+                return Err(error.into());
+            }
+            self.printer.waiting(&error);
+            wait = error.retry_after().unwrap_or_default().max((wait * 2).min(MAX_PAUSE));
+        }
+    }
 }
 
 async fn ask(session: &Session, key: &JobKey) -> Result<JobAnswer, ClientError> {
@@ -152,20 +212,24 @@ fn end(name: &str) -> Option<Verdict> {
     }
 }
 
-/// Opens the stream again, however long that takes.
-async fn reconnect(session: &mut Session, printer: &mut EventPrinter, call: &Call) -> anyhow::Result<Stream> {
-    session.out.flush()?;
-    let mut wait: Duration = FIRST_PAUSE;
-    loop {
-        sleep(wait).await;
-        let error = match Stream::open(&session.client, call).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => error,
-        };
-        if !error.is_transient() {
-            return Err(error.into());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(words: &[&str]) -> Result<Watched, clap::Error> {
+        let name = words.iter().map(|word| (*word).to_owned()).collect();
+        WatchArgs { name, kinds: Vec::new() }.watched()
+    }
+
+    #[test]
+    fn a_topic_or_a_job_or_nothing_is_named() {
+        let job = Watched::Job(JobKey { topic: "a".parse().unwrap(), id: "b".parse().unwrap() });
+        assert_eq!(watched(&[]).unwrap(), Watched::Everything);
+        assert_eq!(watched(&["a"]).unwrap(), Watched::Topic("a".to_owned()));
+        assert_eq!(watched(&["a/b"]).unwrap(), job);
+        assert_eq!(watched(&["a", "b"]).unwrap(), job);
+        for wrong in [&[".."][..], &["a/"], &["a", "b/c"], &["a b"]] {
+            assert!(watched(wrong).is_err(), "{wrong:?}");
         }
-        printer.waiting(&error);
-        wait = error.retry_after().unwrap_or_default().max((wait * 2).min(MAX_PAUSE));
     }
 }

@@ -1,10 +1,10 @@
 //! Dead jobs and redrives as rows and details for people.
 
-use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;
-use ringback_core::wire::{DeadJobAnswer, LastAnswer, RevivalAnswer};
+use ringback_core::wire::{DeadJobAnswer, RevivalAnswer};
 
-use super::{Align, Cell, Colour, Table, relative};
+use super::job::{failure, state};
+use super::{Cell, Colour, Table, relative};
 
 /// The row of a dead job in a list.
 pub(crate) fn dead_row(dead: &DeadJobAnswer, now: Timestamp) -> [Cell; 6] {
@@ -16,13 +16,6 @@ pub(crate) fn dead_row(dead: &DeadJobAnswer, now: Timestamp) -> [Cell; 6] {
         Cell::from(dead.job.reason.as_deref().unwrap_or_default()),
         Cell::from(dead.job.last.as_ref().map(failure).unwrap_or_default()),
     ]
-}
-
-/// The result of a failed attempt.
-pub(crate) fn failure(last: &LastAnswer) -> String {
-    let status = last.status.map(|status| format!("answered {status}"));
-    let error = last.error.as_ref().map(|error| format!("no answer: {error}"));
-    status.or(error).unwrap_or_else(|| "failed".to_owned())
 }
 
 /// The row of a redrive in a list.
@@ -53,16 +46,7 @@ pub(crate) fn redrive_details(redrive: &RevivalAnswer, now: Timestamp, colour: C
     rows.extend(redrive.reason.as_ref().map(|reason| [Cell::from("reason"), Cell::from(reason)]));
     rows.extend(redrive.died_after.as_deref().map(|at| [Cell::from("died after"), time(at)]));
     rows.extend(redrive.died_before.as_deref().map(|at| [Cell::from("died before"), time(at)]));
-    Table::new([("", Align::Left); 2], colour).page(&rows)
-}
-
-fn state(name: &str) -> Cell {
-    let style = match name {
-        "done" => AnsiColor::Green.on_default(),
-        "running" => AnsiColor::Yellow.on_default(),
-        _ => Style::new(),
-    };
-    Cell::styled(name, style)
+    Table::new([""; 2], colour).page(&rows)
 }
 
 #[cfg(test)]

@@ -2,21 +2,27 @@
 
 use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;
-use ringback_core::wire::JobAnswer;
+use ringback_core::wire::{JobAnswer, LastAnswer};
 
-use super::dead::failure;
-use super::{Align, Cell, Colour, Table, relative};
+use super::{Cell, Colour, Table, relative};
 
-/// A state in its colour.
+/// The state of a job or of a redrive, in its colour.
 pub(crate) fn state(name: &str) -> Cell {
     let style = match name {
         "done" => AnsiColor::Green.on_default(),
         "dead" => AnsiColor::Red.on_default(),
-        "ready" | "reserved" => AnsiColor::Yellow.on_default(),
+        "ready" | "reserved" | "running" => AnsiColor::Yellow.on_default(),
         "cancelled" => Style::new().dimmed(),
         _ => Style::new(),
     };
     Cell::styled(name, style)
+}
+
+/// The result of a failed attempt.
+pub(crate) fn failure(last: &LastAnswer) -> String {
+    let status = last.status.map(|status| format!("answered {status}"));
+    let error = last.error.as_ref().map(|error| format!("no answer: {error}"));
+    status.or(error).unwrap_or_else(|| "failed".to_owned())
 }
 
 /// The row of a job in a list.
@@ -51,13 +57,11 @@ pub(crate) fn job_details(job: &JobAnswer, now: Timestamp, colour: Colour) -> St
     if let Some(reason) = &job.reason {
         rows.push([Cell::from("reason"), Cell::from(reason)]);
     }
-    Table::new([("", Align::Left); 2], colour).page(&rows)
+    Table::new([""; 2], colour).page(&rows)
 }
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::wire::LastAnswer;
-
     use super::*;
 
     #[test]

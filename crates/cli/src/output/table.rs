@@ -4,13 +4,6 @@ use anstyle::Style;
 
 use super::Colour;
 
-/// The alignment of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
-    Left,
-    Right,
-}
-
 /// The text and the style of a cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
@@ -31,17 +24,29 @@ impl<T: ToString> From<T> for Cell {
     }
 }
 
+/// A column with its heading.
+#[derive(Clone, Copy)]
+struct Column {
+    heading: &'static str,
+    is_right: bool,
+}
+
 /// A table that is printed page by page.
 pub(crate) struct Table<const N: usize> {
-    columns: [(&'static str, Align); N],
+    columns: [Column; N],
     /// Set by the first page.
     widths: Option<[usize; N]>,
     colour: Colour,
 }
 
 impl<const N: usize> Table<N> {
-    /// A table with these columns. It has no heading when all names are empty.
-    pub(crate) fn new(columns: [(&'static str, Align); N], colour: Colour) -> Self {
+    /// A table with these columns. The name of a right-aligned column begins with `>`. There is no heading when all
+    /// names are empty.
+    pub(crate) fn new(names: [&'static str; N], colour: Colour) -> Self {
+        let columns = names.map(|name| match name.strip_prefix('>') {
+            Some(heading) => Column { heading, is_right: true },
+            None => Column { heading: name, is_right: false },
+        });
         Self { columns, widths: None, colour }
     }
 
@@ -52,8 +57,9 @@ impl<const N: usize> Table<N> {
             Some(widths) => widths,
             None => {
                 let widths = std::array::from_fn(|column| self.width(rows, column));
-                if self.columns.iter().any(|(name, _)| !name.is_empty()) {
-                    let heading = self.columns.map(|(name, _)| Cell::styled(name, Style::new().bold()));
+                if self.columns.iter().any(|column| !column.heading.is_empty()) {
+                    let heading =
+                        self.columns.map(|column| Cell::styled(column.heading, Style::new().bold()));
                     text += &self.row(&heading, &widths);
                 }
                 widths
@@ -68,18 +74,15 @@ impl<const N: usize> Table<N> {
 
     fn width(&self, rows: &[[Cell; N]], column: usize) -> usize {
         let texts = rows.iter().map(|row| row[column].text.chars().count());
-        texts.max().unwrap_or(0).max(self.columns[column].0.len())
+        texts.max().unwrap_or(0).max(self.columns[column].heading.len())
     }
 
     fn row(&self, cells: &[Cell; N], widths: &[usize; N]) -> String {
         let mut line = String::new();
-        for ((cell, width), (_, align)) in cells.iter().zip(widths).zip(&self.columns) {
+        for ((cell, width), column) in cells.iter().zip(widths).zip(&self.columns) {
             let gap = " ".repeat(width.saturating_sub(cell.text.chars().count()));
             let text = self.colour.paint(&cell.text, cell.style);
-            match align {
-                Align::Left => line += &format!("{text}{gap}  "),
-                Align::Right => line += &format!("{gap}{text}  "),
-            }
+            line += &if column.is_right { format!("{gap}{text}  ") } else { format!("{text}{gap}  ") };
         }
         line.truncate(line.trim_end().len());
         line + "\n"
@@ -92,7 +95,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_the_first_page_needs_them() {
-        let mut table = Table::new([("NAME", Align::Left), ("N", Align::Right)], Colour::No);
+        let mut table = Table::new(["NAME", ">N"], Colour::No);
         let text = table.page(&[["a".into(), 1.into()], ["longer".into(), 234.into()]]);
         assert_eq!(text, "NAME      N\na         1\nlonger  234\n");
         assert_eq!(
@@ -103,13 +106,13 @@ mod tests {
 
     #[test]
     fn a_table_without_names_has_no_heading() {
-        let mut table = Table::new([("", Align::Left); 2], Colour::No);
+        let mut table = Table::new([""; 2], Colour::No);
         assert_eq!(table.page(&[["a".into(), "b".into()]]), "a  b\n");
     }
 
     #[test]
     fn colours_do_not_count_as_width() {
-        let mut table = Table::new([("", Align::Left); 2], Colour::Yes);
+        let mut table = Table::new([""; 2], Colour::Yes);
         let text = table.page(&[[Cell::styled("x", Style::new().bold()), "y".into()]]);
         assert_eq!(text, "\u{1b}[1mx\u{1b}[0m  y\n");
     }

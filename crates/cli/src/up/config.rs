@@ -54,13 +54,13 @@ impl Config {
             admin: lookup.address("ADMIN_LISTEN"),
             store: shown(lookup, "STORE"),
         };
-        config.share_patience();
+        config.share_call_timeout();
         check_open_files(lookup, config.notifier.concurrency as u64);
         config
     }
 
     /// Gives all roles the shortest store timeout of the three, with which the times of all fit.
-    fn share_patience(&mut self) {
+    fn share_call_timeout(&mut self) {
         let stores = [&mut self.api.store, &mut self.carrier.store, &mut self.notifier.store];
         let shortest = stores.iter().map(|store| store.call_timeout).min();
         for store in stores {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn all_roles_have_the_store_and_the_shortest_patience() {
+    fn all_roles_have_the_store_and_the_shortest_call_timeout() {
         let (config, mistakes) = load(&[("STORE", "redis://:secret@h:1"), ("LOCK_TTL", "600ms")]);
         assert_eq!(mistakes, [""; 0]);
         for store in [&config.api.store, &config.carrier.store, &config.notifier.store] {

@@ -76,7 +76,7 @@ fn location(store: &str) -> String {
     format!("{} (embedded)", path.display())
 }
 
-/// A path in single quotes, if a shell would not take it for one word.
+/// A path, in single quotes when it has characters that are special in a shell.
 fn quoted(program: &Path) -> String {
     let text = program.to_string_lossy();
     if text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c)) {

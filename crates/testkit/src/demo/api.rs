@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
-use crate::http_client::http_client;
+use crate::network::http_client;
 
 /// The limit of one call.
 const TIMEOUT: Duration = Duration::from_secs(5);

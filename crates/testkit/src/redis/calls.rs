@@ -38,13 +38,11 @@ impl CallWatch {
     }
 
     /// The number of calls of each command, in lower case.
-    #[must_use]
     pub fn by_command(&self) -> BTreeMap<String, u64> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The number of all calls.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.by_command().values().sum()
     }

@@ -7,8 +7,8 @@ use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 
 use super::{RedisOptions, RedisServer};
-use crate::eventually::eventually;
-use crate::ports::free_port;
+use crate::network::free_port;
+use crate::time::eventually;
 
 /// The first and the last slot of each master, as redis-cli assigns them.
 const SLOTS: [(u16, u16); 3] = [(0, 5_460), (5_461, 10_922), (10_923, 16_383)];
@@ -27,9 +27,6 @@ impl RedisCluster {
     }
 
     /// A cluster of servers with these options.
-    ///
-    /// # Panics
-    /// When the cluster does not form.
     pub async fn start_with(options: RedisOptions) -> Self {
         let mut nodes = Vec::new();
         let mut buses = Vec::new();
@@ -50,14 +47,12 @@ impl RedisCluster {
     }
 
     /// `redis-cluster://127.0.0.1:p1,127.0.0.1:p2,127.0.0.1:p3`.
-    #[must_use]
     pub fn url(&self) -> String {
         let nodes: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
         format!("redis-cluster://{}", nodes.join(","))
     }
 
     /// The masters, in the order of their slots.
-    #[must_use]
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
@@ -68,9 +63,6 @@ impl RedisCluster {
     }
 
     /// A connection to the whole cluster.
-    ///
-    /// # Panics
-    /// When no node answers.
     pub async fn client(&self) -> ClusterConnection {
         let nodes: Vec<String> = self.nodes.iter().map(RedisServer::url).collect();
         let client = ClusterClient::builder(nodes).response_timeout(Duration::from_secs(5)).build();

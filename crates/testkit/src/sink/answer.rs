@@ -25,19 +25,16 @@ pub(crate) enum End {
 
 impl Answer {
     /// A status without a body.
-    #[must_use]
     pub fn status(status: u16) -> Self {
         Self::of(End::Response { status, headers: Vec::new(), body: Bytes::new() })
     }
 
     /// The connection is closed without a response.
-    #[must_use]
     pub fn close() -> Self {
         Self::of(End::Close)
     }
 
     /// Any bytes instead of a response, after which the connection is closed.
-    #[must_use]
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         Self::of(End::Raw(bytes.into()))
     }
@@ -46,11 +43,7 @@ impl Answer {
         Self { after: Duration::ZERO, held: false, end }
     }
 
-    /// Adds a header.
-    ///
-    /// # Panics
-    /// When this is no response with headers.
-    #[must_use]
+    /// Adds a header to a response.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match &mut self.end {
             End::Response { headers, .. } => headers.push((name.to_owned(), value.to_owned())),
@@ -59,11 +52,7 @@ impl Answer {
         self
     }
 
-    /// Sets the body.
-    ///
-    /// # Panics
-    /// When this is no response with a body.
-    #[must_use]
+    /// Sets the body of a response.
     pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
         match &mut self.end {
             End::Response { body, .. } => *body = bytes.into(),
@@ -73,21 +62,20 @@ impl Answer {
     }
 
     /// Answers only after this time.
-    #[must_use]
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = delay;
         self
     }
 
     /// Answers only when [`Sink::release`](super::Sink::release) is called.
-    #[must_use]
     pub fn held(mut self) -> Self {
         self.held = true;
         self
     }
 }
 
-/// A list of answers in order. The last one repeats for ever.
+/// A list of answers in order. The last one repeats.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Script {
     first: Vec<(usize, Answer)>,
@@ -96,26 +84,22 @@ pub struct Script {
 
 impl Script {
     /// The same answer every time.
-    #[must_use]
     pub fn always(answer: Answer) -> Self {
         Self { first: Vec::new(), last: answer }
     }
 
     /// `answer` for the next `count` requests, then 200.
-    #[must_use]
     pub fn first(count: usize, answer: Answer) -> Self {
         Self { first: vec![(count, answer)], last: Answer::status(200) }
     }
 
     /// Adds `answer` for `count` more requests, before the last answer.
-    #[must_use]
     pub fn then(mut self, count: usize, answer: Answer) -> Self {
         self.first.push((count, answer));
         self
     }
 
-    /// Sets the last answer, which repeats for ever.
-    #[must_use]
+    /// Sets the last answer, which repeats.
     pub fn finally(mut self, answer: Answer) -> Self {
         self.last = answer;
         self

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 
 use super::answer::{Answer, End};
 use super::{Arrival, Detail, Shared};
-use crate::clock::now;
+use crate::time::now;
 
 /// More headers than any job may bring.
 const MAX_HEADERS: usize = 128;

@@ -8,7 +8,7 @@ use ringback_core::wire::AuditAnswer;
 use ringback_store::{Store, settings};
 
 use super::Stack;
-use crate::http_client::http_client;
+use crate::network::http_client;
 
 /// The limit for an API, which a test may have frozen.
 const AUDIT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,6 +1,6 @@
 //! The parts of a stack, and the settings of each of its processes.
 
-use crate::ports::free_port;
+use crate::network::free_port;
 use crate::process::ProcessSpec;
 use crate::redis::RedisOptions;
 
@@ -19,7 +19,6 @@ pub enum Role {
 
 impl Role {
     /// The name of its binary.
-    #[must_use]
     pub fn binary(self) -> &'static str {
         match self {
             Self::Api => "ringback-api",
@@ -41,6 +40,7 @@ impl Role {
 
 /// The options of a stack. The default is one process of each role, a redis-server that keeps nothing on disk, a
 /// carrier lock of one second, a lease margin of one second and retry delays of 100, 200 and 400 ms.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct StackOptions {
     pub(crate) store: StoreOptions,
@@ -77,7 +77,6 @@ impl Default for StackOptions {
 
 impl StackOptions {
     /// Uses a redis-server with these options.
-    #[must_use]
     pub fn redis(mut self, options: RedisOptions) -> Self {
         self.store = StoreOptions::Single(options);
         self
@@ -85,21 +84,18 @@ impl StackOptions {
 
     /// Uses a store by its URL, which outlives the stack. `embedded:` with a relative directory is below the directory
     /// of each process, which keeps it over restarts.
-    #[must_use]
     pub fn store(mut self, url: &str) -> Self {
         self.store = StoreOptions::Running(url.to_owned());
         self
     }
 
     /// Uses a cluster of three masters instead of one server.
-    #[must_use]
     pub fn cluster(mut self, options: RedisOptions) -> Self {
         self.store = StoreOptions::Cluster(options);
         self
     }
 
     /// Sets the number of processes of a role, which may be 0.
-    #[must_use]
     pub fn count(mut self, role: Role, count: usize) -> Self {
         match role {
             Role::Api => self.apis = count,
@@ -111,25 +107,21 @@ impl StackOptions {
     }
 
     /// One API and no other role: no job becomes ready and none is delivered.
-    #[must_use]
     pub fn api_only() -> Self {
         Self::default().count(Role::Carrier, 0).count(Role::Notifier, 0)
     }
 
     /// One `ringback up` on an embedded store.
-    #[must_use]
     pub fn embedded() -> Self {
         Self::default().in_one_process().store("embedded:./data")
     }
 
     /// Both kinds of store: Redis with one process of each role, and one process on an embedded store.
-    #[must_use]
     pub fn each_store() -> [Self; 2] {
         [Self::default(), Self::embedded()]
     }
 
     /// One `ringback up` in place of a process of each role.
-    #[must_use]
     pub fn in_one_process(self) -> Self {
         let none =
             [Role::Api, Role::Carrier, Role::Notifier].into_iter().fold(self, |o, role| o.count(role, 0));
@@ -137,38 +129,32 @@ impl StackOptions {
     }
 
     /// Skips the audit at the end, for benchmarks and for stores that are damaged on purpose.
-    #[must_use]
     pub fn unaudited(self) -> Self {
         Self { is_audited: false, ..self }
     }
 
     /// Sets how long a carrier's lock outlives its carrier.
-    #[must_use]
     pub fn lock_ttl(self, ttl: &str) -> Self {
         self.env("RINGBACK_LOCK_TTL", ttl)
     }
 
     /// Sets how much longer a lease is than its job's timeout.
-    #[must_use]
     pub fn lease_margin(self, margin: &str) -> Self {
         self.env("RINGBACK_LEASE_MARGIN", margin)
     }
 
     /// Sets the retry delays of jobs that have none.
-    #[must_use]
     pub fn retry(self, tiers: &str) -> Self {
         self.env("RINGBACK_RETRY", tiers)
     }
 
     /// Sets an environment variable for every process. The last value of a name counts.
-    #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((None, name.to_owned(), value.to_owned()));
         self
     }
 
     /// Sets an environment variable for the processes of one role.
-    #[must_use]
     pub fn role_env(mut self, role: Role, name: &str, value: &str) -> Self {
         self.env.push((Some(role), name.to_owned(), value.to_owned()));
         self

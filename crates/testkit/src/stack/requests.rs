@@ -1,18 +1,17 @@
-//! HTTP requests to a stack's API by path: one method per HTTP method, with a JSON body or none.
+//! HTTP requests to a stack's API by path, one method per HTTP method; and the responses, read to their end.
 //!
 //! The routes that tests call by name are in `routes`.
 
 use bytes::Bytes;
-use http::Method;
+use http::{HeaderMap, Method};
 use serde_json::Value;
 
-use super::{Reply, Stack};
-use crate::http_client::http_client;
+use super::Stack;
 
 /// The content type of one JSON document.
-pub(crate) const JSON: &str = "application/json";
+const JSON: &str = "application/json";
 /// The content type of one JSON document per line.
-pub(crate) const NDJSON: &str = "application/x-ndjson";
+const NDJSON: &str = "application/x-ndjson";
 
 impl Stack {
     /// `GET`.
@@ -56,50 +55,60 @@ impl Stack {
     }
 
     /// A request with any method; the body, if there is one, comes with its content type.
-    ///
-    /// # Panics
-    /// When no response comes.
     pub async fn request(&self, method: Method, path: &str, body: Option<(&str, Bytes)>) -> Reply {
-        match body {
-            Some((content_type, body)) => {
-                self.request_with(method, path, &[("content-type", content_type)], body).await
-            }
-            None => self.request_with(method, path, &[], Bytes::new()).await,
+        let mut request = self.http.request(method, self.url(path));
+        if let Some((content_type, body)) = body {
+            request = request.header("content-type", content_type).body(body);
         }
-    }
-
-    /// A request with exactly these headers besides those of HTTP itself. A name may occur more than once.
-    ///
-    /// # Panics
-    /// When no response comes.
-    pub async fn request_with(
-        &self,
-        method: Method,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: impl Into<Bytes>,
-    ) -> Reply {
-        let request = self.http.request(method, self.url(path));
-        send(
-            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)),
-            body.into(),
-        )
-        .await
-    }
-
-    /// `POST` with a JSON body, by a client of its own: the future borrows nothing, so that it can be spawned,
-    /// and dropping it closes the connection.
-    ///
-    /// # Panics
-    /// When no response comes.
-    pub fn post_detached(&self, path: &str, body: &Value) -> impl Future<Output = Reply> + Send + use<> {
-        let request = http_client().post(self.url(path)).header("content-type", JSON);
-        send(request, body.to_string().into())
+        let reply = async { Reply::read(request.send().await?).await };
+        reply.await.unwrap_or_else(|error| panic!("no response: {error:?}"))
     }
 }
 
-async fn send(request: reqwest::RequestBuilder, body: Bytes) -> Reply {
-    let request = if body.is_empty() { request } else { request.body(body) };
-    let reply = async { Reply::read(request.send().await?).await };
-    reply.await.unwrap_or_else(|error| panic!("no response: {error:?}"))
+/// A response of the API.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status code.
+    pub status: u16,
+    /// All headers.
+    pub headers: HeaderMap,
+    /// The body, unchanged.
+    pub body: Bytes,
+}
+
+impl Reply {
+    /// Reads a response to its end.
+    ///
+    /// # Errors
+    /// When the connection breaks before the body is complete.
+    pub async fn read(response: reqwest::Response) -> Result<Self, reqwest::Error> {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Self { status, headers, body: response.bytes().await? })
+    }
+
+    /// The value of a header; `None` when it is absent or not text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The body as JSON; `null` when it is empty.
+    pub fn json(&self) -> Value {
+        if self.body.is_empty() {
+            return Value::Null;
+        }
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error} in a response {}: {:?}", self.status, self.body))
+    }
+
+    /// The body as JSON, of a response that must have this status.
+    #[track_caller]
+    pub fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{:?}", self.body);
+        self.json()
+    }
+
+    /// The status and the body as JSON.
+    pub fn parts(&self) -> (u16, Value) {
+        (self.status, self.json())
+    }
 }

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use ringback_core::wire::AuditAnswer;
 use serde_json::Value;
 
-use super::{Reply, Stack};
-use crate::eventually::eventually;
+use super::Stack;
+use super::requests::Reply;
+use crate::time::eventually;
 
 impl Stack {
     /// Submits one job, given as the exact text to send.
@@ -21,9 +22,6 @@ impl Stack {
     }
 
     /// Submits a job that must be new, and returns it as the response shows it.
-    ///
-    /// # Panics
-    /// When the status is not 201.
     pub async fn accept(&self, job: &Value) -> Value {
         let (status, answer) = self.submit(job).await;
         assert_eq!(status, 201, "{job} is answered {answer}");
@@ -61,17 +59,11 @@ impl Stack {
     }
 
     /// The recorded attempts of a job, oldest first.
-    ///
-    /// # Panics
-    /// When the status is not 200.
     pub async fn attempts(&self, topic: &str, id: &str) -> Vec<Value> {
         items(&self.get(&format!("{}/attempts", job_path(topic, id))).await.expect(200))
     }
 
-    /// Sets the policy of a topic, which may have one already.
-    ///
-    /// # Panics
-    /// When the status is neither 200 nor 201.
+    /// Sets the policy of a topic, which may have one already: the response, 200 or 201.
     pub async fn set_policy(&self, topic: &str, policy: &Value) -> Reply {
         let reply = self.put(&topic_path(topic), policy).await;
         assert!(matches!(reply.status, 200 | 201), "{} {:?}", reply.status, reply.body);
@@ -79,26 +71,17 @@ impl Stack {
     }
 
     /// Reads a topic: its policy and its counts.
-    ///
-    /// # Panics
-    /// When the status is not 200.
     pub async fn topic(&self, topic: &str) -> Value {
         self.get(&topic_path(topic)).await.expect(200)
     }
 
     /// Reserves pull jobs: the jobs of the response, none when the wait ended without one.
-    ///
-    /// # Panics
-    /// When the status is not 200.
     pub async fn reserve(&self, topic: &str, ask: &Value) -> Vec<Value> {
         let answer = self.post(&format!("{}/reserve", topic_path(topic)), ask).await.expect(200);
         answer["jobs"].as_array().unwrap_or_else(|| panic!("no jobs in {answer}")).clone()
     }
 
-    /// Reserves one pull job.
-    ///
-    /// # Panics
-    /// When the response has no job, or more than one.
+    /// Reserves one pull job, which must be there.
     pub async fn reserve_one(&self, topic: &str, ask: &Value) -> Value {
         let mut jobs = self.reserve(topic, ask).await;
         assert_eq!(jobs.len(), 1, "{jobs:?}");
@@ -106,9 +89,6 @@ impl Stack {
     }
 
     /// Posts to a route of a reserved job's receipt: `action` is `finish`, `release`, `bury` or `renew`.
-    ///
-    /// # Panics
-    /// When the job has no receipt.
     pub async fn settle(&self, reserved: &Value, action: &str, body: &Value) -> Reply {
         let receipt = reserved["receipt"].as_str().unwrap_or_else(|| panic!("no receipt in {reserved}"));
         self.post(&format!("/v1/receipts/{receipt}/{action}"), body).await
@@ -120,9 +100,6 @@ impl Stack {
     }
 
     /// Imports jobs that must all be new.
-    ///
-    /// # Panics
-    /// When one of them is refused or exists.
     pub async fn import(&self, jobs: &[Value]) {
         for jobs in jobs.chunks(5000) {
             let lines: Vec<_> = jobs.iter().map(ToString::to_string).collect();
@@ -132,9 +109,6 @@ impl Stack {
     }
 
     /// All items of a list whose pages are linked by `next`, page by page. `path` has a query already.
-    ///
-    /// # Panics
-    /// When the status of a page is not 200.
     pub async fn pages(&self, path: &str) -> Vec<Vec<Value>> {
         let (mut pages, mut next) = (Vec::new(), String::new());
         loop {
@@ -149,42 +123,27 @@ impl Stack {
     }
 
     /// `GET /v1/audit`.
-    ///
-    /// # Panics
-    /// When the status is not 200.
     pub async fn audit(&self) -> AuditAnswer {
         audit(&self.get("/v1/audit").await)
     }
 
     /// `POST /v1/audit/repair`.
-    ///
-    /// # Panics
-    /// When the status is not 200.
     pub async fn repair(&self) -> AuditAnswer {
         audit(&self.post_empty("/v1/audit/repair").await)
     }
 
     /// `GET /v1/stats`.
-    ///
-    /// # Panics
-    /// When the status is not 200.
     pub async fn stats(&self) -> Value {
         self.get("/v1/stats").await.expect(200)
     }
 
     /// The number of jobs in a state, from the statistics, which are up to a second old.
-    ///
-    /// # Panics
-    /// When the statistics do not name the state.
     pub async fn count_in(&self, state: &str) -> u64 {
         let stats = self.stats().await;
         stats["states"][state].as_u64().unwrap_or_else(|| panic!("no count of {state} in {stats}"))
     }
 
     /// Waits until exactly `count` jobs are in a state.
-    ///
-    /// # Panics
-    /// When that takes longer than `within`.
     pub async fn wait_count(&self, state: &str, count: u64, within: Duration) {
         eventually(within, &format!("{count} jobs are {state}"), async || match self.count_in(state).await {
             n if n == count => Ok(()),
@@ -194,9 +153,6 @@ impl Stack {
     }
 
     /// Waits until a job is in a state and returns it.
-    ///
-    /// # Panics
-    /// When that takes longer than `within`.
     pub async fn wait_state(&self, topic: &str, id: &str, state: &str, within: Duration) -> Value {
         eventually(within, &format!("{topic}/{id} is {state}"), async || {
             let (status, job) = self.job(topic, id).await;

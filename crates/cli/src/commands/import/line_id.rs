@@ -9,14 +9,14 @@ use sha2::{Digest, Sha256};
 /// The fields that matter here. The server checks all others.
 #[derive(Deserialize)]
 struct Line<'a> {
-    #[serde(borrow, default, deserialize_with = "written")]
+    #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "written")]
+    #[serde(borrow, default, deserialize_with = "present")]
     topic: Option<&'a RawValue>,
 }
 
 /// A value that is present, even if it is null.
-fn written<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_an_id_or_is_no_job_is_left_as_it_is() {
+    fn a_line_that_has_an_id_or_is_no_job_stays_unchanged() {
         for line in [
             r#"{"topic":"t","id":"i"}"#,
             r#"{"topic":"t","id":5}"#,

@@ -1,5 +1,5 @@
-//! Sends a batch of an import until every line has a result, or until the patience ends after the first failure since
-//! the last result.
+//! Sends a batch of an import until every line has a result. It gives up when no line gets one within the time for
+//! retries.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use ringback_core::wire::{ImportAnswer, Problem};
 use super::super::retry::Retry;
 use super::super::session::parse;
 use super::read::Batch;
-use crate::client::{Call, Client, ClientError, LONG, passes};
+use crate::client::{Call, Client, ClientError, LONG, is_transient};
 use crate::progress::Progress;
 
 /// The results of a batch.
@@ -24,14 +24,19 @@ pub(crate) struct Sent {
     pub(crate) stopped: Option<ClientError>,
 }
 
-/// Sends a batch. Lines that fail for a moment are sent again.
-pub(crate) async fn send(client: &Client, mut batch: Batch, patience: Duration, progress: &Progress) -> Sent {
+/// Sends a batch. Lines with a transient failure are sent again.
+pub(crate) async fn send(
+    client: &Client,
+    mut batch: Batch,
+    retry_for: Duration,
+    progress: &Progress,
+) -> Sent {
     let refused = std::mem::take(&mut batch.refused);
     let mut sent = Sent { created: 0, repeated: 0, refused, stopped: None, batch: batch.clone() };
     // The results need only the line numbers.
     sent.batch.bytes.clear();
     let mut left = batch;
-    let mut retry = Retry::new(patience);
+    let mut retry = Retry::new(retry_for);
     while !left.lines.is_empty() {
         let before = left.lines.len();
         let error = match round(client, &mut left, &mut sent).await {
@@ -39,7 +44,7 @@ pub(crate) async fn send(client: &Client, mut batch: Batch, patience: Duration, 
             Ok(Some(error)) | Err(error) => error,
         };
         if left.lines.len() < before {
-            retry = Retry::new(patience);
+            retry = Retry::new(retry_for);
         }
         if let Err(error) = retry.pause(error, progress).await {
             sent.stopped = Some(error);
@@ -50,7 +55,7 @@ pub(crate) async fn send(client: &Client, mut batch: Batch, patience: Duration, 
     sent
 }
 
-/// Sends the remaining lines once. Those that it leaves have failed for a moment, with the returned error.
+/// Sends the remaining lines once. `left` keeps the lines with a transient failure, which is returned.
 async fn round(
     client: &Client,
     left: &mut Batch,
@@ -58,7 +63,7 @@ async fn round(
 ) -> Result<Option<ClientError>, ClientError> {
     let body = Some(("application/x-ndjson", left.bytes.clone()));
     let call = Call { body, ..Call::new(Method::POST, &["v1", "import"]) };
-    let body = client.ask(call, LONG).await.map_err(|error| error.of_whole("imports"))?.body;
+    let body = client.ask(call, LONG).await.map_err(|error| error.for_route("imports"))?.body;
     let answer: ImportAnswer = parse(&body)?;
     check(&answer, left.lines.len())?;
     sent.created += answer.created as u64;
@@ -67,7 +72,7 @@ async fn round(
     let mut error = None;
     for problem in answer.problems {
         let place = problem.line - 1;
-        if passes(problem.status) {
+        if is_transient(problem.status) {
             again.push(place);
             error = Some(ClientError::Problem { problem: Box::new(problem.problem), retry_after: None });
         } else {

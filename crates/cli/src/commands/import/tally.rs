@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::send::Sent;
 use crate::args::Format;
 use crate::failure::fields;
-use crate::output::{Align, Cell, Output, Table};
+use crate::output::{Cell, Output, Table};
 use crate::progress::Progress;
 
 /// The results so far.
@@ -101,7 +101,7 @@ impl Tally {
         match self.format {
             Format::Json => out.line(serde_json::to_string(&self.counts)?),
             Format::Table => {
-                let columns = ["LINES", "CREATED", "REPEATED", "REFUSED"].map(|name| (name, Align::Right));
+                let columns = [">LINES", ">CREATED", ">REPEATED", ">REFUSED"];
                 let row = [lines, created, repeated, refused].map(Cell::from);
                 out.bytes(Table::new(columns, out.colour).page(&[row]).as_bytes())
             }

@@ -106,7 +106,7 @@ fn style(name: &str, event: &EventAnswer) -> Style {
     }
 }
 
-/// The details of an event in words.
+/// The details of an event, separated by commas.
 fn details(event: &EventAnswer) -> String {
     let mut parts = Vec::new();
     if let (Some(number), Some(outcome)) = (event.attempt, &event.outcome) {

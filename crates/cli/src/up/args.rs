@@ -7,8 +7,8 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
 use ringback_service::flags::{self, PRINT_CONFIG};
 use ringback_service::{Setting, config, settings};
 
-use super::remote::Remote;
-use crate::up;
+use super::config as up;
+use crate::args::Remote;
 
 /// The given flags, each as one argument.
 #[derive(Clone, Debug)]
@@ -52,31 +52,26 @@ fn all() -> Vec<Setting> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
-    use crate::args::{Cli, Command};
 
-    fn given(line: &str) -> Vec<OsString> {
-        match Cli::try_parse_from(line.split(' ')).unwrap().command {
-            Command::Up(args) => args.flags,
-            other => panic!("{other:?}"),
-        }
+    fn given(line: &str) -> Result<Vec<OsString>, clap::Error> {
+        let matches = UpArgs::augment_args(Command::new("up")).try_get_matches_from(line.split(' '))?;
+        Ok(UpArgs::from_arg_matches(&matches)?.flags)
     }
 
     #[test]
     fn only_given_flags_are_passed_on() {
-        assert_eq!(given("ringback up"), [""; 0]);
+        assert_eq!(given("up").unwrap(), [""; 0]);
         assert_eq!(
-            given("ringback up --drain 5s --store=redis://h:1 --print-config --retry="),
+            given("up --drain 5s --store=redis://h:1 --print-config --retry=").unwrap(),
             ["--store=redis://h:1", "--retry=", "--drain=5s", "--print-config"]
         );
     }
 
     #[test]
     fn unknown_flags_are_refused() {
-        for line in ["ringback up --colour red", "ringback up now", "ringback up --drain 1s --drain 2s"] {
-            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+        for line in ["up --colour red", "up now", "up --drain 1s --drain 2s"] {
+            assert!(given(line).is_err(), "{line}");
         }
     }
 }

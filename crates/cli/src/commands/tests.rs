@@ -4,6 +4,7 @@ use clap::CommandFactory as _;
 use serde_json::json;
 
 use super::*;
+use crate::args::values::{self, Retry, Wait};
 
 fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(["ringback"].iter().chain(args))

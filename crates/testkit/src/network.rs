@@ -1,19 +1,20 @@
-//! Free ports for servers that need their port before they start.
+//! Free ports for servers that need their port before they start, and the HTTP client of tests.
 
 use std::net::TcpListener;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Below the range from which Linux takes the ports of outgoing connections (32768 and up): a server that is
 /// restarted on its port must not find a client's socket there.
 const FIRST: u32 = 11_000;
 const COUNT: u32 = 20_000;
 
+/// The limit of one request.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Finds a port of 127.0.0.1 on which nothing listens. A process gets each port only once. Other processes start
 /// elsewhere in the range, so a clash is unlikely but possible.
-///
-/// # Panics
-/// When none of the range is free.
-#[must_use]
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(7_919);
@@ -26,4 +27,20 @@ pub fn free_port() -> u16 {
         }
     }
     panic!("no free port between {FIRST} and {}", FIRST + COUNT);
+}
+
+/// Builds a client. Its connections belong to the calling runtime, so make one per test, not one per process.
+pub fn http_client() -> reqwest::Client {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // An error means that the process has a provider already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .timeout(TIMEOUT)
+        .build()
+        .expect("a client without special settings can be built")
 }

@@ -1,17 +1,21 @@
-//! Waits until a condition holds; a time-out prints the last reason why it did not.
+//! The wall clock of tests, and the wait until a condition holds.
 
 use std::fmt::Display;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// The pause between two checks.
 const POLL: Duration = Duration::from_millis(10);
 
+/// The current time, which the servers under test share because they run on the same machine.
+#[expect(clippy::disallowed_methods, reason = "a receiver has no store whose clock it could ask")]
+pub fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 /// Calls `check` every 10 ms until it returns `Ok`, and returns that value.
-///
-/// # Panics
-/// When `within` has passed, with `what` and the last reason.
 pub async fn eventually<T, E: Display>(
     within: Duration,
     what: &str,
