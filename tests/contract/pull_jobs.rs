@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ringback_core::contract::{Filter, PullOutcome, PullReceipt, PulledJob, Settled, SubmitResult, Wake};
 use ringback_core::job::{Callback, Context, DEFAULT_TTR, History, ImportJob};
-use ringback_core::lane::PullLane;
+use ringback_core::lane::Lane;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 use ringback_store::Wakes;
@@ -162,7 +162,7 @@ async fn told(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {
             Wake::Pull(shard, lane) => {
-                let wanted = PullLane::of(&TOPIC.parse().expect("a topic"));
+                let wanted = Lane::pull(&TOPIC.parse().expect("a topic")).id();
                 return assert_eq!((shard, lane), (bench.shard(), wanted));
             }
             Wake::Due(..) => {}
@@ -197,14 +197,14 @@ pub(crate) async fn lanes_that_are_not_empty_are_listed_page_by_page(bench: &Wor
         let mut job = bench.job_of(topic, "job");
         job.delivery.callback = Callback::pull();
         bench.accept(job).await;
-        wanted.insert(PullLane::of(&topic.parse().expect("a topic")));
+        wanted.insert(Lane::pull(&topic.parse().expect("a topic")).id());
     }
     let mut lanes = store.pull_lanes(shard, 0, 2).await.expect("pulls");
     assert_eq!(lanes.len(), 2);
     lanes.extend(store.pull_lanes(shard, 2, 2).await.expect("pulls"));
     assert_eq!((lanes.len(), lanes.into_iter().collect()), (3, wanted));
     let job = bench.accept(bench.pull_job("mine")).await;
-    let mine = PullLane::of(&job.key.topic);
+    let mine = Lane::pull(&job.key.topic).id();
     assert!(store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));
     bench.pull_one(&job.key, LONG).await;
     assert!(!store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));

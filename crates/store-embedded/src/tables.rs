@@ -22,10 +22,10 @@ use self::attempts::Attempts;
 pub(crate) use self::attempts::cost;
 use self::callers::Callers;
 pub(crate) use self::callers::Granted;
+pub(crate) use self::counts::ByName;
 use self::counts::Counts;
 pub(crate) use self::counts::lane::LaneCounts;
 pub(crate) use self::counts::topic::{EndedCounts, Pause, ShardSums, TopicRow};
-pub(crate) use self::counts::{ByName, topic_in};
 use self::due::Due;
 pub(crate) use self::due::DueJobs;
 pub(crate) use self::format::{Checkpoint, Format};
@@ -95,7 +95,9 @@ impl<A: Access> Tables<A> {
         let Record { number, shard, .. } = *record;
         match &record.stage {
             Stage::Delayed => self.due.has(shard, &record.topic, record.due, number),
-            Stage::Ready { position } => Ok(self.ready.at(shard, &record.lane(), *position)? == Some(number)),
+            Stage::Ready { position } => {
+                Ok(self.ready.at(shard, &record.lane().name(), *position)? == Some(number))
+            }
             Stage::Reserved { deadline, put_off, .. } => self.leases.has(shard, deadline + put_off, number),
             Stage::Dead { since, .. } => self.dead.has(shard, *since, number),
             Stage::Done { at } | Stage::Cancelled { at, .. } => self.tombstones.has(shard, *at, number),

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use ringback_core::contract::{Event, Shard, Wake};
-use ringback_core::lane::{LaneId, PullLane};
+use ringback_core::lane::{Lane, LaneId};
 
 use super::error::Result;
 use super::tables::{Journal, Record, ShardRow, Tables, Writing};
@@ -61,7 +61,7 @@ struct Edge {
     /// Whether a lane of push jobs is no longer empty.
     is_ready: bool,
     /// Lanes of pull jobs that are no longer empty.
-    pull_lanes: BTreeSet<PullLane>,
+    pull_lanes: BTreeSet<LaneId>,
     /// How many jobs it has ended.
     ended: usize,
     /// Whether somebody watches the shard.
@@ -177,9 +177,9 @@ impl<'t> Txn<'t> {
     }
 
     /// Wakes those who reserve from a lane.
-    pub(crate) fn wake_lane(&mut self, lane: &str) {
-        if lane.ends_with(' ') {
-            self.edge.pull_lanes.insert(PullLane(LaneId::of(lane)));
+    pub(crate) fn wake_lane(&mut self, lane: Lane<'_>) {
+        if lane.is_pull() {
+            self.edge.pull_lanes.insert(lane.id());
         } else {
             self.edge.is_ready = true;
         }

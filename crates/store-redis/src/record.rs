@@ -9,7 +9,7 @@ use bytes::{Buf, BufMut, Bytes};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, Receipt, StoreError, payload};
 use ringback_core::job::{ContentHash, Job, JobKey, Locator, NewJob};
-use ringback_core::lane::{LaneId, SettleHint};
+use ringback_core::lane::{Lane, LaneId, SettleHint};
 use ringback_core::limits::{MAX_ERROR, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
@@ -232,7 +232,7 @@ impl Tail {
         raw.advance(RECORD - 1);
         let id = usize::from(raw.get_u8());
         let id = text(&mut raw, id)?.parse().map_err(|_| UNREADABLE)?;
-        let (topic, origin) = lane.split_once(' ').ok_or(UNREADABLE)?;
+        let Lane { topic, origin } = Lane::parse(lane).ok_or(UNREADABLE)?;
         let topic = topic.parse().map_err(|_| UNREADABLE)?;
         Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), payload: raw })
     }

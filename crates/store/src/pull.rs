@@ -6,7 +6,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, Renewed, RetryContext, Settled, Shard, StoreError,
 };
-use ringback_core::lane::PullLane;
+use ringback_core::lane::LaneId;
 
 use crate::backend::{Store, dispatch};
 
@@ -29,7 +29,7 @@ impl Store {
         shard: Shard,
         from: usize,
         limit: usize,
-    ) -> Result<Vec<PullLane>, StoreError> {
+    ) -> Result<Vec<LaneId>, StoreError> {
         dispatch!(self.pull_lanes(shard, from, limit))
     }
 

@@ -15,7 +15,7 @@ pub struct Reserve<'a> {
     pub limit: usize,
     /// The most jobs of a lane that `lane_limits` does not name.
     pub lane_limit: usize,
-    /// Limits of single lanes, by [name](crate::lane::lane_name). A limit of 0 skips the lane.
+    /// Limits of single lanes, by [name](crate::lane::Lane::name). A limit of 0 skips the lane.
     pub lane_limits: Vec<(String, usize)>,
     /// Random bits for the receipts.
     pub bits: [u8; 8],

@@ -3,7 +3,7 @@
 
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Pull, PullReceipt, Pulled, RetryContext, Shard, StoreError};
-use ringback_core::lane::{LaneId, PullLane, lane_name};
+use ringback_core::lane::{Lane, LaneId};
 
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
 use crate::error::Result;
@@ -32,10 +32,10 @@ impl EmbeddedStore {
         shard: Shard,
         from: usize,
         limit: usize,
-    ) -> Result<Vec<PullLane>, StoreError> {
+    ) -> Result<Vec<LaneId>, StoreError> {
         let lanes =
             self.call(shard, 0, move |txn| txn.tables.ready.pull_lanes(txn.shard(), from, limit)).await?;
-        Ok(lanes.iter().map(|lane| PullLane(LaneId::of(lane))).collect())
+        Ok(lanes.iter().filter_map(|name| Some(Lane::parse(name)?.id())).collect())
     }
 
     /// What chooses the next delay of a job, if the receipt is its current one.
@@ -64,7 +64,7 @@ impl From<&Pull<'_>> for Request {
     fn from(ask: &Pull<'_>) -> Self {
         Self {
             caller: Caller { name: ask.caller.to_owned(), sequence: ask.sequence, bits: ask.bits },
-            lane: lane_name(ask.topic, ""),
+            lane: Lane::pull(ask.topic).name(),
             limit: ask.limit,
             duration: ask.ttr.map(millis_up),
             default_duration: millis_up(ask.default_ttr),

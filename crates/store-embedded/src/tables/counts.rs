@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::ReadableTable;
 use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS, StoreError};
+use ringback_core::lane::Lane;
 use ringback_core::state::State;
 
 use self::cache::Cache;
@@ -47,22 +48,7 @@ struct Unsaved {
     /// Topics that are not in use to which the present edge adds jobs.
     new_topics: BTreeSet<Box<str>>,
     /// The lane that was counted last: nearly always the next one is the same.
-    last: LastLane,
-}
-
-#[derive(Clone, Debug, Default)]
-struct LastLane {
-    topic: Box<str>,
-    lane: Box<str>,
-}
-
-impl LastLane {
-    fn is_of(&self, record: &Record) -> bool {
-        let origin = self.lane.len().checked_sub(record.origin.len());
-        self.topic == record.topic
-            && origin == Some(self.topic.len() + 1)
-            && self.lane.as_bytes().ends_with(record.origin.as_bytes())
-    }
+    last: Box<str>,
 }
 
 /// Stored rows by shard and name.
@@ -118,17 +104,17 @@ impl Counts<Writing<'_>> {
         if state.is_terminal() {
             return Ok(());
         }
-        if !self.unsaved.last.is_of(record) {
-            self.unsaved.last = LastLane { topic: record.topic.clone(), lane: record.lane().into() };
+        if Lane::parse(&self.unsaved.last) != Some(record.lane()) {
+            self.unsaved.last = record.lane().name().into();
         }
-        if let Some(jobs) = self.unsaved.moved.get_mut(&*self.unsaved.last.lane) {
+        if let Some(jobs) = self.unsaved.moved.get_mut(&*self.unsaved.last) {
             jobs.count(state, n);
             return Ok(());
         }
-        let LastLane { topic, lane } = self.unsaved.last.clone();
+        let lane = self.unsaved.last.clone();
         // The rows are read here, where that may fail; `end` needs them.
         self.lane(shard, &lane)?;
-        self.topic(shard, &topic)?;
+        self.topic(shard, &record.topic)?;
         self.topic(shard, ALL)?;
         self.unsaved.moved.entry(lane).or_default().count(state, n);
         Ok(())
@@ -150,7 +136,7 @@ impl Counts<Writing<'_>> {
         if !self.lane(shard, lane)?.is_empty() || self.unsaved.new_lanes.contains(lane) {
             return Ok(None);
         }
-        let (topic, sums) = (topic_in(lane), self.topic(shard, ALL)?);
+        let (topic, sums) = (Lane::topic_of(lane), self.topic(shard, ALL)?);
         let is_new = !self.topic(shard, topic)?.is_in_use() && !self.unsaved.new_topics.contains(topic);
         let Unsaved { new_lanes, new_topics, .. } = &mut self.unsaved;
         if is_new && sums.topics + new_topics.len() as u64 >= MAX_TOPICS {
@@ -185,7 +171,7 @@ impl Counts<Writing<'_>> {
             let lanes = i64::from(before.is_empty()) - i64::from(after.is_empty());
             if lanes != 0 {
                 let add = |row: &mut TopicRow| row.lanes = row.lanes.saturating_add_signed(lanes);
-                self.change_topic(shard, topic_in(&lane), add);
+                self.change_topic(shard, Lane::topic_of(&lane), add);
             }
         }
     }
@@ -214,7 +200,7 @@ impl Counts<Writing<'_>> {
     /// Corrects the counts of a lane by a difference that the audit found.
     pub(crate) fn shift_lane(&mut self, shard: u16, lane: &str, by: LaneCounts) -> Result<()> {
         self.lane(shard, lane)?;
-        self.topic(shard, topic_in(lane))?;
+        self.topic(shard, Lane::topic_of(lane))?;
         self.topic(shard, ALL)?;
         self.unsaved.moved.entry(lane.into()).or_default().add(by);
         Ok(())
@@ -244,7 +230,7 @@ impl Counts<Writing<'_>> {
     pub(crate) fn is_lane_paused(&mut self, shard: u16, lane: &str) -> Result<bool> {
         // Nearly always nothing is paused.
         let is_any = self.topic(shard, ALL)?.paused > 0;
-        Ok(is_any && self.topic(shard, topic_in(lane))?.pause == Pause::Paused)
+        Ok(is_any && self.topic(shard, Lane::topic_of(lane))?.pause == Pause::Paused)
     }
 
     /// The row of a lane, without the changes of the present edge.
@@ -302,7 +288,7 @@ impl Counts<Writing<'_>> {
         let mut found: ByName<LaneCounts> = BTreeMap::new();
         records.each(|_, record| {
             if let Some(record) = record.filter(|record| !record.state().is_terminal()) {
-                found.entry((record.shard, record.lane())).or_default().count(record.state(), 1);
+                found.entry((record.shard, record.lane().name())).or_default().count(record.state(), 1);
             }
             Ok(())
         })?;
@@ -313,11 +299,6 @@ impl Counts<Writing<'_>> {
         }
         self.save()
     }
-}
-
-/// The topic of a lane.
-pub(crate) fn topic_in(lane: &str) -> &str {
-    lane.split(' ').next().unwrap_or_default()
 }
 
 fn unpack_lane(raw: &[u8]) -> Result<LaneCounts> {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use ringback_core::contract::Receipt;
+use ringback_core::lane::Lane;
 use ringback_core::limits::{MAX_ERROR, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
@@ -143,14 +144,9 @@ impl Record {
         self.imported.unwrap_or(self.created)
     }
 
-    /// The lane that the job is reserved from: topic and origin.
-    pub(crate) fn lane(&self) -> String {
-        format!("{} {}", self.topic, self.origin)
-    }
-
-    /// Whether the job is for a worker that asks for it, and has no callback URL.
-    pub(crate) fn is_pull(&self) -> bool {
-        self.origin.is_empty()
+    /// The lane that the job is reserved from.
+    pub(crate) fn lane(&self) -> Lane<'_> {
+        Lane { topic: &self.topic, origin: &self.origin }
     }
 
     pub(crate) fn pack(&self) -> Vec<u8> {

@@ -1,6 +1,8 @@
 //! Restores the missing links of jobs for a repair: entries of indexes, topics in the schedule, and
 //! the turns of lanes. Nothing else would ever find such jobs.
 
+use ringback_core::contract::StoreError;
+use ringback_core::lane::Lane;
 use ringback_core::state::State;
 
 use super::Txn;
@@ -41,7 +43,7 @@ impl Txn<'_> {
 
     /// Puts a ready job back at its position, or behind the others where another job has that.
     fn relink_ready(&mut self, record: &mut Record, position: i64) -> Result<()> {
-        let (shard, lane) = (self.shard(), record.lane());
+        let (shard, lane) = (self.shard(), record.lane().name());
         if self.tables.ready.at(shard, &lane, position)?.is_none() {
             self.tables.ready.fill(shard, &lane, position, record.number)?;
         } else {
@@ -71,8 +73,9 @@ impl Txn<'_> {
 
     /// Gives a lane a turn behind the others, and wakes those who reserve from it.
     pub(crate) fn give_turn(&mut self, lane: &str) -> Result<()> {
-        let turn = if lane.ends_with(' ') { PULL } else { self.next_turn() };
-        self.tables.ready.set_turn(self.edge.shard, lane, Some(turn))?;
+        let lane = Lane::parse(lane).ok_or(StoreError::Unreadable("a lane's name"))?;
+        let turn = if lane.is_pull() { PULL } else { self.next_turn() };
+        self.tables.ready.set_turn(self.edge.shard, &lane.name(), Some(turn))?;
         self.wake_lane(lane);
         Ok(())
     }

@@ -94,7 +94,7 @@ impl Txn<'_> {
         let shard = self.shard();
         match record.state() {
             State::Delayed => self.tables.due.tidy(shard, &record.topic)?,
-            State::Ready => self.tables.ready.tidy(shard, &record.lane())?,
+            State::Ready => self.tables.ready.tidy(shard, &record.lane().name())?,
             State::Reserved | State::Done | State::Dead | State::Cancelled => {}
         }
         let (at, maybe_in_flight) = (self.now(), record.lost > 0);
@@ -165,11 +165,11 @@ impl Txn<'_> {
                 Stage::Delayed
             }
             To::Ready(end) => {
-                let turn = if record.is_pull() { PULL } else { self.next_turn() };
                 let lane = record.lane();
-                let (position, was_empty) = self.tables.ready.push(shard, &lane, number, end, turn)?;
+                let turn = if lane.is_pull() { PULL } else { self.next_turn() };
+                let (position, was_empty) = self.tables.ready.push(shard, &lane.name(), number, end, turn)?;
                 if was_empty {
-                    self.wake_lane(&lane);
+                    self.wake_lane(lane);
                 }
                 Stage::Ready { position }
             }
@@ -196,7 +196,7 @@ impl Txn<'_> {
         self.tables.counts.note(shard, record, record.state(), -1)?;
         match &record.stage {
             Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
-            Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane(), *position),
+            Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane().name(), *position),
             Stage::Reserved { deadline, put_off, .. } => {
                 self.tables.leases.remove(shard, deadline + put_off, number)
             }

@@ -136,5 +136,5 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
 
 /// The topic in a lane's name or in a member of `index`.
 pub(crate) fn topic_of(name: &str) -> &str {
-    name.split(' ').next().unwrap_or_default()
+    ringback_core::lane::Lane::topic_of(name)
 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use redis::{Cmd, Value};
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Limit, Shard, StoreError, SubmitResult, Submitted};
-use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
-use ringback_core::lane::{LaneId, lane_name};
+use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob};
+use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
@@ -106,13 +106,13 @@ fn rounds(jobs: &[&NewJob]) -> Vec<Vec<usize>> {
     rounds
 }
 
-/// The lanes of a batch: id, topic and origin.
-type Lanes<'a> = Vec<(LaneId, &'a Topic, &'a str)>;
+/// The lanes of a batch.
+type Lanes<'a> = Vec<(LaneId, Lane<'a>)>;
 
 fn push_lanes(cmd: &mut Cmd, lanes: &Lanes<'_>) {
     cmd.arg(lanes.len());
-    for (lane, topic, origin) in lanes {
-        cmd.arg(&lane.0).arg(lane_name(topic, origin));
+    for (id, lane) in lanes {
+        cmd.arg(&id.0).arg(lane.name());
     }
 }
 
@@ -139,13 +139,13 @@ fn grouped<'a>(lanes: &mut Lanes<'a>, jobs: &[&'a NewJob], numbers: &[usize]) ->
 
 /// The lane of a job, which is added to `lanes`. A batch has few lanes, so a search through them is fast.
 fn lane_of<'a>(lanes: &mut Lanes<'a>, job: &'a NewJob) -> LaneId {
-    let (topic, origin) = (&job.key.topic, job.delivery.callback.origin());
-    if let Some((lane, ..)) = lanes.iter().find(|(_, t, o)| *t == topic && *o == origin) {
-        return *lane;
+    let lane = Lane::new(&job.key.topic, job.delivery.callback.origin());
+    if let Some((id, _)) = lanes.iter().find(|(_, other)| *other == lane) {
+        return *id;
     }
-    let lane = LaneId::of(&lane_name(topic, origin));
-    lanes.push((lane, topic, origin));
-    lane
+    let id = lane.id();
+    lanes.push((id, lane));
+    id
 }
 
 /// Packs a history as import.lua reads it.

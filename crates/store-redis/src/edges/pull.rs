@@ -11,7 +11,7 @@ use ringback_core::contract::{
     Settled, Shard, StoreError, payload,
 };
 use ringback_core::job::{Locator, Topic};
-use ringback_core::lane::{LaneId, PullLane, lane_name};
+use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::{MAX_ERROR, truncated};
 use ringback_core::state::State;
 
@@ -25,7 +25,7 @@ const MAX_META: usize = 64 * 1024 + 2;
 
 impl RedisStore {
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
-        let lane = LaneId::of(&lane_name(ask.topic, ""));
+        let lane = Lane::pull(ask.topic).id();
         let answer = self.run(&script::PULL, shard, |cmd| {
             cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&lane.0).arg(ask.limit).arg(&ask.bits);
             cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
@@ -52,12 +52,12 @@ impl RedisStore {
         shard: Shard,
         from: usize,
         limit: usize,
-    ) -> Result<Vec<PullLane>, StoreError> {
+    ) -> Result<Vec<LaneId>, StoreError> {
         let lanes = self.run(&script::PULL_LANES, shard, |cmd| {
             cmd.arg(from).arg(limit);
         });
         let lanes: Vec<[u8; 8]> = lanes.await?;
-        Ok(lanes.into_iter().map(|id| PullLane(LaneId(id))).collect())
+        Ok(lanes.into_iter().map(|id| LaneId(id)).collect())
     }
 
     pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
@@ -141,7 +141,7 @@ impl RedisStore {
 /// The topic in a lane's name; none where the lane is not known.
 fn topic_in(lane: &[u8]) -> Result<Option<Topic>, StoreError> {
     let lane = std::str::from_utf8(lane).map_err(|_| StoreError::Unreadable("a lane's name"))?;
-    Ok(lane.split(' ').next().and_then(|topic| topic.parse().ok()))
+    Ok(Lane::parse(lane).and_then(|lane| lane.topic.parse().ok()))
 }
 
 fn receipt(shard: Shard, locator: Locator, head: &Head) -> PullReceipt {

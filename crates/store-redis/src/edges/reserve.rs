@@ -14,7 +14,7 @@ use ringback_core::contract::{
     Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
 };
 use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, Locator};
-use ringback_core::lane::LaneId;
+use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
 use tokio::time::Instant;
@@ -40,8 +40,9 @@ pub(crate) struct Order<'a> {
 
 impl<'a> Order<'a> {
     pub(crate) fn of(ask: &'a Reserve<'a>) -> Self {
-        let lane_limits = ask.lane_limits.iter().map(|(lane, limit)| (LaneId::of(lane), *limit)).collect();
-        Self { ask, lane_limits }
+        let lane_limits = ask.lane_limits.iter();
+        let lane_limits = lane_limits.filter_map(|(name, limit)| Some((Lane::parse(name)?.id(), *limit)));
+        Self { ask, lane_limits: lane_limits.collect() }
     }
 
     pub(crate) fn push(&self, cmd: &mut Cmd) {
