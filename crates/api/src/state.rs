@@ -8,8 +8,9 @@ use opentelemetry::metrics::Meter;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::contract::{PullOutcome, RetryContext, Token};
+use ringback_core::contract::{RetryContext, Token};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
+use ringback_core::outcome::Outcome;
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
 use ringback_service::{Shutdown, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
@@ -132,7 +133,7 @@ impl Api {
         &self,
         tries: &RetryContext,
         error: Option<String>,
-    ) -> Result<PullOutcome, PoliciesUnknown> {
+    ) -> Result<Outcome, PoliciesUnknown> {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         self.retries.failed(tries, error, &mut *rng)
     }

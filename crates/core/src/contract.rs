@@ -20,9 +20,9 @@ mod pass;
 pub mod payload;
 mod policies;
 mod pull;
+mod receipt;
 mod redrive;
 mod reserve;
-mod settle;
 mod shard;
 mod stats;
 mod topics;
@@ -38,7 +38,7 @@ pub use self::events::{
     AttemptEnded, AttemptOutcome, Event, EventKind, EventName, StreamItem, UnknownEventName,
 };
 pub use self::lateness::Lateness;
-pub use self::lease::{Lease, LeaseGrant, Receipt, StoreClock};
+pub use self::lease::{Lease, LeaseGrant, Renewed, Settled, StoreClock, Unsettled};
 pub use self::moves::{Cancelled, Move, MoveResult, Token};
 pub use self::options::Options;
 pub use self::outbox::{
@@ -48,15 +48,13 @@ pub use self::outbox::{
 pub use self::page::{Cursor, Filter, InvalidCursor, MAX_PAGE, Page, StoredJob};
 pub use self::pass::{ExpiredLease, Pass, Recovered};
 pub use self::policies::{PolicyPut, PolicyRows, PolicyVersion};
-pub use self::pull::{
-    InvalidReceipt, LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, RetryContext,
-};
+pub use self::pull::{LeaseCheck, Pull, Pulled, PulledJob, RetryContext};
+pub use self::receipt::{InvalidReceipt, LeaseId, Receipt};
 pub use self::redrive::{
     ENDED_REDRIVE_RETENTION, InvalidRedriveId, MAX_ENDED_REDRIVES, MAX_RATE, MAX_REDRIVES, Redrive,
     RedriveId, RedriveJob, RedriveStart, RedriveState, Redriven, StoredRedrive, TakenRedrive, WorkerId,
 };
 pub use self::reserve::{Reserve, Reserved};
-pub use self::settle::{Renewed, Settled, Unsettled};
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 pub use self::stats::{Profile, StateCounts, Stats};
 pub use self::topics::{

@@ -10,9 +10,10 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
-use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, Settled};
+use ringback_core::contract::{Receipt, Renewed, Settled};
 use ringback_core::job::Topic;
 use ringback_core::limits::MAX_BATCH;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::wire::{
     BuryAsk, FinishAllAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, ReleaseAsk, RenewAnswer,
     RenewAsk, RetryAsk, parse_finish,
@@ -42,7 +43,7 @@ pub(crate) async fn finish(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     parse_finish(&json)?;
-    settle(&api, receipt, PullOutcome::Finish, None).await
+    settle(&api, receipt, Outcome::Complete, None).await
 }
 
 /// Retry a job
@@ -62,11 +63,11 @@ pub(crate) async fn retry(
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
     let (outcome, topic) = match delay {
-        Some(after) => (PullOutcome::Retry { after, error }, None),
+        Some(after) => (Outcome::Retry { after, last: LastAttempt::by_consumer(error) }, None),
         None => match Deadline::from_now().bound(api.store.lease_info(&receipt)).await?? {
             Some(tries) => (api.failed(&tries, error)?, tries.topic),
             // The receipt is not current. The store knows whether this call is a repetition.
-            None => (PullOutcome::Retry { after: Duration::ZERO, error }, None),
+            None => (Outcome::Retry { after: Duration::ZERO, last: LastAttempt::by_consumer(error) }, None),
         },
     };
     settle(&api, receipt, outcome, topic).await
@@ -87,7 +88,8 @@ pub(crate) async fn bury(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
-    settle(&api, receipt, PullOutcome::Bury { reason, error }, None).await
+    let outcome = Outcome::Bury { reason: Reason::Custom(reason), last: LastAttempt::by_consumer(error) };
+    settle(&api, receipt, outcome, None).await
 }
 
 /// Release a job
@@ -105,7 +107,7 @@ pub(crate) async fn release(
     MaybeJson(json): MaybeJson,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let ReleaseAsk { delay } = ReleaseAsk::parse(&json)?;
-    settle(&api, receipt, PullOutcome::Release { after: delay }, None).await
+    settle(&api, receipt, Outcome::Release { after: delay }, None).await
 }
 
 /// Renew a lease
@@ -145,10 +147,10 @@ pub(crate) async fn finish_all(
 ) -> Result<Json<ReceiptsAnswer>, ApiError> {
     let FinishAllAsk { receipts } = FinishAllAsk::parse(&json)?;
     let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
-    let mut shards: BTreeMap<_, Vec<(usize, PullReceipt)>> = BTreeMap::new();
+    let mut shards: BTreeMap<_, Vec<(usize, Receipt)>> = BTreeMap::new();
     for (number, text) in receipts.iter().enumerate() {
         if let Some(receipt) = parse_receipt(&api, text) {
-            shards.entry(receipt.shard()).or_default().push((number, receipt));
+            shards.entry(receipt.shard).or_default().push((number, receipt));
         }
     }
     let calls = shards.values().flat_map(|receipts| receipts.chunks(MAX_BATCH));
@@ -160,9 +162,9 @@ pub(crate) async fn finish_all(
 }
 
 /// Finishes jobs of one shard.
-async fn finish_in_shard(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize, ReceiptResult)> {
-    let outcomes: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, PullOutcome::Finish)).collect();
-    let shard = receipts[0].1.shard();
+async fn finish_in_shard(api: &Api, receipts: &[(usize, Receipt)]) -> Vec<(usize, ReceiptResult)> {
+    let outcomes: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, Outcome::Complete)).collect();
+    let shard = receipts[0].1.shard;
     let settled = Deadline::from_now().bound(api.store.settle_receipts(shard, &outcomes)).await;
     let settled = settled.map_err(ApiError::from).and_then(|settled| settled.map_err(ApiError::from));
     let numbers = receipts.iter().map(|(number, _)| *number);
@@ -175,14 +177,14 @@ async fn finish_in_shard(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(u
 /// Settles a job. `topic` is that of the job, if it is already known.
 async fn settle(
     api: &Api,
-    receipt: PullReceipt,
-    outcome: PullOutcome,
+    receipt: Receipt,
+    outcome: Outcome,
     topic: Option<Topic>,
 ) -> Result<Json<ReceiptAnswer>, ApiError> {
     let deadline = Deadline::from_now();
     record_failure(api, &receipt, &outcome, topic).await;
     let outcomes = [(receipt, outcome)];
-    let settled = deadline.bound(api.store.settle_receipts(receipt.shard(), &outcomes)).await??;
+    let settled = deadline.bound(api.store.settle_receipts(receipt.shard, &outcomes)).await??;
     check(settled.into_iter().next().unwrap_or(Settled::Stale))?;
     Ok(Json(ReceiptAnswer { receipt: receipt.to_string() }))
 }

@@ -1,7 +1,7 @@
 //! What reserve and pull share: takes ready jobs from a lane, and grants a lease on each. A caller
 //! that repeats a call gets the same jobs again.
 
-use ringback_core::contract::Receipt;
+use ringback_core::contract::LeaseId;
 
 use crate::error::Result;
 use crate::tables::{Granted, Record, Stage, StoredJob};
@@ -31,7 +31,7 @@ pub(crate) fn granted_before(txn: &Txn<'_>, caller: &Caller) -> Result<Option<Ve
     let mut jobs = Vec::new();
     for number in numbers {
         if let Some(job) = txn.tables.records.get(number)?
-            && job.receipt().is_some_and(|receipt| receipt.bits == bits)
+            && job.lease().is_some_and(|lease| lease.bits == bits)
         {
             jobs.extend(txn.tables.records.with_body(job)?);
         }
@@ -93,7 +93,7 @@ pub(crate) fn grant_leases(
     for (lease, (job, _)) in (first..).zip(jobs) {
         let deadline = txn.now_up() + duration(job);
         job.attempts += 1;
-        txn.enter(job, To::Reserved(Receipt { number: lease, bits: caller.bits }, deadline))?;
+        txn.enter(job, To::Reserved(LeaseId { number: lease, bits: caller.bits }, deadline))?;
         numbers.push(job.number);
         txn.row.lease = lease;
     }

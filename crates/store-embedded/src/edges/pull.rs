@@ -2,7 +2,7 @@
 //! what is known of the lanes and leases of pull jobs.
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Pull, PullReceipt, Pulled, RetryContext, Shard, StoreError};
+use ringback_core::contract::{Pull, Pulled, Receipt, RetryContext, Shard, StoreError};
 use ringback_core::lane::{Lane, LaneId};
 
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
@@ -39,10 +39,10 @@ impl EmbeddedStore {
     }
 
     /// What chooses the next delay of a job, if the receipt is its current one.
-    pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
+    pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {
         let (locator, lease) = (receipt.locator.0, receipt.lease);
         let find = move |txn: &mut Txn<'_>| {
-            let job = txn.tables.records.find(locator)?.filter(|job| job.receipt() == Some(lease));
+            let job = txn.tables.records.find(locator)?.filter(|job| job.lease() == Some(lease));
             job.map_or(Ok(None), |job| txn.tables.records.with_body(job))
         };
         let found = self.call(receipt.shard, 0, find).await?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::Receipt;
+use ringback_core::contract::LeaseId;
 use ringback_core::lane::Lane;
 use ringback_core::limits::{MAX_ERROR, truncated};
 use ringback_core::outcome::LastAttempt;
@@ -128,10 +128,10 @@ impl Record {
         if let Stage::Dead { reason, .. } = &self.stage { Some(reason) } else { None }
     }
 
-    /// The receipt of the current lease, if the job is reserved.
-    pub(crate) fn receipt(&self) -> Option<Receipt> {
+    /// The current lease, if the job is reserved.
+    pub(crate) fn lease(&self) -> Option<LeaseId> {
         let Stage::Reserved { lease: number, bits, .. } = self.stage else { return None };
-        Some(Receipt { number, bits })
+        Some(LeaseId { number, bits })
     }
 
     /// The timeout of an attempt, if the job names one.

@@ -2,7 +2,7 @@
 //! another, and keeps record, ledger and counts in step.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{EventKind, Receipt};
+use ringback_core::contract::{EventKind, LeaseId};
 use ringback_core::state::State;
 
 use super::{KeepTombstones, Txn};
@@ -20,7 +20,7 @@ pub(crate) enum To {
     Delayed(u64),
     Ready(QueueEnd),
     /// Leased until a deadline, in ms.
-    Reserved(Receipt, u64),
+    Reserved(LeaseId, u64),
     /// Dead for a reason.
     Dead(Box<str>),
 }
@@ -173,7 +173,7 @@ impl Txn<'_> {
                 }
                 Stage::Ready { position }
             }
-            To::Reserved(Receipt { number: lease, bits }, deadline) => {
+            To::Reserved(LeaseId { number: lease, bits }, deadline) => {
                 self.tables.leases.add(shard, deadline, number)?;
                 self.wake_at(deadline);
                 Stage::Reserved { lease, bits, deadline, cancel: false, put_off: 0 }

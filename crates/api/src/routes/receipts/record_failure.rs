@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Note, PullOutcome, PullReceipt};
+use ringback_core::contract::{Note, Receipt};
 use ringback_core::job::Topic;
+use ringback_core::outcome::Outcome;
 use tokio::time::timeout;
 
 use crate::state::Api;
@@ -13,15 +14,10 @@ const RECORD_WITHIN: Duration = Duration::from_millis(400);
 
 /// Records the attempt if the outcome is a failure and the topic logs failures. If that fails, the
 /// attempt is only counted in a metric. `topic` is that of the job, if it is already known.
-pub(super) async fn record_failure(
-    api: &Api,
-    receipt: &PullReceipt,
-    outcome: &PullOutcome,
-    topic: Option<Topic>,
-) {
+pub(super) async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: Option<Topic>) {
     let error = match outcome {
-        PullOutcome::Retry { error, .. } | PullOutcome::Bury { error, .. } => error.clone(),
-        PullOutcome::Finish | PullOutcome::Release { .. } => return,
+        Outcome::Retry { last, .. } | Outcome::Bury { last, .. } => last.error.clone(),
+        Outcome::Complete | Outcome::Release { .. } => return,
     };
     // The store is only asked for the topic if topics differ in what they log.
     let topic = if topic.is_none() && api.policies.is_any_logging() {
@@ -33,6 +29,6 @@ pub(super) async fn record_failure(
     let policy = topic.and_then(|topic| api.policies.get(&topic).ok()?);
     if api.store.logging(policy.as_deref()).notes_failure() {
         let notes = [Note::failed(receipt, error)];
-        api.metrics.unrecorded(api.store.note_within(receipt.shard(), &notes, RECORD_WITHIN).await);
+        api.metrics.unrecorded(api.store.note_within(receipt.shard, &notes, RECORD_WITHIN).await);
     }
 }
