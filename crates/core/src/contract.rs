@@ -19,7 +19,6 @@ mod page;
 mod pass;
 pub mod payload;
 mod policies;
-mod pull;
 mod receipt;
 mod redrive;
 mod reserve;
@@ -48,13 +47,12 @@ pub use self::outbox::{
 pub use self::page::{Cursor, Filter, InvalidCursor, MAX_PAGE, Page, StoredJob};
 pub use self::pass::{ExpiredLease, Pass, Recovered};
 pub use self::policies::{PolicyPut, PolicyRows, PolicyVersion};
-pub use self::pull::{LeaseCheck, Pull, Pulled, PulledJob, RetryContext};
 pub use self::receipt::{InvalidReceipt, LeaseId, Receipt};
 pub use self::redrive::{
     ENDED_REDRIVE_RETENTION, InvalidRedriveId, MAX_ENDED_REDRIVES, MAX_RATE, MAX_REDRIVES, Redrive,
     RedriveId, RedriveJob, RedriveStart, RedriveState, Redriven, StoredRedrive, TakenRedrive, WorkerId,
 };
-pub use self::reserve::{Reserve, Reserved};
+pub use self::reserve::{LeaseCheck, Pull, Pulled, PulledJob, Reserve, Reserved, RetryContext};
 pub use self::shard::{Epoch, MAX_SHARDS, Shard};
 pub use self::stats::{Profile, StateCounts, Stats};
 pub use self::topics::{

@@ -26,7 +26,7 @@ use tracing::{Instrument as _, debug, warn};
 use crate::client::{self, PostError, PostRequest, PostResponse};
 use crate::metrics::{AttemptResult, Metrics};
 use crate::request;
-use crate::settle_batch::Settlement;
+use crate::store_call::Settlement;
 use crate::verdict::{Verdict, verdict};
 
 /// The pause between two tries to renew a lease.

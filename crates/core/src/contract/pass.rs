@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::pull::RetryContext;
 use super::receipt::Receipt;
+use super::reserve::RetryContext;
 
 /// The result of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

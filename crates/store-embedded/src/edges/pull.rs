@@ -5,7 +5,7 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{Pull, Pulled, Receipt, RetryContext, Shard, StoreError};
 use ringback_core::lane::{Lane, LaneId};
 
-use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
+use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, read_granted};
 use crate::error::Result;
 use crate::tables::{PARKED, PULL, StoredJob};
 use crate::txn::Txn;
@@ -15,15 +15,8 @@ impl EmbeddedStore {
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
         let request = Request::from(ask);
         let (found, more) = self.call(shard, ask.limit * EDGE_BYTES, move |txn| pull(txn, &request)).await?;
-        let jobs = found.iter().filter_map(|(record, body)| {
-            let job = answers::pulled_job(shard, record, body);
-            if job.is_none() {
-                // Its lease will expire and be recovered.
-                tracing::error!(shard = shard.0, job.number = record.number, "a reserved job cannot be read");
-            }
-            job
-        });
-        Ok(Pulled { jobs: jobs.collect(), more })
+        let jobs = read_granted(shard, &found, |record, body| answers::pulled_job(shard, record, body));
+        Ok(Pulled { jobs, more })
     }
 
     /// The lanes of pull jobs that are not empty, without the first `from`.
