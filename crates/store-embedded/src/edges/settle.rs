@@ -59,21 +59,18 @@ pub(crate) struct Settlement {
 }
 
 /// Where the settlement comes from.
+#[derive(Clone, Copy)]
 enum Source {
-    /// A notifier, with the response to a successful attempt if it kept that.
-    Push { success: Option<LastAttempt> },
+    /// A notifier, with the response to a successful attempt if it kept that: status, and ms that it took.
+    Push { response: Option<(u16, u32)> },
     /// A worker, by its receipt, or a carrier for it. The number of the lease is when it began.
     Pull(LeaseCheck),
 }
 
 impl Settlement {
     pub(crate) fn push((lease, outcome): &(Lease, Outcome)) -> Self {
-        let success = lease.response().map(|(status, ms)| {
-            let duration = Duration::from_millis(ms.into());
-            LastAttempt { status: Some(status), duration, ..LastAttempt::default() }
-        });
-        let receipt = lease.grant().receipt;
-        Self { receipt, outcome: outcome.clone(), source: Source::Push { success } }
+        let source = Source::Push { response: lease.response() };
+        Self { receipt: lease.grant().receipt, outcome: outcome.clone(), source }
     }
 
     fn pull((receipt, outcome): &(Receipt, Outcome), check: LeaseCheck) -> Self {
@@ -91,22 +88,19 @@ impl Settlement {
             Outcome::Retry { last, .. } | Outcome::Bury { last, .. } => Some(last),
             Outcome::Complete | Outcome::Release { .. } => None,
         };
-        match &self.source {
-            Source::Push { success } if self.outcome == Outcome::Complete => {
-                success.as_ref().map(Cow::Borrowed)
-            }
-            Source::Push { .. } => last.map(Cow::Borrowed),
-            Source::Pull(_) => {
+        match (self.source, &self.outcome) {
+            (Source::Push { response }, Outcome::Complete) => response.map(|(status, ms)| {
+                let duration = Duration::from_millis(ms.into());
+                Cow::Owned(LastAttempt { status: Some(status), duration, ..LastAttempt::default() })
+            }),
+            (Source::Push { .. }, _) => last.map(Cow::Borrowed),
+            (Source::Pull(_), _) => {
                 // The number of a lease is the time at which it began, in µs.
                 let at = (self.receipt.lease.number / 1000).min(txn.now());
                 let duration = Duration::from_millis(txn.now() - at);
                 let error = last.and_then(|last| last.error.clone());
-                Some(Cow::Owned(LastAttempt {
-                    at: Timestamp::from_millis(at),
-                    status: None,
-                    error,
-                    duration,
-                }))
+                let at = Timestamp::from_millis(at);
+                Some(Cow::Owned(LastAttempt { at, status: None, error, duration }))
             }
         }
     }
