@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Attempt, Lease, MAX_ANSWER, MAX_ATTEMPTS, Note, Noted, PullOutcome, Settled};
+use ringback_core::contract::{Attempt, Lease, MAX_ANSWER, MAX_ATTEMPTS, Note, Noted, Settled};
 use ringback_core::job::{History, ImportJob, JobKey};
 use ringback_core::limits::MAX_BATCH;
-use ringback_core::outcome::Outcome;
+use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::Logging;
 use ringback_core::state::State;
 use ringback_core::wire::parse_policy;
@@ -282,7 +282,7 @@ pub(crate) async fn a_consumer_s_failure_is_recorded_with_what_the_lease_knows(b
         (1, Some("out of paper"), "consumer", None)
     );
     assert!(*at <= before && before.since(*at) < LONG, "{at:?}");
-    let word = PullOutcome::Retry { after: LONG, error: None };
+    let word = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
     assert_eq!(bench.say(job.receipt, word).await, Settled::Applied);
     bench.note(&[noted("too late")]).await;
     assert_eq!(bench.numbers(&job.key).await, [1]);
@@ -303,7 +303,7 @@ pub(crate) async fn an_expired_lease_is_recorded_and_a_renewed_one_is_not(bench:
     }
     shown.sort_unstable();
     assert_eq!(shown, [0, 1]);
-    let word = PullOutcome::Retry { after: LONG, error: None };
+    let word = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
     let settled = bench.store().settle_expired(bench.shard(), &[(lapsed[0].receipt, word)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
 }

@@ -5,11 +5,9 @@ mod many_jobs;
 use std::collections::VecDeque;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    AttemptEnded, AttemptOutcome, Event, EventKind, PullOutcome, Settled, StreamItem,
-};
+use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, Settled, StreamItem};
 use ringback_core::job::{JobKey, NewJob};
-use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 use ringback_store::Events;
 use ringback_testkit::eventually;
@@ -228,7 +226,12 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;
     let key = ready(bench, &mut watching, bench.pull_job("a")).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, PullOutcome::Retry { after: ms(5), error: Some("out of paper".to_owned()) }).await;
+    bench
+        .say(
+            job.receipt,
+            Outcome::Retry { after: ms(5), last: LastAttempt::by_consumer(Some("out of paper".to_owned())) },
+        )
+        .await;
     let event = watching.next().await;
     let EventKind::Attempt(told) = event.kind else { panic!("an attempt: {event:?}") };
     assert_eq!((told.number, told.outcome, told.status), (1, AttemptOutcome::Retry, None));
@@ -237,11 +240,11 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     bench.promote_until(1).await;
     watching.expect(&key, [EventKind::Promoted]).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, PullOutcome::Release { after: ms(0) }).await;
+    bench.say(job.receipt, Outcome::Release { after: ms(0) }).await;
     watching.expect(&key, [ended(2, AttemptOutcome::Release)]).await;
     let job = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
-    bench.say(job.receipt, PullOutcome::Finish).await;
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
+    bench.say(job.receipt, Outcome::Complete).await;
     assert!(matches!(
         watching.next().await.kind,
         EventKind::Attempt(AttemptEnded {
@@ -257,7 +260,15 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
 
     let key = ready(bench, &mut watching, bench.pull_job("b")).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, PullOutcome::Bury { reason: "unwanted".to_owned(), error: None }).await;
+    bench
+        .say(
+            job.receipt,
+            Outcome::Bury {
+                reason: Reason::Custom("unwanted".to_owned()),
+                last: LastAttempt::by_consumer(None),
+            },
+        )
+        .await;
     assert!(matches!(
         watching.next().await.kind,
         EventKind::Attempt(AttemptEnded { outcome: AttemptOutcome::Bury, error: None, .. })

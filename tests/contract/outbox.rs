@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    AckResult, DeadLetter, Outbox, OutboxAck, PullOutcome, Settled, SubmitResult, Wake,
-};
+use ringback_core::contract::{AckResult, DeadLetter, Outbox, OutboxAck, Settled, SubmitResult, Wake};
 use ringback_core::job::{Callback, Context, History, ImportJob, Job, NewJob};
-use ringback_core::outcome::Outcome;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 use tokio::time::sleep_until;
@@ -76,14 +74,20 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
     job.delivery.callback = Callback::pull();
     let key = bench.accept(job).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
-    let word = PullOutcome::Bury { reason: "unwanted".to_owned(), error: Some("no paper".to_owned()) };
+    let word = Outcome::Bury {
+        reason: Reason::Custom("unwanted".to_owned()),
+        last: LastAttempt::by_consumer(Some("no paper".to_owned())),
+    };
     assert_eq!(bench.say(pulled.receipt, word).await, Settled::Applied);
     is_of(&deaths(bench).await[1], &bench.get(&key).await);
 
     let key = bench.accept(telling(bench.pull_job("lapsed"))).await.key;
     bench.pull_one(&key, BRIEF).await;
     let lapsed = bench.lapsed_jobs(1).await.remove(0);
-    let word = PullOutcome::Bury { reason: "exhausted".to_owned(), error: Some("lease ran out".to_owned()) };
+    let word = Outcome::Bury {
+        reason: Reason::Custom("exhausted".to_owned()),
+        last: LastAttempt::by_consumer(Some("lease ran out".to_owned())),
+    };
     let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, word)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
     is_of(&deaths(bench).await[2], &bench.get(&key).await);
@@ -148,7 +152,15 @@ pub(crate) async fn the_entry_of_a_large_job_has_no_body(bench: &Workbench) {
     pull.delivery.callback = Callback::pull();
     let key = bench.accept(pull).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
-    bench.say(pulled.receipt, PullOutcome::Bury { reason: "unwanted".to_owned(), error: None }).await;
+    bench
+        .say(
+            pulled.receipt,
+            Outcome::Bury {
+                reason: Reason::Custom("unwanted".to_owned()),
+                last: LastAttempt::by_consumer(None),
+            },
+        )
+        .await;
     bench.store().purge(&job.key).await.expect("purge");
     let told = deaths(bench).await;
     is_of(&told[0], &job);

@@ -7,9 +7,10 @@ mod settle;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use ringback_core::contract::{Filter, PullOutcome, PullReceipt, PulledJob, Settled, SubmitResult, Wake};
+use ringback_core::contract::{Filter, PulledJob, Receipt, Settled, SubmitResult, Wake};
 use ringback_core::job::{Callback, Context, DEFAULT_TTR, History, ImportJob};
-use ringback_core::lane::PullLane;
+use ringback_core::lane::Lane;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 use ringback_store::Wakes;
@@ -20,16 +21,16 @@ pub(crate) use self::settle::*;
 use super::jobs::{LONG, TOPIC, With, ms};
 use super::workbench::{Workbench, is_late_enough, next, now};
 
-fn retry(after: Duration) -> PullOutcome {
-    PullOutcome::Retry { after, error: Some("out of paper".to_owned()) }
+fn retry(after: Duration) -> Outcome {
+    Outcome::Retry { after, last: LastAttempt::by_consumer(Some("out of paper".to_owned())) }
 }
 
-fn bury() -> PullOutcome {
-    PullOutcome::Bury { reason: "unwanted".to_owned(), error: None }
+fn bury() -> Outcome {
+    Outcome::Bury { reason: Reason::Custom("unwanted".to_owned()), last: LastAttempt::by_consumer(None) }
 }
 
-fn release(after: Duration) -> PullOutcome {
-    PullOutcome::Release { after }
+fn release(after: Duration) -> Outcome {
+    Outcome::Release { after }
 }
 
 /// A job whose lease has run out and was given back.
@@ -42,7 +43,7 @@ async fn over(bench: &Workbench, name: &str) -> PulledJob {
 }
 
 /// Settles as failed whatever has run out, due again at once.
-async fn fail(bench: &Workbench, receipt: PullReceipt) -> Settled {
+async fn fail(bench: &Workbench, receipt: Receipt) -> Settled {
     let settled = bench.store().settle_expired(bench.shard(), &[(receipt, retry(ms(0)))]).await;
     settled.expect("settle").remove(0)
 }
@@ -77,7 +78,7 @@ pub(crate) async fn a_pulled_job_carries_all_that_was_submitted(bench: &Workbenc
         let job = bench.pull_one(&key, LONG).await;
         assert_eq!((&job.delivery, job.attempt), (&wanted.delivery, 1));
         assert!(job.delivery.callback.is_pull());
-        assert_eq!(job.receipt.shard(), bench.shard());
+        assert_eq!(job.receipt.shard, bench.shard());
         assert_eq!(job.receipt.to_string().parse(), Ok(job.receipt));
     }
 }
@@ -119,7 +120,7 @@ pub(crate) async fn the_same_pull_again_gives_the_same_jobs(bench: &Workbench) {
     let jobs: Vec<_> = (0..4).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let first = bench.pull_as(77, 3, None).await.jobs;
-    assert_eq!(bench.say(first[1].receipt, PullOutcome::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(first[1].receipt, Outcome::Complete).await, Settled::Applied);
     let again = bench.pull_as(77, 3, None).await.jobs;
     let told = |jobs: &[PulledJob]| jobs.iter().map(|job| (job.key.clone(), job.receipt)).collect::<Vec<_>>();
     assert_eq!(told(&again), told(&[first[0].clone(), first[2].clone()]));
@@ -152,7 +153,7 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) 
         assert_eq!(pulled.more, taken < 12);
         for job in pulled.jobs {
             assert_eq!(job.delivery.body.bytes.len(), SIZE);
-            assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
+            assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
         }
     }
 }
@@ -162,7 +163,7 @@ async fn told(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {
             Wake::Pull(shard, lane) => {
-                let wanted = PullLane::of(&TOPIC.parse().expect("a topic"));
+                let wanted = Lane::pull(&TOPIC.parse().expect("a topic")).id();
                 return assert_eq!((shard, lane), (bench.shard(), wanted));
             }
             Wake::Due(..) => {}
@@ -197,14 +198,14 @@ pub(crate) async fn lanes_that_are_not_empty_are_listed_page_by_page(bench: &Wor
         let mut job = bench.job_of(topic, "job");
         job.delivery.callback = Callback::pull();
         bench.accept(job).await;
-        wanted.insert(PullLane::of(&topic.parse().expect("a topic")));
+        wanted.insert(Lane::pull(&topic.parse().expect("a topic")).id());
     }
     let mut lanes = store.pull_lanes(shard, 0, 2).await.expect("pulls");
     assert_eq!(lanes.len(), 2);
     lanes.extend(store.pull_lanes(shard, 2, 2).await.expect("pulls"));
     assert_eq!((lanes.len(), lanes.into_iter().collect()), (3, wanted));
     let job = bench.accept(bench.pull_job("mine")).await;
-    let mine = PullLane::of(&job.key.topic);
+    let mine = Lane::pull(&job.key.topic).id();
     assert!(store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));
     bench.pull_one(&job.key, LONG).await;
     assert!(!store.pull_lanes(shard, 0, 10).await.expect("pulls").contains(&mine));

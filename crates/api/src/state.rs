@@ -7,8 +7,9 @@ use axum::extract::State;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::contract::{PullOutcome, RetryContext, Token};
+use ringback_core::contract::{RetryContext, Token};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
+use ringback_core::outcome::Outcome;
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
 use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
@@ -128,7 +129,7 @@ impl Api {
         &self,
         context: &RetryContext,
         error: Option<String>,
-    ) -> Result<PullOutcome, PoliciesUnknown> {
+    ) -> Result<Outcome, PoliciesUnknown> {
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         self.retries.failed(context, error, &mut *rng)
     }

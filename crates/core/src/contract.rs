@@ -17,10 +17,9 @@ mod outbox;
 mod page;
 mod pass;
 pub mod payload;
-mod pull;
+mod receipt;
 mod redrive;
 mod reserve;
-mod settle;
 mod shard;
 mod stats;
 mod topics;
@@ -28,6 +27,6 @@ mod wake;
 
 pub use self::{
     arrive::*, attempts::*, audit::*, dead::*, error::*, events::*, lateness::*, lease::*, moves::*,
-    options::*, outbox::*, page::*, pass::*, pull::*, redrive::*, reserve::*, settle::*, shard::*, stats::*,
+    options::*, outbox::*, page::*, pass::*, receipt::*, redrive::*, reserve::*, shard::*, stats::*,
     topics::*, wake::*,
 };

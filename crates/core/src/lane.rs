@@ -8,6 +8,57 @@ use sha2::{Digest as _, Sha256};
 
 use crate::job::{ContentHash, Topic};
 
+/// A lane, borrowed from where its parts stand. Jobs of one lane wait in one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lane<'a> {
+    /// The topic of its jobs.
+    pub topic: &'a str,
+    /// The origin of their URLs; empty for pull jobs, which have none.
+    pub origin: &'a str,
+}
+
+impl<'a> Lane<'a> {
+    /// The lane of a topic's push jobs with this origin; that of its pull jobs if the origin is empty.
+    pub fn new(topic: &'a Topic, origin: &'a str) -> Self {
+        Self { topic: topic.as_str(), origin }
+    }
+
+    /// The lane of a topic's pull jobs.
+    pub fn pull(topic: &'a Topic) -> Self {
+        Self::new(topic, "")
+    }
+
+    /// Reads a [name](Self::name).
+    pub fn parse(name: &'a str) -> Option<Self> {
+        let (topic, origin) = name.split_once(' ')?;
+        Some(Self { topic, origin })
+    }
+
+    /// The topic in a [name](Self::name).
+    pub fn topic_of(name: &str) -> &str {
+        Lane::parse(name).map_or(name, |lane| lane.topic)
+    }
+
+    /// The name under which stores keep the lane: topic and origin with a space between them.
+    pub fn name(self) -> String {
+        [self.topic, " ", self.origin].concat()
+    }
+
+    /// Whether its jobs are pull jobs.
+    pub const fn is_pull(self) -> bool {
+        self.origin.is_empty()
+    }
+
+    /// The short form of its name.
+    pub fn id(self) -> LaneId {
+        let digest = Sha256::new().chain_update(self.topic).chain_update(" ").chain_update(self.origin);
+        let mut id = [0; 8];
+        id.copy_from_slice(&digest.finalize()[..8]);
+        id[0] = if self.is_pull() { id[0] | LaneId::PULL } else { id[0] & !LaneId::PULL };
+        LaneId(id)
+    }
+}
+
 /// The id of a lane in records and keys: 64 bits of SHA-256 over its name. Among a hundred thousand
 /// lanes, two share an id with a probability of 5 in 10¹⁰. The first bit is set for a pull lane, so
 /// that scripts need not read the name.
@@ -16,38 +67,12 @@ pub struct LaneId(pub [u8; 8]);
 
 impl LaneId {
     /// The bit of the first byte that is set for a pull lane.
-    pub const PULL: u8 = 128;
-
-    /// The id of the lane with this [name](lane_name).
-    pub fn of(name: &str) -> Self {
-        let digest = Sha256::digest(name);
-        let mut id = [0; 8];
-        id.copy_from_slice(&digest[..8]);
-        let is_pull = name.ends_with(' ');
-        id[0] = if is_pull { id[0] | Self::PULL } else { id[0] & !Self::PULL };
-        Self(id)
-    }
+    const PULL: u8 = 128;
 
     /// Reads 16 hexadecimal digits.
     pub fn parse(hex: &str) -> Option<Self> {
         let number = u64::from_str_radix(hex, 16).ok().filter(|_| hex.len() == 16)?;
         Some(Self(number.to_be_bytes()))
-    }
-}
-
-/// The name of a lane: topic and origin with a space between them. The origin of a pull lane is empty.
-pub fn lane_name(topic: &Topic, origin: &str) -> String {
-    format!("{topic} {origin}")
-}
-
-/// The lane of a topic's pull jobs, as wake-ups name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PullLane(pub LaneId);
-
-impl PullLane {
-    /// The pull lane of a topic.
-    pub fn of(topic: &Topic) -> Self {
-        Self(LaneId::of(&lane_name(topic, "")))
     }
 }
 

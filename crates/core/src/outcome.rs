@@ -1,8 +1,12 @@
-//! The outcome of one delivery, with which its lease is settled.
+//! The outcome of one delivery, with which its lease is settled: by a notifier, or by a consumer with the
+//! receipt of a pull job.
 
 use std::time::Duration;
 
+use rand::Rng;
+
 use crate::clock::Timestamp;
+use crate::retry::RetryPolicy;
 
 /// How a lease is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,23 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The outcome of one more failure after `failures` others: a retry after the next delay of the policy, or
+    /// `exhausted` after its last. The retry comes no sooner than `retry_after`.
+    pub fn failed(
+        policy: &RetryPolicy,
+        failures: u32,
+        retry_after: Option<Duration>,
+        last: LastAttempt,
+        rng: &mut impl Rng,
+    ) -> Self {
+        match policy.delay(failures.saturating_add(1), retry_after, rng) {
+            Some(after) => Self::Retry { after, last },
+            None => Self::Bury { reason: Reason::Exhausted, last },
+        }
+    }
+}
+
 /// Why a job is dead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -39,15 +60,18 @@ pub enum Reason {
     Gone,
     /// [`MAX_LOST`](crate::limits::MAX_LOST) leases in a row ran out without an outcome.
     Lost,
+    /// Its consumer's reason; at most [`MAX_REASON`](crate::limits::MAX_REASON) bytes are kept.
+    Custom(String),
 }
 
 impl Reason {
     /// Its name in the API and the docs.
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Exhausted => "exhausted",
             Self::Gone => "gone",
             Self::Lost => "lost",
+            Self::Custom(reason) => reason,
         }
     }
 }
@@ -59,8 +83,34 @@ pub struct LastAttempt {
     pub at: Timestamp,
     /// The response's status, if there was a response.
     pub status: Option<u16>,
-    /// The class of the error, such as `timeout`, if there was no response.
+    /// The class of the error, such as `timeout`, if there was no response; or the text that a consumer gave. At
+    /// most [`MAX_ERROR`](crate::limits::MAX_ERROR) bytes are kept.
     pub error: Option<String>,
     /// How long it took.
     pub duration: Duration,
+}
+
+impl LastAttempt {
+    /// A consumer's attempt. The store fills in when the lease began, and how long ago that was.
+    pub fn by_consumer(error: Option<String>) -> Self {
+        Self { error, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
+
+    #[test]
+    fn a_failure_is_retried_by_the_policy_and_ends_after_the_last_tier() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let after = Duration::from_secs(9);
+        let policy = RetryPolicy::new(vec![after], crate::retry::Max::Tiers, 0.0).unwrap();
+        let last = LastAttempt::default();
+        let mut failed = |failures| Outcome::failed(&policy, failures, None, last.clone(), &mut rng);
+        assert_eq!(failed(0), Outcome::Retry { after, last: last.clone() });
+        assert_eq!(failed(1), Outcome::Bury { reason: Reason::Exhausted, last: last.clone() });
+    }
 }

@@ -16,7 +16,7 @@ use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::contract::{Attempt, Lease, Note, Renewed};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::limits::MAX_LEASE_STRETCH;
-use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::{Logging, Policy};
 use ringback_service::{Shutdown, random};
 use ringback_store::{Retries, Store};
@@ -26,7 +26,7 @@ use tracing::{Instrument as _, debug, warn};
 use crate::client::{self, PostError, PostRequest, PostResponse};
 use crate::metrics::{AttemptResult, Metrics};
 use crate::request;
-use crate::settle_batch::Settlement;
+use crate::store_call::Settlement;
 use crate::verdict::{Verdict, verdict};
 
 /// The pause between two tries to renew a lease.
@@ -220,10 +220,9 @@ impl Deliverer {
             Verdict::Complete => Outcome::Complete,
             Verdict::Bury(reason) => Outcome::Bury { reason, last: last() },
             Verdict::Release(after) => Outcome::Release { after },
-            Verdict::Failed { retry_after } => match retry.delay(lease.failures + 1, retry_after, rng) {
-                Some(after) => Outcome::Retry { after, last: last() },
-                None => Outcome::Bury { reason: Reason::Exhausted, last: last() },
-            },
+            Verdict::Failed { retry_after } => {
+                Outcome::failed(retry, lease.failures, retry_after, last(), rng)
+            }
         })
     }
 

@@ -6,6 +6,7 @@ mod skipped;
 use std::collections::HashMap;
 
 use ringback_core::contract::Lease;
+use ringback_core::lane::Lane;
 
 pub(crate) use self::skipped::SkippedLanes;
 
@@ -34,7 +35,7 @@ pub(crate) enum Refill {
 
 /// Returns the lane of a lease, under the name that the store uses.
 pub(crate) fn lane_of(lease: &Lease) -> String {
-    format!("{} {}", lease.key.topic, lease.delivery.callback.origin())
+    Lane::new(&lease.key.topic, lease.delivery.callback.origin()).name()
 }
 
 /// The limits of one reserve. Its permits count as used until it is answered.

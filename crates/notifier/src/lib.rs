@@ -15,7 +15,6 @@ mod lanes;
 mod metrics;
 mod request;
 mod resource_backoff;
-mod settle_batch;
 mod settle_queue;
 mod shard_signals;
 mod store_call;

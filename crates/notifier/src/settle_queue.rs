@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::metrics::Metrics;
-use crate::settle_batch::{SettleBatch, SettleBatchMeta, Settlement};
+use crate::store_call::{SettleBatch, SettleBatchMeta, Settlement};
 
 /// How long a batch waits while another shard is being settled. Settling is not urgent, because the
 /// lanes are free by then; fewer and larger calls cost the store less. A slow shard delays the others

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    ExpiredLease, Lease, LeaseGrant, PullReceipt, PulledJob, RetryContext, Shard, StoreClock, payload,
+    ExpiredLease, Lease, LeaseGrant, PulledJob, Receipt, RetryContext, Shard, StoreClock, payload,
 };
 use ringback_core::job::{Job, JobKey, Locator};
 use ringback_core::lane::SettleHint;
@@ -54,9 +54,7 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
     let ReservedAt { now_us, is_watched, asked } = at;
     let left = deadline.saturating_mul(1000).saturating_sub(now_us);
     let grant = LeaseGrant {
-        shard,
-        locator: Locator(record.locator),
-        receipt: record.receipt()?,
+        receipt: receipt(shard, record)?,
         deadline: asked + Duration::from_micros(left),
         clock: StoreClock { shown_us: now_us, asked },
         hint: SettleHint::default(),
@@ -71,7 +69,7 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
 pub(crate) fn pulled_job(shard: Shard, record: &Record, body: &Body) -> Option<PulledJob> {
     let Stage::Reserved { deadline, .. } = record.stage else { return None };
     Some(PulledJob {
-        receipt: pull_receipt(shard, record)?,
+        receipt: receipt(shard, record)?,
         delivery: payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?,
         key: key(record, body)?,
         attempt: record.attempts,
@@ -81,7 +79,7 @@ pub(crate) fn pulled_job(shard: Shard, record: &Record, body: &Body) -> Option<P
 
 /// The expired lease of a pull job; `None` for a job that is not reserved.
 pub(crate) fn expired_lease(shard: Shard, record: &Record, body: &Body) -> Option<ExpiredLease> {
-    Some(ExpiredLease { receipt: pull_receipt(shard, record)?, tries: retry_context(record, body) })
+    Some(ExpiredLease { receipt: receipt(shard, record)?, tries: retry_context(record, body) })
 }
 
 /// The data that determines the delay before the next attempt of a job.
@@ -90,6 +88,6 @@ pub(crate) fn retry_context(record: &Record, body: &Body) -> RetryContext {
     RetryContext { failures: record.failures, retry, topic }
 }
 
-fn pull_receipt(shard: Shard, record: &Record) -> Option<PullReceipt> {
-    Some(PullReceipt { shard, locator: Locator(record.locator), lease: record.receipt()? })
+fn receipt(shard: Shard, record: &Record) -> Option<Receipt> {
+    Some(Receipt { shard, locator: Locator(record.locator), lease: record.lease()? })
 }

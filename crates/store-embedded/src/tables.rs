@@ -22,7 +22,7 @@ pub(crate) use self::attempts::cost;
 use self::callers::Callers;
 pub(crate) use self::callers::Granted;
 use self::counts::Counts;
-pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, ShardSums, TopicRow, topic_in};
+pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, ShardSums, TopicRow};
 pub(crate) use self::format::{Checkpoint, Format};
 use self::lateness::Minutes;
 #[cfg(test)]
@@ -91,7 +91,9 @@ impl<A: Access> Tables<A> {
         let Record { number, shard, .. } = *record;
         match &record.stage {
             Stage::Delayed => self.due.has(shard, &record.topic, record.due, number),
-            Stage::Ready { position } => Ok(self.ready.at(shard, &record.lane(), *position)? == Some(number)),
+            Stage::Ready { position } => {
+                Ok(self.ready.at(shard, &record.lane().name(), *position)? == Some(number))
+            }
             Stage::Reserved { deadline, put_off, .. } => self.leases.has(shard, deadline + put_off, number),
             Stage::Dead { since, .. } => self.dead.has(shard, *since, number),
             Stage::Done { at } | Stage::Cancelled { at, .. } => self.tombstones.has(shard, *at, number),

@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, Shard, Wake};
+use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, Shard, StoreError, Wake};
 use ringback_core::job::JobKey;
-use ringback_core::lane::{LaneId, PullLane};
+use ringback_core::lane::{Lane, LaneId};
 use ringback_core::outcome::LastAttempt;
 
 use super::error::Result;
@@ -62,7 +62,7 @@ struct Edge {
     /// Whether a lane of push jobs is no longer empty.
     is_ready: bool,
     /// Lanes of pull jobs that are no longer empty.
-    pull_lanes: BTreeSet<PullLane>,
+    pull_lanes: BTreeSet<LaneId>,
     /// How many jobs it has ended.
     ended: usize,
     /// Whether somebody watches the shard.
@@ -176,9 +176,9 @@ impl<'t> Txn<'t> {
     }
 
     /// Wakes those who reserve from a lane.
-    pub(crate) fn wake_lane(&mut self, lane: &str) {
-        if lane.ends_with(' ') {
-            self.edge.pull_lanes.insert(PullLane(LaneId::of(lane)));
+    pub(crate) fn wake_lane(&mut self, lane: Lane<'_>) {
+        if lane.is_pull() {
+            self.edge.pull_lanes.insert(lane.id());
         } else {
             self.edge.is_ready = true;
         }
@@ -198,8 +198,9 @@ impl<'t> Txn<'t> {
 
     /// Gives a lane a turn behind the others, and wakes those who reserve from it.
     pub(crate) fn give_turn(&mut self, lane: &str) -> Result<()> {
-        let turn = if lane.ends_with(' ') { PULL } else { self.next_turn() };
-        self.tables.ready.set_turn(self.edge.shard, lane, Some(turn))?;
+        let lane = Lane::parse(lane).ok_or(StoreError::Unreadable("a lane's name"))?;
+        let turn = if lane.is_pull() { PULL } else { self.next_turn() };
+        self.tables.ready.set_turn(self.edge.shard, &lane.name(), Some(turn))?;
         self.wake_lane(lane);
         Ok(())
     }

@@ -11,7 +11,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use redis::aio::PubSubStream;
 use ringback_core::contract::Wake;
-use ringback_core::lane::{LaneId, PullLane};
+use ringback_core::lane::LaneId;
 
 use super::redis_store::RedisStore;
 
@@ -117,9 +117,7 @@ impl Wakes {
             ("members", None, None) => Some(Wake::Carriers),
             ("revival", None, None) => Some(Wake::Redrive),
             ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
-            ("pull", Some(tag), Some(lane)) => {
-                Some(Wake::Pull(keys.by_tag(tag)?, PullLane(LaneId::parse(lane)?)))
-            }
+            ("pull", Some(tag), Some(lane)) => Some(Wake::Pull(keys.by_tag(tag)?, LaneId::parse(lane)?)),
             ("due", Some(tag), Some(us)) => {
                 Some(Wake::Due(keys.by_tag(tag)?, Duration::from_micros(us.parse().ok()?)))
             }

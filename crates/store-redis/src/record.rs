@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Lease, Receipt, StoreError, payload};
+use ringback_core::contract::{Lease, LeaseId, StoreError, payload};
 use ringback_core::job::{ContentHash, Job, JobKey, Locator, NewJob};
-use ringback_core::lane::{LaneId, SettleHint};
-use ringback_core::limits::{MAX_ERROR, truncated};
+use ringback_core::lane::{Lane, LaneId, SettleHint};
+use ringback_core::limits::{MAX_ERROR, MAX_REASON, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 
@@ -29,8 +29,6 @@ const STATE: usize = 67;
 const TOMBSTONE: usize = 37;
 /// Added to a tombstone's state if a delivery began and was never settled.
 const MAYBE_IN_FLIGHT: u8 = 128;
-/// The most bytes of a reason that are kept.
-pub(crate) const MAX_REASON: usize = 64;
 /// The code of the state of done jobs.
 const DONE: u8 = 4;
 
@@ -78,8 +76,7 @@ pub(crate) struct Head {
     pub(crate) created: Timestamp,
     pub(crate) attempts: u32,
     pub(crate) failures: u32,
-    pub(crate) lease: u64,
-    pub(crate) bits: [u8; 8],
+    pub(crate) lease: LeaseId,
     pub(crate) deadline: Timestamp,
     last: Option<LastAttempt>,
     reason: Option<String>,
@@ -135,8 +132,7 @@ impl Head {
             created,
             attempts: 0,
             failures: 0,
-            lease: 0,
-            bits: [0; 8],
+            lease: LeaseId { number: 0, bits: [0; 8] },
             deadline: Timestamp::default(),
             last: None,
             reason: None,
@@ -153,8 +149,8 @@ impl Head {
         let due = time(raw);
         (self.attempts, self.failures) = (raw.get_u32(), raw.get_u32());
         raw.advance(1);
-        self.lease = raw.get_u64();
-        raw.copy_to_slice(&mut self.bits);
+        self.lease.number = raw.get_u64();
+        raw.copy_to_slice(&mut self.lease.bits);
         self.deadline = time(raw);
         raw.advance(8);
         let created = time(raw);
@@ -212,7 +208,7 @@ impl Tail {
         raw.advance(RECORD - 1);
         let id = usize::from(raw.get_u8());
         let id = text(&mut raw, id)?.parse().map_err(|_| UNREADABLE)?;
-        let (topic, origin) = lane.split_once(' ').ok_or(UNREADABLE)?;
+        let Lane { topic, origin } = Lane::parse(lane).ok_or(UNREADABLE)?;
         let topic = topic.parse().map_err(|_| UNREADABLE)?;
         Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), payload: raw })
     }
@@ -223,7 +219,7 @@ pub(crate) fn tombstone(lease: &Lease) -> [u8; TOMBSTONE] {
     let mut packed = [0; TOMBSTONE];
     let mut rest = packed.as_mut_slice();
     rest.put_u8(DONE);
-    rest.put_u64(lease.grant().receipt.number);
+    rest.put_u64(lease.grant().receipt.lease.number);
     rest.put_slice(&six(lease.due.as_millis()));
     rest.put_slice(&six(lease.created.as_millis()));
     rest.put_slice(&lease.grant().hint.content.0);
@@ -244,10 +240,10 @@ pub(crate) fn number(bytes: &[u8]) -> u64 {
 }
 
 /// A lease's number and random bits, as a job state holds them.
-pub(crate) fn pack_receipt(receipt: Receipt) -> [u8; 16] {
+pub(crate) fn pack_lease(lease: LeaseId) -> [u8; 16] {
     let mut packed = [0; 16];
-    packed[..8].copy_from_slice(&receipt.number.to_be_bytes());
-    packed[8..].copy_from_slice(&receipt.bits);
+    packed[..8].copy_from_slice(&lease.number.to_be_bytes());
+    packed[8..].copy_from_slice(&lease.bits);
     packed
 }
 
@@ -258,11 +254,7 @@ pub(crate) fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) 
     packed.extend_from_slice(&six(last.at.as_millis()));
     packed.extend_from_slice(&last.status.unwrap_or(0).to_be_bytes());
     packed.extend_from_slice(&duration.to_be_bytes());
-    push_texts(packed, error, truncated(reason, MAX_REASON));
-}
-
-/// Appends an error and a reason behind their lengths.
-pub(crate) fn push_texts(packed: &mut Vec<u8>, error: &str, reason: &str) {
+    let reason = truncated(reason, MAX_REASON);
     let length = |text: &str| u8::try_from(text.len()).unwrap_or(u8::MAX);
     packed.extend_from_slice(&[length(error), length(reason)]);
     packed.extend_from_slice(error.as_bytes());

@@ -9,6 +9,7 @@ use ringback_core::contract::{
 };
 use ringback_core::job::{ImportJob, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
+use tokio::time::Instant;
 
 use crate::backend::{Backend, Store, dispatch};
 
@@ -133,7 +134,12 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
-        dispatch!(self.renew(lease, by))
+        let asked = Instant::now();
+        let Some(_deadline) = dispatch!(self.renew(&lease.grant().receipt, by))? else {
+            return Ok(Renewed::Stale);
+        };
+        lease.renewed(asked, by);
+        Ok(Renewed::Extended)
     }
 
     /// settle: the outcome of each lease, all of one shard. `lateness` is the lateness of deliveries since

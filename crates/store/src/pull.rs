@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, Renewed, RetryContext, Settled, Shard, StoreError,
+    LeaseCheck, Pull, Pulled, Receipt, Renewed, RetryContext, Settled, Shard, StoreError,
 };
-use ringback_core::lane::PullLane;
+use ringback_core::lane::LaneId;
+use ringback_core::outcome::Outcome;
 
 use crate::backend::{Store, dispatch};
 
@@ -29,12 +30,12 @@ impl Store {
         shard: Shard,
         from: usize,
         limit: usize,
-    ) -> Result<Vec<PullLane>, StoreError> {
+    ) -> Result<Vec<LaneId>, StoreError> {
         dispatch!(self.pull_lanes(shard, from, limit))
     }
 
     /// Whether a receipt names a shard of this store. It may still be stale.
-    pub fn knows(&self, receipt: &PullReceipt) -> bool {
+    pub fn knows(&self, receipt: &Receipt) -> bool {
         receipt.shard.0 < self.shards
     }
 
@@ -42,7 +43,7 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`].
-    pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
+    pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {
         dispatch!(self.lease_info(receipt))
     }
 
@@ -53,10 +54,10 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn renew_receipt(
         &self,
-        receipt: &PullReceipt,
+        receipt: &Receipt,
         by: Duration,
     ) -> Result<(Renewed, Timestamp), StoreError> {
-        let deadline = dispatch!(self.renew_receipt(receipt, by))?;
+        let deadline = dispatch!(self.renew(receipt, by))?;
         Ok(deadline.map_or((Renewed::Stale, Timestamp::default()), |at| (Renewed::Extended, at)))
     }
 
@@ -69,7 +70,7 @@ impl Store {
     pub async fn settle_receipts(
         &self,
         shard: Shard,
-        outcomes: &[(PullReceipt, PullOutcome)],
+        outcomes: &[(Receipt, Outcome)],
     ) -> Result<Vec<Settled>, StoreError> {
         dispatch!(self.settle_receipts(shard, outcomes, LeaseCheck::Current))
     }
@@ -82,7 +83,7 @@ impl Store {
     pub async fn settle_expired(
         &self,
         shard: Shard,
-        outcomes: &[(PullReceipt, PullOutcome)],
+        outcomes: &[(Receipt, Outcome)],
     ) -> Result<Vec<Settled>, StoreError> {
         dispatch!(self.settle_receipts(shard, outcomes, LeaseCheck::Expired))
     }

@@ -1,7 +1,8 @@
 //! Retries of pull jobs: which retry policy counts when an attempt fails.
 
 use rand::Rng;
-use ringback_core::contract::{PullOutcome, RetryContext};
+use ringback_core::contract::RetryContext;
+use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::retry::RetryPolicy;
 
 use crate::policy_book::{PoliciesUnknown, PolicyBook};
@@ -26,10 +27,11 @@ impl Retries {
         tries: &RetryContext,
         error: Option<String>,
         rng: &mut impl Rng,
-    ) -> Result<PullOutcome, PoliciesUnknown> {
+    ) -> Result<Outcome, PoliciesUnknown> {
         let topic = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
-        Ok(PullOutcome::failed(tries, of_topic.unwrap_or(&self.default), error, rng))
+        let policy = tries.retry.as_ref().or(of_topic).unwrap_or(&self.default);
+        Ok(Outcome::failed(policy, tries.failures, None, LastAttempt::by_consumer(error), rng))
     }
 }
 
@@ -55,7 +57,7 @@ mod tests {
         let mut after = |retries: &Retries, retry, topic: Option<&str>| {
             let topic = topic.map(|topic| topic.parse().unwrap());
             match retries.failed(&RetryContext { failures: 0, retry, topic }, None, &mut rng) {
-                Ok(PullOutcome::Retry { after, .. }) => Ok(after.as_secs()),
+                Ok(Outcome::Retry { after, .. }) => Ok(after.as_secs()),
                 Ok(other) => panic!("{other:?}"),
                 Err(error) => Err(error),
             }

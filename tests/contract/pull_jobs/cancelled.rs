@@ -1,6 +1,7 @@
 //! Pull jobs that are cancelled: while ready, and while a consumer has them.
 
-use ringback_core::contract::{Cancelled, PullOutcome, PulledJob, Settled};
+use ringback_core::contract::{Cancelled, PulledJob, Settled};
+use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
 use super::super::jobs::{LONG, ms};
@@ -11,7 +12,7 @@ pub(crate) async fn a_cancelled_reserved_pull_job_is_done_when_finished_and_else
     bench: &Workbench,
 ) {
     let words =
-        [(PullOutcome::Finish, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
+        [(Outcome::Complete, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
     for (n, (word, state)) in words.into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
         assert_eq!(bench.cancel(&job.key).await, Cancelled::Requested { in_flight_unknown: false });
@@ -26,7 +27,7 @@ pub(crate) async fn a_cancelled_job_whose_lease_expires_is_cancelled(bench: &Wor
     let job = bench.pull_one(&key, ms(20)).await;
     bench.cancel(&key).await;
     bench.recover_until(&key, State::Cancelled).await;
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale);
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale);
 }
 
 pub(crate) async fn cancelled_jobs_do_not_block_others(bench: &Workbench) {

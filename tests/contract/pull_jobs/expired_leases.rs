@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use ringback_core::contract::{PullOutcome, PulledJob, Renewed, RetryContext, Settled};
+use ringback_core::contract::{PulledJob, Renewed, RetryContext, Settled};
+use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 
@@ -41,7 +42,7 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
 }
 
 pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: &Workbench) {
-    let words = [retry(ms(0)), bury(), release(ms(0)), PullOutcome::Finish];
+    let words = [retry(ms(0)), bury(), release(ms(0)), Outcome::Complete];
     let stale = async |job: &PulledJob, state| {
         for word in &words {
             assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Stale, "{word:?}, {state}");
@@ -105,12 +106,12 @@ pub(crate) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(be
     let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
     assert_eq!(renewed, Renewed::Extended);
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
 }
 
 pub(crate) async fn a_lease_finished_after_it_ran_out_is_not_settled_as_failed(bench: &Workbench) {
     let job = over(bench, "a").await;
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied, "nobody else has it");
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied, "nobody else has it");
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     assert_eq!(bench.get(&job.key).await.state, State::Done);
 }

@@ -1,6 +1,7 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
-use ringback_core::contract::{PullOutcome, PullReceipt, Renewed, RetryContext, Settled};
+use ringback_core::contract::{Receipt, Renewed, RetryContext, Settled};
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 use tokio::time::sleep;
@@ -11,10 +12,10 @@ use super::{bury, fail, over, release, retry};
 
 pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Workbench) {
     let job = bench.pulled("a").await;
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
     let (known, stats) = (bench.get(&job.key).await, bench.stats().await);
     assert_eq!((known.state, known.attempts, known.failures), (State::Done, 1, 0));
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Replayed);
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Replayed);
     for word in [retry(ms(0)), bury(), release(ms(0))] {
         assert_eq!(bench.say(job.receipt, word).await, Settled::Stale);
     }
@@ -44,7 +45,10 @@ pub(crate) async fn a_buried_job_is_dead_by_the_reason_given(bench: &Workbench) 
     assert_eq!((known.state, known.failures, known.reason.as_deref()), (State::Dead, 1, Some("unwanted")));
     assert!(bench.pull(1, LONG).await.jobs.is_empty());
     let long = bench.pulled("b").await;
-    let word = PullOutcome::Bury { reason: "r".repeat(100), error: Some("ä".repeat(100)) };
+    let word = Outcome::Bury {
+        reason: Reason::Custom("r".repeat(100)),
+        last: LastAttempt::by_consumer(Some("ä".repeat(100))),
+    };
     assert_eq!(bench.say(long.receipt, word).await, Settled::Applied);
     let known = bench.get(&long.key).await;
     assert_eq!(known.reason, Some("r".repeat(64)));
@@ -70,7 +74,7 @@ pub(crate) async fn a_settle_by_receipt_repeats_until_the_next_one(bench: &Workb
         assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Applied);
         let known = bench.get(&job.key).await;
         assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Replayed, "{word:?}");
-        assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale, "{word:?}");
+        assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale, "{word:?}");
         assert_eq!(bench.get(&job.key).await, known);
         bench.cancel(&job.key).await;
         assert_eq!(bench.say(job.receipt, word).await, Settled::Replayed, "its word took effect");
@@ -79,7 +83,7 @@ pub(crate) async fn a_settle_by_receipt_repeats_until_the_next_one(bench: &Workb
     bench.say(job.receipt, release(ms(0))).await;
     let next = bench.pull_one(&job.key, LONG).await;
     assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Replayed);
-    assert_eq!(bench.say(next.receipt, PullOutcome::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(next.receipt, Outcome::Complete).await, Settled::Applied);
     assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Stale);
 }
 
@@ -88,9 +92,9 @@ pub(crate) async fn settles_of_many_receipts_are_answered_in_order(bench: &Workb
     bench.submit(&jobs).await;
     let pulled = bench.pull(20, LONG).await.jobs;
     assert_eq!(pulled.len(), 20);
-    let words = [PullOutcome::Finish, retry(LONG), bury(), release(ms(0)), PullOutcome::Finish];
+    let words = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), Outcome::Complete];
     let mut said: Vec<_> = pulled.iter().map(|job| job.receipt).zip(words).collect();
-    said.push((pulled[0].receipt, PullOutcome::Finish));
+    said.push((pulled[0].receipt, Outcome::Complete));
     said.push((pulled[0].receipt, bury()));
     let answers = bench.store().settle_receipts(bench.shard(), &said).await.expect("settle");
     assert_eq!(answers[..5], [Settled::Applied; 5]);
@@ -108,18 +112,18 @@ pub(crate) async fn a_stale_receipt_changes_nothing(bench: &Workbench) {
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
     bench.promote_until(1).await;
     let known = bench.get(&job.key).await;
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale, "it is ready for another");
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale, "it is ready for another");
     let other = bench.pull_one(&job.key, LONG).await;
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale, "it is another's");
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale, "it is another's");
     assert_eq!(bench.get(&job.key).await.failures, known.failures);
-    assert_eq!(bench.say(other.receipt, PullOutcome::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(other.receipt, Outcome::Complete).await, Settled::Applied);
     assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
 
     // Nothing but the random bits is wrong.
     let held = bench.pulled("b").await;
     let text = held.receipt.to_string();
-    let guessed: PullReceipt = format!("{}AAAAAAAAAA", &text[..30]).parse().expect("a receipt");
-    for word in [PullOutcome::Finish, retry(ms(0)), bury(), release(ms(0))] {
+    let guessed: Receipt = format!("{}AAAAAAAAAA", &text[..30]).parse().expect("a receipt");
+    for word in [Outcome::Complete, retry(ms(0)), bury(), release(ms(0))] {
         assert_eq!(bench.say(guessed, word).await, Settled::Stale);
     }
     assert_eq!(bench.get(&held.key).await.state, State::Reserved);
@@ -137,7 +141,7 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     until(job.deadline.plus(ms(5))).await;
     let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
     assert!(recovered.expired.is_empty(), "{recovered:?}");
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
     let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
     assert_eq!(renewed, Renewed::Stale);
 }
@@ -173,7 +177,7 @@ pub(crate) async fn a_later_job_of_the_same_name_is_not_settled_by_an_old_receip
     bench.accept(bench.pull_job("a").content(9)).await;
     assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
     let again = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.say(job.receipt, PullOutcome::Finish).await, Settled::Stale);
-    assert_eq!(bench.say(again.receipt, PullOutcome::Finish).await, Settled::Applied);
+    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale);
+    assert_eq!(bench.say(again.receipt, Outcome::Complete).await, Settled::Applied);
     bench.audit().await;
 }

@@ -24,7 +24,7 @@ impl Pair {
                     notes[0].push(Note::of(&hand[0], attempt.clone()));
                     notes[1].push(Note::of(&hand[1], attempt));
                 } else if let Some(held) = self.held.get(hand.checked_rem(self.held.len()).unwrap_or(0))
-                    && held[0].receipt.shard() == shard
+                    && held[0].receipt.shard == shard
                 {
                     for (notes, job) in notes.iter_mut().zip(held) {
                         notes.push(Note::failed(&job.receipt, Some(answer.clone())));

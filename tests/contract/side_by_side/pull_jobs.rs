@@ -4,11 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::contract::{
-    Pass, Pull, PullOutcome as Said, PullReceipt, Pulled, PulledJob, RetryContext, Shard,
-};
+use ringback_core::contract::{Pass, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
 use ringback_core::job::{Callback, DEFAULT_TTR};
-use ringback_core::outcome::LastAttempt;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
 use super::{NewJob, Pair, TOPICS, Word};
 use crate::contract::jobs::{BRIEF, LONG, ms};
@@ -91,7 +89,7 @@ impl Pair {
 
     /// Settles by some of the receipts so far; half of these are kept, to be used again.
     pub(crate) async fn say(&mut self, hands: &[(usize, Word)]) {
-        let mut words: BTreeMap<Shard, [Vec<(PullReceipt, Said)>; 2]> = BTreeMap::new();
+        let mut words: BTreeMap<Shard, [Vec<(Receipt, Outcome)>; 2]> = BTreeMap::new();
         for (hand, word) in hands {
             let Some(at) = hand.checked_rem(self.held.len()) else { break };
             let receipts = self.held[at].clone().map(|job| job.receipt);
@@ -99,7 +97,7 @@ impl Pair {
                 self.held.swap_remove(at);
             }
             let word = self.said(*word);
-            let of_shard = words.entry(receipts[0].shard()).or_default();
+            let of_shard = words.entry(receipts[0].shard).or_default();
             for (list, receipt) in of_shard.iter_mut().zip(receipts) {
                 list.push((receipt, word.clone()));
             }
@@ -112,14 +110,18 @@ impl Pair {
         }
     }
 
-    fn said(&mut self, word: Word) -> Said {
+    fn said(&mut self, word: Word) -> Outcome {
         match word {
-            Word::Complete => Said::Finish,
-            Word::Retry(wait) => {
-                Said::Retry { after: self.delay(wait), error: Some("out of paper".to_owned()) }
-            }
-            Word::Bury => Said::Bury { reason: "unwanted".to_owned(), error: None },
-            Word::Release(wait) => Said::Release { after: self.delay(wait) },
+            Word::Complete => Outcome::Complete,
+            Word::Retry(wait) => Outcome::Retry {
+                after: self.delay(wait),
+                last: LastAttempt::by_consumer(Some("out of paper".to_owned())),
+            },
+            Word::Bury => Outcome::Bury {
+                reason: Reason::Custom("unwanted".to_owned()),
+                last: LastAttempt::by_consumer(None),
+            },
+            Word::Release(wait) => Outcome::Release { after: self.delay(wait) },
         }
     }
 
@@ -145,7 +147,10 @@ impl Pair {
         let kind = self.stores[0].kind();
         let call = async |store: &super::Store, shard, epoch: &super::Epoch| {
             let recovered = store.recover(shard, epoch, limit, FLOOR).await.expect("recover");
-            let failed = Said::Retry { after: Duration::ZERO, error: Some("lease ran out".to_owned()) };
+            let failed = Outcome::Retry {
+                after: Duration::ZERO,
+                last: LastAttempt::by_consumer(Some("lease ran out".to_owned())),
+            };
             let words: Vec<_> =
                 recovered.expired.iter().map(|lapsed| (lapsed.receipt, failed.clone())).collect();
             if !words.is_empty() {

@@ -4,8 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ringback_core::contract::{ExpiredLease, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Settled};
+use ringback_core::contract::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, Settled};
 use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
+use ringback_core::outcome::Outcome;
 use ringback_testkit::eventually;
 
 use super::super::jobs::{LONG, TOPIC};
@@ -77,7 +78,7 @@ impl Workbench {
         self.pull_one(&key, LONG).await
     }
 
-    pub(crate) async fn say(&self, receipt: PullReceipt, word: PullOutcome) -> Settled {
+    pub(crate) async fn say(&self, receipt: Receipt, word: Outcome) -> Settled {
         let settled = self.store.settle_receipts(self.shard, &[(receipt, word)]).await;
         settled.expect("settle").remove(0)
     }

@@ -1,6 +1,7 @@
 //! Expired leases of pull jobs of which a part cannot be read.
 
-use ringback_core::contract::{PullOutcome, Settled};
+use ringback_core::contract::Settled;
+use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 
@@ -36,7 +37,7 @@ async fn a_job_that_cannot_be_read_keeps_none_of_the_others_whose_leases_ran_out
 
     let lapsed = bench.lapsed_jobs(1).await.remove(0);
     assert_eq!(lapsed.tries.retry, RetryPolicy::preset("none"));
-    let word = PullOutcome::Retry { after: LONG, error: None };
+    let word = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
     let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, word)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
     assert_eq!(bench.get(&bench.pull_job("well").key).await.state, State::Delayed);

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringback_core::clock::SystemClock;
-use ringback_core::contract::{Epoch, Lateness, Options, Pull, PullOutcome, Repair, Reserve, Shard, Token};
+use ringback_core::contract::{Epoch, Lateness, Options, Pull, Repair, Reserve, Shard, Token};
 use ringback_core::job::{Callback, Due, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::RedisServer;
 use tokio::time::Instant;
@@ -42,7 +42,7 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     store.submit(shard, &jobs).await.expect("submit");
     store.promote(shard, epoch, 100, LONG).await.expect("promote");
     let lapsed = store.recover(shard, epoch, 100, LONG).await.expect("recover").expired;
-    let failed = |after| PullOutcome::Retry { after: ms(after), error: None };
+    let failed = |after| Outcome::Retry { after: ms(after), last: LastAttempt::by_consumer(None) };
     let words: Vec<_> = lapsed.into_iter().map(|lapsed| (lapsed.receipt, failed(1))).collect();
     store.settle_expired(shard, &words).await.expect("settle");
     moves(store, &jobs, round).await;
@@ -117,10 +117,13 @@ async fn consume(store: &Store, shard: Shard, round: u64) {
     };
     let jobs = store.pull(shard, &ask).await.expect("pull").jobs;
     let word = |n: usize| match n % 4 {
-        0 => PullOutcome::Retry { after: ms(2), error: None },
-        1 => PullOutcome::Release { after: ms(0) },
-        2 => PullOutcome::Bury { reason: "unwanted".to_owned(), error: None },
-        _ => PullOutcome::Finish,
+        0 => Outcome::Retry { after: ms(2), last: LastAttempt::by_consumer(None) },
+        1 => Outcome::Release { after: ms(0) },
+        2 => Outcome::Bury {
+            reason: Reason::Custom("unwanted".to_owned()),
+            last: LastAttempt::by_consumer(None),
+        },
+        _ => Outcome::Complete,
     };
     let words = jobs.into_iter().skip(2).enumerate().map(|(n, job)| (job.receipt, word(n)));
     store.settle_receipts(shard, &words.collect::<Vec<_>>()).await.expect("settle");

@@ -6,7 +6,7 @@ use axum::RequestPartsExt as _;
 use axum::extract::{FromRequestParts, Path};
 use http::StatusCode;
 use http::request::Parts;
-use ringback_core::contract::{PullReceipt, RedriveId};
+use ringback_core::contract::{Receipt, RedriveId};
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
@@ -60,7 +60,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RedrivePath {
 }
 
 /// The pull receipt that the path names.
-pub(crate) struct ReceiptPath(pub(crate) PullReceipt);
+pub(crate) struct ReceiptPath(pub(crate) Receipt);
 
 impl FromRequestParts<Arc<Api>> for ReceiptPath {
     type Rejection = ApiError;
@@ -73,7 +73,7 @@ impl FromRequestParts<Arc<Api>> for ReceiptPath {
 }
 
 /// Parses a receipt. `None` if this store cannot have issued it.
-pub(crate) fn parse_receipt(api: &Api, text: &str) -> Option<PullReceipt> {
+pub(crate) fn parse_receipt(api: &Api, text: &str) -> Option<Receipt> {
     text.parse().ok().filter(|receipt| api.store.knows(receipt))
 }
 

@@ -164,7 +164,7 @@ impl FromQuery for events::Filter {
         }
         let allowed = EventName::ALL.map(EventName::name).join(", ");
         let allowed = format!("one or more of {allowed}, separated by commas; omit it for all of them");
-        let kind = |name: &str| name.parse().map_err(|_| is_no("kind", name));
+        let kind = |name: &str| EventName::from_name(name).ok_or_else(|| is_no("kind", name));
         let kinds = query.read("kind", allowed, |text| text.split(',').map(kind).collect());
         Self { topic, id, kinds: kinds.unwrap_or_default() }
     }

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rand::RngExt as _;
-use ringback_core::contract::{Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Shard, StoreError};
+use ringback_core::contract::{Pull, Pulled, PulledJob, Receipt, Shard, StoreError};
 use ringback_core::job::Topic;
+use ringback_core::outcome::Outcome;
 use ringback_service::backoff::Backoff;
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
@@ -30,7 +31,7 @@ const MAX_LOST: usize = 1000;
 pub(super) enum Command {
     Reserve(Request),
     /// Release jobs that nobody waits for any more.
-    Release(Vec<PullReceipt>),
+    Release(Vec<Receipt>),
 }
 
 /// A reserve, and where its answer goes.
@@ -237,12 +238,10 @@ async fn repeat(store: Store, ids: Arc<CallerIds>, call: Call) {
 }
 
 /// Releases jobs of one shard. If that fails, their leases expire.
-async fn release(store: &Store, receipts: Vec<PullReceipt>) {
-    let Some(shard) = receipts.first().map(PullReceipt::shard) else { return };
-    let releases: Vec<_> = receipts
-        .into_iter()
-        .map(|receipt| (receipt, PullOutcome::Release { after: Duration::ZERO }))
-        .collect();
+async fn release(store: &Store, receipts: Vec<Receipt>) {
+    let Some(shard) = receipts.first().map(|receipt| receipt.shard) else { return };
+    let releases: Vec<_> =
+        receipts.into_iter().map(|receipt| (receipt, Outcome::Release { after: Duration::ZERO })).collect();
     if let Err(error) = store.settle_receipts(shard, &releases).await {
         tracing::debug!(%error, jobs = releases.len(), "reserved jobs that nobody waits for were not released");
     }

@@ -5,13 +5,13 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringback_core::contract::Shard;
-use ringback_core::lane::PullLane;
+use ringback_core::lane::LaneId;
 use tokio::sync::{Notify, oneshot};
 
 /// All waiters of a process.
 #[derive(Default)]
 pub(super) struct Waiters {
-    lanes: Mutex<HashMap<PullLane, Lane>>,
+    lanes: Mutex<HashMap<LaneId, Lane>>,
     /// Notified when the first waiter comes.
     came: Notify,
 }
@@ -42,7 +42,7 @@ impl Lane {
 
 impl Waiters {
     /// Adds a waiter. It first asks all shards by itself.
-    pub(super) fn register(self: &Arc<Self>, lane: PullLane) -> Waiter {
+    pub(super) fn register(self: &Arc<Self>, lane: LaneId) -> Waiter {
         let mut lanes = self.lock();
         if lanes.is_empty() {
             self.came.notify_one();
@@ -53,7 +53,7 @@ impl Waiters {
     }
 
     /// A shard has jobs for a lane. Wakes one waiter of the lane.
-    pub(super) fn wake(&self, lane: PullLane, shard: Shard) {
+    pub(super) fn wake(&self, lane: LaneId, shard: Shard) {
         if let Some(lane) = self.lock().get_mut(&lane) {
             lane.wake(shard);
         }
@@ -70,7 +70,7 @@ impl Waiters {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PullLane, Lane>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<LaneId, Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,7 +87,7 @@ enum Turn {
 /// A consumer that waits for jobs of a lane. Dropping it removes it.
 pub(super) struct Waiter {
     all: Arc<Waiters>,
-    lane: PullLane,
+    lane: LaneId,
     waiting: Option<(u64, oneshot::Receiver<Shard>)>,
     /// The shards that it asks, or is about to ask.
     asking: BTreeSet<Shard>,
@@ -178,8 +178,8 @@ mod tests {
         Store::open(settings::defaults(Duration::from_secs(1))).unwrap().shards().collect()
     }
 
-    fn lane() -> PullLane {
-        PullLane::of(&"t".parse().unwrap())
+    fn lane() -> LaneId {
+        ringback_core::lane::Lane::pull(&"t".parse().unwrap()).id()
     }
 
     #[tokio::test]
@@ -190,7 +190,7 @@ mod tests {
         all.wake(lane(), shards[1]);
         assert!(two.woken().now_or_never().is_none());
         assert_eq!(one.woken().now_or_never(), Some(shards[1]));
-        all.wake(PullLane::of(&"other".parse().unwrap()), shards[2]);
+        all.wake(LaneId::default(), shards[2]);
         assert!(two.woken().now_or_never().is_none());
     }
 

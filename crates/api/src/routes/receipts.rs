@@ -8,13 +8,15 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
-use ringback_core::contract::{Note, PullOutcome, PullReceipt, Renewed, Settled};
+use ringback_core::contract::{Note, Receipt, Renewed, Settled};
 use ringback_core::job::Topic;
 use ringback_core::limits::MAX_BATCH;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::wire::{
     BuryAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, RenewAnswer, RetryAsk, parse_finish,
     parse_finish_all, parse_release, parse_renew,
 };
+use ringback_store::NOTE_TIMEOUT;
 use tokio::time::timeout;
 
 use crate::error::{ApiError, JsonResult};
@@ -25,9 +27,6 @@ use crate::schema::{
     RetryRequest,
 };
 use crate::state::{Api, ApiState};
-
-/// How long settling waits for the attempt log.
-const RECORD_WITHIN: Duration = Duration::from_millis(400);
 
 /// Finish a job
 ///
@@ -43,7 +42,7 @@ pub(crate) async fn finish(
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptAnswer> {
     parse_finish(&json)?;
-    settle(&api, receipt, PullOutcome::Finish, None).await
+    settle(&api, receipt, Outcome::Complete, None).await
 }
 
 /// Retry a job
@@ -63,11 +62,11 @@ pub(crate) async fn retry(
 ) -> JsonResult<ReceiptAnswer> {
     let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
     let (outcome, topic) = match delay {
-        Some(after) => (PullOutcome::Retry { after, error }, None),
+        Some(after) => (Outcome::Retry { after, last: LastAttempt::by_consumer(error) }, None),
         None => match Deadline::from_now().bound(api.store.lease_info(&receipt)).await?? {
             Some(lease) => (api.failed(&lease, error)?, lease.topic),
             // The receipt is not current. The store knows whether this call is a repetition.
-            None => (PullOutcome::Retry { after: Duration::ZERO, error }, None),
+            None => (Outcome::Retry { after: Duration::ZERO, last: LastAttempt::by_consumer(error) }, None),
         },
     };
     settle(&api, receipt, outcome, topic).await
@@ -88,7 +87,8 @@ pub(crate) async fn bury(
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptAnswer> {
     let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
-    settle(&api, receipt, PullOutcome::Bury { reason, error }, None).await
+    let outcome = Outcome::Bury { reason: Reason::Custom(reason), last: LastAttempt::by_consumer(error) };
+    settle(&api, receipt, outcome, None).await
 }
 
 /// Release a job
@@ -106,7 +106,7 @@ pub(crate) async fn release(
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptAnswer> {
     let delay = parse_release(&json)?;
-    settle(&api, receipt, PullOutcome::Release { after: delay }, None).await
+    settle(&api, receipt, Outcome::Release { after: delay }, None).await
 }
 
 /// Renew a lease
@@ -146,10 +146,10 @@ pub(crate) async fn finish_all(
 ) -> JsonResult<ReceiptsAnswer> {
     let receipts = parse_finish_all(&json)?;
     let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
-    let mut shards: BTreeMap<_, Vec<(usize, PullReceipt)>> = BTreeMap::new();
+    let mut shards: BTreeMap<_, Vec<(usize, Receipt)>> = BTreeMap::new();
     for (number, text) in receipts.iter().enumerate() {
         if let Some(receipt) = parse_receipt(&api, text) {
-            shards.entry(receipt.shard()).or_default().push((number, receipt));
+            shards.entry(receipt.shard).or_default().push((number, receipt));
         }
     }
     let calls = shards.values().flat_map(|receipts| receipts.chunks(MAX_BATCH));
@@ -161,9 +161,9 @@ pub(crate) async fn finish_all(
 }
 
 /// Finishes jobs of one shard.
-async fn finish_in_shard(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(usize, ReceiptResult)> {
-    let outcomes: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, PullOutcome::Finish)).collect();
-    let shard = receipts[0].1.shard();
+async fn finish_in_shard(api: &Api, receipts: &[(usize, Receipt)]) -> Vec<(usize, ReceiptResult)> {
+    let outcomes: Vec<_> = receipts.iter().map(|(_, receipt)| (*receipt, Outcome::Complete)).collect();
+    let shard = receipts[0].1.shard;
     let settled = Deadline::from_now().bound(api.store.settle_receipts(shard, &outcomes)).await;
     let settled = settled.map_err(ApiError::from).and_then(|settled| settled.map_err(ApiError::from));
     let numbers = receipts.iter().map(|(number, _)| *number);
@@ -176,28 +176,28 @@ async fn finish_in_shard(api: &Api, receipts: &[(usize, PullReceipt)]) -> Vec<(u
 /// Settles a job. `topic` is that of the job, if it is already known.
 async fn settle(
     api: &Api,
-    receipt: PullReceipt,
-    outcome: PullOutcome,
+    receipt: Receipt,
+    outcome: Outcome,
     topic: Option<Topic>,
 ) -> JsonResult<ReceiptAnswer> {
     let deadline = Deadline::from_now();
     record_failure(api, &receipt, &outcome, topic).await;
     let outcomes = [(receipt, outcome)];
-    let settled = deadline.bound(api.store.settle_receipts(receipt.shard(), &outcomes)).await??;
+    let settled = deadline.bound(api.store.settle_receipts(receipt.shard, &outcomes)).await??;
     check(settled.into_iter().next().unwrap_or(Settled::Stale))?;
     Ok(Json(ReceiptAnswer { receipt: receipt.to_string() }))
 }
 
 /// Records the attempt if the outcome is a failure and the topic logs failures. If that fails, the
 /// attempt is only counted in a metric. `topic` is that of the job, if it is already known.
-async fn record_failure(api: &Api, receipt: &PullReceipt, outcome: &PullOutcome, topic: Option<Topic>) {
+async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: Option<Topic>) {
     let error = match outcome {
-        PullOutcome::Retry { error, .. } | PullOutcome::Bury { error, .. } => error.clone(),
-        PullOutcome::Finish | PullOutcome::Release { .. } => return,
+        Outcome::Retry { last, .. } | Outcome::Bury { last, .. } => last.error.clone(),
+        Outcome::Complete | Outcome::Release { .. } => return,
     };
     // The store is only asked for the topic if topics differ in what they log.
     let topic = if topic.is_none() && api.policies.is_any_logging() {
-        let lease = timeout(RECORD_WITHIN, api.store.lease_info(receipt)).await;
+        let lease = timeout(NOTE_TIMEOUT, api.store.lease_info(receipt)).await;
         lease.ok().and_then(Result::ok).flatten().and_then(|lease| lease.topic)
     } else {
         topic
@@ -205,7 +205,7 @@ async fn record_failure(api: &Api, receipt: &PullReceipt, outcome: &PullOutcome,
     let policy = topic.and_then(|topic| api.policies.get(&topic).ok()?);
     if api.store.logging(policy.as_deref()).notes_failure() {
         let notes = [Note::failed(receipt, error)];
-        api.metrics.unrecorded(api.store.note_within(receipt.shard(), &notes, RECORD_WITHIN).await);
+        api.metrics.unrecorded(api.store.note_in_time(receipt.shard, &notes).await);
     }
 }
 

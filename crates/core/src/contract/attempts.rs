@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::lease::{Lease, Receipt};
-use super::pull::PullReceipt;
+use super::lease::Lease;
+use super::receipt::{LeaseId, Receipt};
 use crate::clock::Timestamp;
 use crate::job::Locator;
 
@@ -55,9 +55,9 @@ pub enum Proof {
     /// The job that was accepted at this time. A later job with the same key does not show the attempt.
     Created(Timestamp),
     /// The job under this current lease. The store fills in number, time and duration.
-    Held(Receipt),
+    Held(LeaseId),
     /// The job under this lease, which has run out. The store fills in number, time and duration.
-    Expired(Receipt),
+    Expired(LeaseId),
 }
 
 impl Note {
@@ -69,16 +69,16 @@ impl Note {
 
     /// A consumer's failed attempt. It has to be logged before the receipt is settled, since it counts
     /// only while the receipt is current.
-    pub fn failed(receipt: &PullReceipt, error: Option<String>) -> Self {
+    pub fn failed(receipt: &Receipt, error: Option<String>) -> Self {
         Self::by_consumer(receipt, Proof::Held(receipt.lease), error)
     }
 
     /// A consumer's attempt whose lease has run out.
-    pub fn expired(receipt: &PullReceipt, error: &str) -> Self {
+    pub fn expired(receipt: &Receipt, error: &str) -> Self {
         Self::by_consumer(receipt, Proof::Expired(receipt.lease), Some(error.to_owned()))
     }
 
-    fn by_consumer(receipt: &PullReceipt, proof: Proof, error: Option<String>) -> Self {
+    fn by_consumer(receipt: &Receipt, proof: Proof, error: Option<String>) -> Self {
         let attempt = Attempt { error, by: CONSUMER.to_owned(), ..Attempt::default() };
         Self { locator: receipt.locator, proof, attempt }
     }

@@ -1,22 +1,17 @@
-//! A lease: the right to deliver one job until a deadline. Only its holder can settle the job.
+//! A lease: the right to deliver one job until a deadline. Only its holder can settle the job. And the results of
+//! renewing and settling leases.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::error::StoreError;
+use super::receipt::Receipt;
 use super::shard::Shard;
 use crate::clock::Timestamp;
 use crate::job::{Delivery, JobKey, Locator};
 use crate::lane::SettleHint;
-
-/// Identifies one lease: a number that grows with every reserve of the shard, and random bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// The number.
-    pub number: u64,
-    /// The random bits.
-    pub bits: [u8; 8],
-}
+use crate::outcome::Outcome;
 
 /// The store's clock as this process knows it: a reading, and the local time before it was requested.
 ///
@@ -50,11 +45,7 @@ impl StoreClock {
 /// The part of a lease that a backend needs to renew and settle it.
 #[derive(Debug)]
 pub struct LeaseGrant {
-    /// The job's shard.
-    pub shard: Shard,
-    /// The job's place in the shard.
-    pub locator: Locator,
-    /// Identifies the lease.
+    /// Identifies the lease and the job.
     pub receipt: Receipt,
     /// When the lease runs out, by the local clock and never later than in the store.
     pub deadline: Instant,
@@ -112,13 +103,13 @@ impl Lease {
 
     /// The job's shard.
     pub const fn shard(&self) -> Shard {
-        self.grant.shard
+        self.grant.receipt.shard
     }
 
     /// The job's place in its shard. Together with `created` it identifies the job, even if another one
     /// has had the same key.
     pub const fn locator(&self) -> Locator {
-        self.grant.locator
+        self.grant.receipt.locator
     }
 
     /// When the lease runs out, by the local clock and never later than in the store.
@@ -148,4 +139,35 @@ impl Lease {
     pub fn renewed(&mut self, asked: Instant, by: Duration) {
         self.grant.deadline = self.grant.deadline.max(asked + by);
     }
+}
+
+/// The result of a renewal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewed {
+    /// The lease has a later deadline.
+    Extended,
+    /// The lease is not current any more.
+    Stale,
+}
+
+/// The result of settling one lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The outcome took effect.
+    Applied,
+    /// The same outcome had taken effect before.
+    Replayed,
+    /// The lease had run out, but the success still counted.
+    Late,
+    /// The lease was not current any more. Nothing changed.
+    Stale,
+}
+
+/// A settle that failed as a whole. It returns the leases, so that the caller can try again.
+#[derive(Debug)]
+pub struct Unsettled {
+    /// Why it failed.
+    pub error: StoreError,
+    /// The leases with their outcomes.
+    pub items: Vec<(Lease, Outcome)>,
 }

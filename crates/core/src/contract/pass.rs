@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::pull::{PullReceipt, RetryContext};
+use super::receipt::Receipt;
+use super::reserve::RetryContext;
 
 /// The result of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl Pass {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpiredLease {
     /// Settles the job.
-    pub receipt: PullReceipt,
+    pub receipt: Receipt,
     /// Decides when the job is retried.
     pub tries: RetryContext,
 }

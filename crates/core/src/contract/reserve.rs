@@ -1,8 +1,13 @@
-//! The reserve edge: what a notifier asks for, and the leases it gets.
+//! The reserve edge: what notifiers and consumers ask for, and the jobs they get. A consumer's jobs have no URL, and
+//! are settled by their receipts.
 
 use std::time::Duration;
 
 use super::lease::Lease;
+use super::receipt::Receipt;
+use crate::clock::Timestamp;
+use crate::job::{Delivery, JobKey, Topic};
+use crate::retry::RetryPolicy;
 
 /// What a notifier asks for.
 #[derive(Clone, Debug)]
@@ -15,7 +20,7 @@ pub struct Reserve<'a> {
     pub limit: usize,
     /// The most jobs of a lane that `lane_limits` does not name.
     pub lane_limit: usize,
-    /// Limits of single lanes, by [name](crate::lane::lane_name). A limit of 0 skips the lane.
+    /// Limits of single lanes, by [name](crate::lane::Lane::name). A limit of 0 skips the lane.
     pub lane_limits: Vec<(String, usize)>,
     /// Random bits for the receipts.
     pub bits: [u8; 8],
@@ -33,4 +38,67 @@ pub struct Reserved {
     pub more: bool,
     /// Lanes that have more jobs but were skipped or used up their limit.
     pub skipped: Vec<String>,
+}
+
+/// What a consumer asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Pull<'a> {
+    /// Identifies the caller, who makes one call at a time.
+    pub caller: &'a str,
+    /// Counts the caller's reserves of this shard. Repeating a number returns the same jobs again.
+    pub sequence: u64,
+    /// The topic.
+    pub topic: &'a Topic,
+    /// The most jobs to reserve.
+    pub limit: usize,
+    /// How long the leases last; `None`: as long as each job says.
+    pub ttr: Option<Duration>,
+    /// How long a lease lasts if neither the consumer nor the job says.
+    pub default_ttr: Duration,
+    /// Random bits for the receipts.
+    pub bits: [u8; 8],
+}
+
+/// The result of a consumer's reserve.
+#[derive(Debug, Default)]
+pub struct Pulled {
+    /// The jobs.
+    pub jobs: Vec<PulledJob>,
+    /// Whether more jobs could be reserved now.
+    pub more: bool,
+}
+
+/// A job that a consumer has reserved.
+#[derive(Clone, Debug)]
+pub struct PulledJob {
+    /// Settles the job.
+    pub receipt: Receipt,
+    /// The job's key.
+    pub key: JobKey,
+    /// The number of this attempt, from 1.
+    pub attempt: u32,
+    /// When the lease runs out, by the store's clock.
+    pub deadline: Timestamp,
+    /// The body and what belongs to it.
+    pub delivery: Delivery,
+}
+
+/// What decides when a job is retried if it fails now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RetryContext {
+    /// How many attempts have failed so far.
+    pub failures: u32,
+    /// The job's own policy, if it has one.
+    pub retry: Option<RetryPolicy>,
+    /// The job's topic, whose policy counts otherwise; `None` if it is not known.
+    pub topic: Option<Topic>,
+}
+
+/// Which leases a settle by receipt accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseCheck {
+    /// Every current lease.
+    Current,
+    /// Only leases that have run out.
+    Expired,
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::shard::Shard;
-use crate::lane::PullLane;
+use crate::lane::LaneId;
 
 /// A wake-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Wake {
     /// A push lane of the shard is no longer empty.
     Ready(Shard),
     /// A pull lane of the shard is no longer empty.
-    Pull(Shard, PullLane),
+    Pull(Shard, LaneId),
     /// A carrier came or left.
     Carriers,
     /// A redrive has no worker.

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::ReadTransaction;
 use ringback_core::contract::{DamageKind, Finding, Shard};
+use ringback_core::lane::Lane;
 use ringback_core::state::State;
 
 use super::repair::{Action, Findings};
 use crate::error::Result;
-use crate::tables::{ByName, LaneCounts, ShardRow, ShardSums, Tables, TopicRow, topic_in};
+use crate::tables::{ByName, LaneCounts, ShardRow, ShardSums, Tables, TopicRow};
 
 /// How many records there are, by shard and name of the state.
 pub(crate) type StateCounts = BTreeMap<(u16, &'static str), i64>;
@@ -71,7 +72,8 @@ pub(crate) fn check_lanes(findings: &mut Findings, stored: &ByName<LaneCounts>, 
         let by = jobs.minus(stored);
         if by != LaneCounts::default() {
             let detail = format!("lane {lane:?} is counted with {stored} jobs, and has {jobs}");
-            let finding = Finding::new(DamageKind::LaneCount, Shard(*shard), detail).of_topic(topic_in(lane));
+            let finding =
+                Finding::new(DamageKind::LaneCount, Shard(*shard), detail).of_topic(Lane::topic_of(lane));
             findings.add(finding, Some(Action::ShiftLane(lane.as_str().into(), by)));
         }
     }
@@ -90,7 +92,7 @@ pub(crate) fn check_topics(
     let row_of = |key: &(u16, String)| rows.get(key).copied().unwrap_or_default();
     let mut lanes: ByName<u64> = BTreeMap::new();
     for ((shard, lane), _) in stored_lanes.iter().filter(|(_, jobs)| !jobs.is_empty()) {
-        *lanes.entry((*shard, topic_in(lane).to_owned())).or_default() += 1;
+        *lanes.entry((*shard, Lane::topic_of(lane).to_owned())).or_default() += 1;
     }
     // The row of the empty topic has the sums of its shard.
     let keys = lanes.keys().chain(rows.keys());

@@ -114,7 +114,7 @@ impl Txn<'_> {
 
     /// Puts a ready job back at its position, or behind the others where another job has that.
     fn relink_ready(&mut self, record: &mut Record, position: i64) -> Result<()> {
-        let (shard, lane) = (self.shard(), record.lane());
+        let (shard, lane) = (self.shard(), record.lane().name());
         if self.tables.ready.at(shard, &lane, position)?.is_none() {
             self.tables.ready.fill(shard, &lane, position, record.number)?;
         } else {

@@ -6,11 +6,12 @@ use std::sync::Weak;
 
 use redb::ReadTransaction;
 use ringback_core::contract::{Audit, DamageKind, Finding, Repair, Shard, StoreError};
+use ringback_core::lane::Lane;
 
 use super::counts::{StateCounts, check_lanes, check_ledgers, check_topics};
 use super::repair::{Action, Findings};
 use crate::error::Result;
-use crate::tables::{ByName, LaneCounts, PARKED, Record, Tables, topic_in};
+use crate::tables::{ByName, LaneCounts, PARKED, Record, Tables};
 
 /// Reads everything. Blocks, and takes a while for a large store.
 pub(crate) fn walk(
@@ -76,7 +77,7 @@ impl Walk<'_> {
         *self.counts.entry((shard, state.name())).or_default() += 1;
         if is_open {
             self.findings.audit.checked += 1;
-            self.lanes.entry((shard, record.lane())).or_default().count(state, 1);
+            self.lanes.entry((shard, record.lane().name())).or_default().count(state, 1);
         }
         let finding = |kind, detail| -> Result<Finding> {
             let finding = Finding::new(kind, Shard(shard), detail).of_topic(&record.topic);
@@ -125,7 +126,7 @@ impl Walk<'_> {
         let findings = &mut self.findings;
         ready.each_lane(|shard, lane| {
             check_caller(caller)?;
-            let topic = topic_in(lane);
+            let topic = Lane::topic_of(lane);
             let has_turn = match ready.turn_of(shard, lane)? {
                 // A resume gives parked lanes their turns, so only a paused topic may have them.
                 Some(PARKED) if !counts.topics.stored(shard, topic)?.is_paused() => false,

@@ -66,18 +66,18 @@ fn is_current(txn: &Txn<'_>, locator: [u8; 12], created: u64, kept: Option<&[u8]
 
 /// When the job was created, and the complete attempt; `None` if the receipt is not current.
 fn complete(txn: &Txn<'_>, note: &Note) -> Result<Option<(u64, Attempt)>> {
-    let (receipt, only_expired) = match note.proof {
+    let (lease, only_expired) = match note.proof {
         Proof::Created(at) => return Ok(Some((at.as_millis(), note.attempt.clone()))),
-        Proof::Held(receipt) => (receipt, false),
-        Proof::Expired(receipt) => (receipt, true),
+        Proof::Held(lease) => (lease, false),
+        Proof::Expired(lease) => (lease, true),
     };
     let Some(job) = txn.tables.records.find(note.locator.0)? else { return Ok(None) };
     let Stage::Reserved { deadline, .. } = job.stage else { return Ok(None) };
-    if job.receipt() != Some(receipt) || (only_expired && deadline > txn.now()) {
+    if job.lease() != Some(lease) || (only_expired && deadline > txn.now()) {
         return Ok(None);
     }
     // The number of a lease is the time at which it began, in µs.
-    let at = (receipt.number / 1000).min(txn.now());
+    let at = (lease.number / 1000).min(txn.now());
     let duration = Duration::from_millis(txn.now() - at);
     let attempt =
         Attempt { number: job.attempts, at: Timestamp::from_millis(at), duration, ..note.attempt.clone() };

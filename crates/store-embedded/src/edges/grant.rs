@@ -1,10 +1,10 @@
 //! What reserve and pull share: takes ready jobs from a lane, and grants a lease on each. A caller
 //! that repeats a call gets the same jobs again.
 
-use ringback_core::contract::Receipt;
+use ringback_core::contract::{LeaseId, Shard};
 
 use crate::error::Result;
-use crate::tables::{Granted, Record, Stage, StoredJob};
+use crate::tables::{Body, Granted, Record, Stage, StoredJob};
 use crate::txn::Txn;
 use crate::txn::transitions::To;
 
@@ -31,12 +31,29 @@ pub(crate) fn granted_before(txn: &Txn<'_>, caller: &Caller) -> Result<Option<Ve
     let mut jobs = Vec::new();
     for number in numbers {
         if let Some(job) = txn.tables.records.get(number)?
-            && job.receipt().is_some_and(|receipt| receipt.bits == bits)
+            && job.lease().is_some_and(|lease| lease.bits == bits)
         {
             jobs.extend(txn.tables.records.with_body(job)?);
         }
     }
     Ok(Some(jobs))
+}
+
+/// Converts the jobs that a call was granted. A job that cannot be read is left out: its lease will expire and be
+/// recovered.
+pub(crate) fn read_granted<T>(
+    shard: Shard,
+    jobs: &[StoredJob],
+    read: impl Fn(&Record, &Body) -> Option<T>,
+) -> Vec<T> {
+    let jobs = jobs.iter().filter_map(|(record, body)| {
+        let job = read(record, body);
+        if job.is_none() {
+            tracing::error!(shard = shard.0, job.number = record.number, "a reserved job cannot be read");
+        }
+        job
+    });
+    jobs.collect()
 }
 
 /// The entries of a lane that were looked at.
@@ -93,7 +110,7 @@ pub(crate) fn grant_leases(
     for (lease, (job, _)) in (first..).zip(jobs) {
         let deadline = txn.now_up() + duration(job);
         job.attempts += 1;
-        txn.enter(job, To::Reserved(Receipt { number: lease, bits: caller.bits }, deadline))?;
+        txn.enter(job, To::Reserved(LeaseId { number: lease, bits: caller.bits }, deadline))?;
         numbers.push(job.number);
         txn.row.lease = lease;
     }

@@ -2,10 +2,10 @@
 //! what is known of the lanes and leases of pull jobs.
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Pull, PullReceipt, Pulled, RetryContext, Shard, StoreError};
-use ringback_core::lane::{LaneId, PullLane, lane_name};
+use ringback_core::contract::{Pull, Pulled, Receipt, RetryContext, Shard, StoreError};
+use ringback_core::lane::{Lane, LaneId};
 
-use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
+use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, read_granted};
 use crate::error::Result;
 use crate::tables::{PARKED, PULL, StoredJob};
 use crate::txn::Txn;
@@ -15,15 +15,8 @@ impl EmbeddedStore {
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
         let request = Request::from(ask);
         let (found, more) = self.call(shard, ask.limit * EDGE_BYTES, move |txn| pull(txn, &request)).await?;
-        let jobs = found.iter().filter_map(|(record, body)| {
-            let job = answers::pulled_job(shard, record, body);
-            if job.is_none() {
-                // Its lease will expire and be recovered.
-                tracing::error!(shard = shard.0, job.number = record.number, "a reserved job cannot be read");
-            }
-            job
-        });
-        Ok(Pulled { jobs: jobs.collect(), more })
+        let jobs = read_granted(shard, &found, |record, body| answers::pulled_job(shard, record, body));
+        Ok(Pulled { jobs, more })
     }
 
     /// The lanes of pull jobs that are not empty, without the first `from`.
@@ -32,17 +25,17 @@ impl EmbeddedStore {
         shard: Shard,
         from: usize,
         limit: usize,
-    ) -> Result<Vec<PullLane>, StoreError> {
+    ) -> Result<Vec<LaneId>, StoreError> {
         let lanes =
             self.call(shard, 0, move |txn| txn.tables.ready.pull_lanes(txn.shard(), from, limit)).await?;
-        Ok(lanes.iter().map(|lane| PullLane(LaneId::of(lane))).collect())
+        Ok(lanes.iter().filter_map(|name| Some(Lane::parse(name)?.id())).collect())
     }
 
     /// What chooses the next delay of a job, if the receipt is its current one.
-    pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
+    pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {
         let (locator, lease) = (receipt.locator.0, receipt.lease);
         let find = move |txn: &mut Txn<'_>| {
-            let job = txn.tables.records.find(locator)?.filter(|job| job.receipt() == Some(lease));
+            let job = txn.tables.records.find(locator)?.filter(|job| job.lease() == Some(lease));
             job.map_or(Ok(None), |job| txn.tables.records.with_body(job))
         };
         let found = self.call(receipt.shard, 0, find).await?;
@@ -64,7 +57,7 @@ impl From<&Pull<'_>> for Request {
     fn from(ask: &Pull<'_>) -> Self {
         Self {
             caller: Caller { name: ask.caller.to_owned(), sequence: ask.sequence, bits: ask.bits },
-            lane: lane_name(ask.topic, ""),
+            lane: Lane::pull(ask.topic).name(),
             limit: ask.limit,
             duration: ask.ttr.map(millis_up),
             default_duration: millis_up(ask.default_ttr),

@@ -48,7 +48,7 @@ fn recover(txn: &mut Txn<'_>, limits: &PassLimits, keep: KeepTombstones) -> Resu
             continue;
         };
         let cancel = matches!(job.stage, Stage::Reserved { cancel: true, .. });
-        if job.is_pull() && !cancel {
+        if job.lane().is_pull() && !cancel {
             txn.put_off(&mut job, now + AGAIN)?;
             expired.extend(txn.tables.records.with_body(job)?);
             continue;

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{Lease, PullReceipt, Receipt, Renewed, StoreError};
-use tokio::time::Instant;
+use ringback_core::contract::{Receipt, StoreError};
 
 use crate::error::Result;
 use crate::tables::Stage;
@@ -13,37 +12,23 @@ use crate::txn::transitions::To;
 use crate::{EDGE_BYTES, EmbeddedStore};
 
 impl EmbeddedStore {
-    pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
-        let asked = Instant::now();
-        let (locator, receipt, ms) = (lease.grant().locator.0, lease.grant().receipt, millis_up(by));
-        let renewed = self.call(lease.grant().shard, EDGE_BYTES, move |txn| renew(txn, locator, receipt, ms));
-        if renewed.await?.is_none() {
-            return Ok(Renewed::Stale);
-        }
-        lease.renewed(asked, by);
-        Ok(Renewed::Extended)
-    }
-
-    pub async fn renew_receipt(
-        &self,
-        receipt: &PullReceipt,
-        by: Duration,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        let (locator, lease, ms) = (receipt.locator.0, receipt.lease, millis_up(by));
-        let deadline = self.call(receipt.shard, EDGE_BYTES, move |txn| renew(txn, locator, lease, ms));
+    /// Extends a lease. Returns its new deadline, or `None` if the receipt is not current.
+    pub async fn renew(&self, receipt: &Receipt, by: Duration) -> Result<Option<Timestamp>, StoreError> {
+        let (receipt, by) = (*receipt, millis_up(by));
+        let deadline = self.call(receipt.shard, EDGE_BYTES, move |txn| renew(txn, &receipt, by));
         Ok(deadline.await?.map(Timestamp::from_millis))
     }
 }
 
-/// Returns the new deadline; `None` if the receipt is not the job's current one. Times are in ms.
-fn renew(txn: &mut Txn<'_>, locator: [u8; 12], receipt: Receipt, by: u64) -> Result<Option<u64>> {
-    let Some(mut job) = txn.tables.records.find(locator)? else { return Ok(None) };
+/// Times are in ms.
+fn renew(txn: &mut Txn<'_>, receipt: &Receipt, by: u64) -> Result<Option<u64>> {
+    let Some(mut job) = txn.tables.records.find(receipt.locator.0)? else { return Ok(None) };
     let Stage::Reserved { deadline, cancel: was_cancelled, .. } = job.stage else { return Ok(None) };
-    if job.receipt() != Some(receipt) {
+    if job.lease() != Some(receipt.lease) {
         return Ok(None);
     }
     let later = deadline.max(txn.now_up().saturating_add(by));
-    txn.enter(&mut job, To::Reserved(receipt, later))?;
+    txn.enter(&mut job, To::Reserved(receipt.lease, later))?;
     // A new lease has no request to cancel; this one keeps its own.
     if let Stage::Reserved { cancel, .. } = &mut job.stage
         && was_cancelled

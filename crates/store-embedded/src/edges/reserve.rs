@@ -10,7 +10,7 @@ use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::outcome::Outcome;
 use tokio::time::Instant;
 
-use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before};
+use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, read_granted};
 use super::settle::{Settlement, settle_push};
 use crate::answers::{self, ReservedAt};
 use crate::error::Result;
@@ -93,15 +93,8 @@ struct Found {
 impl Found {
     fn answer(self, shard: Shard, asked: Instant) -> Reserved {
         let at = ReservedAt { now_us: self.now_us, is_watched: self.is_watched, asked };
-        let leases = self.jobs.iter().filter_map(|(record, body)| {
-            let lease = answers::lease(shard, record, body, at);
-            if lease.is_none() {
-                // Its lease will expire and be recovered.
-                tracing::error!(shard = shard.0, job.number = record.number, "a reserved job cannot be read");
-            }
-            lease
-        });
-        Reserved { leases: leases.collect(), more: self.is_more, skipped: self.skipped }
+        let leases = read_granted(shard, &self.jobs, |record, body| answers::lease(shard, record, body, at));
+        Reserved { leases, more: self.is_more, skipped: self.skipped }
     }
 }
 

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    AttemptOutcome, Lateness, Lease, LeaseCheck, PullOutcome, PullReceipt, Receipt, Settled, Shard,
-    StoreError,
+    AttemptOutcome, Lateness, Lease, LeaseCheck, Receipt, Settled, Shard, StoreError,
 };
-use ringback_core::limits::truncated;
+use ringback_core::limits::{MAX_REASON, truncated};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 
@@ -22,8 +21,6 @@ use crate::{EDGE_BYTES, EmbeddedStore};
 
 /// The reason of a job that is dead since too many of its leases expired.
 pub(crate) const LOST: &str = "lost";
-/// The most bytes of a pull job's reason that are kept.
-const MAX_REASON: usize = 64;
 
 impl EmbeddedStore {
     pub async fn settle(
@@ -40,7 +37,7 @@ impl EmbeddedStore {
     pub async fn settle_receipts(
         &self,
         shard: Shard,
-        items: &[(PullReceipt, PullOutcome)],
+        items: &[(Receipt, Outcome)],
         check: LeaseCheck,
     ) -> Result<Vec<Settled>, StoreError> {
         let settlements: Vec<_> = items.iter().map(|item| Settlement::pull(item, check)).collect();
@@ -56,84 +53,57 @@ impl EmbeddedStore {
 
 /// How one attempt ended.
 pub(crate) struct Settlement {
-    locator: [u8; 12],
     receipt: Receipt,
-    action: Action,
+    outcome: Outcome,
     source: Source,
 }
 
-/// What becomes of the job.
-enum Action {
-    Complete,
-    Retry { after: Duration },
-    Bury { reason: Box<str> },
-    Release { after: Duration },
-}
-
-/// Where the settlement comes from, and what is known of the attempt.
+/// Where the settlement comes from.
+#[derive(Clone, Copy)]
 enum Source {
-    /// A notifier saw the response, or did not keep it.
-    Push { response: Option<LastAttempt> },
-    /// A worker settles by its receipt, perhaps with an error. The number of the lease is when it began.
-    Pull { error: Option<String>, check: LeaseCheck },
+    /// A notifier, with the response to a successful attempt if it kept that: status, and ms that it took.
+    Push { response: Option<(u16, u32)> },
+    /// A worker, by its receipt, or a carrier for it. The number of the lease is when it began.
+    Pull(LeaseCheck),
 }
 
 impl Settlement {
     pub(crate) fn push((lease, outcome): &(Lease, Outcome)) -> Self {
-        let (action, response) = match outcome.clone() {
-            Outcome::Complete => (Action::Complete, lease.response().map(success)),
-            Outcome::Retry { after, last } => (Action::Retry { after }, Some(last)),
-            Outcome::Bury { reason, last } => (Action::Bury { reason: reason.name().into() }, Some(last)),
-            Outcome::Release { after } => (Action::Release { after }, None),
-        };
-        Self {
-            locator: lease.grant().locator.0,
-            receipt: lease.grant().receipt,
-            action,
-            source: Source::Push { response },
-        }
+        let source = Source::Push { response: lease.response() };
+        Self { receipt: lease.grant().receipt, outcome: outcome.clone(), source }
     }
 
-    fn pull((receipt, word): &(PullReceipt, PullOutcome), check: LeaseCheck) -> Self {
-        let (action, error) = match word.clone() {
-            PullOutcome::Finish => (Action::Complete, None),
-            PullOutcome::Retry { after, error } => (Action::Retry { after }, error),
-            PullOutcome::Bury { reason, error } => {
-                (Action::Bury { reason: truncated(&reason, MAX_REASON).into() }, error)
-            }
-            PullOutcome::Release { after } => (Action::Release { after }, None),
-        };
-        Self {
-            locator: receipt.locator.0,
-            receipt: receipt.lease,
-            action,
-            source: Source::Pull { error, check },
-        }
+    fn pull((receipt, outcome): &(Receipt, Outcome), check: LeaseCheck) -> Self {
+        Self { receipt: *receipt, outcome: outcome.clone(), source: Source::Pull(check) }
     }
 
     /// Whether it settles an expired lease for its worker.
     fn is_for_expired(&self) -> bool {
-        matches!(self.source, Source::Pull { check: LeaseCheck::Expired, .. })
+        matches!(self.source, Source::Pull(LeaseCheck::Expired))
     }
 
     /// What is known of the attempt.
     fn attempt(&self, txn: &Txn<'_>) -> Option<Cow<'_, LastAttempt>> {
-        match &self.source {
-            Source::Push { response } => response.as_ref().map(Cow::Borrowed),
-            Source::Pull { error, .. } => {
+        let last = match &self.outcome {
+            Outcome::Retry { last, .. } | Outcome::Bury { last, .. } => Some(last),
+            Outcome::Complete | Outcome::Release { .. } => None,
+        };
+        match (self.source, &self.outcome) {
+            (Source::Push { response }, Outcome::Complete) => response.map(|(status, ms)| {
+                let duration = Duration::from_millis(ms.into());
+                Cow::Owned(LastAttempt { status: Some(status), duration, ..LastAttempt::default() })
+            }),
+            (Source::Push { .. }, _) => last.map(Cow::Borrowed),
+            (Source::Pull(_), _) => {
                 // The number of a lease is the time at which it began, in µs.
-                let at = (self.receipt.number / 1000).min(txn.now());
+                let at = (self.receipt.lease.number / 1000).min(txn.now());
                 let duration = Duration::from_millis(txn.now() - at);
+                let error = last.and_then(|last| last.error.clone());
                 let at = Timestamp::from_millis(at);
-                Some(Cow::Owned(LastAttempt { at, status: None, error: error.clone(), duration }))
+                Some(Cow::Owned(LastAttempt { at, status: None, error, duration }))
             }
         }
     }
-}
-
-fn success((status, ms): (u16, u32)) -> LastAttempt {
-    let duration = Duration::from_millis(ms.into());
-    LastAttempt { status: Some(status), duration, ..LastAttempt::default() }
 }
 
 /// Settles push jobs, and adds to the lateness of their shard.
@@ -159,9 +129,9 @@ fn settle(txn: &mut Txn<'_>, settlements: &[Settlement], keep: KeepTombstones) -
 }
 
 fn settle_one(txn: &mut Txn<'_>, settlement: &Settlement, keep: KeepTombstones) -> Result<Settled> {
-    let Some(job) = txn.find(settlement.locator, keep)? else { return Ok(Settled::Stale) };
+    let Some(job) = txn.find(settlement.receipt.locator.0, keep)? else { return Ok(Settled::Stale) };
     if let Stage::Reserved { cancel, deadline, .. } = job.stage
-        && job.receipt() == Some(settlement.receipt)
+        && job.lease() == Some(settlement.receipt.lease)
     {
         if settlement.is_for_expired() && deadline > txn.now() {
             return Ok(Settled::Stale);
@@ -175,11 +145,11 @@ fn settle_one(txn: &mut Txn<'_>, settlement: &Settlement, keep: KeepTombstones) 
 /// Answers a receipt that is no longer current: the same settlement may have come before, and a late
 /// success of a push job still counts.
 fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Result<Settled> {
-    let number = settlement.receipt.number;
-    let is_complete = matches!(settlement.action, Action::Complete);
+    let number = settlement.receipt.lease.number;
+    let is_complete = settlement.outcome == Outcome::Complete;
     let is_settled = job.settled == number;
     match settlement.source {
-        Source::Pull { .. } => {
+        Source::Pull(_) => {
             let is_same = is_settled && is_complete == (job.state() == State::Done);
             Ok(if is_same { Settled::Replayed } else { Settled::Stale })
         }
@@ -201,23 +171,23 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
     let attempt = settlement.attempt(txn);
     // A worker whose lease expired has not settled it, so its own settlement is no repetition.
     if !settlement.is_for_expired() {
-        job.settled = settlement.receipt.number;
+        job.settled = settlement.receipt.lease.number;
     }
     let settled = job.settled;
-    publish(txn, &job, &settlement.action, attempt.as_deref(), cancel)?;
-    match &settlement.action {
-        Action::Complete => txn.finish(job, End::Done, settled),
+    publish(txn, &job, &settlement.outcome, attempt.as_deref(), cancel)?;
+    match &settlement.outcome {
+        Outcome::Complete => txn.finish(job, End::Done, settled),
         _ if cancel => txn.finish(job, End::Cancelled, settled),
-        Action::Retry { after } => {
+        Outcome::Retry { after, .. } => {
             count_failure(&mut job, attempt.as_deref());
             enter_later(txn, &mut job, *after)
         }
-        Action::Bury { reason } => {
+        Outcome::Bury { reason, .. } => {
             count_failure(&mut job, attempt.as_deref());
-            txn.die(&mut job, reason.clone())
+            txn.die(&mut job, truncated(reason.name(), MAX_REASON).into())
         }
-        Action::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(QueueEnd::Front)),
-        Action::Release { after } => enter_later(txn, &mut job, *after),
+        Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(QueueEnd::Front)),
+        Outcome::Release { after } => enter_later(txn, &mut job, *after),
     }
 }
 
@@ -225,23 +195,23 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
 fn publish(
     txn: &mut Txn<'_>,
     job: &Record,
-    action: &Action,
+    outcome: &Outcome,
     attempt: Option<&LastAttempt>,
     cancel: bool,
 ) -> Result<()> {
     let now_up = txn.now_up();
     let due = |after: &Duration| (!cancel).then(|| now_up.saturating_add(millis_up(*after)));
-    let (outcome, due) = match action {
-        Action::Complete => (AttemptOutcome::Complete, None),
-        Action::Retry { after } => (AttemptOutcome::Retry, due(after)),
-        Action::Bury { .. } => (AttemptOutcome::Bury, None),
+    let (ended, due) = match outcome {
+        Outcome::Complete => (AttemptOutcome::Complete, None),
+        Outcome::Retry { after, .. } => (AttemptOutcome::Retry, due(after)),
+        Outcome::Bury { .. } => (AttemptOutcome::Bury, None),
         // An attempt that does not count has no response.
-        Action::Release { after } => {
+        Outcome::Release { after } => {
             let due = due(after).filter(|_| !after.is_zero());
             return txn.publish_attempt(job, AttemptOutcome::Release, due, None);
         }
     };
-    txn.publish_attempt(job, outcome, due, attempt)
+    txn.publish_attempt(job, ended, due, attempt)
 }
 
 fn count_failure(job: &mut Record, attempt: Option<&LastAttempt>) {

@@ -107,7 +107,7 @@ pub(crate) fn submit(
         None => {}
     }
     let (now, shard) = (txn.now(), txn.shard());
-    if let Some(limit) = txn.tables.counts.refuse(shard, &job.record.lane())? {
+    if let Some(limit) = txn.tables.counts.refuse(shard, &job.record.lane().name())? {
         return Ok((SubmitResult::Full(limit), job.record.clone()));
     }
     txn.tables.due.register(shard, &job.record.topic)?;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::ReadableTable as _;
 use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS};
+use ringback_core::lane::Lane;
 use ringback_core::state::State;
 
 pub(crate) use self::cache::ByName;
@@ -31,7 +32,7 @@ pub(crate) struct Counts<A: Access> {
     pub(crate) topics: Cache<A, TopicRow>,
     edge: EdgeCounts,
     /// The lane that was counted last: nearly always the next one is the same.
-    last: LastLane,
+    last: Box<str>,
 }
 
 /// What the present edge changes.
@@ -47,28 +48,13 @@ struct EdgeCounts {
     new_topics: BTreeSet<Box<str>>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct LastLane {
-    topic: Box<str>,
-    lane: Box<str>,
-}
-
-impl LastLane {
-    fn is_of(&self, record: &Record) -> bool {
-        let origin = self.lane.len().checked_sub(record.origin.len());
-        self.topic == record.topic
-            && origin == Some(self.topic.len() + 1)
-            && self.lane.as_bytes().ends_with(record.origin.as_bytes())
-    }
-}
-
 impl<A: Access> Counts<A> {
     pub(crate) fn open(access: &A) -> Result<Self> {
         Ok(Self {
             lanes: Cache::new(access.open(LANE_COUNTS)?),
             topics: Cache::new(access.open(TOPIC_COUNTS)?),
             edge: EdgeCounts::default(),
-            last: LastLane::default(),
+            last: Box::default(),
         })
     }
 
@@ -98,17 +84,17 @@ impl Counts<Writing<'_>> {
         if state.is_terminal() {
             return Ok(());
         }
-        if !self.last.is_of(record) {
-            self.last = LastLane { topic: record.topic.clone(), lane: record.lane().into() };
+        if Lane::parse(&self.last) != Some(record.lane()) {
+            self.last = record.lane().name().into();
         }
-        if let Some(jobs) = self.edge.moved.get_mut(&*self.last.lane) {
+        if let Some(jobs) = self.edge.moved.get_mut(&*self.last) {
             jobs.count(state, n);
             return Ok(());
         }
-        let LastLane { topic, lane } = self.last.clone();
+        let lane = self.last.clone();
         // The rows are read here, where that may fail; `end` needs them.
         self.lanes.load(shard, &lane)?;
-        self.load_topic(shard, &topic)?;
+        self.load_topic(shard, &record.topic)?;
         self.edge.moved.entry(lane).or_default().count(state, n);
         Ok(())
     }
@@ -129,7 +115,7 @@ impl Counts<Writing<'_>> {
         if !self.lanes.load(shard, lane)?.is_empty() || self.edge.new_lanes.contains(lane) {
             return Ok(None);
         }
-        let (topic, sums) = (topic_in(lane), self.topics.load(shard, ALL)?);
+        let (topic, sums) = (Lane::topic_of(lane), self.topics.load(shard, ALL)?);
         let is_new = !self.topics.load(shard, topic)?.is_in_use() && !self.edge.new_topics.contains(topic);
         let EdgeCounts { new_lanes, new_topics, .. } = &mut self.edge;
         if is_new && sums.topics + new_topics.len() as u64 >= MAX_TOPICS {
@@ -164,7 +150,7 @@ impl Counts<Writing<'_>> {
             let lanes = i64::from(before.is_empty()) - i64::from(after.is_empty());
             if lanes != 0 {
                 let add = |row: &mut TopicRow| row.lanes = row.lanes.saturating_add_signed(lanes);
-                self.change_topic(shard, topic_in(&lane), add);
+                self.change_topic(shard, Lane::topic_of(&lane), add);
             }
         }
     }
@@ -190,7 +176,7 @@ impl Counts<Writing<'_>> {
     /// Corrects the counts of a lane by a difference that the audit found.
     pub(crate) fn shift_lane(&mut self, shard: u16, lane: &str, by: LaneCounts) -> Result<()> {
         self.lanes.load(shard, lane)?;
-        self.load_topic(shard, topic_in(lane))?;
+        self.load_topic(shard, Lane::topic_of(lane))?;
         self.edge.moved.entry(lane.into()).or_default().add(by);
         Ok(())
     }
@@ -218,7 +204,7 @@ impl Counts<Writing<'_>> {
     pub(crate) fn is_lane_paused(&mut self, shard: u16, lane: &str) -> Result<bool> {
         // Nearly always nothing is paused.
         let is_any = self.topics.load(shard, ALL)?.paused > 0;
-        Ok(is_any && self.topics.load(shard, topic_in(lane))?.pause == Pause::Paused)
+        Ok(is_any && self.topics.load(shard, Lane::topic_of(lane))?.pause == Pause::Paused)
     }
 
     /// Loads the rows of a topic and its shard, so that changing them cannot fail.
@@ -244,7 +230,7 @@ impl Counts<Writing<'_>> {
         let mut found: ByName<LaneCounts> = BTreeMap::new();
         records.each(|_, record| {
             if let Some(record) = record.filter(|record| !record.state().is_terminal()) {
-                found.entry((record.shard, record.lane())).or_default().count(record.state(), 1);
+                found.entry((record.shard, record.lane().name())).or_default().count(record.state(), 1);
             }
             Ok(())
         })?;
@@ -254,11 +240,6 @@ impl Counts<Writing<'_>> {
         }
         self.save()
     }
-}
-
-/// The topic of a lane.
-pub(crate) fn topic_in(lane: &str) -> &str {
-    lane.split(' ').next().unwrap_or_default()
 }
 
 #[cfg(test)]

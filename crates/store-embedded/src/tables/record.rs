@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::Receipt;
+use ringback_core::contract::LeaseId;
+use ringback_core::lane::Lane;
 use ringback_core::limits::{MAX_ERROR, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
@@ -130,10 +131,10 @@ impl Record {
         if let Stage::Dead { reason, .. } = &self.stage { Some(reason) } else { None }
     }
 
-    /// The receipt of the current lease, if the job is reserved.
-    pub(crate) fn receipt(&self) -> Option<Receipt> {
+    /// The current lease, if the job is reserved.
+    pub(crate) fn lease(&self) -> Option<LeaseId> {
         let Stage::Reserved { lease: number, bits, .. } = self.stage else { return None };
-        Some(Receipt { number, bits })
+        Some(LeaseId { number, bits })
     }
 
     /// The timeout of an attempt, if the job names one.
@@ -146,14 +147,9 @@ impl Record {
         self.imported.unwrap_or(self.created)
     }
 
-    /// The lane that the job is reserved from: topic and origin.
-    pub(crate) fn lane(&self) -> String {
-        format!("{} {}", self.topic, self.origin)
-    }
-
-    /// Whether it is a pull job, which has no callback URL.
-    pub(crate) fn is_pull(&self) -> bool {
-        self.origin.is_empty()
+    /// The lane that the job is reserved from.
+    pub(crate) fn lane(&self) -> Lane<'_> {
+        Lane { topic: &self.topic, origin: &self.origin }
     }
 
     pub(crate) fn pack(&self) -> Vec<u8> {

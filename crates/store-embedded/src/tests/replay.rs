@@ -88,8 +88,8 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
         note(store, &lease, clock).await;
         settle(store, lease, outcome).await;
     }
-    let mut renewed = leases.next().unwrap();
-    store.renew(&mut renewed, 10 * MINUTE).await.unwrap();
+    let renewed = leases.next().unwrap();
+    store.renew(&renewed.grant().receipt, 10 * MINUTE).await.unwrap();
     clock.advance(MINUTE);
     assert!(moved(&store.recover(SHARD, &epoch, 100, MINUTE).await.unwrap().pass) > 0);
     for mut lease in reserve(store, 2, 2).await {

@@ -2,7 +2,7 @@
 //! another, and keeps record, ledger and counts in step.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{EventKind, Receipt};
+use ringback_core::contract::{EventKind, LeaseId};
 use ringback_core::state::State;
 
 use super::{KeepTombstones, Txn};
@@ -20,7 +20,7 @@ pub(crate) enum To {
     Delayed(u64),
     Ready(QueueEnd),
     /// Leased until a deadline, in ms.
-    Reserved(Receipt, u64),
+    Reserved(LeaseId, u64),
     Dead(Box<str>),
 }
 
@@ -92,7 +92,7 @@ impl Txn<'_> {
         let shard = self.shard();
         match record.state() {
             State::Delayed => self.tables.due.tidy(shard, &record.topic)?,
-            State::Ready => self.tables.ready.tidy(shard, &record.lane())?,
+            State::Ready => self.tables.ready.tidy(shard, &record.lane().name())?,
             State::Reserved | State::Done | State::Dead | State::Cancelled => {}
         }
         let (at, maybe_in_flight) = (self.now(), record.lost > 0);
@@ -163,15 +163,15 @@ impl Txn<'_> {
                 Stage::Delayed
             }
             To::Ready(end) => {
-                let turn = if record.is_pull() { PULL } else { self.next_turn() };
                 let lane = record.lane();
-                let (position, was_empty) = self.tables.ready.push(shard, &lane, number, end, turn)?;
+                let turn = if lane.is_pull() { PULL } else { self.next_turn() };
+                let (position, was_empty) = self.tables.ready.push(shard, &lane.name(), number, end, turn)?;
                 if was_empty {
-                    self.wake_lane(&lane);
+                    self.wake_lane(lane);
                 }
                 Stage::Ready { position }
             }
-            To::Reserved(Receipt { number: lease, bits }, deadline) => {
+            To::Reserved(LeaseId { number: lease, bits }, deadline) => {
                 self.tables.leases.add(shard, deadline, number)?;
                 self.wake_at(deadline);
                 Stage::Reserved { lease, bits, deadline, cancel: false, put_off: 0 }
@@ -194,7 +194,7 @@ impl Txn<'_> {
         self.tables.counts.note(shard, record, record.state(), -1)?;
         match &record.stage {
             Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
-            Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane(), *position),
+            Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane().name(), *position),
             Stage::Reserved { deadline, put_off, .. } => {
                 self.tables.leases.remove(shard, deadline + put_off, number)
             }

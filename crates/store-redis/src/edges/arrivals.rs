@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use redis::{Cmd, Value};
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Limit, Shard, StoreError, SubmitResult, Submitted};
-use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob, Topic};
-use ringback_core::lane::{LaneId, lane_name};
+use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob};
+use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
@@ -14,84 +14,83 @@ use ringback_core::state::State;
 use crate::record::{self, Packed, number, six};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
-use crate::script;
+use crate::script::{self, Script};
 
 /// The largest number in six bytes.
 const MAX_SIX: u64 = (1 << 48) - 1;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the answers of a submit");
 
-/// Jobs with one lane and one due time, by their numbers.
-struct Group {
+/// A job of a call.
+struct Arrival<'a> {
+    /// Its number among all jobs.
+    number: usize,
+    job: &'a NewJob,
     lane: LaneId,
-    due: Due,
-    jobs: Vec<usize>,
+    packed: Packed,
 }
 
 impl RedisStore {
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let jobs: Vec<&NewJob> = jobs.iter().collect();
-        let mut answers = vec![None; jobs.len()];
-        for round in rounds(&jobs) {
-            let mut lanes = Vec::new();
-            let groups = grouped(&mut lanes, &jobs, &round);
-            let packed: Vec<Vec<Packed>> = groups
-                .iter()
-                .map(|group| group.jobs.iter().map(|n| record::pack(jobs[*n], group.lane)).collect())
-                .collect();
-            let answer = self.run(&script::SUBMIT, shard, |cmd| {
-                push_lanes(cmd, &lanes);
-                for (group, packed) in groups.iter().zip(&packed) {
-                    cmd.arg(&group.lane.0).arg(pack_due(group.due)).arg(packed.len());
-                    for (n, packed) in group.jobs.iter().zip(packed) {
-                        cmd.arg(&jobs[*n].key.locator().0).arg(&packed.rest).arg(&packed.external);
-                    }
+        let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
+            // Neighbours share lane and due time.
+            for group in arrivals.chunk_by(|a, b| a.lane == b.lane && a.job.due == b.job.due) {
+                cmd.arg(&group[0].lane.0).arg(pack_due(group[0].job.due)).arg(group.len());
+                for Arrival { job, packed, .. } in group {
+                    cmd.arg(&job.key.locator().0).arg(&packed.rest).arg(&packed.external);
                 }
-            });
-            let answer = answer.await?;
-            collect(&mut answers, groups.into_iter().flat_map(|group| group.jobs), answer, &jobs)?;
-        }
-        answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
+            }
+        };
+        self.arrive(&script::SUBMIT, shard, &jobs, push).await
     }
 
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
         let histories: Vec<_> =
             jobs.iter().map(|job| job.history.as_ref().map(pack_history).unwrap_or_default()).collect();
         let jobs: Vec<&NewJob> = jobs.iter().map(|job| &job.job).collect();
+        let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
+            for Arrival { number, job, lane, packed } in arrivals {
+                cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(&lane.0);
+                cmd.arg(&packed.rest).arg(&packed.external).arg(&histories[*number]);
+            }
+        };
+        self.arrive(&script::IMPORT, shard, &jobs, push).await
+    }
+
+    /// Makes the calls of an edge by which jobs arrive. `push` adds the arguments after the lanes.
+    async fn arrive(
+        &self,
+        script: &Script,
+        shard: Shard,
+        jobs: &[&NewJob],
+        push: impl Fn(&mut Cmd, &[Arrival<'_>]),
+    ) -> Result<Vec<Submitted>, StoreError> {
         let mut answers = vec![None; jobs.len()];
-        for round in rounds(&jobs) {
+        for round in rounds(jobs) {
             let mut lanes = Vec::new();
-            let mut pack = |n: &usize| {
-                let lane = lane_of(&mut lanes, jobs[*n]);
-                (lane, record::pack(jobs[*n], lane))
+            let arrival = |number: usize| {
+                let (job, lane) = (jobs[number], lane_of(&mut lanes, jobs[number]));
+                Arrival { number, job, lane, packed: record::pack(job, lane) }
             };
-            let packed: Vec<(LaneId, Packed)> = round.iter().map(&mut pack).collect();
-            let answer = self.run(&script::IMPORT, shard, |cmd| {
-                push_lanes(cmd, &lanes);
-                for (n, (lane, packed)) in round.iter().zip(&packed) {
-                    cmd.arg(&jobs[*n].key.locator().0).arg(pack_due(jobs[*n].due)).arg(&lane.0);
-                    cmd.arg(&packed.rest).arg(&packed.external).arg(&histories[*n]);
+            let arrivals: Vec<_> = round.into_iter().map(arrival).collect();
+            let answer = self.run(script, shard, |cmd| {
+                cmd.arg(lanes.len());
+                for (id, lane) in &lanes {
+                    cmd.arg(&id.0).arg(lane.name());
                 }
+                push(cmd, &arrivals);
             });
-            let answer = answer.await?;
-            collect(&mut answers, round.into_iter(), answer, &jobs)?;
+            let answered = take::list(answer.await?)?;
+            if answered.len() != arrivals.len() {
+                return Err(UNREADABLE);
+            }
+            for (Arrival { number, job, .. }, answer) in arrivals.iter().zip(answered) {
+                answers[*number] = Some(submitted(answer, &job.key)?);
+            }
         }
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
-}
-
-/// Stores the answers to the jobs with these numbers, in their order.
-fn collect(
-    answers: &mut [Option<Submitted>],
-    numbers: impl Iterator<Item = usize>,
-    answered: Value,
-    jobs: &[&NewJob],
-) -> Result<(), StoreError> {
-    let mut answered = take::list(answered)?.into_iter();
-    for n in numbers {
-        answers[n] = Some(submitted(answered.next().ok_or(UNREADABLE)?, &jobs[n].key)?);
-    }
-    if answered.next().is_some() { Err(UNREADABLE) } else { Ok(()) }
 }
 
 /// Splits jobs, by their numbers, into calls in which no key occurs twice. Nearly always this is one call.
@@ -106,16 +105,6 @@ fn rounds(jobs: &[&NewJob]) -> Vec<Vec<usize>> {
     rounds
 }
 
-/// The lanes of a batch: id, topic and origin.
-type Lanes<'a> = Vec<(LaneId, &'a Topic, &'a str)>;
-
-fn push_lanes(cmd: &mut Cmd, lanes: &Lanes<'_>) {
-    cmd.arg(lanes.len());
-    for (lane, topic, origin) in lanes {
-        cmd.arg(&lane.0).arg(lane_name(topic, origin));
-    }
-}
-
 /// A due time as the scripts take it.
 pub(crate) fn pack_due(due: Due) -> String {
     match due {
@@ -124,28 +113,15 @@ pub(crate) fn pack_due(due: Due) -> String {
     }
 }
 
-/// Groups neighbouring jobs that share lane and due time.
-fn grouped<'a>(lanes: &mut Lanes<'a>, jobs: &[&'a NewJob], numbers: &[usize]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for n in numbers {
-        let (lane, due) = (lane_of(lanes, jobs[*n]), jobs[*n].due);
-        match groups.last_mut().filter(|group| group.lane == lane && group.due == due) {
-            Some(group) => group.jobs.push(*n),
-            None => groups.push(Group { lane, due, jobs: vec![*n] }),
-        }
-    }
-    groups
-}
-
 /// The lane of a job, which is added to `lanes`. A batch has few lanes, so a search through them is fast.
-fn lane_of<'a>(lanes: &mut Lanes<'a>, job: &'a NewJob) -> LaneId {
-    let (topic, origin) = (&job.key.topic, job.delivery.callback.origin());
-    if let Some((lane, ..)) = lanes.iter().find(|(_, t, o)| *t == topic && *o == origin) {
-        return *lane;
+fn lane_of<'a>(lanes: &mut Vec<(LaneId, Lane<'a>)>, job: &'a NewJob) -> LaneId {
+    let lane = Lane::new(&job.key.topic, job.delivery.callback.origin());
+    if let Some((id, _)) = lanes.iter().find(|(_, other)| *other == lane) {
+        return *id;
     }
-    let lane = LaneId::of(&lane_name(topic, origin));
-    lanes.push((lane, topic, origin));
-    lane
+    let id = lane.id();
+    lanes.push((id, lane));
+    id
 }
 
 /// Packs a history as import.lua reads it.

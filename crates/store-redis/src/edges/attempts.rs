@@ -3,7 +3,7 @@
 use ringback_core::contract::attempt_log::pack;
 use ringback_core::contract::{Note, Noted, Proof, Shard, StoreError};
 
-use crate::record::{pack_receipt, six};
+use crate::record::{pack_lease, six};
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -27,7 +27,7 @@ impl RedisStore {
 fn pack_proof(proof: &Proof) -> Vec<u8> {
     match proof {
         Proof::Created(at) => six(at.as_millis()).to_vec(),
-        Proof::Held(receipt) => pack_receipt(*receipt).to_vec(),
-        Proof::Expired(receipt) => [&pack_receipt(*receipt)[..], &[1]].concat(),
+        Proof::Held(receipt) => pack_lease(*receipt).to_vec(),
+        Proof::Expired(receipt) => [&pack_lease(*receipt)[..], &[1]].concat(),
     }
 }

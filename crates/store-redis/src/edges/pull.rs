@@ -1,22 +1,21 @@
 //! Pull jobs: granting them to a consumer, and settling them by receipts.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{
-    ExpiredLease, LeaseCheck, Pull, PullOutcome, PullReceipt, Pulled, PulledJob, Receipt, RetryContext,
-    Settled, Shard, StoreError, payload,
+    ExpiredLease, LeaseCheck, Pull, Pulled, PulledJob, Receipt, RetryContext, Settled, Shard, StoreError,
+    payload,
 };
 use ringback_core::job::{Locator, Topic};
-use ringback_core::lane::{LaneId, PullLane, lane_name};
-use ringback_core::limits::{MAX_ERROR, truncated};
+use ringback_core::lane::{Lane, LaneId};
+use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
 use super::reserve::{Grant, Granted, RESERVE_BYTES, all_read};
-use crate::record::{self, Head, MAX_REASON, Tail, six};
+use super::settle::pack_outcome;
+use crate::record::{self, Head, Tail};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
@@ -25,7 +24,7 @@ const MAX_META: usize = 64 * 1024 + 2;
 
 impl RedisStore {
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
-        let lane = LaneId::of(&lane_name(ask.topic, ""));
+        let lane = Lane::pull(ask.topic).id();
         let answer = self.run(&script::PULL, shard, |cmd| {
             cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&lane.0).arg(ask.limit).arg(&ask.bits);
             cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
@@ -40,11 +39,10 @@ impl RedisStore {
         let Granted { locator, lane, job_state, record } = job;
         let head = Head::parse(State::Reserved, job_state, &record)?;
         let tail = Tail::parse(&lane, record)?;
-        let key = tail.key.clone();
-        let Some(delivery) = self.delivery(shard, locator, &head, tail).await? else { return Ok(None) };
-        let receipt = receipt(shard, locator, &head);
-        let (attempt, deadline) = (head.attempts, head.deadline);
-        Ok(Some(PulledJob { receipt, key, attempt, deadline, delivery }))
+        let found = self.delivery(shard, locator, &head, tail).await?;
+        let receipt = Receipt { shard, locator, lease: head.lease };
+        let Head { attempts: attempt, deadline, .. } = head;
+        Ok(found.map(|(key, delivery)| PulledJob { receipt, key, attempt, deadline, delivery }))
     }
 
     pub async fn pull_lanes(
@@ -52,17 +50,17 @@ impl RedisStore {
         shard: Shard,
         from: usize,
         limit: usize,
-    ) -> Result<Vec<PullLane>, StoreError> {
+    ) -> Result<Vec<LaneId>, StoreError> {
         let lanes = self.run(&script::PULL_LANES, shard, |cmd| {
             cmd.arg(from).arg(limit);
         });
         let lanes: Vec<[u8; 8]> = lanes.await?;
-        Ok(lanes.into_iter().map(|id| PullLane(LaneId(id))).collect())
+        Ok(lanes.into_iter().map(LaneId).collect())
     }
 
-    pub async fn lease_info(&self, receipt: &PullReceipt) -> Result<Option<RetryContext>, StoreError> {
+    pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {
         let answer = self.run(&script::LEASE_INFO, receipt.shard, |cmd| {
-            cmd.arg(&receipt.locator.0).arg(&record::pack_receipt(receipt.lease));
+            cmd.arg(&receipt.locator.0).arg(&record::pack_lease(receipt.lease));
         });
         let parts: Vec<Bytes> = answer.await?;
         let Ok([job_state, record, lane]) = <[Bytes; 3]>::try_from(parts) else { return Ok(None) };
@@ -74,7 +72,7 @@ impl RedisStore {
     pub async fn settle_receipts(
         &self,
         shard: Shard,
-        outcomes: &[(PullReceipt, PullOutcome)],
+        outcomes: &[(Receipt, Outcome)],
         counting: LeaseCheck,
     ) -> Result<Vec<Settled>, StoreError> {
         let answers = self.run(&script::SETTLE_RECEIPTS, shard, |cmd| {
@@ -82,8 +80,8 @@ impl RedisStore {
             cmd.arg(u8::from(counting == LeaseCheck::Expired));
             for (receipt, outcome) in outcomes {
                 cmd.arg(&receipt.locator.0)
-                    .arg(&record::pack_receipt(receipt.lease))
-                    .arg(pack_outcome(outcome));
+                    .arg(&record::pack_lease(receipt.lease))
+                    .arg(pack_outcome(outcome, false, None));
             }
         });
         let answers: Vec<i64> = answers.await?;
@@ -116,7 +114,7 @@ impl RedisStore {
         let head = Head::parse(State::Reserved, job_state, &record)?;
         let tries = self.tries(shard, locator, &head, record).await?;
         let tries = RetryContext { topic: topic_in(lane).unwrap_or_default(), ..tries };
-        Ok(ExpiredLease { receipt: receipt(shard, locator, &head), tries })
+        Ok(ExpiredLease { receipt: Receipt { shard, locator, lease: head.lease }, tries })
     }
 
     /// What decides on a job's retry, without its topic.
@@ -141,24 +139,5 @@ impl RedisStore {
 /// The topic in a lane's name; none where the lane is not known.
 fn topic_in(lane: &[u8]) -> Result<Option<Topic>, StoreError> {
     let lane = std::str::from_utf8(lane).map_err(|_| StoreError::Unreadable("a lane's name"))?;
-    Ok(lane.split(' ').next().and_then(|topic| topic.parse().ok()))
-}
-
-fn receipt(shard: Shard, locator: Locator, head: &Head) -> PullReceipt {
-    PullReceipt { shard, locator, lease: Receipt { number: head.lease, bits: head.bits } }
-}
-
-/// Packs an outcome as `settle_receipts.lua` reads it.
-fn pack_outcome(outcome: &PullOutcome) -> Vec<u8> {
-    let (kind, after, error, reason) = match outcome {
-        PullOutcome::Finish => (1, Duration::ZERO, None, ""),
-        PullOutcome::Retry { after, error } => (2, *after, error.as_deref(), ""),
-        PullOutcome::Bury { reason, error } => (3, Duration::ZERO, error.as_deref(), reason.as_str()),
-        PullOutcome::Release { after } => (4, *after, None, ""),
-    };
-    let mut packed = vec![kind];
-    packed.extend_from_slice(&six(millis_up(after)));
-    let error = truncated(error.unwrap_or_default(), MAX_ERROR);
-    record::push_texts(&mut packed, error, truncated(reason, MAX_REASON));
-    packed
+    Ok(Lane::parse(lane).and_then(|lane| lane.topic.parse().ok()))
 }

@@ -13,8 +13,8 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{
     Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
 };
-use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, Locator};
-use ringback_core::lane::LaneId;
+use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, JobKey, Locator};
+use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
 use tokio::time::Instant;
@@ -40,8 +40,9 @@ pub(crate) struct Order<'a> {
 
 impl<'a> Order<'a> {
     pub(crate) fn of(ask: &'a Reserve<'a>) -> Self {
-        let lane_limits = ask.lane_limits.iter().map(|(lane, limit)| (LaneId::of(lane), *limit)).collect();
-        Self { ask, lane_limits }
+        let lane_limits = ask.lane_limits.iter();
+        let lane_limits = lane_limits.filter_map(|(name, limit)| Some((Lane::parse(name)?.id(), *limit)));
+        Self { ask, lane_limits: lane_limits.collect() }
     }
 
     pub(crate) fn push(&self, cmd: &mut Cmd) {
@@ -134,7 +135,7 @@ impl RedisStore {
         for lease in &mut leases {
             lease.grant_mut().is_watched = is_watched;
             lease.grant_mut().hint.unsettled =
-                Arc::clone(batches.entry(lease.grant().receipt.number).or_default());
+                Arc::clone(batches.entry(lease.grant().receipt.lease.number).or_default());
         }
         Ok(Reserved { leases, more: has_more, skipped })
     }
@@ -149,13 +150,11 @@ impl RedisStore {
         let Granted { locator, lane, job_state, record } = job;
         let head = Head::parse(State::Reserved, job_state, &record)?;
         let tail = Tail::parse(&lane, record)?;
-        let key = tail.key.clone();
-        let Some(delivery) = self.delivery(shard, locator, &head, tail).await? else { return Ok(None) };
+        let found = self.delivery(shard, locator, &head, tail).await?;
+        let Some((key, delivery)) = found else { return Ok(None) };
         let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
         let grant = LeaseGrant {
-            shard,
-            locator,
-            receipt: Receipt { number: head.lease, bits: head.bits },
+            receipt: Receipt { shard, locator, lease: head.lease },
             deadline: clock.asked + Duration::from_micros(left),
             clock,
             hint: head.settle_hint(Arc::default()),
@@ -164,24 +163,28 @@ impl RedisStore {
         Ok(Some(Lease::new(grant, key, delivery, head.due, head.created, head.attempts, head.failures)))
     }
 
-    /// Reads a job's delivery. `None` when its large payload is gone, and the job with it.
+    /// Reads a job's key and delivery. `None` when its large payload is gone, and the job with it.
     pub(crate) async fn delivery(
         &self,
         shard: Shard,
         locator: Locator,
         head: &Head,
         tail: Tail,
-    ) -> Result<Option<Delivery>, StoreError> {
+    ) -> Result<Option<(JobKey, Delivery)>, StoreError> {
+        let Tail { key, origin, payload } = tail;
         let packed = if head.is_external() {
-            let key = self.keys.external(shard, locator);
-            let payload: Option<Bytes> = self.command(redis::cmd("GET").arg(key), "a job's payload").await?;
-            let Some(payload) = payload else { return Ok(None) };
-            payload
+            let mut get = redis::cmd("GET");
+            get.arg(self.keys.external(shard, locator));
+            match self.command(&get, "a job's payload").await? {
+                Some(payload) => payload,
+                None => return Ok(None),
+            }
         } else {
-            tail.payload
+            payload
         };
-        let delivery = payload::unpack(&packed, tail.origin, head.timeout());
-        delivery.map(Some).ok_or(StoreError::Unreadable("a job's payload"))
+        let delivery = payload::unpack(&packed, origin, head.timeout());
+        let delivery = delivery.ok_or(StoreError::Unreadable("a job's payload"))?;
+        Ok(Some((key, delivery)))
     }
 }
 

@@ -186,7 +186,7 @@ fn over(items: &[(Lease, Outcome)], numbers: &[usize]) -> Vec<u64> {
     for n in numbers {
         let lease = &items[*n].0;
         let left = lease.grant().hint.unsettled.load(Ordering::Relaxed);
-        counts.entry(lease.grant().receipt.number).or_insert((left, 0)).1 += 1;
+        counts.entry(lease.grant().receipt.lease.number).or_insert((left, 0)).1 += 1;
     }
     counts.into_iter().filter(|(_, (left, here))| left == here).map(|(number, _)| number).collect()
 }
@@ -195,7 +195,7 @@ fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
     let plain =
         matches!(outcome, Outcome::Complete) && !lease.grant().hint.is_external && lease.response().is_none();
     let kind = if plain { Kind::Complete } else { Kind::Other };
-    Group { kind, receipt: record::pack_receipt(lease.grant().receipt), lane: lease.grant().hint.lane.0 }
+    Group { kind, receipt: record::pack_lease(lease.grant().receipt.lease), lane: lease.grant().hint.lane.0 }
 }
 
 /// Adds a group as settle.lua takes it.
@@ -207,17 +207,18 @@ fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcom
     cmd.arg(kind).arg(&group.lane).arg(&group.receipt).arg(numbers.len());
     for n in numbers {
         let (lease, outcome) = &items[*n];
-        cmd.arg(&lease.grant().locator.0).arg(&record::tombstone(lease));
+        cmd.arg(&lease.locator().0).arg(&record::tombstone(lease));
         if group.kind == Kind::Other {
-            cmd.arg(pack_outcome(lease, outcome));
+            cmd.arg(pack_outcome(outcome, lease.grant().hint.is_external, lease.response()));
         }
     }
 }
 
-/// Packs an outcome as settle.lua reads it.
-fn pack_outcome(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
+/// Packs an outcome as `lua/prelude/outcomes.lua` says. `response` is the status of a successful attempt, and how
+/// long it took in ms.
+pub(crate) fn pack_outcome(outcome: &Outcome, is_external: bool, response: Option<(u16, u32)>) -> Vec<u8> {
     // An unknown duration is the longest one.
-    let (status, took) = lease.response().unwrap_or((0, u32::MAX));
+    let (status, took) = response.unwrap_or((0, u32::MAX));
     let duration = Duration::from_millis(took.into());
     let seen = LastAttempt { status: Some(status), duration, ..LastAttempt::default() };
     let nothing = LastAttempt::default();
@@ -229,7 +230,7 @@ fn pack_outcome(lease: &Lease, outcome: &Outcome) -> Vec<u8> {
     };
     let mut packed = Vec::with_capacity(32);
     packed.push(kind);
-    packed.push(lease.grant().hint.is_external.into());
+    packed.push(is_external.into());
     packed.extend_from_slice(&six(millis_up(delay)));
     record::push_last(&mut packed, last, reason);
     packed

@@ -85,10 +85,9 @@ impl RedisStore {
     /// `None` when the job has ended meanwhile.
     async fn kept(&self, shard: Shard, found: Found) -> Result<Option<StoredJob>, StoreError> {
         let Found { locator, head, tail } = found;
-        let key = tail.key.clone();
-        let delivery = self.delivery(shard, locator, &head, tail).await?;
+        let found = self.delivery(shard, locator, &head, tail).await?;
         let content = head.content;
-        Ok(delivery.map(|delivery| StoredJob { job: head.into_job(key), delivery, content }))
+        Ok(found.map(|(key, delivery)| StoredJob { job: head.into_job(key), delivery, content }))
     }
 
     /// Reads a page, and returns its shard with it.

@@ -1,8 +1,7 @@
 -- settle_receipts: settles jobs that were reserved for pull, by receipts alone. A consumer calls it, or
 --   the carrier for a lease that has run out.
 -- ARGV  keep (ms), cap (tombstones), 1 when only leases that have run out count; then per job: locator,
---   receipt (16 bytes), and the outcome: kind, delay (6 bytes, ms), the lengths of the error and of the
---   reason, and these
+--   receipt (16 bytes), and the outcome, as outcomes.lua says
 -- Returns per job 1 applied, 2 replayed, 4 stale
 --
 -- The rules differ from settle.lua: a late success is stale, and a complete repeats only a complete.
@@ -10,11 +9,12 @@ local COMPLETE, APPLIED, REPLAYED, STALE = outcomes.COMPLETE, outcomes.APPLIED, 
 -- A larger batch is not read for each job that is settled; the carrier does that later.
 local FEW = 16 * 12
 
--- The outcome as outcomes.lua takes it. The lease's number says when the attempt began.
+-- The outcome, with what the client does not know: where the payload is, and the attempt's times. The
+-- lease's number says when it began.
 local function with_attempt(outcome, raw, held)
   local at = min(floor(read('>I8', held) / 1000), NOW)
-  local last = six(at) .. '\0\0' .. pack('>I4', min(NOW - at, 4294967295)) .. sub(outcome, 8)
-  return char(byte(outcome), record.is_external(raw) and 1 or 0) .. sub(outcome, 2, 7) .. last
+  local times = six(at) .. '\0\0' .. pack('>I4', min(NOW - at, 4294967295))
+  return char(byte(outcome), record.is_external(raw) and 1 or 0) .. sub(outcome, 3, 8) .. times .. sub(outcome, 21)
 end
 
 local function settle_one(loc, held, outcome, only_expired, dead)
