@@ -34,7 +34,7 @@ check: ## Format, lints, rustdoc, shell and sample files, licences and bans
 	@.ci/check
 
 # What `make bench` builds; dev is enough to see that the benchmarks work.
-BENCH_PROFILE ?= release
+BENCH_PROFILE ?= dist
 
 bench: ## The benchmarks, in about twenty minutes; QUICK=1 only sees that they work, ARGS="drain idle" chooses
 	cargo build --profile $(BENCH_PROFILE) --locked --workspace --bins

@@ -182,7 +182,7 @@ async fn repairs_made_before_the_caller_hung_up_are_logged() {
     assert!(hung_up.is_err_and(|error| error.is_timeout()), "it takes seconds");
     eventually(SOON, "the log tells what is put right", async || {
         let log = stack.apis[0].log();
-        let told = log.lines().find(|line| line.contains("a repair did not come to its end"));
+        let told = log.lines().find(|line| line.contains("a repair was interrupted"));
         told.filter(|line| line.contains("unindexed: ")).map(str::to_owned).ok_or(log)
     })
     .await;

@@ -247,7 +247,7 @@ async fn an_export_that_loses_redis_breaks_off() {
     breaks_off(export).await;
     breaks_off(by_http2).await;
     let log = stack.apis[0].log();
-    assert!(log.contains("an export breaks off"), "{log}");
+    assert!(log.contains("export aborted"), "{log}");
 }
 
 #[tokio::test]

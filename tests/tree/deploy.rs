@@ -59,10 +59,10 @@ fn only_variables_that_exist_are_set() {
 fn the_image_has_every_binary_and_the_health_check() {
     let dockerfile = read("Dockerfile");
     for (role, ..) in ROLES {
-        let copy = format!("COPY --from=build /src/target/release/ringback-{role} /usr/local/bin/");
+        let copy = format!("COPY --from=build /src/target/dist/ringback-{role} /usr/local/bin/");
         assert!(dockerfile.lines().any(|line| line == copy), "no {copy}");
     }
-    let copy = "COPY --from=build /src/target/release/ringback /usr/local/bin/";
+    let copy = "COPY --from=build /src/target/dist/ringback /usr/local/bin/";
     assert!(dockerfile.lines().any(|line| line == copy), "no {copy}");
     assert!(dockerfile.contains("deploy/ready.sh /usr/local/bin/ringback-ready"));
     assert!(dockerfile.lines().any(|line| line == "USER ringback"), "it would run as root");
