@@ -39,8 +39,8 @@ fn start(name: &str, times: u64) -> Child {
 
 fn instructions(run: Child) -> u64 {
     let output = run.wait_with_output().expect("valgrind ends");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    let number = told.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-    number.unwrap_or_else(|| panic!("no count in {told}"))
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    let number = text.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    number.unwrap_or_else(|| panic!("no count in {text}"))
 }

@@ -172,9 +172,9 @@ async fn move_on(bench: &Workbench, round: usize, stays: impl Fn(&JobKey) -> boo
     bench.promote(50).await;
     let words = [retry(LONG), release(ms(0)), bury(), retry(ms(0))];
     let settled = bench.take(60).await.into_iter().zip(words.into_iter().cycle());
-    let items = settled.map(|(lease, word)| {
-        let word = if stays(&lease.key) { word } else { Outcome::Complete };
-        (lease, word)
+    let items = settled.map(|(lease, outcome)| {
+        let outcome = if stays(&lease.key) { outcome } else { Outcome::Complete };
+        (lease, outcome)
     });
     bench.settle_all(items.collect()).await;
 }
