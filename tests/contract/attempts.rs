@@ -282,8 +282,8 @@ pub(crate) async fn a_consumer_s_failure_is_recorded_with_what_the_lease_knows(b
         (1, Some("out of paper"), "consumer", None)
     );
     assert!(*at <= before && before.since(*at) < LONG, "{at:?}");
-    let outcome = PullOutcome::Retry { after: LONG, error: None };
-    assert_eq!(bench.say(job.receipt, outcome).await, Settled::Applied);
+    let word = PullOutcome::Retry { after: LONG, error: None };
+    assert_eq!(bench.say(job.receipt, word).await, Settled::Applied);
     bench.note(&[noted("too late")]).await;
     assert_eq!(bench.numbers(&job.key).await, [1]);
 }
@@ -303,8 +303,8 @@ pub(crate) async fn an_expired_lease_is_recorded_and_a_renewed_one_is_not(bench:
     }
     shown.sort_unstable();
     assert_eq!(shown, [0, 1]);
-    let outcome = PullOutcome::Retry { after: LONG, error: None };
-    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed[0].receipt, outcome)]).await;
+    let word = PullOutcome::Retry { after: LONG, error: None };
+    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed[0].receipt, word)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
 }
 

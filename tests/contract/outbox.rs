@@ -76,16 +76,15 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
     job.delivery.callback = Callback::pull();
     let key = bench.accept(job).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
-    let outcome = PullOutcome::Bury { reason: "unwanted".to_owned(), error: Some("no paper".to_owned()) };
-    assert_eq!(bench.say(pulled.receipt, outcome).await, Settled::Applied);
+    let word = PullOutcome::Bury { reason: "unwanted".to_owned(), error: Some("no paper".to_owned()) };
+    assert_eq!(bench.say(pulled.receipt, word).await, Settled::Applied);
     is_of(&dead_letters(bench).await[1], &bench.get(&key).await);
 
     let key = bench.accept(with_on_dead(bench.pull_job("lapsed"))).await.key;
     bench.pull_one(&key, BRIEF).await;
     let lapsed = bench.lapsed_jobs(1).await.remove(0);
-    let outcome =
-        PullOutcome::Bury { reason: "exhausted".to_owned(), error: Some("lease ran out".to_owned()) };
-    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, outcome)]).await;
+    let word = PullOutcome::Bury { reason: "exhausted".to_owned(), error: Some("lease ran out".to_owned()) };
+    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, word)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
     is_of(&dead_letters(bench).await[2], &bench.get(&key).await);
 

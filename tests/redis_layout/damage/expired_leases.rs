@@ -36,8 +36,8 @@ async fn a_job_that_cannot_be_read_keeps_none_of_the_others_whose_leases_ran_out
 
     let lapsed = bench.lapsed_jobs(1).await.remove(0);
     assert_eq!(lapsed.tries.retry, RetryPolicy::preset("none"));
-    let outcome = PullOutcome::Retry { after: LONG, error: None };
-    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, outcome)]).await;
+    let word = PullOutcome::Retry { after: LONG, error: None };
+    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, word)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
     assert_eq!(bench.get(&bench.pull_job("well").key).await.state, State::Delayed);
 }

@@ -43,8 +43,8 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     store.promote(shard, epoch, 100, LONG).await.expect("promote");
     let lapsed = store.recover(shard, epoch, 100, LONG).await.expect("recover").expired;
     let failed = |after| PullOutcome::Retry { after: ms(after), error: None };
-    let items: Vec<_> = lapsed.into_iter().map(|lapsed| (lapsed.receipt, failed(1))).collect();
-    store.settle_expired(shard, &items).await.expect("settle");
+    let words: Vec<_> = lapsed.into_iter().map(|lapsed| (lapsed.receipt, failed(1))).collect();
+    store.settle_expired(shard, &words).await.expect("settle");
     moves(store, &jobs, round).await;
     hand_over(store, shard, round).await;
     consume(store, shard, round).await;
@@ -116,14 +116,14 @@ async fn consume(store: &Store, shard: Shard, round: u64) {
         bits: [2; 8],
     };
     let jobs = store.pull(shard, &ask).await.expect("pull").jobs;
-    let outcome = |n: usize| match n % 4 {
+    let word = |n: usize| match n % 4 {
         0 => PullOutcome::Retry { after: ms(2), error: None },
         1 => PullOutcome::Release { after: ms(0) },
         2 => PullOutcome::Bury { reason: "unwanted".to_owned(), error: None },
         _ => PullOutcome::Finish,
     };
-    let items = jobs.into_iter().skip(2).enumerate().map(|(n, job)| (job.receipt, outcome(n)));
-    store.settle_receipts(shard, &items.collect::<Vec<_>>()).await.expect("settle");
+    let words = jobs.into_iter().skip(2).enumerate().map(|(n, job)| (job.receipt, word(n)));
+    store.settle_receipts(shard, &words.collect::<Vec<_>>()).await.expect("settle");
 }
 
 async fn claimed(store: &Store) -> Vec<(Shard, Epoch)> {
