@@ -269,7 +269,7 @@ async fn the_document_names_every_command_and_flag() {
         for part in [""].iter().chain(parts) {
             let words: Vec<_> = ["help", command, part].into_iter().filter(|word| !word.is_empty()).collect();
             let help = ringback("http://h", &words).await.out;
-            // What stands below the flags are examples.
+            // The examples follow the flags.
             known.extend(names(help.split("Examples:").next().unwrap_or_default()));
         }
         for flag in known.iter().filter(|flag| *flag != "--help" && !documented_for_all.contains(*flag)) {

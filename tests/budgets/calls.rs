@@ -30,7 +30,7 @@ struct Meter<'a> {
     before: BTreeMap<String, u64>,
 }
 
-/// What was asked for.
+/// The calls and commands that were counted.
 struct Asked {
     clients: u64,
     scripts: u64,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::scripted_server::{Fault, Importer};
 use super::{Run, fed, ringback, spec};
 
-/// So many good lines.
+/// `count` good lines.
 fn lines(count: usize) -> String {
     let line = |n| {
         json!({"topic": "t", "id": format!("i-{n}"), "url": "http://h/", "body": {"n": n}}).to_string() + "\n"

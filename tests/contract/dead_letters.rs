@@ -72,7 +72,7 @@ pub(crate) async fn bring(bench: &Workbench, jobs: &[NewJob], reason: &str) {
     }
 }
 
-/// So many jobs of the bench's shard.
+/// `count` jobs of the bench's shard.
 pub(crate) fn jobs(bench: &Workbench, topic: &str, name: &str, count: usize) -> Vec<NewJob> {
     let names = (0..).map(|n| JobKey {
         topic: topic.parse().expect("a topic"),

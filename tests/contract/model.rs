@@ -13,7 +13,7 @@ const MOST_LOST: u32 = 5;
 /// Counts the leases given.
 pub(crate) type Token = u64;
 
-/// What is known of a job.
+/// The expected state of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) content: u8,

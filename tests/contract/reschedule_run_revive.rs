@@ -364,7 +364,7 @@ pub(crate) async fn a_move_wakes_whom_it_concerns(bench: &Workbench) {
     while !about(&wake) {
         wake = next(&mut wakes).await;
     }
-    // A later time is nobody's concern.
+    // A later time wakes no carrier.
     reschedule(bench, &job.key, Due::In(LONG / 2)).await;
     run(bench, &job.key).await;
     assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()));

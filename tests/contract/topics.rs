@@ -90,7 +90,7 @@ pub(crate) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_job
     bench.cancel(&job.key).await;
     bench.settle(lease, retry(ms(1))).await;
     assert_eq!(ended().await, (5, 5));
-    // What is purged has ended before.
+    // A purged job ended before.
     bench.job_in(State::Dead, bench.job("dead")).await;
     bench.store().purge(&bench.job("dead").key).await.expect("purge");
     assert_eq!(ended().await, (5, 5));

@@ -62,7 +62,7 @@ impl Killed {
         std::fs::read(log(self.files.path())).expect("the log is there")
     }
 
-    /// Where its frames stand that are not in the tables, in order.
+    /// The offsets of the frames that are not in the tables, in order.
     fn frames(&self) -> Vec<Range<usize>> {
         let file = self.log();
         let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes"));
@@ -148,7 +148,7 @@ async fn a_changed_bit_is_cut_off_at_the_end_and_refused_before_it() {
     assert!(message.contains("ringback.redo") && message.contains(&place), "{message}");
     assert_eq!(refused(damaged.path()).await, message, "it stays as it is");
 
-    // As the message says.
+    // The remedy that the message names.
     std::fs::write(log(damaged.path()), "").expect("written");
     assert!(accepted(damaged.path()).await < before);
 }

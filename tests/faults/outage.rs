@@ -77,7 +77,7 @@ async fn a_silent_redis_is_refused_like_an_absent_one() {
     still_the_same_processes(&mut stack);
 }
 
-/// Reading them is work, which counts too; and nobody else waits for it.
+/// Parsing large batches counts towards the time of their answer, and delays no other request.
 #[tokio::test]
 async fn the_largest_batches_are_refused_by_a_silent_redis_in_time_too() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);

@@ -30,7 +30,7 @@ const CALLERS: usize = 32;
 /// Debug builds on a busy machine.
 const END: Duration = Duration::from_secs(60);
 
-/// What is done with a job; two of them at the same time, or none.
+/// A call for a job. A job gets one, two at the same time, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Call {
     Cancel,

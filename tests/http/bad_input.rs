@@ -299,7 +299,7 @@ fn problem(reply: &Reply, status: u16) -> Result<Value, String> {
     if whole { Ok(problem) } else { Err(format!("no whole problem: {shown}")) }
 }
 
-/// Whether the problem names a field, or a part of it, with what is wrong and what is allowed.
+/// Whether the problem names a field, or a part of it, with a `detail` and what is `allowed`.
 fn names(problem: &Value, field: &str) -> Result<(), String> {
     let errors = problem["errors"].as_array().cloned().unwrap_or_default();
     let names_it = |error: &Value| {
@@ -316,7 +316,7 @@ fn names(problem: &Value, field: &str) -> Result<(), String> {
     }
 }
 
-/// The stats state that there has never been a job.
+/// Asserts that there has never been a job.
 async fn nothing_happened(stack: &Stack) {
     let stats = stack.stats().await;
     let states = stats["states"].as_object().expect("states");

@@ -261,7 +261,7 @@ async fn an_export_outlives_a_short_silence_of_redis() {
     stack.redis_mut().stop();
     let mut lines = 0;
     let mut count = |chunk: Bytes| lines += chunk.iter().filter(|byte| **byte == b'\n').count();
-    // What was on its way comes; then the export waits for Redis.
+    // Lines that were read already arrive; then the export waits for Redis.
     while let Ok(chunk) = timeout(Duration::from_secs(1), export.chunk()).await {
         count(chunk.expect("it does not break off").expect("it is not over"));
     }

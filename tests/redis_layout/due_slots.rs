@@ -58,7 +58,7 @@ async fn tell_slot(redis: &mut MultiplexedConnection, number: u64) {
     run(redis, &[b"HSET", shard.as_bytes(), b"slot", number.as_bytes()]).await;
 }
 
-/// Moves jobs that are due soon into a slot of their time, as if nobody had looked for long.
+/// Moves jobs that are due soon into a slot of their time, as if no carrier had run for long.
 async fn into_slot(redis: &mut MultiplexedConnection, jobs: &[Job]) {
     let number = jobs[0].due.as_millis() / WIDTH;
     let (due, list) = (key_of(redis, "due:", &lane()).await, key(redis, &format!("slot:{number}")).await);
@@ -327,7 +327,7 @@ async fn a_job_is_moved_while_its_slot_is_put_in_order() {
         reschedule(&bench, job, Due::At(again)).await;
     }
     until(again).await;
-    // What was to be ready by now on a busy machine is so without a promotion.
+    // On a busy machine some may have become ready at once, without a promotion.
     eventually(SOON, "six jobs are ready", async || {
         bench.promote(500).await;
         let ready = bench.stats().await.states.ready;

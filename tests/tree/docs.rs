@@ -125,7 +125,7 @@ fn every_make_target_that_is_named_exists() {
         .collect();
     for document in documents() {
         let text = read(&document);
-        // What stands between backticks, be it one or three.
+        // The text between backticks, one or three.
         for line in text.split('`').skip(1).step_by(2).flat_map(str::lines) {
             let Some(target) = line.trim().strip_prefix("make ").and_then(|rest| rest.split(' ').next())
             else {

@@ -109,7 +109,7 @@ async fn one_process_killed_while_it_submits_notices_leaves_out_none() {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     sink.answer(Answer::status(410));
     sink.answer_path("/dead", Answer::status(200));
-    // What was in flight when it was killed comes again soon.
+    // Jobs that were in flight when it was killed are delivered again soon.
     stack.set_policy(NOTICES, &json!({"timeout": "500ms"})).await;
     let jobs: Vec<Value> = (0..300)
         .map(|n| {

@@ -23,8 +23,7 @@ impl Case {
     }
 }
 
-/// What stands in a path where it is not to be wrong: of a job that is there, of one that is reserved, and of
-/// a redrive that exists.
+/// Valid values of path parameters: the names of an existing job, a receipt that holds one, and a redrive.
 pub(crate) struct Names {
     pub(crate) topic: String,
     pub(crate) id: String,
@@ -146,7 +145,7 @@ fn bodies(operation: &Operation, target: &str) -> Vec<Case> {
     cases
 }
 
-/// What is no JSON, or none of a kind that anything takes.
+/// Bodies that are no JSON, or JSON that no operation takes.
 fn broken() -> Vec<Vec<u8>> {
     let texts: [&[u8]; 20] = [
         b"{",
@@ -177,7 +176,7 @@ fn broken() -> Vec<Vec<u8>> {
     broken
 }
 
-/// Values that hardly any field takes.
+/// Values that almost no field takes.
 fn wrongs() -> Vec<Value> {
     vec![
         Value::Null,
@@ -283,7 +282,7 @@ fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
     all
 }
 
-/// A value as a body of a media type; where a body is a list or lines, one that is neither stands in it.
+/// A value as a body of a media type. Where the body is a list or lines, any other value becomes its only item.
 fn written(media_type: &str, schema: &Value, value: &Value) -> Vec<u8> {
     let is_list = schema["type"] == "array";
     match (media_type.contains("ndjson"), value) {
