@@ -12,7 +12,7 @@ use super::jobs::{TOPIC, With, bury, ms, new_job, seen};
 use super::workbench::{Workbench, now, until};
 
 /// More than all pages of a case are; so that reading ends in any case.
-const MOST_PAGES: usize = 500;
+const MAX_PAGES: usize = 500;
 
 pub(crate) fn of_topic(topic: &str) -> DeadFilter {
     DeadFilter { topic: topic.parse().expect("a topic"), reason: None, after: None, before: None }
@@ -22,7 +22,7 @@ pub(crate) fn of_topic(topic: &str) -> DeadFilter {
 async fn pages(bench: &Workbench, filter: &DeadFilter, limit: usize) -> Vec<DeadPage<DeadJob>> {
     let mut pages = vec![bench.store().dead(filter, None, limit).await.expect("a page")];
     while let Some(from) = pages.last().and_then(|page| page.next) {
-        assert!(pages.len() < MOST_PAGES, "the pages do not end");
+        assert!(pages.len() < MAX_PAGES, "the pages do not end");
         pages.push(bench.store().dead(filter, Some(from), limit).await.expect("a page"));
     }
     pages
@@ -36,7 +36,7 @@ pub(crate) async fn all(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadJob> 
 /// The places of all dead jobs of the bench's shard.
 pub(crate) async fn places(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadCursor> {
     let (mut places, mut from) = (Vec::new(), None);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let page = bench.store().dead_cursors(bench.shard(), filter, from, 7).await.expect("a page");
         places.extend(page.items);
         from = page.next;

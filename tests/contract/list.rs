@@ -14,13 +14,13 @@ use super::workbench::Workbench;
 /// Few, so that there are many pages.
 const LOOK: usize = 20;
 /// More than all pages of a case are; so that reading ends in any case.
-const MOST_PAGES: usize = 500;
+const MAX_PAGES: usize = 500;
 
 /// All pages.
 async fn pages(bench: &Workbench, filter: &Filter) -> Vec<Page<Job>> {
     let mut pages = vec![bench.store().page(filter, None, LOOK).await.expect("page")];
     while let Some(from) = pages.last().and_then(|page| page.next) {
-        assert!(pages.len() < MOST_PAGES, "the pages do not end");
+        assert!(pages.len() < MAX_PAGES, "the pages do not end");
         pages.push(bench.store().page(filter, Some(from), LOOK).await.expect("page"));
     }
     pages
@@ -35,7 +35,7 @@ pub(crate) async fn all(bench: &Workbench, filter: &Filter) -> BTreeMap<String, 
 /// All that is known of all jobs.
 pub(crate) async fn all_kept(bench: &Workbench) -> BTreeMap<String, StoredJob> {
     let (mut kept, mut from) = (BTreeMap::new(), None);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let page = bench.store().page_stored(&Filter::default(), from, LOOK).await.expect("page");
         kept.extend(page.items.into_iter().map(|item| (item.job.key.to_string(), item)));
         from = page.next;
