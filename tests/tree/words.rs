@@ -35,13 +35,10 @@ const RETIRED_TYPES: [&str; 12] =
     ["Answer", "Base", "Holder", "Hub", "Kept", "Mark", "Moved", "News", "Tower", "Tries", "Wanted", "Word"];
 
 /// Names that stay: where they stand, the name, and why it is right there.
-const STAYS: [(&str, &str, &str); 6] = [
-    ("crates/cli/", "patience", "the flag `--patience`"),
+const STAYS: [(&str, &str, &str); 3] = [
     ("crates/", "Kept", "`Noted::Kept`: logged attempts are kept"),
     ("crates/core/src/wire/", "BURIED", "`buried`, the reason of a job that is buried without one"),
-    ("crates/cli/", "Answer", "a response of the API"),
     ("crates/testkit/", "Answer", "what a receiver answers"),
-    ("crates/bench/", "Answer", "what the load reads of a response"),
 ];
 
 #[test]
