@@ -239,6 +239,9 @@ async fn what_is_no_ringback_is_2() {
     );
 }
 
+/// All commands.
+const COMMANDS: &str = "up submit get attempts reschedule run revive cancel policy reserve finish retry renew bury release \
+    dead topics topic pause resume stats watch audit list export import completions";
 /// What `ringback dead` has below it.
 const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
 
@@ -251,40 +254,12 @@ async fn the_document_names_every_command_and_flag() {
         let words = text.split(|c: char| !is_flag(c)).filter(|word| word.starts_with("--") && word.len() > 2);
         words.map(str::to_owned).collect()
     };
-    let told_for_all = names(general);
-    for command in [
-        "up",
-        "submit",
-        "get",
-        "attempts",
-        "reschedule",
-        "run",
-        "revive",
-        "cancel",
-        "policy",
-        "reserve",
-        "finish",
-        "retry",
-        "renew",
-        "bury",
-        "release",
-        "dead",
-        "topics",
-        "topic",
-        "pause",
-        "resume",
-        "stats",
-        "watch",
-        "audit",
-        "list",
-        "export",
-        "import",
-        "completions",
-    ] {
+    let documented_for_all = names(general);
+    for command in COMMANDS.split(' ') {
         assert!(general.contains(&format!("[`{command}`](#{command})")), "{command} is not in the table");
         let section =
             sections.split("\n## ").find_map(|section| section.strip_prefix(&format!("{command}\n")));
-        let told = names(section.unwrap_or_else(|| panic!("{command} has no section")));
+        let documented = names(section.unwrap_or_else(|| panic!("{command} has no section")));
         let mut known = BTreeSet::new();
         let parts: &[&str] = match command {
             "dead" => &DEAD,
@@ -294,14 +269,14 @@ async fn the_document_names_every_command_and_flag() {
         for part in [""].iter().chain(parts) {
             let words: Vec<_> = ["help", command, part].into_iter().filter(|word| !word.is_empty()).collect();
             let help = ringback("http://h", &words).await.out;
-            // What stands below the flags are examples.
+            // The examples follow the flags.
             known.extend(names(help.split("Examples:").next().unwrap_or_default()));
         }
-        for flag in known.iter().filter(|flag| *flag != "--help" && !told_for_all.contains(*flag)) {
-            assert!(told.contains(flag), "{command} {flag} is not told");
+        for flag in known.iter().filter(|flag| *flag != "--help" && !documented_for_all.contains(*flag)) {
+            assert!(documented.contains(flag), "{command} {flag} is not documented");
         }
-        for flag in told.difference(&told_for_all) {
-            assert!(known.contains(flag), "{command} {flag} is told and unknown");
+        for flag in documented.difference(&documented_for_all) {
+            assert!(known.contains(flag), "{command} {flag} is documented and unknown");
         }
     }
     let help = ringback("http://h", &["--help"]).await.out;

@@ -8,6 +8,7 @@ mod contract;
 mod embedded;
 mod faults;
 mod http;
+mod raw_post;
 mod redis_layout;
 mod sample_jobs;
 mod testkit;

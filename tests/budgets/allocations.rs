@@ -109,7 +109,7 @@ async fn a_notifier_asks_for_memory_no_more_often_than_it_may() {
         life.submit(&jobs).await;
         promote(&life).await;
         let wanted = (round + 1) * BATCH;
-        let arrive = eventually(SOON, "the batch is handed over", async || {
+        let arrive = eventually(SOON, "the batch is delivered", async || {
             if receiver.seen() < wanted { Err(receiver.seen()) } else { Ok(()) }
         });
         rounds.push(asked(arrive).await);

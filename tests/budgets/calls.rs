@@ -9,6 +9,7 @@ use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::contract::Options;
 use ringback_store::{Store, settings};
 use ringback_testkit::{CallWatch, RedisServer, Sink, Stack, eventually};
+use serde_json::json;
 
 use crate::life::Life;
 use crate::table::Table;
@@ -29,7 +30,7 @@ struct Meter<'a> {
     before: BTreeMap<String, u64>,
 }
 
-/// What was asked for.
+/// The calls and commands that were counted.
 struct Asked {
     clients: u64,
     scripts: u64,
@@ -47,7 +48,7 @@ impl<'a> Meter<'a> {
         let after = self.server.command_calls().await;
         let since = |name: &String| after[name] - self.before.get(name).copied().unwrap_or(0);
         let scripts = since(&"fcall".to_owned());
-        eventually(SOON, "MONITOR has told of every call", async || {
+        eventually(SOON, "MONITOR has shown every call", async || {
             let seen = self.watch.by_command().get("fcall").copied().unwrap_or(0);
             if seen < scripts { Err(format!("{seen} of {scripts}")) } else { Ok(()) }
         })
@@ -163,11 +164,7 @@ async fn a_stack_asks_no_more_of_redis_than_it_may() {
         assert_eq!(reply.json()["accepted"], 100);
     }
     sink.wait_for(JOBS, SOON).await;
-    eventually(SOON, "every job is done", async || match stack.count_in("done").await {
-        done if done == JOBS as u64 => Ok(()),
-        done => Err(format!("{done} are")),
-    })
-    .await;
+    stack.wait_count("done", JOBS as u64, SOON).await;
     let asked = meter.read().await;
     let per_job = |count: u64| count as f64 / JOBS as f64;
     let mut table = Table::default();
@@ -181,15 +178,11 @@ async fn a_stack_asks_no_more_of_redis_than_it_may() {
 async fn resting(topics: usize) -> (Stack, CallWatch) {
     let stack = Stack::options().lock_ttl("5s").lease_margin("10s").start().await;
     let job = |n: usize| {
-        format!(
-            r#"{{"topic":"topic-{}","id":"job-{n}","delay":"1h","url":"http://127.0.0.1:9/"}}"#,
-            n % topics
-        )
+        let topic = format!("topic-{}", n % topics);
+        json!({"topic": topic, "id": format!("job-{n}"), "delay": "1h", "url": "http://127.0.0.1:9/"})
     };
     let jobs: Vec<_> = (0..500).map(job).collect();
-    let body = Some(("application/json", Bytes::from(format!("[{}]", jobs.join(",")))));
-    let reply = stack.request(Method::POST, "/v1/jobs/batch", body).await;
-    assert_eq!(reply.json()["accepted"], 500);
+    assert_eq!(stack.batch(&jobs).await.1["accepted"], 500);
     let listed = stack.get("/v1/topics?limit=1000").await;
     assert_eq!(listed.json()["items"].as_array().map(Vec::len), Some(topics));
     let watch = stack.redis().watch_calls().await;

@@ -24,7 +24,7 @@ async fn no_operation_takes_more_instructions_than_it_may() {
     table.judge();
 }
 
-/// What is left of two runs of different length is neither start nor end.
+/// The difference of two runs of different length, so that start and end do not count.
 fn per_operation((name, times): (&str, u64)) -> f64 {
     let [short, long] = [times, times * 2].map(|times| start(name, times)).map(instructions);
     (long - short) as f64 / times as f64
@@ -39,8 +39,8 @@ fn start(name: &str, times: u64) -> Child {
 
 fn instructions(run: Child) -> u64 {
     let output = run.wait_with_output().expect("valgrind ends");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    let number = told.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-    number.unwrap_or_else(|| panic!("no count in {told}"))
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    let number = text.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    number.unwrap_or_else(|| panic!("no count in {text}"))
 }

@@ -5,7 +5,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::job::NewJob;
 use ringback_core::wire::{Defaults, parse_job};
 
-/// Where jobs go that nobody delivers.
+/// The URL of jobs that are never delivered.
 pub(crate) const URL: &str = "https://merchant.example/pppppppppppppppppppppppp";
 
 /// A job as it is submitted, due after `delay` seconds.
@@ -22,7 +22,7 @@ pub(crate) fn text(number: usize, url: &str, delay: f64) -> String {
 /// When it is refused.
 pub(crate) fn parse(text: &str) -> NewJob {
     let defaults = Defaults {
-        // What is due after a delay is not judged by the time.
+        // A job with a delay does not depend on the current time.
         now: Timestamp::default(),
         make_id: &mut || unreachable!("every job has an id"),
         trace: None,

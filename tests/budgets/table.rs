@@ -1,11 +1,11 @@
-//! What was measured, beside its bounds.
+//! The table of measured values beside their bounds.
 
 use std::fmt::Write as _;
 
 /// The most that something may cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound {
-    /// What is measured, with its unit.
+    /// The name of the value, with its unit.
     pub(crate) what: &'static str,
     /// No more than this.
     pub(crate) most: f64,

@@ -70,8 +70,8 @@ async fn many_are_revived_and_the_progress_is_shown_watched_and_stopped() {
     stack.import(&jobs).await;
     let run = ringback(&server, &["dead", "revive", "t", "--reason", "gone", "--rate", "500"]).await;
     assert_eq!(run.code, Some(0), "{run:?}");
-    for word in ["state    done", "revived  50", "rate     500/s", "reason   gone"] {
-        assert!(run.out.contains(word), "no {word:?} in {}", run.out);
+    for text in ["state    done", "revived  50", "rate     500/s", "reason   gone"] {
+        assert!(run.out.contains(text), "no {text:?} in {}", run.out);
     }
     assert!(run.err.contains("to stop it: ringback dead stop t "), "{}", run.err);
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::scripted_server::{Fault, Importer};
 use super::{Run, fed, ringback, spec};
 
-/// So many good lines.
+/// `count` good lines.
 fn lines(count: usize) -> String {
     let line = |n| {
         json!({"topic": "t", "id": format!("i-{n}"), "url": "http://h/", "body": {"n": n}}).to_string() + "\n"
@@ -55,14 +55,14 @@ async fn a_bad_line_is_reported_by_number_and_the_rest_is_imported() {
     let run = fed(&importer.url, &["import", "-"], file.clone().into_bytes()).await;
     assert_eq!(run.code, Some(1), "{run:?}");
     assert_eq!(run.out, "LINES  CREATED  REPEATED  REFUSED\n    6        2         0        4\n");
-    let told: Vec<_> = run.err.lines().collect();
-    assert!(told[0].starts_with("line 3: 400 not a JSON object"), "{run:?}");
-    assert!(told[1].starts_with("line 4: 422 wrong: topic, url"), "{run:?}");
-    assert!(told[2].starts_with("  topic: \"a b\" is no topic; allowed: 1 to 64"), "{run:?}");
-    assert!(told[3].starts_with("  url: neither http:// nor https://; allowed: "), "{run:?}");
-    assert!(told[4].starts_with("line 5: 413 the line is longer than"), "{run:?}");
-    assert!(told[5].starts_with("line 7: 409 another job"), "{run:?}");
-    assert_eq!(told.len(), 6);
+    let errors: Vec<_> = run.err.lines().collect();
+    assert!(errors[0].starts_with("line 3: 400 not a JSON object"), "{run:?}");
+    assert!(errors[1].starts_with("line 4: 422 wrong: topic, url"), "{run:?}");
+    assert!(errors[2].starts_with("  topic: \"a b\" is no topic; allowed: 1 to 64"), "{run:?}");
+    assert!(errors[3].starts_with("  url: neither http:// nor https://; allowed: "), "{run:?}");
+    assert!(errors[4].starts_with("line 5: 413 the line is longer than"), "{run:?}");
+    assert!(errors[5].starts_with("line 7: 409 another job"), "{run:?}");
+    assert_eq!(errors.len(), 6);
 
     let run = import(&importer, file).await;
     assert_eq!((run.code, counts(&run)), (Some(1), [6, 0, 2, 4]));

@@ -99,9 +99,9 @@ async fn bad_lines_of_an_import_are_reported_by_the_server() {
     let run = fed(&stack.url(""), &["import", "-"], file.into_bytes()).await;
     assert_eq!(run.code, Some(1), "{run:?}");
     assert_eq!(run.out, "LINES  CREATED  REPEATED  REFUSED\n    4        1         0        3\n");
-    let told: Vec<_> = run.err.lines().filter(|line| line.starts_with("line ")).collect();
-    assert!(told[0].starts_with("line 3: 400 not a JSON object"), "{run:?}");
-    assert!(told[1].starts_with("line 4: 409 another job has this topic and id"), "{run:?}");
-    assert!(told[2].starts_with("line 5: 422 wrong: topic, url"), "{run:?}");
+    let refused: Vec<_> = run.err.lines().filter(|line| line.starts_with("line ")).collect();
+    assert!(refused[0].starts_with("line 3: 400 not a JSON object"), "{run:?}");
+    assert!(refused[1].starts_with("line 4: 409 another job has this topic and id"), "{run:?}");
+    assert!(refused[2].starts_with("line 5: 422 wrong: topic, url"), "{run:?}");
     assert_eq!(stack.job(TOPIC, "a").await.0, 200);
 }

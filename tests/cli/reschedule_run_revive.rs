@@ -1,7 +1,5 @@
 //! `ringback reschedule`, `run` and `revive`.
 
-use bytes::Bytes;
-use http::Method;
 use ringback_testkit::StackOptions;
 use serde_json::{Value, json};
 
@@ -16,8 +14,8 @@ async fn a_job_is_rescheduled_and_run_by_its_name() {
 
     let at = "2030-01-02T04:04:05.678+01:00";
     let run = ringback(&server, &["reschedule", "t/i", "--at", at]).await;
-    let told = "t/i is delayed, due 2030-01-02T03:04:05.678Z (in ";
-    assert!(run.code == Some(0) && run.out.starts_with(told), "{run:?}");
+    let expected = "t/i is delayed, due 2030-01-02T03:04:05.678Z (in ";
+    assert!(run.code == Some(0) && run.out.starts_with(expected), "{run:?}");
     let run = ringback(&server, &["reschedule", "t", "i", "--delay", "1h 30m", "--output", "json"]).await;
     assert_eq!((run.code, run.json()), (Some(0), stack.job("t", "i").await.1));
     let run = ringback(&server, &["run", "t", "i"]).await;
@@ -46,8 +44,7 @@ async fn a_dead_job_is_revived_by_its_name() {
     let server = stack.url("");
     let dead = json!({"topic": "t", "id": "i", "url": "http://127.0.0.1:9/", "state": "dead",
         "reason": "exhausted", "failures": 3, "attempts": 4});
-    let line = Some(("application/x-ndjson", Bytes::from(dead.to_string())));
-    assert_eq!(stack.request(Method::POST, "/v1/import", line).await.json()["created"], 1);
+    stack.import(&[dead]).await;
     let run = ringback(&server, &["run", "t/i"]).await;
     assert!(run.code == Some(1) && run.err.contains("the job t/i is dead: revive it"), "{run:?}");
     let run = ringback(&server, &["revive", "t/i"]).await;

@@ -78,7 +78,7 @@ async fn a_topic_is_watched_for_scripts_and_after_a_restart_of_the_api_again() {
     let mut n = 0;
     let mut is_told = async |stack: &Stack| {
         // Jobs submitted before it listens have no events here.
-        eventually(SOON, "a job is told of", async || {
+        eventually(SOON, "a job is shown", async || {
             n += 1;
             let id = format!("job-{n}");
             stack.accept(&job(&sink, &id)).await;

@@ -109,7 +109,7 @@ pub(crate) async fn after_a_lease_ran_out_the_hand_over_may_be_under_way(bench: 
     let answer = Cancelled::Requested { in_flight_unknown: true };
     assert_eq!(bench.cancel(&held.key).await, answer, "its lease has run out");
     bench.recover_until(&held.key, State::Cancelled).await;
-    assert_eq!(bench.cancel(&held.key).await, doubtful, "nobody has told how it ended");
+    assert_eq!(bench.cancel(&held.key).await, doubtful, "its outcome is not recorded");
 }
 
 pub(crate) async fn a_later_outcome_ends_the_doubt_about_a_hand_over(bench: &Workbench) {

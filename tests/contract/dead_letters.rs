@@ -12,7 +12,7 @@ use super::jobs::{TOPIC, With, bury, ms, new_job, seen};
 use super::workbench::{Workbench, now, until};
 
 /// More than all pages of a case are; so that reading ends in any case.
-const MOST_PAGES: usize = 500;
+const MAX_PAGES: usize = 500;
 
 pub(crate) fn of_topic(topic: &str) -> DeadFilter {
     DeadFilter { topic: topic.parse().expect("a topic"), reason: None, after: None, before: None }
@@ -22,7 +22,7 @@ pub(crate) fn of_topic(topic: &str) -> DeadFilter {
 async fn pages(bench: &Workbench, filter: &DeadFilter, limit: usize) -> Vec<DeadPage<DeadJob>> {
     let mut pages = vec![bench.store().dead(filter, None, limit).await.expect("a page")];
     while let Some(from) = pages.last().and_then(|page| page.next) {
-        assert!(pages.len() < MOST_PAGES, "the pages do not end");
+        assert!(pages.len() < MAX_PAGES, "the pages do not end");
         pages.push(bench.store().dead(filter, Some(from), limit).await.expect("a page"));
     }
     pages
@@ -36,7 +36,7 @@ pub(crate) async fn all(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadJob> 
 /// The places of all dead jobs of the bench's shard.
 pub(crate) async fn places(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadCursor> {
     let (mut places, mut from) = (Vec::new(), None);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let page = bench.store().dead_cursors(bench.shard(), filter, from, 7).await.expect("a page");
         places.extend(page.items);
         from = page.next;
@@ -72,7 +72,7 @@ pub(crate) async fn bring(bench: &Workbench, jobs: &[NewJob], reason: &str) {
     }
 }
 
-/// So many jobs of the bench's shard.
+/// `count` jobs of the bench's shard.
 pub(crate) fn jobs(bench: &Workbench, topic: &str, name: &str, count: usize) -> Vec<NewJob> {
     let names = (0..).map(|n| JobKey {
         topic: topic.parse().expect("a topic"),
@@ -94,13 +94,13 @@ pub(crate) async fn the_pages_have_the_dead_jobs_of_a_topic_in_order_of_death(be
     for state in [State::Delayed, State::Reserved, State::Ready] {
         bench.job_in(state, bench.job(state.name())).await;
     }
-    let told = all(bench, &of_topic(TOPIC)).await;
+    let dead_jobs = all(bench, &of_topic(TOPIC)).await;
     let mine: Vec<_> = dead.iter().filter(|(job, ..)| job.key.topic.as_str() == TOPIC).collect();
-    assert_eq!(told.len(), mine.len());
-    for (told, (job, began, ended)) in told.iter().zip(mine) {
-        assert_eq!(told.job, *job);
-        assert_eq!((told.job.reason.as_deref(), &told.job.last), (Some("exhausted"), &Some(seen())));
-        assert!(told.died >= *began && told.died <= *ended, "{told:?}");
+    assert_eq!(dead_jobs.len(), mine.len());
+    for (listed, (job, began, ended)) in dead_jobs.iter().zip(mine) {
+        assert_eq!(listed.job, *job);
+        assert_eq!((listed.job.reason.as_deref(), &listed.job.last), (Some("exhausted"), &Some(seen())));
+        assert!(listed.died >= *began && listed.died <= *ended, "{listed:?}");
     }
     assert_eq!(all(bench, &of_topic("other")).await.len(), 12);
     assert_eq!(all(bench, &of_topic("othe")).await, []);
@@ -129,19 +129,19 @@ pub(crate) async fn the_pages_of_a_filter_have_what_died_so_and_then(bench: &Wor
         dead.push(lease.key.clone());
         bench.settle(lease, Outcome::Bury { reason, last: seen() }).await;
     }
-    let told = all(bench, &of_topic(TOPIC)).await;
-    assert_eq!(names(told.iter().map(|dead| &dead.job.key)), names(dead.iter()));
+    let dead_jobs = all(bench, &of_topic(TOPIC)).await;
+    assert_eq!(names(dead_jobs.iter().map(|dead| &dead.job.key)), names(dead.iter()));
     for (after, before) in
         [(None, None), (Some(3), None), (None, Some(9)), (Some(3), Some(9)), (Some(9), Some(3))]
     {
         for reason in [None, Some("gone"), Some("exhausted"), Some("lost")] {
             let filter = DeadFilter {
                 reason: reason.map(str::to_owned),
-                after: after.map(|n: usize| told[n].died),
-                before: before.map(|n: usize| told[n].died),
+                after: after.map(|n: usize| dead_jobs[n].died),
+                before: before.map(|n: usize| dead_jobs[n].died),
                 ..of_topic(TOPIC)
             };
-            let wanted: Vec<_> = told
+            let wanted: Vec<_> = dead_jobs
                 .iter()
                 .enumerate()
                 .filter(|(n, dead)| {
@@ -167,9 +167,9 @@ pub(crate) async fn the_pages_of_all_shards_are_one_list_in_order_of_death(bench
         let shard = bench.store().shard_of(&job.key);
         bench.store().import(shard, &[ImportJob { job, history: dead.clone() }]).await.expect("import");
     }
-    let told = all(bench, &of_topic(TOPIC)).await;
-    assert!(told.is_sorted_by_key(|dead| dead.died), "{told:?}");
-    assert_eq!(names(told.iter().map(|dead| &dead.job.key)), wanted);
+    let dead_jobs = all(bench, &of_topic(TOPIC)).await;
+    assert!(dead_jobs.is_sorted_by_key(|dead| dead.died), "{dead_jobs:?}");
+    assert_eq!(names(dead_jobs.iter().map(|dead| &dead.job.key)), wanted);
 }
 
 pub(crate) async fn many_dead_jobs_of_another_topic_are_passed_over_step_by_step(bench: &Workbench) {
@@ -178,8 +178,8 @@ pub(crate) async fn many_dead_jobs_of_another_topic_are_passed_over_step_by_step
     let pages = pages(bench, &of_topic(TOPIC), 100).await;
     let empty = pages.iter().filter(|page| page.items.is_empty()).count();
     assert!((2..6).contains(&empty), "{empty} empty pages");
-    let told: Vec<_> = pages.into_iter().flat_map(|page| page.items).collect();
-    assert_eq!(told.iter().map(|dead| &dead.job).collect::<Vec<_>>(), [&job]);
+    let dead_jobs: Vec<_> = pages.into_iter().flat_map(|page| page.items).collect();
+    assert_eq!(dead_jobs.iter().map(|dead| &dead.job).collect::<Vec<_>>(), [&job]);
     let lost = DeadFilter { reason: Some("lost".to_owned()), ..of_topic("crowd") };
     assert_eq!(all(bench, &lost).await, []);
 }
@@ -231,12 +231,12 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     bring(bench, &jobs, "gone").await;
     let places = places(bench, &of_topic(TOPIC)).await;
     assert_eq!(places.len(), 20);
-    let told = all(bench, &of_topic(TOPIC)).await;
+    let dead_jobs = all(bench, &of_topic(TOPIC)).await;
     // One is alive again, one is gone, one has died a second time.
-    let keys: Vec<_> = told.iter().map(|dead| dead.job.key.clone()).collect();
+    let keys: Vec<_> = dead_jobs.iter().map(|dead| dead.job.key.clone()).collect();
     bench.store().purge(&keys[0]).await.expect("purge");
     bench.store().revive(&keys[2], bench.token()).await.expect("revive");
-    until(told[2].died.plus(ms(2))).await;
+    until(dead_jobs[2].died.plus(ms(2))).await;
     let lease = bench.take_one(&keys[2]).await;
     bench.settle(lease, bury()).await;
     bench.store().revive(&keys[1], bench.token()).await.expect("revive");

@@ -19,13 +19,13 @@ use super::workbench::{SOON, Workbench, now};
 /// A stream of events of a bench's shard.
 struct Watching {
     events: Events,
-    told: VecDeque<Event>,
+    received: VecDeque<Event>,
 }
 
 impl Watching {
     async fn start(bench: &Workbench) -> Self {
         let mut watching = Self::silent(bench).await;
-        watching.told.clear();
+        watching.received.clear();
         bench.store().watch(bench.shard(), LONG).await.expect("watch");
         watching
     }
@@ -34,17 +34,17 @@ impl Watching {
     async fn silent(bench: &Workbench) -> Self {
         let mut events = bench.store().events(ringback_service::random::generator());
         assert_eq!(heard(&mut events).await, StreamItem::Gap, "a stream begins with that");
-        Self { events, told: VecDeque::new() }
+        Self { events, received: VecDeque::new() }
     }
 
     async fn next(&mut self) -> Event {
-        while self.told.is_empty() {
+        while self.received.is_empty() {
             match heard(&mut self.events).await {
-                StreamItem::Events(events) => self.told.extend(events),
+                StreamItem::Events(events) => self.received.extend(events),
                 other => panic!("something was lost: {other:?}"),
             }
         }
-        self.told.pop_front().expect("there is one")
+        self.received.pop_front().expect("there is one")
     }
 
     /// The next event is this one, of this job, and recent.
@@ -137,8 +137,8 @@ pub(crate) async fn releases_have_events_with_and_without_a_delay(bench: &Workbe
     let lease = bench.take_one(&key).await;
     bench.settle(lease, release(LONG)).await;
     let due = Some(bench.get(&key).await.due);
-    let EventKind::Attempt(told) = ended(2, AttemptOutcome::Release) else { unreachable!("it is one") };
-    watching.expect(&key, [EventKind::Attempt(AttemptEnded { due, ..told })]).await;
+    let EventKind::Attempt(attempt) = ended(2, AttemptOutcome::Release) else { unreachable!("it is one") };
+    watching.expect(&key, [EventKind::Attempt(AttemptEnded { due, ..attempt })]).await;
     watching.nothing(bench, "mark").await;
 }
 
@@ -178,8 +178,10 @@ pub(crate) async fn a_success_has_its_response_in_the_event_when_the_job_was_res
         let mut lease = bench.take_one(&key).await;
         lease.record_response(204, ms(17));
         bench.settle(lease, Outcome::Complete).await;
-        let EventKind::Attempt(told) = ended(1, AttemptOutcome::Complete) else { unreachable!("it is one") };
-        let seen = AttemptEnded { status: Some(204), duration: Some(ms(17)), ..told };
+        let EventKind::Attempt(attempt) = ended(1, AttemptOutcome::Complete) else {
+            unreachable!("it is one")
+        };
+        let seen = AttemptEnded { status: Some(204), duration: Some(ms(17)), ..attempt };
         watching.expect(&key, [EventKind::Attempt(seen), EventKind::Done]).await;
         assert_eq!(bench.state(&key).await, Some(State::Done));
     }
@@ -233,10 +235,13 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
         )
         .await;
     let event = watching.next().await;
-    let EventKind::Attempt(told) = event.kind else { panic!("an attempt: {event:?}") };
-    assert_eq!((told.number, told.outcome, told.status), (1, AttemptOutcome::Retry, None));
-    assert_eq!((told.error.as_deref(), told.due), (Some("out of paper"), Some(bench.get(&key).await.due)));
-    assert!(told.duration.is_some_and(|took| took < SOON));
+    let EventKind::Attempt(attempt) = event.kind else { panic!("an attempt: {event:?}") };
+    assert_eq!((attempt.number, attempt.outcome, attempt.status), (1, AttemptOutcome::Retry, None));
+    assert_eq!(
+        (attempt.error.as_deref(), attempt.due),
+        (Some("out of paper"), Some(bench.get(&key).await.due))
+    );
+    assert!(attempt.duration.is_some_and(|took| took < SOON));
     bench.promote_until(1).await;
     watching.expect(&key, [EventKind::Promoted]).await;
     let job = bench.pull_one(&key, LONG).await;

@@ -300,7 +300,7 @@ pub(crate) async fn what_one_installation_has_another_takes_over_as_it_is(bench:
     let mut to = all_kept(&other).await;
     for (name, mut kept) in from {
         let copy = to.remove(&name).unwrap_or_else(|| panic!("{name} was not taken over"));
-        // What is due is due there with the import.
+        // Jobs that are due are due at the import.
         if matches!(kept.job.state, State::Ready | State::Reserved) {
             assert!(copy.job.due >= kept.job.due);
             (kept.job.due, kept.job.state) = (copy.job.due, State::Ready);

@@ -20,7 +20,7 @@ pub(crate) const BRIEF: Duration = Duration::from_millis(100);
 pub(crate) const STATES: [State; 6] =
     [State::Delayed, State::Reserved, State::Done, State::Dead, State::Cancelled, State::Ready];
 
-/// So many milliseconds.
+/// A duration in milliseconds.
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
@@ -85,7 +85,7 @@ impl With for NewJob {
     }
 }
 
-/// What was seen of an attempt that failed.
+/// The last failed attempt of a job.
 pub(crate) fn seen() -> LastAttempt {
     LastAttempt {
         at: Timestamp::from_millis(1_700_000_000_123),

@@ -14,13 +14,13 @@ use super::workbench::Workbench;
 /// Few, so that there are many pages.
 const LOOK: usize = 20;
 /// More than all pages of a case are; so that reading ends in any case.
-const MOST_PAGES: usize = 500;
+const MAX_PAGES: usize = 500;
 
 /// All pages.
 async fn pages(bench: &Workbench, filter: &Filter) -> Vec<Page<Job>> {
     let mut pages = vec![bench.store().page(filter, None, LOOK).await.expect("page")];
     while let Some(from) = pages.last().and_then(|page| page.next) {
-        assert!(pages.len() < MOST_PAGES, "the pages do not end");
+        assert!(pages.len() < MAX_PAGES, "the pages do not end");
         pages.push(bench.store().page(filter, Some(from), LOOK).await.expect("page"));
     }
     pages
@@ -35,7 +35,7 @@ pub(crate) async fn all(bench: &Workbench, filter: &Filter) -> BTreeMap<String, 
 /// All that is known of all jobs.
 pub(crate) async fn all_kept(bench: &Workbench) -> BTreeMap<String, StoredJob> {
     let (mut kept, mut from) = (BTreeMap::new(), None);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let page = bench.store().page_stored(&Filter::default(), from, LOOK).await.expect("page");
         kept.extend(page.items.into_iter().map(|item| (item.job.key.to_string(), item)));
         from = page.next;
@@ -165,16 +165,16 @@ pub(crate) async fn what_stays_is_met_while_everything_moves(bench: &Workbench) 
 
 /// Submits, promotes and settles jobs; those for which `stays` is false are completed.
 async fn move_on(bench: &Workbench, round: usize, stays: impl Fn(&JobKey) -> bool) {
-    // Not for ever more than a page has: where new jobs stand last the pages would not end.
+    // Fewer than a page holds, since new jobs are listed last and the pages would never end.
     let count = if round <= 15 { round * 10 } else { 0 };
     let come: Vec<NewJob> = (0..count).map(|n| bench.job(&format!("new-{round}-{n}"))).collect();
     bench.submit(&come).await;
     bench.promote(50).await;
     let words = [retry(LONG), release(ms(0)), bury(), retry(ms(0))];
     let settled = bench.take(60).await.into_iter().zip(words.into_iter().cycle());
-    let items = settled.map(|(lease, word)| {
-        let word = if stays(&lease.key) { word } else { Outcome::Complete };
-        (lease, word)
+    let items = settled.map(|(lease, outcome)| {
+        let outcome = if stays(&lease.key) { outcome } else { Outcome::Complete };
+        (lease, outcome)
     });
     bench.settle_all(items.collect()).await;
 }

@@ -7,13 +7,13 @@ use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
-/// So many leases in a row may be lost but for one.
-const MOST_LOST: u32 = 5;
+/// A job is dead when this many leases in a row have expired.
+const MAX_LOST: u32 = 5;
 
 /// Counts the leases given.
 pub(crate) type Token = u64;
 
-/// What is known of a job.
+/// The expected state of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) content: u8,
@@ -111,7 +111,7 @@ impl Model {
     pub(crate) fn recover(&mut self) {
         for job in self.jobs.values_mut().filter(|job| job.brief && job.state == State::Reserved) {
             job.lost += 1;
-            job.dead_by_lost = job.lost >= MOST_LOST;
+            job.dead_by_lost = job.lost >= MAX_LOST;
             job.state = match (job.cancel_requested, job.dead_by_lost) {
                 (true, _) => State::Cancelled,
                 (false, true) => State::Dead,

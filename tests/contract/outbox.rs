@@ -15,7 +15,7 @@ use super::workbench::{SOON, Workbench, next, now, until};
 
 const ON_DEAD: &str = "https://up.example/dead?x=1";
 
-fn telling(job: NewJob) -> NewJob {
+fn with_on_dead(job: NewJob) -> NewJob {
     let mut job = job;
     job.delivery.on_dead = Some(Box::new(Callback::parse(ON_DEAD).expect("a URL")));
     job.delivery.context = Context::parse(vec![("tenant".to_owned(), "a7".to_owned())]).expect("a context");
@@ -26,18 +26,18 @@ async fn outbox(bench: &Workbench) -> Outbox {
     bench.store().outbox(bench.shard(), 100).await.expect("outbox")
 }
 
-async fn deaths(bench: &Workbench) -> Vec<DeadLetter> {
+async fn dead_letters(bench: &Workbench) -> Vec<DeadLetter> {
     let deaths = outbox(bench).await.pending.into_iter();
-    deaths.map(|untold| untold.letter.expect("it can be read")).collect()
+    deaths.map(|notice| notice.letter.expect("it can be read")).collect()
 }
 
-async fn tell(bench: &Workbench, telling: &OutboxAck) -> AckResult {
-    bench.store().acknowledge(bench.shard(), bench.epoch(), telling).await.expect("tell")
+async fn acknowledge(bench: &Workbench, ack: &OutboxAck) -> AckResult {
+    bench.store().acknowledge(bench.shard(), bench.epoch(), ack).await.expect("acknowledge")
 }
 
 async fn tell_all(bench: &Workbench) {
-    let told = outbox(bench).await.pending.into_iter().map(|untold| untold.id).collect();
-    assert_eq!(tell(bench, &OutboxAck { done: told, later: Vec::new() }).await, AckResult::Held(None));
+    let done = outbox(bench).await.pending.into_iter().map(|notice| notice.id).collect();
+    assert_eq!(acknowledge(bench, &OutboxAck { done, later: Vec::new() }).await, AckResult::Held(None));
 }
 
 async fn dead(bench: &Workbench, job: NewJob) -> Job {
@@ -53,24 +53,24 @@ fn is_of(death: &DeadLetter, job: &Job) {
 }
 
 pub(crate) async fn a_dead_letter_has_an_entry_with_all_its_notice_needs(bench: &Workbench) {
-    let job = dead(bench, telling(bench.job("a"))).await;
+    let job = dead(bench, with_on_dead(bench.job("a"))).await;
     let plain = dead(bench, bench.job("b")).await;
-    let told = deaths(bench).await;
-    assert_eq!(told.len(), 2);
-    is_of(&told[0], &job);
-    assert_eq!((&told[1].job, &told[1].on_dead), (&plain, &None));
+    let deaths = dead_letters(bench).await;
+    assert_eq!(deaths.len(), 2);
+    is_of(&deaths[0], &job);
+    assert_eq!((&deaths[1].job, &deaths[1].on_dead), (&plain, &None));
     assert_eq!(bench.stats().await.pending_notices, 2);
     tell_all(bench).await;
-    assert_eq!((deaths(bench).await.len(), bench.stats().await.pending_notices), (0, 0));
+    assert_eq!((dead_letters(bench).await.len(), bench.stats().await.pending_notices), (0, 0));
 }
 
 pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
-    let by_exchange = bench.reserved(telling(bench.job("exchange"))).await;
+    let by_exchange = bench.reserved(with_on_dead(bench.job("exchange"))).await;
     let key = by_exchange.key.clone();
     bench.exchange(vec![(by_exchange, bury())], &bench.ask(1)).await;
-    is_of(&deaths(bench).await[0], &bench.get(&key).await);
+    is_of(&dead_letters(bench).await[0], &bench.get(&key).await);
 
-    let mut job = telling(bench.pull_job("bury"));
+    let mut job = with_on_dead(bench.pull_job("bury"));
     job.delivery.callback = Callback::pull();
     let key = bench.accept(job).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
@@ -79,9 +79,9 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
         last: LastAttempt::by_consumer(Some("no paper".to_owned())),
     };
     assert_eq!(bench.say(pulled.receipt, word).await, Settled::Applied);
-    is_of(&deaths(bench).await[1], &bench.get(&key).await);
+    is_of(&dead_letters(bench).await[1], &bench.get(&key).await);
 
-    let key = bench.accept(telling(bench.pull_job("lapsed"))).await.key;
+    let key = bench.accept(with_on_dead(bench.pull_job("lapsed"))).await.key;
     bench.pull_one(&key, BRIEF).await;
     let lapsed = bench.lapsed_jobs(1).await.remove(0);
     let word = Outcome::Bury {
@@ -90,9 +90,9 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
     };
     let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, word)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
-    is_of(&deaths(bench).await[2], &bench.get(&key).await);
+    is_of(&dead_letters(bench).await[2], &bench.get(&key).await);
 
-    let key = bench.accept(telling(bench.job("lost")).timeout(BRIEF)).await.key;
+    let key = bench.accept(with_on_dead(bench.job("lost")).timeout(BRIEF)).await.key;
     for _ in 0..4 {
         bench.take_one(&key).await;
         bench.recover_until(&key, State::Ready).await;
@@ -101,29 +101,29 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
     sleep_until(lease.deadline() + ms(20)).await;
     let pass = bench.recover(10).await;
     assert_eq!((pass.other, pass.next_notice), (1, Some(Duration::ZERO)));
-    let told = deaths(bench).await;
-    is_of(&told[3], &bench.get(&key).await);
-    assert_eq!((told.len(), told[3].job.reason.as_deref()), (4, Some("lost")));
+    let deaths = dead_letters(bench).await;
+    is_of(&deaths[3], &bench.get(&key).await);
+    assert_eq!((deaths.len(), deaths[3].job.reason.as_deref()), (4, Some("lost")));
 }
 
 pub(crate) async fn jobs_that_end_otherwise_or_are_imported_dead_leave_no_entry(bench: &Workbench) {
     for state in [State::Done, State::Cancelled, State::Delayed] {
-        bench.job_in(state, telling(bench.job(state.name()))).await;
+        bench.job_in(state, with_on_dead(bench.job(state.name()))).await;
     }
-    let lease = bench.reserved(telling(bench.job("retried"))).await;
+    let lease = bench.reserved(with_on_dead(bench.job("retried"))).await;
     assert_eq!(bench.settle(lease, retry(ms(60_000))).await, Settled::Applied);
     let history = History { dead: Some("gone".to_owned()), ..History::default() };
-    let job = ImportJob { job: telling(bench.job("imported")), history: Some(history) };
+    let job = ImportJob { job: with_on_dead(bench.job("imported")), history: Some(history) };
     bench.store().import(bench.shard(), &[job]).await.expect("import");
-    let lease = bench.reserved(telling(bench.job("marked"))).await;
+    let lease = bench.reserved(with_on_dead(bench.job("marked"))).await;
     bench.cancel(&lease.key).await;
     assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
-    assert_eq!(deaths(bench).await.len(), 0);
+    assert_eq!(dead_letters(bench).await.len(), 0);
     assert_eq!(bench.promote(10).await.next_notice, None);
 }
 
 pub(crate) async fn the_later_life_of_a_job_does_not_change_its_entry(bench: &Workbench) {
-    let jobs = ["purged", "cancelled", "revived", "again"].map(|name| telling(bench.job(name)));
+    let jobs = ["purged", "cancelled", "revived", "again"].map(|name| with_on_dead(bench.job(name)));
     let mut as_it_was = Vec::new();
     for job in &jobs {
         as_it_was.push(dead(bench, job.clone()).await);
@@ -135,20 +135,20 @@ pub(crate) async fn the_later_life_of_a_job_does_not_change_its_entry(bench: &Wo
     bench.accept(again.content(2)).await;
     let token = bench.token();
     bench.store().revive(&revived.key, token).await.expect("revive");
-    let told = deaths(bench).await;
-    assert_eq!(told.len(), 4);
+    let deaths = dead_letters(bench).await;
+    assert_eq!(deaths.len(), 4);
     for job in &as_it_was {
-        let death = told.iter().find(|death| death.job.key == job.key).expect("it is still to be told");
+        let death = deaths.iter().find(|death| death.job.key == job.key).expect("it is pending");
         is_of(death, job);
     }
 }
 
 pub(crate) async fn the_entry_of_a_large_job_has_no_body(bench: &Workbench) {
-    let mut job = telling(bench.job("large")).body(vec![b'x'; 200_000]);
+    let mut job = with_on_dead(bench.job("large")).body(vec![b'x'; 200_000]);
     job.delivery.headers =
         ringback_core::job::Headers::parse(vec![("x-long".to_owned(), "y".repeat(8000))]).expect("headers");
     let job = dead(bench, job).await;
-    let mut pull = telling(bench.pull_job("pulled")).body(vec![b'z'; 200_000]);
+    let mut pull = with_on_dead(bench.pull_job("pulled")).body(vec![b'z'; 200_000]);
     pull.delivery.callback = Callback::pull();
     let key = bench.accept(pull).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
@@ -162,17 +162,17 @@ pub(crate) async fn the_entry_of_a_large_job_has_no_body(bench: &Workbench) {
         )
         .await;
     bench.store().purge(&job.key).await.expect("purge");
-    let told = deaths(bench).await;
-    is_of(&told[0], &job);
-    is_of(&told[1], &bench.get(&key).await);
+    let deaths = dead_letters(bench).await;
+    is_of(&deaths[0], &job);
+    is_of(&deaths[1], &bench.get(&key).await);
 }
 
 pub(crate) async fn a_dead_letter_that_is_acknowledged_twice_has_one_notice(bench: &Workbench) {
-    dead(bench, telling(bench.job("a"))).await;
+    dead(bench, with_on_dead(bench.job("a"))).await;
     let mut answers = Vec::new();
     for _ in 0..2 {
         // The first time, the relay dies before it acknowledges the entry.
-        let notice = deaths(bench).await[0].notice(None).expect("it is wanted");
+        let notice = dead_letters(bench).await[0].notice(None).expect("it is wanted");
         let shard = bench.store().shard_of(&notice.key);
         answers.push(bench.store().submit(shard, &[notice]).await.expect("submit").remove(0).answer);
     }
@@ -182,14 +182,14 @@ pub(crate) async fn a_dead_letter_that_is_acknowledged_twice_has_one_notice(benc
 }
 
 pub(crate) async fn a_job_that_dies_again_has_another_entry(bench: &Workbench) {
-    let job = dead(bench, telling(bench.job("a"))).await;
+    let job = dead(bench, with_on_dead(bench.job("a"))).await;
     let token = bench.token();
     bench.store().revive(&job.key, token).await.expect("revive");
     let lease = bench.take_one(&job.key).await;
     assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
-    let told = deaths(bench).await;
-    assert_eq!((told[0].job.attempts, told[1].job.attempts, told.len()), (1, 2, 2));
-    let names = [0, 1].map(|n| told[n].notice(None).expect("it is wanted").key);
+    let deaths = dead_letters(bench).await;
+    assert_eq!((deaths[0].job.attempts, deaths[1].job.attempts, deaths.len()), (1, 2, 2));
+    let names = [0, 1].map(|n| deaths[n].notice(None).expect("it is wanted").key);
     assert_ne!(names[0], names[1]);
 }
 
@@ -197,14 +197,14 @@ pub(crate) async fn a_job_that_is_imported_again_and_dies_again_has_another_entr
     let created = Some(Timestamp::from_millis(1_700_000_000_000));
     let history = History { created, attempts: 3, failures: 2, ..History::default() };
     for _ in 0..2 {
-        let line = ImportJob { job: telling(bench.job("a")), history: Some(history.clone()) };
+        let line = ImportJob { job: with_on_dead(bench.job("a")), history: Some(history.clone()) };
         bench.store().import(bench.shard(), &[line]).await.expect("import");
         let job = dead_by_hand(bench).await;
         bench.store().purge(&job.key).await.expect("purge");
     }
-    let told = deaths(bench).await;
-    assert_eq!((told[0].job.attempts, told[1].job.attempts, told.len()), (4, 4, 2));
-    let names = [0, 1].map(|n| told[n].notice(None).expect("it is wanted").key);
+    let deaths = dead_letters(bench).await;
+    assert_eq!((deaths[0].job.attempts, deaths[1].job.attempts, deaths.len()), (4, 4, 2));
+    let names = [0, 1].map(|n| deaths[n].notice(None).expect("it is wanted").key);
     assert_ne!(names[0], names[1]);
 }
 
@@ -216,85 +216,85 @@ async fn dead_by_hand(bench: &Workbench) -> Job {
 }
 
 pub(crate) async fn a_repeated_settle_leaves_one_entry(bench: &Workbench) {
-    let key = bench.accept(telling(bench.job("a"))).await.key;
+    let key = bench.accept(with_on_dead(bench.job("a"))).await.key;
     for lease in bench.take_twice(&key).await {
         bench.settle(lease, bury()).await;
     }
-    assert_eq!(deaths(bench).await.len(), 1);
+    assert_eq!(dead_letters(bench).await.len(), 1);
 }
 
 pub(crate) async fn deaths_are_read_in_their_order_and_no_more_than_the_limit(bench: &Workbench) {
     let mut names = Vec::new();
     for n in 0..25 {
-        names.push(dead(bench, telling(bench.job(&format!("job-{n}")))).await.key);
+        names.push(dead(bench, with_on_dead(bench.job(&format!("job-{n}")))).await.key);
         until(now().plus(ms(2))).await;
     }
-    let told: Vec<_> = deaths(bench).await.into_iter().map(|death| death.job.key).collect();
-    assert_eq!(told, names);
+    let keys: Vec<_> = dead_letters(bench).await.into_iter().map(|death| death.job.key).collect();
+    assert_eq!(keys, names);
     let some = bench.store().outbox(bench.shard(), 12).await.expect("outbox").pending;
     let keys: Vec<_> = some.iter().map(|one| one.letter.as_ref().expect("a death").job.key.clone()).collect();
     assert_eq!(keys, names[..12]);
-    let told = some.into_iter().map(|one| one.id).collect();
-    let left = tell(bench, &OutboxAck { done: told, later: Vec::new() }).await;
+    let done = some.into_iter().map(|one| one.id).collect();
+    let left = acknowledge(bench, &OutboxAck { done, later: Vec::new() }).await;
     assert_eq!(left, AckResult::Held(Some(Duration::ZERO)));
-    assert_eq!(deaths(bench).await.len(), 13);
+    assert_eq!(dead_letters(bench).await.len(), 13);
 }
 
 pub(crate) async fn many_deaths_of_one_call_all_leave_entries(bench: &Workbench) {
-    let jobs: Vec<_> = (0..250).map(|n| telling(bench.job(&format!("job-{n}")))).collect();
+    let jobs: Vec<_> = (0..250).map(|n| with_on_dead(bench.job(&format!("job-{n}")))).collect();
     bench.submit(&jobs).await;
     let leases = bench.take(250).await;
     bench.settle_all(leases.into_iter().map(|lease| (lease, bury())).collect()).await;
-    let mut told = 0;
+    let mut seen = 0;
     loop {
-        let found: Vec<_> = outbox(bench).await.pending.into_iter().map(|untold| untold.id).collect();
-        told += found.len();
-        if tell(bench, &OutboxAck { done: found, later: Vec::new() }).await == AckResult::Held(None) {
+        let found: Vec<_> = outbox(bench).await.pending.into_iter().map(|notice| notice.id).collect();
+        seen += found.len();
+        if acknowledge(bench, &OutboxAck { done: found, later: Vec::new() }).await == AckResult::Held(None) {
             break;
         }
     }
-    assert_eq!(told, 250);
+    assert_eq!(seen, 250);
 }
 
 pub(crate) async fn a_postponed_entry_blocks_no_other_and_comes_again(bench: &Workbench) {
     let (first, second) =
-        (dead(bench, telling(bench.job("a"))).await, dead(bench, telling(bench.job("b"))).await);
-    let deaths_now = outbox(bench).await.pending;
-    let later: Vec<_> = deaths_now
+        (dead(bench, with_on_dead(bench.job("a"))).await, dead(bench, with_on_dead(bench.job("b"))).await);
+    let pending = outbox(bench).await.pending;
+    let later: Vec<_> = pending
         .into_iter()
-        .filter(|untold| untold.letter.as_ref().is_some_and(|death| death.job.key == first.key))
-        .map(|untold| (untold.id, ms(400)))
+        .filter(|notice| notice.letter.as_ref().is_some_and(|death| death.job.key == first.key))
+        .map(|notice| (notice.id, ms(400)))
         .collect();
     assert_eq!(
-        tell(bench, &OutboxAck { done: Vec::new(), later }).await,
+        acknowledge(bench, &OutboxAck { done: Vec::new(), later }).await,
         AckResult::Held(Some(Duration::ZERO)),
-        "the other one is to be told now"
+        "the other one is due now"
     );
-    let left = deaths(bench).await;
+    let left = dead_letters(bench).await;
     assert_eq!((left.len(), &left[0].job.key), (1, &second.key));
-    let told = outbox(bench).await.pending.into_iter().map(|untold| untold.id).collect();
-    let AckResult::Held(Some(wait)) = tell(bench, &OutboxAck { done: told, later: Vec::new() }).await else {
+    let done = outbox(bench).await.pending.into_iter().map(|notice| notice.id).collect();
+    let AckResult::Held(Some(wait)) = acknowledge(bench, &OutboxAck { done, later: Vec::new() }).await else {
         panic!("one is put off")
     };
     assert!(wait > Duration::ZERO && wait <= ms(402), "{wait:?}");
     let pass = bench.promote(10).await;
     assert!(pass.next_notice.is_some_and(|wait| wait <= ms(402)), "{pass:?}");
-    eventually(SOON, "it is to be told again", async || deaths(bench).await.pop().ok_or("not yet")).await;
-    is_of(&deaths(bench).await[0], &first);
+    eventually(SOON, "it is due again", async || dead_letters(bench).await.pop().ok_or("not yet")).await;
+    is_of(&dead_letters(bench).await[0], &first);
     tell_all(bench).await;
 }
 
 pub(crate) async fn a_fenced_acknowledgement_changes_nothing(bench: &Workbench) {
-    dead(bench, telling(bench.job("a"))).await;
+    dead(bench, with_on_dead(bench.job("a"))).await;
     let place = outbox(bench).await.pending.remove(0).id;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let telling = OutboxAck { done: vec![place], later: Vec::new() };
-    assert_eq!(tell(bench, &telling).await, AckResult::Fenced);
-    assert_eq!(deaths(bench).await.len(), 1);
-    assert_eq!(store.acknowledge(shard, &epoch, &telling).await.expect("tell"), AckResult::Held(None));
+    let ack = OutboxAck { done: vec![place], later: Vec::new() };
+    assert_eq!(acknowledge(bench, &ack).await, AckResult::Fenced);
+    assert_eq!(dead_letters(bench).await.len(), 1);
+    assert_eq!(store.acknowledge(shard, &epoch, &ack).await.expect("acknowledge"), AckResult::Held(None));
     assert_eq!(
-        store.acknowledge(shard, &epoch, &telling).await.expect("tell"),
+        store.acknowledge(shard, &epoch, &ack).await.expect("acknowledge"),
         AckResult::Held(None),
         "again"
     );
@@ -303,7 +303,7 @@ pub(crate) async fn a_fenced_acknowledgement_changes_nothing(bench: &Workbench) 
 pub(crate) async fn a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_notice_is_due(
     bench: &Workbench,
 ) {
-    let lease = bench.reserved(telling(bench.job("a"))).await;
+    let lease = bench.reserved(with_on_dead(bench.job("a"))).await;
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
     assert_eq!(bench.settle(lease, bury()).await, Settled::Applied);
@@ -317,7 +317,7 @@ pub(crate) async fn a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_
 }
 
 pub(crate) async fn a_job_done_after_its_death_has_a_notice_of_that_death(bench: &Workbench) {
-    let key = bench.accept(telling(bench.job("a")).timeout(BRIEF)).await.key;
+    let key = bench.accept(with_on_dead(bench.job("a")).timeout(BRIEF)).await.key;
     for _ in 0..4 {
         bench.take_one(&key).await;
         bench.recover_until(&key, State::Ready).await;
@@ -326,5 +326,5 @@ pub(crate) async fn a_job_done_after_its_death_has_a_notice_of_that_death(bench:
     bench.recover_until(&key, State::Dead).await;
     let job = bench.get(&key).await;
     assert_eq!(bench.settle(last, Outcome::Complete).await, Settled::Late);
-    is_of(&deaths(bench).await[0], &job);
+    is_of(&dead_letters(bench).await[0], &job);
 }

@@ -205,8 +205,8 @@ pub(crate) async fn a_topic_has_jobs_until_the_last_one_has_ended(bench: &Workbe
         if name != "ready" {
             let lease = bench.take_one(&job.key).await;
             assert!(has("a").await, "it is reserved");
-            let word = if name == "dead" { bury() } else { Outcome::Complete };
-            bench.settle(lease, word).await;
+            let outcome = if name == "dead" { bury() } else { Outcome::Complete };
+            bench.settle(lease, outcome).await;
         }
         assert_eq!(has("a").await, name != "reserved", "{name}");
         bench.cancel(&job.key).await;

@@ -24,20 +24,20 @@ fn applied(moved: MoveResult) -> Job {
 /// Moves a job and checks that the response agrees with the stored job.
 async fn reschedule(bench: &Workbench, key: &JobKey, due: Due) -> Job {
     let moved = bench.store().reschedule(key, due, bench.token()).await.expect("reschedule");
-    told(bench, applied(moved)).await
+    as_stored(bench, applied(moved)).await
 }
 
 async fn run(bench: &Workbench, key: &JobKey) -> Job {
     let moved = bench.store().run(key, bench.token()).await.expect("run");
-    told(bench, applied(moved)).await
+    as_stored(bench, applied(moved)).await
 }
 
 async fn revive(bench: &Workbench, key: &JobKey) -> Job {
     let moved = bench.store().revive(key, bench.token()).await.expect("revive");
-    told(bench, applied(moved)).await
+    as_stored(bench, applied(moved)).await
 }
 
-async fn told(bench: &Workbench, job: Job) -> Job {
+async fn as_stored(bench: &Workbench, job: Job) -> Job {
     assert_eq!(bench.get(&job.key).await, job);
     bench.audit().await;
     job
@@ -250,7 +250,7 @@ async fn repeated(bench: &Workbench, key: &JobKey, call: impl AsyncFn(Token) -> 
     let same = async || {
         let kept = bench.get(key).await;
         assert_eq!(call(token).await, MoveResult::Applied(kept.clone()));
-        assert_eq!(told(bench, kept.clone()).await, kept);
+        assert_eq!(as_stored(bench, kept.clone()).await, kept);
     };
     same().await;
     let lease = bench.take_one(key).await;
@@ -364,7 +364,7 @@ pub(crate) async fn a_move_wakes_whom_it_concerns(bench: &Workbench) {
     while !about(&wake) {
         wake = next(&mut wakes).await;
     }
-    // A later time is nobody's concern.
+    // A later time wakes no carrier.
     reschedule(bench, &job.key, Due::In(LONG / 2)).await;
     run(bench, &job.key).await;
     assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()));

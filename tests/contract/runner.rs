@@ -64,38 +64,12 @@ async fn run(server: Arc<Server>, name: &'static str, case: Case) -> Workbench {
     bench
 }
 
-/// The table: groups (modules) of cases (functions of theirs).
+/// The table: groups (modules) of cases (functions of theirs), which run on each backend.
 macro_rules! contract {
     ($($group:ident { $($case:ident),* $(,)? })*) => {
-        mod redis {
-            $(mod $group {
-                $(#[tokio::test]
-                async fn $case() {
-                    use crate::contract::{runner::on_redis, $group};
-                    on_redis(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
-                })*
-            })*
-        }
-
-        mod disk {
-            $(mod $group {
-                $(#[tokio::test]
-                async fn $case() {
-                    use crate::contract::{runner::on_disk, $group};
-                    on_disk(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
-                })*
-            })*
-        }
-
-        mod memory {
-            $(mod $group {
-                $(#[tokio::test]
-                async fn $case() {
-                    use crate::contract::{runner::in_memory, $group};
-                    in_memory(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
-                })*
-            })*
-        }
+        contract! { @redis on_redis $($group { $($case)* })* }
+        contract! { @disk on_disk $($group { $($case)* })* }
+        contract! { @memory in_memory $($group { $($case)* })* }
 
         mod cluster {
             $(#[tokio::test]
@@ -103,6 +77,17 @@ macro_rules! contract {
                 let cases: &[(&'static str, crate::contract::runner::Case)] =
                     &[$((stringify!($case), |bench| Box::pin(crate::contract::$group::$case(bench)))),*];
                 crate::contract::runner::on_cluster(cases).await;
+            })*
+        }
+    };
+    (@$backend:ident $run:ident $($group:ident { $($case:ident)* })*) => {
+        mod $backend {
+            $(mod $group {
+                $(#[tokio::test]
+                async fn $case() {
+                    use crate::contract::{runner::$run, $group};
+                    $run(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
+                })*
             })*
         }
     };

@@ -79,7 +79,7 @@ pub(crate) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_job
         bench.cancel(&other.key).await;
         assert_eq!(ended().await, (2 * round, 2 * round), "without jobs");
     }
-    // A hand-over that ended well after all.
+    // A success that is settled late.
     let job = bench.accept(bench.job("late").timeout(BRIEF)).await;
     let lease = bench.take_one(&job.key).await;
     bench.recover_until(&job.key, State::Ready).await;
@@ -90,7 +90,7 @@ pub(crate) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_job
     bench.cancel(&job.key).await;
     bench.settle(lease, retry(ms(1))).await;
     assert_eq!(ended().await, (5, 5));
-    // What is purged has ended before.
+    // A purged job ended before.
     bench.job_in(State::Dead, bench.job("dead")).await;
     bench.store().purge(&bench.job("dead").key).await.expect("purge");
     assert_eq!(ended().await, (5, 5));
@@ -127,8 +127,8 @@ pub(crate) async fn topics_come_page_by_page_in_the_order_of_their_names(bench: 
                 break;
             }
         }
-        let told: Vec<_> = met.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
-        assert_eq!(told, sorted.map(|name| (name, 3)), "{limit} at a time");
+        let listed: Vec<_> = met.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
+        assert_eq!(listed, sorted.map(|name| (name, 3)), "{limit} at a time");
     }
 }
 
@@ -143,8 +143,8 @@ pub(crate) async fn a_topic_of_very_many_lanes_is_counted_and_paused(bench: &Wor
     bench.accept(bench.job_of("stor", "a").after(LONG)).await;
     assert_eq!(states(bench, TOPIC).await, [LANES as u64, 0, 0, 0]);
     let page = bench.store().topics(None, 2).await.expect("topics");
-    let told: Vec<_> = page.items.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
-    assert_eq!(told, [("stor", 1), (TOPIC, LANES as u64)]);
+    let listed: Vec<_> = page.items.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
+    assert_eq!(listed, [("stor", 1), (TOPIC, LANES as u64)]);
     pause(bench, TOPIC).await;
     assert!(counts(bench, TOPIC).await.expect("known").paused);
     assert!(bench.store().has_jobs(&topic(TOPIC)).await.expect("has_jobs"));
@@ -160,8 +160,8 @@ pub(crate) async fn the_lanes_of_a_topic_add_up(bench: &Workbench) {
     bench.accept(bench.job_of("store.", "a").after(LONG)).await;
     assert_eq!(states(bench, TOPIC).await, [300, 0, 0, 0]);
     let page = bench.store().topics(None, 2).await.expect("topics");
-    let told: Vec<_> = page.items.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
-    assert_eq!(told, [("stor", 1), (TOPIC, 300)]);
+    let listed: Vec<_> = page.items.iter().map(|(topic, counts)| (topic.as_str(), counts.delayed)).collect();
+    assert_eq!(listed, [("stor", 1), (TOPIC, 300)]);
     assert_eq!(page.next, Some(topic(TOPIC)));
     for job in &jobs {
         bench.cancel(&job.key).await;
@@ -264,8 +264,8 @@ pub(crate) async fn consumers_are_given_nothing_of_a_paused_topic(bench: &Workbe
     let pulled = bench.pull(10, LONG).await;
     assert!(pulled.jobs.is_empty() && !pulled.more);
     bench.accept(bench.pull_job("b")).await;
-    let told = bench.store().pull_lanes(bench.shard(), 0, 10).await.expect("pulls");
-    assert!(told.is_empty(), "{told:?}");
+    let lanes = bench.store().pull_lanes(bench.shard(), 0, 10).await.expect("pulls");
+    assert!(lanes.is_empty(), "{lanes:?}");
     bench.audit().await;
     let mut wakes = bench.wakes().await;
     assert!(resume(bench, TOPIC).await);

@@ -120,7 +120,7 @@ pub(crate) async fn members_that_come_and_go_wake_the_carriers(bench: &Workbench
     let store = bench.store();
     store.heartbeat("a", LONG).await.expect("members");
     assert_eq!(next(&mut wakes).await, Wake::Carriers);
-    // A lane that stays full wakes nobody: the next wake-up is of the job.
+    // A lane that stays non-empty sends no wake-up: the next one is for the job.
     store.heartbeat("a", LONG).await.expect("members");
     bench.accept(bench.job("mark").after(LONG)).await;
     due(bench, &mut wakes, LONG).await;

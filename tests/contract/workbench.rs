@@ -1,4 +1,4 @@
-//! What a case works on: a prepared store that nobody else uses, one of its shards, and a carrier's epoch for it.
+//! The fixture of a case: a prepared store of its own, one of its shards, and a carrier's epoch for it.
 //!
 //! Its methods are the calls of the store with the defaults that most cases need.
 
@@ -314,7 +314,7 @@ impl Workbench {
         self.store.stats().await.expect("stats")
     }
 
-    /// Wake-ups from here on.
+    /// The wake-ups that are sent after this call.
     pub(crate) async fn wakes(&self) -> Wakes {
         let mut wakes = self.store.wakes(ringback_service::random::generator());
         assert_eq!(next(&mut wakes).await, Wake::Subscribed);

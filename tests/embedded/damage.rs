@@ -106,8 +106,9 @@ async fn mended(directory: &Path, damage: &str, kind: DamageKind, count: u64) {
 async fn mended_kinds(directory: &Path, damage: &str, kinds: &[(DamageKind, u64)]) {
     let store = open(directory).await;
     let found = look(&store, Repair::No).await;
-    let (told, count) = (found.found.iter().map(|(kind, n)| (*kind, *n)).collect::<Vec<_>>(), found.total());
-    assert_eq!(told, kinds, "{damage}: {found:#?}");
+    let (found_kinds, count) =
+        (found.found.iter().map(|(kind, n)| (*kind, *n)).collect::<Vec<_>>(), found.total());
+    assert_eq!(found_kinds, kinds, "{damage}: {found:#?}");
     let repaired = look(&store, Repair::Yes).await;
     assert_eq!((repaired.total(), repaired.repaired), (count, count), "{damage}: {repaired:#?}");
     audit::own(&store).await;

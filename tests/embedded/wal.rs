@@ -62,12 +62,12 @@ impl Killed {
         std::fs::read(log(self.files.path())).expect("the log is there")
     }
 
-    /// Where its frames stand that are not in the tables, in order.
+    /// The offsets of the frames that are not in the tables, in order.
     fn frames(&self) -> Vec<Range<usize>> {
         let file = self.log();
         let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes"));
         let copy = self.with(None);
-        let from = told(&database(copy.path()), "sequence").expect("it is written down");
+        let from = format_number(&database(copy.path()), "sequence").expect("the format has it");
         let mut frames: Vec<Range<usize>> = Vec::new();
         for at in (BLOCK..file.len()).step_by(BLOCK).filter(|at| file[at + 20..at + 24] == *b"RBFR") {
             let follows = frames.last().map_or(from, |last| number(last.start + 8)) + 1;
@@ -81,7 +81,7 @@ impl Killed {
 }
 
 /// The metadata in the database of a closed store.
-fn told(file: &Path, name: &str) -> Option<u64> {
+fn format_number(file: &Path, name: &str) -> Option<u64> {
     let database = Database::open(file).expect("it opens");
     let read = database.begin_read().expect("a transaction");
     let format = read.open_table(FORMAT).expect("the table");
@@ -148,7 +148,7 @@ async fn a_changed_bit_is_cut_off_at_the_end_and_refused_before_it() {
     assert!(message.contains("ringback.redo") && message.contains(&place), "{message}");
     assert_eq!(refused(damaged.path()).await, message, "it stays as it is");
 
-    // As the message says.
+    // The remedy that the message names.
     std::fs::write(log(damaged.path()), "").expect("written");
     assert!(accepted(damaged.path()).await < before);
 }
@@ -228,7 +228,7 @@ async fn a_store_that_is_closed_leaves_its_database_alone() {
         .map(|entry| entry.expect("an entry").file_name())
         .collect();
     assert_eq!(names, ["ringback.redb"]);
-    assert_eq!(told(&database(directory.path()), "log"), Some(0));
+    assert_eq!(format_number(&database(directory.path()), "log"), Some(0));
 }
 
 #[tokio::test]
@@ -249,7 +249,7 @@ async fn in_the_tables(directory: &Path, frames: u64) {
     eventually(Duration::from_secs(5), "the jobs are in the tables", async || {
         let copy = tempdir().expect("a directory");
         std::fs::copy(database(directory), database(copy.path())).map_err(|e| e.to_string())?;
-        match told(&database(copy.path()), "sequence") {
+        match format_number(&database(copy.path()), "sequence") {
             Some(sequence) if sequence == frames => Ok(()),
             other => Err(format!("{other:?}")),
         }
@@ -270,7 +270,7 @@ async fn a_file_from_before_there_was_a_log_is_taken_over() {
     });
     forget_counts(&file);
     assert_eq!(accepted(directory.path()).await, 1);
-    assert_eq!((told(&file, "version"), told(&file, "log")), (Some(3), Some(0)));
+    assert_eq!((format_number(&file, "version"), format_number(&file, "log")), (Some(3), Some(0)));
 }
 
 #[tokio::test]

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, RedisServer, Role, Script, Sink, Stack, eventually};
+use ringback_testkit::{Answer, RedisServer, Role, Script, Sink, Stack};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// Leases and locks of killed processes run out meanwhile.
@@ -79,11 +80,7 @@ async fn on_a_cluster_kill_9_of_a_carrier_and_a_notifier_loses_no_job() {
     for arrival in sink.arrivals() {
         assert!(arrival.due_at().is_some_and(|due| arrival.at >= due), "{} is early", arrival.job_id());
     }
-    eventually(RECOVERY, "every job is done", async || match stack.count_in("done").await {
-        600 => Ok(()),
-        done => Err(format!("{done} are")),
-    })
-    .await;
+    stack.wait_count("done", 600, RECOVERY).await;
 }
 
 /// A stack on a cluster whose nodes may hang one by one, with pull jobs in all shards.
@@ -99,13 +96,9 @@ async fn with_jobs_for_pull(count: usize) -> Stack {
 
 /// Asks for jobs of a topic: how many came, or the status of a refusal.
 fn reserve(stack: &Stack, topic: &str, ask: &Value) -> impl Future<Output = Result<usize, u16>> + use<> {
-    let (url, body) = (stack.url(&format!("/v1/topics/{topic}/reserve")), ask.to_string());
-    async move {
-        let client = ringback_testkit::http_client();
-        let request = client.post(url).header("content-type", "application/json").body(body);
-        let answer = request.send().await.expect("an answer");
-        let status = answer.status().as_u16();
-        let answer: Value = serde_json::from_slice(&answer.bytes().await.expect("a body")).expect("JSON");
+    let request = raw_post(stack.url(&format!("/v1/topics/{topic}/reserve")), &[JSON], ask.to_string());
+    async {
+        let (status, answer) = request.await.parts();
         answer["jobs"].as_array().map(Vec::len).ok_or(status)
     }
 }

@@ -27,7 +27,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
         .collect();
     let due = submit_all(&stack, &jobs).await;
 
-    // Each kill waits for some progress since the one before: the storm neither stands still nor ends early.
+    // Each kill waits for progress since the previous one, so the run neither stalls nor ends early.
     let step = (count / 30).max(1);
     for round in 0.. {
         let seen = sink.seen();

@@ -29,7 +29,7 @@ async fn installations_with_different_prefixes_do_not_see_each_other() {
         other.wait_state(TOPIC, id, "done", SOON).await;
     }
     one.wait_state(TOPIC, "now", "done", SOON).await;
-    assert_eq!((sink.seen(), other_sink.seen()), (2, 3), "what is due in one is handed over there alone");
+    assert_eq!((sink.seen(), other_sink.seen()), (2, 3), "a job is delivered by its own installation only");
     let counts = |delayed, done, dead, cancelled| {
         let ended = json!({"done": done, "dead": dead, "cancelled": cancelled, "purged": 0});
         with(with(with(ended, "delayed", delayed), "ready", 0), "reserved", 0)
@@ -52,8 +52,8 @@ async fn another_number_of_shards_is_refused_with_both_numbers() {
         let status = process.wait_exit(SOON).await;
         let log = process.log();
         assert_eq!(status.code(), Some(1), "{log}");
-        for word in ["3 shards", "not 5", "RINGBACK_SHARDS=3"] {
-            assert!(log.contains(word), "no {word} in {log}");
+        for text in ["3 shards", "not 5", "RINGBACK_SHARDS=3"] {
+            assert!(log.contains(text), "no {text} in {log}");
         }
     }
     // Under another prefix nothing is set up yet.

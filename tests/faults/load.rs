@@ -84,11 +84,7 @@ async fn a_backlog_is_delivered_by_three_notifiers_each_job_once() {
 
     stack.notifiers = (0..3).map(|_| stack.spec(Role::Notifier).start()).collect();
     stack.ready(SOON).await;
-    eventually(Duration::from_secs(60), "every job is done", async || match stack.count_in("done").await {
-        done if done == JOBS as u64 => Ok(()),
-        done => Err(format!("{done} are")),
-    })
-    .await;
+    stack.wait_count("done", JOBS as u64, Duration::from_secs(60)).await;
     let counts = sink.counts();
     let twice = counts.iter().filter(|(_, count)| **count != 1).count();
     assert_eq!((counts.len(), sink.seen(), twice), (JOBS, JOBS, 0));

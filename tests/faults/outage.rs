@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use ringback_testkit::{Answer, Persistence, RedisServer, Role, Sink, Stack, eventually, http_client};
+use ringback_testkit::{Answer, Persistence, RedisServer, Reply, Role, Sink, Stack, eventually, http_client};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -53,14 +53,14 @@ async fn while_redis_is_gone_a_submit_is_refused_and_afterwards_all_that_was_acc
 async fn a_silent_redis_is_refused_like_an_absent_one() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     stack.redis_mut().stop();
-    let silent = ("application/json", Bytes::from(job(&sink, "silent").to_string()));
+    let silent = job(&sink, "silent");
     let mut took = Vec::new();
     for _ in 0..3 {
         let round = tokio::join!(
-            refusal(&stack, Method::POST, "/v1/jobs", Some(silent.clone())),
-            refusal(&stack, Method::GET, "/v1/jobs/e2e/any", None),
-            refusal(&stack, Method::DELETE, "/v1/jobs/e2e/any", None),
-            refusal(&stack, Method::GET, "/v1/stats", None),
+            refusal(stack.post("/v1/jobs", &silent)),
+            refusal(stack.get("/v1/jobs/e2e/any")),
+            refusal(stack.delete("/v1/jobs/e2e/any")),
+            refusal(stack.get("/v1/stats")),
         );
         took.extend(<[Duration; 4]>::from(round).into_iter().max());
     }
@@ -77,20 +77,20 @@ async fn a_silent_redis_is_refused_like_an_absent_one() {
     still_the_same_processes(&mut stack);
 }
 
-/// Reading them is work, which counts too; and nobody else waits for it.
+/// Parsing large batches counts towards the time of their answer, and delays no other request.
 #[tokio::test]
 async fn the_largest_batches_are_refused_by_a_silent_redis_in_time_too() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     let batch = |name: &str| {
-        let jobs = (0..10_000).map(|n| with(job(&sink, &format!("{name}-{n}")), "delay", "1h"));
-        Some(("application/json", Bytes::from(Value::from_iter(jobs).to_string())))
+        Value::from_iter((0..10_000).map(|n| with(job(&sink, &format!("{name}-{n}")), "delay", "1h")))
     };
-    let batches = ["a", "b", "c", "d"].map(batch);
+    let batches = ["a", "b", "c", "d"].map(|name| Bytes::from(batch(name).to_string()));
     stack.redis_mut().stop();
-    let single = ("application/json", Bytes::from(job(&sink, "single").to_string()));
-    let post = |body| refusal(&stack, Method::POST, "/v1/jobs/batch", body);
+    let single = job(&sink, "single");
+    let post =
+        |body| refusal(stack.request(Method::POST, "/v1/jobs/batch", Some(("application/json", body))));
     let [a, b, c, d] = batches.map(post);
-    let took = tokio::join!(a, b, c, d, refusal(&stack, Method::POST, "/v1/jobs", Some(single)));
+    let took = tokio::join!(a, b, c, d, refusal(stack.post("/v1/jobs", &single)));
     let took: [Duration; 5] = took.into();
     assert!(took.iter().max() < Some(&BUSY), "{took:?}");
     stack.redis_mut().cont();
@@ -112,7 +112,7 @@ async fn a_redis_that_became_a_replica_is_reported_and_takes_nothing_until_it_is
     replica_of("127.0.0.1", "1").await;
     is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
     let admin = format!("http://{}/readyz", stack.apis[0].admin());
-    eventually(SOON, "the api says that it is not ready", async || {
+    eventually(SOON, "the api is not ready", async || {
         let answer = http_client().get(&admin).send().await.map_err(|e| e.to_string())?;
         let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
         if status == 503 && text.contains("replica") { Ok(()) } else { Err(format!("{status} {text}")) }
@@ -167,11 +167,7 @@ async fn a_full_redis_refuses_new_jobs_and_still_drains() {
     is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
     let ids: Vec<String> = (0..200).map(|n| format!("job-{n}")).collect();
     sink.wait_for_jobs(&ids, 1, SOON).await;
-    eventually(SOON, "all are done", async || match stack.count_in("done").await {
-        200 => Ok(()),
-        other => Err(other),
-    })
-    .await;
+    stack.wait_count("done", 200, SOON).await;
 
     set_limit(&mut redis, 0).await;
     let fits = job(&sink, "fits");
@@ -216,10 +212,7 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
 async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() {
     let stack = Stack::options().env("RINGBACK_SHARDS", "1").count(Role::Notifier, 0).start().await;
     stack.accept(&json!({"topic": "pull", "id": "lapses"})).await;
-    let ask = Bytes::from(json!({"ttr": "300ms"}).to_string());
-    let path = "/v1/topics/pull/reserve";
-    let reserved = stack.request(Method::POST, path, Some(("application/json", ask))).await.json();
-    assert_eq!(reserved["jobs"].as_array().map(Vec::len), Some(1), "{reserved}");
+    stack.reserve_one("pull", &json!({"ttr": "300ms"})).await;
     // What the leases are in is no longer what it should be.
     let mut redis = stack.redis().client().await;
     let keys: Vec<String> = keys::all(&mut redis, "batches").await;
@@ -227,10 +220,10 @@ async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() 
     let kept = format!("{batches}-kept");
     redis::cmd("RENAME").arg(batches).arg(&kept).query_async::<()>(&mut redis).await.expect("RENAME");
     redis::cmd("SET").arg(batches).arg("x").query_async::<()>(&mut redis).await.expect("SET");
-    let told = |what: &str| stack.carriers[0].log().matches(what).count();
+    let logged = |what: &str| stack.carriers[0].log().matches(what).count();
     let is_told = async |what: &str| {
-        eventually(SOON, what, async || match told(what) {
-            0 => Err("nobody has said so"),
+        eventually(SOON, what, async || match logged(what) {
+            0 => Err("it is not logged"),
             _ => Ok(()),
         })
         .await;
@@ -241,31 +234,26 @@ async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() 
         stack.accept(&json!({"topic": "pull", "id": n.to_string(), "delay": format!("{}ms", n * 100)})).await;
     }
     let since = Instant::now();
-    eventually(SOON, "all are ready", async || match stack.count_in("ready").await {
-        20 => Ok(()),
-        n => Err(n),
-    })
-    .await;
+    stack.wait_count("ready", 20, SOON).await;
     assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
-    assert_eq!((told("pass failed"), told("passes succeed again")), (1, 0));
+    assert_eq!((logged("pass failed"), logged("passes succeed again")), (1, 0));
 
     redis::cmd("RENAME").arg(&kept).arg(batches).query_async::<()>(&mut redis).await.expect("RENAME");
     stack.wait_state("pull", "lapses", "delayed", SOON).await;
     is_told("passes succeed again").await;
-    assert_eq!(told("pass failed"), 1);
+    assert_eq!(logged("pass failed"), 1);
 }
 
 /// A submit that is refused within that time.
 async fn is_refused(stack: &Stack, job: &Value, within: Duration) {
-    let body = Some(("application/json", Bytes::from(job.to_string())));
-    let took = refusal(stack, Method::POST, "/v1/jobs", body).await;
+    let took = refusal(stack.post("/v1/jobs", job)).await;
     assert!(took < within, "the answer took {took:?}");
 }
 
 /// How long it takes until a request is answered, which must be by 503 with Retry-After as problem+json.
-async fn refusal(stack: &Stack, method: Method, path: &str, body: Option<(&str, Bytes)>) -> Duration {
+async fn refusal(request: impl Future<Output = Reply>) -> Duration {
     let begin = Instant::now();
-    let reply = stack.request(method, path, body).await;
+    let reply = request.await;
     let took = begin.elapsed();
     assert_eq!(reply.status, 503, "{:?}", reply.body);
     assert_eq!(reply.header("content-type"), Some("application/problem+json"));

@@ -30,7 +30,7 @@ const CALLERS: usize = 32;
 /// Debug builds on a busy machine.
 const END: Duration = Duration::from_secs(60);
 
-/// What is done with a job; two of them at the same time, or none.
+/// A call for a job. A job gets one, two at the same time, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Call {
     Cancel,
@@ -39,9 +39,9 @@ enum Call {
     Run,
 }
 
-/// What was answered.
+/// The response to a call.
 #[derive(Clone, Debug)]
-struct Told {
+struct Response {
     call: Call,
     asked: Timestamp,
     /// Whether it was asked again, since it was not known whether the first took effect.
@@ -73,7 +73,7 @@ fn calls(n: usize) -> Vec<Call> {
     }
 }
 
-async fn call(stack: &Stack, id: &str, call: Call) -> Told {
+async fn call(stack: &Stack, id: &str, call: Call) -> Response {
     let (asked, mut is_doubtful) = (now(), false);
     loop {
         let (status, answer) = match call {
@@ -83,7 +83,7 @@ async fn call(stack: &Stack, id: &str, call: Call) -> Told {
         };
         // A machine that is so busy that the store does not answer in time.
         if status != 503 {
-            return Told { call, asked, is_doubtful, status, answer };
+            return Response { call, asked, is_doubtful, status, answer };
         }
         is_doubtful = true;
     }
@@ -107,26 +107,26 @@ async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
 }
 
 /// Makes all calls, in the order in which the jobs are due.
-async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Told>> {
+async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Response>> {
     let (next, mut callers) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
     let due: Arc<[Timestamp]> = due.into();
     for _ in 0..CALLERS {
         let (stack, next, due) = (Arc::clone(stack), Arc::clone(&next), Arc::clone(&due));
         callers.spawn(async move {
-            let mut told = Vec::new();
+            let mut responses = Vec::new();
             loop {
                 let n = next.fetch_add(1, Ordering::Relaxed);
                 if n >= JOBS {
-                    return told;
+                    return responses;
                 }
                 let id = n.to_string();
                 sleep(moment(n, due[n]).duration_since(now()).try_into().unwrap_or_default()).await;
                 match *calls(n) {
                     [] => {}
-                    [one] => told.push((n, vec![call(&stack, &id, one).await])),
+                    [one] => responses.push((n, vec![call(&stack, &id, one).await])),
                     [one, other, ..] => {
                         let both = tokio::join!(call(&stack, &id, one), call(&stack, &id, other));
-                        told.push((n, vec![both.0, both.1]));
+                        responses.push((n, vec![both.0, both.1]));
                     }
                 }
             }
@@ -136,30 +136,32 @@ async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Told>>
 }
 
 /// Whether a job may have arrived as it did. No delivery fails, so each job is delivered once or never.
-fn judge(n: usize, due: Timestamp, told: &[Told], arrivals: &[&Arrival]) -> bool {
-    let why =
-        || format!("job {n}, due {due}: {told:?}, {:?}", arrivals.iter().map(|a| a.at).collect::<Vec<_>>());
-    let cancelled = told.iter().any(|told| told.call == Call::Cancel && told.status == 200);
+fn judge(n: usize, due: Timestamp, responses: &[Response], arrivals: &[&Arrival]) -> bool {
+    let why = || {
+        format!("job {n}, due {due}: {responses:?}, {:?}", arrivals.iter().map(|a| a.at).collect::<Vec<_>>())
+    };
+    let cancelled = responses.iter().any(|response| response.call == Call::Cancel && response.status == 200);
     assert_eq!(arrivals.len(), usize::from(!cancelled), "{}", why());
-    for told in told {
-        let expected: &[u16] = match told.call {
+    for response in responses {
+        let expected: &[u16] = match response.call {
             // It may be on its way, or done.
             Call::Cancel => &[200, 202, 409],
             Call::Reschedule(_) | Call::Run => &[200, 409],
         };
-        assert!(expected.contains(&told.status), "{}", why());
-        if let Call::Reschedule(ms) = told.call
-            && told.status == 200
+        assert!(expected.contains(&response.status), "{}", why());
+        if let Call::Reschedule(ms) = response.call
+            && response.status == 200
         {
-            let wanted = told.asked + Duration::from_millis(ms);
-            assert!(time(&told.answer["due_at"]) >= wanted, "the answer is another time: {}", why());
+            let wanted = response.asked + Duration::from_millis(ms);
+            assert!(time(&response.answer["due_at"]) >= wanted, "the answer is another time: {}", why());
         }
     }
     let Some(arrival) = arrivals.first() else { return cancelled };
-    if told.iter().any(|told| told.is_doubtful) {
+    if responses.iter().any(|response| response.is_doubtful) {
         return cancelled;
     }
-    let moved: Vec<_> = told.iter().filter(|told| told.status == 200 && told.call != Call::Cancel).collect();
+    let moved: Vec<_> =
+        responses.iter().filter(|response| response.status == 200 && response.call != Call::Cancel).collect();
     let earliest = match *moved.as_slice() {
         [] => due,
         [one] if one.call == Call::Run && one.answer["state"] == "ready" => one.asked.min(due),
@@ -178,15 +180,16 @@ fn judge(n: usize, due: Timestamp, told: &[Told], arrivals: &[&Arrival]) -> bool
 async fn what_was_answered_holds(stack: Stack) -> Stack {
     let (stack, sink) = (Arc::new(stack), Sink::start().await);
     let due = submit(&stack, &sink).await;
-    let told = hit(&stack, &due).await;
-    let close = |(n, told): (&usize, &Vec<Told>)| {
-        told.iter()
-            .filter(|told| {
-                told.asked.duration_since(due[*n]).unsigned_abs() <= CLOSE + Duration::from_millis(1)
+    let responses = hit(&stack, &due).await;
+    let close = |(n, responses): (&usize, &Vec<Response>)| {
+        responses
+            .iter()
+            .filter(|response| {
+                response.asked.duration_since(due[*n]).unsigned_abs() <= CLOSE + Duration::from_millis(1)
             })
             .count()
     };
-    let close: usize = told.iter().map(close).sum();
+    let close: usize = responses.iter().map(close).sum();
     assert!(close > 0, "no call came close to a due time");
     eventually(END, "nothing waits any more", async || {
         let states = stack.stats().await["states"].clone();
@@ -200,14 +203,14 @@ async fn what_was_answered_holds(stack: Stack) -> Stack {
     arrivals.iter().for_each(|arrival| of.entry(arrival.job_id()).or_default().push(arrival));
     let (mut cancelled, mut outcomes) = (0, HashMap::new());
     for (n, due) in due.iter().enumerate() {
-        let told = told.get(&n).map(Vec::as_slice).unwrap_or_default();
+        let responses = responses.get(&n).map(Vec::as_slice).unwrap_or_default();
         let arrivals = of.remove(n.to_string().as_str()).unwrap_or_default();
-        cancelled += u64::from(judge(n, *due, told, &arrivals));
-        for told in told {
-            *outcomes.entry((told.call, told.status)).or_insert(0) += 1;
+        cancelled += u64::from(judge(n, *due, responses, &arrivals));
+        for response in responses {
+            *outcomes.entry((response.call, response.status)).or_insert(0) += 1;
         }
     }
-    let doubtful = told.values().flatten().filter(|told| told.is_doubtful).count();
+    let doubtful = responses.values().flatten().filter(|response| response.is_doubtful).count();
     assert!(doubtful < JOBS / 4, "{doubtful} asked again: {outcomes:?}");
     let counts = (stack.count_in("done").await, stack.count_in("cancelled").await);
     assert_eq!(counts, (JOBS as u64 - cancelled, cancelled));

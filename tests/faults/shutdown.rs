@@ -147,8 +147,8 @@ async fn times_that_do_not_fit_each_other_are_refused_and_both_are_named() {
     for (role, one, value, other, short) in refused {
         let mut process = ProcessSpec::new(role.binary()).env(one, value).env(other, short).start();
         assert_eq!(process.wait_exit(SOON).await.code(), Some(64), "{}", process.log());
-        for word in [one, other, "at least 3s"] {
-            assert!(process.log().contains(word), "no {word} in {}", process.log());
+        for text in [one, other, "at least 3s"] {
+            assert!(process.log().contains(text), "no {text} in {}", process.log());
         }
     }
 }
@@ -163,9 +163,9 @@ async fn more_callbacks_than_files_may_be_open_are_refused() {
         command.output().expect("a shell")
     };
     let refused = run("137");
-    let told = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(64), "{told}");
-    assert!(told.contains("RINGBACK_CONCURRENCY") && told.contains("at most 136"), "{told}");
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(64), "{errors}");
+    assert!(errors.contains("RINGBACK_CONCURRENCY") && errors.contains("at most 136"), "{errors}");
     assert_eq!(run("136").status.code(), Some(0));
 }
 

@@ -1,6 +1,5 @@
 //! `GET …/attempts`: the recorded attempts of a job, from the receiver's response to the API.
 
-use http::Method;
 use ringback_testkit::{Answer, Script, Sink, Stack, eventually};
 use serde_json::{Value, json};
 
@@ -107,28 +106,20 @@ async fn all_attempts_are_logged_or_none_as_it_is_set() {
     }
 }
 
-/// Reserves the next pull job, and settles it where an action is given.
-async fn say(stack: &Stack, word: &str, ttr: &str, body: Option<Value>) {
-    let path = format!("/v1/topics/{TOPIC}/reserve");
-    let ask = json!({"ttr": ttr, "wait": "10s"}).to_string();
-    let reserved = stack.request(Method::POST, &path, Some(("application/json", ask.into()))).await.json();
-    let receipt = reserved["jobs"][0]["receipt"].as_str().expect("a receipt").to_owned();
-    if let Some(body) = body {
-        let body = Some(("application/json", body.to_string().into()));
-        let reply = stack.request(Method::POST, &format!("/v1/receipts/{receipt}/{word}"), body).await;
-        assert_eq!(reply.status, 200, "{}", reply.json());
-    }
+/// Reserves the next pull job and settles it.
+async fn settle(stack: &Stack, action: &str, body: Value) {
+    let job = stack.reserve_one(TOPIC, &json!({"ttr": "10s", "wait": "10s"})).await;
+    assert_eq!(stack.settle(&job, action, &body).await.status, 200);
 }
 
 #[tokio::test]
 async fn settles_by_consumers_and_expired_leases_are_logged() {
     let stack = Stack::start().await;
     stack.accept(&json!({"topic": TOPIC, "id": "pull", "retry": at_once(3)})).await;
-    let say = async |word: &str, ttr: &str, body| say(&stack, word, ttr, body).await;
-    say("retry", "10s", Some(json!({"error": "out of paper"}))).await;
-    say("", "1s", None).await;
-    say("release", "10s", Some(json!({}))).await;
-    say("bury", "10s", Some(json!({"reason": "unwanted", "error": "no printer"}))).await;
+    settle(&stack, "retry", json!({"error": "out of paper"})).await;
+    stack.reserve_one(TOPIC, &json!({"ttr": "1s", "wait": "10s"})).await;
+    settle(&stack, "release", json!({})).await;
+    settle(&stack, "bury", json!({"reason": "unwanted", "error": "no printer"})).await;
     let items = attempts(&stack, "pull").await;
     assert_eq!(each(&items, "attempt"), [1, 2, 4], "a release is no failure: {items:?}");
     assert_eq!(each(&items, "error"), ["out of paper", "lease ran out", "no printer"]);
@@ -140,14 +131,12 @@ async fn settles_by_consumers_and_expired_leases_are_logged() {
 async fn settles_by_consumers_are_logged_by_the_policy_of_the_topic() {
     let stack = Stack::options().env("RINGBACK_ATTEMPTS", "off").start().await;
     for (logging, logged) in [("failed", vec![1, 2, 3]), ("off", Vec::new())] {
-        let policy = Some(("application/json", json!({"attempts": logging}).to_string().into()));
-        let put = stack.request(Method::PUT, &format!("/v1/topics/{TOPIC}"), policy).await;
-        assert!([200, 201].contains(&put.status), "{}", put.json());
+        stack.set_policy(TOPIC, &json!({"attempts": logging})).await;
         stack.accept(&json!({"topic": TOPIC, "id": logging, "retry": at_once(3)})).await;
         // By its tier and by a wait of its own.
-        say(&stack, "retry", "10s", Some(json!({}))).await;
-        say(&stack, "retry", "10s", Some(json!({"delay": "10ms"}))).await;
-        say(&stack, "bury", "10s", Some(json!({}))).await;
+        settle(&stack, "retry", json!({})).await;
+        settle(&stack, "retry", json!({"delay": "10ms"})).await;
+        settle(&stack, "bury", json!({})).await;
         let items = attempts(&stack, logging).await;
         assert_eq!(each(&items, "attempt"), logged, "{items:?}");
     }

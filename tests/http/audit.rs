@@ -97,17 +97,17 @@ async fn the_command_line_shows_findings_and_exits_with_1_until_they_are_repaire
     lose_due_times(&stack).await;
     let run = ringback(&server, &["audit"]).await;
     assert_eq!(run.code, Some(1), "{run:?}");
-    for word in ["KIND", "unindexed", "t/i", "clean               no", "1, 0 repaired"] {
-        assert!(run.out.contains(word), "no {word} in {}", run.out);
+    for text in ["KIND", "unindexed", "t/i", "clean               no", "1, 0 repaired"] {
+        assert!(run.out.contains(text), "no {text} in {}", run.out);
     }
     let run = ringback(&server, &["audit", "--output", "json"]).await;
-    let told: AuditAnswer = serde_json::from_str(&run.out).expect("the API's JSON");
-    assert_eq!((run.code, told.clean, told.found), (Some(1), false, 1));
+    let answer: AuditAnswer = serde_json::from_str(&run.out).expect("the API's JSON");
+    assert_eq!((run.code, answer.clean, answer.found), (Some(1), false, 1));
     let run = ringback(&server, &["audit", "--repair"]).await;
     assert!(run.code == Some(0) && run.out.contains("1, 1 repaired"), "{run:?}");
     let run = ringback(&server, &["audit", "--repair", "--output", "json"]).await;
-    let told: AuditAnswer = serde_json::from_str(&run.out).expect("the API's JSON");
-    assert_eq!((run.code, told.clean, told.found), (Some(0), true, 0));
+    let answer: AuditAnswer = serde_json::from_str(&run.out).expect("the API's JSON");
+    assert_eq!((run.code, answer.clean, answer.found), (Some(0), true, 0));
 }
 
 #[tokio::test]
@@ -180,10 +180,10 @@ async fn repairs_made_before_the_caller_hung_up_are_logged() {
     let url = stack.url("/v1/audit/repair");
     let hung_up = http_client().post(&url).timeout(Duration::from_millis(500)).send().await;
     assert!(hung_up.is_err_and(|error| error.is_timeout()), "it takes seconds");
-    eventually(SOON, "the log tells what is put right", async || {
+    eventually(SOON, "the log lists the repaired findings", async || {
         let log = stack.apis[0].log();
-        let told = log.lines().find(|line| line.contains("a repair was interrupted"));
-        told.filter(|line| line.contains("unindexed: ")).map(str::to_owned).ok_or(log)
+        let line = log.lines().find(|line| line.contains("a repair was interrupted"));
+        line.filter(|line| line.contains("unindexed: ")).map(str::to_owned).ok_or(log)
     })
     .await;
     let rest = stack.repair().await;

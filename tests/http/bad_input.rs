@@ -1,8 +1,9 @@
 //! Bad requests: each is answered by a problem that names the mistake, and changes nothing.
 
-use bytes::Bytes;
 use ringback_testkit::{Reply, Stack, StackOptions};
 use serde_json::{Value, json};
+
+use crate::raw_post::raw_post;
 
 /// A good job with one field replaced or added.
 fn job(field: &str, value: impl Into<Value>) -> Value {
@@ -274,13 +275,8 @@ async fn unknown_paths_and_methods_are_problems_too() {
 }
 
 async fn send(stack: &Stack, path: &str, content_type: Option<&str>, text: String) -> Reply {
-    if let Some(content_type) = content_type {
-        return stack.request(http::Method::POST, path, Some((content_type, Bytes::from(text)))).await;
-    }
-    let client = ringback_testkit::http_client();
-    let answer = client.post(stack.url(path)).body(text).send().await.expect("an answer");
-    let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-    Reply { status, headers, body: answer.bytes().await.expect("a body") }
+    let headers: Vec<_> = content_type.map(|kind| ("content-type", kind)).into_iter().collect();
+    raw_post(stack.url(path), &headers, text).await
 }
 
 async fn reply_names(stack: &Stack, text: String, field: &str) {
@@ -303,24 +299,24 @@ fn problem(reply: &Reply, status: u16) -> Result<Value, String> {
     if whole { Ok(problem) } else { Err(format!("no whole problem: {shown}")) }
 }
 
-/// Whether the problem names a field, or a part of it, with what is wrong and what is allowed.
+/// Whether the problem names a field, or a part of it, with a `detail` and what is `allowed`.
 fn names(problem: &Value, field: &str) -> Result<(), String> {
     let errors = problem["errors"].as_array().cloned().unwrap_or_default();
     let names_it = |error: &Value| {
         let name = error["field"].as_str().unwrap_or_default();
         name.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '_']))
     };
-    let told = |error: &Value| {
+    let is_explained = |error: &Value| {
         ["detail", "allowed"].iter().all(|part| error[part].as_str().is_some_and(|t| !t.is_empty()))
     };
     match errors.iter().find(|error| names_it(error)) {
-        Some(error) if told(error) => Ok(()),
+        Some(error) if is_explained(error) => Ok(()),
         Some(error) => Err(format!("no detail or no allowed: {error}")),
         None => Err(format!("{field} is not named: {}", shorten(&problem.to_string()))),
     }
 }
 
-/// The stats state that there has never been a job.
+/// Asserts that there has never been a job.
 async fn nothing_happened(stack: &Stack) {
     let stats = stack.stats().await;
     let states = stats["states"].as_object().expect("states");

@@ -4,7 +4,6 @@ mod faults;
 
 use std::collections::BTreeSet;
 
-use http::Method;
 use ringback_testkit::{Answer, Arrival, RedisServer, Role, Script, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
@@ -32,7 +31,7 @@ fn body(arrival: &Arrival) -> Value {
 }
 
 /// Checks that a notice agrees with the job as the API shows it.
-fn tells(notice: &Arrival, job: &Value) {
+fn assert_reports(notice: &Arrival, job: &Value) {
     let body = body(notice);
     assert_eq!(body["type"], "job.dead", "{body}");
     let mut data = body["data"].clone();
@@ -48,12 +47,11 @@ fn tells(notice: &Arrival, job: &Value) {
 
 /// How many jobs of a topic are in a state.
 async fn count(stack: &Stack, topic: &str, state: &str) -> u64 {
-    let reply = stack.get(&format!("/v1/topics/{topic}")).await;
-    reply.json()["states"][state].as_u64().unwrap_or(0)
+    stack.get(&format!("/v1/topics/{topic}")).await.json()["states"][state].as_u64().unwrap_or(0)
 }
 
 /// Waits until this many notices are pending.
-async fn to_be_told(stack: &Stack, deaths: u64) {
+async fn wait_pending(stack: &Stack, deaths: u64) {
     eventually(SOON, &format!("{deaths} deaths are in the outbox"), async || {
         let stats = stack.stats().await;
         if stats["outbox"]["deaths"] == deaths { Ok(()) } else { Err(stats) }
@@ -61,8 +59,8 @@ async fn to_be_told(stack: &Stack, deaths: u64) {
     .await;
 }
 
-async fn all_is_told(stack: &Stack) {
-    to_be_told(stack, 0).await;
+async fn outbox_is_empty(stack: &Stack) {
+    wait_pending(stack, 0).await;
 }
 
 #[tokio::test]
@@ -78,12 +76,12 @@ async fn the_notice_of_a_dead_job_agrees_with_what_the_api_shows() {
             let dead = stack.wait_state(TOPIC, id, "dead", SOON).await;
             assert_eq!((&dead["reason"], &dead["id"]), (&json!(id), &json!(id)));
             let notice = notices(&sink, "/dead", n + 1).await.remove(n);
-            tells(&notice, &dead);
+            assert_reports(&notice, &dead);
         }
-        all_is_told(&stack).await;
-        assert_eq!(notices(&sink, "/dead", 2).await.len(), 2, "each is told once");
-        let teller = stack.carriers.first().or(stack.ups.first()).expect("somebody tells");
-        let text = teller.metrics().await;
+        outbox_is_empty(&stack).await;
+        assert_eq!(notices(&sink, "/dead", 2).await.len(), 2, "one notice each");
+        let relay = stack.carriers.first().or(stack.ups.first()).expect("a carrier runs");
+        let text = relay.metrics().await;
         assert!(
             text.lines().any(|line| line == "ringback_carrier_published_dead_letter_notices_total 2"),
             "{text}"
@@ -96,30 +94,23 @@ async fn the_notice_of_a_dead_job_agrees_with_what_the_api_shows() {
 async fn pull_jobs_that_die_have_notices() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
-        let reserve = async |ttr: &str| {
-            let ask = json!({"ttr": ttr, "wait": "10s"}).to_string();
-            let ask = Some(("application/json", ask.into()));
-            let reply = stack.request(Method::POST, &format!("/v1/topics/{TOPIC}/reserve"), ask).await;
-            reply.json()["jobs"][0]["receipt"].as_str().expect("a receipt").to_owned()
-        };
+        let reserve = async |ttr: &str| stack.reserve_one(TOPIC, &json!({"ttr": ttr, "wait": "10s"})).await;
         let pull = |id| {
             let mut job = doomed(&sink, id);
             job.as_object_mut().expect("a job").remove("url");
             job
         };
         stack.accept(&pull("buried")).await;
-        let (receipt, word) = (reserve("1m").await, json!({"reason": "unwanted", "error": "no paper"}));
-        let word = Some(("application/json", word.to_string().into()));
-        let said = stack.request(Method::POST, &format!("/v1/receipts/{receipt}/bury"), word).await;
-        assert_eq!(said.status, 200, "{:?}", said.body);
+        let why = json!({"reason": "unwanted", "error": "no paper"});
+        assert_eq!(stack.settle(&reserve("1m").await, "bury", &why).await.status, 200);
         let notice = notices(&sink, "/dead", 1).await.remove(0);
-        tells(&notice, &stack.job(TOPIC, "buried").await.1);
+        assert_reports(&notice, &stack.job(TOPIC, "buried").await.1);
         assert_eq!(body(&notice)["data"]["last"]["error"], "no paper");
 
         stack.accept(&pull("lapsed")).await;
         reserve("100ms").await;
         let dead = stack.wait_state(TOPIC, "lapsed", "dead", SOON).await;
-        tells(&notices(&sink, "/dead", 2).await[1], &dead);
+        assert_reports(&notices(&sink, "/dead", 2).await[1], &dead);
     }
 }
 
@@ -135,7 +126,7 @@ async fn a_job_that_no_notifier_survives_has_a_notice() {
     }
     let dead = stack.wait_state(TOPIC, "poison", "dead", SOON).await;
     assert_eq!((&dead["reason"], &dead["attempts"]), (&json!("lost"), &json!(5)));
-    tells(&notices(&sink, "/dead", 1).await[0], &dead);
+    assert_reports(&notices(&sink, "/dead", 1).await[0], &dead);
 }
 
 #[tokio::test]
@@ -155,12 +146,12 @@ async fn the_job_s_on_dead_overrides_that_of_its_topic() {
         stack.set_policy(TOPIC, &json!({"on_dead": sink.url("/topic")})).await;
         stack.accept(&doomed(&sink, "own")).await;
         let dead = stack.wait_state(TOPIC, "bare", "dead", SOON).await;
-        tells(&notices(&sink, "/topic", 1).await[0], &dead);
-        tells(&notices(&sink, "/dead", 1).await[0], &stack.job(TOPIC, "own").await.1);
-        all_is_told(&stack).await;
+        assert_reports(&notices(&sink, "/topic", 1).await[0], &dead);
+        assert_reports(&notices(&sink, "/dead", 1).await[0], &stack.job(TOPIC, "own").await.1);
+        outbox_is_empty(&stack).await;
         assert_eq!(stack.count_in("dead").await, 3);
         let came = (notices(&sink, "/topic", 1).await.len(), notices(&sink, "/dead", 1).await.len());
-        assert_eq!((came, count(&stack, NOTICES, "ready").await), ((1, 1), 0), "nobody is told of the third");
+        assert_eq!((came, count(&stack, NOTICES, "ready").await), ((1, 1), 0), "the third has no notice");
     }
 }
 
@@ -169,20 +160,9 @@ async fn a_notice_is_retried_by_its_topic_s_policy_and_has_no_notice_of_its_own(
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer(Answer::status(500));
-        stack
-            .set_policy(
-                NOTICES,
-                &json!({"retry": {"delays": ["10ms"], "jitter": 0}, "headers": {"x-from": "us"}}),
-            )
-            .await;
-        let refused = json!({"on_dead": "http://h/"}).to_string();
-        let reply = stack
-            .request(
-                Method::PUT,
-                &format!("/v1/topics/{NOTICES}"),
-                Some(("application/json", refused.into())),
-            )
-            .await;
+        let policy = json!({"retry": {"delays": ["10ms"], "jitter": 0}, "headers": {"x-from": "us"}});
+        stack.set_policy(NOTICES, &policy).await;
+        let reply = stack.put(&format!("/v1/topics/{NOTICES}"), &json!({"on_dead": "http://h/"})).await;
         assert_eq!((reply.status, &reply.json()["errors"][0]["field"]), (422, &json!("on_dead")));
         let (status, problem) = stack.submit(&with(doomed(&sink, "no"), "topic", NOTICES)).await;
         assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("on_dead")), "{problem}");
@@ -199,10 +179,10 @@ async fn a_notice_is_retried_by_its_topic_s_policy_and_has_no_notice_of_its_own(
             }
         })
         .await;
-        all_is_told(&stack).await;
+        outbox_is_empty(&stack).await;
         sentinel_through(&stack, &sink).await;
         assert_eq!(count(&stack, NOTICES, "dead").await, 1);
-        assert_eq!(notices(&sink, "/dead", 2).await.len(), 2, "and nobody is told of that");
+        assert_eq!(notices(&sink, "/dead", 2).await.len(), 2, "that one has no notice");
     }
 }
 
@@ -225,16 +205,16 @@ async fn deaths_while_no_carrier_ran_have_notices_by_the_next_one() {
         stack.accept(&large).await;
         as_they_died.push(stack.wait_state(TOPIC, &id, "dead", SOON).await);
     }
-    to_be_told(&stack, 20).await;
+    wait_pending(&stack, 20).await;
     let gone = stack.delete(&format!("/v1/topics/{TOPIC}/dead")).await;
     assert_eq!(gone.status, 200, "{:?}", gone.body);
     stack.add(Role::Carrier).await;
-    let told = notices(&sink, "/dead", 20).await;
+    let received = notices(&sink, "/dead", 20).await;
     for job in &as_they_died {
-        let notice = told.iter().find(|notice| body(notice)["data"]["id"] == job["id"]);
-        tells(notice.unwrap_or_else(|| panic!("nobody is told of {job}")), job);
+        let notice = received.iter().find(|notice| body(notice)["data"]["id"] == job["id"]);
+        assert_reports(notice.unwrap_or_else(|| panic!("no notice of {job}")), job);
     }
-    all_is_told(&stack).await;
+    outbox_is_empty(&stack).await;
     assert_eq!(notices(&sink, "/dead", 20).await.len(), 20);
 }
 
@@ -246,8 +226,9 @@ async fn notices_are_delivered_on_a_cluster() {
     sink.answer_path("/dead", Answer::status(200));
     let jobs: Vec<Value> = (0..50).map(|n| doomed(&sink, &format!("job-{n}"))).collect();
     assert_eq!(stack.batch(&jobs).await.1["accepted"], 50);
-    let told = notices(&sink, "/dead", 50).await;
-    let ids: BTreeSet<String> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
-    assert_eq!((ids.len(), told.len()), (50, 50));
-    all_is_told(&stack).await;
+    let received = notices(&sink, "/dead", 50).await;
+    let ids: BTreeSet<String> =
+        received.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+    assert_eq!((ids.len(), received.len()), (50, 50));
+    outbox_is_empty(&stack).await;
 }

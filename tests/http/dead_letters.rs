@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::Method;
 use ringback_testkit::{Answer, Reply, Role, Sink, Stack, StackOptions, eventually, now};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
+
+/// Where redrives of the usual topic are started.
+const REVIVE: &str = "/v1/topics/e2e/dead/revive";
 
 /// A dead job as an import takes it.
 fn dead(topic: &str, id: &str, reason: &str) -> Value {
@@ -16,34 +18,25 @@ fn dead(topic: &str, id: &str, reason: &str) -> Value {
         "attempts": 4, "failures": 3})
 }
 
-/// So many dead jobs of the topic.
+/// `count` dead jobs of the topic.
 fn many(count: usize, reason: &str) -> Vec<Value> {
     (0..count).map(|n| dead(TOPIC, &format!("{reason}-{n}"), reason)).collect()
 }
 
-async fn call(stack: &Stack, method: Method, path: &str, body: Option<Value>) -> Reply {
-    let body = body.map(|body| ("application/json", Bytes::from(body.to_string())));
-    stack.request(method, &format!("/v1/topics/{TOPIC}{path}"), body).await
+/// A request below the topic, without a body.
+async fn call(stack: &Stack, method: Method, path: &str) -> Reply {
+    stack.request(method, &format!("/v1/topics/{TOPIC}{path}"), None).await
 }
 
 /// All dead jobs that a query finds.
 async fn listed(stack: &Stack, query: &str) -> Vec<Value> {
-    let (mut jobs, mut next) = (Vec::new(), String::new());
-    loop {
-        let reply = call(stack, Method::GET, &format!("/dead?{query}{next}"), None).await;
-        assert_eq!(reply.status, 200, "{:?}", reply.body);
-        let page = reply.json();
-        jobs.extend(page["items"].as_array().expect("items").clone());
-        let Some(cursor) = page["next"].as_str() else { return jobs };
-        next = format!("&cursor={cursor}");
-    }
+    stack.pages(&format!("/v1/topics/{TOPIC}/dead?{query}")).await.concat()
 }
 
-/// Begins to revive; where its progress is.
+/// Starts a redrive, and returns the path of its progress.
 async fn revive(stack: &Stack, ask: Value) -> String {
-    let reply = call(stack, Method::POST, "/dead/revive", Some(ask.clone())).await;
-    let answer = reply.json();
-    assert_eq!(reply.status, 202, "{answer}");
+    let reply = stack.post(REVIVE, &ask).await;
+    let answer = reply.expect(202);
     assert_eq!((&answer["topic"], &answer["rate"]), (&json!(TOPIC), &ask["rate"]));
     let location = reply.header("location").expect("a location");
     assert_eq!(location, format!("/v1/topics/{TOPIC}/revivals/{}", answer["id"].as_str().expect("an id")));
@@ -51,13 +44,11 @@ async fn revive(stack: &Stack, ask: Value) -> String {
 }
 
 async fn progress(stack: &Stack, location: &str) -> Value {
-    let reply = stack.get(location).await;
-    assert_eq!(reply.status, 200, "{:?}", reply.body);
-    reply.json()
+    stack.get(location).await.expect(200)
 }
 
 async fn wait_done(stack: &Stack, location: &str) -> Value {
-    eventually(Duration::from_secs(60), "the revival is done", async || {
+    eventually(Duration::from_secs(60), "the redrive is done", async || {
         let now = progress(stack, location).await;
         if now["state"] == "done" { Ok(now) } else { Err(now) }
     })
@@ -123,7 +114,7 @@ async fn dead_jobs_are_purged_by_filter_and_by_name() {
         stack.import(&[dead(TOPIC, "revive", "lost")]).await;
         let (mut purged, mut next) = (0, String::new());
         loop {
-            let reply = call(&stack, Method::DELETE, &format!("/dead?reason=gone{next}"), None).await;
+            let reply = call(&stack, Method::DELETE, &format!("/dead?reason=gone{next}")).await;
             let answer = reply.json();
             assert_eq!(reply.status, 200, "{answer}");
             purged += answer["purged"].as_u64().expect("a number");
@@ -131,16 +122,16 @@ async fn dead_jobs_are_purged_by_filter_and_by_name() {
             next = format!("&cursor={cursor}");
         }
         assert_eq!((purged, listed(&stack, "").await.len()), (1200, 4));
-        let again = call(&stack, Method::DELETE, "/dead?reason=gone", None).await.json();
+        let again = call(&stack, Method::DELETE, "/dead?reason=gone").await.json();
         assert_eq!(again, json!({"purged": 0, "next": null}));
 
         let (_, known) = stack.job(TOPIC, "lost-1").await;
-        let reply = call(&stack, Method::DELETE, "/dead/lost-1", None).await;
+        let reply = call(&stack, Method::DELETE, "/dead/lost-1").await;
         assert_eq!((reply.status, reply.json()), (200, known));
-        assert_eq!(call(&stack, Method::DELETE, "/dead/lost-1", None).await.status, 404);
-        assert_eq!(call(&stack, Method::DELETE, "/dead/revive", None).await.json()["id"], "revive");
+        assert_eq!(call(&stack, Method::DELETE, "/dead/lost-1").await.status, 404);
+        assert_eq!(call(&stack, Method::DELETE, "/dead/revive").await.json()["id"], "revive");
         stack.accept(&json!({"topic": TOPIC, "id": "ready", "url": "http://127.0.0.1:9/"})).await;
-        let refused = call(&stack, Method::DELETE, "/dead/ready", None).await;
+        let refused = call(&stack, Method::DELETE, "/dead/ready").await;
         assert_eq!(refused.status, 409);
         assert!(refused.json()["detail"].as_str().expect("a detail").contains("is ready, not dead"));
         assert_eq!((stack.count_in("dead").await, stack.count_in("purged").await), (3, 1202));
@@ -168,7 +159,7 @@ async fn many_dead_jobs_are_revived_at_their_rate_and_delivered() {
         let done_job = stack.wait_state(TOPIC, "gone-7", "done", SOON).await;
         assert_eq!(done_job["failures"], 0, "{done_job}");
         assert_eq!(stack.count_in("dead").await, 3);
-        let list = call(&stack, Method::GET, "/revivals", None).await.json();
+        let list = call(&stack, Method::GET, "/revivals").await.json();
         assert_eq!(list["items"], json!([done]));
     }
 }
@@ -189,11 +180,7 @@ async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
     let location = revive(&stack, json!({"rate": 1000})).await;
     // Each dies again at once, while the redrive goes on.
     assert_eq!(wait_done(&stack, &location).await["revived"], 800);
-    eventually(SOON, "all are dead again", async || match stack.count_in("dead").await {
-        800 => Ok(()),
-        n => Err(n),
-    })
-    .await;
+    stack.wait_count("dead", 800, SOON).await;
     assert_eq!(sink.seen(), 800);
 }
 
@@ -279,7 +266,7 @@ async fn too_many_redrives_and_unknown_ones_are_refused() {
     for _ in 0..16 {
         revive(&stack, json!({"rate": 1})).await;
     }
-    let refused = call(&stack, Method::POST, "/dead/revive", Some(json!({"rate": 1}))).await;
+    let refused = stack.post(REVIVE, &json!({"rate": 1})).await;
     assert_eq!(refused.status, 409);
     assert!(
         refused.json()["detail"]
@@ -287,27 +274,27 @@ async fn too_many_redrives_and_unknown_ones_are_refused() {
             .expect("a detail")
             .contains("16 revivals of all topics are already running")
     );
-    let empty = call(&stack, Method::POST, "/dead/revive", None).await;
+    let empty = stack.post_empty(REVIVE).await;
     assert_eq!(empty.status, 409, "a call without a body is one for all");
 
-    let bad = async |body: Value| call(&stack, Method::POST, "/dead/revive", Some(body)).await.status;
+    let bad = async |body: Value| stack.post(REVIVE, &body).await.status;
     assert_eq!(bad(json!({"rate": 0})).await, 422);
     assert_eq!(bad(json!({"rate": 10, "colour": "red"})).await, 422);
     assert_eq!(bad(json!([])).await, 400);
     let topic = stack.post_empty("/v1/topics/a%20b/dead/revive").await;
     assert_eq!(topic.status, 422);
-    let id = call(&stack, Method::GET, "/revivals", None).await.json()["items"][0]["id"].clone();
+    let id = call(&stack, Method::GET, "/revivals").await.json()["items"][0]["id"].clone();
     let id = id.as_str().expect("an id");
     for path in
         ["/revivals/x", "/revivals/0123456789abcdef", &format!("/revivals/{}", id.to_uppercase() + "0")]
     {
         for method in [Method::GET, Method::DELETE] {
-            assert_eq!(call(&stack, method, path, None).await.status, 404, "{path}");
+            assert_eq!(call(&stack, method, path).await.status, 404, "{path}");
         }
     }
     let elsewhere = format!("/v1/topics/other/revivals/{id}");
     assert_eq!(stack.delete(&elsewhere).await.status, 404);
-    assert_eq!(call(&stack, Method::GET, &format!("/revivals/{id}"), None).await.json()["state"], "running");
+    assert_eq!(call(&stack, Method::GET, &format!("/revivals/{id}")).await.json()["state"], "running");
     for (path, field) in [
         ("/dead?reason=a%20b", "reason"),
         ("/dead?died_after=yesterday", "died_after"),
@@ -315,11 +302,11 @@ async fn too_many_redrives_and_unknown_ones_are_refused() {
         ("/dead?limit=1001", "limit"),
         ("/dead?state=dead", "state"),
     ] {
-        let reply = call(&stack, Method::GET, path, None).await;
+        let reply = call(&stack, Method::GET, path).await;
         assert_eq!((reply.status, &reply.json()["errors"][0]["field"]), (422, &json!(field)), "{path}");
     }
-    assert_eq!(call(&stack, Method::DELETE, "/dead?limit=5", None).await.status, 422);
-    assert_eq!(call(&stack, Method::DELETE, "/dead?cursor=zz", None).await.status, 422);
+    assert_eq!(call(&stack, Method::DELETE, "/dead?limit=5").await.status, 422);
+    assert_eq!(call(&stack, Method::DELETE, "/dead?cursor=zz").await.status, 422);
 }
 
 #[tokio::test]

@@ -22,26 +22,26 @@ async fn the_demonstration_finds_all_as_it_should_be() {
     let (first, second) = (stack.url(""), one_process.url(""));
     for spec in [ProcessSpec::new("demo").arg(&first), ProcessSpec::new("demo").env("RINGBACK_URL", &second)]
     {
-        let (status, told) = demo(spec).await;
-        assert_eq!(status.code(), Some(0), "{told}");
-        assert_eq!(told.lines().filter(|line| line.ends_with(" ok")).count(), 6, "{told}");
-        assert!(told.contains("9 of 9 attempts arrived, 6 of 6 jobs ended"), "{told}");
+        let (status, output) = demo(spec).await;
+        assert_eq!(status.code(), Some(0), "{output}");
+        assert_eq!(output.lines().filter(|line| line.ends_with(" ok")).count(), 6, "{output}");
+        assert!(output.contains("9 of 9 attempts arrived, 6 of 6 jobs ended"), "{output}");
     }
 }
 
 #[tokio::test]
 async fn the_demonstration_reports_what_did_not_happen() {
     let stack = Stack::options().count(Role::Notifier, 0).start().await;
-    let (status, told) = demo(ProcessSpec::new("demo").arg(&stack.url(""))).await;
-    assert_eq!(status.code(), Some(1), "{told}");
-    assert!(told.contains("\"due now\" should have arrived 1 times; arrivals seen: 0"), "{told}");
-    assert!(told.contains("\"always fails\" should be dead (exhausted) by now, and is ready"), "{told}");
+    let (status, output) = demo(ProcessSpec::new("demo").arg(&stack.url(""))).await;
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert!(output.contains("\"due now\" should have arrived 1 times; arrivals seen: 0"), "{output}");
+    assert!(output.contains("\"always fails\" should be dead (exhausted) by now, and is ready"), "{output}");
 }
 
 #[tokio::test]
 async fn the_demonstration_reports_that_nothing_is_up() {
     let url = format!("http://127.0.0.1:{}", free_port());
-    let (status, told) = demo(ProcessSpec::new("demo").arg(&url)).await;
-    assert_eq!(status.code(), Some(1), "{told}");
-    assert_eq!(told, format!("demo: nothing answers at {url}; run make up first\n"));
+    let (status, output) = demo(ProcessSpec::new("demo").arg(&url)).await;
+    assert_eq!(status.code(), Some(1), "{output}");
+    assert_eq!(output, format!("demo: nothing answers at {url}; run make up first\n"));
 }

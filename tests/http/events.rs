@@ -66,10 +66,8 @@ async fn cancels_and_settles_by_consumers_have_events() {
         listener.expect("submitted", "cancelled").await;
         listener.expect("cancelled", "cancelled").await;
         stack.accept(&json!({"topic": TOPIC, "id": "pulled"})).await;
-        let reply = stack.post_empty("/v1/topics/e2e/reserve").await.json();
-        let receipt = reply["jobs"][0]["receipt"].as_str().expect("a receipt");
-        let finish = format!("/v1/receipts/{receipt}/finish");
-        assert_eq!(stack.post_empty(&finish).await.status, 200);
+        let job = stack.reserve_one(TOPIC, &json!({})).await;
+        assert_eq!(stack.settle(&job, "finish", &json!({})).await.status, 200);
         listener.expect("submitted", "pulled").await;
         assert_eq!(listener.expect("attempt", "pulled").await["outcome"], "complete");
         listener.expect("done", "pulled").await;
@@ -192,8 +190,8 @@ async fn a_listener_that_does_not_read_is_dropped_and_another_gets_everything() 
     tokio::time::timeout(SOON, reading).await.expect("the stream ends");
     let text = String::from_utf8_lossy(&read);
     assert!(text.ends_with("event: dropped\ndata: {}\n\n\r\n0\r\n\r\n"), "{}", &text[text.len() - 200..]);
-    let told = text.matches("event: submitted").count();
-    assert!(told > 0 && told < sent * BATCH, "{told} of {}", sent * BATCH);
+    let received = text.matches("event: submitted").count();
+    assert!(received > 0 && received < sent * BATCH, "{received} of {}", sent * BATCH);
     eventually(SOON, "only the other listens", async || {
         match metric(&stack.apis[0], "ringback_api_event_listeners").await {
             1.0 => Ok(()),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use crate::http::batch::peak_memory;
+use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// Another installation on the same Redis: an api alone.
@@ -97,9 +98,11 @@ async fn what_was_exported_and_imported_is_exported_the_same_again() {
 /// Submits a job that is part of a trace.
 async fn traced(stack: &Stack, id: &str) {
     let job = json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://h/"});
-    let request = http_client().post(stack.url("/v1/jobs")).header("content-type", "application/json");
-    let request = request.header("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
-    assert_eq!(request.body(job.to_string()).send().await.expect("an answer").status(), 201);
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    assert_eq!(
+        raw_post(stack.url("/v1/jobs"), &[JSON, ("traceparent", trace)], job.to_string()).await.status,
+        201
+    );
 }
 
 #[tokio::test]
@@ -150,9 +153,9 @@ async fn bad_lines_are_reported_by_number_and_spoil_no_other() {
     let answer = reply.json();
     assert_eq!((reply.status, counts(&answer)), (200, [2, 1, 5]), "{answer}");
     let problems = answer["problems"].as_array().expect("problems");
-    let told: Vec<_> = problems.iter().map(|p| (p["line"].as_u64(), p["status"].as_u64())).collect();
+    let refused: Vec<_> = problems.iter().map(|p| (p["line"].as_u64(), p["status"].as_u64())).collect();
     let expected = [(3, 400), (5, 422), (7, 422), (8, 409), (9, 413)];
-    assert_eq!(told, expected.map(|(line, status)| (Some(line), Some(status))), "{answer}");
+    assert_eq!(refused, expected.map(|(line, status)| (Some(line), Some(status))), "{answer}");
     assert_eq!(problems[1]["problem"]["errors"][0]["field"], "state", "{answer}");
     assert_eq!(problems[2]["problem"]["errors"][0]["field"], "reason", "{answer}");
     assert_eq!(stack.job(TOPIC, "late").await.1["state"], "ready");
@@ -258,7 +261,7 @@ async fn an_export_outlives_a_short_silence_of_redis() {
     stack.redis_mut().stop();
     let mut lines = 0;
     let mut count = |chunk: Bytes| lines += chunk.iter().filter(|byte| **byte == b'\n').count();
-    // What was on its way comes; then the export waits for Redis.
+    // Lines that were read already arrive; then the export waits for Redis.
     while let Ok(chunk) = timeout(Duration::from_secs(1), export.chunk()).await {
         count(chunk.expect("it does not break off").expect("it is not over"));
     }

@@ -5,22 +5,19 @@ use std::time::Duration;
 use ringback_testkit::{Answer, RedisServer, Role, Sink, Stack, StackOptions, now};
 use serde_json::{Value, json};
 
+use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with};
 
 /// A body that any re-serialising would change.
 const ODD_BODY: &str = "{ \"a\" : 1.0e5,\t\"b\":[1 ,2 ] , \"big\":12345678901234567890123,\n \"-0\":-0.0,\
                         \"text\":\"\\u00e9 é 😀 \\/\" , \"a\":2}";
 
-/// A submit with such headers.
+/// A submit with `Idempotency-Key` headers.
 async fn post_with(stack: &Stack, path: &str, keys: &[&str], job: &Value) -> (u16, Value) {
-    let mut request = ringback_testkit::http_client().post(stack.url(path));
-    request = request.header("content-type", "application/json").body(job.to_string());
-    for key in keys {
-        request = request.header("Idempotency-Key", *key);
-    }
-    let answer = request.send().await.expect("an answer");
-    let status = answer.status().as_u16();
-    (status, serde_json::from_slice(&answer.bytes().await.expect("a body")).expect("JSON"))
+    let keys = keys.iter().map(|key| ("Idempotency-Key", *key));
+    raw_post(stack.url(path), &[JSON].into_iter().chain(keys).collect::<Vec<_>>(), job.to_string())
+        .await
+        .parts()
 }
 
 async fn submit_with(stack: &Stack, keys: &[&str], job: &Value) -> (u16, Value) {

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
-use http::Method;
 use ringback_testkit::{Answer, Process, Role, Script, Sink, Stack, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
 
@@ -33,20 +31,20 @@ const RARE: [&str; 16] = [
 #[tokio::test]
 async fn the_metrics_of_each_role_are_those_that_are_documented() {
     let (stack, _sink) = after_some_traffic(Stack::options()).await;
-    let told = documented_metrics(include_str!("../../docs/operations.md"));
+    let documented = documented_metrics(include_str!("../../docs/operations.md"));
     for (role, process) in roles(&stack) {
         let text = process.metrics().await;
         let seen = names(&text);
         let own = |name: &&String| name.starts_with(&format!("ringback_{role}_"));
-        let missing: Vec<_> = told
+        let missing: Vec<_> = documented
             .iter()
             .filter(own)
             .filter(|name| !seen.contains(*name) && !RARE.contains(&name.as_str()))
             .collect();
         assert!(missing.is_empty(), "{role} has no {missing:?}:\n{text}");
-        let untold: Vec<_> =
-            seen.iter().filter(|name| name.starts_with("ringback_") && !told.contains(*name)).collect();
-        assert!(untold.is_empty(), "{role} tells {untold:?}, which no document mentions");
+        let undocumented: Vec<_> =
+            seen.iter().filter(|name| name.starts_with("ringback_") && !documented.contains(*name)).collect();
+        assert!(undocumented.is_empty(), "{role} has {undocumented:?}, which no document mentions");
     }
 }
 
@@ -86,7 +84,7 @@ async fn log_lines_are_json_where_that_is_asked_for() {
     for (role, process) in roles(&stack) {
         let log = process.log();
         let lines: Vec<Value> = log.lines().map(line).collect();
-        assert!(!lines.is_empty(), "{role} has said nothing");
+        assert!(!lines.is_empty(), "{role} has logged nothing");
         for field in ["timestamp", "level", "target", "message"] {
             let without = lines.iter().find(|line| !line[field].is_string());
             assert!(without.is_none(), "{role} has a line without {field}: {without:?}");
@@ -119,9 +117,7 @@ async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
     assert_eq!(stack.submit(&json!({})).await.0, 422);
     // A consumer takes it, and is not heard of again.
     stack.accept(&json!({"topic": TOPIC, "id": "left", "retry": {"preset": "none"}})).await;
-    let ask = Some(("application/json", Bytes::from_static(br#"{"ttr":"100ms"}"#)));
-    let path = format!("/v1/topics/{TOPIC}/reserve");
-    assert_eq!(stack.request(Method::POST, &path, ask).await.status, 200);
+    stack.reserve(TOPIC, &json!({"ttr": "100ms"})).await;
     let ends = [("now", "done"), ("later", "done"), ("retried", "done"), ("gone", "dead"), ("left", "dead")];
     for (id, state) in ends {
         stack.wait_state(TOPIC, id, state, SOON).await;

@@ -16,7 +16,7 @@ use self::operation::Operation;
 use self::wire::{Answer, send};
 
 /// Further failures are not printed.
-const MOST_TOLD: usize = 30;
+const MAX_PRINTED: usize = 30;
 
 #[tokio::test]
 async fn every_operation_answers_what_is_documented_to_whatever_is_sent_on_redis() {
@@ -45,14 +45,14 @@ async fn every_operation(options: StackOptions) {
             let answer = send(address, &case).await;
             sent += 1;
             if let Err(why) = answer.and_then(|answer| judge(operation, &answer)) {
-                wrong.push(format!("{} {}: {why}", operation.name(), case.told()));
+                wrong.push(format!("{} {}: {why}", operation.name(), case.describe()));
             }
         }
         lives_on(&mut stack, operation).await;
     }
     assert!(sent > 100 * operations.len() / 2, "{sent} requests to {} operations", operations.len());
-    let told = wrong.iter().take(MOST_TOLD).cloned().collect::<Vec<_>>().join("\n");
-    assert!(wrong.is_empty(), "{} of {sent} answers are not as documented:\n{told}", wrong.len());
+    let printed = wrong.iter().take(MAX_PRINTED).cloned().collect::<Vec<_>>().join("\n");
+    assert!(wrong.is_empty(), "{} of {sent} answers are not as documented:\n{printed}", wrong.len());
     let job = json!({"topic": "t", "id": "afterwards", "delay": "1h", "url": "http://127.0.0.1:9/"});
     stack.accept(&job).await;
 }

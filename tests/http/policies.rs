@@ -4,9 +4,12 @@ mod delete_topic;
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, Role, Script, Sink, Stack, StackOptions, eventually, http_client, now};
+use ringback_testkit::{
+    Answer, Reply, Role, Script, Sink, Stack, StackOptions, eventually, http_client, now,
+};
 use serde_json::{Value, json};
 
+use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
 
 /// A second, and what a busy machine takes. Less than the five seconds after which everybody looks.
@@ -38,7 +41,7 @@ async fn a_policy_is_put_as_a_whole_and_shown_as_it_was_written() {
         let fields: Vec<_> =
             reply.json()["errors"].as_array().expect("errors").iter().map(|e| e["field"].clone()).collect();
         assert_eq!((reply.status, fields), (422, vec![json!("colour"), json!("ttr")]));
-        assert_eq!(shown().await["policy"], json!({}), "what is refused changes nothing");
+        assert_eq!(shown().await["policy"], json!({}), "a refused policy changes nothing");
     }
 }
 
@@ -275,9 +278,7 @@ async fn consumers_use_the_ttr_and_the_retry_policy_of_the_topic() {
         for attempt in 1..=2 {
             let job = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
             assert_eq!((&job["id"], &job["attempt"]), (&json!("fails"), &json!(attempt)));
-            let receipt = job["receipt"].as_str().expect("a receipt");
-            let said = stack.post(&format!("/v1/receipts/{receipt}/retry"), &json!({})).await;
-            assert_eq!(said.status, 200);
+            assert_eq!(stack.settle(&job, "retry", &json!({})).await.status, 200);
             if attempt == 1 {
                 let own = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
                 assert_eq!(own["id"], "own", "a job's own time to run counts");
@@ -309,19 +310,18 @@ async fn policies_outlive_a_restart_of_every_process() {
 async fn a_policy_put_at_one_api_is_known_to_all_others() {
     let (stack, sink) = (Stack::options().count(Role::Api, 2).start().await, Sink::start().await);
     let other = stack.apis[1].setting("RINGBACK_API_LISTEN").expect("it listens").to_owned();
-    let client = http_client();
     stack.set_policy(TOPIC, &json!({"url": sink.url("/topic")})).await;
-    let shown = client.get(format!("http://{other}{PATH}")).send().await.expect("an answer");
-    let shown: Value = serde_json::from_slice(&shown.bytes().await.expect("a body")).expect("JSON");
+    let shown = http_client().get(format!("http://{other}{PATH}")).send().await.expect("an answer");
+    let shown = Reply::read(shown).await.expect("a body").json();
     assert_eq!(shown["policy"]["url"], sink.url("/topic"), "it is looked up");
     let mut n = 0;
     eventually(SECOND, "the other API goes by the policy", async || {
         n += 1;
         let id = format!("job-{n}");
-        let request =
-            client.post(format!("http://{other}/v1/jobs")).header("content-type", "application/json");
-        let answer = request.body(bare(&id).to_string()).send().await.expect("an answer");
-        assert_eq!(answer.status(), 201);
+        assert_eq!(
+            raw_post(format!("http://{other}/v1/jobs"), &[JSON], bare(&id).to_string()).await.status,
+            201
+        );
         let arrived = tokio::time::timeout(Duration::from_millis(300), sink.wait_for_job(&id, 1, SOON)).await;
         arrived.map(drop).map_err(|_| "it is for pull")
     })
@@ -356,7 +356,7 @@ async fn nothing_is_delivered_before_the_policies_are_known() {
     })
     .await;
     let arrived = sink.wait_for_job("waits", 1, SOON);
-    assert!(tokio::time::timeout(Duration::from_secs(2), arrived).await.is_err(), "it is handed over");
+    assert!(tokio::time::timeout(Duration::from_secs(2), arrived).await.is_err(), "the job is delivered");
     assert_eq!(stack.job(TOPIC, "waits").await.1["state"], "ready");
     run(&["RENAME", aside, key]).await;
     assert_eq!(sink.wait_for_job("waits", 1, SOON).await[0].header("x-tenant"), Some("a7"));

@@ -5,11 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use jiff::Timestamp;
-use ringback_testkit::{Reply, Role, Sink, Stack, StackOptions, eventually, now};
+use ringback_testkit::{Reply, Role, Sink, Stack, StackOptions, now};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
 
 /// Where jobs of the usual topic are reserved.
@@ -20,30 +21,14 @@ fn pull(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "body": {"id": id}})
 }
 
+/// A reserve that can be spawned or dropped.
+fn waiting(stack: &Stack, ask: &Value) -> impl Future<Output = Reply> + Send + use<> {
+    raw_post(stack.url(RESERVE), &[JSON], ask.to_string())
+}
+
 fn jobs(reply: &Reply) -> Vec<Value> {
     assert_eq!(reply.status, 200, "{:?}", reply.body);
     reply.json()["jobs"].as_array().expect("a list of jobs").clone()
-}
-
-/// A request that nobody waits for here, by a client of its own.
-fn waiting(stack: &Stack, ask: &Value) -> impl Future<Output = Reply> + Send + use<> {
-    let (url, body) = (stack.url(RESERVE), ask.to_string());
-    async move {
-        let client = ringback_testkit::http_client();
-        let request = client.post(url).header("content-type", "application/json").body(body);
-        let answer = request.send().await.expect("an answer");
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Reply { status, headers, body: answer.bytes().await.expect("a body") }
-    }
-}
-
-/// So many jobs are in a state. Statistics are up to a second old.
-async fn counted(stack: &Stack, state: &str, wanted: u64) {
-    eventually(SOON, &format!("{wanted} jobs are {state}"), async || match stack.count_in(state).await {
-        n if n == wanted => Ok(()),
-        n => Err(format!("{n} are")),
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -63,8 +48,8 @@ async fn two_consumers_share_the_jobs_of_a_topic_and_no_notifier_has_any() {
                 assert_eq!((&job["attempt"], &job["topic"]), (&json!(1), &json!(TOPIC)));
                 let left = between(now(), time(&job["deadline"]));
                 assert!(left > Duration::from_secs(20) && left <= Duration::from_secs(31), "{left:?}");
-                let said = stack.settle(job, "finish", &json!({})).await;
-                assert_eq!((said.status, &said.json()["receipt"]), (200, &job["receipt"]));
+                let reply = stack.settle(job, "finish", &json!({})).await;
+                assert_eq!((reply.status, &reply.json()["receipt"]), (200, &job["receipt"]));
             }
         }
         sink.wait_for_job("pushed", 1, SOON).await;
@@ -118,7 +103,7 @@ async fn the_job_of_a_consumer_that_is_gone_goes_to_another_and_its_late_finish_
         assert_eq!((&job["state"], &job["failures"]), (&json!("reserved"), &json!(1)), "{job}");
         assert_eq!(job["last"]["error"], "lease ran out", "{job}");
         assert_eq!(stack.settle(&second, "finish", &json!({})).await.status, 200);
-        assert_eq!(stack.settle(&second, "finish", &json!({})).await.status, 200, "the same word again");
+        assert_eq!(stack.settle(&second, "finish", &json!({})).await.status, 200, "the same call again");
         assert_eq!(stack.settle(&second, "retry", &json!({})).await.status, 409);
         stack.wait_state(TOPIC, "left", "done", SOON).await;
     }
@@ -156,7 +141,7 @@ async fn a_submit_wakes_one_of_those_who_wait_and_each_gets_a_job_of_its_own() {
             let reply = timeout(SOON, waiters.join_next()).await.expect("in time").expect("a waiter");
             assert_eq!(jobs(&reply.expect("an answer")).len(), 1);
         }
-        counted(&stack, "reserved", WAITERS as u64).await;
+        stack.wait_count("reserved", WAITERS as u64, SOON).await;
     }
 }
 
@@ -211,8 +196,8 @@ async fn each_way_to_settle_by_receipt_has_its_effect() {
         assert_eq!(stack.settle(&job, "renew", &json!({})).await.status, 409);
 
         let job = stack.reserve_one(TOPIC, &json!({})).await;
-        let said = stack.settle(&job, "retry", &json!({"delay": "1h", "error": "out of paper"})).await;
-        assert_eq!(said.status, 200, "{:?}", said.body);
+        let reply = stack.settle(&job, "retry", &json!({"delay": "1h", "error": "out of paper"})).await;
+        assert_eq!(reply.status, 200, "{:?}", reply.body);
         let (_, delayed) = stack.job(TOPIC, "words").await;
         assert_eq!((&delayed["state"], &delayed["failures"]), (&json!("delayed"), &json!(1)), "{delayed}");
         assert_eq!(delayed["last"]["error"], "out of paper");
@@ -228,8 +213,8 @@ async fn each_way_to_settle_by_receipt_has_its_effect() {
         stack.accept(&pull("without")).await;
         let job = stack.reserve_one(TOPIC, &json!({})).await;
         let receipt = job["receipt"].as_str().expect("a receipt");
-        let said = stack.post_empty(&format!("/v1/receipts/{receipt}/bury")).await;
-        assert_eq!(said.status, 200, "without a body: {:?}", said.body);
+        let reply = stack.post_empty(&format!("/v1/receipts/{receipt}/bury")).await;
+        assert_eq!(reply.status, 200, "without a body: {:?}", reply.body);
         assert_eq!(stack.job(TOPIC, "without").await.1["reason"], "buried");
     }
 }
@@ -284,19 +269,19 @@ async fn many_jobs_are_finished_at_once_with_a_result_each() {
         (expected[1], expected[50]) = (Some(409), Some(404));
         assert_eq!(statuses, expected);
         assert_eq!(results[1]["problem"]["status"], 409, "{}", results[1]);
-        counted(&stack, "done", 49).await;
+        stack.wait_count("done", 49, SOON).await;
     }
 }
 
 #[tokio::test]
 async fn a_cancelled_reserved_pull_job_is_done_when_it_is_finished() {
     let stack = Stack::start().await;
-    for (id, word, state) in [("a", "finish", "done"), ("b", "retry", "cancelled")] {
+    for (id, action, state) in [("a", "finish", "done"), ("b", "retry", "cancelled")] {
         stack.accept(&pull(id)).await;
         let job = stack.reserve_one(TOPIC, &json!({})).await;
         let (status, answer) = stack.cancel(TOPIC, id).await;
         assert_eq!((status, &answer["in_flight"]), (202, &json!(true)), "{answer}");
-        assert_eq!(stack.settle(&job, word, &json!({})).await.status, 200);
+        assert_eq!(stack.settle(&job, action, &json!({})).await.status, 200);
         assert_eq!(stack.job(TOPIC, id).await.1["state"], state);
     }
 }
@@ -309,13 +294,13 @@ async fn waiting_reserves_are_answered_empty_when_the_api_stops() {
         waiters.spawn(waiting(&stack, &json!({"wait": "25s"})));
     }
     assert!(timeout(Duration::from_millis(500), waiters.join_next()).await.is_err());
-    let told = Instant::now();
+    let stopped = Instant::now();
     stack.apis[0].term();
     while let Some(reply) = waiters.join_next().await {
         assert!(jobs(&reply.expect("an answer")).is_empty());
     }
     assert_eq!(stack.apis[0].wait_exit(SOON).await.code(), Some(0));
-    assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+    assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
 }
 
 #[tokio::test]
@@ -338,7 +323,7 @@ async fn bad_requests_of_consumers_are_refused_by_field_name() {
     assert_eq!(stack.request(Method::POST, RESERVE, text).await.status, 415);
 
     let job = stack.reserve_one(TOPIC, &json!({})).await;
-    for (word, body, field) in [
+    for (action, body, field) in [
         ("finish", json!({"delay": 1}), "delay"),
         ("retry", json!({"delay": -1}), "delay"),
         ("retry", json!({"error": "a\u{7}b"}), "error"),
@@ -346,8 +331,8 @@ async fn bad_requests_of_consumers_are_refused_by_field_name() {
         ("release", json!({"delay": "soon"}), "delay"),
         ("renew", json!({"ttr": 0}), "ttr"),
     ] {
-        let reply = stack.settle(&job, word, &body).await;
-        assert_eq!((reply.status, &reply.json()["errors"][0]["field"]), (422, &json!(field)), "{word}");
+        let reply = stack.settle(&job, action, &body).await;
+        assert_eq!((reply.status, &reply.json()["errors"][0]["field"]), (422, &json!(field)), "{action}");
     }
     let known = job["receipt"].as_str().expect("a receipt").to_owned();
     let mut other = known.clone().into_bytes();
@@ -360,9 +345,9 @@ async fn bad_requests_of_consumers_are_refused_by_field_name() {
         (format!("{known}A"), 404),
         (guessed, 409),
     ] {
-        for word in ["finish", "retry", "bury", "release", "renew"] {
-            let reply = stack.post(&format!("/v1/receipts/{receipt}/{word}"), &json!({})).await;
-            assert_eq!(reply.status, status, "{word} {receipt}: {:?}", reply.body);
+        for action in ["finish", "retry", "bury", "release", "renew"] {
+            let reply = stack.post(&format!("/v1/receipts/{receipt}/{action}"), &json!({})).await;
+            assert_eq!(reply.status, status, "{action} {receipt}: {:?}", reply.body);
         }
     }
     let many = vec!["x"; 1001];
@@ -390,8 +375,7 @@ async fn pull_jobs_are_exported_without_a_url_and_imported_unchanged() {
     let line = exported.json();
     assert_eq!((line.get("url"), &line["ttr"]), (None, &json!("45s")), "{line}");
     let other = Stack::options().store(&stack.store_url()).env("RINGBACK_PREFIX", "other").start().await;
-    let body = Some(("application/x-ndjson", exported.body.clone()));
-    let imported = other.request(Method::POST, "/v1/import", body).await.json();
+    let imported = other.import_lines(exported.body.clone()).await.json();
     assert_eq!(imported["created"], 1, "{imported}");
     let again = other.get("/v1/export").await.json();
     assert_eq!(again, line);

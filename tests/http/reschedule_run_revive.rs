@@ -162,7 +162,7 @@ async fn a_conflict_with_the_state_is_explained_with_what_to_do_instead() {
     ];
     assert!(unknown.iter().all(|(status, problem)| (*status, &problem["status"]) == (404, &json!(404))));
     sentinel(&stack, &sink, "after").await;
-    assert_eq!(sink.seen(), 3, "nothing was handed over by what was refused");
+    assert_eq!(sink.seen(), 3, "a refused call delivers nothing");
 }
 
 #[tokio::test]

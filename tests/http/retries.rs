@@ -28,7 +28,7 @@ async fn failures_are_spaced_by_the_tiers_and_the_job_dies_after_the_last() {
     assert!(time(&dead["last"]["at"]) >= arrivals[2].at, "{dead}");
 
     sentinel_through(&stack, &sink).await;
-    assert_eq!(sink.arrivals_of("fails").len(), 4, "a dead job is not handed over");
+    assert_eq!(sink.arrivals_of("fails").len(), 4, "a dead job is not delivered");
     assert_eq!(stack.count_in("dead").await, 1);
 }
 

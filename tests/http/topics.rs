@@ -1,22 +1,10 @@
 //! Topics over HTTP: counts of one, and all of them page by page.
 
-use http::Method;
 use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
-
-async fn ask(stack: &Stack, method: Method, path: &str) -> (u16, Value) {
-    let reply = stack.request(method, path, None).await;
-    (reply.status, reply.json())
-}
-
-async fn look(stack: &Stack, topic: &str) -> Value {
-    let (status, answer) = ask(stack, Method::GET, &format!("/v1/topics/{topic}")).await;
-    assert_eq!(status, 200, "{answer}");
-    answer
-}
 
 async fn accept_far(stack: &Stack, topic: &str, count: usize) {
     let far =
@@ -41,14 +29,14 @@ async fn a_topic_shows_how_many_of_its_jobs_are_in_each_state() {
     let expected = json!({"topic": TOPIC, "paused": false, "late_ms": 0, "policy": null,
         "states": {"delayed": 20, "ready": 0, "reserved": 1, "done": 1, "dead": 1, "cancelled": 0}});
     eventually(SOON, "the counts are right", async || {
-        let answer = look(&stack, TOPIC).await;
+        let answer = stack.topic(TOPIC).await;
         if answer == expected { Ok(()) } else { Err(answer) }
     })
     .await;
-    assert_eq!(look(&stack, "other").await["states"]["delayed"], 3);
-    let (status, problem) = ask(&stack, Method::GET, "/v1/topics/another").await;
+    assert_eq!(stack.topic("other").await["states"]["delayed"], 3);
+    let (status, problem) = stack.get("/v1/topics/another").await.parts();
     assert_eq!((status, problem["status"].as_u64()), (404, Some(404)), "{problem}");
-    let (status, problem) = ask(&stack, Method::GET, "/v1/topics/a%20b").await;
+    let (status, problem) = stack.get("/v1/topics/a%20b").await.parts();
     assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
 }
 
@@ -57,7 +45,7 @@ async fn the_lateness_of_waiting_jobs_is_known() {
     let stack = StackOptions::api_only().start().await;
     let accepted = stack.accept(&json!({"topic": TOPIC, "id": "a", "url": "http://127.0.0.1:9/"})).await;
     eventually(SOON, "it is late", async || {
-        let answer = look(&stack, TOPIC).await;
+        let answer = stack.topic(TOPIC).await;
         assert_eq!(answer["oldest_due_at"], accepted["due_at"]);
         time(&answer["oldest_due_at"]);
         if answer["late_ms"].as_u64() > Some(0) { Ok(()) } else { Err(answer) }
@@ -77,8 +65,7 @@ async fn all_topics_are_listed_in_order_whatever_the_size_of_the_pages() {
         for limit in [1, 4, 23, 1000] {
             let (mut met, mut next) = (Vec::new(), String::new());
             loop {
-                let (status, page) =
-                    ask(&stack, Method::GET, &format!("/v1/topics?limit={limit}{next}")).await;
+                let (status, page) = stack.get(&format!("/v1/topics?limit={limit}{next}")).await.parts();
                 assert_eq!(status, 200, "{page}");
                 let items = page["items"].as_array().expect("items").clone();
                 assert!(items.len() <= limit, "{page}");
@@ -86,11 +73,11 @@ async fn all_topics_are_listed_in_order_whatever_the_size_of_the_pages() {
                 let Some(cursor) = page["next"].as_str() else { break };
                 next = format!("&cursor={cursor}");
             }
-            let told: Vec<_> = met.iter().map(|topic| topic["topic"].as_str().expect("a name")).collect();
-            assert_eq!(told, names, "{limit} at a time");
+            let listed: Vec<_> = met.iter().map(|topic| topic["topic"].as_str().expect("a name")).collect();
+            assert_eq!(listed, names, "{limit} at a time");
             assert!(met.iter().all(|topic| topic["states"]["delayed"] == 5), "{met:?}");
         }
-        let (status, problem) = ask(&stack, Method::GET, "/v1/topics?cursor=%20&limit=0&colour=red").await;
+        let (status, problem) = stack.get("/v1/topics?cursor=%20&limit=0&colour=red").await.parts();
         let errors = problem["errors"].as_array().expect("errors").iter();
         let fields: Vec<_> = errors.map(|error| error["field"].as_str().expect("a name")).collect();
         assert_eq!((status, fields), (422, vec!["colour", "cursor", "limit"]));
@@ -102,7 +89,7 @@ async fn nothing_of_a_paused_topic_is_delivered_until_it_is_resumed() {
     for options in [Stack::options(), Stack::options().store("embedded:./data").in_one_process()] {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let path = |topic: &str, verb: &str| format!("/v1/topics/{topic}/{verb}");
-        let (status, answer) = ask(&stack, Method::POST, &path(TOPIC, "pause")).await;
+        let (status, answer) = stack.post_empty(&path(TOPIC, "pause")).await.parts();
         assert_eq!((status, &answer["paused"]), (200, &json!(true)), "{answer}");
         stack.accept(&job(&sink, "now")).await;
         stack.accept(&with(job(&sink, "soon"), "delay", "50ms")).await;
@@ -114,17 +101,17 @@ async fn nothing_of_a_paused_topic_is_delivered_until_it_is_resumed() {
         sink.wait_for_job("other", 1, SOON).await;
         assert!(sink.arrivals().iter().all(|arrival| arrival.job_id() == "other"));
         let reserve = path(TOPIC, "reserve");
-        assert_eq!(ask(&stack, Method::POST, &reserve).await.1["jobs"], json!([]));
-        assert_eq!(look(&stack, TOPIC).await["states"]["ready"], 3);
+        assert_eq!(stack.post_empty(&reserve).await.parts().1["jobs"], json!([]));
+        assert_eq!(stack.topic(TOPIC).await["states"]["ready"], 3);
 
-        let (status, answer) = ask(&stack, Method::POST, &path(TOPIC, "resume")).await;
+        let (status, answer) = stack.post_empty(&path(TOPIC, "resume")).await.parts();
         assert_eq!((status, &answer["paused"]), (200, &json!(false)), "{answer}");
         sink.wait_for_job("now", 1, SOON).await;
         sink.wait_for_job("soon", 1, SOON).await;
-        let pulled = ask(&stack, Method::POST, &reserve).await.1;
+        let pulled = stack.post_empty(&reserve).await.parts().1;
         assert_eq!(pulled["jobs"][0]["id"], "pull");
-        assert_eq!(ask(&stack, Method::POST, &path("unknown", "resume")).await.0, 404);
-        assert_eq!(ask(&stack, Method::POST, &path("a%20b", "pause")).await.0, 422);
+        assert_eq!(stack.post_empty(&path("unknown", "resume")).await.parts().0, 404);
+        assert_eq!(stack.post_empty(&path("a%20b", "pause")).await.parts().0, 422);
     }
 }
 
@@ -132,9 +119,9 @@ async fn nothing_of_a_paused_topic_is_delivered_until_it_is_resumed() {
 async fn a_consumer_that_waits_for_a_paused_topic_is_given_its_jobs_once_it_is_resumed() {
     let stack = StackOptions::api_only().start().await;
     stack.accept(&json!({"topic": TOPIC, "id": "a"})).await;
-    ask(&stack, Method::POST, &format!("/v1/topics/{TOPIC}/pause")).await;
-    let path = format!("/v1/topics/{TOPIC}/reserve");
-    let wait = stack.request(Method::POST, &path, Some(("application/json", r#"{"wait":"30s"}"#.into())));
+    stack.post_empty(&format!("/v1/topics/{TOPIC}/pause")).await;
+    let ask = json!({"wait": "30s"});
+    let wait = stack.reserve_one(TOPIC, &ask);
     let resume = async {
         eventually(SOON, "the consumer waits", async || {
             let lanes = stack.redis().client().await;
@@ -142,11 +129,11 @@ async fn a_consumer_that_waits_for_a_paused_topic_is_given_its_jobs_once_it_is_r
             if parked > 0 { Ok(()) } else { Err(parked) }
         })
         .await;
-        ask(&stack, Method::POST, &format!("/v1/topics/{TOPIC}/resume")).await
+        stack.post_empty(&format!("/v1/topics/{TOPIC}/resume")).await.parts()
     };
-    let (reply, resumed) = tokio::join!(wait, resume);
+    let (job, resumed) = tokio::join!(wait, resume);
     assert_eq!(resumed.0, 200);
-    assert_eq!(reply.json()["jobs"][0]["id"], "a");
+    assert_eq!(job["id"], "a");
 }
 
 /// How many shards have parked lanes.
@@ -179,10 +166,10 @@ async fn a_topic_or_an_origin_too_many_is_refused_with_the_limit_and_what_to_do(
         let (_, batch) = stack.batch(&[new, known.clone()]).await;
         assert_eq!((&batch["accepted"], &batch["results"][0]["status"]), (&json!(1), &json!(422)), "{batch}");
     }
-    let (status, problem) = ask(&stack, Method::POST, "/v1/topics/new/pause").await;
+    let (status, problem) = stack.post_empty("/v1/topics/new/pause").await.parts();
     assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("topic")), "{problem}");
     // A repair corrects the count, and then the refused job is accepted.
-    let (status, audit) = ask(&stack, Method::POST, "/v1/audit/repair").await;
+    let (status, audit) = stack.post_empty("/v1/audit/repair").await.parts();
     assert_eq!((status, &audit["clean"], &audit["repaired"]), (200, &json!(true), &json!(4)), "{audit}");
     assert_eq!(stack.submit(&job("new", "a", "http://127.0.0.1:9/")).await.0, 201);
 }

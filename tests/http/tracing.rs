@@ -1,8 +1,8 @@
 //! Trace context from the caller's request to the callback, and export to a collector.
 
-use ringback_testkit::{Answer, Arrival, Role, Script, Sink, Stack, StackOptions, eventually, http_client};
-use serde_json::Value;
+use ringback_testkit::{Answer, Arrival, Role, Script, Sink, Stack, StackOptions, eventually};
 
+use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::{SOON, TOPIC, job};
 
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -39,8 +39,8 @@ async fn a_collector_gets_the_spans_of_api_and_notifier_in_the_callers_trace() {
     for attempt in &attempts {
         let span = bytes_of(&traceparent(attempt)[1]);
         eventually(SOON, "the span of each attempt arrives", async || {
-            let told = collector.arrivals().iter().any(|export| has(&export.body, &span));
-            if told { Ok(()) } else { Err(format!("{:?} has not", attempt.header("traceparent"))) }
+            let exported = collector.arrivals().iter().any(|export| has(&export.body, &span));
+            if exported { Ok(()) } else { Err(format!("{:?} has not", attempt.header("traceparent"))) }
         })
         .await;
     }
@@ -69,8 +69,8 @@ async fn the_callers_trace_is_kept_without_a_collector_as_well() {
         let attempts = three_attempts(&stack, &sink, &id, Some(flags)).await;
         let spans: Vec<String> = attempts.iter().map(|attempt| traceparent(attempt)[1].clone()).collect();
         for attempt in &attempts {
-            let [trace, _, told] = traceparent(attempt);
-            assert_eq!((trace.as_str(), told.as_str()), (TRACE_ID, flags));
+            let [trace, _, sent] = traceparent(attempt);
+            assert_eq!((trace.as_str(), sent.as_str()), (TRACE_ID, flags));
         }
         assert!(spans[0] != spans[1] && spans[1] != spans[2] && !spans.contains(&SPAN_ID.to_owned()));
     }
@@ -106,12 +106,10 @@ fn exporting(collector: &Sink) -> StackOptions {
 /// Submits a job, with or without a trace, and fails it twice.
 async fn three_attempts(stack: &Stack, sink: &Sink, id: &str, flags: Option<&str>) -> Vec<Arrival> {
     sink.answer_job(id, Script::first(2, Answer::status(500)));
-    let text = Value::to_string(&job(sink, id));
-    let mut request = http_client().post(stack.url("/v1/jobs")).header("content-type", "application/json");
-    if let Some(flags) = flags {
-        request = request.header("traceparent", format!("00-{TRACE_ID}-{SPAN_ID}-{flags}"));
-    }
-    assert_eq!(request.body(text).send().await.expect("an answer").status(), 201);
+    let parent = flags.map(|flags| format!("00-{TRACE_ID}-{SPAN_ID}-{flags}"));
+    let parent = parent.iter().map(|parent| ("traceparent", parent.as_str()));
+    let headers: Vec<_> = [JSON].into_iter().chain(parent).collect();
+    assert_eq!(raw_post(stack.url("/v1/jobs"), &headers, job(sink, id).to_string()).await.status, 201);
     sink.wait_for_job(id, 3, SOON).await
 }
 
@@ -124,7 +122,7 @@ fn traceparent(arrival: &Arrival) -> [String; 3] {
     }
 }
 
-/// The bytes that hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 fn bytes_of(digits: &str) -> Vec<u8> {
     let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).expect("hexadecimal digits");
     (0..digits.len()).step_by(2).map(byte).collect()

@@ -99,10 +99,10 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
 async fn outbox(redis: &mut MultiplexedConnection, base: &str) {
     let first: Vec<(Vec<u8>, f64)> =
         ask(redis, cmd("ZRANGE").arg(format!("{base}:outbox")).arg(&[0, 0]).arg("WITHSCORES")).await;
-    let told: Option<f64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("tell_at")).await;
-    let told = told.unwrap_or(0.0);
-    let is_right = first.first().map_or(told == 0.0, |(_, at)| told > 0.0 && told <= *at);
-    assert!(is_right, "{base} is to tell at {told}, and {first:?} is the first death");
+    let stored: Option<f64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("tell_at")).await;
+    let stored = stored.unwrap_or(0.0);
+    let is_right = first.first().map_or(stored == 0.0, |(_, at)| stored > 0.0 && stored <= *at);
+    assert!(is_right, "{base} looks at its outbox at {stored}, and {first:?} is the first death");
 }
 
 async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lanes) {
@@ -120,7 +120,7 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
     }
     let dead: i64 = ask(redis, cmd("ZCARD").arg(format!("{base}:dead"))).await;
     assert_eq!(dead, counter("dead"), "entries of dead jobs in {base}");
-    let mut told = Lanes::new();
+    let mut stored = Lanes::new();
     let mut topics: BTreeMap<String, i64> = BTreeMap::new();
     let mut ended = [0; 2];
     for (lane, row) in shard.iter().filter(|(name, row)| name.len() == 8 && row.len() > LANE_ROW) {
@@ -128,13 +128,13 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
         add(&mut ended, &counts[16..]);
         let counts = &counts[..16];
         let counts: Vec<i64> = counts.chunks(4).map(|n| number(n) as i64).collect();
-        told.insert(lane.clone(), counts.try_into().expect("four counts"));
+        stored.insert(lane.clone(), counts.try_into().expect("four counts"));
         let (topic, _) = words.split_at(words.iter().position(|b| *b == b' ').expect("a topic"));
         *topics.entry(text(topic).expect("a topic is ASCII")).or_default() += 1;
         let member = [topic, b" ", lane].concat();
         assert!(score(redis, format!("{base}:index").as_bytes(), &member).await.is_some(), "{lane:?}");
     }
-    assert_eq!(*lanes, told, "jobs per lane and state of {base}, and what is counted");
+    assert_eq!(*lanes, stored, "jobs per lane and state of {base}, and what is counted");
     known_topics(redis, base, &shard, &topics).await;
     assert_eq!(counter("lanes"), lanes.len() as i64, "lanes of {base}");
     let held: BTreeSet<String> = shard
@@ -195,8 +195,8 @@ async fn indexed(
     let Record { state, due, lease, deadline, lane, .. } = record;
     let key = |name: &str, end: &[u8]| [format!("{base}:{name}").as_bytes(), end].concat();
     let entry = [locator, &due.to_be_bytes()[2..]].concat();
-    let word = STATES[usize::from(state - 1)];
-    let found = match word {
+    let name = STATES[usize::from(state - 1)];
+    let found = match name {
         "delayed" => {
             if score(redis, &key("due:", lane), &entry).await == Some(*due) {
                 score(redis, &key("turns", b""), lane).await.is_some()
@@ -232,8 +232,8 @@ async fn indexed(
         "dead" => score(redis, &key("dead", b""), &[locator, lane].concat()).await.is_some(),
         other => panic!("a record of a job that is {other}"),
     };
-    assert!(found, "a {word} job in {base} has no index entry");
-    word
+    assert!(found, "a {name} job in {base} has no index entry");
+    name
 }
 
 /// No due time of a job that is not there, and nothing kept of slots that are over.
@@ -241,11 +241,11 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     let slots: Vec<String> = ask(redis, cmd("ZRANGE").arg(format!("{base}:slots")).arg(0).arg(-1)).await;
     for slot in &slots {
         let length: u64 = ask(redis, cmd("LLEN").arg(format!("{base}:slot:{slot}"))).await;
-        assert!(length > 0, "slot {slot} of {base} is told of and not there");
+        assert!(length > 0, "slot {slot} of {base} is listed and not there");
     }
     let first: Option<u64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("slot")).await;
-    let told = slots.first().map_or(Ok(0), |slot| slot.parse());
-    assert_eq!(Ok(first.unwrap_or(0)), told, "the first slot of {base}");
+    let stored = slots.first().map_or(Ok(0), |slot| slot.parse());
+    assert_eq!(Ok(first.unwrap_or(0)), stored, "the first slot of {base}");
 }
 
 /// Whether a lane is parked under its name, and its topic is paused.
@@ -263,7 +263,7 @@ async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -
 async fn attempts(redis: &mut MultiplexedConnection, base: &str) {
     let number = |name: &str| cmd("HGET").arg(format!("{base}:shard")).arg(name).to_owned();
     let current: Option<u64> = ask(redis, &number("attempts_segment")).await;
-    let told: Option<u64> = ask(redis, &number("attempts_size")).await;
+    let stored: Option<u64> = ask(redis, &number("attempts_size")).await;
     let Some(current) = current else { return };
     let mut sizes = BTreeMap::new();
     for key in scan(redis, &format!("{base}:attempts")).await {
@@ -277,7 +277,7 @@ async fn attempts(redis: &mut MultiplexedConnection, base: &str) {
     assert!(sizes.keys().all(|segment| (current.saturating_sub(2)..=current).contains(segment)), "{sizes:?}");
     let size = sizes.get(&current).copied();
     // A segment that nothing was written to yet is not there.
-    assert_eq!(size.unwrap_or(0), told.unwrap_or(0), "the size of {base}'s attempts");
+    assert_eq!(size.unwrap_or(0), stored.unwrap_or(0), "the size of {base}'s attempts");
     // What one third of the least room a test sets allows, in each.
     assert!(sizes.values().all(|size| *size <= 64 * 1024 * 1024 / 9), "{sizes:?}");
 }

@@ -77,8 +77,8 @@ impl Ground {
     /// That something of these kinds is found and can be put right, and that all is well afterwards.
     async fn mended(&mut self, damage: &str, kinds: &[DamageKind]) {
         let found = self.audit(Repair::No).await;
-        let told: Vec<_> = found.found.keys().copied().collect();
-        assert_eq!(told, kinds, "{damage}: {found:#?}");
+        let found_kinds: Vec<_> = found.found.keys().copied().collect();
+        assert_eq!(found_kinds, kinds, "{damage}: {found:#?}");
         assert!(!found.is_clean() && found.repaired == 0, "{damage}: {found:#?}");
         assert_eq!(self.audit(Repair::No).await.found, found.found, "{damage}: looking changes nothing");
         let repaired = self.audit(Repair::Yes).await;
@@ -226,7 +226,7 @@ async fn lanes_and_slots_without_an_index_entry_are_found_and_linked_again() {
     ground.run(&[b"ZADD", &turns, LATE, &lane()]).await;
     ground.mended("a turn that is too late", &[DamageKind::Schedule]).await;
     ground.run(&[b"ZREM", &slots, slot.as_bytes()]).await;
-    ground.mended("a slot that is not told of", &[DamageKind::Unindexed, DamageKind::WakeAt]).await;
+    ground.mended("a slot that is not listed", &[DamageKind::Unindexed, DamageKind::WakeAt]).await;
     let taken: Vec<_> = ground.bench.take(10).await.into_iter().map(|lease| lease.key).collect();
     assert_eq!(taken, [ground.ready.key.clone()]);
 }

@@ -34,8 +34,8 @@ async fn a_notice_time_that_is_too_early_is_corrected_by_the_next_read() {
     assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
     let outbox = bench.store().outbox(bench.shard(), 10).await.expect("outbox");
     assert!(outbox.pending.is_empty(), "{outbox:?}");
-    let told = bench.store().acknowledge(bench.shard(), bench.epoch(), &OutboxAck::default()).await;
-    assert_eq!(told.expect("tell"), AckResult::Held(None));
+    let result = bench.store().acknowledge(bench.shard(), bench.epoch(), &OutboxAck::default()).await;
+    assert_eq!(result.expect("acknowledge"), AckResult::Held(None));
     assert_eq!(bench.promote(10).await.next_notice, None);
     bench.cancel(&key).await;
 }

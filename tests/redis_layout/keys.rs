@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redis::aio::MultiplexedConnection;
-use redis::{FromRedisValue, cmd};
+use redis::{FromRedisValue, ToRedisArgs, cmd};
 use ringback_core::job::Job;
 use ringback_testkit::RedisServer;
 use sha2::{Digest as _, Sha256};
@@ -62,6 +62,21 @@ pub(crate) async fn plant_ready(redis: &mut MultiplexedConnection, push: &[u8], 
     let (queue, lanes) = (key_of(redis, "ready:", &lane()).await, key(redis, "lanes").await);
     run(redis, &[push, &queue, entry]).await;
     run(redis, &[b"ZADD", lanes.as_bytes(), b"1", &lane()]).await;
+}
+
+/// The members of a sorted set, in order.
+pub(crate) async fn members<T: FromRedisValue>(
+    redis: &mut MultiplexedConnection,
+    key: impl ToRedisArgs,
+) -> Vec<T> {
+    cmd("ZRANGE").arg(key).arg(0).arg(-1).query_async(redis).await.expect("ZRANGE")
+}
+
+/// Removes the tombstones of the bench, so that its ended jobs are unknown.
+pub(crate) async fn remove_tombstones(redis: &mut MultiplexedConnection) {
+    for segment in all::<Vec<u8>>(redis, "done:*").await {
+        run(redis, &[b"DEL", &segment]).await;
+    }
 }
 
 /// The keys of this name in all shards of all installations; `*` stands for any characters.

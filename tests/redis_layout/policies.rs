@@ -24,8 +24,8 @@ async fn a_change_that_was_not_published_is_known_within_seconds() {
     put(bench.store(), "before", "{}").await;
     keeping(book.clone(), bench.store().clone(), async {
         book.known().await;
-        put(bench.store(), "told", r#"{"timeout":1}"#).await;
-        knows(&book, "told", Some(1), SOON).await;
+        put(bench.store(), "notified", r#"{"timeout":1}"#).await;
+        knows(&book, "notified", Some(1), SOON).await;
         put_in_silence(&bench, &mut redis, "silent", r#"{"timeout":2}"#).await;
         knows(&book, "silent", Some(2), Duration::from_secs(7)).await;
     })
@@ -40,8 +40,8 @@ async fn after_a_lost_subscription_the_policies_are_read_at_once() {
     keeping(book.clone(), bench.store().clone(), async {
         book.known().await;
         for n in 1..4 {
-            put(bench.store(), "told", &format!(r#"{{"timeout":{n}}}"#)).await;
-            knows(&book, "told", Some(n), SOON).await;
+            put(bench.store(), "notified", &format!(r#"{{"timeout":{n}}}"#)).await;
+            knows(&book, "notified", Some(n), SOON).await;
             put_in_silence(&bench, &mut redis, "silent", &format!(r#"{{"timeout":{n}}}"#)).await;
             keys::run(&mut redis, &[b"CLIENT", b"KILL", b"TYPE", b"pubsub"]).await;
             knows(&book, "silent", Some(n), Duration::from_secs(2)).await;

@@ -1,6 +1,5 @@
 //! Index entries that name no job, or a job in another state, time or lane: no edge acts on them.
 
-use redis::cmd;
 use ringback_core::contract::{DeadFilter, Filter, RedriveStart, Redriven, Settled};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -130,8 +129,7 @@ async fn an_entry_of_an_earlier_deadline_takes_no_lease_away() {
     let (bench, mut redis) = bench().await;
     let lease = bench.reserved(bench.job("a").timeout(LONG)).await;
     let leases = key(&mut redis, "leases").await;
-    let numbers: Vec<Vec<u8>> =
-        cmd("ZRANGE").arg(&leases).arg(0).arg(-1).query_async(&mut redis).await.expect("ZRANGE");
+    let numbers: Vec<Vec<u8>> = keys::members(&mut redis, &leases).await;
     assert_eq!(numbers.len(), 1);
     run(&mut redis, &[b"ZADD", leases.as_bytes(), b"1", &numbers[0]]).await;
     let pass = bench.recover(10).await;
@@ -169,7 +167,7 @@ async fn a_job_in_the_queue_of_another_lane_goes_to_its_own_origin_alone() {
     plant_ready(&mut redis, b"LPUSH", &entry(&job)).await;
     let leases = bench.take(10).await;
     assert_eq!(leases.len(), 2);
-    let lease = leases.into_iter().find(|lease| lease.key == job.key).expect("it is handed over");
+    let lease = leases.into_iter().find(|lease| lease.key == job.key).expect("it is delivered");
     assert_eq!(lease.delivery.callback.origin(), "http://other.example");
     bench.audit().await;
 }

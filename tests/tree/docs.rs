@@ -12,7 +12,7 @@ type Row = (String, String, String, String);
 
 #[test]
 fn the_settings_are_those_of_the_code() {
-    let told = told_settings(&read(&root().join("docs/configuration.md")));
+    let documented = documented_settings(&read(&root().join("docs/configuration.md")));
     let binaries: [(&str, &[&'static [Setting]]); 3] = [
         ("api", ringback_api::Config::SETTINGS),
         ("carrier", ringback_carrier::Config::SETTINGS),
@@ -26,12 +26,12 @@ fn the_settings_are_those_of_the_code() {
             known.insert(row);
         }
     }
-    let difference: Vec<_> = told.symmetric_difference(&known).collect();
+    let difference: Vec<_> = documented.symmetric_difference(&known).collect();
     assert!(difference.is_empty(), "in the table or in the code, but not in both: {difference:#?}");
 }
 
 /// The rows of the table that names flags, one per binary.
-fn told_settings(text: &str) -> BTreeSet<Row> {
+fn documented_settings(text: &str) -> BTreeSet<Row> {
     let plain = |cell: &str| cell.trim().trim_matches('`').to_owned();
     let mut rows = BTreeSet::new();
     for line in text.lines().filter(|line| line.starts_with("| `RINGBACK_")) {
@@ -42,7 +42,7 @@ fn told_settings(text: &str) -> BTreeSet<Row> {
         assert!(!meaning.trim().is_empty(), "{variable} has no meaning");
         for user in users.split(',') {
             let row = (plain(user), plain(variable), plain(flag), plain(default));
-            assert!(rows.insert(row), "told twice: {line}");
+            assert!(rows.insert(row), "listed twice: {line}");
         }
     }
     rows
@@ -50,14 +50,14 @@ fn told_settings(text: &str) -> BTreeSet<Row> {
 
 #[test]
 fn the_metrics_are_those_of_the_code() {
-    let told = metrics_in(&read(&root().join("docs/operations.md")), '`');
+    let documented = metrics_in(&read(&root().join("docs/operations.md")), '`');
     let known: BTreeSet<_> = ["api", "carrier", "notifier"]
         .iter()
         .flat_map(|name| files_below(&root().join("crates").join(name).join("src"), ".rs"))
         .flat_map(|path| metrics_in(&read(&path), '"'))
         .collect();
     assert!(!known.is_empty());
-    let difference: Vec<_> = told.symmetric_difference(&known).collect();
+    let difference: Vec<_> = documented.symmetric_difference(&known).collect();
     assert_eq!(difference, [""; 0], "in operations.md or in the code, but not in both");
 }
 
@@ -125,7 +125,7 @@ fn every_make_target_that_is_named_exists() {
         .collect();
     for document in documents() {
         let text = read(&document);
-        // What stands between backticks, be it one or three.
+        // The text between backticks, one or three.
         for line in text.split('`').skip(1).step_by(2).flat_map(str::lines) {
             let Some(target) = line.trim().strip_prefix("make ").and_then(|rest| rest.split(' ').next())
             else {

@@ -1,4 +1,4 @@
-//! What the source tree promises: imports go one way, and documents and sample files name what exists.
+//! Rules of the source tree: imports go one way, and documents and sample files name only what exists.
 //!
 //! Reads files only; starts nothing.
 

@@ -37,13 +37,13 @@ impl Up {
 
     /// What it prints for people, once it is up.
     fn greeting(&mut self) -> String {
-        let mut told = String::new();
+        let mut greeting = String::new();
         loop {
-            let from = told.len();
-            let read = self.out.read_line(&mut told).expect("text");
-            assert!(read > 0, "it ended: {told}{:?}", self.end());
-            if told[from..].starts_with(LAST) {
-                return told;
+            let from = greeting.len();
+            let read = self.out.read_line(&mut greeting).expect("text");
+            assert!(read > 0, "it ended: {greeting}{:?}", self.end());
+            if greeting[from..].starts_with(LAST) {
+                return greeting;
             }
         }
     }
@@ -70,16 +70,16 @@ impl Drop for Up {
 #[tokio::test]
 async fn what_it_prints_for_people_works_as_it_stands_there() {
     let mut up = Up::start("127.0.0.1");
-    let told = up.greeting();
+    let greeting = up.greeting();
     for line in [
         format!("  API    http://127.0.0.1:{}/v1", up.api),
         format!("  admin  http://127.0.0.1:{}/readyz, /healthz, /metrics", up.admin),
         format!("  data   {} (embedded)", up.dir.path().join("data").display()),
     ] {
-        assert!(told.contains(&line), "no {line:?} in {told}");
+        assert!(greeting.contains(&line), "no {line:?} in {greeting}");
     }
     let commands: String =
-        told.lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");
+        greeting.lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");
     let commands = commands.split_once("curl").map_or("", |(_, rest)| rest);
     let script = format!("set -e\ncurl{commands}\n");
     let run = tokio::task::spawn_blocking(move || Command::new("sh").args(["-c", &script]).output());
@@ -96,14 +96,14 @@ async fn what_it_prints_for_people_works_as_it_stands_there() {
 #[tokio::test]
 async fn it_warns_when_others_can_reach_it() {
     let mut up = Up::start("0.0.0.0");
-    let told = up.greeting();
-    assert!(told.contains(&format!("  curl -i http://127.0.0.1:{}/v1/jobs ", up.api)), "{told}");
+    let greeting = up.greeting();
+    assert!(greeting.contains(&format!("  curl -i http://127.0.0.1:{}/v1/jobs ", up.api)), "{greeting}");
     let (_, err) = up.end();
     let warnings: Vec<_> = err.lines().filter(|line| line.contains("is not limited to loopback")).collect();
     assert_eq!(warnings.len(), 2, "{err}");
-    for (warning, word, port) in [(warnings[0], "the API", up.api), (warnings[1], "the admin port", up.admin)]
+    for (warning, what, port) in [(warnings[0], "the API", up.api), (warnings[1], "the admin port", up.admin)]
     {
-        assert!(warning.contains("WARN") && warning.contains(word), "{warning}");
+        assert!(warning.contains("WARN") && warning.contains(what), "{warning}");
         assert!(warning.contains(&format!("0.0.0.0:{port}")), "{warning}");
     }
 

@@ -88,7 +88,7 @@ async fn after_kill_9_all_that_was_answered_is_delivered_and_nothing_early() {
                 let id = result["job"]["id"].as_str().expect("an id").to_owned();
                 due.insert(id, time(&result["job"]["due_at"]));
             }
-            // At once after an answer, and once amid the hand-overs.
+            // At once after an answer, and once during deliveries.
             if round == 1 {
                 sink.wait_for(150, SOON).await;
             }

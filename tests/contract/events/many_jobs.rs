@@ -20,10 +20,10 @@ pub(crate) async fn imports_have_events_of_submits_and_deaths(bench: &Workbench)
     let buried = History { dead: Some("gone".to_owned()), ..history.clone() };
     let jobs = [(bench.job("a").after(LONG), history), (bench.job("b"), buried)]
         .map(|(job, history)| ImportJob { job, history: Some(history) });
-    let told = bench.store().import(bench.shard(), &jobs).await.expect("import");
-    let submitted = |n: usize| EventKind::Submitted { due: told[n].job.due };
-    watching.expect(&told[0].job.key, [submitted(0)]).await;
-    watching.expect(&told[1].job.key, [submitted(1), dead("gone")]).await;
+    let imported = bench.store().import(bench.shard(), &jobs).await.expect("import");
+    let submitted = |n: usize| EventKind::Submitted { due: imported[n].job.due };
+    watching.expect(&imported[0].job.key, [submitted(0)]).await;
+    watching.expect(&imported[1].job.key, [submitted(1), dead("gone")]).await;
     bench.store().import(bench.shard(), &jobs).await.expect("import");
     watching.nothing(bench, "mark").await;
 }
@@ -113,8 +113,8 @@ pub(crate) async fn a_large_batch_has_all_its_events_in_order(bench: &Workbench)
     let mut ends = std::collections::HashMap::new();
     for _ in 0..2 * JOBS {
         let event = watching.next().await;
-        let told: &mut Vec<_> = ends.entry(event.key).or_default();
-        told.push(event.kind);
+        let kinds: &mut Vec<_> = ends.entry(event.key).or_default();
+        kinds.push(event.kind);
     }
     for (n, key) in keys.iter().enumerate() {
         let wanted = if n % 7 == 6 {

@@ -1,6 +1,6 @@
 //! Dead-letter notices while carriers are killed, the store is full, or an entry cannot be read.
 
-use super::{NOTICES, all_is_told, body, doomed, notices, tells, to_be_told};
+use super::{NOTICES, assert_reports, body, doomed, notices, outbox_is_empty, wait_pending};
 use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, with};
 use ringback_testkit::{Answer, Role, Sink, Stack, eventually, http_client};
@@ -23,13 +23,14 @@ async fn carriers_killed_while_they_submit_notices_leave_out_none() {
         victim.restart();
         victim.ready(SOON).await;
     }
-    let told = notices(&sink, "/dead", 600).await;
-    let ids: BTreeSet<String> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+    let received = notices(&sink, "/dead", 600).await;
+    let ids: BTreeSet<String> =
+        received.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
     assert_eq!(ids.len(), 600);
-    all_is_told(&stack).await;
+    outbox_is_empty(&stack).await;
     // A notifier may deliver a notice twice; a carrier that died submits no second one.
     let names: BTreeSet<_> =
-        told.iter().map(|notice| notice.header("webhook-id").expect("a name").to_owned()).collect();
+        received.iter().map(|notice| notice.header("webhook-id").expect("a name").to_owned()).collect();
     assert_eq!(names.len(), 600);
 }
 
@@ -47,18 +48,18 @@ async fn a_full_store_keeps_pending_notices_until_there_is_room() {
     limit(&stack, 1_000_000).await;
     let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
     let carrier = &stack.carriers[0];
-    eventually(SOON, "the carrier counts that it could not tell", async || {
+    eventually(SOON, "the carrier counts the rejected notices", async || {
         let text = carrier.metrics().await;
         let line =
             text.lines().find(|line| line.starts_with("ringback_carrier_rejected_dead_letter_notices_total"));
         if line.is_some_and(|line| !line.ends_with(" 0")) { Ok(()) } else { Err(format!("{line:?}")) }
     })
     .await;
-    to_be_told(&stack, 1).await;
+    wait_pending(&stack, 1).await;
     limit(&stack, 0).await;
-    tells(&notices(&sink, "/dead", 1).await[0], &dead);
-    all_is_told(&stack).await;
-    assert!(stack.carriers[0].log().contains("dead-letter notices are rejected"), "it is said once");
+    assert_reports(&notices(&sink, "/dead", 1).await[0], &dead);
+    outbox_is_empty(&stack).await;
+    assert!(stack.carriers[0].log().contains("dead-letter notices are rejected"), "it is logged");
     stack.ready(Duration::from_secs(5)).await;
 }
 
@@ -72,7 +73,7 @@ async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
         stack.accept(&doomed(&sink, id)).await;
         stack.wait_state(TOPIC, id, "dead", SOON).await;
     }
-    to_be_told(&stack, 2).await;
+    wait_pending(&stack, 2).await;
     let mut client = stack.redis().client().await;
     let keys: Vec<String> = keys::all(&mut client, "outbox").await;
     let mut torn = 0;
@@ -86,13 +87,13 @@ async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
             torn += 1;
         }
     }
-    to_be_told(&stack, 2 + torn).await;
+    wait_pending(&stack, 2 + torn).await;
     stack.add(Role::Carrier).await;
-    let told = notices(&sink, "/dead", 2).await;
-    let mut ids: Vec<_> = told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+    let received = notices(&sink, "/dead", 2).await;
+    let mut ids: Vec<_> = received.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
     ids.sort_unstable();
     assert_eq!(ids, ["\"a\"", "\"b\""]);
-    all_is_told(&stack).await;
+    outbox_is_empty(&stack).await;
     let text = stack.carriers[1].metrics().await;
     let line = text.lines().find(|line| line.starts_with("ringback_carrier_unreadable_dead_letters_total"));
     assert_eq!(
@@ -108,7 +109,7 @@ async fn one_process_killed_while_it_submits_notices_leaves_out_none() {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     sink.answer(Answer::status(410));
     sink.answer_path("/dead", Answer::status(200));
-    // What was in flight when it was killed comes again soon.
+    // Jobs that were in flight when it was killed are delivered again soon.
     stack.set_policy(NOTICES, &json!({"timeout": "500ms"})).await;
     let jobs: Vec<Value> = (0..300)
         .map(|n| {
@@ -122,17 +123,17 @@ async fn one_process_killed_while_it_submits_notices_leaves_out_none() {
         stack.ups[0].restart();
         stack.ups[0].ready(SOON).await;
     }
-    let ids = eventually(SOON, "every death is told", async || {
-        let told = notices(&sink, "/dead", 300).await;
+    let ids = eventually(SOON, "every death has a notice", async || {
+        let received = notices(&sink, "/dead", 300).await;
         let ids: BTreeSet<String> =
-            told.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
-        if ids.len() == 300 { Ok(told) } else { Err(ids.len()) }
+            received.iter().map(|notice| body(notice)["data"]["id"].to_string()).collect();
+        if ids.len() == 300 { Ok(received) } else { Err(ids.len()) }
     })
     .await;
     let names: BTreeSet<_> =
         ids.iter().map(|notice| notice.header("webhook-id").map(str::to_owned)).collect();
     assert_eq!(names.len(), 300, "a process that died makes no second notice");
-    all_is_told(&stack).await;
+    outbox_is_empty(&stack).await;
 }
 
 #[tokio::test]
@@ -167,8 +168,8 @@ async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
     })
     .await;
     more_topics(-10_000).await;
-    tells(&notices(&sink, "/dead", 1).await[0], &dead);
-    all_is_told(&stack).await;
+    assert_reports(&notices(&sink, "/dead", 1).await[0], &dead);
+    outbox_is_empty(&stack).await;
 }
 
 #[tokio::test]
@@ -203,10 +204,10 @@ async fn a_carrier_that_has_no_policies_yet_submits_no_notices() {
     // It has promoted since, so its passes go on.
     stack.accept(&with(doomed(&sink, "later"), "delay", "500ms")).await;
     stack.wait_state(TOPIC, "later", "dead", SOON).await;
-    to_be_told(&stack, 2).await;
+    wait_pending(&stack, 2).await;
     run(["RENAME", aside, key]).await;
-    tells(&notices(&sink, "/topic", 1).await[0], &dead);
+    assert_reports(&notices(&sink, "/topic", 1).await[0], &dead);
     notices(&sink, "/dead", 1).await;
-    all_is_told(&stack).await;
+    outbox_is_empty(&stack).await;
     stack.ready(SOON).await;
 }

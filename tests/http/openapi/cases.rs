@@ -15,16 +15,15 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The description that is printed when the response is wrong.
-    pub(crate) fn told(&self) -> String {
+    /// A description, printed when the response is wrong.
+    pub(crate) fn describe(&self) -> String {
         let body = String::from_utf8_lossy(&self.body[..self.body.len().min(300)]).into_owned();
         let target: String = self.target.chars().take(200).collect();
         format!("{target} {:?} {} bytes {body:?}", self.headers, self.body.len())
     }
 }
 
-/// What stands in a path where it is not to be wrong: of a job that is there, of one that is reserved, and of
-/// a redrive that exists.
+/// Valid values of path parameters: the names of an existing job, a receipt that holds one, and a redrive.
 pub(crate) struct Names {
     pub(crate) topic: String,
     pub(crate) id: String,
@@ -52,14 +51,14 @@ pub(crate) fn of(operation: &Operation, names: &Names) -> Vec<Case> {
     let target = path(operation, |name| good(name));
     let mut cases = bodies(operation, &target);
     for wrong in &operation.path_parameters {
-        for value in words() {
+        for value in url_values() {
             let target = path(operation, |name| if name == wrong { value.clone() } else { good(name) });
             cases.push(with_good_body(operation, target));
         }
     }
     let mut queries = vec!["colour=red".to_owned(), "&&=%&".to_owned(), "=".to_owned(), "%ff=%ff".to_owned()];
     for name in &operation.query_parameters {
-        queries.extend(words().into_iter().map(|value| format!("{name}={value}")));
+        queries.extend(url_values().into_iter().map(|value| format!("{name}={value}")));
         queries.push(format!("{name}=1&{name}=2"));
         queries.push(name.clone());
     }
@@ -68,36 +67,11 @@ pub(crate) fn of(operation: &Operation, names: &Names) -> Vec<Case> {
 }
 
 /// Values for a place in a URL, encoded.
-fn words() -> Vec<String> {
-    let short = [
-        "%00",
-        "%ff",
-        "%20",
-        "%2e",
-        "%2e%2e",
-        "a%2Fb",
-        "%E6%97%A5",
-        "%F0%9F%92%A5",
-        "-1",
-        "0",
-        "1e99",
-        "null",
-        "[]",
-        "99999999999999999999",
-        "%7B%7D",
-        "a%0D%0Ab",
-        "'%22%3C",
-        "~",
-        "%25",
-        "NaN",
-        "true",
-        ";a=b",
-        "0-0-0",
-        "1-1-1",
-        "dead",
-    ];
+fn url_values() -> Vec<String> {
+    let short = "%00 %ff %20 %2e %2e%2e a%2Fb %E6%97%A5 %F0%9F%92%A5 -1 0 1e99 null [] \
+        99999999999999999999 %7B%7D a%0D%0Ab '%22%3C ~ %25 NaN true ;a=b 0-0-0 1-1-1 dead";
     let long = ["a".repeat(64), "a".repeat(65), "a".repeat(129), "%41".repeat(2_000)];
-    short.map(str::to_owned).into_iter().chain(long).collect()
+    short.split(' ').map(str::to_owned).chain(long).collect()
 }
 
 fn path(operation: &Operation, value: impl Fn(&str) -> String) -> String {
@@ -171,7 +145,7 @@ fn bodies(operation: &Operation, target: &str) -> Vec<Case> {
     cases
 }
 
-/// What is no JSON, or none of a kind that anything takes.
+/// Bodies that are no JSON, or JSON that no operation takes.
 fn broken() -> Vec<Vec<u8>> {
     let texts: [&[u8]; 20] = [
         b"{",
@@ -202,7 +176,7 @@ fn broken() -> Vec<Vec<u8>> {
     broken
 }
 
-/// Values that hardly any field takes.
+/// Values that almost no field takes.
 fn wrongs() -> Vec<Value> {
     vec![
         Value::Null,
@@ -308,7 +282,7 @@ fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
     all
 }
 
-/// A value as a body of a media type; where a body is a list or lines, one that is neither stands in it.
+/// A value as a body of a media type. Where the body is a list or lines, any other value becomes its only item.
 fn written(media_type: &str, schema: &Value, value: &Value) -> Vec<u8> {
     let is_list = schema["type"] == "array";
     match (media_type.contains("ndjson"), value) {

@@ -36,7 +36,7 @@ pub(crate) async fn send(address: SocketAddr, case: &Case) -> Result<Answer, Str
     let exchange = async {
         let stream = TcpStream::connect(address).await.map_err(|error| format!("no connection: {error}"))?;
         let (mut reading, mut writing) = stream.into_split();
-        // What is refused before it was read may break the writing.
+        // A request that is refused before it was read may break the write.
         let write = async {
             let sent = writing.write_all(head.as_bytes()).await;
             if sent.is_ok() { writing.write_all(&case.body).await } else { sent }

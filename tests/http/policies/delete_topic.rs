@@ -43,8 +43,8 @@ async fn a_forced_deletion_removes_jobs_in_every_state_and_leaves_other_topics()
         stack.accept(&json!({"topic": TOPIC, "id": "ready"})).await;
         stack.accept(&with(with(job(&sink, "delayed"), "topic", "other"), "delay", "1h")).await;
         let (status, answer) = stack.delete(&format!("{PATH}?force=true")).await.parts();
-        let told = json!({"topic": TOPIC, "deleted": false, "cancelled": 2, "purged": 1, "requested": 1, "next": null});
-        assert_eq!((status, answer), (202, told));
+        let expected = json!({"topic": TOPIC, "deleted": false, "cancelled": 2, "purged": 1, "requested": 1, "next": null});
+        assert_eq!((status, answer), (202, expected));
         for (id, state) in [("delayed", "cancelled"), ("ready", "cancelled"), ("held", "reserved")] {
             assert_eq!(stack.job(TOPIC, id).await.1["state"], state, "{id}");
         }
@@ -55,7 +55,7 @@ async fn a_forced_deletion_removes_jobs_in_every_state_and_leaves_other_topics()
             (202, &json!(0), &json!(1)),
             "{answer}"
         );
-        assert_eq!(stack.delete(PATH).await.parts().0, 409, "one is being handed over");
+        assert_eq!(stack.delete(PATH).await.parts().0, 409, "one is being delivered");
         sink.release();
         let answer = eventually(SOON, "the last one has ended", async || {
             let (status, answer) = stack.delete(&format!("{PATH}?force=true")).await.parts();
@@ -87,15 +87,11 @@ async fn a_forced_deletion_of_many_jobs_goes_on_from_where_it_stopped() {
                 break;
             }
             assert_eq!(status, 202, "{answer}");
-            let next = answer["next"].as_str().expect("nothing is being handed over");
+            let next = answer["next"].as_str().expect("nothing is being delivered");
             query = format!("?force=true&cursor={next}");
         }
         assert_eq!(cancelled, 4_500);
-        eventually(SOON, "the others are left", async || match stack.count_in("delayed").await {
-            500 => Ok(()),
-            n => Err(n),
-        })
-        .await;
+        stack.wait_count("delayed", 500, SOON).await;
         let (status, problem) = stack.delete(&format!("{PATH}?force=true&cursor=1")).await.parts();
         assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("cursor")));
     }
@@ -109,8 +105,6 @@ async fn a_job_in_a_consumer_s_hands_keeps_its_topic_until_it_ends() {
     let held = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
     let (status, answer) = stack.delete(&format!("{PATH}?force=true")).await.parts();
     assert_eq!((status, &answer["requested"]), (202, &json!(1)), "{answer}");
-    let receipt = held["receipt"].as_str().expect("a receipt");
-    let said = stack.post(&format!("/v1/receipts/{receipt}/finish"), &json!({})).await;
-    assert_eq!(said.status, 200);
+    assert_eq!(stack.settle(&held, "finish", &json!({})).await.status, 200);
     assert_eq!(stack.delete(PATH).await.parts().0, 200);
 }

@@ -34,5 +34,5 @@ async fn a_lane_counted_as_empty_is_kept_by_calls_that_end_no_job() {
         };
         assert!(matches!(moved, Ok(MoveResult::Applied(_))), "{name}: {moved:?}");
     }
-    ground.mended("lanes that are said to have none", &[DamageKind::LaneCount]).await;
+    ground.mended("lanes whose rows count none", &[DamageKind::LaneCount]).await;
 }

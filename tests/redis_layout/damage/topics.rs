@@ -70,7 +70,7 @@ async fn a_lane_that_is_counted_in_other_states_is_found_and_put_right_beside_lo
     let (shard, queue) = (ground.key("shard").await, ground.of("ready:", &lane()).await);
     ground.run(&[b"DEL", &queue]).await;
     let words = format!("{TOPIC} http://receiver.example");
-    // Whether the lost one was delayed or ready nobody knows.
+    // It is unknown whether the lost job was delayed or ready.
     ground.run(&[b"HSET", &shard, &lane(), &row([3, 2, 1, 1], &words)]).await;
     let found = ground.audit(Repair::No).await;
     assert_eq!(found.found.keys().copied().collect::<Vec<_>>(), [DamageKind::Unindexed], "{found:#?}");
@@ -134,7 +134,7 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
     assert!(ground.bench.pull(10, LONG).await.jobs.is_empty());
     ground.mended_nothing().await;
 
-    // It counts as resumed, and its lanes are parked still: nobody would give them their turns.
+    // The topic counts as resumed and its lanes are still parked, so they would never get a turn.
     let paused: Vec<u8> = ground.read(&shard, format!("topic:{TOPIC}").as_bytes()).await;
     ground.run(&[b"HSET", &shard, format!("topic:{TOPIC}").as_bytes(), &row]).await;
     ground.run(&[b"HINCRBY", &shard, b"paused", b"-1"]).await;

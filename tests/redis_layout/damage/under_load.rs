@@ -171,22 +171,22 @@ async fn nothing_is_found_while_everything_moves(store: &Store, repair: Repair) 
     crate::contract::audit::own(store).await;
 }
 
-#[tokio::test]
-async fn nothing_is_found_in_a_redis_in_which_everything_moves() {
+async fn on_redis(repair: Repair) {
     let server = RedisServer::start().await;
     let options = Options { url: server.url(), shards: 2, ..settings::defaults(Duration::from_secs(10)) };
     let store = Store::open(options).expect("a store");
     store.prepare().await.expect("the store is fit");
-    nothing_is_found_while_everything_moves(&store, Repair::No).await;
+    nothing_is_found_while_everything_moves(&store, repair).await;
+}
+
+#[tokio::test]
+async fn nothing_is_found_in_a_redis_in_which_everything_moves() {
+    on_redis(Repair::No).await;
 }
 
 #[tokio::test]
 async fn nothing_is_repaired_in_a_redis_in_which_everything_moves() {
-    let server = RedisServer::start().await;
-    let options = Options { url: server.url(), shards: 2, ..settings::defaults(Duration::from_secs(10)) };
-    let store = Store::open(options).expect("a store");
-    store.prepare().await.expect("the store is fit");
-    nothing_is_found_while_everything_moves(&store, Repair::Yes).await;
+    on_redis(Repair::Yes).await;
 }
 
 #[tokio::test]

@@ -1,0 +1,16 @@
+//! A POST with chosen headers, for requests that the methods of `Stack` do not make.
+
+use ringback_testkit::{Reply, http_client};
+
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
+
+/// Uses a client of its own and borrows nothing: the future can be spawned, and dropping it closes the connection.
+pub(crate) fn raw_post(
+    url: String,
+    headers: &[(&str, &str)],
+    body: String,
+) -> impl Future<Output = Reply> + Send + use<> {
+    let request =
+        headers.iter().fold(http_client().post(url), |request, (name, value)| request.header(*name, *value));
+    async { Reply::read(request.body(body).send().await.expect("a response")).await.expect("a body") }
+}
