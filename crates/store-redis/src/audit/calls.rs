@@ -172,7 +172,7 @@ impl Calls<'_> {
         verdicts.collect()
     }
 
-    /// Repairs something of a kind, as `audit_repair.lua` takes it.
+    /// Repairs something of a kind, as `lua/audit/repair.lua` takes it.
     pub(crate) async fn repair<T: FromRedisValue>(
         &self,
         kind: &str,
