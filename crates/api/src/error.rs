@@ -59,7 +59,7 @@ impl ApiError {
     pub(crate) fn of_job_action(error: &Unavailable) -> Self {
         Self::by_outcome(
             error,
-            "it is not known whether this took effect; get the job before you retry",
+            "it is not known whether this took effect; look at the job before you retry",
             "nothing was changed; retry later",
         )
     }

@@ -12,13 +12,13 @@ use crate::state::tests::unprepared;
 
 const GOOD: &str = r#"{"topic":"t","id":"i","url":"http://h/"}"#;
 
-struct Answer {
+struct Reply {
     status: StatusCode,
     headers: http::HeaderMap,
     body: Value,
 }
 
-async fn send(method: Method, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Answer {
+async fn send(method: Method, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> Reply {
     let mut request = Request::builder().method(method).uri(path);
     if let Some(content_type) = content_type {
         request = request.header(header::CONTENT_TYPE, content_type);
@@ -26,7 +26,7 @@ async fn send(method: Method, path: &str, content_type: Option<&str>, body: impl
     let response = app(unprepared()).oneshot(request.body(body.into()).unwrap()).await.unwrap();
     let (head, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap();
-    Answer { status: head.status, headers: head.headers, body: serde_json::from_slice(&body).unwrap() }
+    Reply { status: head.status, headers: head.headers, body: serde_json::from_slice(&body).unwrap() }
 }
 
 /// The status of an answer, which must have problem details unless it is a success.
@@ -44,16 +44,16 @@ async fn submit(body: impl Into<Body>) -> u16 {
     status(Method::POST, "/v1/jobs", Some("application/json"), body).await
 }
 
-async fn batch(content_type: &str, body: impl Into<Body>) -> Answer {
+async fn batch(content_type: &str, body: impl Into<Body>) -> Reply {
     send(Method::POST, "/v1/jobs/batch", Some(content_type), body).await
 }
 
-fn item_statuses(answer: &Answer) -> Vec<u64> {
+fn item_statuses(answer: &Reply) -> Vec<u64> {
     assert_eq!(answer.status, 200, "{}", answer.body);
     answer.body["results"].as_array().unwrap().iter().map(|r| r["status"].as_u64().unwrap()).collect()
 }
 
-fn invalid_fields(answer: &Answer) -> Vec<&str> {
+fn invalid_fields(answer: &Reply) -> Vec<&str> {
     let errors = answer.body["errors"].as_array().unwrap();
     errors.iter().map(|error| error["field"].as_str().unwrap()).collect()
 }
