@@ -20,7 +20,7 @@ pub const MAX_WAIT: Duration = Duration::from_secs(60);
 pub const MAX_RECEIPTS: usize = 1000;
 
 /// The reason of a dead job whose consumer gave none.
-const BURIED: &str = "buried";
+const DEFAULT_REASON: &str = "buried";
 
 /// The body of a reserve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,10 @@ impl BuryAsk {
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
         read_or_empty(json, &["reason", "error"], |fields, mistakes| {
             let reason = reason(fields, "1 to 64 visible ASCII characters, without spaces", mistakes);
-            Self { reason: reason.unwrap_or_else(|| BURIED.to_owned()), error: error(fields, mistakes) }
+            Self {
+                reason: reason.unwrap_or_else(|| DEFAULT_REASON.to_owned()),
+                error: error(fields, mistakes),
+            }
         })
     }
 }
