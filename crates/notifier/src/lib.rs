@@ -3,9 +3,9 @@
 //!
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to
 //! wait after a wake-up), `dispatcher` (the main loop), `lanes` (lane limits), `store_call` (one reserve
-//! and settle), `deliverer` (one attempt), `request` (its headers), `client` (the HTTP client),
+//! and settle of a batch), `deliverer` (one attempt), `request` (its headers), `client` (the HTTP client),
 //! `verdict` (the meaning of a response), `resource_backoff` (when this machine is out of resources),
-//! `settle_batch` and `settle_queue` (outcomes on their way to the store).
+//! `settle_queue` (outcomes on their way to the store).
 
 mod client;
 mod config;
