@@ -10,7 +10,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("store-redis", &["core"]),
     ("store-embedded", &["core"]),
     ("store", &["core", "store-redis", "store-embedded"]),
-    ("service", &[]),
+    ("service", &["core"]),
     ("api", &["core", "store", "service"]),
     ("carrier", &["core", "store", "service"]),
     ("notifier", &["core", "store", "service"]),

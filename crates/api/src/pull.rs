@@ -31,7 +31,7 @@ use crate::limits::Deadline;
 const SLOW: Duration = Duration::from_millis(100);
 
 /// The jobs of a shard, and whether it has more.
-type Answer = Result<(Reserved, bool), Unavailable>;
+type ShardResult = Result<(Reserved, bool), Unavailable>;
 
 /// The reserves of the process.
 pub(crate) struct Pulls {
@@ -132,7 +132,13 @@ impl Pulls {
     }
 
     /// Asks one shard, and again while it only found entries of jobs that are gone.
-    async fn ask(&self, shard: Shard, topic: &Topic, ask: ReserveAsk, deadline: Deadline) -> (Shard, Answer) {
+    async fn ask(
+        &self,
+        shard: Shard,
+        topic: &Topic,
+        ask: ReserveAsk,
+        deadline: Deadline,
+    ) -> (Shard, ShardResult) {
         loop {
             let answer = self.ask_once(shard, topic, ask, deadline).await;
             if !matches!(&answer, Ok((reserved, true)) if reserved.len() == 0) {
@@ -142,7 +148,13 @@ impl Pulls {
     }
 
     /// Asks one shard once. Jobs that arrive after the deadline are released.
-    async fn ask_once(&self, shard: Shard, topic: &Topic, ask: ReserveAsk, deadline: Deadline) -> Answer {
+    async fn ask_once(
+        &self,
+        shard: Shard,
+        topic: &Topic,
+        ask: ReserveAsk,
+        deadline: Deadline,
+    ) -> ShardResult {
         let (reply, answer) = oneshot::channel();
         let ReserveAsk { max: limit, ttr, .. } = ask;
         let policy = self.policies.get(topic)?;
@@ -161,7 +173,7 @@ impl Pulls {
 fn accept(
     waiter: &mut Waiter,
     shard: Shard,
-    answer: Answer,
+    answer: ShardResult,
     max: usize,
 ) -> Result<Option<Reserved>, Unavailable> {
     // A shard that fails is not passed on, since it would fail the next waiter too. The wake

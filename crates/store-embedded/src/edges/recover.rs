@@ -29,8 +29,8 @@ impl EmbeddedStore {
     ) -> Result<Recovered, StoreError> {
         let ((limits, bytes), keep) = (PassLimits::new(self, epoch, limit, floor), self.keep_tombstones());
         let (pass, expired) = self.call(shard, bytes, move |txn| recover(txn, &limits, keep)).await?;
-        let lapsed = expired.iter().filter_map(|(job, body)| answers::expired_lease(shard, job, body));
-        Ok(Recovered { pass, expired: lapsed.collect() })
+        let expired = expired.iter().filter_map(|(job, body)| answers::expired_lease(shard, job, body));
+        Ok(Recovered { pass, expired: expired.collect() })
     }
 }
 
