@@ -122,8 +122,9 @@ pub(crate) async fn the_same_pull_again_gives_the_same_jobs(bench: &Workbench) {
     let first = bench.pull_as(77, 3, None).await.jobs;
     assert_eq!(bench.say(first[1].receipt, Outcome::Complete).await, Settled::Applied);
     let again = bench.pull_as(77, 3, None).await.jobs;
-    let told = |jobs: &[PulledJob]| jobs.iter().map(|job| (job.key.clone(), job.receipt)).collect::<Vec<_>>();
-    assert_eq!(told(&again), told(&[first[0].clone(), first[2].clone()]));
+    let leases =
+        |jobs: &[PulledJob]| jobs.iter().map(|job| (job.key.clone(), job.receipt)).collect::<Vec<_>>();
+    assert_eq!(leases(&again), leases(&[first[0].clone(), first[2].clone()]));
     assert_eq!(bench.pull_as(78, 3, None).await.jobs.len(), 1, "the next one gets the other");
 }
 
@@ -159,7 +160,7 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) 
 }
 
 /// Expects a wake-up for consumers of the bench's topic.
-async fn told(bench: &Workbench, wakes: &mut Wakes) {
+async fn woken(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {
             Wake::Pull(shard, lane) => {
@@ -175,18 +176,18 @@ async fn told(bench: &Workbench, wakes: &mut Wakes) {
 pub(crate) async fn a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_does_not(bench: &Workbench) {
     let mut wakes = bench.wakes().await;
     let a = bench.accept(bench.pull_job("a")).await.key;
-    told(bench, &mut wakes).await;
+    woken(bench, &mut wakes).await;
     bench.accept(bench.pull_job("b")).await;
     bench.accept(bench.job("pushed")).await;
-    assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()), "of the second nobody is told");
+    assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()), "the second job wakes nobody");
     let job = bench.pull_one(&a, LONG).await;
     bench.pull(1, LONG).await;
     bench.say(job.receipt, release(ms(0))).await;
-    told(bench, &mut wakes).await;
+    woken(bench, &mut wakes).await;
     let job = bench.pull_one(&a, LONG).await;
     bench.say(job.receipt, retry(ms(5))).await;
     bench.promote_until(1).await;
-    told(bench, &mut wakes).await;
+    woken(bench, &mut wakes).await;
 }
 
 pub(crate) async fn lanes_that_are_not_empty_are_listed_page_by_page(bench: &Workbench) {

@@ -28,7 +28,7 @@ use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::RedisServer;
 
-use self::events::Told;
+use self::events::WatchedEvents;
 use self::operations::{Op, Past, Times, Wait, Word, op};
 use self::pull_jobs::{Held, for_its_taker, is_pull};
 use super::audit;
@@ -65,7 +65,7 @@ fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
             for (step, op) in ops.iter().enumerate() {
                 pair.at = format!("step {step}: {op:?}");
                 pair.step(step, op).await;
-                pair.told.drain().await;
+                pair.events.drain().await;
             }
             pair.close(&server, ops.len()).await;
         });
@@ -91,7 +91,7 @@ struct Pair {
     soon: Timestamp,
     lapsed: Timestamp,
     /// The events of jobs.
-    told: Told,
+    events: WatchedEvents,
     at: String,
 }
 
@@ -117,9 +117,9 @@ impl Pair {
             epochs.insert(shard, [claim(&stores[0]).await, claim(&stores[1]).await]);
         }
         let (soon, lapsed) = (now(), now());
-        let told = Told::watch(&stores).await;
+        let events = WatchedEvents::watch(&stores).await;
         Self {
-            told,
+            events,
             stores,
             epochs,
             options,
@@ -285,10 +285,10 @@ impl Pair {
         assert_eq!(listed(&self.stores[0]).await, listed(&self.stores[1]).await);
         let redis = self.stores[0].stats().await.expect("stats");
         let memory = self.stores[1].stats().await.expect("stats");
-        let told = |s: &Stats| {
+        let counts = |s: &Stats| {
             (s.accepted, format!("{:?}", s.states), s.topics.clone(), s.lateness.clone(), s.pending_notices)
         };
-        assert_eq!(told(&redis), told(&memory));
+        assert_eq!(counts(&redis), counts(&memory));
         let pages = [self.stores[0].topics(None, 10).await, self.stores[1].topics(None, 10).await];
         let pages = pages.map(|page| page.expect("topics").items);
         let [redis_topics, memory_topics] = pages.map(|items| {
@@ -299,7 +299,7 @@ impl Pair {
         redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
         audit::tables(&self.stores[1]).await;
         assert!(State::ALL.len() == 6 && redis.accepted > 0 || steps < 50);
-        self.told.compare(&self.stores).await;
+        self.events.compare(&self.stores).await;
     }
 }
 

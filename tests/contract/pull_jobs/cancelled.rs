@@ -6,7 +6,7 @@ use ringback_core::state::State;
 
 use super::super::jobs::{LONG, ms};
 use super::super::workbench::Workbench;
-use super::{bury, retry, told};
+use super::{bury, retry, woken};
 
 pub(crate) async fn a_cancelled_reserved_pull_job_is_done_when_finished_and_else_cancelled(
     bench: &Workbench,
@@ -69,7 +69,7 @@ pub(crate) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_j
     for count in [1, 3] {
         let jobs: Vec<_> = (0..count).map(|n| bench.pull_job(&format!("of-{count}-{n}"))).collect();
         bench.submit(&jobs).await;
-        told(bench, &mut wakes).await;
+        woken(bench, &mut wakes).await;
         for job in &jobs {
             bench.cancel(&job.key).await;
         }
@@ -81,6 +81,6 @@ pub(crate) async fn a_lane_whose_jobs_were_all_cancelled_is_empty_and_the_next_j
         assert_eq!(bench.store().pull_lanes(bench.shard(), 0, 10).await.expect("pulls"), []);
     }
     let next = bench.accept(bench.pull_job("next")).await.key;
-    told(bench, &mut wakes).await;
+    woken(bench, &mut wakes).await;
     bench.pull_one(&next, LONG).await;
 }

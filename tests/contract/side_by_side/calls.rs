@@ -59,7 +59,7 @@ impl Pair {
     /// Lists, then purges or revives, all dead jobs of a filter.
     pub(crate) async fn dead(&mut self, filter: &DeadFilter, purge: bool) {
         self.sequence += 1;
-        let (token, mut told) = (Token(self.sequence.to_le_bytes()), Vec::new());
+        let (token, mut reported) = (Token(self.sequence.to_le_bytes()), Vec::new());
         for store in &self.stores {
             let mut listed = BTreeSet::new();
             let mut from = None;
@@ -88,11 +88,11 @@ impl Pair {
                 }
             }
             let ended = store.stop_redrive(revival.id).await.expect("stop").expect("it is known");
-            told.push((listed, count + ended.revived));
+            reported.push((listed, count + ended.revived));
         }
         self.moment();
-        assert_eq!(told[0], told[1], "{}", self.at);
-        assert_eq!(told[0].0.len() as u64, told[0].1, "{}", self.at);
+        assert_eq!(reported[0], reported[1], "{}", self.at);
+        assert_eq!(reported[0].0.len() as u64, reported[0].1, "{}", self.at);
     }
 
     pub(crate) async fn cancel(&mut self, key: &JobKey) {

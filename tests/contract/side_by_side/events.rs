@@ -14,12 +14,12 @@ use crate::contract::workbench::SOON;
 /// The events of each job, in order.
 type ByJob = BTreeMap<String, Vec<String>>;
 
-pub(crate) struct Told {
+pub(crate) struct WatchedEvents {
     streams: [Events; 2],
     events: [ByJob; 2],
 }
 
-impl Told {
+impl WatchedEvents {
     /// Watches every shard of both.
     pub(crate) async fn watch(stores: &[Store; 2]) -> Self {
         let mut streams = [&stores[0], &stores[1]].map(|store| store.events(random::generator()));
@@ -59,9 +59,9 @@ impl Told {
             }
         }
         let [redis, memory] = self.events;
-        assert!(redis.len() > 2, "something was told");
+        assert!(redis.len() > 2, "there are events");
         for job in redis.keys().chain(memory.keys()) {
-            assert_eq!(redis.get(job), memory.get(job), "what is told of {job}");
+            assert_eq!(redis.get(job), memory.get(job), "the events of {job}");
         }
     }
 }
@@ -71,8 +71,8 @@ async fn next(stream: &mut Events) -> StreamItem {
 }
 
 fn add(events: &mut ByJob, news: StreamItem) {
-    let StreamItem::Events(told) = news else { panic!("something was lost: {news:?}") };
-    for Event { key, kind: what, .. } in told {
+    let StreamItem::Events(published) = news else { panic!("something was lost: {news:?}") };
+    for Event { key, kind: what, .. } in published {
         events.entry(key.to_string()).or_default().push(described(&what));
     }
 }

@@ -22,13 +22,13 @@ impl Pair {
         // Entries that were postponed briefly are due by now.
         until(self.soon).await;
         for (shard, epochs) in &self.epochs {
-            let redis = untold(&self.stores[0], *shard).await;
-            let memory = untold(&self.stores[1], *shard).await;
+            let redis = pending(&self.stores[0], *shard).await;
+            let memory = pending(&self.stores[1], *shard).await;
             assert_eq!(redis.len(), memory.len(), "{}", self.at);
             for ((one, _), (other, _)) in redis.iter().zip(&memory) {
                 self.same(&one.job, &other.job);
-                let told = |death: &DeadLetter| (death.on_dead.clone(), death.context.clone(), death.trace);
-                assert_eq!(told(one), told(other), "{}", self.at);
+                let brief = |death: &DeadLetter| (death.on_dead.clone(), death.context.clone(), death.trace);
+                assert_eq!(brief(one), brief(other), "{}", self.at);
             }
             let redis = tell(&self.stores[0], *shard, &epochs[0], redis).await;
             let memory = tell(&self.stores[1], *shard, &epochs[1], memory).await;
@@ -39,10 +39,10 @@ impl Pair {
 }
 
 /// In an order that does not hang on times.
-async fn untold(store: &Store, shard: Shard) -> Vec<(DeadLetter, OutboxId)> {
+async fn pending(store: &Store, shard: Shard) -> Vec<(DeadLetter, OutboxId)> {
     let deaths = store.outbox(shard, 100).await.expect("outbox").pending.into_iter();
     let mut deaths: Vec<_> =
-        deaths.map(|untold| (untold.letter.expect("it can be read"), untold.id)).collect();
+        deaths.map(|notice| (notice.letter.expect("it can be read"), notice.id)).collect();
     deaths.sort_by_key(|(death, _)| (death.job.key.to_string(), death.job.attempts));
     deaths
 }

@@ -81,8 +81,8 @@ impl Pair {
         let (redis, memory) = (by_name(redis), by_name(memory));
         assert!(redis.keys().eq(memory.keys()), "{}: {redis:?}, {memory:?}", self.at);
         for (redis, memory) in redis.into_values().zip(memory.into_values()) {
-            let told = |job: &PulledJob| (job.attempt, job.delivery.clone());
-            assert_eq!(told(&redis), told(&memory), "{}: {}", self.at, redis.key);
+            let brief = |job: &PulledJob| (job.attempt, job.delivery.clone());
+            assert_eq!(brief(&redis), brief(&memory), "{}: {}", self.at, redis.key);
             self.held.push([redis, memory]);
         }
     }

@@ -20,7 +20,7 @@ use crate::policy::Policy;
 
 /// The `type` of a notice.
 const JOB_DEAD: &str = "job.dead";
-const NO_NOTICE: &str = "given for the topic of notices, whose deaths are told to nobody";
+const NO_NOTICE: &str = "given for the topic of notices, whose dead jobs cause no notice";
 
 /// The body of a notice, in the form that Standard Webhooks recommends.
 #[derive(Clone, Debug, Serialize, ToSchema)]
