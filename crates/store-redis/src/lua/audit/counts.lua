@@ -1,6 +1,7 @@
 -- The counts of a shard: reading and correcting them.
 
 -- audit_shard: the ledger and the sizes of the indexes, all at one moment.
+-- KEYS  shard
 -- ARGV  none
 -- Returns {{the counts of LEDGER}, {how many lanes have jobs, how many topics have jobs or are paused, how
 --   many are paused}, {jobs, dead entries, members of `index`, members of `topics`}, {name of a wrong time of
@@ -23,6 +24,7 @@ function edges.audit_shard()
 end
 
 -- audit_count: corrects counts that were found to be wrong.
+-- KEYS  shard
 -- ARGV  the counts of LEDGER when the jobs were counted; delayed, ready, reserved, dead as counted; SUMS as
 --   counted, each '' if it is not known; how many lanes follow, and per lane with wrong counts: its id,
 --   and its counts (4 bytes each); then per topic: its name, and its number of lanes

@@ -3,6 +3,7 @@
 local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
 
 -- audit_jobs: checks a page of records, each with the index that must hold it.
+-- KEYS  shard
 -- ARGV  the arguments of a scan
 -- Returns {life, where to go on ('0' is the end), {{delayed, ready, reserved, dead} as counted, jobs that
 --   wait in ready queues, jobs that wait in slots (locator, due, lane, attempts: 30 bytes each), {{lane,
@@ -57,6 +58,7 @@ function edges.audit_jobs(args)
 end
 
 -- audit_states: finds job states without a record, a page at a time.
+-- KEYS  shard
 -- ARGV  the arguments of a scan
 -- Returns {life, where to go on ('0' is the end), {locator, ...}}
 function edges.audit_states(args)

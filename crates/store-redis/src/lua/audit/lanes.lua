@@ -1,5 +1,6 @@
 -- audit_lanes: checks a page of lanes and topics: their rows, missing links to their jobs, and whether lists
 --   of topics show them.
+-- KEYS  shard
 -- ARGV  the arguments of a scan
 -- Returns {life, where to go on ('0' is the end), {{{lane, its row}, ...}, {{lane, lane name}, ...} with
 --   missing links, {{topic, its row}, ...}, {member of `index` that is missing, ...}}}; {life} if the scan

@@ -1,6 +1,7 @@
 -- Lists and sets, whose entries an audit reads or counts.
 
 -- audit_entries: how many entries a page of lists and sets has.
+-- KEYS  shard
 -- ARGV  'lanes', 'pulls', 'parked', 'schedule', 'slots' or 'batches'; then the arguments of a scan
 -- Returns {life, where to go on ('0' is the end), entries}; {life} if the scan began in another life
 function edges.audit_entries(args)
@@ -26,6 +27,7 @@ end
 
 -- audit_lists: reads lists, each from its end to its beginning. Entries are only added at the end and removed at
 --   the beginning, so none is missed.
+-- KEYS  shard
 -- ARGV  'ready' or 'slot', how many entries of the first list were read before, how many entries to read,
 --   and per list its lane or its slot's number
 -- Returns {how many lists were read to their beginning, how many entries of the next one were read, {entries

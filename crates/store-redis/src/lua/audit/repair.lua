@@ -1,6 +1,7 @@
 -- Lost jobs and other damage: confirming and repairing it.
 
 -- audit_confirm: judges again whether jobs are lost.
+-- KEYS  shard
 -- ARGV  per job: what was known of it (locator, due, lane, attempts: 30 bytes; or the locator alone), and
 --   the state whose list was read, 0 if the index is not a list
 -- Returns per job {verdict, state, lane name, record's start}: {'', 0, '', ''} if it has moved on;
@@ -22,6 +23,7 @@ function edges.audit_confirm(args)
 end
 
 -- audit_repair: repairs indexes. No job changes its state. Everything is judged again before it is repaired.
+-- KEYS  shard
 -- ARGV  'jobs', and then as for audit_confirm; 'lanes', and their ids; 'index', and missing members;
 --   'states', and locators of job states without a record; 'times'
 -- Returns per job, lane, member or job state 1 if it is repaired now, 0 if nothing is wrong (any

@@ -1,4 +1,5 @@
 -- acknowledge: removes delivered dead-letter notices from the outbox, and postpones those that failed.
+-- KEYS  shard
 -- ARGV  epoch, how many were delivered, their entries; then per failed notice: ms until the next attempt, entry
 -- Returns {} fenced, or {us until the next notice, -1 for none}
 local ACKNOWLEDGE = union(carrier.EPOCH_FIELDS, outbox.FIELDS)

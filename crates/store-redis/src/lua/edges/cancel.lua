@@ -1,4 +1,5 @@
 -- cancel: delayed, ready or dead -> cancelled. A reserved job gets a request, which its settle obeys.
+-- KEYS  shard
 -- ARGV  locator, keep (ms), cap (tombstones)
 -- Returns {state code after, 1 when a delivery may still be in flight}, or {0, 0} unknown
 local CANCEL = union(

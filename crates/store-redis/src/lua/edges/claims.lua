@@ -1,6 +1,7 @@
 -- Claims of a shard by carriers.
 
 -- claim: a carrier takes the shard. The carrier that held it before is fenced.
+-- KEYS  shard
 -- ARGV  carrier
 -- Returns the epoch, as text
 function edges.claim(args)
@@ -12,6 +13,7 @@ function edges.claim(args)
 end
 
 -- release_shard: a carrier gives the shard back, if it still holds it. The epoch stays.
+-- KEYS  shard
 -- ARGV  epoch
 -- Returns 1 if it held the shard, else 0
 function edges.release_shard(args)

@@ -1,4 +1,5 @@
 -- evict: dead, and its retention is over -> gone.
+-- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms)
 -- Returns {} fenced, or {evicted, 0, waits in us...}
 local EVICT = union(carrier.FIELDS, lanes.END_FIELDS, {'dead', 'purged'})

@@ -1,4 +1,5 @@
 -- exchange: settle, and then reserve, in one call. The reserve can take what the settle makes ready.
+-- KEYS  shard
 -- ARGV  those of reserve; those of settle; how many those of reserve are
 -- Returns {what settle returns, what reserve returns}
 local EXCHANGE = union(outcomes.FIELDS, grants.FIELDS)

@@ -5,6 +5,7 @@
 -- such job.
 
 -- reschedule: delayed -> delayed at another time, or ready if that time has come.
+-- KEYS  shard
 -- ARGV  locator, token (8 bytes), due ("+ms" from now, or absolute ms)
 -- Returns as above
 function edges.reschedule(args)
@@ -31,6 +32,7 @@ function edges.reschedule(args)
 end
 
 -- run: delayed -> ready, due now. A job that is ready or reserved stays as it is, which counts as done.
+-- KEYS  shard
 -- ARGV  locator, token (8 bytes)
 -- Returns as above; the job state may be ''
 function edges.run(args)
@@ -42,6 +44,7 @@ function edges.run(args)
 end
 
 -- revive: dead -> ready, due now. Failures and lost leases start from zero.
+-- KEYS  shard
 -- ARGV  locator, token (8 bytes)
 -- Returns as above
 function edges.revive(args)

@@ -1,4 +1,5 @@
 -- note: records attempts in the logs of their jobs. No job is touched.
+-- KEYS  shard
 -- ARGV  keep (ms), cap (bytes); then per attempt: locator; when the job was created (6 bytes), or the
 --   receipt that it is reserved by (16 bytes, and one more if the lease must have run out); the attempt
 --   as a log has it, with a receipt without number, time and duration

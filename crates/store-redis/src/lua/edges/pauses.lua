@@ -1,6 +1,7 @@
 -- Pauses of topics.
 
 -- pause: stops delivering a topic. Deliveries that have begun go on.
+-- KEYS  shard
 -- ARGV  topic, 1 if the limit of topics applies
 -- Returns 1, or 0 if it would be one topic too many
 function edges.pause(args)
@@ -17,6 +18,7 @@ end
 
 -- resume: delivers a topic again. Each call gives some parked lanes their turns back. The topic counts as
 --   paused until the last lane has its turn, but no more lanes are parked.
+-- KEYS  shard
 -- ARGV  topic, how many lanes at most
 -- Returns 0 for an unknown topic, 1 if it is resumed, 2 if there are more lanes
 function edges.resume(args)

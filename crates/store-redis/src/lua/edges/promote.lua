@@ -1,5 +1,6 @@
 -- promote: delayed and due -> ready. Lanes take turns; none takes more than its share. A slot whose time
 --   is near is sorted first.
+-- KEYS  shard
 -- ARGV  epoch, limit (jobs), floor (ms), retention (ms)
 -- Returns {} fenced, or {promoted, 0, waits in us...}
 local PROMOTE = union(carrier.FIELDS, {'delayed', 'ready'})

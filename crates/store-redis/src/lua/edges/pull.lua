@@ -1,4 +1,5 @@
 -- pull: ready -> reserved, for a consumer: the first jobs of one pull lane, unless its topic is paused.
+-- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), lane id, limit (jobs), receipt bits (8 bytes), time to run (ms, 0 for
 --   each job's own), time to run of jobs without their own (ms), byte budget
 -- Returns what grants.lua says

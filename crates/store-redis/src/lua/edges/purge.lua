@@ -15,6 +15,7 @@ local function purge(entries)
 end
 
 -- purge: removes one dead job.
+-- KEYS  shard
 -- ARGV  locator
 -- Returns {200, state, job state, record's start} as they were; {409, state, job state or '', record's start}
 --   or {409, tombstone} if it is not dead; {} if there is no such job
@@ -29,6 +30,7 @@ function edges.purge(args)
 end
 
 -- purge_many: removes those of many dead jobs that are still dead since the time given.
+-- KEYS  shard
 -- ARGV  per job: its time of death (6 bytes) with its locator
 -- Returns how many were removed
 function edges.purge_many(args)

@@ -1,6 +1,7 @@
 -- recover: reserved and past its deadline -> ready again at once; dead by `lost` after too many in a row;
 --   cancelled where that was requested. Pull jobs are answered, to be settled as failed by their receipts;
 --   their batch is looked at again soon in case nobody does.
+-- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most leases lost in a row
 -- Returns {} fenced, or {recovered, lost, waits in us..., {{locator, job state, record, lane name or ''},
 --   ...} for pull}

@@ -2,6 +2,7 @@
 
 -- redrive_jobs: dead -> ready, many at a time. A job stays as it is if this redrive has revived it before, or if
 --   it is no longer dead since the time given.
+-- KEYS  shard
 -- ARGV  id of the redrive (8 bytes), which is the token of its moves; how long its count is kept (ms);
 --   then per job: its time of death (6 bytes) with its locator
 -- Returns how many were revived, or -1 if the redrive is closed in this shard
@@ -36,6 +37,7 @@ end
 
 -- redrive_progress: how many jobs of the shard a redrive has revived. 'close' also closes it in this shard: it
 --   revives no more jobs here.
+-- KEYS  shard
 -- ARGV  id of the redrive (8 bytes), 'look' or 'close', how long its count is kept (ms)
 -- Returns the number
 function edges.redrive_progress(args)

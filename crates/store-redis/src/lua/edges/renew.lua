@@ -1,5 +1,6 @@
 -- renew: reserved -> reserved with a later deadline. Its batch is looked at when that was planned, and
 --   again later.
+-- KEYS  shard
 -- ARGV  locator, receipt (16 bytes), length (ms)
 -- Returns the new deadline (ms), or -1 when the receipt is not current
 function edges.renew(args)

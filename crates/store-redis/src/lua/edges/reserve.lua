@@ -1,5 +1,6 @@
 -- reserve: ready -> reserved, for push. Lanes take turns. A lane that is full for the caller is skipped;
 --   a lane of a paused topic is parked.
+-- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), limit (jobs), limit per lane, receipt bits (8 bytes), lease margin
 --   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, then id and limit of
 --   each lane with a limit of its own

@@ -1,5 +1,6 @@
 -- settle: reserved -> done (complete), delayed (retry), dead (bury), or ready or delayed (release,
 --   without or with a delay). A job must be there only once.
+-- KEYS  shard
 -- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many lanes, their
 --   ids, how many batches have no other job left, their numbers; then per group: 'complete' or 'other',
 --   lane id, receipt (16 bytes), how many jobs; and per job: locator, the tombstone that it will have as

@@ -1,5 +1,6 @@
 -- settle_receipts: settles jobs that were reserved for pull, by receipts alone. A consumer calls it, or
 --   the carrier for a lease that has run out.
+-- KEYS  shard
 -- ARGV  keep (ms), cap (tombstones), 1 when only leases that have run out count; then per job: locator,
 --   receipt (16 bytes), and the outcome, as outcomes.lua says
 -- Returns per job 1 applied, 2 replayed, 4 stale

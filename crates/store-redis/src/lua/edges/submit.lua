@@ -1,4 +1,5 @@
 -- submit: nothing -> delayed, or ready if already due. No job may occur twice.
+-- KEYS  shard
 -- ARGV  how many lanes, then per lane: id, name; then per group of jobs that share lane and due time:
 --   lane id, due ("+ms" from now, or absolute ms), how many, and per job: locator, the record from its
 --   flags on, external payload or ''

@@ -1,4 +1,5 @@
 -- watch: publishes the events of the shard for a while.
+-- KEYS  shard
 -- ARGV  for how long (ms)
 -- Returns since when they are published (ms)
 function edges.watch(args)

@@ -1,5 +1,6 @@
 -- install: the settings that are fixed at the first start. Allowed when memory is full, so that a process
 --   that starts then can drain.
+-- KEYS  installation
 -- ARGV  layout version, shard count
 -- Returns {layout version, shard count} as stored
 function edges.install(args)

@@ -10,6 +10,7 @@ local function raise_version(last)
 end
 
 -- put_policy: gives a topic a policy.
+-- KEYS  installation
 -- ARGV  topic, policy, how many policies there may be
 -- Returns {1 if it replaces another, else 0; the version}, or {} if there are too many
 function edges.put_policy(args)
@@ -22,6 +23,7 @@ function edges.put_policy(args)
 end
 
 -- delete_policy: removes the policy of a topic.
+-- KEYS  installation
 -- ARGV  topic
 -- Returns the version, or 0 if the topic had no policy
 function edges.delete_policy(args)

@@ -1,6 +1,7 @@
 -- Redrives: beginning, holding and ending them. `prelude/redrives.lua` describes the stored data.
 
 -- begin_redrive: begins a redrive.
+-- KEYS  installation
 -- ARGV  id (8 bytes), its filter and rate, how many redrives may run at once, how long ended redrives are kept
 --   (ms), and how many
 -- Returns the redrive, begun now or by the same id before; '' if too many run
@@ -19,6 +20,7 @@ function edges.begin_redrive(args)
 end
 
 -- take_redrive: takes a running redrive that has no holder.
+-- KEYS  installation
 -- ARGV  holder (8 bytes), for how long (ms)
 -- Returns {0, id, redrive}, or {ms until the next one can be taken, -1 if none runs, '', ''}
 function edges.take_redrive(args)
@@ -41,6 +43,7 @@ function edges.take_redrive(args)
 end
 
 -- keep_redrive: the holder of a redrive keeps it for longer, or gives it back.
+-- KEYS  installation
 -- ARGV  id (8 bytes), holder (8 bytes), for how long (ms; 0 to give it back)
 -- Returns 1, or 0 if it has ended or has another holder
 function edges.keep_redrive(args)
@@ -53,6 +56,7 @@ function edges.keep_redrive(args)
 end
 
 -- end_redrive: ends a redrive, if it runs, and stores the number of revived jobs, if it was not known before.
+-- KEYS  installation
 -- ARGV  id (8 bytes), its holder (8 bytes, '' for anybody), the state to end in, how many jobs were revived
 --   ('' if that is not known yet)
 -- Returns the redrive as it is then; '' if there is none
@@ -75,6 +79,7 @@ function edges.end_redrive(args)
 end
 
 -- redrives: the running redrives, and those that ended not long ago.
+-- KEYS  installation
 -- ARGV  id (8 bytes), '' for all
 -- Returns {id, redrive, ...}
 function edges.redrives(args)

@@ -1,8 +1,8 @@
 -- The basis of every script: the shard's keys, the clock, and helpers for lists, hashes and wake-ups.
 --
 -- Every script takes one key, K: the base "<prefix>:{<tag>}" of a shard, or "<prefix>:{meta}" of the installation
--- for the scripts in `installation/`. All other keys begin with it. The header of a script lists its arguments
--- (ARGV) and its answer (Returns).
+-- for the scripts in `installation/`. All other keys begin with it. The header of a script names its key
+-- (KEYS), and lists its arguments (ARGV) and its answer (Returns).
 --
 -- Data that a call reads or collects is kept in locals of the prelude, which `start` empties.
 --

@@ -1,4 +1,5 @@
 -- dead: reads on through the dead jobs of a topic, in order of death.
+-- KEYS  shard
 -- ARGV  topic, reason or '', from when (ms), behind which locator of that time or '', before when (ms),
 --   how many are wanted, how much work, 1 when the jobs themselves are wanted
 -- Returns {now (us), up to where it has read ('' to the end), {found, ...}}. A place is a time (6 bytes)

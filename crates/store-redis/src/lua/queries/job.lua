@@ -3,6 +3,7 @@ local GET = union(tombs.FIELDS, schedule.FIELDS)
 local ATTEMPTS = union(tombs.FIELDS, logs.FIND_FIELDS)
 
 -- get: the data of a job.
+-- KEYS  shard
 -- ARGV  locator
 -- Returns {state, job state or '', record's start}, {tombstone} or {}
 function edges.get(args)
@@ -15,6 +16,7 @@ function edges.get(args)
 end
 
 -- attempts: the log of a job's attempts.
+-- KEYS  shard
 -- ARGV  locator
 -- Returns {now (ms), when the job was created (6 bytes) or '' if that is not known, log or ''}
 function edges.attempts(args)

@@ -1,4 +1,5 @@
 -- outbox: the first dead-letter notices to be delivered by now.
+-- KEYS  shard
 -- ARGV  limit, about how many bytes
 -- Returns {now (ms), {entry, ...}}
 local STEP = 10

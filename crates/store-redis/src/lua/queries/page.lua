@@ -1,4 +1,5 @@
 -- page: a page of the jobs that have not ended.
+-- KEYS  shard
 -- ARGV  where to read on ('0' is the start), the server's life in which the scan began, how many jobs to look
 --   at, how many at a time, state or 0, topic or '', 1 when payloads are wanted, byte budget
 -- Returns {life, where to go on ('0' is the end), {{locator, state, job state or '', lane name, record},

@@ -1,6 +1,7 @@
 -- Pull jobs: the lanes that have some ready, and the data that decides on a retry.
 
 -- pull_lanes: the pull lanes that are not empty, in the order of their last wake-ups.
+-- KEYS  shard
 -- ARGV  how many to skip, how many to return
 -- Returns their ids
 function edges.pull_lanes(args)
@@ -8,6 +9,7 @@ function edges.pull_lanes(args)
 end
 
 -- lease_info: the data that decides on the retry of a consumer's job.
+-- KEYS  shard
 -- ARGV  locator, receipt (16 bytes)
 -- Returns {job state, record, lane name or ''}, or {} if the receipt is not current
 function edges.lease_info(args)

@@ -1,4 +1,5 @@
 -- stats: the ledger, the topics and the lateness of the last five minutes.
+-- KEYS  shard
 -- ARGV  none
 -- Returns {{name, number, ...}, topics, {lateness of a minute, ...}, pending dead-letter notices}
 local STATS = {'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'forgotten_early'}
