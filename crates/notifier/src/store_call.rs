@@ -59,9 +59,9 @@ impl StoreCall {
             return StoreReply { shard, reserve: None, batch: meta, result };
         };
         // Nobody needs the names after the call.
-        let rooms = std::mem::take(&mut limits.lanes);
+        let lane_limits = std::mem::take(&mut limits.lanes);
         let ReserveLimits { limit, per_lane: lane_limit, .. } = limits;
-        let ask = Reserve { caller: &caller, sequence, limit, lane_limit, lane_limits: rooms, bits, margin };
+        let ask = Reserve { caller: &caller, sequence, limit, lane_limit, lane_limits, bits, margin };
         let result = match batch {
             Some(SettleBatch { items, lateness, .. }) => {
                 let both = store.exchange(shard, items, &lateness, &ask).await;
@@ -142,9 +142,9 @@ impl SettleBatch {
                 meta.notes.clear();
             }
             Ok(Err(error)) => {
-                debug!(shard = shard.number(), error = with_causes(&error), "cannot log attempts");
+                debug!(shard = shard.number(), error = with_causes(&error), "attempts not logged");
             }
-            Err(_elapsed) => debug!(shard = shard.number(), "logging attempts timed out"),
+            Err(_elapsed) => debug!(shard = shard.number(), "attempts not logged in time"),
         }
         meta
     }
