@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Epoch, Lateness, Lease, Pass, Reserve, Settled, Shard};
+use ringback_core::contract::{Epoch, Lateness, Lease, Pass, PassLimits, Reserve, Settled, Shard};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
@@ -38,7 +38,12 @@ impl Life {
     /// Promotes at most `limit` due jobs, and returns how many moved.
     pub(crate) async fn promote(&self, limit: usize) -> usize {
         let limit = u32::try_from(limit).expect("a batch is small");
-        match self.store.promote(self.shard, &self.epoch, limit, FLOOR).await.expect("the store answers") {
+        match self
+            .store
+            .promote(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
+            .await
+            .expect("the store answers")
+        {
             Pass::Held { moved, .. } => moved as usize,
             Pass::Fenced => unreachable!("nobody else claims the shard"),
         }

@@ -1,6 +1,6 @@
 //! Eviction of dead jobs after their retention, and how long ended jobs are remembered.
 
-use ringback_core::contract::{Cancelled, Pass, SubmitResult};
+use ringback_core::contract::{Cancelled, Pass, PassLimits, SubmitResult};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 
@@ -87,10 +87,11 @@ pub(crate) async fn a_fenced_pass_expires_nothing(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let pass = store.evict(shard, bench.epoch(), 10, FLOOR).await.expect("expire");
+    let pass =
+        store.evict(shard, bench.epoch(), PassLimits { jobs: 10, floor: FLOOR }).await.expect("expire");
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.get(&job.key).await, job);
-    let pass = store.evict(shard, &epoch, 10, FLOOR).await.expect("expire");
+    let pass = store.evict(shard, &epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("expire");
     assert!(matches!(pass, Pass::Held { moved: 1, .. }), "{pass:?}");
     bench.audit().await;
 }

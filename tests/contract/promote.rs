@@ -1,6 +1,6 @@
 //! promote: delayed and due → ready.
 
-use ringback_core::contract::{Cancelled, Pass};
+use ringback_core::contract::{Cancelled, Pass, PassLimits};
 use ringback_core::job::NewJob;
 use ringback_core::state::State;
 use ringback_testkit::eventually;
@@ -107,10 +107,11 @@ pub(crate) async fn a_fenced_pass_promotes_nothing(bench: &Workbench) {
     until(job.due).await;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let pass = store.promote(shard, bench.epoch(), 10, FLOOR).await.expect("promote");
+    let pass =
+        store.promote(shard, bench.epoch(), PassLimits { jobs: 10, floor: FLOOR }).await.expect("promote");
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.get(&job.key).await, job);
-    let pass = store.promote(shard, &epoch, 10, FLOOR).await.expect("promote");
+    let pass = store.promote(shard, &epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("promote");
     assert!(matches!(pass, Pass::Held { moved: 1, .. }), "{pass:?}");
 }
 

@@ -20,7 +20,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
 use ringback_core::contract::{
-    DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, TopicCounts,
+    DeadFilter, Epoch, Filter, Lease, Options, Pass, PassLimits, Settled, Shard, Stats, TopicCounts,
 };
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::LastAttempt;
@@ -175,7 +175,10 @@ impl Pair {
                 until(self.soon).await;
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_due: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store.promote(shard, epoch, *limit, FLOOR).await.expect("promote")
+                    store
+                        .promote(shard, epoch, PassLimits { jobs: *limit, floor: FLOOR })
+                        .await
+                        .expect("promote")
                 };
                 self.passes(call, next).await;
             }
@@ -183,7 +186,7 @@ impl Pair {
             Op::Expire => {
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_dead: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store.evict(shard, epoch, 3, FLOOR).await.expect("expire")
+                    store.evict(shard, epoch, PassLimits { jobs: 3, floor: FLOOR }).await.expect("expire")
                 };
                 self.passes(call, next).await;
             }

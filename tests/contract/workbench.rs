@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
 use ringback_core::contract::{
-    Cancelled, Epoch, Lateness, Lease, Options, Pass, Reserve, Reserved, Settled, Shard, Stats, SubmitResult,
-    Submitted, Token, Wake,
+    Cancelled, Epoch, Lateness, Lease, Options, Pass, PassLimits, Reserve, Reserved, Settled, Shard, Stats,
+    SubmitResult, Submitted, Token, Wake,
 };
 use ringback_core::job::{Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
@@ -168,7 +168,12 @@ impl Workbench {
     }
 
     pub(crate) async fn promote(&self, limit: u32) -> Held {
-        held(self.store.promote(self.shard, &self.epoch, limit, FLOOR).await.expect("promote"))
+        held(
+            self.store
+                .promote(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
+                .await
+                .expect("promote"),
+        )
     }
 
     /// Promotes until exactly `count` jobs have moved.
@@ -184,7 +189,13 @@ impl Workbench {
     }
 
     pub(crate) async fn recover(&self, limit: u32) -> Held {
-        held(self.store.recover(self.shard, &self.epoch, limit, FLOOR).await.expect("recover").pass)
+        held(
+            self.store
+                .recover(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
+                .await
+                .expect("recover")
+                .pass,
+        )
     }
 
     /// Recovers until a job is in a state.
@@ -197,7 +208,12 @@ impl Workbench {
     }
 
     pub(crate) async fn expire(&self, limit: u32) -> Held {
-        held(self.store.evict(self.shard, &self.epoch, limit, FLOOR).await.expect("expire"))
+        held(
+            self.store
+                .evict(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
+                .await
+                .expect("expire"),
+        )
     }
 
     /// What names the next request.

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{Epoch, ExpiredLease, Note, Pass, Recovered, Settled, Shard, StoreError};
+use ringback_core::contract::{
+    Epoch, ExpiredLease, Note, Pass, PassLimits, Recovered, Settled, Shard, StoreError,
+};
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{PoliciesUnknown, Retries, Store};
@@ -100,14 +102,15 @@ impl ShardWorker {
     }
 
     async fn pass(&self, kind: PassKind) -> Result<Pass, StoreError> {
-        let (shard, epoch, floor) = (self.shard, &self.epoch, pace::MAX_SLEEP);
+        let (shard, epoch) = (self.shard, &self.epoch);
+        let limits = PassLimits { jobs: PASS_LIMIT, floor: pace::MAX_SLEEP };
         match kind {
-            PassKind::Promote => self.store.promote(shard, epoch, PASS_LIMIT, floor).await,
+            PassKind::Promote => self.store.promote(shard, epoch, limits).await,
             PassKind::Recover => {
-                let recovered = self.store.recover(shard, epoch, PASS_LIMIT, floor).await?;
+                let recovered = self.store.recover(shard, epoch, limits).await?;
                 self.settle_expired(recovered).await
             }
-            PassKind::Evict => self.store.evict(shard, epoch, PASS_LIMIT, floor).await,
+            PassKind::Evict => self.store.evict(shard, epoch, limits).await,
         }
     }
 

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use ringback_core::contract::{
-    Cancelled, Epoch, Lateness, Lease, LiveCarriers, Pass, Recovered, Renewed, Reserve, Reserved, Settled,
-    Shard, StoreError, Submitted, Unsettled,
+    Cancelled, Epoch, Lateness, Lease, LiveCarriers, Pass, PassLimits, Recovered, Renewed, Reserve, Reserved,
+    Settled, Shard, StoreError, Submitted, Unsettled,
 };
 use ringback_core::job::{ImportJob, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
@@ -81,14 +81,8 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
-    pub async fn promote(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
-    ) -> Result<Pass, StoreError> {
-        dispatch!(self.promote(shard, epoch, limit, floor))
+    pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        dispatch!(self.promote(shard, epoch, limits))
     }
 
     /// recover: jobs whose lease has run out, at most `limit` → ready; dead after
@@ -101,24 +95,17 @@ impl Store {
         &self,
         shard: Shard,
         epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
+        limits: PassLimits,
     ) -> Result<Recovered, StoreError> {
-        dispatch!(self.recover(shard, epoch, limit, floor))
+        dispatch!(self.recover(shard, epoch, limits))
     }
 
     /// evict: dead jobs whose retention has ended, at most `limit` → gone.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
-    pub async fn evict(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
-    ) -> Result<Pass, StoreError> {
-        dispatch!(self.evict(shard, epoch, limit, floor))
+    pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        dispatch!(self.evict(shard, epoch, limits))
     }
 
     /// reserve: ready → reserved.

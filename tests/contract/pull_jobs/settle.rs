@@ -1,6 +1,6 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
-use ringback_core::contract::{Receipt, Renewed, RetryContext, Settled};
+use ringback_core::contract::{PassLimits, Receipt, Renewed, RetryContext, Settled};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
@@ -139,7 +139,11 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     let (_, same) = bench.store().renew_receipt(&job.receipt, ms(100)).await.expect("renew");
     assert_eq!(same, deadline, "it is never shortened");
     until(job.deadline.plus(ms(5))).await;
-    let recovered = bench.store().recover(bench.shard(), bench.epoch(), 10, LONG).await.expect("recover");
+    let recovered = bench
+        .store()
+        .recover(bench.shard(), bench.epoch(), PassLimits { jobs: 10, floor: LONG })
+        .await
+        .expect("recover");
     assert!(recovered.expired.is_empty(), "{recovered:?}");
     assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
     let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");

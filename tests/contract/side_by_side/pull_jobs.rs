@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::contract::{Pass, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
+use ringback_core::contract::{Pass, PassLimits, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
 use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
@@ -146,7 +146,8 @@ impl Pair {
         let lapsed: RefCell<[BTreeMap<String, RetryContext>; 2]> = RefCell::default();
         let kind = self.stores[0].kind();
         let call = async |store: &super::Store, shard, epoch: &super::Epoch| {
-            let recovered = store.recover(shard, epoch, limit, FLOOR).await.expect("recover");
+            let recovered =
+                store.recover(shard, epoch, PassLimits { jobs: limit, floor: FLOOR }).await.expect("recover");
             let failed = Outcome::Retry {
                 after: Duration::ZERO,
                 last: LastAttempt::by_consumer(Some("lease ran out".to_owned())),

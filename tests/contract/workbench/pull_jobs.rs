@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ringback_core::contract::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, Settled};
+use ringback_core::contract::{ExpiredLease, PassLimits, Pull, Pulled, PulledJob, Receipt, Settled};
 use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_testkit::eventually;
@@ -18,7 +18,11 @@ impl Workbench {
     pub(crate) async fn lapsed_jobs(&self, count: usize) -> Vec<ExpiredLease> {
         let all: Mutex<Vec<ExpiredLease>> = Mutex::default();
         eventually(SOON, &format!("{count} leases for pull run out"), async || {
-            let recovered = self.store.recover(self.shard, &self.epoch, 500, FLOOR).await.expect("recover");
+            let recovered = self
+                .store
+                .recover(self.shard, &self.epoch, PassLimits { jobs: 500, floor: FLOOR })
+                .await
+                .expect("recover");
             let mut all = all.lock().expect("nobody has panicked with it");
             for lapsed in recovered.expired {
                 if all.iter().all(|known| known.receipt != lapsed.receipt) {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringback_core::clock::SystemClock;
-use ringback_core::contract::{Epoch, Lateness, Options, Pull, Repair, Reserve, Shard, Token};
+use ringback_core::contract::{Epoch, Lateness, Options, PassLimits, Pull, Repair, Reserve, Shard, Token};
 use ringback_core::job::{Callback, Due, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_store::{Memory, Store, settings};
@@ -40,15 +40,16 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     };
     let jobs: Vec<_> = (0..60).map(new).filter(|job| store.shard_of(&job.key) == shard).collect();
     store.submit(shard, &jobs).await.expect("submit");
-    store.promote(shard, epoch, 100, LONG).await.expect("promote");
-    let lapsed = store.recover(shard, epoch, 100, LONG).await.expect("recover").expired;
+    store.promote(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("promote");
+    let lapsed =
+        store.recover(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("recover").expired;
     let failed = |after| Outcome::Retry { after: ms(after), last: LastAttempt::by_consumer(None) };
     let words: Vec<_> = lapsed.into_iter().map(|lapsed| (lapsed.receipt, failed(1))).collect();
     store.settle_expired(shard, &words).await.expect("settle");
     moves(store, &jobs, round).await;
     hand_over(store, shard, round).await;
     consume(store, shard, round).await;
-    store.evict(shard, epoch, 100, LONG).await.expect("expire");
+    store.evict(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("expire");
     if round.is_multiple_of(3) {
         pauses(store, round).await;
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join;
-use ringback_core::contract::{Epoch, Lateness, Reserve, Shard};
+use ringback_core::contract::{Epoch, Lateness, PassLimits, Reserve, Shard};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
 use ringback_store::Store;
@@ -94,7 +94,10 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
     let mut sequence = 0;
     loop {
         let limit = u32::try_from(batch).unwrap_or(u32::MAX);
-        store.promote(shard, epoch, limit, Duration::from_secs(5)).await.expect("the store answers");
+        store
+            .promote(shard, epoch, PassLimits { jobs: limit, floor: Duration::from_secs(5) })
+            .await
+            .expect("the store answers");
         sequence += 1;
         let ask = Reserve {
             caller: "bench",

@@ -1,9 +1,18 @@
-//! Results of a carrier's bounded passes over a shard: promote, recover and evict.
+//! Limits and results of a carrier's bounded passes over a shard: promote, recover and evict.
 
 use std::time::Duration;
 
 use super::receipt::Receipt;
 use super::reserve::RetryContext;
+
+/// The limits of one pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassLimits {
+    /// The most jobs that it moves.
+    pub jobs: u32,
+    /// The longest time for which the carrier will sleep afterwards.
+    pub floor: Duration,
+}
 
 /// The result of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

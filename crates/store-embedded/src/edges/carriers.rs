@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Epoch, EventKind, LiveCarriers, Pass, Shard, StoreError, Wake};
+use ringback_core::contract::{Epoch, EventKind, LiveCarriers, Pass, PassLimits, Shard, StoreError, Wake};
 use ringback_core::state::State;
 
 use crate::error::Result;
@@ -58,31 +58,19 @@ impl EmbeddedStore {
         self.writer().map(drop)
     }
 
-    pub async fn promote(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
-    ) -> Result<Pass, StoreError> {
-        self.pass(shard, PassLimits::new(self, epoch, limit, floor), promote).await
+    pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        self.pass(shard, PassRequest::new(self, epoch, limits), promote).await
     }
 
-    pub async fn evict(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
-    ) -> Result<Pass, StoreError> {
-        self.pass(shard, PassLimits::new(self, epoch, limit, floor), evict).await
+    pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        self.pass(shard, PassRequest::new(self, epoch, limits), evict).await
     }
 
     async fn pass(
         &self,
         shard: Shard,
-        (limits, bytes): (PassLimits, usize),
-        pass: fn(&mut Txn<'_>, &PassLimits) -> Result<Pass>,
+        (limits, bytes): (PassRequest, usize),
+        pass: fn(&mut Txn<'_>, &PassRequest) -> Result<Pass>,
     ) -> Result<Pass, StoreError> {
         let run = move |txn: &mut Txn<'_>| {
             if limits.is_fenced(txn) { Ok(Pass::Fenced) } else { pass(txn, &limits) }
@@ -91,9 +79,9 @@ impl EmbeddedStore {
     }
 }
 
-/// The limits of one pass.
+/// The epoch and the limits of one pass.
 #[derive(Clone, Debug)]
-pub(crate) struct PassLimits {
+pub(crate) struct PassRequest {
     epoch: Epoch,
     /// The most jobs that the pass looks at.
     pub(crate) jobs: usize,
@@ -103,12 +91,12 @@ pub(crate) struct PassLimits {
     pub(crate) retention: u64,
 }
 
-impl PassLimits {
+impl PassRequest {
     /// The limits of a pass, and about how many bytes it writes.
-    pub(crate) fn new(store: &EmbeddedStore, epoch: &Epoch, limit: u32, floor: Duration) -> (Self, usize) {
-        let jobs = limit as usize;
+    pub(crate) fn new(store: &EmbeddedStore, epoch: &Epoch, limits: PassLimits) -> (Self, usize) {
+        let (jobs, floor) = (limits.jobs as usize, millis_up(limits.floor));
         let retention = millis_up(store.options.keep_dead);
-        (Self { epoch: epoch.clone(), jobs, floor: millis_up(floor), retention }, jobs * EDGE_BYTES)
+        (Self { epoch: epoch.clone(), jobs, floor, retention }, jobs * EDGE_BYTES)
     }
 
     /// Whether another carrier has claimed the shard since.
@@ -142,7 +130,7 @@ pub(crate) fn is_fenced(txn: &Txn<'_>, epoch: &Epoch) -> bool {
     txn.row.epoch.to_string() != epoch.0
 }
 
-fn promote(txn: &mut Txn<'_>, limits: &PassLimits) -> Result<Pass> {
+fn promote(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
     let (shard, now) = (txn.shard(), txn.now());
     let topics = txn.tables.due.scheduled(shard, now, TOPICS)?;
     let share = limits.jobs.div_ceil(topics.len().max(1));
@@ -173,7 +161,7 @@ fn promote(txn: &mut Txn<'_>, limits: &PassLimits) -> Result<Pass> {
     limits.report(txn, moved, stale)
 }
 
-fn evict(txn: &mut Txn<'_>, limits: &PassLimits) -> Result<Pass> {
+fn evict(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
     let shard = txn.shard();
     let mut evicted = 0;
     if let Some(until) = txn.now().checked_sub(limits.retention) {

@@ -2,13 +2,11 @@
 //! expired leases in a row; cancelled if that was requested. Pull jobs stay reserved: the caller
 //! settles them, and gets them again a second later if nobody did.
 
-use std::time::Duration;
-
-use ringback_core::contract::{AttemptOutcome, Epoch, Pass, Recovered, Shard, StoreError};
+use ringback_core::contract::{AttemptOutcome, Epoch, Pass, PassLimits, Recovered, Shard, StoreError};
 use ringback_core::limits::MAX_LOST;
 use ringback_core::state::State;
 
-use super::carriers::PassLimits;
+use super::carriers::PassRequest;
 use super::settle::LOST;
 use crate::error::Result;
 use crate::tables::{QueueEnd, Stage, StoredJob};
@@ -24,10 +22,9 @@ impl EmbeddedStore {
         &self,
         shard: Shard,
         epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
+        limits: PassLimits,
     ) -> Result<Recovered, StoreError> {
-        let ((limits, bytes), keep) = (PassLimits::new(self, epoch, limit, floor), self.keep_tombstones());
+        let ((limits, bytes), keep) = (PassRequest::new(self, epoch, limits), self.keep_tombstones());
         let (pass, expired) = self.call(shard, bytes, move |txn| recover(txn, &limits, keep)).await?;
         let expired = expired.iter().filter_map(|(job, body)| answers::expired_lease(shard, job, body));
         Ok(Recovered { pass, expired: expired.collect() })
@@ -35,7 +32,7 @@ impl EmbeddedStore {
 }
 
 /// The report of the pass, and the pull jobs whose leases have expired.
-fn recover(txn: &mut Txn<'_>, limits: &PassLimits, keep: KeepTombstones) -> Result<(Pass, Vec<StoredJob>)> {
+fn recover(txn: &mut Txn<'_>, limits: &PassRequest, keep: KeepTombstones) -> Result<(Pass, Vec<StoredJob>)> {
     if limits.is_fenced(txn) {
         return Ok((Pass::Fenced, Vec::new()));
     }

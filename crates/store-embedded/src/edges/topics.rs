@@ -68,11 +68,16 @@ impl EmbeddedStore {
         PolicyChanges::new(&self.shared.location.policies)
     }
 
-    /// Returns false if the pause would exceed the limit of topics; `room` tells whether that counts.
-    pub async fn pause(&self, shard: Shard, topic: &Topic, room: TopicCapacity) -> Result<bool, StoreError> {
+    /// Returns false if the pause would exceed the limit of topics; `capacity` tells whether that counts.
+    pub async fn pause(
+        &self,
+        shard: Shard,
+        topic: &Topic,
+        capacity: TopicCapacity,
+    ) -> Result<bool, StoreError> {
         let topic = topic.to_string();
         let pause = move |txn: &mut Txn<'_>| {
-            if room == TopicCapacity::Needed && txn.tables.counts.is_full(shard.0, &topic)? {
+            if capacity == TopicCapacity::Needed && txn.tables.counts.is_full(shard.0, &topic)? {
                 return Ok(false);
             }
             txn.tables.due.register(shard.0, &topic)?;

@@ -2,7 +2,9 @@
 //! same rows as a store in memory that did the same at the same times.
 
 use ringback_core::clock::{ManualClock, Timestamp};
-use ringback_core::contract::{Attempt, Epoch, Lateness, Lease, Note, Noted, Pass, Reserve, Settled};
+use ringback_core::contract::{
+    Attempt, Epoch, Lateness, Lease, Note, Noted, Pass, PassLimits, Reserve, Settled,
+};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
 use super::super::tables::dump;
@@ -72,7 +74,10 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     no_findings(store).await;
     store.cancel(SHARD, &job(1).key).await.unwrap();
     clock.advance(Duration::from_secs(11));
-    assert_eq!(moved(&store.promote(SHARD, &epoch, 100, MINUTE).await.unwrap()), 9);
+    assert_eq!(
+        moved(&store.promote(SHARD, &epoch, PassLimits { jobs: 100, floor: MINUTE }).await.unwrap()),
+        9
+    );
     store.cancel(SHARD, &job(2).key).await.unwrap();
     let mut leases = reserve(store, 1, 8).await.into_iter();
     let last = LastAttempt { status: Some(500), ..LastAttempt::default() };
@@ -91,7 +96,9 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     let renewed = leases.next().unwrap();
     store.renew(&renewed.grant().receipt, 10 * MINUTE).await.unwrap();
     clock.advance(MINUTE);
-    assert!(moved(&store.recover(SHARD, &epoch, 100, MINUTE).await.unwrap().pass) > 0);
+    assert!(
+        moved(&store.recover(SHARD, &epoch, PassLimits { jobs: 100, floor: MINUTE }).await.unwrap().pass) > 0
+    );
     for mut lease in reserve(store, 2, 2).await {
         note(store, &lease, clock).await;
         // The log moves in the order of logs.

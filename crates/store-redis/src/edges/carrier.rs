@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::Value;
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Epoch, LiveCarriers, Pass, Recovered, Shard, StoreError};
+use ringback_core::contract::{Epoch, LiveCarriers, Pass, PassLimits, Recovered, Shard, StoreError};
 use ringback_core::limits::MAX_LOST;
 
 use crate::redis_store::RedisStore;
@@ -29,25 +29,18 @@ impl RedisStore {
         self.ask::<Value>(&script::RELEASE_SHARD, shard, &epoch.0).await.map(drop)
     }
 
-    pub async fn promote(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
-    ) -> Result<Pass, StoreError> {
-        self.pass(&script::PROMOTE, shard, epoch, limit, floor, None).await.map(|(pass, _)| pass)
+    pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        self.pass(&script::PROMOTE, shard, epoch, limits, None).await.map(|(pass, _)| pass)
     }
 
     pub async fn recover(
         &self,
         shard: Shard,
         epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
+        limits: PassLimits,
     ) -> Result<Recovered, StoreError> {
         let more = Some((self.keep(), MAX_LOST));
-        let (pass, expired) = self.pass(&script::RECOVER, shard, epoch, limit, floor, more).await?;
+        let (pass, expired) = self.pass(&script::RECOVER, shard, epoch, limits, more).await?;
         let expired = match expired {
             Some(expired) => self.expired(shard, expired).await?,
             None => Vec::new(),
@@ -55,14 +48,8 @@ impl RedisStore {
         Ok(Recovered { pass, expired })
     }
 
-    pub async fn evict(
-        &self,
-        shard: Shard,
-        epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
-    ) -> Result<Pass, StoreError> {
-        self.pass(&script::EVICT, shard, epoch, limit, floor, None).await.map(|(pass, _)| pass)
+    pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        self.pass(&script::EVICT, shard, epoch, limits, None).await.map(|(pass, _)| pass)
     }
 
     /// Makes one bounded pass over a shard. Also returns the part of the answer after the waits.
@@ -71,11 +58,10 @@ impl RedisStore {
         script: &Script,
         shard: Shard,
         epoch: &Epoch,
-        limit: u32,
-        floor: Duration,
+        limits: PassLimits,
         more: Option<((u64, u64), u32)>,
     ) -> Result<(Pass, Option<Value>), StoreError> {
-        let args = (&epoch.0, limit, millis_up(floor), millis_up(self.options.keep_dead), more);
+        let args = (&epoch.0, limits.jobs, millis_up(limits.floor), millis_up(self.options.keep_dead), more);
         let mut parts: Vec<Value> = self.ask(script, shard, args).await?;
         if parts.is_empty() {
             return Ok((Pass::Fenced, None));
