@@ -44,27 +44,27 @@ const POLICIES: &str = "api's policies";
 /// If the address cannot be bound, the store must not be used, or a task fails.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
+    let listener = bind(&config).await?;
     let mut tasks = Tasks::new();
-    start(&config, &store, &context, &mut tasks).await?;
+    start(listener, &config, &store, &context, &mut tasks);
     let (prepare, check, is_transient) = (Store::prepared, Store::answers, StoreError::is_transient);
     // The submit queues end after the last request, once their jobs are in the store.
     Dependency { name: "store", subject: store, prepare, check, is_transient }.run(tasks, context).await
 }
 
-/// Starts the API on a store that the caller watches.
+/// Binds the address of the API.
 ///
 /// # Errors
 /// If the address cannot be bound.
-pub async fn start(
-    config: &Config,
-    store: &Store,
-    context: &Context,
-    tasks: &mut Tasks,
-) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .with_context(|| format!("cannot listen on the API address {}", config.listen))?;
-    tracing::info!(api = %listener.local_addr()?, store = store.kind(), "listening");
+pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(config.listen).await;
+    listener.with_context(|| format!("cannot listen on the API address {}", config.listen))
+}
+
+/// Starts the API on a store that the caller watches.
+pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) {
+    let address = listener.local_addr().unwrap_or(config.listen);
+    tracing::info!(api = %address, store = store.kind(), "listening");
     let policies = PolicyBook::default();
     let (book, of) = (policies.clone(), store.clone());
     context.spawn_reader(POLICIES, tasks, |known| book.keep(of, random::generator(), known));
@@ -72,5 +72,4 @@ pub async fn start(
     let (clock, rng, listeners) = (Arc::new(SystemClock), random::generator(), config.event_listeners);
     let api = Api::new(store, retries, clock, rng, listeners, context, tasks);
     tasks.spawn("http", server::serve(listener, app::app(Arc::new(api)), context.shutdown.clone()));
-    Ok(())
 }

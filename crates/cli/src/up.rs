@@ -35,8 +35,9 @@ async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     warn_beyond_loopback(&config);
     let greeting = Greeting::of(&config).to_string();
     let store = Store::open(config.api.store.clone())?;
+    let listener = ringback_api::bind(&config.api).await?;
     let mut tasks = Tasks::new();
-    ringback_api::start(&config.api, &store, &context, &mut tasks).await?;
+    ringback_api::start(listener, &config.api, &store, &context, &mut tasks);
     ringback_carrier::start(&config.carrier, &store, &context, &mut tasks);
     ringback_notifier::start(config.notifier, &store, &context, &mut tasks)?;
     let greeted = Arc::new(Once::new());

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::LocalBoxFuture;
 use tokio::runtime;
 
 use crate::admin::{self, Health};
@@ -30,6 +31,9 @@ const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The result of the work; the outer error is a panic.
 type Outcome = Result<anyhow::Result<()>, Box<dyn Any + Send>>;
 
+/// The work of a process, boxed: everything around it is compiled once, in this crate.
+pub(crate) type Work = Box<dyn FnOnce(Context) -> LocalBoxFuture<'static, anyhow::Result<()>>>;
+
 /// A process that is ready to run: its identity and its settings.
 pub(crate) struct Process {
     pub(crate) name: &'static str,
@@ -40,11 +44,7 @@ pub(crate) struct Process {
 
 impl Process {
     /// Runs until the work ends and returns the exit status.
-    pub(crate) fn run<F, Fut>(self, work: F) -> ExitCode
-    where
-        F: FnOnce(Context) -> Fut,
-        Fut: Future<Output = anyhow::Result<()>>,
-    {
+    pub(crate) fn run(self, work: Work) -> ExitCode {
         // An error means that a provider is installed already.
         rustls::crypto::ring::default_provider().install_default().ok();
         let runtime = match runtime::Builder::new_multi_thread().thread_name(self.name).enable_all().build() {
@@ -57,11 +57,7 @@ impl Process {
         code
     }
 
-    async fn run_async<F, Fut>(self, work: F) -> ExitCode
-    where
-        F: FnOnce(Context) -> Fut,
-        Fut: Future<Output = anyhow::Result<()>>,
-    {
+    async fn run_async(self, work: Work) -> ExitCode {
         let options = telemetry::Options {
             service: self.name,
             version: self.version,

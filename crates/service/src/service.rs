@@ -29,7 +29,7 @@ pub struct Service<C> {
     pub load: fn(&mut Lookup) -> C,
 }
 
-impl<C> Service<C> {
+impl<C: 'static> Service<C> {
     /// Runs the process and returns its exit status: 0 after a clean shutdown; 1 when `run` fails,
     /// panics, outlasts the grace period or returns before the shutdown; 64 for a wrong command line
     /// or configuration; 130 or 143 after a second signal.
@@ -38,8 +38,8 @@ impl<C> Service<C> {
     /// belongs in [`Tasks`](crate::Tasks).
     pub fn main<F, Fut>(self, run: F) -> ExitCode
     where
-        F: FnOnce(C, Context) -> Fut,
-        Fut: Future<Output = anyhow::Result<()>>,
+        F: FnOnce(C, Context) -> Fut + 'static,
+        Fut: Future<Output = anyhow::Result<()>> + 'static,
     {
         self.main_with(std::env::args_os(), run)
     }
@@ -47,11 +47,11 @@ impl<C> Service<C> {
     /// Like [`main`](Self::main) with the given arguments. The first one is the name of the program.
     pub fn main_with<F, Fut>(self, args: impl IntoIterator<Item = OsString>, run: F) -> ExitCode
     where
-        F: FnOnce(C, Context) -> Fut,
-        Fut: Future<Output = anyhow::Result<()>>,
+        F: FnOnce(C, Context) -> Fut + 'static,
+        Fut: Future<Output = anyhow::Result<()>> + 'static,
     {
         match self.prepare(args, &config::environment()) {
-            Ok((config, process)) => process.run(|context| run(config, context)),
+            Ok((config, process)) => process.run(Box::new(move |context| Box::pin(run(config, context)))),
             Err(code) => code,
         }
     }

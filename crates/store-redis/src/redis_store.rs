@@ -74,7 +74,7 @@ impl RedisStore {
         &self,
         script: &Script,
         shard: Shard,
-        args: impl Fn(&mut Cmd),
+        args: impl FnOnce(&mut Cmd),
     ) -> Result<T, StoreError> {
         self.check_prepared()?;
         self.run_at(script, self.keys.shard(shard), args).await
@@ -128,33 +128,34 @@ impl RedisStore {
         &self,
         script: &Script,
         key: &str,
-        args: impl Fn(&mut Cmd),
+        args: impl FnOnce(&mut Cmd),
     ) -> Result<T, StoreError> {
-        reply::read(self.call(script, key, args).await?, script.name())
+        let mut call = script.as_function(key);
+        args(&mut call);
+        reply::read(self.call(script, key, &call).await?, script.name())
     }
 
     /// Calls a script as a function. The library is loaded when the server does not have it: at the first
     /// start, after a flush, and in a new version.
-    async fn call(&self, script: &Script, key: &str, args: impl Fn(&mut Cmd)) -> Result<Value, StoreError> {
-        let mut cmd = script.as_function(key);
-        args(&mut cmd);
-        let answer = self.topology.call(&cmd).await;
+    async fn call(&self, script: &Script, key: &str, call: &Cmd) -> Result<Value, StoreError> {
+        let answer = self.topology.call(call).await;
         if !answer.as_ref().is_err_and(is_not_loaded) {
             return answer;
         }
         tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
-        if let Err(error) = self.topology.call_at(&script::load(), key).await {
-            // Memory may be full, and scripts that make room must run all the same.
-            tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
-            cmd = script.as_text(key);
-            args(&mut cmd);
+        match self.topology.call_at(&script::load(), key).await {
+            Ok(_) => self.topology.call(call).await,
+            Err(error) => {
+                // Memory may be full, and scripts that make room must run all the same.
+                tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
+                self.topology.call(&script.as_text(call)).await
+            }
         }
-        self.topology.call(&cmd).await
     }
 }
 
 /// Adds arguments to a call.
-fn all(args: &impl ToRedisArgs) -> impl Fn(&mut Cmd) {
+fn all(args: &impl ToRedisArgs) -> impl FnOnce(&mut Cmd) {
     move |cmd| {
         cmd.arg(args);
     }

@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use redis::Cmd;
+use redis::{Arg, Cmd};
 use sha2::{Digest as _, Sha256};
 
 /// Whether a script may run when memory is full.
@@ -51,12 +51,18 @@ impl Script {
         cmd
     }
 
-    /// A call with the text of all scripts.
-    pub(crate) fn as_text(&self, key: &str) -> Cmd {
+    /// The same call as that of the function, with the text of all scripts.
+    pub(crate) fn as_text(&self, function: &Cmd) -> Cmd {
         let flags = self.kind.flag().map_or_else(String::new, |flag| format!(" flags={flag}"));
         let source = format!("#!lua{flags}\n{}\nreturn init()('{}', KEYS[1], ARGV)", LIBRARY.init, self.name);
         let mut cmd = redis::cmd("EVAL");
-        cmd.arg(source).arg(1).arg(key);
+        cmd.arg(source);
+        // After the command and the name of the function.
+        for arg in function.args_iter().skip(2) {
+            if let Arg::Simple(arg) = arg {
+                cmd.arg(arg);
+            }
+        }
         cmd
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
 use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
@@ -142,24 +143,29 @@ impl Topology {
     }
 
     /// Sends one command. Answers or fails within the time given to a call.
-    pub(crate) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
-        let answer = timeout(self.call_timeout, async {
-            match &self.servers {
-                Servers::Single(single) => single.manager().req_packed_command(cmd).await,
-                Servers::Cluster(cluster) => cluster.connection().await?.req_packed_command(cmd).await,
+    ///
+    /// Boxed, as [`Self::route`] is, so that the client of Redis is compiled into this crate only, and not into
+    /// each one that waits for a call.
+    pub(crate) fn call<'a>(&'a self, cmd: &'a Cmd) -> BoxFuture<'a, Result<Value, StoreError>> {
+        Box::pin(async move {
+            let answer = timeout(self.call_timeout, async {
+                match &self.servers {
+                    Servers::Single(single) => single.manager().req_packed_command(cmd).await,
+                    Servers::Cluster(cluster) => cluster.connection().await?.req_packed_command(cmd).await,
+                }
+            });
+            let error = match answer.await {
+                Ok(Ok(Value::ServerError(e))) => classify(e.into()),
+                Ok(Ok(value)) => return Ok(value),
+                Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.call_timeout),
+                Ok(Err(e)) => classify(e),
+                Err(_) => StoreError::Slow(self.call_timeout),
+            };
+            if matches!(error, StoreError::Replica) {
+                self.reconnect();
             }
-        });
-        let error = match answer.await {
-            Ok(Ok(Value::ServerError(e))) => classify(e.into()),
-            Ok(Ok(value)) => return Ok(value),
-            Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.call_timeout),
-            Ok(Err(e)) => classify(e),
-            Err(_) => StoreError::Slow(self.call_timeout),
-        };
-        if matches!(error, StoreError::Replica) {
-            self.reconnect();
-        }
-        Err(error)
+            Err(error)
+        })
     }
 
     /// Sends a command that names no key to the server of a key.
@@ -169,12 +175,14 @@ impl Topology {
     }
 
     /// Sends a command to the nodes of a route. A single server takes every command.
-    async fn route(&self, cmd: &Cmd, route: RoutingInfo) -> Result<Value, StoreError> {
-        let Servers::Cluster(cluster) = &self.servers else { return self.call(cmd).await };
-        let answer = timeout(self.call_timeout, async {
-            cluster.connection().await?.route_command(cmd.clone(), route).await
-        });
-        answer.await.map_err(|_| StoreError::Slow(self.call_timeout))?.map_err(classify)
+    fn route<'a>(&'a self, cmd: &'a Cmd, route: RoutingInfo) -> BoxFuture<'a, Result<Value, StoreError>> {
+        let Servers::Cluster(cluster) = &self.servers else { return self.call(cmd) };
+        Box::pin(async move {
+            let answer = timeout(self.call_timeout, async {
+                cluster.connection().await?.route_command(cmd.clone(), route).await
+            });
+            answer.await.map_err(|_| StoreError::Slow(self.call_timeout))?.map_err(classify)
+        })
     }
 
     /// Connects again, because after a fail-over the name may lead to another server. The client of a cluster
@@ -196,7 +204,11 @@ impl Topology {
 
     /// Opens a connection that listens to a channel. Any node of a cluster will do, since published messages
     /// reach all of them.
-    pub(crate) async fn listen(&self, channel: &str) -> Result<PubSub, StoreError> {
+    pub(crate) fn listen<'a>(&'a self, channel: &'a str) -> BoxFuture<'a, Result<PubSub, StoreError>> {
+        Box::pin(self.listen_to_any(channel))
+    }
+
+    async fn listen_to_any(&self, channel: &str) -> Result<PubSub, StoreError> {
         let clients = match &self.servers {
             Servers::Single(single) => std::slice::from_ref(&single.client),
             Servers::Cluster(cluster) => cluster.nodes.as_slice(),
