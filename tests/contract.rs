@@ -131,7 +131,7 @@ contract! {
         a_released_job_is_ready_without_a_failure,
         a_job_released_with_a_delay_is_delayed_without_a_failure,
         a_repeated_settle_is_known_and_changes_nothing,
-        a_failure_after_the_next_hand_over_is_still_known_as_a_repetition,
+        a_failure_after_the_next_delivery_is_still_known_as_a_repetition,
         many_outcomes_in_one_call_are_answered_in_order,
         an_error_of_any_length_and_script_stays_readable,
         lateness_adds_up_in_the_statistics,
@@ -181,8 +181,8 @@ contract! {
         a_reserved_job_that_does_not_succeed_is_cancelled,
         a_done_job_is_too_late_and_an_unknown_one_unknown,
         a_repeated_cancel_gives_the_same_answer,
-        after_a_lease_ran_out_the_hand_over_may_be_under_way,
-        a_later_outcome_ends_the_doubt_about_a_hand_over,
+        after_a_lease_ran_out_the_delivery_may_be_in_flight,
+        a_later_outcome_ends_the_uncertainty_about_a_delivery,
     }
     reschedule_run_revive {
         a_delayed_job_is_rescheduled_to_other_times_far_and_near,

@@ -70,7 +70,7 @@ async fn a_job_asks_for_memory_no_more_often_than_it_may() {
     let _turn = turn().await;
     let server = RedisServer::start().await;
     let mut life = open(&server).await;
-    let (mut submits, mut hand_overs) = (Vec::new(), Vec::new());
+    let (mut submits, mut reserve_completes) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let texts = texts(round, sample::URL);
         let submit = async {
@@ -79,19 +79,19 @@ async fn a_job_asks_for_memory_no_more_often_than_it_may() {
         };
         submits.push(asked(submit).await);
         promote(&life).await;
-        let hand_over = async {
+        let reserve_complete = async {
             let leases = life.take(BATCH).await;
             assert_eq!(leases.len(), BATCH, "all jobs are ready");
             life.complete(leases).await;
         };
-        hand_overs.push(asked(hand_over).await);
+        reserve_completes.push(asked(reserve_complete).await);
     }
-    let (submit, hand_over) = (least(&submits), least(&hand_overs));
+    let (submit, reserve_complete) = (least(&submits), least(&reserve_completes));
     let mut table = Table::default();
     table.row(bounds::SUBMIT_ALLOCATIONS, submit.times);
     table.row(bounds::SUBMIT_BYTES, submit.bytes);
-    table.row(bounds::HAND_OVER_ALLOCATIONS, hand_over.times);
-    table.row(bounds::HAND_OVER_BYTES, hand_over.bytes);
+    table.row(bounds::RESERVE_COMPLETE_ALLOCATIONS, reserve_complete.times);
+    table.row(bounds::RESERVE_COMPLETE_BYTES, reserve_complete.bytes);
     table.judge();
 }
 

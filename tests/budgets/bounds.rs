@@ -81,10 +81,12 @@ pub(crate) const SUBMIT_ALLOCATIONS: Bound = bound("allocations per job: parse a
 pub(crate) const SUBMIT_BYTES: Bound = bound("bytes allocated per job: parse and submit", 3_450.0);
 
 /// 13.06, the same in all runs. Raised as for a submit.
-pub(crate) const HAND_OVER_ALLOCATIONS: Bound = bound("allocations per job: reserve and complete", 13.9);
+pub(crate) const RESERVE_COMPLETE_ALLOCATIONS: Bound =
+    bound("allocations per job: reserve and complete", 13.9);
 
 /// 4,469, the same in all runs. Raised as for a submit.
-pub(crate) const HAND_OVER_BYTES: Bound = bound("bytes allocated per job: reserve and complete", 4_650.0);
+pub(crate) const RESERVE_COMPLETE_BYTES: Bound =
+    bound("bytes allocated per job: reserve and complete", 4_650.0);
 
 /// 103.2 (100.9 to 103.9), so three or four more are needed to exceed the bound: reserve, request, HTTP client,
 /// answer and settle. Raised as for a submit.

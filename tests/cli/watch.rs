@@ -76,7 +76,7 @@ async fn a_topic_is_watched_for_scripts_and_after_a_restart_of_the_api_again() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     let watch = start(&stack, &[TOPIC, "--output", "json", "--kind", "done,dead"]);
     let mut n = 0;
-    let mut is_told = async |stack: &Stack| {
+    let mut is_shown = async |stack: &Stack| {
         // Jobs submitted before it listens have no events here.
         eventually(SOON, "a job is shown", async || {
             n += 1;
@@ -89,14 +89,14 @@ async fn a_topic_is_watched_for_scripts_and_after_a_restart_of_the_api_again() {
         })
         .await;
     };
-    is_told(&stack).await;
+    is_shown(&stack).await;
     let known = lines(&watch);
     assert!(known.iter().all(|(name, line)| name == "done" && line["topic"] == TOPIC), "{known:?}");
 
     stack.apis[0].restart();
     stack.ready(SOON).await;
     shows(&watch, "{\"event\":\"missed\"}").await;
-    is_told(&stack).await;
+    is_shown(&stack).await;
     assert!(watch.log().contains("reconnecting"), "{}", watch.log());
 }
 

@@ -97,7 +97,7 @@ pub(crate) async fn a_repeated_cancel_gives_the_same_answer(bench: &Workbench) {
     }
 }
 
-pub(crate) async fn after_a_lease_ran_out_the_hand_over_may_be_under_way(bench: &Workbench) {
+pub(crate) async fn after_a_lease_ran_out_the_delivery_may_be_in_flight(bench: &Workbench) {
     let ready = bench.lapsed(bench.job("ready")).await;
     let doubtful = Cancelled::Cancelled { in_flight_unknown: true };
     assert_eq!(bench.cancel(&ready.key).await, doubtful);
@@ -112,7 +112,7 @@ pub(crate) async fn after_a_lease_ran_out_the_hand_over_may_be_under_way(bench: 
     assert_eq!(bench.cancel(&held.key).await, doubtful, "its outcome is not recorded");
 }
 
-pub(crate) async fn a_later_outcome_ends_the_doubt_about_a_hand_over(bench: &Workbench) {
+pub(crate) async fn a_later_outcome_ends_the_uncertainty_about_a_delivery(bench: &Workbench) {
     let stale = bench.lapsed(bench.job("a")).await;
     let lease = bench.take_one(&stale.key).await;
     bench.settle(lease, retry(LONG)).await;

@@ -101,7 +101,7 @@ pub(crate) async fn a_repeated_settle_is_known_and_changes_nothing(bench: &Workb
     }
 }
 
-pub(crate) async fn a_failure_after_the_next_hand_over_is_still_known_as_a_repetition(bench: &Workbench) {
+pub(crate) async fn a_failure_after_the_next_delivery_is_still_known_as_a_repetition(bench: &Workbench) {
     let key = bench.accept(bench.job("a")).await.key;
     let [lease, same] = bench.take_twice(&key).await;
     assert_eq!(bench.settle(lease, retry(ms(0))).await, Settled::Applied);

@@ -221,14 +221,14 @@ async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() 
     redis::cmd("RENAME").arg(batches).arg(&kept).query_async::<()>(&mut redis).await.expect("RENAME");
     redis::cmd("SET").arg(batches).arg("x").query_async::<()>(&mut redis).await.expect("SET");
     let logged = |what: &str| stack.carriers[0].log().matches(what).count();
-    let is_told = async |what: &str| {
+    let is_logged = async |what: &str| {
         eventually(SOON, what, async || match logged(what) {
             0 => Err("it is not logged"),
             _ => Ok(()),
         })
         .await;
     };
-    is_told("pass failed").await;
+    is_logged("pass failed").await;
 
     for n in 0..20 {
         stack.accept(&json!({"topic": "pull", "id": n.to_string(), "delay": format!("{}ms", n * 100)})).await;
@@ -240,7 +240,7 @@ async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() 
 
     redis::cmd("RENAME").arg(&kept).arg(batches).query_async::<()>(&mut redis).await.expect("RENAME");
     stack.wait_state("pull", "lapses", "delayed", SOON).await;
-    is_told("passes succeed again").await;
+    is_logged("passes succeed again").await;
     assert_eq!(logged("pass failed"), 1);
 }
 

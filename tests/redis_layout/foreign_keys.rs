@@ -85,7 +85,7 @@ async fn a_job_that_ends_while_delayed_leaves_no_due_time_behind() {
 }
 
 #[tokio::test]
-async fn ended_jobs_forgotten_for_lack_of_room_are_counted() {
+async fn ended_jobs_evicted_early_are_counted() {
     let (bench, mut redis) = bench().await;
     let bench = bench.with(|options| options.keep_done_mib = 0).await;
     let prefix = bench.options().prefix;
@@ -109,7 +109,7 @@ async fn ended_jobs_forgotten_for_lack_of_room_are_counted() {
 }
 
 #[tokio::test]
-async fn ended_jobs_forgotten_after_their_time_are_not_counted() {
+async fn ended_jobs_evicted_after_their_time_are_not_counted() {
     let (bench, mut redis) = bench().await;
     let bench = bench.with(|options| options.keep_done_mib = 0).await;
     let shard = format!("{}:*:shard", bench.options().prefix);

@@ -12,7 +12,7 @@ const REQUESTS: &str = "ringback_api_requests_total";
 const REQUEST_SECONDS: &str = "ringback_api_request_seconds";
 const SUBMITTED: &str = "ringback_api_submitted_jobs_total";
 const PULLED: &str = "ringback_api_pulled_jobs_total";
-const UNRECORDED: &str = "ringback_api_unlogged_attempts_total";
+const UNLOGGED: &str = "ringback_api_unlogged_attempts_total";
 const LISTENERS: &str = "ringback_api_event_listeners";
 const EVENTS_SENT: &str = "ringback_api_events_sent_total";
 const DROPPED: &str = "ringback_api_event_listeners_dropped_total";
@@ -48,7 +48,7 @@ pub(crate) struct Metrics {
     seconds: Histogram<f64>,
     submitted: Counter<u64>,
     pulled: Counter<u64>,
-    unrecorded: Counter<u64>,
+    unlogged: Counter<u64>,
     listeners: UpDownCounter<i64>,
     events_sent: Counter<u64>,
     dropped: Counter<u64>,
@@ -71,10 +71,7 @@ impl Metrics {
                 .build(),
             submitted: counter(SUBMITTED, "Jobs submitted or imported"),
             pulled: counter(PULLED, "Jobs that consumers have reserved"),
-            unrecorded: counter(
-                UNRECORDED,
-                "Failed attempts of consumers that are missing in the attempt log",
-            ),
+            unlogged: counter(UNLOGGED, "Failed attempts of consumers that are missing in the attempt log"),
             listeners: listeners.build(),
             events_sent: counter(EVENTS_SENT, "Events sent, counted once per listener"),
             dropped: counter(DROPPED, "Event streams ended because they were read too slowly"),
@@ -109,10 +106,10 @@ impl Metrics {
         }
     }
 
-    /// Counts failed attempts that could not be recorded in the attempt log.
-    pub(crate) fn unrecorded(&self, attempts: usize) {
+    /// Counts failed attempts that are missing in the attempt log.
+    pub(crate) fn unlogged(&self, attempts: usize) {
         if attempts > 0 {
-            self.unrecorded.add(attempts as u64, &[]);
+            self.unlogged.add(attempts as u64, &[]);
         }
     }
 

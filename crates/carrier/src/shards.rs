@@ -83,6 +83,9 @@ impl Shards {
             self.wait(wait).await?;
         }
         self.leave().await;
+        // A worker that was aborted holds the store until it is dropped. An embedded store closes when the
+        // last holder drops it, and the process waits for its tasks only.
+        self.workers.shutdown().await;
         Ok(())
     }
 

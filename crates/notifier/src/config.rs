@@ -65,11 +65,11 @@ impl Config {
         let call_timeout = MAX_CALL_TIMEOUT.min(lease_margin / 2);
         check_drain(lookup, call_timeout, "LEASE_MARGIN", "releasing jobs");
         let concurrency = lookup.number_in("CONCURRENCY", 1..=65_536);
-        if let Err(most) = files::fits(concurrency as u64, files::most()) {
+        if let Err(max) = files::fits(concurrency as u64, files::hard_limit()) {
             lookup.reject(
                 "CONCURRENCY",
                 format!(
-                    "exceeds the limit of open files, of which {} stay reserved: set at most {most}, or raise the hard limit (ulimit -Hn)",
+                    "exceeds the limit of open files, of which {} stay reserved: set at most {max}, or raise the hard limit (ulimit -Hn)",
                     files::RESERVE
                 ),
             );

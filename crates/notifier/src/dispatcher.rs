@@ -151,6 +151,9 @@ impl Dispatcher {
             Ok(())
         };
         let result = timeout(LAST_CALLS, last_calls).await;
+        // Aborted tasks hold the store until they are dropped.
+        self.calls.shutdown().await;
+        self.deliveries.shutdown().await;
         self.settle_queue.close(self.lanes.permits());
         result.unwrap_or(Ok(()))
     }

@@ -36,7 +36,7 @@ impl ResourceBackoff {
         Self { backoff: Backoff::between(FIRST, LONGEST, rng), last: None }
     }
 
-    /// Records an attempt that failed for lack of resources. Several of them during a pause do not
+    /// Records an attempt that failed because resources ran out. Several of them during a pause do not
     /// extend it.
     pub(crate) fn record(&mut self, now: Instant) -> Shortage {
         let shortage = match &self.last {

@@ -9,7 +9,7 @@ use ringback_core::outcome::Reason;
 
 use crate::client::{PostError, PostResponse};
 
-/// How long a job waits that could not be sent for lack of local resources.
+/// How long a job waits if this machine was out of resources to send it.
 const RELEASE_DELAY: Duration = Duration::from_secs(1);
 
 /// The meaning of one attempt.

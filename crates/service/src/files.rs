@@ -9,16 +9,16 @@ pub const RESERVE: u64 = 64;
 
 /// Returns the hard limit, or `u64::MAX` if the system does not report one.
 #[must_use]
-pub fn most() -> u64 {
+pub fn hard_limit() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, hard)| hard)
 }
 
-/// Checks that `needed` files plus [`RESERVE`] fit the limit `most`.
+/// Checks that `needed` files plus [`RESERVE`] fit `limit`.
 ///
 /// # Errors
 /// The largest number that fits.
-pub const fn fits(needed: u64, most: u64) -> Result<(), u64> {
-    let left = most.saturating_sub(RESERVE);
+pub const fn fits(needed: u64, limit: u64) -> Result<(), u64> {
+    let left = limit.saturating_sub(RESERVE);
     if needed <= left { Ok(()) } else { Err(left) }
 }
 
@@ -52,6 +52,6 @@ mod tests {
     #[test]
     fn raising_gets_the_hard_limit() {
         raise();
-        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE), Ok((most(), most())));
+        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE), Ok((hard_limit(), hard_limit())));
     }
 }

@@ -9,7 +9,8 @@ use tokio::time::timeout;
 
 use crate::backend::{Store, dispatch};
 
-/// How long logging attempts may hold up the settle that follows.
+/// How long logging attempts may hold up the settle that follows. Notifiers use a fraction of their call
+/// timeout instead, because it depends on how long their leases are.
 pub const NOTE_TIMEOUT: Duration = Duration::from_millis(400);
 
 impl Store {

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    LeaseCheck, Pull, Pulled, Receipt, Renewed, RetryContext, Settled, Shard, StoreError,
-};
+use ringback_core::contract::{LeaseCheck, Pull, Pulled, Receipt, RetryContext, Settled, Shard, StoreError};
 use ringback_core::lane::LaneId;
 use ringback_core::outcome::Outcome;
 
@@ -48,7 +46,7 @@ impl Store {
     }
 
     /// renew, by receipt: the lease lasts for `by` from now, but never shorter than before. Returns the
-    /// new deadline.
+    /// new deadline; `None` if the receipt is not current.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -56,9 +54,8 @@ impl Store {
         &self,
         receipt: &Receipt,
         by: Duration,
-    ) -> Result<(Renewed, Timestamp), StoreError> {
-        let deadline = dispatch!(self.renew(receipt, by))?;
-        Ok(deadline.map_or((Renewed::Stale, Timestamp::default()), |at| (Renewed::Extended, at)))
+    ) -> Result<Option<Timestamp>, StoreError> {
+        dispatch!(self.renew(receipt, by))
     }
 
     /// settle, by receipts, all of one shard. Returns a result per receipt, in order; never

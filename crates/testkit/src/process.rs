@@ -152,7 +152,7 @@ impl Process {
     }
 
     /// The directory that it runs in.
-    pub(crate) fn directory(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         self.dir.path()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ringback_testkit::{Answer, Process, Role, Sink, eventually, http_client};
+use ringback_testkit::{Answer, Process, Role, Sink, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
 
 use super::{STORES, options};
@@ -31,6 +31,37 @@ async fn asked_to_end_it_finishes_what_it_is_at_and_keeps_the_rest() {
         assert_eq!((&flown["state"], &flown["attempts"]), (&json!("done"), &json!(1)), "{store}: {flown}");
         assert_eq!(stack.job(TOPIC, "waits").await.1["state"], "delayed", "{store}");
         assert_eq!(sink.seen(), 1, "{store}");
+    }
+}
+
+#[tokio::test]
+async fn asked_to_end_it_leaves_only_the_database() {
+    let (mut stack, sink) = (StackOptions::embedded().start().await, Sink::start().await);
+    // Several rounds, because a process that does not wait for its store still closes it now and then.
+    for round in 0..8 {
+        let id = format!("job-{round}");
+        stack.accept(&job(&sink, &id)).await;
+        sink.wait_for_job(&id, 1, SOON).await;
+        let up = &mut stack.ups[0];
+        let data = up.directory().join("data");
+        // An idle store closes fastest, which is when the process is most likely to be too early.
+        eventually(SOON, "a checkpoint", async || {
+            let modified = |name: &str| data.join(name).metadata().and_then(|file| file.modified());
+            let (database, log) = (modified("ringback.redb"), modified("ringback.redo"));
+            match (database, log) {
+                (Ok(database), Ok(log)) if database > log => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+        up.term();
+        let status = up.wait_exit(SOON).await;
+        assert_eq!(status.code(), Some(0), "{}", up.log());
+        let files = data.read_dir().expect("the directory of the store");
+        let names: Vec<_> = files.map(|file| file.expect("a file").file_name()).collect();
+        assert_eq!(names, ["ringback.redb"], "round {round}: {}", up.log());
+        up.restart();
+        stack.ready(SOON).await;
     }
 }
 

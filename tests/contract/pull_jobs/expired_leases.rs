@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ringback_core::contract::{PassLimits, PulledJob, Renewed, RetryContext, Settled};
+use ringback_core::contract::{PassLimits, PulledJob, RetryContext, Settled};
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
@@ -98,8 +98,7 @@ pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Wo
     assert_eq!(bench.recover(10).await.next_lease, None);
     // A cancel and a renewal find what was put off.
     let job = over(bench, "c").await;
-    let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
-    assert_eq!(renewed, Renewed::Extended);
+    assert!(bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew").is_some());
     let job = over(bench, "d").await;
     bench.cancel(&job.key).await;
     bench.recover_until(&job.key, State::Cancelled).await;
@@ -107,8 +106,7 @@ pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Wo
 
 pub(crate) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(bench: &Workbench) {
     let job = over(bench, "a").await;
-    let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
-    assert_eq!(renewed, Renewed::Extended);
+    assert!(bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew").is_some());
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
 }

@@ -1,6 +1,6 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
-use ringback_core::contract::{PassLimits, Receipt, Renewed, RetryContext, Settled};
+use ringback_core::contract::{PassLimits, Receipt, RetryContext, Settled};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
@@ -133,11 +133,11 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     let key = bench.accept(bench.pull_job("a")).await.key;
     let job = bench.pull_one(&key, ms(200)).await;
     let before = ringback_testkit::now();
-    let (renewed, deadline) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
-    assert_eq!(renewed, Renewed::Extended);
+    let renewed = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    let deadline = renewed.expect("the receipt is current");
     assert!(is_late_enough(deadline, before, LONG) && deadline <= now().plus(LONG + ms(1)));
-    let (_, same) = bench.store().renew_receipt(&job.receipt, ms(100)).await.expect("renew");
-    assert_eq!(same, deadline, "it is never shortened");
+    let same = bench.store().renew_receipt(&job.receipt, ms(100)).await.expect("renew");
+    assert_eq!(same, Some(deadline), "it is never shortened");
     until(job.deadline.plus(ms(5))).await;
     let recovered = bench
         .store()
@@ -146,8 +146,7 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
         .expect("recover");
     assert!(recovered.expired.is_empty(), "{recovered:?}");
     assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
-    let (renewed, _) = bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
-    assert_eq!(renewed, Renewed::Stale);
+    assert_eq!(bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew"), None);
 }
 
 pub(crate) async fn the_receipt_leads_to_what_chooses_the_retry_tier(bench: &Workbench) {

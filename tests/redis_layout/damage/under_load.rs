@@ -47,7 +47,7 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     let words: Vec<_> = lapsed.into_iter().map(|lapsed| (lapsed.receipt, failed(1))).collect();
     store.settle_expired(shard, &words).await.expect("settle");
     moves(store, &jobs, round).await;
-    hand_over(store, shard, round).await;
+    deliver(store, shard, round).await;
     consume(store, shard, round).await;
     store.evict(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("expire");
     if round.is_multiple_of(3) {
@@ -77,7 +77,7 @@ async fn moves(store: &Store, jobs: &[NewJob], round: u64) {
     }
 }
 
-async fn hand_over(store: &Store, shard: Shard, round: u64) {
+async fn deliver(store: &Store, shard: Shard, round: u64) {
     let ask = Reserve {
         caller: "notifier",
         sequence: round,

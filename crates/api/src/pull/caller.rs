@@ -179,9 +179,12 @@ impl PullCaller {
                     lost.spawn(repeat(self.store.clone(), Arc::clone(&self.ids), call));
                 },
                 Some(ended) = lost.join_next() => ended?,
-                () = shutdown.expired() => return Ok(()),
+                () = shutdown.expired() => break,
             }
         }
+        // Aborted calls hold the store until they are dropped.
+        calls.shutdown().await;
+        lost.shutdown().await;
         Ok(())
     }
 }

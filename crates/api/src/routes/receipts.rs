@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
-use ringback_core::contract::{Note, Receipt, Renewed, Settled};
+use ringback_core::contract::{Note, Receipt, Settled};
 use ringback_core::job::Topic;
 use ringback_core::limits::MAX_BATCH;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
@@ -125,10 +125,10 @@ pub(crate) async fn renew(
 ) -> JsonResult<RenewAnswer> {
     let ttr = parse_renew(&json)?;
     match Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr)).await?? {
-        (Renewed::Extended, deadline) => {
+        Some(deadline) => {
             Ok(Json(RenewAnswer { receipt: receipt.to_string(), deadline: deadline.to_string() }))
         }
-        (Renewed::Stale, _) => Err(stale().into()),
+        None => Err(stale().into()),
     }
 }
 
@@ -205,7 +205,7 @@ async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: 
     let policy = topic.and_then(|topic| api.policies.get(&topic).ok()?);
     if api.store.logging(policy.as_deref()).notes_failure() {
         let notes = [Note::failed(receipt, error)];
-        api.metrics.unrecorded(api.store.note_in_time(receipt.shard, &notes).await);
+        api.metrics.unlogged(api.store.note_in_time(receipt.shard, &notes).await);
     }
 }
 

@@ -34,7 +34,9 @@ Its failures start at 0 again; the count of its attempts goes on.";
 pub(crate) const CANCEL_EXAMPLES: &str = "\
 Examples:
   ringback cancel pay.notify/order-1
-  ringback cancel pay.notify order-1 && echo it will not be delivered";
+  ringback cancel pay.notify order-1
+
+An attempt in flight goes on: if it succeeds the job is done after all, and the answer says so.";
 
 const RESCHEDULE_EXAMPLES: &str = "\
 Examples:

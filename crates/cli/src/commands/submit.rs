@@ -28,7 +28,8 @@ Examples:
       --url https://merchant.example/notify --body '{\"status\":\"PAID\"}'
   ringback submit --topic remind --at 2026-11-20T09:30:00Z --url http://127.0.0.1:8080/hook \\
       --header x-tenant:a7 --context key=value --retry '15s 3m 10m' --timeout 5s
-  ringback submit --topic files --url http://127.0.0.1:8080/hook --content-type image/png --body-file a.png
+  ringback submit --topic files --url http://127.0.0.1:8080/hook \\
+      --content-type image/png --body-file a.png
   ringback submit job.json
   echo '{\"topic\":\"t\",\"url\":\"http://127.0.0.1:8080/hook\"}' | ringback submit -
 

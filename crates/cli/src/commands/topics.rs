@@ -35,7 +35,8 @@ Jobs of a paused topic can be submitted and cancelled, and become due. Deliverie
 pub(crate) const RESUME_EXAMPLES: &str = "\
 Examples:
   ringback resume pay.notify
-  ringback topics --all --output json | jq -r 'select(.paused) | .topic' | xargs -n 1 ringback resume";
+  ringback topics --all --output json | jq -r 'select(.paused) | .topic' |
+      xargs -n 1 ringback resume";
 
 /// The number of topics.
 #[derive(Debug, Args)]

@@ -78,14 +78,14 @@ fn shown(lookup: &Lookup, name: &str) -> String {
 
 /// Checks that the limit of open files has room for callers of the API too. The notifier has checked its own share.
 fn check_open_files(lookup: &mut Lookup, deliveries: u64) {
-    let most = files::most();
-    if files::fits(deliveries, most).is_ok()
-        && let Err(most) = fits_with_api(deliveries, most)
+    let limit = files::hard_limit();
+    if files::fits(deliveries, limit).is_ok()
+        && let Err(max) = fits_with_api(deliveries, limit)
     {
         lookup.reject(
             "CONCURRENCY",
             format!(
-                "does not fit the limit of open files, of which {} are kept for callers of the API and other needs: at most {most}, or raise the hard limit (ulimit -Hn)",
+                "does not fit the limit of open files, of which {} are kept for callers of the API and other needs: at most {max}, or raise the hard limit (ulimit -Hn)",
                 files::RESERVE + API_CONNECTIONS
             ),
         );
@@ -93,8 +93,8 @@ fn check_open_files(lookup: &mut Lookup, deliveries: u64) {
 }
 
 /// Checks that this many deliveries fit beside the API. The error is the number that fits.
-fn fits_with_api(deliveries: u64, most: u64) -> Result<(), u64> {
-    files::fits(deliveries + API_CONNECTIONS, most).map_err(|left| left.saturating_sub(API_CONNECTIONS))
+fn fits_with_api(deliveries: u64, limit: u64) -> Result<(), u64> {
+    files::fits(deliveries + API_CONNECTIONS, limit).map_err(|left| left.saturating_sub(API_CONNECTIONS))
 }
 
 #[cfg(test)]

@@ -111,8 +111,8 @@ impl AttemptLog {
 
     /// Adds a packed attempt in the order of numbers. A number that is present is a repetition and is
     /// ignored. Then drops the oldest attempts beyond [`MAX_ATTEMPTS`], and those that do not fit into
-    /// `room` bytes, as `cost` computes them from the length.
-    pub fn add(&mut self, entry: &[u8], room: u64, cost: impl Fn(usize) -> u64) {
+    /// `max_bytes` bytes, as `cost` computes them from the length.
+    pub fn add(&mut self, entry: &[u8], max_bytes: u64, cost: impl Fn(usize) -> u64) {
         let mut starts = self.starts();
         let own = number(&entry[2..6]);
         let number_at = |at: usize| number(&self.0[at + 2..at + 6]);
@@ -125,7 +125,7 @@ impl AttemptLog {
         starts = self.starts();
         let end = self.0.len();
         let over = starts.len().saturating_sub(MAX_ATTEMPTS);
-        let fits = |from: usize| cost(HEAD + end - from) <= room;
+        let fits = |from: usize| cost(HEAD + end - from) <= max_bytes;
         let from = starts[over..].iter().copied().find(|from| fits(*from)).unwrap_or(end);
         self.0.drain(HEAD..from);
     }
@@ -162,10 +162,10 @@ mod tests {
         }
     }
 
-    fn log(numbers: impl IntoIterator<Item = u32>, room: u64) -> AttemptLog {
+    fn log(numbers: impl IntoIterator<Item = u32>, max_bytes: u64) -> AttemptLog {
         let mut log = AttemptLog::of(9, None);
         for number in numbers {
-            log.add(&pack(&attempt(number)), room, |bytes| bytes as u64);
+            log.add(&pack(&attempt(number)), max_bytes, |bytes| bytes as u64);
         }
         log
     }

@@ -35,8 +35,8 @@ pub struct Options {
 impl Options {
     /// How many tombstones a shard may keep if each takes `bytes`; at least one.
     pub fn tombstones(&self, bytes: u64) -> u64 {
-        let room = u64::from(self.keep_done_mib) * 1024 * 1024 / bytes;
-        (room / u64::from(self.shards)).max(1)
+        let all_shards = u64::from(self.keep_done_mib) * 1024 * 1024 / bytes;
+        (all_shards / u64::from(self.shards)).max(1)
     }
 
     /// How long, and in how many bytes, a shard keeps logged attempts.

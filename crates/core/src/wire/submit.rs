@@ -36,7 +36,7 @@ pub(super) const KNOWN: [&str; 14] = [
 ];
 
 /// The detail of the problem while the job needs its topic's policy and policies are not loaded yet.
-const UNKNOWN: &str = "where the job goes is not known yet, for want of its topic's policy: it was not accepted; submit it again later";
+const UNKNOWN: &str = "the policies of the topics are not known yet, and the job needs that of its topic: it was not accepted; retry later";
 
 /// What a submit needs besides its own fields.
 pub struct Defaults<'a> {

@@ -1,4 +1,4 @@
-//! pull: ready → reserved, the first pull jobs of one topic, for a worker that asks for them; and
+//! pull: ready → reserved, the first pull jobs of one topic, for a consumer that asks for them; and
 //! what is known of the lanes and leases of pull jobs.
 
 use ringback_core::clock::millis_up;

@@ -63,7 +63,7 @@ pub(crate) struct Settlement {
 enum Source {
     /// A notifier, with the response to a successful attempt if it kept that: status, and ms that it took.
     Push { response: Option<(u16, u32)> },
-    /// A worker, by its receipt, or a carrier for it. The number of the lease is when it began.
+    /// A consumer, by its receipt, or a carrier for it. The number of the lease is when it began.
     Pull(LeaseCheck),
 }
 
@@ -77,7 +77,7 @@ impl Settlement {
         Self { receipt: *receipt, outcome: outcome.clone(), source: Source::Pull(check) }
     }
 
-    /// Whether it settles an expired lease for its worker.
+    /// Whether it settles an expired lease for its consumer.
     fn is_for_expired(&self) -> bool {
         matches!(self.source, Source::Pull(LeaseCheck::Expired))
     }
@@ -169,7 +169,7 @@ fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Resu
 
 fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bool) -> Result<()> {
     let attempt = settlement.attempt(txn);
-    // A worker whose lease expired has not settled it, so its own settlement is no repetition.
+    // A consumer whose lease expired has not settled it, so its own settlement is no repetition.
     if !settlement.is_for_expired() {
         job.settled = settlement.receipt.lease.number;
     }

@@ -74,7 +74,7 @@ impl CheckpointedDb {
         let generation = SysRng.try_next_u64().map_err(std::io::Error::other)?.max(1);
         let log = Log::create(path, generation, |file| location.disk(file))?;
         let txn = self.begin()?;
-        // A file of an earlier version may lack tables that snapshots read.
+        // A file of an earlier version may not have all tables that snapshots read.
         drop(ReplayTables::open(&txn)?);
         Checkpoint { sequence: self.sequence, log: generation }.commit(txn, true)?;
         Ok(log)

@@ -65,7 +65,7 @@ fn replay(database: &Database, path: &Path, file: &[u8], checkpoint: Checkpoint)
     Ok(found.sequence)
 }
 
-/// Checks a log that the database does not need. If it has frames that the database lacks, the
+/// Checks a log that the database does not need. If it has frames that are not in the database, the
 /// database is an older copy.
 fn check_leftover(path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<(), StoreError> {
     match read(file, checkpoint.sequence) {

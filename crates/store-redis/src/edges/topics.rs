@@ -20,9 +20,14 @@ use crate::script;
 const PAGE: usize = 64;
 
 impl RedisStore {
-    /// Pauses a topic in a shard. False when it would be one topic too many and `room` is needed.
-    pub async fn pause(&self, shard: Shard, topic: &Topic, room: TopicCapacity) -> Result<bool, StoreError> {
-        let is_limited = room == TopicCapacity::Needed;
+    /// Pauses a topic in a shard. False if it would be one topic too many and `capacity` is needed.
+    pub async fn pause(
+        &self,
+        shard: Shard,
+        topic: &Topic,
+        capacity: TopicCapacity,
+    ) -> Result<bool, StoreError> {
+        let is_limited = capacity == TopicCapacity::Needed;
         self.ask(&script::PAUSE, shard, (topic.as_str(), is_limited)).await
     }
 

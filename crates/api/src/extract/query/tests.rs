@@ -63,6 +63,7 @@ async fn every_wrong_parameter_is_named() {
     let names = "colour limit reason died_after died_before cursor limit";
     assert_eq!(wrong::<DeadPageQuery>(query).await, names);
     assert_eq!(wrong::<DeadPageQuery>("?reason=").await, "reason");
+    assert_eq!(wrong::<DeadPageQuery>("?cursor=%ff").await, "cursor");
     assert_eq!(wrong::<PurgeQuery>("?limit=1").await, "limit");
     assert_eq!(wrong::<events::Filter>("?id=a").await, "id");
     // An invalid topic counts as given.
