@@ -5,10 +5,13 @@ mod dead_letters;
 mod import_export_faults;
 mod list;
 mod list_export_import;
+mod listen;
+mod many_jobs;
 mod policy;
 mod pull_jobs;
 mod reschedule_run_revive;
 mod scripted_server;
+mod terminal;
 mod topics;
 mod up;
 mod watch;
@@ -240,7 +243,7 @@ async fn what_is_no_ringback_is_2() {
 }
 
 /// All commands.
-const COMMANDS: &str = "up submit get attempts reschedule run revive cancel policy reserve finish retry renew bury release \
+const COMMANDS: &str = "up listen submit get attempts reschedule run revive cancel policy reserve finish retry renew bury release \
     dead topics topic pause resume stats watch audit list export import completions";
 /// What `ringback dead` has below it.
 const DEAD: [&str; 6] = ["list", "purge", "revive", "revivals", "watch", "stop"];
@@ -282,5 +285,5 @@ async fn the_document_names_every_command_and_flag() {
     let help = ringback("http://h", &["--help"]).await.out;
     let commands =
         help.split("Commands:").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
-    assert_eq!(commands.trim().lines().count(), 28, "the twenty-seven and help: {commands}");
+    assert_eq!(commands.trim().lines().count(), 29, "the twenty-eight and help: {commands}");
 }

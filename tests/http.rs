@@ -18,5 +18,6 @@ mod policies;
 mod pull_jobs;
 mod reschedule_run_revive;
 mod retries;
+mod time_zones;
 mod topics;
 mod tracing;

@@ -29,7 +29,16 @@ async fn the_attempts_of_a_job_are_shown_as_a_table_and_as_the_json_of_the_api()
     assert_eq!((run.code, &items[1]["answer"]), (Some(0), &json!("out of\n\u{1b}[31mink")), "{run:?}");
 
     let run = ringback(&server, &["attempts", TOPIC, "waits"]).await;
-    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no attempts are recorded\n"));
+    assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (Some(0), "", "no attempts were made yet\n"));
+    stack.accept(&job(&sink, "works")).await;
+    stack.wait_state(TOPIC, "works", "done", SOON).await;
+    let run = ringback(&server, &["attempts", TOPIC, "works"]).await;
+    assert_eq!((run.code, run.out.as_str()), (Some(0), ""), "{run:?}");
+    for part in ["no attempts are logged: by default only failed attempts are", "RINGBACK_ATTEMPTS=all"] {
+        assert!(run.err.contains(part), "{run:?}");
+    }
+    let run = ringback(&server, &["attempts", TOPIC, "works", "--json"]).await;
+    assert_eq!((run.code, run.json(), run.err.as_str()), (Some(0), json!({"items": []}), ""), "{run:?}");
     let run = ringback(&server, &["attempts", TOPIC, "nobody"]).await;
     assert!(run.code == Some(1) && run.err.contains("no job"), "{run:?}");
 }

@@ -57,6 +57,9 @@ async fn a_policy_is_set_shown_and_deleted() {
     stack.accept(&json!({"topic": "t", "id": "i", "delay": "1h"})).await;
     let run = ringback(&server, &["policy", "delete", "t"]).await;
     assert!(run.code == Some(1) && run.err.contains("has jobs that have not ended"), "{run:?}");
+    assert!(run.err.contains("delete it with --force") && !run.err.contains("force=true"), "{run:?}");
+    let run = ringback(&server, &["policy", "delete", "t", "--json"]).await;
+    assert!(run.code == Some(1) && run.err.contains("force=true"), "the API's own words: {run:?}");
     let run = ringback(&server, &["policy", "delete", "t", "--force"]).await;
     assert_eq!(
         (run.code, run.out.as_str()),

@@ -16,6 +16,14 @@ async fn a_job_is_rescheduled_and_run_by_its_name() {
     let run = ringback(&server, &["reschedule", "t/i", "--at", at]).await;
     let expected = "t/i is delayed, due 2030-01-02T03:04:05.678Z (in ";
     assert!(run.code == Some(0) && run.out.starts_with(expected), "{run:?}");
+    let local = ["reschedule", "t/i", "--at", "2030-07-02T04:04:05"];
+    let run = ringback(&server, &[&local[..], &["--time-zone", "Europe/Berlin"]].concat()).await;
+    let expected = "t/i is delayed, due 2030-07-02T02:04:05.000Z (in ";
+    assert!(run.code == Some(0) && run.out.starts_with(expected), "{run:?}");
+    let run = ringback(&server, &local).await;
+    assert!(run.code == Some(64) && run.err.contains("--time-zone Europe/Berlin"), "{run:?}");
+    let run = ringback(&server, &[&local[..], &["--time-zone", "Mars/Phobos"]].concat()).await;
+    assert!(run.code == Some(1) && run.err.contains("time_zone: \"Mars/Phobos\" is not a known"), "{run:?}");
     let run = ringback(&server, &["reschedule", "t", "i", "--delay", "1h 30m", "--output", "json"]).await;
     assert_eq!((run.code, run.json()), (Some(0), stack.job("t", "i").await.1));
     let run = ringback(&server, &["run", "t", "i"]).await;
@@ -33,7 +41,7 @@ async fn a_job_is_rescheduled_and_run_by_its_name() {
     let run = ringback(&server, &["reschedule", "t/nobody", "--delay", "0"]).await;
     assert!(run.code == Some(1) && run.err.contains("no job t/nobody is known"), "{run:?}");
     let run = ringback(&server, &["reschedule", "t/i", "--delay", "11y"]).await;
-    assert!(run.code == Some(64), "{run:?}");
+    assert!(run.code == Some(64) && run.err.contains("months and years have no fixed length"), "{run:?}");
     let run = ringback(&server, &["reschedule", "t/i", "--delay", "4000d"]).await;
     assert!(run.code == Some(1) && run.err.contains("  delay: \"4000d\": too far ahead"), "{run:?}");
 }

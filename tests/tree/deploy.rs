@@ -33,6 +33,9 @@ fn the_compose_file_starts_every_role_and_one_redis() {
         assert_eq!(service["environment"]["RINGBACK_ADMIN_LISTEN"], format!("0.0.0.0:{admin}").as_str());
         let check: Vec<_> = service["healthcheck"]["test"].as_sequence().expect("a test").iter().collect();
         assert_eq!(check, ["CMD", "ringback-ready", &admin.to_string()], "{role}");
+        let mounts = service["volumes"].as_sequence().expect("mounts");
+        let is_data = |mount: &&Value| mount["target"] == "/var/lib/ringback" && mount["type"] == "tmpfs";
+        assert!(mounts.iter().any(|mount| is_data(&mount)), "{role} would get a volume from the image");
         assert_eq!(service["depends_on"]["redis"]["condition"], "service_healthy", "{role}");
     }
     let command = services["redis"]["command"].as_sequence().expect("a command");

@@ -7,6 +7,7 @@ mod code_names;
 mod deploy;
 mod docs;
 mod files;
+mod image;
 mod imports;
 mod layers;
 mod modules;

@@ -9,7 +9,7 @@ use ringback_core::job::JobKey;
 use ringback_core::state::State;
 use serde_json::{Map, Value};
 
-/// The server, and the format of the output.
+/// The server, and how output is printed.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Server and output")]
 pub(crate) struct Remote {
@@ -19,7 +19,20 @@ pub(crate) struct Remote {
     pub(crate) server: Url,
     /// Output format: table for people, json for scripts (the API's JSON, unchanged)
     #[arg(long, global = true, value_name = "FORMAT", default_value = "table")]
-    pub(crate) output: Format,
+    output: Format,
+    /// Short for --output json
+    #[arg(long, global = true)]
+    json: bool,
+    /// Print times in UTC [default: on a terminal the local zone (TZ), else UTC]
+    #[arg(long, global = true)]
+    pub(crate) utc: bool,
+}
+
+impl Remote {
+    /// The format of the output.
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.output }
+    }
 }
 
 /// The format of the output.
@@ -45,6 +58,43 @@ impl JobArgs {
     /// A usage error when they are not valid.
     pub(crate) fn key(&self) -> Result<JobKey, clap::Error> {
         values::job_key(&self.name)
+    }
+}
+
+/// One job or many, by topic and id.
+#[derive(Debug, Args)]
+pub(crate) struct JobsArgs {
+    /// Topic and id of each job as TOPIC/ID, or of one job as two arguments; - reads them from standard input, one
+    /// per line
+    #[arg(required = true, num_args = 1.., value_name = "TOPIC/ID")]
+    names: Vec<String>,
+}
+
+/// The jobs that are named.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Jobs {
+    One(JobKey),
+    Many(Vec<JobKey>),
+    /// One per line of standard input.
+    Stdin,
+}
+
+impl JobsArgs {
+    /// The topics and the ids.
+    ///
+    /// # Errors
+    /// A usage error when one of them is not valid.
+    pub(crate) fn jobs(&self) -> Result<Jobs, clap::Error> {
+        match self.names.as_slice() {
+            [name] if name == "-" => Ok(Jobs::Stdin),
+            [_] => values::job_key(&self.names).map(Jobs::One),
+            [topic, id] if !topic.contains('/') && !id.contains('/') => {
+                values::job_key(&self.names).map(Jobs::One)
+            }
+            names => {
+                names.iter().map(|name| values::job_key(&[name])).collect::<Result<_, _>>().map(Jobs::Many)
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 mod attempts;
 mod audit;
 mod dead;
+mod each_job;
 mod export;
 mod import;
 mod job;
@@ -16,22 +17,23 @@ mod session;
 mod stats;
 mod submit;
 mod topics;
+mod usage;
 mod watch;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::session::Session;
-use crate::args::{JobArgs, Remote, TopicArgs};
+use crate::args::{JobArgs, JobsArgs, Remote, TopicArgs};
 use crate::client::Client;
-use crate::failure::{Verdict, report};
-use crate::output::Output;
-use crate::up;
+use crate::failure::{self, Verdict, report};
+use crate::output::{Output, Times};
+use crate::{listen, up};
 
 /// The meaning of the exit codes, at the end of `--help`.
 const EXIT_CODES: &str = "\
-Exit codes: 0 success; 1 refused or not found (no such job or topic, the topic and id belong to another job, the job's state forbids it, a watched job is dead or cancelled, some lines of an import were refused, an audit has findings that are not repaired); \
+Exit codes: 0 success; 1 refused or not found (no such job or topic, the topic and id belong to another job, the job's state forbids it, a watched job is dead or cancelled, some of many jobs or some lines of an import were refused, an audit has findings that are not repaired); \
 2 failure (server unreachable, server error, file error); 64 wrong usage.
 
 `ringback help COMMAND` shows examples of a command.";
@@ -52,29 +54,31 @@ pub(crate) enum Command {
     /// Run a complete Ringback in one process: API, carrier and notifier on one store
     #[command(after_help = UP_EXAMPLES)]
     Up(up::UpArgs),
+    /// Receive deliveries and print them: a receiver to try Ringback with
+    Listen(listen::ListenArgs),
     /// Submit a job
     Submit(Box<submit::SubmitArgs>),
     /// Submit jobs from a file with one JSON job per line, or restore an export
     Import(import::ImportArgs),
     /// Export all pending and dead jobs, one JSON job per line
     Export(export::ExportArgs),
-    /// Show a job
+    /// Show jobs
     #[command(after_help = job::GET_EXAMPLES)]
-    Get(JobArgs),
-    /// Show the recorded attempts of a job
+    Get(JobsArgs),
+    /// Show the logged attempts of a job
     #[command(after_help = attempts::ATTEMPTS_EXAMPLES)]
     Attempts(JobArgs),
     /// Change the due time of a delayed job
     Reschedule(job::RescheduleArgs),
-    /// Make a delayed job due now
+    /// Make delayed jobs due now
     #[command(after_help = job::RUN_EXAMPLES)]
-    Run(JobArgs),
-    /// Make a dead job due again
+    Run(JobsArgs),
+    /// Make dead jobs due again
     #[command(after_help = job::REVIVE_EXAMPLES)]
-    Revive(JobArgs),
-    /// Cancel a job
+    Revive(JobsArgs),
+    /// Cancel jobs
     #[command(after_help = job::CANCEL_EXAMPLES)]
-    Cancel(JobArgs),
+    Cancel(JobsArgs),
     /// List pending and dead jobs
     List(list::ListArgs),
     /// List, purge or redrive the dead jobs of a topic
@@ -129,6 +133,7 @@ pub(crate) enum Command {
 const UP_EXAMPLES: &str = "\
 Examples:
   ringback up
+  ringback up --demo
   ringback up --store embedded:/var/lib/ringback
   ringback up --store redis://127.0.0.1:6379 --concurrency 1024
   RINGBACK_LOG_FORMAT=json ringback up --api-listen 127.0.0.1:8411 --admin-listen 127.0.0.1:8412
@@ -154,20 +159,29 @@ Examples:
   ringback completions zsh > ~/.zfunc/_ringback
   ringback completions fish > ~/.config/fish/completions/ringback.fish";
 
-/// Runs a command and returns its exit code.
-pub(crate) fn run(cli: Cli) -> ExitCode {
-    let format = cli.remote.output;
-    match command(cli) {
-        Ok(code) => code,
-        Err(error) => report(&error, format),
+/// Parses the command line, runs the command and returns the exit code.
+pub(crate) fn main() -> ExitCode {
+    let mut command = usage::fixed(Cli::command());
+    let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
+        Ok(matches) => matches,
+        Err(error) => return failure::usage(&error),
+    };
+    let mut called = usage::called(&command, &matches);
+    match Cli::from_arg_matches(&matches) {
+        Ok(cli) => {
+            let format = cli.remote.format();
+            run(cli).unwrap_or_else(|error| report(error, format, &mut called))
+        }
+        Err(error) => failure::usage(&error.format(&mut called)),
     }
 }
 
-fn command(cli: Cli) -> anyhow::Result<ExitCode> {
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let remote = cli.remote;
     match cli.command {
-        Command::Up(args) => Ok(up::main(args.flags)),
-        Command::Completions { shell } => completions(Output::new(remote.output), shell),
+        Command::Up(args) => Ok(up::main(args, remote.format(), Times::of_stdout(remote.utc))),
+        Command::Listen(args) => listen::main(args, remote.format(), Times::of_stdout(remote.utc)),
+        Command::Completions { shell } => completions(&remote, shell),
         Command::Submit(args) => online(remote, async |session| submit::run(session, *args).await),
         Command::Import(args) => online(remote, async |session| import::run(session, args).await),
         Command::Export(args) => online(remote, async |session| export::run(session, args).await),
@@ -197,12 +211,18 @@ fn command(cli: Cli) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints a completion script, made from the definitions that parse the arguments.
-fn completions(mut out: Output, shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
+fn completions(remote: &Remote, shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
+    let mut out = output(remote);
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "ringback", &mut script);
     out.bytes(&script)?;
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Standard output as the flags ask for it.
+fn output(remote: &Remote) -> Output {
+    Output::new(remote.format(), Times::of_stdout(remote.utc))
 }
 
 /// Runs a command that calls the API.
@@ -211,7 +231,8 @@ fn online(
     command: impl AsyncFnOnce(&mut Session) -> anyhow::Result<Verdict>,
 ) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut session = Session { client: Client::new(remote.server)?, out: Output::new(remote.output) };
+    let out = output(&remote);
+    let mut session = Session { client: Client::new(remote.server)?, out };
     let verdict = runtime.block_on(async {
         let verdict = command(&mut session).await;
         // Results that came before an error are printed too, and the error decides the exit code.

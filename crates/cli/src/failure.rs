@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use clap::Command;
 use ringback_core::wire::Problem;
 use ringback_service::USAGE;
 
@@ -49,34 +50,32 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE) }
 }
 
-/// Prints an error and returns the exit code.
-pub(crate) fn report(error: &anyhow::Error, format: Format) -> ExitCode {
+/// Prints an error of a command and returns the exit code. A usage error is printed with the usage of the command.
+pub(crate) fn report(error: anyhow::Error, format: Format, command: &mut Command) -> ExitCode {
     if error.is::<OutputClosed>() {
         return ExitCode::SUCCESS;
     }
-    if let Some(error) = error.downcast_ref::<clap::Error>() {
-        return usage(error);
-    }
+    let error = match error.downcast::<clap::Error>() {
+        Ok(error) => return usage(&error.format(command)),
+        Err(error) => error,
+    };
     let colour = Colour::of_stderr();
     match error.downcast_ref::<ClientError>() {
         Some(ClientError::Problem { problem, .. }) if format == Format::Json => {
             note(&serde_json::to_string(problem).expect("plain data always serialises"));
         }
-        _ => note(message(error, colour).trim_end()),
+        _ => note(message(&error, colour).trim_end()),
     }
-    ExitCode::from(code(error))
+    ExitCode::from(code(&error))
 }
 
 fn code(error: &anyhow::Error) -> u8 {
-    match error.downcast_ref::<ClientError>() {
-        Some(ClientError::Problem { problem, .. }) if is_refusal(problem.status) => REFUSED,
-        _ => FAILED,
-    }
+    if error.downcast_ref().is_some_and(is_refused) { REFUSED } else { FAILED }
 }
 
-/// Whether a status means that the API refuses this job, not that something has failed.
-fn is_refusal(status: u16) -> bool {
-    matches!(status, 400 | 404 | 409 | 413 | 422)
+/// Whether the API refuses this job or topic, so that nothing has failed.
+pub(crate) fn is_refused(error: &ClientError) -> bool {
+    matches!(error, ClientError::Problem { problem, .. } if matches!(problem.status, 400 | 404 | 409 | 413 | 422))
 }
 
 fn message(error: &anyhow::Error, colour: Colour) -> String {

@@ -1,7 +1,8 @@
-//! Standard output and standard error. The run ends quietly when the reader goes away. Colours appear only on a
-//! terminal, and not with `NO_COLOR`.
+//! Standard output and standard error. The run ends quietly when the reader goes away. Colours and local times appear
+//! only on a terminal, and colours not with `NO_COLOR`.
 
 mod dead;
+mod escape;
 mod job;
 mod table;
 mod time;
@@ -10,11 +11,13 @@ use std::io::{self, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
+use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 
 pub(crate) use self::dead::{dead_row, redrive_details, redrive_row};
+pub(crate) use self::escape::{escape_json, escape_text};
 pub(crate) use self::job::{job_details, job_row, state};
 pub(crate) use self::table::{Cell, Table};
-pub(crate) use self::time::relative;
+pub(crate) use self::time::{Times, relative};
 use crate::args::Format;
 
 /// The reader of standard output has gone, as with `| head`. This is not an error.
@@ -30,6 +33,11 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
+    /// The choice for standard output.
+    pub(crate) fn of_stdout() -> Self {
+        Self::from(AutoStream::choice(&io::stdout()))
+    }
+
     /// The choice for standard error.
     pub(crate) fn of_stderr() -> Self {
         Self::from(AutoStream::choice(&io::stderr()))
@@ -53,18 +61,60 @@ impl From<ColorChoice> for Colour {
     }
 }
 
+/// What a text for people depends on: the time, the zone, the choice of colours.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) now: Timestamp,
+    pub(crate) colour: Colour,
+    pub(crate) times: Times,
+}
+
+impl View {
+    /// The view of this moment.
+    pub(crate) fn now(colour: Colour, times: Times) -> Self {
+        Self { now: SystemClock.now(), colour, times }
+    }
+
+    /// A time of the API.
+    pub(crate) fn time(&self, time: &str) -> String {
+        self.times.show(time)
+    }
+
+    /// A time of the API relative to now: `in 9m 59s`, `3s ago` or `now`; empty when it is not a time.
+    pub(crate) fn relative(&self, time: &str) -> String {
+        relative(time, self.now)
+    }
+
+    /// A time of the API and, in brackets, relative to now.
+    pub(crate) fn both(&self, time: &str) -> String {
+        format!("{} ({})", self.time(time), self.relative(time))
+    }
+
+    /// A view in UTC and without colours at this time in ms.
+    #[cfg(test)]
+    pub(crate) fn plain(ms: u64) -> Self {
+        Self { now: Timestamp::from_millis(ms), colour: Colour::No, times: Times::Utc }
+    }
+}
+
 /// Standard output.
 pub(crate) struct Output {
     pub(crate) format: Format,
     pub(crate) colour: Colour,
+    pub(crate) times: Times,
     out: io::BufWriter<io::StdoutLock<'static>>,
 }
 
 impl Output {
     /// Locks standard output.
-    pub(crate) fn new(format: Format) -> Self {
-        let colour = Colour::from(AutoStream::choice(&io::stdout()));
-        Self { format, colour, out: io::BufWriter::with_capacity(64 * 1024, io::stdout().lock()) }
+    pub(crate) fn new(format: Format, times: Times) -> Self {
+        let colour = Colour::of_stdout();
+        Self { format, colour, times, out: io::BufWriter::with_capacity(64 * 1024, io::stdout().lock()) }
+    }
+
+    /// The view of this moment.
+    pub(crate) fn view(&self) -> View {
+        View::now(self.colour, self.times.clone())
     }
 
     /// Writes bytes unchanged.

@@ -15,12 +15,16 @@ use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Service, Tasks};
 use ringback_store::Store;
 
+use self::args::DemoPort;
 pub(crate) use self::args::UpArgs;
 use self::config::{Config, settings};
 use self::greeting::{Greeting, print};
+use crate::args::Format;
+use crate::listen::Demo;
+use crate::output::Times;
 
-/// Runs with these flags until shutdown, and returns the exit code.
-pub(crate) fn main(flags: Vec<OsString>) -> ExitCode {
+/// Runs until shutdown, and returns the exit code. `format` and `times` are for the receiver of `--demo`.
+pub(crate) fn main(args: UpArgs, format: Format, times: Times) -> ExitCode {
     let service = Service {
         name: "ringback up",
         about: "Runs a complete Ringback in one process",
@@ -28,12 +32,26 @@ pub(crate) fn main(flags: Vec<OsString>) -> ExitCode {
         settings: settings(),
         load: Config::load,
     };
-    service.main_with([OsString::from("ringback up")].into_iter().chain(flags), run)
+    let UpArgs { settings, demo } = args;
+    let flags = [OsString::from("ringback up")].into_iter().chain(settings);
+    service.main_with(flags, move |config, context| run(config, context, demo, format, times))
 }
 
-async fn run(config: Config, context: Context) -> anyhow::Result<()> {
+async fn run(
+    config: Config,
+    context: Context,
+    demo: Option<DemoPort>,
+    format: Format,
+    times: Times,
+) -> anyhow::Result<()> {
     warn_beyond_loopback(&config);
-    let greeting = Greeting::of(&config).to_string();
+    // It outlives the tasks, so that deliveries in flight can end.
+    let demo = match demo {
+        Some(DemoPort::Default) => Some(Demo::start(None, format, times).await?),
+        Some(DemoPort::Chosen(port)) => Some(Demo::start(Some(port), format, times).await?),
+        None => None,
+    };
+    let greeting = Greeting::of(&config, demo.as_ref().map(|demo| demo.address)).to_string();
     let store = Store::open(config.api.store.clone())?;
     let listener = ringback_api::bind(&config.api).await?;
     let mut tasks = Tasks::new();

@@ -4,17 +4,36 @@ use std::time::Duration;
 
 use jiff::{Span, SpanRelativeTo};
 
-/// Parses a friendly duration. A day has 24 hours. Months and years have no fixed length and are
-/// refused, as are negative durations and bare numbers.
+/// The form of a duration, for error messages.
+pub const ALLOWED_DURATION: &str =
+    "write \"250ms\", \"10s\", \"1h 30m\" or \"7d\"; the units are w, d, h, m, s and ms";
+
+/// A text that is not a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// It has months or years.
+    #[error("months and years have no fixed length")]
+    Calendar,
+    /// It is negative.
+    #[error("it is negative")]
+    Negative,
+    /// It is no number with a known unit, or too large to count with.
+    #[error("it is not a number with a unit")]
+    Unreadable,
+}
+
+/// Parses a friendly duration. A day has 24 hours, a week 7 days. Months and years have no fixed length and
+/// are refused, as are negative durations and bare numbers.
 ///
 /// # Errors
-/// A text that says what is wrong.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong =
-        |why: String| format!("{text:?} is no duration: {why}; write \"250ms\", \"10s\" or \"1h 30m\"");
-    let span: Span = text.parse().map_err(|e: jiff::Error| wrong(e.to_string()))?;
-    let signed = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|e| wrong(e.to_string()))?;
-    Duration::try_from(signed).map_err(|_| wrong("it is negative".to_owned()))
+/// What is wrong; [`ALLOWED_DURATION`] says what is allowed.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let span: Span = text.parse().map_err(|_| DurationError::Unreadable)?;
+    if span.get_months() != 0 || span.get_years() != 0 {
+        return Err(DurationError::Calendar);
+    }
+    let signed = span.to_duration(SpanRelativeTo::days_are_24_hours());
+    Duration::try_from(signed.map_err(|_| DurationError::Unreadable)?).map_err(|_| DurationError::Negative)
 }
 
 /// Writes a duration as [`parse_duration`] reads it, to the nanosecond: `1h 30m`.
@@ -67,12 +86,25 @@ mod tests {
         assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_secs(5400)));
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse_duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
+        assert_eq!(parse_duration("2w"), Ok(Duration::from_secs(14 * 86_400)));
     }
 
     #[test]
-    fn other_texts_are_refused() {
-        for bad in ["", "x", "10", "-5s", "1 month", "5s ago"] {
-            assert!(parse_duration(bad).is_err(), "{bad:?}");
+    fn other_texts_are_refused_for_their_reason() {
+        for (bad, why) in [
+            ("", DurationError::Unreadable),
+            ("x", DurationError::Unreadable),
+            ("10", DurationError::Unreadable),
+            ("99999999999999d", DurationError::Unreadable),
+            ("-5s", DurationError::Negative),
+            ("5s ago", DurationError::Negative),
+            ("1 month", DurationError::Calendar),
+            ("2 months 3 days", DurationError::Calendar),
+            ("1 month ago", DurationError::Calendar),
+            ("1y", DurationError::Calendar),
+            ("P1M", DurationError::Calendar),
+        ] {
+            assert_eq!(parse_duration(bad), Err(why), "{bad:?}");
         }
     }
 }

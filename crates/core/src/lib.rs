@@ -26,3 +26,4 @@ pub mod policy;
 pub mod retry;
 pub mod state;
 pub mod wire;
+pub mod written_time;

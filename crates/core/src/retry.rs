@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt};
 
+use crate::duration::{DurationError, parse_duration};
+
 /// The most delays of a policy, which are called its tiers.
 pub const MAX_TIERS: usize = 50;
 /// The shortest tier.
@@ -60,8 +62,13 @@ pub enum PolicyError {
     #[error("a jitter of {0}; allowed are 0 to 1")]
     Jitter(String),
     /// A tier cannot be read.
-    #[error("{0}")]
-    Unreadable(String),
+    #[error("{tier:?} is no duration: {why}")]
+    Unreadable {
+        /// The tier.
+        tier: String,
+        /// Why not.
+        why: DurationError,
+    },
 }
 
 impl RetryPolicy {
@@ -152,7 +159,9 @@ impl FromStr for RetryPolicy {
     /// Parses tiers separated by spaces or commas, such as `15s 3m 10m`.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let parts = text.split([' ', ',']).filter(|p| !p.is_empty());
-        let delays = parts.map(|p| crate::duration::parse_duration(p).map_err(PolicyError::Unreadable));
+        let delays = parts.map(|tier| {
+            parse_duration(tier).map_err(|why| PolicyError::Unreadable { tier: tier.to_owned(), why })
+        });
         Self::new(delays.collect::<Result<_, _>>()?, Max::Tiers, DEFAULT_JITTER)
     }
 }

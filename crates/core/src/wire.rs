@@ -19,7 +19,6 @@ mod pull;
 mod submit;
 mod topics;
 
-pub use self::fields::due::parse_time;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::{
     answer::*, attempts::*, audit::*, bulk::*, dead::*, events::*, export::*, import::*, moves::*, notice::*,

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::duration::{format_duration, parse_duration};
+use ringback_core::duration::{DurationError, format_duration, parse_duration};
 
 use self::setting::without_passwords;
 pub use self::setting::{ALL_NAMES, PREFIX, Setting, distinct};
@@ -178,7 +178,13 @@ fn duration_within(text: &str, range: &RangeInclusive<Duration>) -> Result<Durat
             let [start, end] = [range.start(), range.end()].map(|end| format_duration(*end));
             Err(format!("must be from {start} to {end}"))
         }
-        Err(_) => Err("must be a duration with a unit, such as 250ms, 5s or 1h 30m".to_owned()),
+        Err(DurationError::Calendar) => {
+            Err("must not have months or years, which have no fixed length; write days, such as 30d"
+                .to_owned())
+        }
+        Err(DurationError::Negative | DurationError::Unreadable) => {
+            Err("must be a duration with a unit, such as 250ms, 5s or 1h 30m".to_owned())
+        }
     }
 }
 

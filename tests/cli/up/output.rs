@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::sample_jobs::SOON;
 
 /// How the last line that is for people begins.
-const LAST: &str = "The job is delivered to ";
+const LAST: &str = "The job arrives ";
 
 /// One `ringback up` whose two outputs are read apart; killed when it is dropped.
 struct Up {
@@ -24,11 +24,16 @@ struct Up {
 impl Up {
     /// On an embedded store of its own; both its ports are of this address.
     fn start(ip: &str) -> Self {
+        Self::start_with(ip, &[])
+    }
+
+    /// The same with more flags.
+    fn start_with(ip: &str, flags: &[&str]) -> Self {
         let (api, admin) = (free_port(), free_port());
         let dir = tempfile::tempdir().expect("a directory");
         let spec = ProcessSpec::new("ringback").arg("up").arg("--store=embedded:./data");
         let spec = spec.arg(&format!("--api-listen={ip}:{api}")).arg(&format!("--admin-listen={ip}:{admin}"));
-        let mut command = spec.command();
+        let mut command = flags.iter().fold(spec, |spec, flag| spec.arg(flag)).command();
         command.current_dir(&dir).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
         let out = BufReader::new(child.stdout.take().expect("it is piped"));
@@ -67,6 +72,22 @@ impl Drop for Up {
     }
 }
 
+/// Types the commands of a greeting from its `curl` on; returns the id of the job and what was printed.
+async fn typed(greeting: &str) -> (String, String) {
+    let commands: String =
+        greeting.lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");
+    let commands = commands.split_once("curl").map_or("", |(_, rest)| rest);
+    let id = commands.split_once("get demo/").and_then(|(_, rest)| rest.split(' ').next()).expect("an id");
+    let script = format!("set -e\ncurl{commands}\n");
+    let run = tokio::task::spawn_blocking(move || Command::new("sh").args(["-c", &script]).output());
+    let run = run.await.expect("it is waited for").expect("a shell");
+    let out = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(run.status.success(), "{out}{}", String::from_utf8_lossy(&run.stderr));
+    assert!(out.starts_with("HTTP/1.1 201 Created"), "{out}");
+    assert!(out.contains(&format!("job       demo/{id}\nstate     delayed\n")), "{out}");
+    (id.to_owned(), out)
+}
+
 #[tokio::test]
 async fn what_it_prints_for_people_works_as_it_stands_there() {
     let mut up = Up::start("127.0.0.1");
@@ -78,19 +99,35 @@ async fn what_it_prints_for_people_works_as_it_stands_there() {
     ] {
         assert!(greeting.contains(&line), "no {line:?} in {greeting}");
     }
-    let commands: String =
-        greeting.lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");
-    let commands = commands.split_once("curl").map_or("", |(_, rest)| rest);
-    let script = format!("set -e\ncurl{commands}\n");
-    let run = tokio::task::spawn_blocking(move || Command::new("sh").args(["-c", &script]).output());
-    let run = run.await.expect("it is waited for").expect("a shell");
-    let out = String::from_utf8_lossy(&run.stdout).into_owned();
-    assert!(run.status.success(), "{out}{}", String::from_utf8_lossy(&run.stderr));
-    assert!(out.starts_with("HTTP/1.1 201 Created"), "{out}");
-    assert!(out.contains("job       demo/hello\nstate     delayed\n"), "{out}");
+    assert!(greeting.lines().any(|line| line.ends_with("ringback listen")), "{greeting}");
+    assert!(greeting.contains(r#""url":"http://127.0.0.1:8080/hook""#), "where it listens: {greeting}");
+    typed(&greeting).await;
     let (out, err) = up.end();
     assert_eq!(out.trim(), "", "logs go to standard error");
     assert!(err.contains("connected to the store"), "{err}");
+}
+
+#[tokio::test]
+async fn with_a_receiver_built_in_the_job_that_it_suggests_arrives() {
+    let mut up = Up::start_with("127.0.0.1", &["--demo=0", "--json"]);
+    let greeting = up.greeting();
+    assert!(!greeting.contains("ringback listen"), "{greeting}");
+    let (id, _) = typed(&greeting).await;
+    let (mut line, arrived) = (String::new(), format!(r#""ringback-job-id":"{id}""#));
+    while !line.contains(&arrived) {
+        line.clear();
+        assert!(up.out.read_line(&mut line).expect("text") > 0, "it ended: {:?}", up.end());
+    }
+    assert!(line.contains(r#""path":"/hook""#) && line.contains(r#""status":200"#), "{line}");
+    assert!(line.contains(r#""body":"{\"hello\":\"world\"}""#), "{line}");
+    let url = greeting.split("\"url\":\"").nth(1).and_then(|rest| rest.split("/hook").next());
+    let taken = url.and_then(|url| url.rsplit(':').next()).expect("a port").to_owned();
+    let (api, admin) = (free_port(), free_port());
+    let second = ProcessSpec::new("ringback").arg("up").arg(&format!("--demo={taken}"));
+    let second = second.arg(&format!("--api-listen=127.0.0.1:{api}"));
+    let mut second = second.arg(&format!("--admin-listen=127.0.0.1:{admin}")).start();
+    assert_eq!(second.wait_exit(SOON).await.code(), Some(1));
+    assert!(second.log().contains(&format!("cannot listen on port {taken}")), "{}", second.log());
 }
 
 #[tokio::test]
@@ -152,7 +189,7 @@ async fn it_shows_its_settings_and_what_they_are() {
     ] {
         assert!(words.contains(part), "no {part} in {words}");
     }
-    assert!(!words.contains("--server"), "{words}");
+    assert!(words.contains("--demo[=<PORT>]") && !words.contains("--server"), "{words}");
     let mut config = spec()
         .env("RINGBACK_STORE", "redis://:secret@h")
         .arg("--drain")

@@ -9,7 +9,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, EventName, Filter};
 use ringback_core::job::{JobId, Topic};
 use ringback_core::state::State;
-use ringback_core::wire::{REASON, is_reason, parse_time};
+use ringback_core::wire::{REASON, is_reason};
 
 use self::parameters::{Parameters, is_no};
 use crate::error::{ApiError, invalid_field};
@@ -17,7 +17,6 @@ use crate::events;
 use crate::paging::{ListCursor, PurgeCursor};
 
 const STATES: &str = "delayed, ready, reserved or dead; omit it for all of them";
-const TIME: &str = "an RFC 3339 time, such as 2026-11-20T09:30:00Z";
 const CURSOR: &str = "`next` of a page of the same topic and state; omit it for the first page";
 const TOPICS_CURSOR: &str = "`next` of a page of topics; omit it for the first page";
 const FORCE_CURSOR: &str = "`next` of the previous answer; omit it to start at the beginning";
@@ -122,9 +121,7 @@ impl FromQuery for DeadQuery {
         let reason = query.read("reason", REASON, |text| {
             Some(text.to_owned()).filter(|text| is_reason(text)).ok_or_else(|| is_no("reason", text))
         });
-        let mut time =
-            |name| query.read(name, TIME, |text| parse_time(text).ok_or_else(|| is_no("time", text)));
-        Self { reason, after: time("died_after"), before: time("died_before") }
+        Self { reason, after: query.time("died_after"), before: query.time("died_before") }
     }
 }
 

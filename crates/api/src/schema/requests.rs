@@ -28,10 +28,18 @@ pub(crate) struct JobRequest {
     id: Option<String>,
     /// How long until it is due, at most 10 years. With neither `delay` nor `at` it is due at once.
     delay: Option<Duration>,
-    /// When it is due (RFC 3339), at most 10 years ahead. A time in the past means now. Not together
-    /// with `delay`.
-    #[schema(format = DateTime, example = "2026-11-20T09:30:00Z")]
+    /// When it is due, at most 10 years ahead: a time by RFC 3339, optionally with annotations by RFC
+    /// 9557 such as `[Europe/Berlin]`, or a local time together with `time_zone`. A time in the past
+    /// means now. Not together with `delay`.
+    #[schema(
+        pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}",
+        example = "2026-11-20T09:30:00Z"
+    )]
     at: Option<String>,
+    /// The time zone of `at`, a name of the IANA time zone database in any case. If `at` has an offset or
+    /// an annotation too, they must agree. Only together with `at`.
+    #[schema(min_length = 1, max_length = 64, example = "Europe/Berlin")]
+    time_zone: Option<String>,
     /// The callback URL: http or https, without credentials or fragment. With neither `url` nor `ttr`
     /// the URL of the topic's policy is used. A job without any URL is a pull job: it waits for a
     /// consumer that reserves jobs of its topic.
@@ -73,9 +81,15 @@ pub(crate) struct JobRequest {
 pub(crate) struct RescheduleRequest {
     /// How long after this call, at most 10 years; 0 means now.
     delay: Option<Duration>,
-    /// A time (RFC 3339) at most 10 years ahead. A time in the past means now.
-    #[schema(format = DateTime, example = "2026-11-20T09:30:00Z")]
+    /// A time at most 10 years ahead, as in a submit. A time in the past means now.
+    #[schema(
+        pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}",
+        example = "2026-11-20T09:30:00Z"
+    )]
     at: Option<String>,
+    /// The time zone of `at`, as in a submit. Only together with `at`.
+    #[schema(min_length = 1, max_length = 64, example = "Europe/Berlin")]
+    time_zone: Option<String>,
 }
 
 /// Seconds as a number (2, 0.25), or a friendly duration ("250ms", "10s", "1h 30m", "7d").

@@ -1,13 +1,15 @@
 //! Parses the values of flags by the rules of the API. An error says which values are allowed.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
 use reqwest::Url;
-use ringback_core::duration::parse_duration;
+use ringback_core::duration::{ALLOWED_DURATION, parse_duration};
 use ringback_core::job::{JobId, JobKey, Topic};
 use ringback_core::retry::RetryPolicy;
+use ringback_core::written_time::{TimeError, WrittenTime, parse_time};
 use serde_json::{Value, json};
 
 /// A duration in the API's form: a number of seconds, or a text such as "1h 30m".
@@ -27,8 +29,13 @@ impl FromStr for Wait {
                 .map(|number| Self(Value::Number(number)))
                 .ok_or_else(|| "a number of seconds is 0 or more, such as 2 or 0.25".to_owned());
         }
-        parse_duration(text).map(|_| Self(text.into()))
+        friendly(text).map(|_| Self(text.into()))
     }
+}
+
+/// A duration with units.
+fn friendly(text: &str) -> Result<Duration, String> {
+    parse_duration(text).map_err(|error| format!("{error}; {ALLOWED_DURATION}"))
 }
 
 /// A retry policy in the API's form.
@@ -76,20 +83,51 @@ pub(crate) fn id(text: &str) -> Result<String, String> {
     Ok(id.to_string())
 }
 
+/// A point in time.
 pub(crate) fn time(text: &str) -> Result<String, String> {
-    let time = text.parse::<jiff::Timestamp>();
-    let wrong = |_| {
-        "a time is written as in RFC 3339, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00"
-            .to_owned()
-    };
-    time.map(|_| text.to_owned()).map_err(wrong)
+    parse_time(text).map(|_| text.to_owned()).map_err(|error| no_time(&error))
+}
+
+/// A due time: a point in time, or a local time. The server looks up its zone.
+pub(crate) fn due_time(text: &str) -> Result<String, String> {
+    WrittenTime::parse(text).map(|_| text.to_owned()).map_err(|error| no_time(&error))
+}
+
+fn no_time(error: &TimeError) -> String {
+    format!("{error}; write {}", error.allowed())
+}
+
+/// Checks that a due time is more than a local time, or has a zone.
+///
+/// # Errors
+/// A usage error when it is a local time without a zone.
+pub(crate) fn check_zone(at: Option<&str>, time_zone: Option<&str>) -> Result<(), clap::Error> {
+    let is_local = at.is_some_and(|at| WrittenTime::parse(at).is_ok_and(|time| time.is_local()));
+    if is_local && time_zone.is_none() {
+        let why = format!(
+            "{:?} is a local time: add --time-zone, such as --time-zone Europe/Berlin, or an offset, such as \
+             2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00",
+            at.unwrap_or_default()
+        );
+        return Err(wrong(why));
+    }
+    Ok(())
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     match text.parse::<Wait>()?.0 {
-        Value::String(text) => parse_duration(&text),
+        Value::String(text) => friendly(&text),
         number => Ok(Duration::from_secs_f64(number.as_f64().unwrap_or_default())),
     }
+}
+
+/// An IP address and a port, or a port of this machine.
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
+    let port = || text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    text.parse().or_else(|_| port()).map_err(|_| {
+        "an address is an IP and a port, such as 127.0.0.1:8080 or [::1]:8080; a port alone is on 127.0.0.1"
+            .to_owned()
+    })
 }
 
 /// An http or https URL. Its path, if any, comes before that of every call.
@@ -107,22 +145,27 @@ pub(crate) fn server(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// A usage error.
+/// A usage error. `failure::usage` adds the usage of the command.
 pub(crate) fn wrong(why: String) -> clap::Error {
-    clap::Error::raw(ErrorKind::ValueValidation, why + "\n")
+    clap::Error::raw(ErrorKind::ValueValidation, why)
 }
 
 /// `["topic/id"]` or `["topic", "id"]`.
-pub(crate) fn job_key(name: &[String]) -> Result<JobKey, clap::Error> {
+pub(crate) fn job_key(name: &[impl AsRef<str>]) -> Result<JobKey, clap::Error> {
+    let words: Vec<_> = name.iter().map(AsRef::as_ref).collect();
+    parse_job_key(&words).map_err(wrong)
+}
+
+/// Like [`job_key`]; the error is a sentence.
+pub(crate) fn parse_job_key(name: &[&str]) -> Result<JobKey, String> {
     let (topic, id) = match name {
-        [topic, id] => (topic.as_str(), id.as_str()),
+        [topic, id] => (*topic, *id),
         _ => name
             .first()
             .and_then(|name| name.split_once('/'))
-            .ok_or_else(|| wrong(format!("{:?} is not a job; write TOPIC/ID or TOPIC ID", name.join(" "))))?,
+            .ok_or_else(|| format!("{:?} is not a job; write TOPIC/ID or TOPIC ID", name.join(" ")))?,
     };
-    let topic =
-        topic.parse().map_err(|error| wrong(format!("{topic:?} is not a topic; a topic is {error}")))?;
-    let id = id.parse().map_err(|error| wrong(format!("{id:?} is not an id; an id is {error}")))?;
+    let topic = topic.parse().map_err(|error| format!("{topic:?} is not a topic; a topic is {error}"))?;
+    let id = id.parse().map_err(|error| format!("{id:?} is not an id; an id is {error}"))?;
     Ok(JobKey { topic, id })
 }

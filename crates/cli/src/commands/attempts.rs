@@ -1,42 +1,79 @@
 //! `ringback attempts`: prints the recorded attempts of a job.
 
 use http::Method;
-use ringback_core::clock::Timestamp;
-use ringback_core::wire::{AttemptAnswer, AttemptsAnswer};
+use ringback_core::job::JobKey;
+use ringback_core::wire::{AttemptAnswer, AttemptsAnswer, JobAnswer};
 
-use super::session::Session;
-use crate::args::JobArgs;
-use crate::client::{Call, SHORT};
+use super::session::{Session, parse};
+use crate::args::{Format, JobArgs};
+use crate::client::{Call, ClientError, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Cell, relative};
+use crate::output::{Cell, Table, View, note};
 
 pub(crate) const ATTEMPTS_EXAMPLES: &str = "\
 Examples:
   ringback attempts pay.notify/order-1
   ringback attempts pay.notify order-1 --output json | jq -r '.items[-1].answer'
 
-By default Ringback records failed attempts, and the successful one of a job that needed several. The table shows the \
-start of each response; --output json shows all that is recorded.";
+By default Ringback logs failed attempts, and the successful one of a job that needed several. To log all, set \
+RINGBACK_ATTEMPTS=all for the servers, or \"attempts\":\"all\" in the policy of a topic; successes of pull jobs are never \
+logged. The table shows the start of each response; --output json shows all that is logged.";
 
 /// The most characters of a text in the table.
 const SHOWN: usize = 60;
 
 pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
-    let body = session.client.ask(Call::job(Method::GET, &args.key()?, &["attempts"]), SHORT).await?.body;
+    let key = args.key()?;
+    let body = session.client.ask(Call::job(Method::GET, &key, &["attempts"]), SHORT).await?.body;
+    if session.out.format == Format::Json {
+        session.json(&body)?;
+        return Ok(Verdict::Done);
+    }
+    let items = parse::<AttemptsAnswer>(&body)?.items;
+    if items.is_empty() {
+        note(why_none(look(session, &key).await?.as_ref()));
+        return Ok(Verdict::Done);
+    }
+    let view = session.out.view();
     let columns = [">ATTEMPT", "AT", "", ">MS", "RESULT", "BY", "ANSWER"];
-    let rows = |answer: &AttemptsAnswer, now| answer.items.iter().map(|attempt| row(attempt, now)).collect();
-    session.print_rows(&body, columns, rows, "no attempts are recorded")
+    let rows: Vec<_> = items.iter().map(|attempt| row(attempt, &view)).collect();
+    session.out.bytes(Table::new(columns, view.colour).page(&rows).as_bytes())?;
+    Ok(Verdict::Done)
 }
 
-fn row(attempt: &AttemptAnswer, now: Timestamp) -> [Cell; 7] {
+/// The job; `None` if it is not known any more.
+async fn look(session: &Session, key: &JobKey) -> Result<Option<JobAnswer>, ClientError> {
+    match session.client.ask(Call::job(Method::GET, key, &[]), SHORT).await {
+        Ok(reply) => parse(&reply.body).map(Some),
+        Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Why no attempts of a job are logged.
+fn why_none(job: Option<&JobAnswer>) -> &'static str {
+    match job {
+        Some(job) if job.attempts == 0 => "no attempts were made yet",
+        Some(job) if job.attempts == 1 && job.state == "reserved" => {
+            "no attempts are logged; the first one is in progress"
+        }
+        Some(_) | None => {
+            "no attempts are logged: by default only failed attempts are, and the success of a job that needed more \
+            than one; to log all, set RINGBACK_ATTEMPTS=all for the servers, or \"attempts\":\"all\" in the topic's \
+            policy (successes of pull jobs are never logged)"
+        }
+    }
+}
+
+fn row(attempt: &AttemptAnswer, view: &View) -> [Cell; 7] {
     let status = attempt.status.map(|status| status.to_string());
     let error = attempt.error.as_deref().map(printable);
     let answer = attempt.answer.as_deref().map(printable);
     let binary = attempt.answer_base64.as_ref().map(|_| "(binary)".to_owned());
     [
         Cell::from(attempt.attempt),
-        Cell::from(&attempt.at),
-        Cell::from(relative(&attempt.at, now)),
+        Cell::from(view.time(&attempt.at)),
+        Cell::from(view.relative(&attempt.at)),
         Cell::from(attempt.duration_ms),
         Cell::from(status.or(error).unwrap_or_else(|| "failed".to_owned())),
         Cell::from(printable(&attempt.by)),

@@ -13,7 +13,7 @@ use super::session::{Session, parse};
 use crate::args::{DeadFilter, Format, Page, TopicArgs, values};
 use crate::client::{Call, LONG};
 use crate::failure::Verdict;
-use crate::output::{Table, dead_row, note};
+use crate::output::{Table, View, dead_row, note};
 use crate::progress::Progress;
 
 const LIST_EXAMPLES: &str = "\
@@ -30,6 +30,10 @@ Examples:
 
 A purged job is no longer known and its id can be used again; only its recorded attempts remain.";
 
+const PURGE_USAGE: &str = "\
+ringback dead purge [OPTIONS] <TOPIC> <ID>
+       ringback dead purge [OPTIONS] <TOPIC> <--all|--reason <WORD>|--died-after <TIME>|--died-before <TIME>>";
+
 /// The commands on the dead jobs of a topic.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeadCommand {
@@ -37,7 +41,7 @@ pub(crate) enum DeadCommand {
     #[command(after_help = LIST_EXAMPLES)]
     List(DeadListArgs),
     /// Remove one dead job, or all that match a filter
-    #[command(after_help = PURGE_EXAMPLES)]
+    #[command(after_help = PURGE_EXAMPLES, override_usage = PURGE_USAGE)]
     Purge(DeadPurgeArgs),
     /// Redrive dead jobs: make all that match a filter due again, at a given rate
     #[command(after_help = redrive::EXAMPLES)]
@@ -102,7 +106,7 @@ async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verd
 
 async fn purge_one(session: &mut Session, topic: &str, id: &str) -> anyhow::Result<Verdict> {
     let call = Call::topic(Method::DELETE, topic, &["dead", id]);
-    session.show(call, |JobAnswer { topic, id, .. }, _| format!("{topic}/{id} is purged\n")).await
+    session.show(call, |JobAnswer { topic, id, .. }, _: &View| format!("{topic}/{id} is purged\n")).await
 }
 
 /// Purges the jobs that the filter finds, one call after the other until none is left.

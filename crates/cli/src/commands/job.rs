@@ -1,25 +1,28 @@
-//! The commands on one job: `ringback get`, `reschedule`, `run`, `revive` and `cancel`.
+//! The commands on jobs: `ringback get`, `reschedule`, `run`, `revive` and `cancel`.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use http::Method;
 use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer};
 use serde_json::json;
 
-use super::session::{Session, View};
-use crate::args::JobArgs;
+use super::each_job;
+use super::session::Session;
 use crate::args::values::{self, Wait};
+use crate::args::{JobArgs, JobsArgs};
 use crate::client::Call;
 use crate::failure::Verdict;
-use crate::output::{job_details, relative};
+use crate::output::{View, job_details};
 
 pub(crate) const GET_EXAMPLES: &str = "\
 Examples:
   ringback get pay.notify/order-1
-  ringback get pay.notify order-1 --output json | jq -r .state";
+  ringback get pay.notify order-1 --output json | jq -r .state
+  ringback get pay.notify/order-1 pay.notify/order-2";
 
 pub(crate) const RUN_EXAMPLES: &str = "\
 Examples:
   ringback run pay.notify/order-1
+  ringback run pay.notify/order-1 pay.notify/order-2
 
 A job that is ready or in delivery stays unchanged, which is not an error.";
 
@@ -27,7 +30,7 @@ pub(crate) const REVIVE_EXAMPLES: &str = "\
 Examples:
   ringback revive pay.notify/order-1
   ringback list --state dead --all --output json | jq -r '.topic + \"/\" + .id' |
-      xargs -n 1 ringback revive
+      ringback revive -
 
 Its failures start at 0 again; the count of its attempts goes on.";
 
@@ -35,6 +38,9 @@ pub(crate) const CANCEL_EXAMPLES: &str = "\
 Examples:
   ringback cancel pay.notify/order-1
   ringback cancel pay.notify order-1
+  ringback cancel pay.notify/order-1 pay.notify/order-2
+  ringback list --topic pay.notify --state delayed --all --output json |
+      jq -r '.topic + \"/\" + .id' | ringback cancel -
 
 An attempt in flight goes on: if it succeeds the job is done after all, and the answer says so.";
 
@@ -42,64 +48,65 @@ const RESCHEDULE_EXAMPLES: &str = "\
 Examples:
   ringback reschedule pay.notify/order-1 --delay 10m
   ringback reschedule pay.notify order-1 --at 2026-11-20T09:30:00Z
+  ringback reschedule pay.notify order-1 --at 2026-11-23T09:00 --time-zone Europe/Berlin
 
 A job that waits for a retry can be rescheduled too, and keeps its failures. With a delay of 0 or a time in the past \
 it is due now.";
 
 /// A job and its new due time.
 #[derive(Debug, Args)]
-#[command(after_help = RESCHEDULE_EXAMPLES)]
+#[command(after_help = RESCHEDULE_EXAMPLES, group(ArgGroup::new("due").args(["delay", "at"]).required(true)))]
 pub(crate) struct RescheduleArgs {
     #[command(flatten)]
     pub(crate) job: JobArgs,
     /// Delay from now: 10m, "1h 30m", 250ms, or a number of seconds
-    #[arg(
-        long,
-        value_name = "DURATION",
-        required_unless_present = "at",
-        conflicts_with = "at",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) delay: Option<Wait>,
-    /// Due time (RFC 3339)
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    /// Due time (RFC 3339), or a local time such as 2026-11-20T09:30 together with --time-zone
+    #[arg(long, value_name = "TIME", value_parser = values::due_time)]
     pub(crate) at: Option<String>,
+    /// Time zone of the due time, such as Europe/Berlin
+    #[arg(long, value_name = "NAME", requires = "at")]
+    pub(crate) time_zone: Option<String>,
 }
 
-pub(crate) async fn get(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
-    let call = Call::job(Method::GET, &args.key()?, &[]);
-    session.show(call, |job: &JobAnswer, view| job_details(job, view.now, view.colour)).await
+pub(crate) async fn get(session: &mut Session, args: &JobsArgs) -> anyhow::Result<Verdict> {
+    let call = |key: &_| Call::job(Method::GET, key, &[]);
+    each_job::run(session, args, call, |_, job: &JobAnswer, view| job_details(job, view)).await
 }
 
 pub(crate) async fn reschedule(session: &mut Session, args: &RescheduleArgs) -> anyhow::Result<Verdict> {
+    values::check_zone(args.at.as_deref(), args.time_zone.as_deref())?;
     let due = match (&args.delay, &args.at) {
         (Some(delay), _) => json!({ "delay": delay.0 }),
-        (None, at) => json!({ "at": at }),
+        // A field that is null counts as absent.
+        (None, at) => json!({ "at": at, "time_zone": args.time_zone }),
     };
-    print(session, Call::job(Method::PATCH, &args.job.key()?, &[]).json(&due)).await
+    session.show(Call::job(Method::PATCH, &args.job.key()?, &[]).json(&due), moved).await
 }
 
-pub(crate) async fn run(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
-    print(session, Call::job(Method::POST, &args.key()?, &["run"])).await
+pub(crate) async fn run(session: &mut Session, args: &JobsArgs) -> anyhow::Result<Verdict> {
+    let call = |key: &_| Call::job(Method::POST, key, &["run"]);
+    each_job::run(session, args, call, |_, job: &JobAnswer, view| moved(job, view)).await
 }
 
-pub(crate) async fn revive(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
-    print(session, Call::job(Method::POST, &args.key()?, &["revive"])).await
+pub(crate) async fn revive(session: &mut Session, args: &JobsArgs) -> anyhow::Result<Verdict> {
+    let call = |key: &_| Call::job(Method::POST, key, &["revive"]);
+    each_job::run(session, args, call, |_, job: &JobAnswer, view| moved(job, view)).await
 }
 
-/// Makes the call and prints the changed job.
-async fn print(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
-    let text = |job: &JobAnswer, view: View| {
-        let JobAnswer { topic, id, state, due_at, .. } = job;
-        format!("{topic}/{id} is {state}, due {due_at} ({})\n", relative(due_at, view.now))
-    };
-    session.show(call, text).await
+/// The state and the due time that a job has now.
+fn moved(job: &JobAnswer, view: &View) -> String {
+    let JobAnswer { topic, id, state, due_at, .. } = job;
+    format!("{topic}/{id} is {state}, due {}\n", view.both(due_at))
 }
 
-pub(crate) async fn cancel(session: &mut Session, args: &JobArgs) -> anyhow::Result<Verdict> {
-    let key = args.key()?;
-    let call = Call::job(Method::DELETE, &key, &[]);
-    session.show(call, |answer: &CancelAnswer, _| format!("{key} {}\n", sentence(answer))).await
+pub(crate) async fn cancel(session: &mut Session, args: &JobsArgs) -> anyhow::Result<Verdict> {
+    let call = |key: &_| Call::job(Method::DELETE, key, &[]);
+    each_job::run(session, args, call, |key, answer: &CancelAnswer, _| {
+        format!("{key} {}\n", sentence(answer))
+    })
+    .await
 }
 
 fn sentence(answer: &CancelAnswer) -> &'static str {

@@ -1,7 +1,6 @@
 //! Prints lists that the API returns page by page.
 
 use http::Method;
-use ringback_core::clock::Timestamp;
 use ringback_core::wire::MAX_PAGE;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -11,7 +10,7 @@ use super::session::Session;
 use crate::args::Format;
 use crate::client::{Call, ClientError, LONG};
 use crate::failure::Verdict;
-use crate::output::{Cell, Table, note};
+use crate::output::{Cell, Table, View, note};
 
 /// A page of a list. Its items keep their JSON unchanged.
 #[derive(Deserialize)]
@@ -39,7 +38,7 @@ pub(crate) async fn print<T: DeserializeOwned, const N: usize>(
     session: &mut Session,
     list: List<'_>,
     mut table: Table<N>,
-    row: impl Fn(&T, Timestamp) -> [Cell; N],
+    row: impl Fn(&T, &View) -> [Cell; N],
 ) -> anyhow::Result<Verdict> {
     let List { path, query, limit, of, feature } = list;
     let (mut shown, mut cursor) = (0, None);
@@ -54,7 +53,8 @@ pub(crate) async fn print<T: DeserializeOwned, const N: usize>(
             Format::Table => {
                 let items = page.items.iter().map(|item| serde_json::from_str::<T>(item.get()));
                 let items = items.collect::<Result<Vec<_>, _>>().map_err(|error| unreadable(&error))?;
-                let rows: Vec<_> = items.iter().map(|item| row(item, session.now())).collect();
+                let view = session.out.view();
+                let rows: Vec<_> = items.iter().map(|item| row(item, &view)).collect();
                 if !rows.is_empty() {
                     session.out.bytes(table.page(&rows).as_bytes())?;
                 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::session::{Session, object, parse};
 use crate::args::values::{self, Pair, Retry, Wait};
 use crate::args::{Format, TopicArgs};
-use crate::client::{Call, SHORT};
+use crate::client::{Call, ClientError, SHORT};
 use crate::failure::Verdict;
 use crate::output::{Cell, Table, note};
 
@@ -177,7 +177,8 @@ async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<Verd
             call.query.push(("force", true.to_string()));
             call.query.extend(sum.next.take().map(|next| ("cursor", next)));
         }
-        let body = session.client.ask(call, SHORT).await?.body;
+        let answer = session.client.ask(call, SHORT).await;
+        let body = answer.map_err(|error| in_flags(error, session.out.format))?.body;
         let answer = parse::<TopicDeleteAnswer>(&body)?;
         if session.out.format == Format::Json {
             session.json(&body)?;
@@ -194,6 +195,14 @@ async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<Verd
         print_deleted(session, topic, &sum)?;
     }
     Ok(if sum.deleted { Verdict::Done } else { Verdict::No })
+}
+
+/// The error with the flag of the command line in place of the parameter of the API. JSON stays as it came.
+fn in_flags(mut error: ClientError, format: Format) -> ClientError {
+    if let (ClientError::Problem { problem, .. }, Format::Table) = (&mut error, format) {
+        problem.detail = problem.detail.replace("force=true", "--force");
+    }
+    error
 }
 
 fn print_deleted(session: &mut Session, topic: &str, sum: &TopicDeleteAnswer) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ use crate::args::TopicArgs;
 use crate::args::values::Wait;
 use crate::client::{Call, SHORT};
 use crate::failure::Verdict;
-use crate::output::Cell;
+use crate::output::{Cell, View};
 
 const RESERVE_EXAMPLES: &str = "\
 Examples:
@@ -109,10 +109,13 @@ pub(crate) async fn reserve(session: &mut Session, args: ReserveArgs) -> anyhow:
     let ask = [("max", Some(args.max.into())), duration("ttr", args.ttr), duration("wait", args.wait)];
     let call = Call::topic(Method::POST, &args.of.topic, &["reserve"]).json(&object(ask));
     let body = session.client.ask(call, CALL_TIMEOUT).await?.body;
-    let row = |job: &PulledAnswer| {
-        [Cell::from(&job.id), job.attempt.into(), Cell::from(&job.deadline), Cell::from(&job.receipt)]
+    let rows = |answer: &ReserveAnswer, view: &View| {
+        let row = |job: &PulledAnswer| {
+            let deadline = Cell::from(view.time(&job.deadline));
+            [Cell::from(&job.id), job.attempt.into(), deadline, Cell::from(&job.receipt)]
+        };
+        answer.jobs.iter().map(row).collect()
     };
-    let rows = |answer: &ReserveAnswer, _| answer.jobs.iter().map(row).collect();
     session.print_rows(&body, ["ID", ">ATTEMPT", "DEADLINE", "RECEIPT"], rows, "no job is ready")
 }
 
@@ -139,7 +142,9 @@ pub(crate) async fn release(session: &mut Session, args: ReleaseArgs) -> anyhow:
 
 pub(crate) async fn renew(session: &mut Session, args: RenewArgs) -> anyhow::Result<Verdict> {
     let call = call(&args.of, "renew", [duration("ttr", args.ttr)]);
-    session.show(call, |renewed: &RenewAnswer, _| format!("the lease ends at {}\n", renewed.deadline)).await
+    let text =
+        |renewed: &RenewAnswer, view: &View| format!("the lease ends at {}\n", view.time(&renewed.deadline));
+    session.show(call, text).await
 }
 
 async fn settle<const N: usize>(
@@ -149,7 +154,7 @@ async fn settle<const N: usize>(
     fields: [Field; N],
     done: &str,
 ) -> anyhow::Result<Verdict> {
-    let text = |_: &IgnoredAny, _| format!("{done}\n");
+    let text = |_: &IgnoredAny, _: &View| format!("{done}\n");
     session.show(call(args, action, fields), text).await
 }
 

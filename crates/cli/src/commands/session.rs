@@ -1,14 +1,13 @@
 //! The session that all commands share: the client, the output, and how a response is printed.
 
 use bytes::Bytes;
-use ringback_core::clock::{Clock, SystemClock, Timestamp};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::args::Format;
 use crate::client::{Call, Client, ClientError, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Cell, Colour, Output, Table, note};
+use crate::output::{Cell, Output, Table, View, note};
 
 /// The client and the output of one run.
 pub(crate) struct Session {
@@ -16,19 +15,7 @@ pub(crate) struct Session {
     pub(crate) out: Output,
 }
 
-/// The time and the choice of colours that a text for people depends on.
-#[derive(Clone, Copy)]
-pub(crate) struct View {
-    pub(crate) now: Timestamp,
-    pub(crate) colour: Colour,
-}
-
 impl Session {
-    /// The current time, for times relative to now.
-    pub(crate) fn now(&self) -> Timestamp {
-        SystemClock.now()
-    }
-
     /// Prints the API's JSON unchanged.
     pub(crate) fn json(&mut self, body: &Bytes) -> anyhow::Result<()> {
         self.out.line(body.trim_ascii_end())
@@ -38,7 +25,7 @@ impl Session {
     pub(crate) async fn show<T: DeserializeOwned>(
         &mut self,
         call: Call,
-        text: impl FnOnce(&T, View) -> String,
+        text: impl FnOnce(&T, &View) -> String,
     ) -> anyhow::Result<Verdict> {
         let body = self.client.ask(call, SHORT).await?.body;
         self.print(&body, text)
@@ -48,14 +35,11 @@ impl Session {
     pub(crate) fn print<T: DeserializeOwned>(
         &mut self,
         body: &Bytes,
-        text: impl FnOnce(&T, View) -> String,
+        text: impl FnOnce(&T, &View) -> String,
     ) -> anyhow::Result<Verdict> {
         match self.out.format {
             Format::Json => self.json(body)?,
-            Format::Table => {
-                let view = View { now: self.now(), colour: self.out.colour };
-                self.out.bytes(text(&parse(body)?, view).as_bytes())?;
-            }
+            Format::Table => self.out.bytes(text(&parse(body)?, &self.out.view()).as_bytes())?,
         }
         Ok(Verdict::Done)
     }
@@ -65,11 +49,11 @@ impl Session {
         &mut self,
         body: &Bytes,
         columns: [&'static str; N],
-        rows: impl FnOnce(&T, Timestamp) -> Vec<[Cell; N]>,
+        rows: impl FnOnce(&T, &View) -> Vec<[Cell; N]>,
         none: &str,
     ) -> anyhow::Result<Verdict> {
         self.print(body, |answer, view| {
-            let rows = rows(answer, view.now);
+            let rows = rows(answer, view);
             if rows.is_empty() {
                 note(none);
                 return String::new();

@@ -1,5 +1,7 @@
 //! `ringback submit`: submits one job, made from flags or given as JSON.
 
+mod destination;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,11 +13,11 @@ use bytes::Bytes;
 use clap::Args;
 use http::{Method, StatusCode};
 use ringback_core::job::MAX_JOB;
-use ringback_core::wire::{JobAnswer, Problem};
+use ringback_core::wire::Problem;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::session::Session;
+use super::session::{Session, parse};
 use crate::args::Format;
 use crate::args::values::{self, Pair, Retry, Wait};
 use crate::client::{Call, ClientError, Reply, SHORT};
@@ -28,20 +30,26 @@ Examples:
       --url https://merchant.example/notify --body '{\"status\":\"PAID\"}'
   ringback submit --topic remind --at 2026-11-20T09:30:00Z --url http://127.0.0.1:8080/hook \\
       --header x-tenant:a7 --context key=value --retry '15s 3m 10m' --timeout 5s
+  ringback submit --topic remind --at 2026-11-23T09:00 --time-zone Europe/Berlin \\
+      --url http://127.0.0.1:8080/hook
   ringback submit --topic files --url http://127.0.0.1:8080/hook \\
       --content-type image/png --body-file a.png
   ringback submit job.json
   echo '{\"topic\":\"t\",\"url\":\"http://127.0.0.1:8080/hook\"}' | ringback submit -
 
-Submitting the same topic and id with the same content again changes nothing and is not an error.";
+Submitting the same topic and id with the same content again changes nothing and is not an error. A job without a URL, \
+its own or its topic's, is a pull job.";
 
 /// A job, made from flags or given as JSON.
 #[derive(Debug, Args)]
-#[command(after_help = SUBMIT_EXAMPLES)]
+#[command(
+    after_help = SUBMIT_EXAMPLES,
+    override_usage = "ringback submit [OPTIONS] --topic <TOPIC>\n       ringback submit [OPTIONS] <FILE>"
+)]
 pub(crate) struct SubmitArgs {
     /// File with one JSON job, as the API takes it; - is standard input
     #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
-        "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead"])]
+        "time_zone", "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead"])]
     pub(crate) file: Option<PathBuf>,
     /// Topic of the job
     #[arg(long, required_unless_present = "file", value_parser = values::topic)]
@@ -52,9 +60,12 @@ pub(crate) struct SubmitArgs {
     /// Delay until the job is due: 10m, "1h 30m", 250ms, or a number of seconds
     #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
     pub(crate) delay: Option<Wait>,
-    /// Due time (RFC 3339)
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    /// Due time (RFC 3339), or a local time such as 2026-11-20T09:30 together with --time-zone
+    #[arg(long, value_name = "TIME", value_parser = values::due_time)]
     pub(crate) at: Option<String>,
+    /// Time zone of the due time, such as Europe/Berlin
+    #[arg(long, value_name = "NAME", requires = "at")]
+    pub(crate) time_zone: Option<String>,
     /// URL (http or https) to deliver the job to [default: that of the topic's policy, else a pull job that
     /// consumers reserve]
     #[arg(long)]
@@ -89,21 +100,30 @@ pub(crate) struct SubmitArgs {
 }
 
 pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
-    let job = match &args.file {
+    let job: Bytes = match &args.file {
         Some(path) => read(path)?.into(),
         None => from_flags(args)?,
     };
+    let has_url = destination::has_url(&job);
     let call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
     let Reply { status, body } = session.client.ask(call, SHORT).await?;
-    let verdict = session.print(&body, |job: &JobAnswer, view| job_details(job, view.now, view.colour))?;
-    if status == StatusCode::OK && session.out.format == Format::Table {
-        note("the same job was accepted before: nothing changed");
+    let verdict = session.print(&body, job_details)?;
+    if session.out.format == Format::Table {
+        // The notes come after the job, also on a terminal.
+        session.out.flush()?;
+        if status == StatusCode::OK {
+            note("the same job was accepted before: nothing changed");
+        }
+        if !has_url && let Some(destination) = destination::of(session, &parse(&body)?).await {
+            note(&destination);
+        }
     }
     Ok(verdict)
 }
 
 /// The JSON job that the flags describe.
 fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
+    values::check_zone(args.at.as_deref(), args.time_zone.as_deref())?;
     let bytes = match (args.body, args.body_file) {
         (Some(text), _) => Some(text.into_bytes()),
         (None, Some(path)) => Some(read(&path)?),
@@ -121,6 +141,7 @@ fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
         ("id", text(args.id)),
         ("delay", wait(args.delay)),
         ("at", text(args.at)),
+        ("time_zone", text(args.time_zone)),
         ("url", text(args.url)),
         ("body", body.map(|body| body.get().to_owned())),
         ("body_base64", text(body_base64)),
@@ -204,6 +225,19 @@ mod tests {
         let expected =
             r#"{"topic":"t","at":"2026-11-20T09:30:00Z","url":"http://h/","retry":{"preset":"none"}}"#;
         assert_eq!(preset, expected);
+        let local = job(&["--at", "2026-11-23T09:00", "--time-zone", "Europe/Berlin"]).unwrap();
+        let expected =
+            r#"{"topic":"t","at":"2026-11-23T09:00","time_zone":"Europe/Berlin","url":"http://h/"}"#;
+        assert_eq!(local, expected);
+    }
+
+    #[test]
+    fn a_local_time_needs_a_time_zone_and_a_time_zone_a_time() {
+        let error = job(&["--at", "2026-11-23T09:00"]).unwrap_err().to_string();
+        assert!(error.contains("--time-zone Europe/Berlin"), "{error}");
+        assert!(job(&["--at", "2026-11-23T09:00[Europe/Berlin]"]).is_ok());
+        let error = job(&["--time-zone", "Europe/Berlin"]).unwrap_err().to_string();
+        assert!(error.contains("--at <TIME>"), "{error}");
     }
 
     #[test]

@@ -4,10 +4,13 @@ use clap::CommandFactory as _;
 use serde_json::json;
 
 use super::*;
+use crate::args::Jobs;
 use crate::args::values::{self, Retry, Wait};
 
 fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(["ringback"].iter().chain(args))
+    let mut command = usage::fixed(Cli::command());
+    let matches = command.try_get_matches_from_mut(["ringback"].iter().chain(args))?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut usage::called(&command, &matches)))
 }
 
 fn refused(args: &[&str]) -> String {
@@ -38,9 +41,11 @@ fn durations_are_numbers_of_seconds_or_friendly() {
     for bad in ["", "-1", "NaN", "inf", "1e400", "soon", "1 month", "-5s", "0x10", "+5"] {
         assert!(bad.parse::<Wait>().is_err(), "{bad:?}");
     }
-    assert!(
-        refused(&["submit", "--topic", "t", "--url", "u", "--delay", "soon"]).contains("write \"250ms\"")
-    );
+    let delay = |text| refused(&["submit", "--topic", "t", "--url", "u", "--delay", text]);
+    assert!(delay("soon").contains("write \"250ms\""));
+    let month = delay("1 month");
+    assert!(month.contains("months and years have no fixed length; write \"250ms\""), "{month}");
+    assert!(month.contains("the units are w, d, h, m, s and ms"), "{month}");
 }
 
 #[test]
@@ -72,9 +77,25 @@ fn a_job_is_named_by_one_word_or_two() {
     for (args, message) in [
         (&["t"][..], "TOPIC/ID or TOPIC ID"),
         (&["a b/c"], "not a topic; a topic is 1 to 64"),
-        (&["t", "a/b"], "not an id; an id is 1 to 128"),
+        (&["t", "a b"], "not an id; an id is 1 to 128"),
     ] {
         assert!(key(args).unwrap_err().contains(message), "{args:?}: {:?}", key(args));
+    }
+}
+
+#[test]
+fn many_jobs_are_named_by_one_word_each_or_read_from_standard_input() {
+    let jobs = |args: &[&str]| match parse(&[&["cancel"], args].concat()).expect("names").command {
+        Command::Cancel(args) => args.jobs().map_err(|error| error.to_string()),
+        other => panic!("{other:?}"),
+    };
+    let key = |name: &str| values::job_key(&[name]).unwrap();
+    assert_eq!(jobs(&["t/i"]), Ok(Jobs::One(key("t/i"))));
+    assert_eq!(jobs(&["t", "i"]), Ok(Jobs::One(key("t/i"))));
+    assert_eq!(jobs(&["a/1", "b/2"]), Ok(Jobs::Many(vec![key("a/1"), key("b/2")])));
+    assert_eq!(jobs(&["-"]), Ok(Jobs::Stdin));
+    for wrong in [&["t"][..], &["a/1", "b"], &["t", "a/b"], &["a", "b", "c"], &["-", "a/1"], &["a/1", ""]] {
+        assert!(jobs(wrong).unwrap_err().contains("TOPIC/ID"), "{wrong:?}: {:?}", jobs(wrong));
     }
 }
 
@@ -99,4 +120,66 @@ fn flags_that_contradict_each_other_are_refused() {
     assert!(refused(&["submit", "--topic", "a b", "--url", "x"]).contains("a topic is 1 to 64"));
     assert!(refused(&["submit", "--topic", "t", "--url", "x", "--header", "a"]).contains("x-tenant:a7"));
     assert!(refused(&["submit", "--topic", "t", "--url", "x", "--at", "tomorrow"]).contains("RFC 3339"));
+    let at = |text| refused(&["submit", "--topic", "t", "--url", "x", "--at", text]);
+    assert!(at("2027-01-01T00:00:00Z[!u-ca=hebrew]").contains("[!u-ca=…] is critical and not known"));
+    let died = refused(&["dead", "list", "t", "--died-after", "2027-01-01T00:00"]);
+    assert!(died.contains("a local time without an offset or a time zone; write an offset"), "{died}");
+}
+
+#[test]
+fn errors_show_the_whole_usage_of_their_own_command() {
+    for (line, usage) in [
+        ("", "ringback [OPTIONS] <COMMAND>"),
+        ("fly", "ringback [OPTIONS] <COMMAND>"),
+        ("get", "ringback get [OPTIONS] <TOPIC/ID>..."),
+        ("get --server http://h", "ringback get [OPTIONS] <TOPIC/ID>..."),
+        ("--server http://h --json get", "ringback get [OPTIONS] <TOPIC/ID>..."),
+        ("attempts a b c", "ringback attempts [OPTIONS] <TOPIC/ID>..."),
+        ("run --output json", "ringback run [OPTIONS] <TOPIC/ID>..."),
+        ("revive --utc", "ringback revive [OPTIONS] <TOPIC/ID>..."),
+        ("cancel --nope", "ringback cancel [OPTIONS] <TOPIC/ID>..."),
+        ("reschedule a/1", "ringback reschedule [OPTIONS] <--delay <DURATION>|--at <TIME>> <TOPIC/ID>..."),
+        ("submit --server http://h", "ringback submit [OPTIONS] --topic <TOPIC>"),
+        ("submit a b", "ringback submit [OPTIONS] --topic <TOPIC>"),
+        ("reserve --server http://h", "ringback reserve [OPTIONS] <TOPIC>"),
+        ("finish --server http://h", "ringback finish [OPTIONS] <RECEIPT>"),
+        ("retry a b", "ringback retry [OPTIONS] <RECEIPT>"),
+        ("renew --json", "ringback renew [OPTIONS] <RECEIPT>"),
+        ("bury --server http://h", "ringback bury [OPTIONS] <RECEIPT>"),
+        ("release --delay 1", "ringback release [OPTIONS] <RECEIPT>"),
+        ("policy --server http://h", "ringback policy [OPTIONS] <COMMAND>"),
+        ("policy fly", "ringback policy [OPTIONS] <COMMAND>"),
+        ("policy set --server http://h", "ringback policy set [OPTIONS] <TOPIC>"),
+        ("policy set t --max 3", "ringback policy set [OPTIONS] <TOPIC>"),
+        ("policy get a b", "ringback policy get [OPTIONS] <TOPIC>"),
+        ("policy delete", "ringback policy delete [OPTIONS] <TOPIC>"),
+        ("dead --json", "ringback dead [OPTIONS] <COMMAND>"),
+        ("dead list --server http://h", "ringback dead list [OPTIONS] <TOPIC>"),
+        ("dead purge t", "ringback dead purge [OPTIONS] <TOPIC> <ID>"),
+        ("dead revive", "ringback dead revive [OPTIONS] <TOPIC>"),
+        ("dead revivals a b", "ringback dead revivals [OPTIONS] <TOPIC>"),
+        ("dead watch t --server http://h", "ringback dead watch [OPTIONS] <TOPIC> <REDRIVE>"),
+        ("dead stop t", "ringback dead stop [OPTIONS] <TOPIC> <REDRIVE>"),
+        ("topics a", "ringback topics [OPTIONS]"),
+        ("topic --server http://h", "ringback topic [OPTIONS] <TOPIC>"),
+        ("pause a b", "ringback pause [OPTIONS] <TOPIC>"),
+        ("resume --json", "ringback resume [OPTIONS] <TOPIC>"),
+        ("stats a", "ringback stats [OPTIONS]"),
+        ("watch a b c", "ringback watch [OPTIONS] [TOPIC[/ID]]..."),
+        ("audit a", "ringback audit [OPTIONS]"),
+        ("list a", "ringback list [OPTIONS]"),
+        ("export a", "ringback export [OPTIONS]"),
+        ("import --server http://h", "ringback import [OPTIONS] <FILE>"),
+        ("listen a", "ringback listen [OPTIONS]"),
+        ("completions --server http://h", "ringback completions [OPTIONS] <SHELL>"),
+        ("up now", "ringback up [OPTIONS]"),
+        ("up --server http://h", "ringback up [OPTIONS]"),
+        ("--server http://h up", "ringback up [OPTIONS]"),
+        ("up --json", "ringback up [OPTIONS]"),
+    ] {
+        let words: Vec<_> = line.split(' ').filter(|word| !word.is_empty()).collect();
+        let text = refused(&words);
+        assert!(text.contains(&format!("Usage: {usage}\n")), "{line:?}: {text}");
+        assert_eq!(text.matches("Usage: ").count(), 1, "{line:?}: {text}");
+    }
 }

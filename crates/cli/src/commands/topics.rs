@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::Args;
 use http::Method;
-use ringback_core::clock::Timestamp;
 use ringback_core::duration::format_duration;
 use ringback_core::wire::TopicAnswer;
 
@@ -14,7 +13,7 @@ use super::session::Session;
 use crate::args::{Page, TopicArgs};
 use crate::client::Call;
 use crate::failure::Verdict;
-use crate::output::{Cell, Colour, Table, relative};
+use crate::output::{Cell, Colour, Table, View};
 
 const TOPICS_EXAMPLES: &str = "\
 Examples:
@@ -67,7 +66,7 @@ pub(crate) async fn resume(session: &mut Session, args: &TopicArgs) -> anyhow::R
 
 /// Makes the call and prints the topic of the response.
 async fn ask(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
-    session.show(call, |topic: &TopicAnswer, view| table(view.colour).page(&[row(topic, view.now)])).await
+    session.show(call, |topic: &TopicAnswer, view| table(view.colour).page(&[row(topic, view)])).await
 }
 
 fn table(colour: Colour) -> Table<10> {
@@ -86,13 +85,13 @@ fn table(colour: Colour) -> Table<10> {
     Table::new(columns, colour)
 }
 
-fn row(topic: &TopicAnswer, now: Timestamp) -> [Cell; 10] {
+fn row(topic: &TopicAnswer, view: &View) -> [Cell; 10] {
     let states = &topic.states;
     let late = match topic.late_ms {
         0 => "-".to_owned(),
         ms => format_duration(Duration::from_millis(ms)),
     };
-    let first_due = topic.oldest_due_at.as_ref().map_or_else(|| "-".to_owned(), |at| relative(at, now));
+    let first_due = topic.oldest_due_at.as_ref().map_or_else(|| "-".to_owned(), |at| view.relative(at));
     [
         Cell::from(&topic.topic),
         Cell::from(if topic.paused { "paused" } else { "" }),

@@ -174,8 +174,7 @@ impl Watch<'_> {
     async fn look(&mut self) -> anyhow::Result<Option<Verdict>> {
         let Some(key) = &self.job else { return Ok(None) };
         let job = ask(self.session, key).await?;
-        let now = self.session.now();
-        self.printer.job(&mut self.session.out, &job, now)?;
+        self.printer.job(&mut self.session.out, &job)?;
         self.session.out.flush()?;
         Ok(end(&job.state))
     }

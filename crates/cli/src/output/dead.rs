@@ -1,17 +1,16 @@
 //! Dead jobs and redrives as rows and details for people.
 
-use ringback_core::clock::Timestamp;
 use ringback_core::wire::{DeadJobAnswer, RevivalAnswer};
 
 use super::job::{failure, state};
-use super::{Cell, Colour, Table, relative};
+use super::{Cell, Table, View};
 
 /// The row of a dead job in a list.
-pub(crate) fn dead_row(dead: &DeadJobAnswer, now: Timestamp) -> [Cell; 6] {
+pub(crate) fn dead_row(dead: &DeadJobAnswer, view: &View) -> [Cell; 6] {
     [
         Cell::from(&dead.job.id),
-        Cell::from(&dead.died_at),
-        Cell::from(relative(&dead.died_at, now)),
+        Cell::from(view.time(&dead.died_at)),
+        Cell::from(view.relative(&dead.died_at)),
         Cell::from(dead.job.attempts),
         Cell::from(dead.job.reason.as_deref().unwrap_or_default()),
         Cell::from(dead.job.last.as_ref().map(failure).unwrap_or_default()),
@@ -19,21 +18,21 @@ pub(crate) fn dead_row(dead: &DeadJobAnswer, now: Timestamp) -> [Cell; 6] {
 }
 
 /// The row of a redrive in a list.
-pub(crate) fn redrive_row(redrive: &RevivalAnswer, now: Timestamp) -> [Cell; 7] {
+pub(crate) fn redrive_row(redrive: &RevivalAnswer, view: &View) -> [Cell; 7] {
     [
         Cell::from(&redrive.id),
         state(&redrive.state),
         Cell::from(redrive.revived),
         Cell::from(redrive.rate),
-        Cell::from(&redrive.started_at),
-        Cell::from(relative(&redrive.started_at, now)),
+        Cell::from(view.time(&redrive.started_at)),
+        Cell::from(view.relative(&redrive.started_at)),
         Cell::from(redrive.reason.as_deref().unwrap_or_default()),
     ]
 }
 
 /// The details of a redrive, one per line.
-pub(crate) fn redrive_details(redrive: &RevivalAnswer, now: Timestamp, colour: Colour) -> String {
-    let time = |time: &str| Cell::from(format!("{time} ({})", relative(time, now)));
+pub(crate) fn redrive_details(redrive: &RevivalAnswer, view: &View) -> String {
+    let time = |time: &str| Cell::from(view.both(time));
     let mut rows = vec![
         [Cell::from("redrive"), Cell::from(&redrive.id)],
         [Cell::from("topic"), Cell::from(&redrive.topic)],
@@ -46,7 +45,7 @@ pub(crate) fn redrive_details(redrive: &RevivalAnswer, now: Timestamp, colour: C
     rows.extend(redrive.reason.as_ref().map(|reason| [Cell::from("reason"), Cell::from(reason)]));
     rows.extend(redrive.died_after.as_deref().map(|at| [Cell::from("died after"), time(at)]));
     rows.extend(redrive.died_before.as_deref().map(|at| [Cell::from("died before"), time(at)]));
-    Table::new([""; 2], colour).page(&rows)
+    Table::new([""; 2], view.colour).page(&rows)
 }
 
 #[cfg(test)]
@@ -67,7 +66,7 @@ mod tests {
             died_after: None,
             died_before: Some("2025-11-20T00:53:10.000Z".to_owned()),
         };
-        let text = redrive_details(&redrive, Timestamp::from_millis(1_763_600_060_000), Colour::No);
+        let text = redrive_details(&redrive, &View::plain(1_763_600_060_000));
         let expected = "\
 redrive      0123456789abcdef
 topic        demo

@@ -1,10 +1,9 @@
 //! A job as a row of a list, or with its details one per line.
 
 use anstyle::{AnsiColor, Style};
-use ringback_core::clock::Timestamp;
 use ringback_core::wire::{JobAnswer, LastAnswer};
 
-use super::{Cell, Colour, Table, relative};
+use super::{Cell, Table, View};
 
 /// The state of a job or of a redrive, in its colour.
 pub(crate) fn state(name: &str) -> Cell {
@@ -26,13 +25,13 @@ pub(crate) fn failure(last: &LastAnswer) -> String {
 }
 
 /// The row of a job in a list.
-pub(crate) fn job_row(job: &JobAnswer, now: Timestamp) -> [Cell; 8] {
+pub(crate) fn job_row(job: &JobAnswer, view: &View) -> [Cell; 8] {
     [
         Cell::from(&job.topic),
         Cell::from(&job.id),
         state(&job.state),
-        Cell::from(&job.due_at),
-        Cell::from(relative(&job.due_at, now)),
+        Cell::from(view.time(&job.due_at)),
+        Cell::from(view.relative(&job.due_at)),
         Cell::from(job.attempts),
         Cell::from(job.failures),
         Cell::from(job.reason.as_deref().unwrap_or_default()),
@@ -40,8 +39,8 @@ pub(crate) fn job_row(job: &JobAnswer, now: Timestamp) -> [Cell; 8] {
 }
 
 /// The details of a job, one per line.
-pub(crate) fn job_details(job: &JobAnswer, now: Timestamp, colour: Colour) -> String {
-    let time = |time: &str| Cell::from(format!("{time} ({})", relative(time, now)));
+pub(crate) fn job_details(job: &JobAnswer, view: &View) -> String {
+    let time = |time: &str| Cell::from(view.both(time));
     let mut rows = vec![
         [Cell::from("job"), Cell::from(format!("{}/{}", job.topic, job.id))],
         [Cell::from("state"), state(&job.state)],
@@ -51,13 +50,13 @@ pub(crate) fn job_details(job: &JobAnswer, now: Timestamp, colour: Colour) -> St
         [Cell::from("failures"), Cell::from(job.failures)],
     ];
     if let Some(last) = &job.last {
-        let text = format!("{} {} after {} ms", last.at, failure(last), last.duration_ms);
+        let text = format!("{} {} after {} ms", view.time(&last.at), failure(last), last.duration_ms);
         rows.push([Cell::from("last failure"), Cell::from(text)]);
     }
     if let Some(reason) = &job.reason {
         rows.push([Cell::from("reason"), Cell::from(reason)]);
     }
-    Table::new([""; 2], colour).page(&rows)
+    Table::new([""; 2], view.colour).page(&rows)
 }
 
 #[cfg(test)]
@@ -82,7 +81,7 @@ mod tests {
             }),
             reason: Some("exhausted".to_owned()),
         };
-        let text = job_details(&job, Timestamp::from_millis(1_763_600_060_000), Colour::No);
+        let text = job_details(&job, &View::plain(1_763_600_060_000));
         let expected = "\
 job           demo/broken
 state         dead

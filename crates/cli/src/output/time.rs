@@ -1,6 +1,41 @@
-//! Times relative to now, such as "in 9m 59s".
+//! Times for people: in the local zone on a terminal, and relative to now, such as "in 9m 59s".
 
+use std::io::{self, IsTerminal as _};
+
+use jiff::tz::TimeZone;
 use ringback_core::clock::Timestamp;
+
+/// The zone in which times are printed.
+#[derive(Clone, Debug)]
+pub(crate) enum Times {
+    /// As the API gives them.
+    Utc,
+    /// In this zone, with its offset.
+    In(TimeZone),
+}
+
+impl Times {
+    /// The zone of this machine (`TZ`, else `/etc/localtime`) when standard output is a terminal; else UTC, so that
+    /// scripts and files do not depend on the machine.
+    pub(crate) fn of_stdout(utc: bool) -> Self {
+        if utc || !io::stdout().is_terminal() {
+            return Self::Utc;
+        }
+        TimeZone::try_system().map_or(Self::Utc, Self::In)
+    }
+
+    /// A time of the API, still as RFC 3339 with milliseconds.
+    pub(crate) fn show(&self, time: &str) -> String {
+        let (Self::In(zone), Ok(at)) = (self, time.parse::<jiff::Timestamp>()) else {
+            return time.to_owned();
+        };
+        let local = at.to_zoned(zone.clone());
+        if local.offset().is_zero() {
+            return time.to_owned();
+        }
+        local.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string()
+    }
+}
 
 /// `in 9m 59s`, `3s ago` or `now`, for a time of the API; empty when it is not a time.
 pub(crate) fn relative(time: &str, now: Timestamp) -> String {
@@ -34,6 +69,20 @@ fn rough(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_in_a_zone_has_the_offset_of_that_day() {
+        let berlin = Times::In(TimeZone::get("Europe/Berlin").unwrap());
+        for (time, shown) in [
+            ("2026-11-20T09:30:15.017Z", "2026-11-20T10:30:15.017+01:00"),
+            ("2026-07-20T23:30:15.000Z", "2026-07-21T01:30:15.000+02:00"),
+            ("tomorrow", "tomorrow"),
+        ] {
+            assert_eq!(berlin.show(time), shown);
+            assert_eq!(Times::Utc.show(time), time);
+        }
+        assert_eq!(Times::In(TimeZone::UTC).show("2026-11-20T09:30:15.017Z"), "2026-11-20T09:30:15.017Z");
+    }
 
     #[test]
     fn times_are_relative_to_now_in_two_units() {

@@ -1,11 +1,15 @@
-//! The message that `ringback up` prints once it is ready: its addresses, its data, and two commands to try.
+//! The message that `ringback up` prints once it is ready: its addresses, its data, and commands to try, which work as they
+//! are printed.
 
 use std::fmt;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use ringback_core::clock::{Clock as _, SystemClock};
+
 use super::config::Config;
+use crate::listen::PORT;
 
 /// The values of the message.
 pub(crate) struct Greeting {
@@ -14,23 +18,44 @@ pub(crate) struct Greeting {
     data: String,
     /// The path of this program, quoted for a shell.
     program: String,
+    /// The address of the receiver in this process.
+    demo: Option<SocketAddr>,
+    /// The id of the job to try. It differs at each start: a job that is known already would not arrive again.
+    job: String,
 }
 
 impl Greeting {
-    pub(crate) fn of(config: &Config) -> Self {
+    pub(crate) fn of(config: &Config, demo: Option<SocketAddr>) -> Self {
         let program = std::env::current_exe().unwrap_or_else(|_| "ringback".into());
         Self {
             api: url(config.api.listen),
             admin: url(config.admin),
             data: location(&config.store),
             program: quoted(&program),
+            demo,
+            job: format!("hello-{}", SystemClock.now().as_millis() / 1000 % 100_000),
         }
     }
 }
 
 impl fmt::Display for Greeting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { api, admin, data, program } = self;
+        let Self { api, admin, data, program, demo, job } = self;
+        let receiver = demo.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
+        let before = match demo {
+            Some(_) => "Try, in another terminal:\n".to_owned(),
+            None => {
+                format!("Try a receiver in a second terminal and a job in a third:\n\n  {program} listen\n")
+            }
+        };
+        let after = match demo {
+            Some(_) => {
+                format!("The job arrives two seconds later at http://{receiver}, and is printed here.")
+            }
+            None => format!(
+                "The job arrives two seconds later and is printed by the receiver. `{program} up --demo` has one built in."
+            ),
+        };
         write!(
             f,
             r#"
@@ -40,13 +65,12 @@ Ringback is up; press Ctrl-C to stop it.
   admin  {admin}/readyz, /healthz, /metrics
   data   {data}
 
-Try, in another terminal:
-
+{before}
   curl -i {api}/v1/jobs -H 'content-type: application/json' \
-    -d '{{"topic":"demo","id":"hello","delay":"2s","url":"http://127.0.0.1:8080/hook","body":{{"hello":"world"}}}}'
-  {program} get demo/hello --server {api}
+    -d '{{"topic":"demo","id":"{job}","delay":"2s","url":"http://{receiver}/hook","body":{{"hello":"world"}}}}'
+  {program} get demo/{job} --server {api}
 
-The job is delivered to http://127.0.0.1:8080/hook, and retried while nothing answers there.
+{after}
 
 "#
         )

@@ -87,8 +87,9 @@ fn bucket(late: Duration) -> u16 {
     1 + steps.clamp(0.0, f64::from(BUCKETS)) as u16
 }
 
+/// The end of a bucket in ms, rounded up to whole microseconds: more digits would say nothing.
 fn upper_ms(bucket: u16) -> f64 {
-    GROWTH.powi(i32::from(bucket))
+    (GROWTH.powi(i32::from(bucket)) * 1000.0).ceil() / 1000.0
 }
 
 #[cfg(test)]
@@ -109,6 +110,17 @@ mod tests {
         }
         assert_eq!(h.max_ms(), Some(1000.0));
         assert_eq!(Lateness::default().quantile_ms(0.5), None);
+    }
+
+    #[test]
+    fn figures_have_at_most_three_decimals() {
+        let mut h = Lateness::default();
+        (0..60).for_each(|n| h.record(Duration::from_nanos(1_234_567) * 2_u32.pow(n % 25)));
+        let figures = [h.quantile_ms(0.1), h.quantile_ms(0.5), h.quantile_ms(0.99), h.max_ms()];
+        for text in figures.map(|figure| figure.unwrap().to_string()) {
+            let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+            assert!(decimals <= 3, "{text}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::JobAnswer;
-use super::fields::due::{self, TIME};
+use super::fields::due::time;
 use super::fields::object::{read, read_or_empty};
 use super::fields::values::{REASON, parsed, reason};
 use super::problem::Problem;
@@ -70,8 +70,8 @@ impl RedriveAsk {
         let known = ["reason", "died_after", "died_before", "rate"];
         read_or_empty(json, &known, |fields, mistakes| {
             let reason = reason(fields, REASON, mistakes);
-            let mut time = |name| parsed(fields, name, TIME, mistakes, due::time);
-            let (after, before) = (time("died_after"), time("died_before"));
+            let mut died = |name| time(fields, name, mistakes);
+            let (after, before) = (died("died_after"), died("died_before"));
             let allowed = format!("1 to {MAX_RATE} jobs a second, a whole number");
             let rate = parsed(fields, "rate", &allowed, mistakes, |raw| {
                 read::<u32>(raw).filter(|rate| (1..=MAX_RATE).contains(rate))

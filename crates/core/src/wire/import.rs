@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::fields::due::{TIME, time};
+use super::fields::due::time;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::values::{REASON, is_line, object, parsed, reason};
 use super::problem::Problem;
@@ -12,6 +12,7 @@ use crate::limits::MAX_ERROR;
 use crate::outcome::LastAttempt;
 use crate::policy::Policies;
 use crate::state::State;
+use crate::written_time::ALLOWED_TIME;
 
 /// The fields of an import that a submit does not have.
 const EXTRA: [&str; 8] =
@@ -51,7 +52,7 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>) -> Result<ImportJob, Pr
 fn history(fields: &Fields<'_>, mistakes: &mut Mistakes) -> History {
     History {
         dead: dead(fields, mistakes),
-        created: parsed(fields, "created_at", TIME, mistakes, time),
+        created: time(fields, "created_at", mistakes),
         attempts: parsed(fields, "attempts", COUNT, mistakes, read).unwrap_or_default(),
         failures: parsed(fields, "failures", COUNT, mistakes, read).unwrap_or_default(),
         last: last(fields, mistakes),
@@ -88,10 +89,10 @@ fn last(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<LastAttempt> {
     let fields = object(fields, "last", LAST, mistakes)?;
     fields.check_names("last.", &["at", "status", "error", "duration_ms"], mistakes);
     if fields.get("at").is_none() {
-        mistakes.add("last.at", "missing", TIME);
+        mistakes.add("last.at", "missing", ALLOWED_TIME);
     }
     let word = format!("1 to {MAX_ERROR} bytes without control characters, such as timeout");
-    let at = parsed(&fields, "last.at", TIME, mistakes, time);
+    let at = time(&fields, "last.at", mistakes);
     let status = parsed(&fields, "last.status", "100 to 999", mistakes, |raw| {
         read::<u16>(raw).filter(|status| (100..=999).contains(status))
     });

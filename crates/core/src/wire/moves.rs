@@ -6,14 +6,15 @@ use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::job::Due;
 
-/// Parses the body of a reschedule: exactly one of `delay` and `at`, in the form of a submit.
+/// Parses the body of a reschedule: exactly one of `delay` and `at`, and with `at` a `time_zone`, in the form
+/// of a submit.
 ///
 /// # Errors
 /// Those of [`parse_job`](super::parse_job).
 pub fn parse_reschedule(json: &[u8], now: Timestamp) -> Result<Due, Problem> {
     let fields = open(json)?;
     let mut mistakes = Mistakes::default();
-    fields.check_names("", &["delay", "at"], &mut mistakes);
+    fields.check_names("", &["delay", "at", "time_zone"], &mut mistakes);
     let due = due(&fields, now, &mut mistakes);
     if fields.get("delay").is_none() && fields.get("at").is_none() {
         mistakes.add("delay", "missing, and so is at", "one of delay and at; a delay of 0 means now");
@@ -54,6 +55,8 @@ mod tests {
         assert_eq!(due(r#"{"delay":"1h 30m"}"#), Due::In(Duration::from_secs(5400)));
         assert_eq!(due(r#"{"delay":0.25,"at":null}"#), Due::In(Duration::from_millis(250)));
         assert_eq!(due(r#"{"at":"1970-01-01T00:00:01Z"}"#), Due::At(Timestamp::from_millis(1000)));
+        let local = due(r#"{"at":"2026-11-23T09:00","time_zone":"Europe/Berlin"}"#);
+        assert_eq!(local, due(r#"{"at":"2026-11-23T08:00:00Z"}"#));
     }
 
     #[test]
@@ -62,6 +65,8 @@ mod tests {
         assert_eq!(fields(r#"{"delay":null}"#), ["delay"]);
         assert_eq!(fields(r#"{"delay":1,"at":"2030-01-01T00:00:00Z"}"#), ["delay"]);
         assert_eq!(fields(r#"{"at":"tomorrow"}"#), ["at"]);
+        assert_eq!(fields(r#"{"at":"2026-11-23T09:00"}"#), ["at"]);
+        assert_eq!(fields(r#"{"delay":1,"time_zone":"Europe/Berlin"}"#), ["time_zone"]);
         assert_eq!(fields(r#"{"delay":-1}"#), ["delay"]);
         assert_eq!(fields(r#"{"delay":"11y"}"#), ["delay"]);
         assert_eq!(fields(r#"{"delay":1,"url":"http://h/","colour":1}"#), ["url", "colour"]);

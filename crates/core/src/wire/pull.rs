@@ -44,7 +44,8 @@ impl ReserveAsk {
                 read::<usize>(raw).filter(|max| (1..=MAX_PULL).contains(max))
             });
             let ttr = ttr(fields, mistakes);
-            let wait = duration_within(fields, "wait", MAX_WAIT, "0 to 60 s", mistakes);
+            let range = Duration::ZERO..=MAX_WAIT;
+            let wait = duration_within(fields, "wait", "is no wait", range, "0 to 60 s", mistakes);
             Self { max: max.unwrap_or(1), ttr, wait: wait.unwrap_or_default() }
         })
     }

@@ -18,11 +18,12 @@ use crate::job::{Callback, ContentHash, Context, Delivery, Headers, JobId, JobKe
 use crate::policy::Policies;
 
 /// The fields of a submit.
-pub(super) const KNOWN: [&str; 14] = [
+pub(super) const KNOWN: [&str; 15] = [
     "topic",
     "id",
     "delay",
     "at",
+    "time_zone",
     "url",
     "body",
     "body_base64",

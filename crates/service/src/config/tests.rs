@@ -69,6 +69,7 @@ fn a_duration_outside_its_range_is_a_mistake_that_names_the_range() {
     let range = Duration::from_millis(100)..=Duration::from_secs(600);
     assert_eq!(duration_within(" 1.5s ", &range), Ok(Duration::from_millis(1500)));
     assert_eq!(duration_within("0s", &range).unwrap_err(), "must be from 100ms to 10m");
+    assert!(duration_within("1 month", &range).unwrap_err().ends_with("write days, such as 30d"));
 }
 
 #[test]

@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use axum::extract::Query;
 use http::Uri;
+use ringback_core::clock::Timestamp;
 use ringback_core::job::Topic;
 use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
+use ringback_core::written_time::parse_time;
 
 use crate::error::ApiError;
 
@@ -41,6 +43,14 @@ impl Parameters {
     /// The parameter `topic`.
     pub(super) fn topic(&mut self) -> Option<Topic> {
         self.parse("topic", Topic::ALLOWED)
+    }
+
+    /// A point in time.
+    pub(super) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
+        self.known.push(name);
+        let (_, text) = self.pairs.iter().find(|(given, _)| given == name)?;
+        let (time, shown) = (parse_time(text), is_no("time", text));
+        time.map_err(|error| self.mistake(name, format_args!("{shown}: {error}"), error.allowed())).ok()
     }
 
     /// The parameter `limit`, or its default.

@@ -9,9 +9,9 @@ use tokio::time::sleep;
 
 use crate::args::{DeadFilter, TopicArgs};
 use crate::client::{Call, Reply, SHORT};
-use crate::commands::session::{Session, View, parse};
+use crate::commands::session::{Session, parse};
 use crate::failure::Verdict;
-use crate::output::{note, redrive_details, redrive_row};
+use crate::output::{View, note, redrive_details, redrive_row};
 use crate::progress::Progress;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -57,7 +57,7 @@ pub(crate) async fn start(session: &mut Session, args: &DeadReviveArgs) -> anyho
     fields.insert("rate".to_owned(), args.rate.into());
     let body = session.client.ask(call.json(&fields.into()), SHORT).await?.body;
     if args.no_wait {
-        return session.print(&body, details);
+        return session.print(&body, redrive_details);
     }
     let RevivalAnswer { id, topic, .. } = parse(&body)?;
     note(&format!("redrive {id} of {topic}; to stop it: ringback dead stop {topic} {id}"));
@@ -82,7 +82,7 @@ pub(crate) async fn watch(
                 (before, failed) = (Some(revived), 0);
                 if state != "running" {
                     progress.clear();
-                    return session.print(&body, details);
+                    return session.print(&body, redrive_details);
                 }
             }
             Err(error) if error.is_transient() && failed < MAX_FAILED_POLLS => {
@@ -105,19 +105,18 @@ fn more(revived: u64, before: Option<u64>) -> u64 {
 }
 
 pub(crate) async fn stop(session: &mut Session, args: &RedriveArgs) -> anyhow::Result<Verdict> {
-    session.show(Call::topic(Method::DELETE, &args.of.topic, &["revivals", &args.revival]), details).await
+    session
+        .show(Call::topic(Method::DELETE, &args.of.topic, &["revivals", &args.revival]), redrive_details)
+        .await
 }
 
 pub(crate) async fn list(session: &mut Session, topic: &str) -> anyhow::Result<Verdict> {
     let body = session.client.ask(Call::topic(Method::GET, topic, &["revivals"]), SHORT).await?.body;
     let columns = ["REDRIVE", "STATE", ">REVIVED", ">RATE", "STARTED", "", "REASON"];
-    let rows =
-        |answer: &RevivalsAnswer, now| answer.items.iter().map(|item| redrive_row(item, now)).collect();
+    let rows = |answer: &RevivalsAnswer, view: &View| {
+        answer.items.iter().map(|item| redrive_row(item, view)).collect()
+    };
     session.print_rows(&body, columns, rows, "no redrives")
-}
-
-fn details(redrive: &RevivalAnswer, view: View) -> String {
-    redrive_details(redrive, view.now, view.colour)
 }
 
 #[cfg(test)]

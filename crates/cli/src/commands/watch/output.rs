@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::Format;
 use crate::client::ClientError;
-use crate::output::{Colour, Output, job_details, note, relative};
+use crate::output::{Colour, Output, Times, job_details, note, relative};
 
 /// The width of the longest kind.
 const KIND: usize = 9;
@@ -17,6 +17,7 @@ const KIND: usize = 9;
 pub(crate) struct EventPrinter {
     format: Format,
     colour: Colour,
+    times: Times,
     /// The kinds to print; empty means all.
     kinds: Vec<String>,
     /// The width of the longest job name so far.
@@ -35,7 +36,8 @@ struct Line<'a, T> {
 
 impl EventPrinter {
     pub(crate) fn new(out: &Output, kinds: Vec<String>) -> Self {
-        Self { format: out.format, colour: out.colour, kinds, width: 0, is_waiting: false }
+        let (format, colour, times) = (out.format, out.colour, out.times.clone());
+        Self { format, colour, times, kinds, width: 0, is_waiting: false }
     }
 
     pub(crate) fn event(&mut self, out: &mut Output, name: &str, event: &EventAnswer) -> anyhow::Result<()> {
@@ -53,15 +55,31 @@ impl EventPrinter {
         self.width = self.width.max(job.len());
         let gap = " ".repeat(KIND.saturating_sub(name.len()));
         let kind = self.colour.paint(name, style(name, event));
-        let line = format!("{}  {kind}{gap}  {job:width$}  {}", event.at, details(event), width = self.width);
+        let (at, details) = (self.times.show(&event.at), self.details(event));
+        let line = format!("{at}  {kind}{gap}  {job:width$}  {details}", width = self.width);
         line.trim_end().to_owned()
     }
 
+    /// The details of an event, separated by commas.
+    fn details(&self, event: &EventAnswer) -> String {
+        let mut parts = Vec::new();
+        if let (Some(number), Some(outcome)) = (event.attempt, &event.outcome) {
+            parts.push(format!("{number}: {outcome}"));
+        }
+        parts.extend(event.status.map(|status| format!("answered {status}")));
+        parts.extend(event.error.clone());
+        parts.extend(event.duration_ms.map(|took| format!("after {took} ms")));
+        parts.extend(event.reason.clone());
+        let due = |due: &str| format!("due {}{}", self.times.show(due), from(&event.at, due));
+        parts.extend(event.due_at.as_deref().map(due));
+        parts.join(", ")
+    }
+
     /// Prints the current state of the watched job.
-    pub(crate) fn job(&self, out: &mut Output, job: &JobAnswer, now: Timestamp) -> anyhow::Result<()> {
+    pub(crate) fn job(&self, out: &mut Output, job: &JobAnswer) -> anyhow::Result<()> {
         match self.format {
             Format::Json => json(out, "state", job),
-            Format::Table => out.bytes(job_details(job, now, self.colour).as_bytes()),
+            Format::Table => out.bytes(job_details(job, &out.view()).as_bytes()),
         }
     }
 
@@ -106,20 +124,6 @@ fn style(name: &str, event: &EventAnswer) -> Style {
     }
 }
 
-/// The details of an event, separated by commas.
-fn details(event: &EventAnswer) -> String {
-    let mut parts = Vec::new();
-    if let (Some(number), Some(outcome)) = (event.attempt, &event.outcome) {
-        parts.push(format!("{number}: {outcome}"));
-    }
-    parts.extend(event.status.map(|status| format!("answered {status}")));
-    parts.extend(event.error.clone());
-    parts.extend(event.duration_ms.map(|took| format!("after {took} ms")));
-    parts.extend(event.reason.clone());
-    parts.extend(event.due_at.as_deref().map(|due| format!("due {due}{}", from(&event.at, due))));
-    parts.join(", ")
-}
-
 /// The time between an event and a due time; empty when it is due at once.
 fn from(at: &str, due: &str) -> String {
     let Ok(at) = at.parse::<jiff::Timestamp>() else { return String::new() };
@@ -143,6 +147,7 @@ mod tests {
         EventPrinter {
             format: Format::Table,
             colour: Colour::No,
+            times: Times::Utc,
             kinds: Vec::new(),
             width: 0,
             is_waiting: false,

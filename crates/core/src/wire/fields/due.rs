@@ -1,55 +1,76 @@
-//! The fields `delay` and `at`, and times in RFC 3339.
+//! The fields `delay`, `at` and `time_zone`, and other fields that are times.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use super::object::{Fields, Mistakes, read, shown};
-use super::values::{DURATION, duration};
+use super::values::{DURATION, duration, field};
 use crate::clock::Timestamp;
 use crate::job::{Due, MAX_AHEAD};
+use crate::written_time::{ALLOWED_TIME, TimeError, WrittenTime, Zone, parse_time};
 
-/// The form of a time, for error messages.
-pub(crate) const TIME: &str = "a time by RFC 3339, such as 2026-11-20T09:30:00Z";
+const AHEAD: &str = "at most 10 years ahead";
+/// What a local time without a zone needs.
+const NEEDS_ZONE: &str =
+    "an offset, such as 2026-11-20T10:30:00+01:00, or the field time_zone beside it, such as Europe/Berlin";
 
-/// When a job is due: `delay`, `at`, or now without either.
+/// When a job is due: `delay`, `at` with or without `time_zone`, or now without any.
 pub(crate) fn due(fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> Due {
-    const AHEAD: &str = "at most 10 years ahead";
-    match (fields.get("delay"), fields.get("at")) {
-        (None, None) => Due::In(Duration::ZERO),
+    let found = match (fields.get("delay"), fields.get("at")) {
+        (None, None) => Some(Due::In(Duration::ZERO)),
         (Some(_), Some(_)) => {
             mistakes.add("delay", "given together with at", "one of delay and at, or neither for now");
-            Due::In(Duration::ZERO)
+            return Due::In(Duration::ZERO);
         }
-        (Some(raw), None) => match duration(raw) {
-            Ok(delay) if delay <= MAX_AHEAD => Due::In(delay),
-            Ok(_) => wrong_due(mistakes, "delay", raw, "too far ahead", AHEAD),
-            Err(why) => wrong_due(mistakes, "delay", raw, &why, DURATION),
-        },
-        (None, Some(raw)) => match time(raw) {
-            Some(at) if at.since(now) <= MAX_AHEAD => Due::At(at),
-            Some(_) => wrong_due(mistakes, "at", raw, "too far ahead", AHEAD),
-            None => wrong_due(mistakes, "at", raw, "not RFC 3339", TIME),
-        },
+        (Some(raw), None) => delay(raw, mistakes),
+        (None, Some(raw)) => return at(raw, fields, now, mistakes).unwrap_or(Due::In(Duration::ZERO)),
+    };
+    if fields.get("time_zone").is_some() {
+        mistakes.add("time_zone", "given without at", "only together with at, which is a local time then");
     }
+    found.unwrap_or(Due::In(Duration::ZERO))
 }
 
-fn wrong_due(mistakes: &mut Mistakes, field: &str, raw: &RawValue, why: &str, allowed: &str) -> Due {
-    mistakes.add(field, format!("{}: {why}", shown(raw)), allowed);
-    Due::In(Duration::ZERO)
+fn delay(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Due> {
+    match duration(raw) {
+        Ok(delay) if delay <= MAX_AHEAD => return Some(Due::In(delay)),
+        Ok(_) => wrong(mistakes, "delay", raw, "too far ahead", AHEAD),
+        Err(why) => wrong(mistakes, "delay", raw, why, DURATION),
+    }
+    None
 }
 
-/// A time in RFC 3339.
-pub(crate) fn time(raw: &RawValue) -> Option<Timestamp> {
-    parse_time(&read::<String>(raw)?)
+fn at(raw: &RawValue, fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> Option<Due> {
+    let has_zone = fields.get("time_zone").is_some();
+    let zone = field(fields, "time_zone", "is not a known time zone", Zone::ALLOWED, mistakes, |raw| {
+        Zone::named(&read::<String>(raw)?).ok()
+    });
+    let Some(text) = read::<String>(raw) else {
+        wrong(mistakes, "at", raw, TimeError::Unreadable, ALLOWED_TIME);
+        return None;
+    };
+    let time = WrittenTime::parse(&text).and_then(|written| {
+        // The zone that is not known is the mistake then, and not that there is none.
+        if has_zone && zone.is_none() { Ok(now) } else { written.resolve(zone.as_ref()) }
+    });
+    match time {
+        Ok(at) if at.since(now) <= MAX_AHEAD => return Some(Due::At(at)),
+        Ok(_) => wrong(mistakes, "at", raw, "too far ahead", AHEAD),
+        Err(TimeError::Local) => wrong(mistakes, "at", raw, TimeError::Local, NEEDS_ZONE),
+        Err(error) => wrong(mistakes, "at", raw, &error, error.allowed()),
+    }
+    None
 }
 
-/// Parses a time in RFC 3339, in ms rounded up.
-pub fn parse_time(text: &str) -> Option<Timestamp> {
-    text.parse().ok().map(|time| Timestamp::from_millis(millis_up(time)))
+fn wrong(mistakes: &mut Mistakes, field: &str, raw: &RawValue, why: impl Display, allowed: &str) {
+    mistakes.add(field, format_args!("{}: {why}", shown(raw)), allowed);
 }
 
-/// A time in whole milliseconds, rounded up so that a job is never early. Times before 1970 count as 1970.
-fn millis_up(time: jiff::Timestamp) -> u64 {
-    u64::try_from(time.as_nanosecond().max(0)).map_or(u64::MAX, |ns| ns.div_ceil(1_000_000))
+/// A field that is a point in time. The last part of `path` is its name.
+pub(crate) fn time(fields: &Fields<'_>, path: &str, mistakes: &mut Mistakes) -> Option<Timestamp> {
+    let raw = fields.get(path.rsplit('.').next()?)?;
+    let time = read::<String>(raw).ok_or(TimeError::Unreadable).and_then(|text| parse_time(&text));
+    time.map_err(|error| wrong(mistakes, path, raw, &error, error.allowed())).ok()
 }

@@ -10,7 +10,7 @@ use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
 pub(crate) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<RetryPolicy> {
     const ALLOWED: &str = "an object with delays (1 to 50, each 10 ms to 30 days) or preset (default, standard-webhooks, none), \
         and optionally max (failures, -1 for ever) and jitter (0 to 1)";
-    const DELAYS: &str = "1 to 50 durations, each 10 ms to 30 days";
+    const DELAYS: &str = "1 to 50 durations, each 10 ms to 30 days: seconds as a number, or \"15s\", \"3m\", \"1h 30m\", \"1d\" with the units w, d, h, m, s and ms";
     let policy = object(fields, "retry", ALLOWED, mistakes)?;
     policy.check_names("retry.", &["delays", "preset", "max", "jitter"], mistakes);
     let jitter = field(&policy, "retry.jitter", "is no share", "0 to 1", mistakes, |raw| {
@@ -36,7 +36,8 @@ pub(crate) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Retr
 fn delays(raw: &RawValue) -> Result<RetryPolicy, String> {
     let list: Vec<&RawValue> =
         serde_json::from_str(raw.get()).map_err(|_| format!("{} is no list", shown(raw)))?;
-    let delays = list.into_iter().map(duration).collect::<Result<Vec<_>, _>>()?;
+    let delay = |raw| duration(raw).map_err(|why| format!("{} is no delay: {why}", shown(raw)));
+    let delays = list.into_iter().map(delay).collect::<Result<Vec<_>, _>>()?;
     RetryPolicy::new(delays, Max::Tiers, DEFAULT_JITTER).map_err(|e| e.to_string())
 }
 

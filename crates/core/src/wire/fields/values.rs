@@ -1,61 +1,73 @@
 //! Values of single fields: durations, URLs, headers, reasons and errors. A parser adds a mistake for a
 //! value that is not allowed.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use super::object::{Fields, Mistakes, read, shown};
-use crate::duration::parse_duration;
+use crate::duration::{DurationError, parse_duration};
 use crate::job::{Callback, MAX_AHEAD, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused};
 use crate::limits::{MAX_ERROR, MAX_REASON};
 
 /// The form of a duration, for error messages.
-pub(crate) const DURATION: &str = "seconds as a number (2, 0.25), or a duration such as \"250ms\", \"10s\", \"1h 30m\", \"7d\"; not negative";
+pub(crate) const DURATION: &str = "seconds as a number (2, 0.25), or a duration such as \"250ms\", \"10s\", \"1h 30m\", \"7d\" with the units w, d, h, m, s and ms; not negative";
 /// The form of a reason, for error messages.
 pub const REASON: &str = "1 to 64 visible ASCII characters, such as exhausted, gone or lost";
 const WRONG_TYPE: &str = "is of the wrong type";
-const DELAY: &str = "a duration of at most 10 years: seconds as a number, or \"10s\"";
 
-/// A duration: a number of seconds, fractions allowed, or a friendly text.
+/// A duration: a number of seconds, fractions allowed, or a friendly text. The error says why it is none.
 pub(crate) fn duration(raw: &RawValue) -> Result<Duration, String> {
     let text = raw.get();
     if text.starts_with('"') {
         let text: String = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        return parse_duration(&text);
+        return parse_duration(&text).map_err(|error| error.to_string());
     }
-    let seconds: f64 = serde_json::from_str(text).map_err(|_| format!("{text} is no duration"))?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| format!("{text} seconds are no duration to wait for"))
+    let seconds: f64 =
+        serde_json::from_str(text).map_err(|_| "it is neither a number nor a text".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        if seconds < 0.0 { DurationError::Negative.to_string() } else { "it is too large".to_owned() }
+    })
 }
 
-/// A duration of at most `max`.
+/// A duration that lies in a range. Otherwise the mistake is the value followed by `wrong`, such as "is no
+/// timeout", and the reason if it is no duration at all.
 pub(crate) fn duration_within(
     fields: &Fields<'_>,
     name: &str,
-    max: Duration,
+    wrong: &str,
+    range: RangeInclusive<Duration>,
     allowed: &str,
     mistakes: &mut Mistakes,
 ) -> Option<Duration> {
-    parsed(fields, name, allowed, mistakes, |raw| duration(raw).ok().filter(|found| *found <= max))
+    let raw = fields.get(name)?;
+    match duration(raw) {
+        Ok(found) if range.contains(&found) => return Some(found),
+        Ok(_) => mistakes.add(name, format_args!("{} {wrong}", shown(raw)), allowed),
+        Err(why) => {
+            let allowed = format_args!("{allowed}: {DURATION}");
+            mistakes.add(name, format_args!("{} {wrong}: {why}", shown(raw)), allowed);
+        }
+    }
+    None
 }
 
 /// The field `delay` of a retry or release.
 pub(crate) fn delay(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    duration_within(fields, "delay", MAX_AHEAD, DELAY, mistakes)
+    let range = Duration::ZERO..=MAX_AHEAD;
+    duration_within(fields, "delay", "is no delay", range, "at most 10 years", mistakes)
 }
 
 /// The field `ttr`: how long a consumer may keep a job.
 pub(crate) fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    field(fields, "ttr", "is no time to run", "100 ms to 12 h", mistakes, |raw| {
-        duration(raw).ok().filter(|ttr| (MIN_TTR..=MAX_TTR).contains(ttr))
-    })
+    duration_within(fields, "ttr", "is no time to run", MIN_TTR..=MAX_TTR, "100 ms to 12 h", mistakes)
 }
 
 /// The field `timeout`: the deadline of one attempt.
 pub(crate) fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    field(fields, "timeout", "is no timeout", "100 ms to 10 min", mistakes, |raw| {
-        duration(raw).ok().filter(|timeout| (MIN_TIMEOUT..=MAX_TIMEOUT).contains(timeout))
-    })
+    let range = MIN_TIMEOUT..=MAX_TIMEOUT;
+    duration_within(fields, "timeout", "is no timeout", range, "100 ms to 10 min", mistakes)
 }
 
 /// A URL.
@@ -162,6 +174,20 @@ mod tests {
     fn durations_are_numbers_of_seconds_or_friendly() {
         assert_eq!(read("0.25"), Ok(Duration::from_millis(250)));
         assert_eq!(read("\"2s\""), Ok(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_value_that_is_no_duration_is_refused_with_the_reason() {
+        for (bad, why) in [
+            ("\"1 month\"", "months and years have no fixed length"),
+            ("\"soon\"", "it is not a number with a unit"),
+            ("-1", "it is negative"),
+            ("\"-5s\"", "it is negative"),
+            ("1e300", "it is too large"),
+            ("true", "it is neither a number nor a text"),
+        ] {
+            assert_eq!(read(bad), Err(why.to_owned()), "{bad}");
+        }
     }
 
     #[test]

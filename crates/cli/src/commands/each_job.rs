@@ -1,0 +1,155 @@
+//! Makes the same call for one job or for many. Many are called a few at a time, and their results are printed in the
+//! order of the jobs. A job that the API refuses does not stop the others; a server that fails does.
+
+mod lines;
+
+use std::cell::Cell;
+use std::future::ready;
+use std::io::{self, BufReader};
+use std::pin::pin;
+
+use anstyle::AnsiColor;
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use ringback_core::job::JobKey;
+use ringback_core::wire::Problem;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use self::lines::{BadLine, Lines};
+use super::session::{Session, parse};
+use crate::args::{Format, Jobs, JobsArgs};
+use crate::client::{Call, ClientError, Reply, SHORT};
+use crate::failure::{Unfinished, Verdict, is_refused};
+use crate::output::{Colour, Output, View, note};
+
+/// The most calls in flight.
+const IN_FLIGHT: usize = 8;
+
+/// A job to call, or why a line of standard input names none.
+type Named = Result<JobKey, BadLine>;
+
+/// Calls each job and prints its answer: the JSON unchanged, or the text that `text` makes of it.
+pub(crate) async fn run<T: DeserializeOwned>(
+    session: &mut Session,
+    args: &JobsArgs,
+    call: impl Fn(&JobKey) -> Call,
+    text: impl Fn(&JobKey, &T, &View) -> String,
+) -> anyhow::Result<Verdict> {
+    let jobs = match args.jobs()? {
+        Jobs::One(key) => return session.show(call(&key), |answer, view| text(&key, answer, view)).await,
+        Jobs::Many(keys) => stream::iter(keys.into_iter().map(Ok)).boxed(),
+        Jobs::Stdin => from_stdin(),
+    };
+    let Session { client, out } = session;
+    let (client, call, has_failed) = (&*client, &call, Cell::new(false));
+    let ask = |named: Named| async move {
+        let key = named?;
+        let reply = client.ask(call(&key), SHORT).await;
+        Ok::<_, BadLine>((key, reply))
+    };
+    let jobs = jobs.take_while(|_| ready(!has_failed.get()));
+    let mut results = pin!(jobs.map(ask).buffered(IN_FLIGHT));
+    let mut printer = Printer { out, done: 0, refused: 0 };
+    let mut failure = None;
+    while let Some(result) = results.next().await {
+        match result {
+            Ok((key, Ok(Reply { body, .. }))) => match printer.out.format {
+                Format::Json => printer.answer(&String::from_utf8_lossy(body.trim_ascii_end()))?,
+                Format::Table => {
+                    let text = text(&key, &parse(&body)?, &printer.out.view());
+                    printer.answer(text.trim_end_matches('\n'))?;
+                }
+            },
+            Ok((key, Err(error))) if is_refused(&error) => printer.refused(&key, &error)?,
+            // The calls in flight are still printed, so that it is known what was done.
+            Ok((key, Err(error))) => {
+                has_failed.set(true);
+                failure.get_or_insert((key, error));
+            }
+            Err(line) => printer.bad_line(&line)?,
+        }
+    }
+    match failure {
+        Some((key, error)) => Err(printer.stopped(&key, &error).into()),
+        None if printer.refused > 0 => Ok(Verdict::No),
+        None => Ok(Verdict::Done),
+    }
+}
+
+/// The jobs that standard input names. They are read on a thread that nobody waits for, because a read of standard
+/// input may never return.
+fn from_stdin() -> BoxStream<'static, Named> {
+    let (tx, rx) = mpsc::channel(IN_FLIGHT);
+    tokio::task::spawn_blocking(move || {
+        for named in Lines::new(BufReader::new(io::stdin())) {
+            if tx.blocking_send(named).is_err() {
+                break;
+            }
+        }
+    });
+    stream::unfold(rx, async |mut rx| rx.recv().await.map(|named| (named, rx))).boxed()
+}
+
+/// A job that the API refuses, as a line of JSON.
+#[derive(Serialize)]
+struct Refused<'a> {
+    topic: &'a str,
+    id: &'a str,
+    status: u16,
+    problem: &'a Problem,
+}
+
+/// Prints the results of many jobs and counts them.
+struct Printer<'a> {
+    out: &'a mut Output,
+    done: u64,
+    refused: u64,
+}
+
+impl Printer<'_> {
+    /// Prints an answer. Answers of several lines have an empty line between them.
+    fn answer(&mut self, text: &str) -> anyhow::Result<()> {
+        if self.done > 0 && text.contains('\n') {
+            self.out.line("")?;
+        }
+        self.done += 1;
+        self.out.line(text)?;
+        // Each job is shown when it is done, also to those who type one job after the other.
+        self.out.flush()
+    }
+
+    fn refused(&mut self, key: &JobKey, error: &ClientError) -> anyhow::Result<()> {
+        let JobKey { topic, id } = key;
+        match (self.out.format, error) {
+            (Format::Json, ClientError::Problem { problem, .. }) => {
+                let (topic, id, status) = (topic.as_str(), id.as_str(), problem.status);
+                self.error(&serde_json::to_string(&Refused { topic, id, status, problem })?)
+            }
+            (Format::Json | Format::Table, error) => self.error(&format!("{} {key}: {error}", label())),
+        }
+    }
+
+    fn bad_line(&mut self, line: &BadLine) -> anyhow::Result<()> {
+        self.error(&format!("{} {line}", label()))
+    }
+
+    fn error(&mut self, text: &str) -> anyhow::Result<()> {
+        self.refused += 1;
+        self.out.flush()?;
+        note(text);
+        Ok(())
+    }
+
+    fn stopped(&self, key: &JobKey, error: &ClientError) -> Unfinished {
+        let Self { done, refused, .. } = self;
+        let what = format!("stopped at {key}: {error}; before that {done} were done and {refused} refused");
+        Unfinished { what, next: format!("run the command again for the jobs from {key} on") }
+    }
+}
+
+/// What an error begins with.
+fn label() -> String {
+    Colour::of_stderr().paint("error:", AnsiColor::Red.on_default().bold())
+}

@@ -1,0 +1,34 @@
+//! The definitions of all commands with the usage that their errors show.
+//!
+//! By itself clap shows in an error only the arguments that are required or were given, a server from the environment
+//! among them, as if `--server` were required. Here each error shows the whole usage of its own command.
+
+use clap::{ArgMatches, Command};
+
+/// The command line with the usage of each command fixed.
+pub(crate) fn fixed(command: Command) -> Command {
+    let mut built = command.clone();
+    built.build();
+    with_usage(command, &mut built)
+}
+
+/// Fixes the usage of a command and of those below it, as `built` shows it in its help.
+fn with_usage(command: Command, built: &mut Command) -> Command {
+    let usage = built.render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
+    let names: Vec<_> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let fix = |command: Command, name: String| {
+        let built = built.find_subcommand_mut(&name).expect("both have the same definitions");
+        command.mut_subcommand(name, |below| with_usage(below, built))
+    };
+    names.into_iter().fold(command, fix).override_usage(usage)
+}
+
+/// The command that was called, which knows its usage.
+pub(crate) fn called(command: &Command, matches: &ArgMatches) -> Command {
+    match matches.subcommand() {
+        Some((name, matches)) => command.find_subcommand(name).map(|below| called(below, matches)),
+        None => None,
+    }
+    .unwrap_or_else(|| command.clone())
+}

@@ -1,0 +1,205 @@
+//! Times as people write them: by RFC 3339, with annotations by RFC 9557, or as the local time of a time
+//! zone. The zones are those of the database that is part of the binary; the system's is never read.
+
+mod annotations;
+mod zone;
+
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+use jiff::fmt::temporal::{Pieces, PiecesOffset};
+use jiff::tz::{AmbiguousOffset, Offset};
+
+pub use self::zone::Zone;
+use crate::clock::Timestamp;
+
+/// The form of a time, for error messages.
+pub const ALLOWED_TIME: &str = "a time by RFC 3339, such as 2026-11-20T09:30:00Z";
+const ALLOWED_ANNOTATIONS: &str = "annotations by RFC 9557: at most one time zone, such as [Europe/Berlin], which comes first; others without !";
+const ALLOWED_OFFSET: &str = "the offset of the zone at that time, or the local time without an offset";
+
+/// A text that is not a time, or that contradicts itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimeError {
+    /// It is not a date and time by RFC 3339.
+    #[error("not RFC 3339")]
+    Unreadable,
+    /// It is out of the range of times.
+    #[error("beyond the years that can be counted")]
+    OutOfRange,
+    /// It is a local time, and nothing says where.
+    #[error("a local time without an offset or a time zone")]
+    Local,
+    /// What follows the time is not a list of annotations.
+    #[error("what begins with [ is not an annotation by RFC 9557")]
+    Annotation,
+    /// An annotation that must be understood is not.
+    #[error("[!{0}=…] is critical and not known")]
+    Critical(String),
+    /// There is no such time zone.
+    #[error("{0:?} is not a known time zone")]
+    UnknownZone(String),
+    /// The annotation and the time zone beside it differ.
+    #[error("its annotation is not the time zone {0}")]
+    OtherZone(String),
+    /// The zone has another offset at that time.
+    #[error("{zone} is at {actual} then, not at {written}")]
+    OtherOffset {
+        /// The zone.
+        zone: String,
+        /// Its offsets at that time: one, or two if clocks are set back.
+        actual: String,
+        /// The offset of the time.
+        written: String,
+    },
+    /// Clocks skip the time in its zone, so no offset is right.
+    #[error("there is no such time in {0}, where clocks skip it")]
+    Skipped(String),
+}
+
+impl TimeError {
+    /// What is allowed instead, where any time can stand that needs no more fields.
+    pub fn allowed(&self) -> &'static str {
+        match self {
+            Self::Unreadable | Self::OutOfRange => ALLOWED_TIME,
+            Self::Local => "an offset, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00",
+            Self::Annotation | Self::Critical(_) => ALLOWED_ANNOTATIONS,
+            Self::UnknownZone(_) => Zone::ALLOWED,
+            Self::OtherZone(_) => "one time zone, in the time or beside it",
+            Self::OtherOffset { .. } | Self::Skipped(_) => ALLOWED_OFFSET,
+        }
+    }
+}
+
+/// A time as written, which may need a zone to be a point in time.
+#[derive(Clone, Copy, Debug)]
+pub struct WrittenTime<'a> {
+    local: DateTime,
+    /// The second 60 was written; `local` has 59.
+    is_leap_second: bool,
+    offset: Written,
+    /// The name or the offset of the annotation.
+    zone: Option<&'a str>,
+}
+
+/// The offset of a time as written.
+#[derive(Clone, Copy, Debug)]
+enum Written {
+    /// None.
+    No,
+    /// `Z` or `-00:00`: the time is in UTC, and says nothing about the offset of its zone (RFC 9557,
+    /// section 2.2).
+    Utc,
+    /// Another one.
+    Offset(Offset),
+}
+
+impl<'a> WrittenTime<'a> {
+    /// Reads a time without looking up its zone.
+    ///
+    /// # Errors
+    /// The text is not a time, or an annotation must be understood and is not.
+    pub fn parse(text: &'a str) -> Result<Self, TimeError> {
+        let (time, annotations) = text.split_at(text.find('[').unwrap_or(text.len()));
+        let pieces = Pieces::parse(time).map_err(|_| TimeError::Unreadable)?;
+        let of_day = pieces.time().ok_or(TimeError::Unreadable)?;
+        let offset = match pieces.offset() {
+            None => Written::No,
+            Some(PiecesOffset::Numeric(given)) if !(given.is_negative() && given.offset().is_zero()) => {
+                Written::Offset(given.offset())
+            }
+            Some(_) => Written::Utc,
+        };
+        Ok(Self {
+            local: pieces.date().to_datetime(of_day),
+            is_leap_second: has_leap_second(time),
+            offset,
+            zone: annotations::zone(annotations)?,
+        })
+    }
+
+    /// Whether the time needs a zone that it does not name itself.
+    pub fn is_local(&self) -> bool {
+        self.zone.is_none() && matches!(self.offset, Written::No)
+    }
+
+    /// The point in time, in milliseconds rounded up; in `zone` if that is given. Where clocks are set
+    /// forward, a local time that they skip is later by as much as they skip. Where they are set back, a
+    /// local time that comes twice is the earlier one.
+    ///
+    /// # Errors
+    /// The zone is not known, or the offset, the annotation and `zone` do not agree.
+    pub fn resolve(&self, zone: Option<&Zone>) -> Result<Timestamp, TimeError> {
+        let own = self.zone.map(Zone::find).transpose()?;
+        if let (Some(own), Some(given)) = (&own, zone)
+            && own != given
+        {
+            return Err(TimeError::OtherZone(given.to_string()));
+        }
+        let time = match (self.offset, own.as_ref().or(zone)) {
+            (Written::No, None) => return Err(TimeError::Local),
+            (Written::No, Some(zone)) => zone.offsets(self.local).compatible(),
+            (Written::Utc, _) => Offset::UTC.to_timestamp(self.local),
+            (Written::Offset(offset), None) => offset.to_timestamp(self.local),
+            (Written::Offset(offset), Some(zone)) => self.agreed(offset, zone)?.to_timestamp(self.local),
+        };
+        let leap = SignedDuration::from_secs(self.is_leap_second.into());
+        let time = time.and_then(|time| time.checked_add(leap)).map_err(|_| TimeError::OutOfRange)?;
+        Ok(Timestamp::from_millis(millis_up(time)))
+    }
+
+    /// The offset of the zone that was written.
+    fn agreed(&self, written: Offset, zone: &Zone) -> Result<Offset, TimeError> {
+        let (first, second) = match zone.offsets(self.local).offset() {
+            AmbiguousOffset::Unambiguous { offset } => (offset, offset),
+            AmbiguousOffset::Fold { before, after } => (before, after),
+            AmbiguousOffset::Gap { .. } => return Err(TimeError::Skipped(zone.to_string())),
+        };
+        [first, second].into_iter().find(|actual| is_written_as(*actual, written)).ok_or_else(|| {
+            let second = if first == second { String::new() } else { format!(" or {}", shown(second)) };
+            let actual = shown(first) + &second;
+            TimeError::OtherOffset { zone: zone.to_string(), actual, written: shown(written) }
+        })
+    }
+}
+
+/// Whether an offset can be written like this. Offsets of earlier times have seconds, which RFC 3339 cannot
+/// write: they are rounded to minutes.
+fn is_written_as(actual: Offset, written: Offset) -> bool {
+    let rounded = |offset: Offset| offset.round(jiff::Unit::Minute).ok();
+    actual == written || rounded(actual) == Some(written)
+}
+
+/// An offset as RFC 3339 writes it, with the seconds that it cannot write.
+fn shown(offset: Offset) -> String {
+    let (seconds, sign) = (offset.seconds().unsigned_abs(), if offset.is_negative() { '-' } else { '+' });
+    let minutes = format!("{sign}{:02}:{:02}", seconds / 3600, seconds / 60 % 60);
+    if seconds % 60 == 0 { minutes } else { format!("{minutes}:{:02}", seconds % 60) }
+}
+
+/// Parses a time that is a point in time by itself, in milliseconds rounded up.
+///
+/// # Errors
+/// What is wrong; [`TimeError::allowed`] says what is allowed.
+pub fn parse_time(text: &str) -> Result<Timestamp, TimeError> {
+    WrittenTime::parse(text)?.resolve(None)
+}
+
+/// Whether the second of a time by RFC 3339 is 60. It counts as the first one of the next minute, as in
+/// POSIX, so that a job is not early.
+fn has_leap_second(time: &str) -> bool {
+    let of_day = time.split_once(['T', 't', ' ']).map_or("", |(_, of_day)| of_day).as_bytes();
+    let digits = |range: std::ops::Range<usize>| {
+        of_day.get(range).is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
+    };
+    let extended = of_day.get(5..8) == Some(b":60");
+    extended || (digits(0..6) && of_day.get(4..6) == Some(b"60"))
+}
+
+/// A time in whole milliseconds, rounded up so that a job is never early. Times before 1970 count as 1970.
+fn millis_up(time: jiff::Timestamp) -> u64 {
+    let rest = u64::from(time.subsec_nanosecond() % 1_000_000 > 0);
+    u64::try_from(time.as_millisecond()).map_or(0, |ms| ms + rest)
+}
+
+#[cfg(test)]
+mod tests;

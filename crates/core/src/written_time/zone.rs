@@ -1,0 +1,106 @@
+//! A time zone, found by its name in the database that is part of the binary.
+
+use std::fmt;
+
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousTimestamp, Offset, TimeZone, TimeZoneDatabase};
+
+use super::{TimeError, shown};
+
+/// A time zone of the IANA database, or one of a fixed offset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Zone(TimeZone);
+
+impl Zone {
+    /// The form of a time zone, for error messages.
+    pub const ALLOWED: &'static str =
+        "a name of the IANA time zone database, such as Europe/Berlin, America/New_York or UTC";
+
+    /// The zone of that name, in any case.
+    ///
+    /// # Errors
+    /// There is no such zone.
+    pub fn named(name: &str) -> Result<Self, TimeError> {
+        // Both stand for a zone that is not known.
+        let is_none = ["Etc/Unknown", "Factory"].iter().any(|none| name.eq_ignore_ascii_case(none));
+        let found = if is_none { None } else { TimeZoneDatabase::bundled().get(name).ok() };
+        found.map(Self).ok_or_else(|| TimeError::UnknownZone(name.chars().take(64).collect()))
+    }
+
+    /// The zone of an annotation: a name, or an offset such as `+01:00`.
+    ///
+    /// # Errors
+    /// There is no such zone.
+    pub(super) fn find(text: &str) -> Result<Self, TimeError> {
+        if text.starts_with(['+', '-']) {
+            return offset(text)
+                .map(|offset| Self(TimeZone::fixed(offset)))
+                .ok_or_else(|| TimeError::UnknownZone(text.chars().take(64).collect()));
+        }
+        Self::named(text)
+    }
+
+    /// The offsets of a local time: one, or none or two where clocks change.
+    pub(super) fn offsets(&self, local: DateTime) -> AmbiguousTimestamp {
+        self.0.to_ambiguous_timestamp(local)
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.iana_name(), self.0.to_fixed_offset()) {
+            (Some(name), _) => f.write_str(name),
+            (None, Ok(offset)) => f.write_str(&shown(offset)),
+            (None, Err(_)) => f.write_str("that zone"),
+        }
+    }
+}
+
+/// An offset of hours and minutes with a sign.
+fn offset(text: &str) -> Option<Offset> {
+    let (hours, minutes) = text.get(1..)?.split_once(':')?;
+    let number = |digits: &str, max: i32| {
+        let is_number = digits.len() == 2 && digits.bytes().all(|b| b.is_ascii_digit());
+        digits.parse::<i32>().ok().filter(|number| is_number && *number <= max)
+    };
+    let seconds = number(hours, 23)? * 3600 + number(minutes, 59)? * 60;
+    Offset::from_seconds(if text.starts_with('-') { -seconds } else { seconds }).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_found_by_their_names_in_any_case() {
+        for (name, shown) in [
+            ("Europe/Berlin", "Europe/Berlin"),
+            ("europe/BERLIN", "Europe/Berlin"),
+            ("Asia/Calcutta", "Asia/Calcutta"),
+            ("utc", "UTC"),
+            ("Etc/UTC", "Etc/UTC"),
+            ("Etc/GMT+5", "Etc/GMT+5"),
+            ("EST", "EST"),
+        ] {
+            assert_eq!(Zone::named(name).map(|zone| zone.to_string()), Ok(shown.to_owned()));
+        }
+    }
+
+    #[test]
+    fn other_names_are_not_zones() {
+        let long = "x".repeat(100_000);
+        for name in ["", "Mars/Phobos", "Berlin", "CEST", "+01:00", "Etc/Unknown", "factory", "Z", &long] {
+            let TimeError::UnknownZone(shown) = Zone::named(name).unwrap_err() else { panic!("{name}") };
+            assert!(name.starts_with(&shown) && shown.len() <= 64);
+        }
+    }
+
+    #[test]
+    fn an_annotation_can_be_an_offset() {
+        assert_eq!(Zone::find("-05:30").unwrap().to_string(), "-05:30");
+        assert_eq!(Zone::find("+00:00"), Zone::named("UTC"));
+        for bad in ["+1:00", "+01", "+0100", "+24:00", "+01:60", "+01:00:00", "+-1:00", "-", "+aa:bb"] {
+            assert!(Zone::find(bad).is_err(), "{bad}");
+        }
+    }
+}
