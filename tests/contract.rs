@@ -14,6 +14,7 @@ mod dead_letters;
 mod events;
 mod eviction;
 mod exchange;
+mod if_exists;
 mod import;
 pub(crate) mod jobs;
 mod lanes;
@@ -56,6 +57,43 @@ contract! {
         a_body_of_200_kb_is_kept_whole_and_goes_with_its_job,
         the_longest_name_the_longest_delay_and_the_largest_body_fit,
         shards_add_up_to_one_installation,
+    }
+    if_exists {
+        a_submit_for_a_free_id_creates_a_job_whatever_it_may_change,
+        a_pending_job_gets_content_time_and_url_of_the_submit,
+        the_same_content_takes_its_own_place_with_a_new_time,
+        a_push_job_may_become_a_pull_job_and_back,
+        a_reserved_job_stays_and_the_answer_says_until_when,
+        a_refused_submit_of_the_newest_content_is_a_repetition,
+        a_repeated_token_changes_nothing_in_any_state,
+        a_repeated_change_is_known_whatever_became_of_the_job,
+        a_repeated_move_is_known_after_a_change,
+        only_the_last_token_of_a_job_is_known,
+        the_token_of_another_job_means_nothing,
+        a_key_twice_in_one_batch_is_changed_in_order,
+        a_batch_of_500_changes_is_answered_in_order,
+        a_change_to_a_lane_too_many_is_refused_and_the_job_stays,
+        an_ended_job_begins_a_new_life_and_counts_as_another_one,
+        an_ended_job_of_the_same_content_begins_again_too,
+        a_dead_job_begins_a_new_life_in_its_place,
+        a_dead_job_that_was_never_tried_begins_a_new_life_too,
+        an_imported_job_with_attempts_begins_a_new_life,
+        a_job_that_was_tried_begins_one_new_life_and_not_more,
+        a_revived_job_goes_on_with_its_life,
+        a_lease_of_a_former_life_settles_nothing,
+        a_settle_of_a_former_life_is_no_repetition,
+        the_first_lease_of_a_new_life_settles_it,
+        a_cancel_of_a_new_life_does_not_ask_about_the_former_one,
+        a_new_life_has_an_attempt_log_of_its_own,
+        a_death_of_a_former_life_keeps_its_notice,
+        a_redrive_passes_over_a_dead_job_that_began_again,
+        a_job_is_postponed_to_its_limit_and_no_further,
+        the_limit_counts_for_the_first_submit_too,
+        a_ready_job_is_delayed_again_until_its_limit_has_passed,
+        a_changed_job_is_delivered_at_its_new_time_and_never_before,
+        a_change_wakes_whom_a_submit_would,
+        a_job_of_a_paused_topic_is_changed_and_waits_on,
+        many_changes_of_one_job_leave_one_job_that_is_delivered_once,
     }
     promote {
         nothing_is_promoted_before_it_is_due,
@@ -254,6 +292,7 @@ contract! {
         lost_leases_have_events_as_attempts,
         settles_by_consumers_have_events,
         imports_have_events_of_submits_and_deaths,
+        a_submit_that_changes_a_job_has_one_event_and_a_refused_one_has_none,
         jobs_that_a_call_makes_ready_have_promoted_events,
         each_revived_job_of_many_has_an_event,
         purges_and_evictions_have_no_events,

@@ -9,5 +9,6 @@ mod foreign_keys;
 pub(crate) mod keys;
 mod lost_state;
 mod policies;
+mod replaced;
 mod server_settings;
 mod stale_entries;

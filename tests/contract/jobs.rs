@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
+use ringback_core::job::{
+    Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob,
+};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 
@@ -37,7 +39,13 @@ pub(crate) fn new_job(key: JobKey) -> NewJob {
         trace: None,
         on_dead: None,
     };
-    NewJob { key, due: Due::In(Duration::ZERO), delivery, content: ContentHash([1; 8]) }
+    NewJob {
+        key,
+        due: Due::In(Duration::ZERO),
+        delivery,
+        content: ContentHash([1; 8]),
+        if_exists: IfExists::Refuse,
+    }
 }
 
 /// The same job with something else in it.

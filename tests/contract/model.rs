@@ -1,9 +1,10 @@
 //! The model for random operations: the state of each job by name, without queues and times.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use ringback_core::contract::{Cancelled, Settled, SubmitResult};
-use ringback_core::job::JobKey;
+use ringback_core::contract::{Cancelled, Settled, SubmitResult, Token};
+use ringback_core::job::{IfExists, JobKey};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
@@ -11,7 +12,7 @@ use ringback_core::state::State;
 const MAX_LOST: u32 = 5;
 
 /// Counts the leases given.
-pub(crate) type Token = u64;
+pub(crate) type LeaseNumber = u64;
 
 /// The expected state of a job.
 #[derive(Clone, Debug)]
@@ -27,30 +28,37 @@ pub(crate) struct Known {
     lost: u32,
     dead_by_lost: bool,
     cancel_requested: bool,
-    current: Option<Token>,
-    settled: Option<Token>,
+    current: Option<LeaseNumber>,
+    settled: Option<LeaseNumber>,
+    /// The token of the last submit.
+    submitted: Option<Token>,
+    /// The attempts before this life, and the last lease before it.
+    before: (u32, LeaseNumber),
+}
+
+/// A submitted job: if it is accepted it is ready, delayed for long, or delayed for a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offered {
+    pub(crate) content: u8,
+    pub(crate) state: State,
+    pub(crate) soon: bool,
+    pub(crate) brief: bool,
+    pub(crate) if_exists: IfExists,
 }
 
 /// All jobs.
 #[derive(Default)]
 pub(crate) struct Model {
     pub(crate) jobs: BTreeMap<String, Known>,
+    /// How many former lives were done, and cancelled.
+    ended: [u64; 2],
 }
 
 impl Model {
-    /// A submit; when the job is new it is ready, delayed for long, or delayed for a moment.
-    pub(crate) fn submit(
-        &mut self,
-        key: &JobKey,
-        content: u8,
-        state: State,
-        soon: bool,
-        brief: bool,
-    ) -> SubmitResult {
-        if let Some(known) = self.jobs.get(key.id.as_str()) {
-            return if known.content == content { SubmitResult::Repeated } else { SubmitResult::Conflict };
-        }
-        let known = Known {
+    /// A submit, when `leases` were given so far. A lease that is held has zero time left.
+    pub(crate) fn submit(&mut self, key: &JobKey, offered: Offered, leases: LeaseNumber) -> SubmitResult {
+        let Offered { content, state, soon, brief, if_exists } = offered;
+        let mut job = Known {
             content,
             state,
             attempts: 0,
@@ -62,9 +70,36 @@ impl Model {
             cancel_requested: false,
             current: None,
             settled: None,
+            submitted: if_exists.token(),
+            before: (0, 0),
         };
-        self.jobs.insert(key.id.as_str().to_owned(), known);
-        SubmitResult::Created
+        let mut answer = SubmitResult::Created;
+        if let Some(known) = self.jobs.get(key.id.as_str()) {
+            let is_same = known.content == content;
+            answer = match (if_exists, known.state) {
+                (IfExists::Refuse, State::Cancelled) if is_same => return SubmitResult::Cancelled,
+                _ if if_exists.token() == known.submitted || if_exists == IfExists::Refuse => {
+                    return if is_same { SubmitResult::Repeated } else { SubmitResult::Conflict };
+                }
+                (_, State::Reserved) => return SubmitResult::Reserved { retry_after: Duration::ZERO },
+                (_, State::Done | State::Cancelled) => SubmitResult::Created,
+                (IfExists::Postpone { .. }, _) => SubmitResult::Postponed,
+                _ => SubmitResult::Replaced,
+            };
+            self.ended[0] += u64::from(known.state == State::Done);
+            self.ended[1] += u64::from(known.state == State::Cancelled);
+            job.attempts = known.attempts;
+            let is_pending = matches!(known.state, State::Delayed | State::Ready);
+            let goes_on = is_pending && known.attempts == known.before.0;
+            job.before = if goes_on { known.before } else { (known.attempts, leases) };
+        }
+        self.jobs.insert(key.id.as_str().to_owned(), job);
+        answer
+    }
+
+    /// How many jobs were accepted.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.jobs.len() as u64 + self.ended.iter().sum::<u64>()
     }
 
     pub(crate) fn get(&self, key: &JobKey) -> Option<&Known> {
@@ -98,7 +133,7 @@ impl Model {
         }
     }
 
-    pub(crate) fn reserve(&mut self, key: &JobKey, token: Token) -> Known {
+    pub(crate) fn reserve(&mut self, key: &JobKey, token: LeaseNumber) -> Known {
         let job = self.job(key);
         let before = job.clone();
         job.attempts += 1;
@@ -120,14 +155,16 @@ impl Model {
         }
     }
 
-    pub(crate) fn settle(&mut self, key: &JobKey, token: Token, outcome: &Outcome) -> Settled {
+    pub(crate) fn settle(&mut self, key: &JobKey, token: LeaseNumber, outcome: &Outcome) -> Settled {
         let job = self.job(key);
         let current = job.state == State::Reserved && job.current == Some(token);
         if !current && job.settled == Some(token) {
             return Settled::Replayed;
         }
         if !current {
-            let over = job.state.is_terminal() || job.state == State::Dead && !job.dead_by_lost;
+            let over = job.state.is_terminal()
+                || job.state == State::Dead && !job.dead_by_lost
+                || token <= job.before.1;
             if over || *outcome != Outcome::Complete {
                 return Settled::Stale;
             }
@@ -160,6 +197,13 @@ impl Model {
 
     /// How many jobs are in each state.
     pub(crate) fn per_state(&self) -> [u64; 6] {
-        State::ALL.map(|state| self.jobs.values().filter(|job| job.state == state).count() as u64)
+        State::ALL.map(|state| {
+            let former = match state {
+                State::Done => self.ended[0],
+                State::Cancelled => self.ended[1],
+                State::Delayed | State::Ready | State::Reserved | State::Dead => 0,
+            };
+            former + self.jobs.values().filter(|job| job.state == state).count() as u64
+        })
     }
 }

@@ -7,14 +7,14 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Lease, Settled, Stats};
-use ringback_core::job::JobKey;
+use ringback_core::contract::{Lease, Settled, Stats, SubmitResult, Token};
+use ringback_core::job::{IfExists, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
-use super::model::{Model, Token};
+use super::model::{LeaseNumber, Model, Offered};
 use super::workbench::{Workbench, now, until};
 
 /// One that never changes, beside one that always does.
@@ -28,8 +28,8 @@ struct Run<'a> {
     rng: StdRng,
     model: Model,
     /// Every lease ever given that has not been settled, stale ones and second copies among them.
-    hands: Vec<(Lease, Token)>,
-    tokens: Token,
+    hands: Vec<(Lease, LeaseNumber)>,
+    leases: LeaseNumber,
     /// When the last of the jobs that are due within a moment is due.
     soon: Timestamp,
     /// When the last of the brief leases has run out.
@@ -46,7 +46,7 @@ pub(crate) async fn thousands_of_random_operations_agree_with_a_simple_model(ben
             rng: StdRng::seed_from_u64(seed),
             model: Model::default(),
             hands: Vec::new(),
-            tokens: 0,
+            leases: 0,
             soon: now(),
             lapsed: Instant::now(),
             at: String::new(),
@@ -80,14 +80,32 @@ impl Run<'_> {
         let brief = self.rng.random_bool(0.3);
         let delay = *[ms(0), ms(0), ms(2), LONG].choose(&mut self.rng).expect("some");
         let origin = *["http://one.example", "http://two.example"].choose(&mut self.rng).expect("some");
-        let state = if delay.is_zero() { State::Ready } else { State::Delayed };
-        let wanted = self.model.submit(&key, content, state, delay < LONG, brief);
+        let if_exists = self.if_exists();
+        let is_ready = delay.is_zero() || if_exists.latest(Timestamp::default()).is_some();
+        let state = if is_ready { State::Ready } else { State::Delayed };
+        let offered = Offered { content, state, soon: delay < LONG, brief, if_exists };
+        let wanted = self.model.submit(&key, offered, self.leases);
         let job = super::jobs::new_job(key.clone()).content(content).after(delay).to(origin);
-        let job = if brief { job.timeout(BRIEF) } else { job };
-        let answer = self.bench.submit(&[job]).await.remove(0);
-        assert_eq!(answer.answer, wanted, "{}: submit {key}", self.at);
+        let job = NewJob { if_exists, ..if brief { job.timeout(BRIEF) } else { job } };
+        let mut answer = self.bench.submit(&[job]).await.remove(0);
+        if let SubmitResult::Reserved { retry_after } = &mut answer.answer {
+            // How long its lease lasts is not the model's.
+            *retry_after = Duration::ZERO;
+        }
+        assert_eq!(answer.answer, wanted, "{}: submit {key} {if_exists:?}", self.at);
         assert_eq!(Some(answer.job.state), self.model.get(&key).map(|job| job.state), "{}: {key}", self.at);
         self.soon_after(delay);
+    }
+
+    /// What the next submit does to a job with its key. There are few tokens, so that some submits are repetitions.
+    fn if_exists(&mut self) -> IfExists {
+        let token = Token([self.rng.random_range(1..4); 8]);
+        let max_delay = self.rng.random_bool(0.2).then_some(Duration::ZERO);
+        match self.rng.random_range(0..10) {
+            0..6 => IfExists::Refuse,
+            6..8 => IfExists::Replace { token },
+            _ => IfExists::Postpone { token, max_delay },
+        }
     }
 
     fn soon_after(&mut self, delay: Duration) {
@@ -108,16 +126,16 @@ impl Run<'_> {
         assert!(again.is_empty() || again.len() == reserved.leases.len(), "{}: {again:?}", self.at);
         let mut given = HashMap::new();
         for lease in reserved.leases {
-            self.tokens += 1;
-            let before = self.model.reserve(&lease.key, self.tokens);
+            self.leases += 1;
+            let before = self.model.reserve(&lease.key, self.leases);
             assert_eq!(before.state, State::Ready, "{}: {} is given", self.at, lease.key);
             let wanted = (before.attempts + 1, before.failures);
             assert_eq!((lease.attempt, lease.failures), wanted, "{}: {}", self.at, lease.key);
             if before.brief {
                 self.lapsed = self.lapsed.max(Instant::now() + BRIEF + ms(5));
             }
-            given.insert(lease.key.clone(), self.tokens);
-            self.hands.push((lease, self.tokens));
+            given.insert(lease.key.clone(), self.leases);
+            self.hands.push((lease, self.leases));
         }
         for lease in again {
             let token = given.get(&lease.key).copied();
@@ -177,7 +195,7 @@ impl Run<'_> {
 
     async fn ledger_agrees(&self) {
         let stats = self.bench.stats().await;
-        assert_eq!(stats.accepted, self.model.jobs.len() as u64, "{}", self.at);
+        assert_eq!(stats.accepted, self.model.accepted(), "{}", self.at);
         assert_eq!(per_state(&stats), self.model.per_state(), "{}: {:?}", self.at, State::ALL);
     }
 

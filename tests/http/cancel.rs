@@ -21,8 +21,10 @@ async fn a_job_cancelled_before_it_is_due_never_arrives() {
 
     let (status, shown) = stack.job(TOPIC, "gone").await;
     assert_eq!((status, &shown["state"]), (200, &json!("cancelled")), "{shown}");
-    let (status, again) = stack.submit(&sent).await;
-    assert_eq!((status, &again["state"]), (200, &json!("cancelled")), "{again}");
+    let (status, problem) = stack.submit(&sent).await;
+    let detail = problem["detail"].as_str().unwrap_or_default();
+    assert_eq!(status, 409, "it is not sent, so it is not accepted: {problem}");
+    assert!(detail.contains("cancelled") && detail.contains("if_exists"), "{problem}");
     assert_eq!(stack.count_in("cancelled").await, 1);
 }
 

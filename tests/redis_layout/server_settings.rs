@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringback_core::contract::{Attempt, Cancelled, Filter, Note, Noted, Renewed, Settled, StoreError};
-use ringback_core::job::{History, ImportJob, NewJob};
+use ringback_core::job::{History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
@@ -125,8 +125,13 @@ async fn every_edge_but_submit_goes_on_while_memory_is_full() {
         bench.accept(if name == "held" { job.timeout(BRIEF) } else { job }).await;
     }
     fill_up(&server).await;
-    let error = bench.store().submit(bench.shard(), &[bench.job("new")]).await.expect_err("no room");
-    assert!(matches!(error, StoreError::Full), "{error:?}");
+    let token = bench.token();
+    let replacing = NewJob { if_exists: IfExists::Replace { token }, ..bench.job_of("other", "dead") };
+    for new in [bench.job("new"), replacing] {
+        let error = bench.store().submit(bench.shard(), &[new]).await.expect_err("no room");
+        assert!(matches!(error, StoreError::Full), "{error:?}");
+    }
+    assert_eq!(bench.get(&kept.key).await, kept);
 
     let mut leases = bench.take(names.len()).await.into_iter();
     let mut next = || leases.next().expect("all are given");

@@ -26,6 +26,8 @@ const JOBS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
 pub(crate) enum Outcome {
     Created,
     Repeated,
+    Replaced,
+    Postponed,
     Conflict,
     Invalid,
     Unavailable,
@@ -36,7 +38,11 @@ impl From<SubmitResult> for Outcome {
         match answer {
             SubmitResult::Created => Self::Created,
             SubmitResult::Repeated => Self::Repeated,
-            SubmitResult::Conflict => Self::Conflict,
+            SubmitResult::Replaced => Self::Replaced,
+            SubmitResult::Postponed => Self::Postponed,
+            SubmitResult::Conflict | SubmitResult::Cancelled | SubmitResult::Reserved { .. } => {
+                Self::Conflict
+            }
             SubmitResult::Full(_) => Self::Invalid,
         }
     }
@@ -54,7 +60,7 @@ pub(crate) struct Metrics {
     dropped: Counter<u64>,
     batch_jobs: Histogram<u64>,
     /// One label set per [`Outcome`], in its order.
-    outcomes: [[KeyValue; 1]; 5],
+    outcomes: [[KeyValue; 1]; 7],
 }
 
 impl Metrics {
@@ -76,7 +82,8 @@ impl Metrics {
             events_sent: counter(EVENTS_SENT, "Events sent, counted once per listener"),
             dropped: counter(DROPPED, "Event streams ended because they were read too slowly"),
             batch_jobs: batch_jobs.with_description("Jobs per store call").build(),
-            outcomes: ["created", "repeated", "conflict", "invalid", "unavailable"].map(outcome),
+            outcomes: ["created", "repeated", "replaced", "postponed", "conflict", "invalid", "unavailable"]
+                .map(outcome),
         }
     }
 

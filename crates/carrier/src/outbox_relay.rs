@@ -228,10 +228,16 @@ impl Rejections {
 }
 
 /// Converts the answer to a submit. A conflict counts as published: the other job is a notice of the same
-/// dead letter, submitted before the policy of its topic changed.
+/// dead letter, submitted before the policy of its topic changed. So does a notice that was cancelled.
 fn entry_result(answer: SubmitResult, rejections: &mut Rejections) -> EntryResult {
     match answer {
-        SubmitResult::Created | SubmitResult::Repeated | SubmitResult::Conflict => EntryResult::Published,
+        SubmitResult::Created
+        | SubmitResult::Repeated
+        | SubmitResult::Replaced
+        | SubmitResult::Postponed
+        | SubmitResult::Conflict
+        | SubmitResult::Cancelled
+        | SubmitResult::Reserved { .. } => EntryResult::Published,
         SubmitResult::Full(limit) => {
             rejections.note(&match limit {
                 Limit::Topics => "a shard has jobs of too many topics",

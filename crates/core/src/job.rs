@@ -2,6 +2,7 @@
 //! newtypes whose constructors parse, so that every job is valid.
 
 mod callback;
+mod if_exists;
 mod key;
 mod text;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub use callback::{Callback, Context, Headers, Refused};
+pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, Topic};
 pub use text::TextError;
 
@@ -116,6 +118,8 @@ pub struct NewJob {
     pub delivery: Delivery,
     /// The hash of all fields as written. Tells a repeated submit from another job with the same key.
     pub content: ContentHash,
+    /// What to do when the key is taken. Not part of the content.
+    pub if_exists: IfExists,
 }
 
 /// 64 bits of SHA-256 over a job's fields as written. That is enough, because only submits with the same

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use sha2::{Digest as _, Sha256};
 
 use crate::job::{ContentHash, Topic};
+use crate::token::Token;
 
 /// A lane, borrowed from where its parts stand. Jobs of one lane wait in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,8 @@ pub struct SettleHint {
     pub content: ContentHash,
     /// Whether the payload lies in a key of its own.
     pub is_external: bool,
+    /// The token of the submit, if it could take a job's place.
+    pub token: Option<Token>,
     /// How many jobs of the same reserve are not settled yet.
     pub unsettled: Arc<AtomicUsize>,
 }

@@ -25,5 +25,6 @@ pub mod outcome;
 pub mod policy;
 pub mod retry;
 pub mod state;
+pub mod token;
 pub mod wire;
 pub mod written_time;

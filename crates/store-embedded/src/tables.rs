@@ -34,7 +34,7 @@ pub(crate) use self::outbox::{Notice, OutboxRow};
 use self::policies::Policies;
 use self::ready::Ready;
 pub(crate) use self::ready::{PARKED, PULL, QueueEnd};
-pub(crate) use self::record::{Body, Last, Record, Stage};
+pub(crate) use self::record::{Body, Last, Life, Record, Stage};
 pub(crate) use self::records::{Records, StoredJob};
 use self::redrives::Redrives;
 pub(crate) use self::redrives::{RedriveEnd, RedriveRow};

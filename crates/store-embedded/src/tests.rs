@@ -1,6 +1,7 @@
 //! Tests that need a disk that fails: a store in memory whose size can be limited, and files with a
 //! log that fails or waits.
 
+mod growth;
 mod replay;
 
 use std::io::{Error, ErrorKind};
@@ -13,10 +14,13 @@ use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 use ringback_core::clock::{Clock, SystemClock};
 use ringback_core::contract::{Options, Repair, Shard, StoreError, SubmitResult, Wake};
-use ringback_core::job::{Body, Callback, ContentHash, Context, Delivery, Due, Headers, JobKey, NewJob};
+use ringback_core::job::{
+    Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob,
+};
 
 use super::EmbeddedStore;
-use super::edges::submit::{NewRecord, submit};
+use super::edges::new_record::NewRecord;
+use super::edges::submit::submit;
 use super::error::Error as Failure;
 use super::location::{Medium, StoreLocation};
 use super::tables::Shards;
@@ -82,7 +86,13 @@ fn job(n: usize) -> NewJob {
         trace: None,
         on_dead: None,
     };
-    NewJob { key, due: Due::In(Duration::from_secs(60)), delivery, content: ContentHash([1; 8]) }
+    NewJob {
+        key,
+        due: Due::In(Duration::from_secs(60)),
+        delivery,
+        content: ContentHash([1; 8]),
+        if_exists: IfExists::Refuse,
+    }
 }
 
 async fn prepared(medium: Medium, clock: Arc<dyn Clock>) -> EmbeddedStore {

@@ -13,19 +13,25 @@ use ringback_core::lane::{Lane, LaneId, SettleHint};
 use ringback_core::limits::{MAX_ERROR, MAX_REASON, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
+use ringback_core::token::Token;
 
-/// The version of the layout of keys and records. A store with another one is refused.
-pub(crate) const VERSION: u16 = 5;
+/// The version of the layout of keys and records.
+pub(crate) const VERSION: u16 = 6;
+/// The earliest layout that this version reads. It lacks the tokens of submits, and where later lives begin.
+pub(crate) const EARLIEST: u16 = 5;
 /// Larger payloads have a key of their own, so that scripts read little.
 const INLINE: usize = 2048;
 const EXTERNAL: u8 = 2;
+const TOKEN: u8 = 4;
 /// The bytes of a record before the id.
 pub(crate) const RECORD: usize = 34;
+/// The place of the flags in a record.
+const FLAGS: usize = 12;
 /// The minimum size of a record with a large payload, without that payload's size.
 const APART: usize = 64;
 /// The bytes of a job state without its texts.
 const STATE: usize = 67;
-/// The bytes of a tombstone.
+/// The bytes of a tombstone without a token.
 const TOMBSTONE: usize = 37;
 /// Added to a tombstone's state if a delivery began and was never settled.
 const MAYBE_IN_FLIGHT: u8 = 128;
@@ -42,15 +48,20 @@ pub(crate) struct Packed {
 pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     let id = job.key.id.as_str();
     let timeout = job.delivery.timeout.map_or(0, ringback_core::clock::millis_up);
-    let payload = payload::pack(&job.delivery);
+    let mut payload = payload::pack(&job.delivery);
     let is_external = payload.len() > INLINE;
-    let mut rest = Vec::with_capacity(RECORD + id.len() + if is_external { 4 } else { payload.len() });
-    rest.push(if is_external { EXTERNAL } else { 0 });
+    let token = job.if_exists.token().map(|token| token.0);
+    let token = token.as_ref().map_or(&[][..], |token| token);
+    let size = RECORD + id.len() + token.len() + if is_external { 4 } else { payload.len() };
+    let mut rest = Vec::with_capacity(size);
+    let flags = if is_external { EXTERNAL } else { 0 };
+    rest.push(if token.is_empty() { flags } else { flags | TOKEN });
     rest.extend_from_slice(&u32::try_from(timeout).unwrap_or(u32::MAX).to_be_bytes());
     rest.extend_from_slice(&job.content.0);
     rest.extend_from_slice(&lane.0);
     rest.push(u8::try_from(id.len()).expect("an id has at most 128 bytes"));
     rest.extend_from_slice(id.as_bytes());
+    rest.extend_from_slice(token);
     if !is_external {
         rest.extend_from_slice(&payload);
         return Packed { rest, external: Vec::new() };
@@ -59,6 +70,8 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     rest.resize(rest.len().max(APART), 0);
     let size = u32::try_from(payload.len()).expect("a payload has at most some hundred KiB");
     rest.extend_from_slice(&size.to_be_bytes());
+    // By the token a reader sees whether the payload is still that of the record.
+    payload.extend_from_slice(token);
     Packed { rest, external: payload }
 }
 
@@ -86,6 +99,8 @@ pub(crate) struct Head {
 pub(crate) struct Tail {
     pub(crate) key: JobKey,
     pub(crate) origin: String,
+    /// The token of the submit, if it could take a job's place.
+    pub(crate) token: Option<Token>,
     /// The payload, or its size when it has a key of its own.
     pub(crate) payload: Bytes,
 }
@@ -99,6 +114,13 @@ fn need(raw: &Bytes, bytes: usize) -> Result<(), StoreError> {
 fn text(raw: &mut Bytes, length: usize) -> Result<String, StoreError> {
     need(raw, length)?;
     String::from_utf8(raw.split_to(length).to_vec()).map_err(|_| UNREADABLE)
+}
+
+fn token(raw: &mut Bytes) -> Result<Token, StoreError> {
+    need(raw, 8)?;
+    let mut token = [0; 8];
+    raw.copy_to_slice(&mut token);
+    Ok(Token(token))
 }
 
 fn time(raw: &mut impl Buf) -> Timestamp {
@@ -178,8 +200,9 @@ impl Head {
         self.timeout
     }
 
-    pub(crate) fn settle_hint(&self, unsettled: Arc<AtomicUsize>) -> SettleHint {
-        SettleHint { lane: self.lane, content: self.content, is_external: self.is_external(), unsettled }
+    pub(crate) fn settle_hint(&self, token: Option<Token>, unsettled: Arc<AtomicUsize>) -> SettleHint {
+        let (lane, content, is_external) = (self.lane, self.content, self.is_external());
+        SettleHint { lane, content, is_external, token, unsettled }
     }
 
     pub(crate) fn into_job(self, key: JobKey) -> Job {
@@ -205,18 +228,42 @@ impl Tail {
     /// Reads a record, with the name of its lane.
     pub(crate) fn parse(lane: &str, mut raw: Bytes) -> Result<Self, StoreError> {
         need(&raw, RECORD)?;
+        let has_token = raw[FLAGS] & TOKEN != 0;
         raw.advance(RECORD - 1);
         let id = usize::from(raw.get_u8());
         let id = text(&mut raw, id)?.parse().map_err(|_| UNREADABLE)?;
+        let token = if has_token { Some(token(&mut raw)?) } else { None };
         let Lane { topic, origin } = Lane::parse(lane).ok_or(UNREADABLE)?;
         let topic = topic.parse().map_err(|_| UNREADABLE)?;
-        Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), payload: raw })
+        Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), token, payload: raw })
+    }
+
+    /// The payload in what a key of its own holds. `None` if another submit has taken the job's place since the
+    /// record was read.
+    pub(crate) fn external(&self, mut stored: Bytes) -> Option<Bytes> {
+        let size = u32::from_be_bytes(*self.payload.last_chunk()?);
+        let size = usize::try_from(size).ok().filter(|size| *size <= stored.len())?;
+        let payload = stored.split_to(size);
+        let token = self.token.as_ref().map_or(&[][..], |token| &token.0);
+        (stored == token).then_some(payload)
+    }
+}
+
+/// A packed tombstone, with a token or without.
+pub(crate) struct Tombstone {
+    packed: [u8; TOMBSTONE + 8],
+    length: usize,
+}
+
+impl Tombstone {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.packed[..self.length]
     }
 }
 
 /// The tombstone that a job gets if it is done.
-pub(crate) fn tombstone(lease: &Lease) -> [u8; TOMBSTONE] {
-    let mut packed = [0; TOMBSTONE];
+pub(crate) fn tombstone(lease: &Lease) -> Tombstone {
+    let mut packed = [0; TOMBSTONE + 8];
     let mut rest = packed.as_mut_slice();
     rest.put_u8(DONE);
     rest.put_u64(lease.grant().receipt.lease.number);
@@ -225,7 +272,9 @@ pub(crate) fn tombstone(lease: &Lease) -> [u8; TOMBSTONE] {
     rest.put_slice(&lease.grant().hint.content.0);
     rest.put_u32(lease.attempt);
     rest.put_u32(lease.failures);
-    packed
+    let Some(Token(token)) = lease.grant().hint.token else { return Tombstone { packed, length: TOMBSTONE } };
+    rest.put_slice(&token);
+    Tombstone { packed, length: TOMBSTONE + 8 }
 }
 
 /// A number in six bytes, as times are packed.
@@ -279,6 +328,8 @@ pub(crate) fn parse_tombstone(mut raw: Bytes, key: JobKey) -> Result<Job, StoreE
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::job::{Body, Callback, Delivery, Due, IfExists};
+
     use super::*;
 
     #[test]
@@ -297,11 +348,44 @@ mod tests {
         assert_eq!(Tail::parse("t https://a", Bytes::from(record)).unwrap().key.id.as_str(), "abc");
     }
 
+    fn packed(body: usize, if_exists: IfExists) -> (Tail, Bytes) {
+        let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
+        let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
+        let delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
+        let due = Due::In(Duration::ZERO);
+        let job = NewJob { key, due, delivery, content: ContentHash::default(), if_exists };
+        let Packed { rest, external } = pack(&job, LaneId::default());
+        let record = [vec![0; FLAGS], rest].concat();
+        (Tail::parse("t https://a", record.into()).unwrap(), external.into())
+    }
+
+    #[test]
+    fn a_token_stands_before_the_payload_and_an_external_payload_is_that_of_its_record() {
+        let tokens = [None, Some(Token([7; 8])), Some(Token([8; 8]))];
+        let if_exists =
+            |token: Option<Token>| token.map_or(IfExists::Refuse, |token| IfExists::Replace { token });
+        for token in tokens {
+            let (tail, external) = packed(10, if_exists(token));
+            assert!(external.is_empty() && tail.token == token && tail.key.id.as_str() == "abc");
+            assert!(payload::unpack(&tail.payload, "https://a".to_owned(), None).is_some());
+            let (tail, external) = packed(5000, if_exists(token));
+            let payload = tail.external(external.clone()).unwrap();
+            assert!(payload::unpack(&payload, "https://a".to_owned(), None).is_some());
+            for (other, size) in [(tokens[0], 4992), (tokens[1], 5001), (tokens[1], 5000), (tokens[2], 5000)]
+            {
+                let (_, stored) = packed(size, if_exists(other));
+                assert_eq!(tail.external(stored.clone()).is_some(), stored == external);
+            }
+            assert!(tail.external(Bytes::new()).is_none());
+        }
+    }
+
     #[test]
     fn sizes_and_flags_are_those_of_the_prelude() {
         let records = include_str!("lua/prelude/records.lua");
         assert!(records.contains(&format!("local RECORD, STATE = {RECORD}, {STATE}")));
-        assert!(records.contains(&format!("local CANCEL_REQUESTED, EXTERNAL = 1, {EXTERNAL}")));
+        let flags = format!("local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE = 1, {EXTERNAL}, {TOKEN}, 8");
+        assert!(records.contains(&flags));
         let tombs = include_str!("lua/prelude/tombs.lua");
         assert!(tombs.contains(&format!("local MAYBE_IN_FLIGHT = {MAYBE_IN_FLIGHT}")));
         assert_eq!(State::ALL[usize::from(DONE) - 1], State::Done);

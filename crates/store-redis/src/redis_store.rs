@@ -11,8 +11,9 @@ use super::script::{self, Script};
 use super::topology::{Topology, is_not_loaded};
 use super::{check, record, reply};
 
-/// The memory that a tombstone takes, with its share of the hash that it is in.
-const TOMBSTONE_BYTES: u64 = 104;
+/// The memory that a tombstone with a token takes, with its share of the hash that it is in. One without takes 8
+/// bytes less.
+const TOMBSTONE_BYTES: u64 = 112;
 
 /// A store on Redis.
 pub struct RedisStore {
@@ -43,13 +44,14 @@ impl RedisStore {
     /// fails with [`StoreError::Unprepared`].
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let profile = check::servers(&self.topology).await?;
-        let (installation, args) = (self.keys.installation(), (record::VERSION, self.options.shards));
+        let installation = self.keys.installation();
+        let args = (record::VERSION, self.options.shards, record::EARLIEST);
         let (version, shards): (String, String) =
             self.run_at(&script::INSTALL, &installation, all(&args)).await?;
-        if version != record::VERSION.to_string() {
-            let ours = record::VERSION;
+        if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
+            let (earliest, ours) = (record::EARLIEST, record::VERSION);
             return Err(StoreError::Unfit(format!(
-                "the store has layout {version}; this version reads layout {ours} only; set another RINGBACK_PREFIX, or use the version that wrote it"
+                "the store has layout {version}; this version reads layouts {earliest} to {ours}; use the version that wrote it, or `ringback export` with that version and `ringback import` with this one under another RINGBACK_PREFIX"
             )));
         }
         if shards != self.options.shards.to_string() {

@@ -119,8 +119,8 @@ const PIECES: &[&str] = files! {
 
 /// The files of the scripts.
 const FILES: &[&str] = files! {
-    "edges/submit" "edges/import" "edges/cancel" "edges/moves" "edges/purge" "edges/redrive" "edges/promote"
-    "edges/reserve" "edges/pull" "edges/renew" "edges/settle" "edges/exchange" "edges/settle_receipts"
+    "edges/submit" "edges/replace" "edges/import" "edges/cancel" "edges/moves" "edges/purge" "edges/redrive"
+    "edges/promote" "edges/reserve" "edges/pull" "edges/renew" "edges/settle" "edges/exchange" "edges/settle_receipts"
     "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
     "installation/install" "installation/members" "installation/policies" "installation/redrives"
@@ -136,6 +136,7 @@ macro_rules! scripts {
 
 scripts! {
     SUBMIT: "submit", Fills;
+    REPLACE: "replace", Fills;
     IMPORT: "import", Fills;
     CANCEL: "cancel", Drains;
     RESCHEDULE: "reschedule", Fills;
@@ -198,8 +199,8 @@ mod tests {
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         for script in ALL {
             let expected = match script.name() {
-                "submit" | "import" | "reschedule" | "revive" | "redrive_jobs" | "begin_redrive"
-                | "put_policy" | "note" => Kind::Fills,
+                "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
+                | "begin_redrive" | "put_policy" | "note" => Kind::Fills,
                 "get" | "page" | "stats" | "topics" | "pull_lanes" | "lease_info" | "dead" | "redrives"
                 | "attempts" | "outbox" => Kind::Reads,
                 "audit_repair" | "audit_count" => Kind::Drains,

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use ringback_core::contract::{AttemptOutcome, EventKind, RedriveStart, Redriven, Settled};
-use ringback_core::job::{Due, History, ImportJob};
+use ringback_core::job::{Due, History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 
 use super::super::dead_letters::{all, of_topic, places};
-use super::super::jobs::{LONG, TOPIC, With, bury, ms, seen};
+use super::super::jobs::{LONG, STATES, TOPIC, With, bury, ms, seen};
 use super::super::workbench::{SOON, Workbench};
 use super::{Watching, complete, dead, failed, ready};
 
@@ -25,6 +25,26 @@ pub(crate) async fn imports_have_events_of_submits_and_deaths(bench: &Workbench)
     watching.expect(&imported[0].job.key, [submitted(0)]).await;
     watching.expect(&imported[1].job.key, [submitted(1), dead("gone")]).await;
     bench.store().import(bench.shard(), &jobs).await.expect("import");
+    watching.nothing(bench, "mark").await;
+}
+
+pub(crate) async fn a_submit_that_changes_a_job_has_one_event_and_a_refused_one_has_none(bench: &Workbench) {
+    let mut watching = Watching::silent(bench).await;
+    for state in STATES {
+        bench.job_in(state, bench.job(state.name())).await;
+    }
+    bench.store().watch(bench.shard(), LONG).await.expect("watch");
+    for (state, wait) in STATES.into_iter().flat_map(|state| [(state, LONG), (state, Duration::ZERO)]) {
+        let if_exists = IfExists::Replace { token: bench.token() };
+        let job = NewJob { if_exists, ..bench.job(state.name()).content(2).after(wait) };
+        for again in [false, true] {
+            let answer = bench.submit(std::slice::from_ref(&job)).await.remove(0);
+            if state != State::Reserved && !again {
+                watching.expect(&job.key, [EventKind::Submitted { due: answer.job.due }]).await;
+            }
+        }
+        bench.submit(&[bench.job(state.name())]).await;
+    }
     watching.nothing(bench, "mark").await;
 }
 

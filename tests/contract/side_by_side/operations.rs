@@ -1,7 +1,10 @@
 //! The random operations, and how often each is chosen.
 
 use proptest::prelude::*;
+use ringback_core::contract::Token;
+use ringback_core::job::IfExists;
 
+use super::super::jobs::{LONG, ms};
 use super::pull_jobs::Ttr;
 use super::{TIMES, TOPICS, WINDOW};
 
@@ -56,6 +59,42 @@ pub(crate) enum Past {
     Dead,
 }
 
+/// What a submit does to a job with its key. There are few tokens, so that some submits repeat another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    Refuse,
+    Replace { token: u8 },
+    Postpone { token: u8, limit: Limit },
+}
+
+/// How long a job can be postponed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Limit {
+    None,
+    /// Between the two longest delays.
+    Far,
+    /// It has passed.
+    Over,
+}
+
+impl Change {
+    pub(crate) fn if_exists(self) -> IfExists {
+        let token = |token| Token([token; 8]);
+        match self {
+            Self::Refuse => IfExists::Refuse,
+            Self::Replace { token: n } => IfExists::Replace { token: token(n) },
+            Self::Postpone { token: n, limit } => {
+                let max_delay = match limit {
+                    Limit::None => None,
+                    Limit::Far => Some(6 * LONG),
+                    Limit::Over => Some(ms(0)),
+                };
+                IfExists::Postpone { token: token(n), max_delay }
+            }
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Times {
     Once,
@@ -71,6 +110,7 @@ pub(crate) enum Op {
         wait: Wait,
         brief: bool,
         past: Past,
+        change: Change,
         times: Times,
     },
     Reserve {
@@ -143,26 +183,12 @@ pub(crate) enum Op {
 }
 
 pub(crate) fn op() -> impl Strategy<Value = Op> {
-    let wait = || prop_oneof![2 => Just(Wait::None), 1 => Just(Wait::Moment), 1 => Just(Wait::Long), 1 => Just(Wait::Far)];
-    let times = || prop_oneof![3 => Just(Times::Once), 1 => Just(Times::Twice)];
     let word = prop_oneof![
         3 => Just(Word::Complete),
         3 => wait().prop_map(Word::Retry),
         1 => Just(Word::Bury),
         3 => wait().prop_map(Word::Release),
     ];
-    let past = prop_oneof![6 => Just(Past::None), 2 => Just(Past::Tried), 1 => Just(Past::Dead)];
-    let content = prop_oneof![9 => Just(1_u8), 1 => Just(2)];
-    let submit =
-        (prop::collection::vec(0..WINDOW, 1..4), content, wait(), prop::bool::weighted(0.4), past, times())
-            .prop_map(|(names, content, wait, brief, past, times)| Op::Submit {
-                names,
-                content,
-                wait,
-                brief,
-                past,
-                times,
-            });
     let reserve = (0..2_usize, any::<[bool; 4]>(), times()).prop_map(|(shard, lanes, times)| Op::Reserve {
         shard,
         lanes,
@@ -190,7 +216,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         times,
     });
     prop_oneof![
-        30 => submit,
+        30 => submit(),
         14 => reserve,
         14 => settle,
         18 => exchange,
@@ -211,4 +237,35 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             Op::Dead { topic, exhausted, purge }
         }),
     ]
+}
+
+fn wait() -> impl Strategy<Value = Wait> + Clone {
+    prop_oneof![2 => Just(Wait::None), 1 => Just(Wait::Moment), 1 => Just(Wait::Long), 1 => Just(Wait::Far)]
+}
+
+fn times() -> impl Strategy<Value = Times> {
+    prop_oneof![3 => Just(Times::Once), 1 => Just(Times::Twice)]
+}
+
+fn submit() -> impl Strategy<Value = Op> {
+    let past = prop_oneof![6 => Just(Past::None), 2 => Just(Past::Tried), 1 => Just(Past::Dead)];
+    let content = prop_oneof![9 => Just(1_u8), 1 => Just(2)];
+    let limit = prop_oneof![2 => Just(Limit::None), 2 => Just(Limit::Far), 1 => Just(Limit::Over)];
+    let change = prop_oneof![
+        5 => Just(Change::Refuse),
+        3 => (1..12_u8).prop_map(|token| Change::Replace { token }),
+        3 => (1..12_u8, limit).prop_map(|(token, limit)| Change::Postpone { token, limit }),
+    ];
+    let names = prop::collection::vec(0..WINDOW, 1..4);
+    (names, content, wait(), prop::bool::weighted(0.4), past, change, times()).prop_map(
+        |(names, content, wait, brief, past, change, times)| Op::Submit {
+            names,
+            content,
+            wait,
+            brief,
+            past,
+            change,
+            times,
+        },
+    )
 }

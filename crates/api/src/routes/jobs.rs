@@ -63,12 +63,25 @@ pub(crate) async fn submit(
 pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobAnswer), Problem> {
     match submitted.answer {
         SubmitResult::Created => Ok((StatusCode::CREATED, submitted.job.into())),
-        SubmitResult::Repeated => Ok((StatusCode::OK, submitted.job.into())),
+        SubmitResult::Repeated | SubmitResult::Replaced | SubmitResult::Postponed => {
+            Ok((StatusCode::OK, submitted.job.into()))
+        }
         SubmitResult::Conflict => Err(Problem::new(
             StatusCode::CONFLICT,
             format!(
-                "another job has this topic and id, with other content; it is {}: look at it, or choose another id",
+                "another job has this topic and id, with other content; it is {}: look at it, choose another id, or submit with if_exists \"replace\" or \"postpone\"",
                 submitted.job.state
+            ),
+        )),
+        SubmitResult::Cancelled => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "the job with this topic, id and content was cancelled and is not sent: choose another id, or submit with if_exists \"replace\" or \"postpone\" to begin again",
+        )),
+        SubmitResult::Reserved { retry_after } => Err(Problem::new(
+            StatusCode::CONFLICT,
+            format!(
+                "the job with this topic and id is being delivered and cannot be changed meanwhile: submit again when it is settled, in {} s at the latest",
+                retry_after.as_secs() + 1
             ),
         )),
         SubmitResult::Full(limit) => Err(limit_reached(limit)),

@@ -1,5 +1,7 @@
 //! Results of submit and import, and the limits that can refuse a new job.
 
+use std::time::Duration;
+
 use crate::clock::Timestamp;
 use crate::job::{Job, JobKey};
 use crate::state::State;
@@ -7,7 +9,7 @@ use crate::state::State;
 /// The result of one submitted or imported job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submitted {
-    /// New, repeated or refused.
+    /// New, repeated, changed or refused.
     pub answer: SubmitResult,
     /// The job that has this key now. For [`SubmitResult::Full`] only the key is meaningful.
     pub job: Job,
@@ -30,15 +32,49 @@ impl Submitted {
     }
 }
 
-/// What a submit did.
+/// What a submit did. It depends on the job that has the key already, and on the
+/// [`IfExists`](crate::job::IfExists) of the submit:
+///
+/// | job with this key | `Refuse`, same content | `Refuse`, other content | `Replace`, `Postpone` |
+/// |---|---|---|---|
+/// | none, or forgotten | `Created` | `Created` | `Created` |
+/// | delayed, ready | `Repeated` | `Conflict` | `Replaced`, `Postponed` |
+/// | reserved | `Repeated` | `Conflict` | `Reserved` |
+/// | dead | `Repeated` | `Conflict` | `Replaced`, `Postponed`: a new life |
+/// | done | `Repeated` | `Conflict` | `Created`: a new life |
+/// | cancelled | `Cancelled` | `Conflict` | `Created`: a new life |
+///
+/// A submit with the token of the last submit that created, replaced or postponed the job is a repetition of
+/// that submit. Whatever has become of the job, it is answered `Repeated`, or `Conflict` if its content is
+/// another one. A store keeps only the last token of a job, and keeps it in the tombstone too.
+///
+/// A job that is replaced or postponed gets content, delivery, URL and due time of the submit. It goes on
+/// living if no attempt was made in its present life: then [`Job::created`] stays, and the submit counts from
+/// the first one. Otherwise it begins a new life: it is created now, and at least a millisecond after the
+/// former life, so that both are told apart; failures, lost leases and the last failed attempt are forgotten;
+/// the number of attempts goes on. A lease of a former life settles nothing: it is
+/// [`Stale`](super::Settled::Stale), also for a late success and for a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitResult {
-    /// It created a job.
+    /// It created a job. The ledger counts one more accepted job.
     Created,
     /// A job with the same key and content exists. Nothing changed.
     Repeated,
+    /// It took the place of the job. The ledger counts no further accepted job.
+    Replaced,
+    /// It took the place of the job, and was due no later than its limit allows. The ledger counts no
+    /// further accepted job.
+    Postponed,
     /// A job with the same key but different content exists. Nothing changed.
     Conflict,
+    /// The job with the same key and content was cancelled. Nothing changed.
+    Cancelled,
+    /// The job is being delivered and cannot be changed. Nothing changed.
+    Reserved {
+        /// When its lease runs out, from now on; zero if it has run out. The job is usually settled
+        /// before.
+        retry_after: Duration,
+    },
     /// The job's shard has reached a limit. Nothing changed.
     Full(Limit),
 }

@@ -1,6 +1,7 @@
 //! Edges that a caller takes for a single job by its key: cancel, reschedule, run, revive and purge.
 
 use crate::job::{Due, Job};
+pub use crate::token::Token;
 
 /// The result of a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +21,6 @@ pub enum Cancelled {
     /// The job is done.
     TooLate,
 }
-
-/// Identifies one request, and stays the same when the request is repeated. A repeated call is
-/// recognised by it and gets the same result. Random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token(pub [u8; 8]);
 
 /// A change to one job.
 #[derive(Clone, Copy, Debug)]

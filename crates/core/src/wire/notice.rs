@@ -15,7 +15,7 @@ use super::fields::values::url;
 use super::problem::Problem;
 use crate::contract::{DeadLetter, NOTICE_TOPIC, is_notice_topic};
 use crate::hex::Hex;
-use crate::job::{Body, Callback, ContentHash, Delivery, Due, Job, JobId, JobKey, NewJob, Topic};
+use crate::job::{Body, Callback, ContentHash, Delivery, Due, IfExists, Job, JobId, JobKey, NewJob, Topic};
 use crate::policy::Policy;
 
 /// The `type` of a notice.
@@ -85,7 +85,8 @@ impl DeadLetter {
         let delivery = Delivery { context, trace, ..Delivery::new(url, body) };
         let topic = NOTICE_TOPIC.parse().expect("it lies within the alphabet of topics");
         let key = JobKey { topic, id: notice_id(self) };
-        Some(NewJob { key, due: Due::In(Duration::ZERO), delivery, content })
+        let if_exists = IfExists::Refuse;
+        Some(NewJob { key, due: Due::In(Duration::ZERO), delivery, content, if_exists })
     }
 }
 

@@ -14,7 +14,9 @@ use super::fields::values::{self, entries, field, timeout, url};
 use super::notice::on_dead;
 use super::problem::Problem;
 use crate::clock::Timestamp;
-use crate::job::{Callback, ContentHash, Context, Delivery, Headers, JobId, JobKey, NewJob, Topic, Trace};
+use crate::job::{
+    Callback, ContentHash, Context, Delivery, Headers, IfExists, JobId, JobKey, NewJob, Topic, Trace,
+};
 use crate::policy::Policies;
 
 /// The fields of a submit.
@@ -122,6 +124,7 @@ pub(super) fn judge(
             on_dead: on_dead.map(Box::new),
         },
         content: content_hash(fields),
+        if_exists: IfExists::Refuse,
     }))
 }
 

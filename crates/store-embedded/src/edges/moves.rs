@@ -6,7 +6,7 @@ use ringback_core::contract::{Cancelled, DeadCursor, Move, MoveResult, Shard, St
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
 
-use super::submit::due_time;
+use super::new_record::due_time;
 use crate::error::Result;
 use crate::queries::dead::numbers;
 use crate::tables::{Record, Stage};

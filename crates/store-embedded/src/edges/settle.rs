@@ -156,9 +156,7 @@ fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Resu
         Source::Push { .. } if is_settled => Ok(Settled::Replayed),
         Source::Push { .. } => {
             let is_over = job.state().is_terminal() || job.reason().is_some_and(|reason| reason != LOST);
-            // The lease belongs to an earlier job of the same name.
-            let is_older = number < job.arrived().saturating_mul(1000);
-            if !is_complete || is_over || is_older {
+            if !is_complete || is_over || job.is_former(number) {
                 return Ok(Settled::Stale);
             }
             txn.finish(job, End::Done, number)?;

@@ -1,14 +1,13 @@
-//! submit: nothing → delayed, or ready if already due. import is a submit of jobs with a history; a
-//! job that is dead already becomes dead.
+//! submit: nothing → delayed, or ready if already due; or delayed, ready, dead → delayed or ready with
+//! other content. import is a submit of jobs with a history; a job that is dead already becomes dead.
 
-use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{Shard, StoreError, SubmitResult, Submitted, payload};
-use ringback_core::job::{Due, History, ImportJob, JobKey, NewJob};
-use ringback_core::limits::MAX_IMPORTED_COUNT;
+use ringback_core::contract::{Shard, StoreError, SubmitResult, Submitted};
+use ringback_core::job::{ImportJob, JobKey, NewJob};
 
+use super::new_record::NewRecord;
+use super::replace::{Verdict, judge, next_life, replace};
 use crate::error::Result;
-use crate::tables::{Body, Last, QueueEnd, Record};
-use crate::txn::transitions::To;
+use crate::tables::Record;
 use crate::txn::{KeepTombstones, Txn};
 use crate::{EDGE_BYTES, EmbeddedStore, answers};
 
@@ -45,82 +44,52 @@ impl EmbeddedStore {
     }
 }
 
-/// A submitted job, packed for the tables.
-pub(crate) struct NewRecord {
-    due: Due,
-    /// When another store accepted it.
-    created: Option<Timestamp>,
-    /// Why it is dead, if it is.
-    dead: Option<Box<str>>,
-    /// The record without its times and its state.
-    record: Record,
-    body: Vec<u8>,
-}
-
-impl NewRecord {
-    pub(crate) fn pack(shard: u16, job: &NewJob) -> Self {
-        let record = Record {
-            shard,
-            locator: job.key.locator().0,
-            content: job.content.0,
-            topic: job.key.topic.as_str().into(),
-            origin: job.delivery.callback.origin().into(),
-            timeout: job.delivery.timeout.map_or(0, millis_up),
-            ..Record::default()
-        };
-        let body = Body::pack(job.key.id.as_str(), &payload::pack(&job.delivery));
-        Self { due: job.due, created: None, dead: None, record, body }
-    }
-
-    /// The same job with its history.
-    fn with(mut self, history: &History) -> Self {
-        self.created = history.created;
-        self.dead = history.dead.as_deref().map(Into::into);
-        self.record.attempts = history.attempts.min(MAX_IMPORTED_COUNT);
-        self.record.failures = history.failures.min(MAX_IMPORTED_COUNT);
-        self.record.last = history.last.as_ref().map(Last::from);
-        self
-    }
-}
-
-/// A due time in ms, which may be in the past.
-pub(crate) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
-    match due {
-        Due::In(delay) if delay.is_zero() => txn.now(),
-        Due::In(delay) => txn.now_up().saturating_add(millis_up(delay)),
-        Due::At(at) => at.as_millis(),
-    }
-}
-
-/// Stores a job unless its name is taken. Returns the answer, with the record that has the name then.
+/// Stores a job, unless its key is taken and it must not change the job that has it. Returns the answer,
+/// with the record that has the key then.
 pub(crate) fn submit(
     txn: &mut Txn<'_>,
     job: &NewRecord,
     keep: KeepTombstones,
 ) -> Result<(SubmitResult, Record)> {
-    match txn.tables.records.find(job.record.locator)? {
-        Some(tombstone) if txn.is_expired(&tombstone, keep) => txn.evict(&tombstone)?,
-        Some(known) => {
-            let is_same = known.content == job.record.content;
-            return Ok((if is_same { SubmitResult::Repeated } else { SubmitResult::Conflict }, known));
+    let known = match txn.tables.records.find(job.record.locator)? {
+        Some(tombstone) if txn.is_expired(&tombstone, keep) => {
+            txn.evict(&tombstone)?;
+            None
         }
-        None => {}
-    }
-    let (now, shard) = (txn.now(), txn.shard());
-    if let Some(limit) = txn.tables.counts.refuse(shard, &job.record.lane().name())? {
+        Some(known) => Some((judge(txn, job, &known), known)),
+        None => None,
+    };
+    let (known, answer) = match known {
+        Some((Verdict::Keep(answer), known)) => return Ok((answer, known)),
+        Some((Verdict::Replace(answer), known)) => (Some(known), answer),
+        Some((Verdict::Begin, known)) => (Some(known), SubmitResult::Created),
+        None => (None, SubmitResult::Created),
+    };
+    if let Some(limit) = txn.tables.counts.refuse(txn.shard(), &job.record.lane().name())? {
         return Ok((SubmitResult::Full(limit), job.record.clone()));
     }
+    match known {
+        Some(known) if known.ended().is_none() => Ok((answer, replace(txn, job, &known)?)),
+        former => Ok((answer, add(txn, job, former.as_ref())?)),
+    }
+}
+
+/// Adds a job whose key is free, or whose former life has ended and left a tombstone.
+fn add(txn: &mut Txn<'_>, job: &NewRecord, former: Option<&Record>) -> Result<Record> {
+    let (now, shard) = (txn.now(), txn.shard());
     txn.tables.due.register(shard, &job.record.topic)?;
-    let created = job.created.map_or(now, |at| at.as_millis().min(now));
-    let imported = job.created.map(|_| now);
-    let due = due_time(txn, job.due);
-    // A dead job keeps its due time.
-    let due = if job.dead.is_some() { due } else { due.max(now) };
-    let to = match &job.dead {
-        Some(reason) => To::Dead(reason.clone()),
-        None if due <= now => To::Ready(QueueEnd::Back),
-        None => To::Delayed(due),
-    };
-    let record = Record { created, imported, due, ..job.record.clone() };
-    Ok((SubmitResult::Created, txn.add(record, &job.body, to)?))
+    let mut record = job.record.clone();
+    match former {
+        Some(tombstone) => {
+            record = next_life(txn, tombstone, record);
+            txn.evict(tombstone)?;
+        }
+        None => {
+            record.created = job.created.map_or(now, |at| at.as_millis().min(now));
+            record.imported = job.created.map(|_| now);
+        }
+    }
+    let (due, to) = job.enters(txn, record.created);
+    record.due = due;
+    txn.add(record, &job.body, to)
 }

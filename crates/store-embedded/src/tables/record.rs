@@ -1,6 +1,8 @@
 //! How a job is stored: its record, with its state and counters, and its body. The record of an ended
 //! job is its tombstone.
 
+mod tail;
+
 use std::time::Duration;
 
 use ringback_core::contract::LeaseId;
@@ -10,6 +12,8 @@ use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::tail::Life;
+use self::tail::{TOKEN, Tail};
 use super::rows::pack;
 
 /// The part of a job that edges change, with the data that they check. Packed with postcard. Times
@@ -40,10 +44,16 @@ pub(crate) struct Record {
     pub(crate) settled: u64,
     pub(crate) last: Option<Last>,
     pub(crate) stage: Stage,
-    /// The token of the last call that moved this job by its name, or of the redrive that did. Its
-    /// bytes, if any, follow the packed record.
+    /// The token of the last call that moved this job by its name, or of the redrive that did. This and
+    /// what follows is packed after the rest.
     #[serde(skip)]
     pub(crate) token: Option<[u8; TOKEN]>,
+    /// The token of the last submit, if that had one. A tombstone keeps it.
+    #[serde(skip)]
+    pub(crate) submitted: Option<[u8; TOKEN]>,
+    /// The beginning of this life, unless it is the first one of its key.
+    #[serde(skip)]
+    pub(crate) life: Option<Life>,
 }
 
 /// The last failed attempt. Times are in ms.
@@ -101,11 +111,6 @@ pub(crate) enum Stage {
     },
 }
 
-/// The length of a stored token.
-const TOKEN: usize = 8;
-/// The length of a stored `put_off`, which follows the token.
-const PUT_OFF: usize = 6;
-
 impl Record {
     pub(crate) const fn state(&self) -> State {
         match self.stage {
@@ -152,28 +157,39 @@ impl Record {
         Lane { topic: &self.topic, origin: &self.origin }
     }
 
+    /// Whether an attempt was made in the present life.
+    pub(crate) fn was_tried(&self) -> bool {
+        self.attempts > self.life.map_or(0, |life| life.attempts)
+    }
+
+    /// Whether a lease with this number belongs to a former life, or to an earlier job of the same key.
+    pub(crate) fn is_former(&self, lease: u64) -> bool {
+        match self.life {
+            Some(life) => lease <= life.lease,
+            None => lease < self.arrived().saturating_mul(1000),
+        }
+    }
+
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = pack(self);
-        packed.extend(self.token.iter().flatten());
-        if let Stage::Reserved { put_off: put_off @ 1.., .. } = self.stage {
-            packed.extend_from_slice(&put_off.to_be_bytes()[8 - PUT_OFF..]);
-        }
+        let put_off = if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 };
+        let Self { token, submitted, life, .. } = *self;
+        Tail { token, put_off, submitted, life }.pack(&mut packed);
         packed
     }
 
     pub(crate) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
-        let is_late = [PUT_OFF, TOKEN + PUT_OFF].contains(&rest.len());
-        let (token, late) = rest.split_at(if is_late { rest.len() - PUT_OFF } else { rest.len() });
-        let mut record = Self { number, token: token.try_into().ok(), ..record };
+        let Tail { token, put_off: late, submitted, life } = Tail::unpack(rest)?;
+        let mut record = Self { number, token, submitted, life, ..record };
         if let Stage::Reserved { put_off, .. } = &mut record.stage {
-            *put_off = late.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            *put_off = late;
         }
         Some(record)
     }
 }
 
-/// The part of a job that no edge changes: its id and its payload.
+/// The part of a job that only a submit in its place changes: its id and its payload.
 #[derive(Debug)]
 pub(crate) struct Body {
     pub(crate) id: String,
@@ -211,29 +227,22 @@ mod tests {
         assert!(Record::unpack(1, &[0; 20]).is_none());
     }
 
-    fn reserved(token: Option<[u8; TOKEN]>, put_off: u64) -> Record {
-        let stage = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: false, put_off };
-        Record {
-            number: 9,
-            locator: [3; 12],
-            content: [4; 8],
-            topic: "t".into(),
-            stage,
-            token,
-            ..Record::default()
-        }
+    #[test]
+    fn a_reserved_job_is_read_back_with_the_parts_that_few_have() {
+        let stage = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: false, put_off: 7 };
+        let life = Some(Life { lease: 4, attempts: 2 });
+        let (token, submitted) = (Some([3; TOKEN]), Some([4; TOKEN]));
+        let record = Record { stage, token, submitted, life, attempts: 2, ..Record::default() };
+        let back = Record::unpack(9, &record.pack()).unwrap();
+        assert_eq!((back.number, &back.stage), (9, &record.stage));
+        assert_eq!((back.token, back.submitted, back.life), (token, submitted, life));
     }
 
     #[test]
-    fn a_lease_that_is_put_off_is_read_back_with_or_without_a_token() {
-        for token in [None, Some([7; TOKEN])] {
-            for put_off in [0, 1, 1 << 40] {
-                let record = reserved(token, put_off);
-                let back = Record::unpack(9, &record.pack()).unwrap();
-                assert_eq!((back.token, back.stage), (record.token, record.stage), "{put_off}");
-            }
-            let [not, by_one] = [0, 1].map(|put_off| reserved(token, put_off).pack());
-            assert_eq!(not, by_one[..not.len()]);
-        }
+    fn a_life_has_no_attempts_and_no_leases_of_a_former_one() {
+        let first = Record { created: 7, attempts: 1, ..Record::default() };
+        assert!(first.was_tried() && first.is_former(6_999) && !first.is_former(7_000));
+        let later = Record { life: Some(Life { lease: 9_000, attempts: 1 }), ..first };
+        assert!(!later.was_tried() && later.is_former(9_000) && !later.is_former(9_001));
     }
 }

@@ -1,5 +1,5 @@
-//! The table of jobs: the record of each, which every edge rewrites; its body, which is written once;
-//! and the index from its locator to its number. Numbers grow, so that new jobs are stored side by
+//! The table of jobs: the record of each, which every edge rewrites; its body, which only submits
+//! write; and the index from its locator to its number. Numbers grow, so that new jobs are stored side by
 //! side. The record of an ended job stays as its tombstone, without a body.
 
 use redb::ReadableTable as _;
@@ -128,6 +128,14 @@ impl Records<Writing<'_>> {
 
     pub(crate) fn put(&mut self, record: &Record) -> Result<()> {
         self.jobs.insert(record.number, record.pack().as_slice())
+    }
+
+    /// Writes the body of a job that has one, if it is another one.
+    pub(crate) fn replace_body(&mut self, number: u64, body: &[u8]) -> Result<()> {
+        if self.bodies.read(number, |before| before == body)? == Some(true) {
+            return Ok(());
+        }
+        self.bodies.insert(number, body)
     }
 
     pub(crate) fn remove_body(&mut self, number: u64) -> Result<()> {

@@ -42,6 +42,25 @@ impl Txn<'_> {
         Ok(record)
     }
 
+    /// Puts a submitted job in the place of one that has not ended and is not reserved. `record` has the
+    /// number of that one. The ledger counts no further accepted job.
+    pub(crate) fn replace(
+        &mut self,
+        before: &Record,
+        mut record: Record,
+        body: &[u8],
+        to: To,
+    ) -> Result<Record> {
+        self.unlink(before)?;
+        self.tables.records.replace_body(record.number, body)?;
+        let due = Timestamp::from_millis(record.due);
+        self.publish(&record, || EventKind::Submitted { due })?;
+        self.link(&mut record, to)?;
+        self.tidy(before)?;
+        self.tables.records.put(&record)?;
+        Ok(record)
+    }
+
     /// Moves a job to another state, or to another place in the index of its state.
     pub(crate) fn enter(&mut self, record: &mut Record, to: To) -> Result<()> {
         self.unlink(record)?;
@@ -90,11 +109,7 @@ impl Txn<'_> {
         })?;
         self.unlink(&record)?;
         let shard = self.shard();
-        match record.state() {
-            State::Delayed => self.tables.due.tidy(shard, &record.topic)?,
-            State::Ready => self.tables.ready.tidy(shard, &record.lane().name())?,
-            State::Reserved | State::Done | State::Dead | State::Cancelled => {}
-        }
+        self.tidy(&record)?;
         let (at, maybe_in_flight) = (self.now(), record.lost > 0);
         record.stage = match end {
             End::Done => Stage::Done { at },
@@ -102,13 +117,24 @@ impl Txn<'_> {
         };
         self.tables.counts.note_end(shard, &record.topic, record.state())?;
         (record.settled, record.last) = (settled, None);
-        (record.topic, record.origin, record.token) = (Box::default(), Box::default(), None);
+        (record.topic, record.origin) = (Box::default(), Box::default());
+        (record.token, record.life) = (None, None);
         self.row.ledger.enter(record.state());
         self.row.tombstones += 1;
         self.edge.ended += 1;
         self.tables.tombstones.add(shard, at, record.number)?;
         self.tables.records.remove_body(record.number)?;
         self.tables.records.put(&record)
+    }
+
+    /// Takes the topic or the lane that a job has left out of its order, if no other job is left there.
+    fn tidy(&mut self, left: &Record) -> Result<()> {
+        let shard = self.shard();
+        match left.state() {
+            State::Delayed => self.tables.due.tidy(shard, &left.topic),
+            State::Ready => self.tables.ready.tidy(shard, &left.lane().name()),
+            State::Reserved | State::Done | State::Dead | State::Cancelled => Ok(()),
+        }
     }
 
     /// Removes a dead job without a tombstone.

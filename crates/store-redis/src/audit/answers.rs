@@ -15,10 +15,10 @@ pub(crate) const PAUSED: usize = 8;
 
 /// A shard's own counts, as of one moment.
 pub(crate) struct Overview {
-    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged, the last lease, and how often a topic was
-    /// paused or resumed. No job can move and leave all of them unchanged: every way back to the same counts
-    /// needs a lease.
-    pub(crate) ledger: [i64; 10],
+    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged, the last lease, how often a topic was
+    /// paused or resumed, and how many jobs were replaced. No job can move and leave all of them unchanged: every
+    /// way back to the same counts needs a lease or a replacement.
+    pub(crate) ledger: [i64; 11],
     /// Lanes with jobs, topics that have jobs or are paused, and paused topics.
     pub(crate) sums: [i64; 3],
     /// The number of records.

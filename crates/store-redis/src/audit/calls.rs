@@ -148,20 +148,27 @@ impl Calls<'_> {
     }
 
     /// Reads lists on. The first `skip` entries of the first list were read before. Returns how many lists were
-    /// read to their beginning, how many entries of the next one were read, and the entries of each list.
+    /// read to their beginning, how many entries of the next one were read, the entries of each list, and how
+    /// often an entry was removed from the midst of a queue.
     pub(crate) async fn read_lists(
         &self,
         list: List,
         skip: usize,
         names: &[Vec<u8>],
-    ) -> Result<(usize, usize, Vec<Vec<u8>>), StoreError> {
+    ) -> Result<(usize, usize, Vec<Vec<u8>>, u64), StoreError> {
         let names = &names[..names.len().min(LISTS)];
         self.call(&script::AUDIT_LISTS, (list.name(), skip, ENTRIES, names)).await
     }
 
-    /// Judges jobs that were not found.
-    pub(crate) async fn confirm(&self, jobs: &[(Vec<u8>, u8)]) -> Result<Vec<Verdict>, StoreError> {
-        let answers: Vec<(String, u8, Vec<u8>, Vec<u8>)> = self.call(&script::AUDIT_CONFIRM, jobs).await?;
+    /// Judges jobs that were not found. `removed` is how often an entry had been removed from the midst of a queue
+    /// when the reading began.
+    pub(crate) async fn confirm(
+        &self,
+        removed: u64,
+        jobs: &[(Vec<u8>, u8)],
+    ) -> Result<Vec<Verdict>, StoreError> {
+        let answers: Vec<(String, u8, Vec<u8>, Vec<u8>)> =
+            self.call(&script::AUDIT_CONFIRM, (removed, jobs)).await?;
         let verdicts = answers.into_iter().map(|(verdict, state, lane, record)| match verdict.as_str() {
             "" => Ok(Verdict::MovedOn),
             "again" if state == List::Ready.state() => Ok(Verdict::Again(List::Ready)),

@@ -1,11 +1,12 @@
 //! Submit and import: the calls that add jobs.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use redis::{Cmd, Value};
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Limit, Shard, StoreError, SubmitResult, Submitted};
-use ringback_core::job::{Due, History, ImportJob, Job, JobKey, NewJob};
+use ringback_core::job::{Due, History, IfExists, ImportJob, Job, JobKey, NewJob};
 use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
@@ -33,16 +34,19 @@ struct Arrival<'a> {
 impl RedisStore {
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let jobs: Vec<&NewJob> = jobs.iter().collect();
-        let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
-            // Neighbours share lane and due time.
-            for group in arrivals.chunk_by(|a, b| a.lane == b.lane && a.job.due == b.job.due) {
-                cmd.arg(&group[0].lane.0).arg(pack_due(group[0].job.due)).arg(group.len());
-                for Arrival { job, packed, .. } in group {
-                    cmd.arg(&job.key.locator().0).arg(&packed.rest).arg(&packed.external);
-                }
-            }
-        };
-        self.arrive(&script::SUBMIT, shard, &jobs, push).await
+        let mut answers = vec![None; jobs.len()];
+        let replaces = |job: &NewJob| job.if_exists != IfExists::Refuse;
+        let is_mixed = jobs.iter().any(|job| replaces(job));
+        for round in rounds(&jobs) {
+            let (replacing, plain) = if is_mixed {
+                round.into_iter().partition(|n| replaces(jobs[*n]))
+            } else {
+                (Vec::new(), round)
+            };
+            self.arrive(&script::SUBMIT, shard, &jobs, plain, push_groups, &mut answers).await?;
+            self.arrive(&script::REPLACE, shard, &jobs, replacing, push_replacing, &mut answers).await?;
+        }
+        answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
 
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
@@ -55,41 +59,70 @@ impl RedisStore {
                 cmd.arg(&packed.rest).arg(&packed.external).arg(&histories[*number]);
             }
         };
-        self.arrive(&script::IMPORT, shard, &jobs, push).await
+        let mut answers = vec![None; jobs.len()];
+        for round in rounds(&jobs) {
+            self.arrive(&script::IMPORT, shard, &jobs, round, push, &mut answers).await?;
+        }
+        answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
 
-    /// Makes the calls of an edge by which jobs arrive. `push` adds the arguments after the lanes.
+    /// Makes a call by which jobs arrive, given by their numbers, and notes the answers. `push` adds the arguments
+    /// after the lanes.
     async fn arrive(
         &self,
         script: &Script,
         shard: Shard,
         jobs: &[&NewJob],
+        numbers: Vec<usize>,
         push: impl Fn(&mut Cmd, &[Arrival<'_>]),
-    ) -> Result<Vec<Submitted>, StoreError> {
-        let mut answers = vec![None; jobs.len()];
-        for round in rounds(jobs) {
-            let mut lanes = Vec::new();
-            let arrival = |number: usize| {
-                let (job, lane) = (jobs[number], lane_of(&mut lanes, jobs[number]));
-                Arrival { number, job, lane, packed: record::pack(job, lane) }
-            };
-            let arrivals: Vec<_> = round.into_iter().map(arrival).collect();
-            let answer = self.run(script, shard, |cmd| {
-                cmd.arg(lanes.len());
-                for (id, lane) in &lanes {
-                    cmd.arg(&id.0).arg(lane.name());
-                }
-                push(cmd, &arrivals);
-            });
-            let answered = take::list(answer.await?)?;
-            if answered.len() != arrivals.len() {
-                return Err(UNREADABLE);
-            }
-            for (Arrival { number, job, .. }, answer) in arrivals.iter().zip(answered) {
-                answers[*number] = Some(submitted(answer, &job.key)?);
-            }
+        answers: &mut [Option<Submitted>],
+    ) -> Result<(), StoreError> {
+        if numbers.is_empty() {
+            return Ok(());
         }
-        answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
+        let mut lanes = Vec::new();
+        let arrival = |number: usize| {
+            let (job, lane) = (jobs[number], lane_of(&mut lanes, jobs[number]));
+            Arrival { number, job, lane, packed: record::pack(job, lane) }
+        };
+        let arrivals: Vec<_> = numbers.into_iter().map(arrival).collect();
+        let answer = self.run(script, shard, |cmd| {
+            cmd.arg(lanes.len());
+            for (id, lane) in &lanes {
+                cmd.arg(&id.0).arg(lane.name());
+            }
+            push(cmd, &arrivals);
+        });
+        let answered = take::list(answer.await?)?;
+        if answered.len() != arrivals.len() {
+            return Err(UNREADABLE);
+        }
+        for (Arrival { number, job, .. }, answer) in arrivals.iter().zip(answered) {
+            answers[*number] = Some(submitted(answer, job)?);
+        }
+        Ok(())
+    }
+}
+
+/// Adds jobs as submit.lua takes them. Neighbours share lane and due time.
+fn push_groups(cmd: &mut Cmd, arrivals: &[Arrival<'_>]) {
+    for group in arrivals.chunk_by(|a, b| a.lane == b.lane && a.job.due == b.job.due) {
+        cmd.arg(&group[0].lane.0).arg(pack_due(group[0].job.due)).arg(group.len());
+        for Arrival { job, packed, .. } in group {
+            cmd.arg(&job.key.locator().0).arg(&packed.rest).arg(&packed.external);
+        }
+    }
+}
+
+/// Adds jobs as replace.lua takes them.
+fn push_replacing(cmd: &mut Cmd, arrivals: &[Arrival<'_>]) {
+    for Arrival { job, lane, packed, .. } in arrivals {
+        let longest = match job.if_exists {
+            IfExists::Postpone { max_delay: Some(longest), .. } => millis_up(longest).to_string(),
+            IfExists::Refuse | IfExists::Replace { .. } | IfExists::Postpone { .. } => String::new(),
+        };
+        cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(longest);
+        cmd.arg(&lane.0).arg(&packed.rest).arg(&packed.external);
     }
 }
 
@@ -139,11 +172,12 @@ fn pack_history(history: &History) -> Vec<u8> {
 }
 
 /// Reads the answer to one job.
-fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreError> {
+fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
+    let key = &new.key;
     if let Value::BulkString(times) = answer {
         return Ok(Submitted { answer: SubmitResult::Created, job: created(&times, key)? });
     }
-    let parts = take::list(answer)?;
+    let mut parts = take::list(answer)?;
     if let [Value::Int(422), Value::BulkString(what)] = parts.as_slice() {
         let limit = match what.as_slice() {
             b"topics" => Limit::Topics,
@@ -152,9 +186,20 @@ fn submitted(answer: Value, key: &JobKey) -> Result<Submitted, StoreError> {
         };
         return Ok(Submitted::refused(limit, key));
     }
+    let lasts = match parts.as_slice() {
+        [Value::Int(423), Value::Int(us), ..] => u64::try_from(*us).ok(),
+        _ => None,
+    };
+    if lasts.is_some() {
+        parts.remove(1);
+    }
     let (status, job) = reply::described(parts, key)?;
     let answer = match status {
         201 => SubmitResult::Created,
+        202 if matches!(new.if_exists, IfExists::Postpone { .. }) => SubmitResult::Postponed,
+        202 => SubmitResult::Replaced,
+        423 => SubmitResult::Reserved { retry_after: Duration::from_micros(lasts.ok_or(UNREADABLE)?) },
+        200 if job.state == State::Cancelled && new.if_exists == IfExists::Refuse => SubmitResult::Cancelled,
         200 => SubmitResult::Repeated,
         409 => SubmitResult::Conflict,
         _ => return Err(UNREADABLE),

@@ -140,7 +140,8 @@ impl RedisStore {
         Ok(Reserved { leases, more: has_more, skipped })
     }
 
-    /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job.
+    /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job, or the lease
+    /// has run out and another submit has taken the job's place.
     async fn lease(
         &self,
         shard: Shard,
@@ -150,6 +151,7 @@ impl RedisStore {
         let Granted { locator, lane, job_state, record } = job;
         let head = Head::parse(State::Reserved, job_state, &record)?;
         let tail = Tail::parse(&lane, record)?;
+        let hint = head.settle_hint(tail.token, Arc::default());
         let found = self.delivery(shard, locator, &head, tail).await?;
         let Some((key, delivery)) = found else { return Ok(None) };
         let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
@@ -157,13 +159,14 @@ impl RedisStore {
             receipt: Receipt { shard, locator, lease: head.lease },
             deadline: clock.asked + Duration::from_micros(left),
             clock,
-            hint: head.settle_hint(Arc::default()),
+            hint,
             is_watched: false,
         };
         Ok(Some(Lease::new(grant, key, delivery, head.due, head.created, head.attempts, head.failures)))
     }
 
-    /// Reads a job's key and delivery. `None` when its large payload is gone, and the job with it.
+    /// Reads a job's key and delivery. `None` when its large payload is gone, and the job with it, or is another
+    /// one, because a submit has taken the job's place.
     pub(crate) async fn delivery(
         &self,
         shard: Shard,
@@ -171,17 +174,18 @@ impl RedisStore {
         head: &Head,
         tail: Tail,
     ) -> Result<Option<(JobKey, Delivery)>, StoreError> {
-        let Tail { key, origin, payload } = tail;
         let packed = if head.is_external() {
             let mut get = redis::cmd("GET");
             get.arg(self.keys.external(shard, locator));
-            match self.command(&get, "a job's payload").await? {
+            let stored: Option<Bytes> = self.command(&get, "a job's payload").await?;
+            match stored.and_then(|stored| tail.external(stored)) {
                 Some(payload) => payload,
                 None => return Ok(None),
             }
         } else {
-            payload
+            tail.payload
         };
+        let Tail { key, origin, .. } = tail;
         let delivery = payload::unpack(&packed, origin, head.timeout());
         let delivery = delivery.ok_or(StoreError::Unreadable("a job's payload"))?;
         Ok(Some((key, delivery)))

@@ -207,7 +207,7 @@ fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcom
     cmd.arg(kind).arg(&group.lane).arg(&group.receipt).arg(numbers.len());
     for n in numbers {
         let (lease, outcome) = &items[*n];
-        cmd.arg(&lease.locator().0).arg(&record::tombstone(lease));
+        cmd.arg(&lease.locator().0).arg(record::tombstone(lease).bytes());
         if group.kind == Kind::Other {
             cmd.arg(pack_outcome(outcome, lease.grant().hint.is_external, lease.response()));
         }

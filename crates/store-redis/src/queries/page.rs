@@ -17,6 +17,9 @@ use crate::{reply, script};
 /// A page ends one step after its jobs have this many bytes, large payloads included.
 const PAGE_BYTES: usize = 1024 * 1024;
 
+/// How often a page is read if jobs change while their large payloads are read.
+const READS: usize = 3;
+
 /// How much of each job a page contains.
 #[derive(Clone, Copy)]
 enum Extent {
@@ -68,21 +71,28 @@ impl RedisStore {
         from: Option<Cursor>,
         look: usize,
     ) -> Result<Page<StoredJob>, StoreError> {
-        let (shard, found) = self.read_on(Extent::Whole, filter, from, look).await?;
-        // Read at once, so that many large payloads wait no longer than one.
-        let kept = join_all(found.items.into_iter().map(|job| self.kept(shard, job))).await;
-        let mut items = Vec::with_capacity(kept.len());
-        for kept in kept {
-            match kept {
-                Ok(kept) => items.extend(kept),
-                Err(error @ StoreError::Unreadable(_)) => log_skipped(shard, &error),
-                Err(error) => return Err(error),
+        let mut reads = 1;
+        loop {
+            let (shard, found) = self.read_on(Extent::Whole, filter, from, look).await?;
+            // Read at once, so that many large payloads wait no longer than one.
+            let kept = join_all(found.items.into_iter().map(|job| self.kept(shard, job))).await;
+            let (mut items, mut has_changed) = (Vec::with_capacity(kept.len()), false);
+            for kept in kept {
+                match kept {
+                    Ok(Some(job)) => items.push(job),
+                    Ok(None) => has_changed = true,
+                    Err(error @ StoreError::Unreadable(_)) => log_skipped(shard, &error),
+                    Err(error) => return Err(error),
+                }
             }
+            if !has_changed || reads == READS {
+                return Ok(Page { items, next: found.next });
+            }
+            reads += 1;
         }
-        Ok(Page { items, next: found.next })
     }
 
-    /// `None` when the job has ended meanwhile.
+    /// `None` when the job has ended meanwhile, or another submit has taken its place.
     async fn kept(&self, shard: Shard, found: Found) -> Result<Option<StoredJob>, StoreError> {
         let Found { locator, head, tail } = found;
         let found = self.delivery(shard, locator, &head, tail).await?;

@@ -33,7 +33,8 @@ end
 local STATES = {'delayed', 'ready', 'reserved', 'dead'}
 local COUNT = union(audit.SUMS, audit.LEDGER)
 -- How many arguments are before those of the states, the sums, and the lanes.
-local OF_STATES, OF_SUMS, OF_LANES = 10, 14, 18
+local OF_STATES = #audit.LEDGER
+local OF_SUMS, OF_LANES = OF_STATES + 4, OF_STATES + 8
 
 local function correct_lanes(args, n)
   local ids, gone, corrected = {}, {}, 0

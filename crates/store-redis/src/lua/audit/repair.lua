@@ -2,20 +2,21 @@
 
 -- audit_confirm: judges again whether jobs are lost.
 -- KEYS  shard
--- ARGV  per job: what was known of it (locator, due, lane, attempts: 30 bytes; or the locator alone), and
---   the state whose list was read, 0 if the index is not a list
+-- ARGV  what audit_lists returned last when the reading of the lists began; then per job: what was known of it
+--   (locator, due, lane, attempts: 30 bytes; or the locator alone), and the state whose list was read, 0 if the
+--   index is not a list
 -- Returns per job {verdict, state, lane name, record's start}: {'', 0, '', ''} if it has moved on;
 --   {'again', state, '', ''} if another list must hold it now; {'lost', ...}
 function edges.audit_confirm(args)
-  audit.begin({'slot'})
-  local locs, ids = {}, {}
-  for i = 1, #args, 2 do locs[#locs + 1] = sub(args[i], 1, 12) end
+  audit.begin({'slot', 'unqueued'})
+  local locs, ids, unqueued = {}, {}, tonumber(args[1])
+  for i = 2, #args, 2 do locs[#locs + 1] = sub(args[i], 1, 12) end
   jobs.load(locs)
   for _, loc in ipairs(locs) do if records[loc] then ids[#ids + 1] = record.lane(records[loc]) end end
   shard.load_rows(ids)
   local answers = {}
   for i, loc in ipairs(locs) do
-    local verdict, code = audit.judge(loc, args[2 * i - 1], tonumber(args[2 * i]))
+    local verdict, code = audit.judge(loc, args[2 * i], tonumber(args[2 * i + 1]), unqueued)
     local raw = verdict == 'lost' and records[loc]
     answers[i] = {verdict or '', verdict and code or 0, raw and lanes.name(record.lane(raw)) or '', raw and record.head(raw) or ''}
   end
@@ -24,7 +25,7 @@ end
 
 -- audit_repair: repairs indexes. No job changes its state. Everything is judged again before it is repaired.
 -- KEYS  shard
--- ARGV  'jobs', and then as for audit_confirm; 'lanes', and their ids; 'index', and missing members;
+-- ARGV  'jobs', and then the jobs as for audit_confirm; 'lanes', and their ids; 'index', and missing members;
 --   'states', and locators of job states without a record; 'times'
 -- Returns per job, lane, member or job state 1 if it is repaired now, 0 if nothing is wrong (any
 --   more), 2 if it cannot be repaired; for 'times' how many
@@ -54,8 +55,11 @@ local function relink_waiting(loc, raw, s, slots)
     ready.add(lane, schedule.entry(loc, due_six))
     return
   end
-  schedule.add(lane, at, schedule.entry(loc, due_six))
-  slots[string.format('%.0f', floor(at / WIDTH))] = true
+  local slot, entry = string.format('%.0f', floor(at / WIDTH)), schedule.entry(loc, due_six)
+  -- If the entry is noted as cancelled it may be in the slot or not, so it is added and the note goes.
+  call('SREM', KEY.cancelled_in_slot .. slot, entry .. lane)
+  schedule.add(lane, at, entry)
+  slots[slot] = true
 end
 
 local function relink(loc, code, slots)

@@ -1,4 +1,4 @@
--- Adds new jobs, for submit and import.
+-- Adds new jobs, for submit, replace and import.
 local arrivals = {
   FIELDS = union({'accepted', 'delayed', 'ready'}, schedule.ADD_FIELDS, tombs.FIELDS, lanes.END_FIELDS),
 }
@@ -43,26 +43,30 @@ do
     return at > 0 and NOW_UP + at or NOW
   end
 
-  -- A group of new jobs with one lane and one due time. `code` is given if they are neither delayed nor ready.
-  function arrivals.group(lane, at, code)
-    local times = pack('>I6I6', at, NOW)
+  -- A group of new jobs with one lane and one due time. `code` is given if they are neither delayed nor ready, and
+  -- `created` if it is not now.
+  function arrivals.group(lane, at, code, created)
+    local times = pack('>I6I6', at, created or NOW)
     return {lane = lane, at = at, times = times, due = sub(times, 1, 6), entries = {},
       code = code or at <= NOW and READY or DELAYED, count = 0}
   end
 
-  -- The answer to a job whose name is taken.
-  local function taken(loc, rest)
+  -- The answer to a job whose name is taken, and which changes nothing.
+  function arrivals.taken(loc, rest)
     local raw, tomb, hash = records[loc], tombstones[loc], sub(rest, 6, 13)
     if not raw then return {tombs.hash(tomb) == hash and 200 or 409, tomb} end
     local status = record.hash(raw) == hash and 200 or 409
     return jobs.described(status, schedule.code(loc, raw, states[loc]), raw, states[loc])
   end
 
+  -- The answer to a job whose lane or topic would be one too many; false if there is room.
+  function arrivals.refuse_lane(lane) return topics.refuse(lane, lane_names[lane]) end
+
   -- The answer to a job that cannot be added, because its name is taken or there are too many lanes or topics;
   -- false if it can be added. `rest` is the rest of its record.
   function arrivals.refusal(group, loc, rest)
-    if records[loc] or tombstones[loc] then return taken(loc, rest) end
-    if group.refusal == nil then group.refusal = topics.refuse(group.lane, lane_names[group.lane]) end
+    if records[loc] or tombstones[loc] then return arrivals.taken(loc, rest) end
+    if group.refusal == nil then group.refusal = arrivals.refuse_lane(group.lane) end
     return group.refusal
   end
 
@@ -89,7 +93,8 @@ do
     lanes.move(lane, nil, group.code, n)
   end
 
-  -- Writes the new jobs: indexes first, then records.
+  -- Writes the new jobs: indexes first, then records. The lanes whose counts have changed and whose names the
+  -- arguments give are made known.
   function arrivals.save()
     if #new == 0 then return end
     local names = {}

@@ -2,7 +2,9 @@
 -- job that must be in a list the audit notes the list, and reads the lists later. It looks up all other indexes.
 local audit = {
   SUMS = {'lanes', 'topics', 'paused'},
-  LEDGER = {'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'lease', 'pauses'},
+  LEDGER = {
+    'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'lease', 'pauses', 'replaced',
+  },
   -- The fields that hold times of the next look.
   TIMES = {'lease_at', 'dead_at', 'tell_at', 'slot'},
 }
@@ -80,14 +82,16 @@ end
 -- Judges a job that was not found: 'lost', 'again' if another list must hold it now, or nil if it has moved on.
 -- `known` is the earlier result of `waiting`. A job leaves a list only for another attempt or another due time; if
 -- both are the same and the list was read without meeting the job, it was not in the list. `place` is the state
--- whose list was read, or 0 if the missing index is not a list.
-function audit.judge(loc, known, place)
+-- whose list was read, or 0 if the missing index is not a list. A queue is read again if entries were removed
+-- meanwhile: `unqueued` says how often that had been done when the reading began.
+function audit.judge(loc, known, place, unqueued)
   local raw, s = records[loc], states[loc]
   if not raw then return nil end
   local code, is_there = audit.index_of(loc, raw, s)
   if is_there == false then return 'lost', code end
   if is_there or place == 0 or audit.waiting(loc, raw, s) ~= known then return nil end
-  if code ~= place then return 'again', code end
+  local has_shifted = code == READY and unqueued and unqueued ~= fields.unqueued
+  if code ~= place or has_shifted then return 'again', code end
   return 'lost', code
 end
 

@@ -9,7 +9,7 @@ local outbox = {FIELDS = {'tell_at'}}
 -- The part of a payload before the body, whose length its first two bytes say.
 local function payload_start(loc, raw)
   local key = record.is_external(raw) and KEY.body .. loc
-  local payload = key and call('GETRANGE', key, 0, 1) or sub(raw, RECORD + 1 + byte(raw, RECORD))
+  local payload = key and call('GETRANGE', key, 0, 1) or sub(raw, record.payload_at(raw))
   if #payload < 2 then return '' end
   local size = 2 + read('>I2', payload)
   return key and call('GETRANGE', key, 0, size - 1) or sub(payload, 1, size)

@@ -55,8 +55,8 @@ do
     return outcomes.APPLIED
   end
 
-  -- Judges a receipt that is no longer current. Only a success still counts, and only for this very job: a
-  -- lease older than the record belongs to an earlier job of the same id. `undead` and `undelayed` collect
+  -- Judges a receipt that is no longer current. Only a success still counts, and only for this very life of the
+  -- job: a lease older than the record belongs to an earlier job of the same id. `undead` and `undelayed` collect
   -- what is to be removed from the dead letters and from the schedule.
   function outcomes.late_success(loc, is_complete, lease, undead, undelayed)
     jobs.load({loc})
@@ -64,7 +64,8 @@ do
     if not (raw and s) then return outcomes.STALE end
     local code = schedule.code(loc, raw, s)
     local is_over = code == DEAD and state.reason(s) ~= 'lost'
-    if not is_complete or is_over or read('>I8', lease) < read('>I6', raw, 7) * 1000 then return outcomes.STALE end
+    local is_of_another = read('>I8', lease) < read('>I6', raw, 7) * 1000 or state.is_of_former_life(s, lease)
+    if not is_complete or is_over or is_of_another then return outcomes.STALE end
     local lane = record.lane(raw)
     if code == DEAD then undead[#undead + 1] = dead_letters.entry(loc, lane) end
     if code == DELAYED then undelayed[#undelayed + 1] = {loc, raw, s} end

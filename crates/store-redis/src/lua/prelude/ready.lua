@@ -41,6 +41,38 @@ function ready.lanes(limit) return call('ZRANGE', KEY.lanes, 0, limit - 1) end
 -- The first entries of a lane, and one more if there is one.
 function ready.first(lane, limit) return call('LRANGE', ready.key(lane), 0, limit) end
 
+-- The fields that removing an entry reads. An audit reads queues from their ends, and misses entries if others
+-- behind them are removed meanwhile. So it compares how often that was done.
+ready.REMOVE_FIELDS = {'paused', 'unqueued'}
+-- How far from both ends of a queue an entry is searched for, because a list can only be searched one by one.
+local NEAR_END = 200
+
+-- The position of an entry near an end of its queue, and that end as LREM takes it; nil if it is not there.
+function ready.find(lane, entry)
+  local key = ready.key(lane)
+  local at = call('LPOS', key, entry, 'RANK', -1, 'MAXLEN', NEAR_END)
+  if at then return at, -1 end
+  at = call('LPOS', key, entry, 'MAXLEN', NEAR_END)
+  if at then return at, 1 end
+end
+
+-- Puts an entry in the place of another.
+function ready.swap(lane, at, entry) call('LSET', ready.key(lane), at, entry) end
+
+-- Removes an entry near an end of its queue. A lane with nothing left loses its turn.
+function ready.remove(lane, entry, which_end)
+  local key = ready.key(lane)
+  local is_alone = call('LLEN', key) == 1
+  call('LREM', key, which_end, entry)
+  shard.count('unqueued', 1)
+  if not is_alone then return end
+  call('ZREM', ready.turns(lane), lane)
+  if fields.paused > 0 then
+    shard.load_rows({lane})
+    if rows[lane] then topics.unpark_lane(lane) end
+  end
+end
+
 -- Removes the first n entries. A push lane goes behind the others; a lane with nothing left loses its turn.
 function ready.pop(lane, n, is_all, turn)
   if is_all then

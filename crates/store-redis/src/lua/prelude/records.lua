@@ -1,19 +1,22 @@
 -- Records and job states.
 --
--- A record is a job as it was submitted. It is kept in `pool` and never written again. It is due, created (6
--- bytes each), flags, timeout (4), content hash (8), lane (8), the id's length, id, payload. A large payload has
--- a key of its own; then the record has the flag EXTERNAL, and the size of the payload in its place.
+-- A record is a job as it was submitted. It is kept in `pool`, and written again only by a submit that takes the
+-- job's place. It is due, created (6 bytes each), flags, timeout (4), content hash (8), lane (8), the id's length,
+-- id, payload. A large payload has a key of its own; then the record has the flag EXTERNAL, and the size of the
+-- payload in its place. A submit that may take a job's place has a token: its record has the flag TOKEN, the token
+-- (8) before the payload, and the flag AT_ONCE if the job was due at once.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
 -- stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's),
 -- attempts, failures (4 each), leases lost in a row, lease and its bits (8 each), deadline (6), the last
 -- settled lease (8), created (6, 0 for the record's), the last failed attempt (6, 2, 4), the lengths of
 -- its error and of the reason, and these. A job that was moved by its name has the last move behind
--- them: its token (8), and the due time by which it made the job ready, or 0 (6).
+-- them: its token (8), and the due time by which it made the job ready, or 0 (6). A job in a later life has the
+-- start of that life behind the move, which may be zeros: the shard's last lease (8) and the job's attempts (4) then.
 --
 -- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
 local RECORD, STATE = 34, 67
-local CANCEL_REQUESTED, EXTERNAL = 1, 2
+local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE = 1, 2, 4, 8
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
 
 -- The record, or nothing if it is too short.
@@ -24,11 +27,19 @@ end
 function record.is_external(raw) return bit.band(byte(raw, 13), EXTERNAL) ~= 0 end
 function record.hash(raw) return sub(raw, 18, 25) end
 function record.lane(raw) return sub(raw, 26, 33) end
+-- Where the payload begins.
+function record.payload_at(raw) return RECORD + byte(raw, RECORD) + (byte(raw, 13) < TOKEN and 1 or 9) end
 -- The record without its payload.
-function record.head(raw) return sub(raw, 1, RECORD + byte(raw, RECORD)) end
+function record.head(raw) return sub(raw, 1, record.payload_at(raw) - 1) end
+-- The token of the submit, or ''. `at` is where the id's length stands, if not in a whole record.
+function record.token(raw, at)
+  at = at or RECORD
+  local flags, id = byte(raw, at - 21), byte(raw, at)
+  return flags < TOKEN and '' or sub(raw, at + id + 1, at + id + 8)
+end
 -- The bytes that a job takes in an answer; a large payload counts with its size.
 function record.weight(raw)
-  return byte(raw, 13) == 0 and #raw or #raw + read('>I4', raw, #raw - 3)
+  return byte(raw, 13) % TOKEN == 0 and #raw or #raw + read('>I4', raw, #raw - 3)
 end
 
 local state = {
@@ -44,9 +55,25 @@ function state.deadline(s) return (read('>I6', s, 34)) end
 function state.settled(s) return s and sub(s, 40, 47) or NO_LEASE end
 function state.is_cancel_requested(s) return bit.band(byte(s, 2), CANCEL_REQUESTED) ~= 0 end
 function state.reason(s) return sub(s, STATE + 1 + byte(s, 66), STATE + byte(s, 66) + byte(s, 67)) end
--- Token and due time of the last move, or ''.
-function state.last_move(s) return sub(s, STATE + 1 + byte(s, 66) + byte(s, 67)) end
-function state.move_token(s) return sub(state.last_move(s), 1, 8) end
+-- Where the reason ends.
+local function texts_end(s) return STATE + byte(s, 66) + byte(s, 67) end
+-- The last move and the start of the life.
+local function tail(s) return sub(s, texts_end(s) + 1) end
+-- The due time by which the last move made the job ready, or ''.
+function state.due_of_move(s) return sub(s, texts_end(s) + 9, texts_end(s) + 14) end
+function state.move_token(s) return sub(s, texts_end(s) + 1, texts_end(s) + 8) end
+-- The start of a life that is not the first, or ''.
+local function life(s) return sub(s, texts_end(s) + 15) end
+-- Whether a lease number is of a former life.
+function state.is_of_former_life(s, lease)
+  local start = life(s)
+  return start ~= '' and read('>I8', lease) <= read('>I8', start)
+end
+-- Whether an attempt was made in this life.
+function state.was_tried(s)
+  local start = life(s)
+  return read('>I4', s, 9) > (start ~= '' and read('>I4', start, 9) or 0)
+end
 
 function state.with_cancel(s) return char(byte(s), bit.bor(byte(s, 2), CANCEL_REQUESTED)) .. sub(s, 3) end
 function state.with_deadline(s, at) return sub(s, 1, 33) .. six(at) .. sub(s, 40) end
@@ -59,19 +86,31 @@ end
 -- One more lease lost in a row.
 function state.with_loss(s, code) return char(code) .. sub(s, 2, 16) .. char(byte(s, 17) + 1) .. sub(s, 18) end
 function state.with_reason(s, why)
-  return sub(s, 1, 66) .. char(#why) .. sub(s, 68, STATE + byte(s, 66)) .. why .. state.last_move(s)
+  return sub(s, 1, 66) .. char(#why) .. sub(s, 68, STATE + byte(s, 66)) .. why .. tail(s)
 end
 -- One more failure. `last` is the failed attempt and the reason, packed as a job state ends with them.
 function state.with_failure(s, last)
-  return sub(s, 1, 12) .. pack('>I4', read('>I4', s, 13) + 1) .. '\0' .. sub(s, 18, 53) .. last .. state.last_move(s)
+  return sub(s, 1, 12) .. pack('>I4', read('>I4', s, 13) + 1) .. '\0' .. sub(s, 18, 53) .. last .. tail(s)
 end
 function state.with_move(s, token, due)
-  return sub(s, 1, STATE + byte(s, 66) + byte(s, 67)) .. token .. due
+  return sub(s, 1, texts_end(s)) .. token .. due .. life(s)
 end
 -- A dead job starts over: no failure, no lost lease, no reason. The last failed attempt stays visible.
 function state.revived(s)
   return char(DELAYED, 0) .. sub(s, 3, 12) .. string.rep('\0', 5) .. sub(s, 18, 66) .. '\0'
-    .. sub(s, STATE + 1, STATE + byte(s, 66))
+    .. sub(s, STATE + 1, STATE + byte(s, 66)) .. tail(s)
+end
+-- A waiting job whose record was replaced: its due time is that of the record.
+function state.replaced(s)
+  local own = sub(s, 1, 2) .. NO_TIME .. sub(s, 9)
+  return tail(s) == '' and own or state.with_move(own, state.move_token(s), NO_TIME)
+end
+-- The start of a new life, after this many attempts (4 bytes) and the shard's last lease. `s` is the job state
+-- of the former life, if there is one: its move token stays.
+function state.of_new_life(s, attempts, lease)
+  local token = s and state.move_token(s) or ''
+  return char(DELAYED, 0) .. NO_TIME .. attempts .. string.rep('\0', STATE - 12)
+    .. (token == '' and NO_LEASE or token) .. NO_TIME .. pack('>I8', lease) .. attempts
 end
 
 -- Jobs by locator, as this call has read or changed them; false if there is none.

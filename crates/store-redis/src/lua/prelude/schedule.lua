@@ -5,9 +5,12 @@
 -- minutes, `slot:<number>`, which take a third of the memory; `slots` says which lists exist. A slot is
 -- sorted into the sets when its time comes near, and nothing of its time is promoted before it is empty.
 --
+-- A job that is moved by its name goes to the sorted set however far off its time is. From there its entry is
+-- removed by the next move. So only its first move leaves something behind in a slot, however often it moves.
+--
 -- An entry is a locator and a due time. In a slot the lane follows. A list cannot be searched, so an
--- entry that is cancelled in its slot goes into a set, stored as ':void:<number>'. It counts again when
--- the same entry is scheduled again. The set goes with the slot.
+-- entry that is cancelled in its slot goes into a set, stored as ':void:<number>'. It leaves the set when
+-- the same entry comes to the slot again, and counts again. The set goes with the slot.
 local schedule = {
   -- The fields that finding a job's state reads, and those that adding a job reads.
   FIELDS = {'slot'},
@@ -26,8 +29,9 @@ function schedule.key(lane) return KEY.due .. lane end
 
 -- Whether a job became ready without waiting for its due time: when it was submitted, or by a move.
 function schedule.was_ready_at_once(raw, s)
-  local own = s and sub(s, 3, 8) or NO_TIME
-  if own ~= NO_TIME then return own == sub(state.last_move(s), 9) end
+  local own, flags = s and sub(s, 3, 8) or NO_TIME, byte(raw, 13)
+  if own ~= NO_TIME then return own == state.due_of_move(s) end
+  if flags >= TOKEN then return flags >= AT_ONCE end
   return read('>I6', raw, 1) <= read('>I6', raw, 7)
 end
 
@@ -57,6 +61,27 @@ function schedule.add_all(lane, at, entries)
   shard.wake_at(at)
 end
 function schedule.add(lane, at, entry) schedule.add_all(lane, at, {entry}) end
+-- Schedules a job that is moved by its name.
+function schedule.move(lane, at, entry)
+  schedule.add_near(lane, at, {entry})
+  shard.wake_at(at)
+end
+
+-- The entries that are not in a slot yet. Those that were cancelled there are in it, and count again.
+local function new_in_slot(slot, list)
+  local key = KEY.cancelled_in_slot .. slot
+  if call('EXISTS', key) == 0 then return list end
+  local new, again = {}, {}
+  for i = 1, #list, 4000 do
+    local last = min(i + 3999, #list)
+    for j, is_cancelled in ipairs(call('SMISMEMBER', key, unpack(list, i, last))) do
+      local found = is_cancelled == 1 and again or new
+      found[#found + 1] = list[i + j - 1]
+    end
+  end
+  sliced('SREM', key, again)
+  return new
+end
 
 -- Writes the added entries.
 function schedule.save()
@@ -65,7 +90,7 @@ function schedule.save()
     call('ZADD', KEY.schedule, 'LT', list.first, lane)
   end
   for slot, list in pairs(slot_entries) do
-    sliced('SREM', KEY.cancelled_in_slot .. slot, list)
+    list = new_in_slot(slot, list)
     if sliced('RPUSH', KEY.slot .. slot, list) == #list then
       call('ZADD', KEY.slots, slot, slot)
       shard.earliest('slot', slot)
@@ -78,13 +103,14 @@ end
 -- Takes a waiting job out of the schedule. Returns false for a ready job, which is not in it.
 function schedule.remove(loc, raw, s)
   local due, lane = jobs.due(raw, s), record.lane(raw)
-  local entry, at = schedule.entry(loc, due), read('>I6', due)
-  local was_near = call('ZREM', schedule.key(lane), entry) == 1
-  if not was_near and (not schedule.is_far(at) or schedule.was_ready_at_once(raw, s)) then return false end
-  local slot = floor(at / WIDTH)
-  if schedule.is_far(at) and (not was_near or call('EXISTS', KEY.slot .. slot) == 1) then
-    call('SADD', KEY.cancelled_in_slot .. slot, entry .. lane)
+  local key, entry, at = schedule.key(lane), schedule.entry(loc, due), read('>I6', due)
+  local is_alone = call('ZCARD', key) == 1
+  if call('ZREM', key, entry) == 1 then
+    if is_alone then call('ZREM', KEY.schedule, lane) end
+    return true
   end
+  if not schedule.is_far(at) or schedule.was_ready_at_once(raw, s) then return false end
+  call('SADD', KEY.cancelled_in_slot .. floor(at / WIDTH), entry .. lane)
   return true
 end
 

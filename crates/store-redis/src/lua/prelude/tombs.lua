@@ -2,8 +2,8 @@
 -- are read. A segment ends after half of `keep`, or once it holds a third of `cap` entries and is a
 -- minute old, so every tombstone lives for `keep`, or at least for two minutes.
 --
--- A tombstone is state, last settled lease, due, created, content hash, attempts, failures. Its state has
--- MAYBE_IN_FLIGHT added if a delivery began and was never settled.
+-- A tombstone is state, last settled lease, due, created, content hash, attempts, failures, and the token of the
+-- submit if it has one. Its state has MAYBE_IN_FLIGHT added if a delivery began and was never settled.
 local MAYBE_IN_FLIGHT = 128
 local tombs = {
   -- The fields that finding a tombstone reads, and those that adding one reads.
@@ -32,6 +32,8 @@ end
 function tombs.hash(tomb) return sub(tomb, 22, 29) end
 function tombs.lease(tomb) return sub(tomb, 2, 9) end
 function tombs.created(tomb) return sub(tomb, 16, 21) end
+function tombs.attempts(tomb) return sub(tomb, 30, 33) end
+function tombs.token(tomb) return sub(tomb, 38, 45) end
 -- The code of the state, and whether a delivery may still be in flight.
 function tombs.state(tomb) return byte(tomb) % MAYBE_IN_FLIGHT, byte(tomb) >= MAYBE_IN_FLIGHT end
 
@@ -41,6 +43,7 @@ local function marked(s, code) return state.lost(s) > 0 and code + MAYBE_IN_FLIG
 function tombs.of(raw, s, code, lease)
   local counts = s and sub(s, 9, 16) or NO_LEASE
   return char(marked(s, code)) .. lease .. jobs.due(raw, s) .. jobs.created(raw, s) .. record.hash(raw) .. counts
+    .. record.token(raw)
 end
 
 -- A tombstone of a done job, for a job that ends in another state.
@@ -55,6 +58,16 @@ function tombs.add(loc, tomb, external)
   ended[n + 1], ended[n + 2] = loc, tomb
   jobs.remove(loc, external)
   tombstones[loc] = tomb
+end
+
+-- Removes the tombstones of ids whose jobs live again.
+function tombs.remove(locs)
+  if #locs == 0 then return end
+  for segment = fields.segment, max(fields.segment - 2, 0), -1 do
+    local n = call('HDEL', KEY.done .. segment, unpack(locs))
+    -- An emptied segment expires again from its next tombstone on.
+    if segment == fields.segment and n > 0 then shard.set('segment_size', max(0, fields.segment_size - n)) end
+  end
 end
 
 local function next_segment(keep, cap)

@@ -1,0 +1,150 @@
+//! The parts of a record that few jobs have, packed after it: tokens, a postponed look at a lease, and
+//! the beginning of a life that is not the first. A record without them ends with its postcard part.
+//!
+//! Rows without the last two have the token and the time in this order, each if it is there, and nothing
+//! else, which is how earlier versions wrote them. Other rows begin with a byte that says which parts
+//! follow. Their lengths differ, so that they are not confused.
+
+/// The length of a stored token.
+pub(super) const TOKEN: usize = 8;
+/// The length of a stored time.
+const TIME: usize = 6;
+/// The length of both.
+const TOKEN_AND_TIME: usize = TOKEN + TIME;
+
+/// The flags of the parts, in the order in which these follow.
+const HAS_TOKEN: u8 = 1;
+const HAS_PUT_OFF: u8 = 2;
+const HAS_SUBMITTED: u8 = 4;
+const HAS_LIFE: u8 = 8;
+
+/// The beginning of a life of a job that had another one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    /// The last lease of the shard before. Leases up to it do not belong to this life.
+    pub(crate) lease: u64,
+    /// How many attempts there were before.
+    pub(crate) attempts: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tail {
+    /// The token of the last move.
+    pub(super) token: Option<[u8; TOKEN]>,
+    /// In ms; 0 for none.
+    pub(super) put_off: u64,
+    /// The token of the last submit.
+    pub(super) submitted: Option<[u8; TOKEN]>,
+    pub(super) life: Option<Life>,
+}
+
+impl Tail {
+    pub(super) fn pack(&self, packed: &mut Vec<u8>) {
+        let Self { token, put_off, submitted, life } = self;
+        if submitted.is_some() || life.is_some() {
+            let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
+            packed.push(
+                flag(token.is_some(), HAS_TOKEN)
+                    | flag(*put_off > 0, HAS_PUT_OFF)
+                    | flag(submitted.is_some(), HAS_SUBMITTED)
+                    | flag(life.is_some(), HAS_LIFE),
+            );
+        }
+        packed.extend(token.iter().flatten());
+        if *put_off > 0 {
+            packed.extend_from_slice(&put_off.to_be_bytes()[8 - TIME..]);
+        }
+        packed.extend(submitted.iter().flatten());
+        if let Some(Life { lease, attempts }) = life {
+            packed.extend_from_slice(&lease.to_be_bytes());
+            packed.extend_from_slice(&attempts.to_be_bytes());
+        }
+    }
+
+    /// `None` if it cannot be read.
+    pub(super) fn unpack(raw: &[u8]) -> Option<Self> {
+        let (flags, mut rest) = match raw.len() {
+            0 => (0, raw),
+            TIME => (HAS_PUT_OFF, raw),
+            TOKEN => (HAS_TOKEN, raw),
+            TOKEN_AND_TIME => (HAS_TOKEN | HAS_PUT_OFF, raw),
+            _ => (*raw.first()?, &raw[1..]),
+        };
+        let mut tail = Self::default();
+        if flags & HAS_TOKEN != 0 {
+            tail.token = Some(take(&mut rest)?);
+        }
+        if flags & HAS_PUT_OFF != 0 {
+            let time: [u8; TIME] = take(&mut rest)?;
+            tail.put_off = time.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        }
+        if flags & HAS_SUBMITTED != 0 {
+            tail.submitted = Some(take(&mut rest)?);
+        }
+        if flags & HAS_LIFE != 0 {
+            let (lease, attempts) = (take(&mut rest)?, take(&mut rest)?);
+            tail.life =
+                Some(Life { lease: u64::from_be_bytes(lease), attempts: u32::from_be_bytes(attempts) });
+        }
+        rest.is_empty().then_some(tail)
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (part, others) = rest.split_first_chunk()?;
+    *rest = others;
+    Some(*part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Tail> {
+        let mut all = Vec::new();
+        for token in [None, Some([7; TOKEN])] {
+            for put_off in [0, 1, 1 << 40] {
+                for submitted in [None, Some([9; TOKEN])] {
+                    for life in [None, Some(Life { lease: u64::MAX - 5, attempts: 3 })] {
+                        all.push(Tail { token, put_off, submitted, life });
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn packed(tail: &Tail) -> Vec<u8> {
+        let mut packed = Vec::new();
+        tail.pack(&mut packed);
+        packed
+    }
+
+    #[test]
+    fn each_set_of_parts_is_read_back() {
+        for tail in all() {
+            assert_eq!(Tail::unpack(&packed(&tail)), Some(tail));
+        }
+    }
+
+    #[test]
+    fn tails_of_earlier_versions_are_read() {
+        let (token, late) = ([7; TOKEN], [0, 0, 0, 0, 1, 2]);
+        let with = |token, put_off| Some(Tail { token, put_off, ..Tail::default() });
+        assert_eq!(Tail::unpack(&[]), Some(Tail::default()));
+        assert_eq!(Tail::unpack(&token), with(Some(token), 0));
+        assert_eq!(Tail::unpack(&late), with(None, 258));
+        assert_eq!(Tail::unpack(&[&token[..], &late].concat()), with(Some(token), 258));
+    }
+
+    #[test]
+    fn a_tail_that_is_cut_off_is_not_read_as_another_one() {
+        for tail in all().into_iter().filter(|tail| tail.submitted.is_some() || tail.life.is_some()) {
+            let packed = packed(&tail);
+            for n in (1..packed.len()).filter(|n| ![TIME, TOKEN, TOKEN_AND_TIME].contains(n)) {
+                assert_eq!(Tail::unpack(&packed[..n]), None, "{n} bytes of {tail:?}");
+            }
+            assert_eq!(Tail::unpack(&[&packed[..], &[0; 9]].concat()), None, "{tail:?}");
+        }
+    }
+}

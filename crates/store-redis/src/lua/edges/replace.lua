@@ -1,0 +1,136 @@
+-- replace: submit of jobs that may take the place of others: nothing, delayed, ready or dead -> delayed, or ready if
+--   already due. A job that was tried or has ended begins a new life. No job may occur twice.
+-- KEYS  shard
+-- ARGV  how many lanes, then per lane: id, name; then per job: locator, due ("+ms" from now, or absolute ms), the
+--   longest time from creation to due (ms) or '', lane id, the record from its flags on, external payload or ''
+-- Returns per job: {201, state, job state or '', record's start} new; {202, ...} in the place of a job; {200, ...} the
+--   same submit again; {409, ...} the same with other content; {200 or 409, tombstone} either of them once the job
+--   has ended; {423, how long the lease lasts (us), state, job state, record's start} reserved; {422, 'topics' or
+--   'lanes'} if there are too many of them
+local REPLACE = union(
+  arrivals.FIELDS, tombs.ADD_FIELDS, dead_letters.FIELDS, ready.REMOVE_FIELDS, {'dead', 'lease', 'replaced'}
+)
+-- Where the rest of a record has the id's length.
+local ID = RECORD - 12
+
+-- The answer to a submit that changes nothing; false if it does. Notes the state of a job that it replaces.
+local function refusal(new)
+  local loc = new.loc
+  local raw, s, tomb = records[loc], states[loc], tombstones[loc]
+  local known = raw and record.token(raw) or tomb and tombs.token(tomb)
+  if known and known == record.token(new.rest, ID) then return arrivals.taken(loc, new.rest) end
+  new.code = raw and schedule.code(loc, raw, s)
+  if new.code ~= RESERVED then return arrivals.refuse_lane(new.lane) end
+  local answer = jobs.described(423, RESERVED, raw, s)
+  table.insert(answer, 2, until_us(state.deadline(s)))
+  return answer
+end
+
+-- Sets when the job was created, and its job state. In the same life they stay; a new life remembers the former.
+local function begin_life(new, raw, s)
+  local tomb = tombstones[new.loc]
+  if raw and new.code ~= DEAD and not (s and state.was_tried(s)) then
+    new.arrived, new.created = read('>I6', raw, 7), read('>I6', jobs.created(raw, s))
+    new.state = s and state.replaced(s)
+    return
+  end
+  local former = raw and jobs.created(raw, s) or tomb and tombs.created(tomb)
+  new.created = former and max(NOW, read('>I6', former) + 1) or NOW
+  new.arrived = new.created
+  local attempts = s and sub(s, 9, 12) or tomb and tombs.attempts(tomb)
+  if s or attempts and attempts ~= '\0\0\0\0' then new.state = state.of_new_life(s, attempts, fields.lease) end
+end
+
+-- Sets what the job becomes, and where the index has the job that it replaces. Writes nothing.
+local function plan(new)
+  local raw, s = records[new.loc], states[new.loc]
+  begin_life(new, raw, s)
+  local at = arrivals.due_time(new.due)
+  if new.limit ~= '' then at = max(NOW, min(at, new.created + tonumber(new.limit))) end
+  new.group = arrivals.group(new.lane, at, nil, new.arrived)
+  if new.group.code == READY then new.rest = char(byte(new.rest) + AT_ONCE) .. sub(new.rest, 2) end
+  -- The key of a payload is touched before the first write, as all others are.
+  if new.external ~= '' then call('EXISTS', KEY.body .. new.loc) end
+  if not raw then return end
+  local due, lane = jobs.due(raw, s), record.lane(raw)
+  local old = {raw = raw, state = s, lane = lane, entry = schedule.entry(new.loc, due)}
+  new.old, new.leaves_body = old, record.is_external(raw) and new.external == ''
+  new.stays = new.code == new.group.code and lane == new.lane and due == new.group.due
+  if new.code == READY then old.at, old.near = ready.find(lane, old.entry) end
+  new.is_swapped = old.at and new.group.code == READY and lane == new.lane
+end
+
+-- Puts the new job into its index, and counts it.
+local function enter(new)
+  local group, lane = new.group, new.lane
+  arrivals.add(group, new.loc, new.rest, new.external)
+  local entry = group.entries[1]
+  if new.stays then
+    -- The index has it already.
+  elseif new.is_swapped then
+    ready.swap(lane, new.old.at, entry)
+  elseif group.code == READY then
+    ready.add(lane, entry)
+  elseif new.old or tombstones[new.loc] then
+    schedule.move(lane, group.at, entry)
+  else
+    schedule.add(lane, group.at, entry)
+  end
+  if new.state then jobs.put(new.loc, new.state) end
+  if new.old then
+    lanes.move(new.old.lane, new.code, nil, 1)
+    shard.count('replaced', 1)
+  else
+    shard.count('accepted', 1)
+  end
+  lanes.move(lane, nil, group.code, 1)
+end
+
+-- Takes replaced jobs out of the index of their former states, and removes the tombstones of those that live again.
+local function leave(all)
+  local dead, ended = {}, {}
+  for _, new in ipairs(all) do
+    local loc, old = new.loc, new.old
+    if not old or new.stays or new.is_swapped then
+      -- The index has nothing of the former job alone.
+    elseif new.code == DEAD then
+      dead[#dead + 1] = dead_letters.entry(loc, old.lane)
+    elseif new.code == DELAYED then
+      schedule.remove(loc, old.raw, old.state)
+    elseif old.at then
+      ready.remove(old.lane, old.entry, old.near)
+    end
+    if tombstones[loc] then ended[#ended + 1] = loc end
+    if new.leaves_body then call('UNLINK', KEY.body .. loc) end
+  end
+  dead_letters.remove(dead)
+  tombs.remove(ended)
+end
+
+function edges.replace(args)
+  local names, from = arrivals.lanes(args)
+  shard.begin(REPLACE, names)
+  local locs, answers, all = {}, {}, {}
+  for i = from, #args, 6 do locs[#locs + 1] = args[i] end
+  arrivals.look_up(locs)
+  for j, loc in ipairs(locs) do
+    local i = from + 6 * (j - 1)
+    local new = {
+      loc = loc, due = args[i + 1], limit = args[i + 2], lane = args[i + 3], rest = args[i + 4], external = args[i + 5],
+    }
+    answers[j] = refusal(new)
+    if not answers[j] then
+      plan(new)
+      all[#all + 1] = new
+      local start = new.group.times .. sub(new.rest, 1, ID)
+      answers[j] = jobs.described(new.old and 202 or 201, new.group.code, start, new.state)
+    end
+  end
+
+  for _, new in ipairs(all) do enter(new) end
+  arrivals.save()
+  jobs.save()
+  leave(all)
+  shard.close()
+  return answers
+end

@@ -1,0 +1,312 @@
+//! Jobs that a submit takes the place of, and moved jobs: what is left of their former entries in Redis, and how much
+//! memory they take.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::cmd;
+use ringback_core::contract::{MoveResult, Settled, StoreError, SubmitResult};
+use ringback_core::job::{Due, IfExists, Job, NewJob};
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_core::token::Token;
+use ringback_store::Store;
+
+use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, retry};
+use crate::contract::workbench::{Workbench, now};
+use crate::redis_layout::keys::{self, bench, entry, key, key_of, lane, run};
+
+/// So far off that a new job is in a slot.
+const HOURS: Duration = Duration::from_secs(2 * 3600);
+const WIDTH: u64 = 600_000;
+/// The bytes of a tombstone without a token.
+const TOMBSTONE: usize = 37;
+/// Beyond every lease number that a clock gives for the next hundred years.
+const FAR: u64 = 5_000_000_000_000_000;
+
+fn replace(bench: &Workbench, job: NewJob) -> NewJob {
+    NewJob { if_exists: IfExists::Replace { token: bench.token() }, ..job }
+}
+
+fn postpone(bench: &Workbench, job: NewJob) -> NewJob {
+    NewJob { if_exists: IfExists::Postpone { token: bench.token(), max_delay: None }, ..job }
+}
+
+/// Submits a job, which must be answered so.
+async fn submit(bench: &Workbench, job: NewJob, answer: SubmitResult) -> Job {
+    let submitted = bench.submit(&[job]).await.remove(0);
+    assert_eq!(submitted.answer, answer, "{:?}", submitted.job);
+    submitted.job
+}
+
+async fn ask<T: redis::FromRedisValue>(redis: &mut MultiplexedConnection, words: &[&[u8]]) -> T {
+    let mut command = cmd(std::str::from_utf8(words[0]).expect("a command"));
+    words[1..].iter().for_each(|word| {
+        command.arg(word);
+    });
+    command.query_async(redis).await.expect("redis answers")
+}
+
+/// The bytes of all keys of all installations.
+async fn memory(redis: &mut MultiplexedConnection) -> i64 {
+    let mut sum = 0;
+    for key in keys::all::<Vec<u8>>(redis, "*").await {
+        let bytes: Option<i64> = ask(redis, &[b"MEMORY", b"USAGE", &key, b"SAMPLES", b"0"]).await;
+        sum += bytes.unwrap_or(0);
+    }
+    sum
+}
+
+/// The number of entries in the queue of the bench's lane.
+async fn queued(redis: &mut MultiplexedConnection) -> usize {
+    let queue = key_of(redis, "ready:", &lane()).await;
+    ask(redis, &[b"LLEN", &queue]).await
+}
+
+#[tokio::test]
+async fn thousands_of_postponements_of_one_far_job_take_less_than_a_kilobyte() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.job("a").after(HOURS)).await;
+    let before = memory(&mut redis).await;
+    for n in 0..20_000_u32 {
+        let new = bench.job("a").after(HOURS + ms(700_000) * (n % 500)).content((n % 250) as u8);
+        submit(&bench, postpone(&bench, new), SubmitResult::Postponed).await;
+    }
+    let more = memory(&mut redis).await - before;
+    assert!(more < 1024, "20,000 postponements take {more} bytes");
+    assert_eq!(bench.get(&job.key).await.created, job.created);
+    bench.audit().await;
+    bench.cancel(&job.key).await;
+    let left: Vec<Vec<u8>> = keys::all(&mut redis, "due:*").await;
+    assert!(left.is_empty() && keys::all::<Vec<u8>>(&mut redis, "turns").await.is_empty(), "{left:?}");
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn thousands_of_reschedules_of_one_far_job_take_less_than_a_kilobyte() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.job("a").after(HOURS)).await;
+    let before = memory(&mut redis).await;
+    for n in 0..5_000_u32 {
+        let due = Due::In(HOURS + ms(700_000) * (n % 500));
+        let moved = bench.store().reschedule(&job.key, due, bench.token()).await.expect("reschedule");
+        assert!(matches!(moved, MoveResult::Applied(_)), "{moved:?}");
+    }
+    let more = memory(&mut redis).await - before;
+    assert!(more < 1024, "5,000 reschedules take {more} bytes");
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_job_replaced_for_ever_new_origins_leaves_no_lanes_behind() {
+    let (bench, mut redis) = bench().await;
+    let paused = bench.store().pause(&bench.key("store", "a").topic).await.expect("the store answers");
+    assert_eq!(paused, Ok(()));
+    for due in [HOURS, Duration::ZERO] {
+        for n in 0..300 {
+            let new = bench.job("a").after(due).to(&format!("http://receiver-{n}.example"));
+            bench.submit(&[replace(&bench, new)]).await;
+            // A lane of a paused topic is parked.
+            assert!(bench.take(10).await.is_empty());
+        }
+        bench.audit().await;
+        // A pause is written to all shards.
+        let pools: Vec<String> = keys::all(&mut redis, "pool").await;
+        for (name, most) in [("turns", 1_usize), ("lanes", 1), ("parked", 1), ("index", 2)] {
+            let key = pools[0].replace(":pool", &format!(":{name}"));
+            let members: usize = ask(&mut redis, &[b"ZCARD", key.as_bytes()]).await;
+            assert!(members <= most, "{members} members of {name}");
+        }
+        let queues: Vec<Vec<u8>> = keys::all(&mut redis, "ready:*").await;
+        assert!(queues.len() <= 1, "{queues:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_far_job_that_is_moved_leaves_one_entry_in_its_slot_which_nothing_acts_on() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.job("a").after(HOURS)).await;
+    let slot = job.due.as_millis() / WIDTH;
+    let other = bench.job("a").after(HOURS + LONG).to("http://other.example");
+    let moved = submit(&bench, replace(&bench, other), SubmitResult::Replaced).await;
+    let again = submit(&bench, postpone(&bench, bench.job("a").at(job.due)), SubmitResult::Postponed).await;
+    assert_eq!((again.due, again.created, moved.created), (job.due, job.created, job.created));
+    bench.audit().await;
+    let (list, void) =
+        (key(&mut redis, &format!("slot:{slot}")).await, key(&mut redis, &format!("void:{slot}")).await);
+    let item = [entry(&job), lane()].concat();
+    let entries: Vec<Vec<u8>> = ask(&mut redis, &[b"LRANGE", list.as_bytes(), b"0", b"-1"]).await;
+    let notes: Vec<Vec<u8>> = ask(&mut redis, &[b"SMEMBERS", void.as_bytes()]).await;
+    assert_eq!((entries, notes), (vec![item.clone()], vec![item]));
+    // As if its time had come near.
+    let near = now().as_millis() / WIDTH + 1;
+    for (name, from) in [("slot", &list), ("void", &void)] {
+        let to = key(&mut redis, &format!("{name}:{near}")).await;
+        run(&mut redis, &[b"RENAME", from.as_bytes(), to.as_bytes()]).await;
+    }
+    let (slots, shard, number) =
+        (key(&mut redis, "slots").await, key(&mut redis, "shard").await, near.to_string());
+    run(&mut redis, &[b"DEL", slots.as_bytes()]).await;
+    run(&mut redis, &[b"ZADD", slots.as_bytes(), number.as_bytes(), number.as_bytes()]).await;
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"slot", number.as_bytes()]).await;
+    assert_eq!(bench.promote(10).await.moved, 0);
+    assert_eq!(bench.get(&job.key).await, again);
+    let due = key_of(&mut redis, "due:", &lane()).await;
+    assert_eq!(keys::members::<Vec<u8>>(&mut redis, &due).await, [entry(&again)]);
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_ready_job_that_is_replaced_again_and_again_keeps_its_place_in_the_queue() {
+    let (bench, mut redis) = bench().await;
+    let (first, last) = (bench.accept(bench.job("first")).await, bench.job("last"));
+    bench.accept(last.clone()).await;
+    for n in 0..200 {
+        submit(&bench, replace(&bench, bench.job("first").content(n)), SubmitResult::Replaced).await;
+    }
+    assert_eq!(queued(&mut redis).await, 2);
+    // One that is delayed again leaves the queue.
+    submit(&bench, postpone(&bench, last.after(LONG)), SubmitResult::Postponed).await;
+    assert_eq!(queued(&mut redis).await, 1);
+    bench.audit().await;
+    let lease = bench.take_one(&first.key).await;
+    assert_eq!((lease.attempt, lease.created), (1, first.created));
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Applied);
+    assert!(bench.take(10).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_replaced_job_deep_in_its_queue_is_delivered_once() {
+    let (bench, mut redis) = bench().await;
+    let jobs: Vec<_> = (0..500).map(|n| bench.job(&format!("job-{n}"))).collect();
+    bench.submit(&jobs).await;
+    let deep = replace(&bench, jobs[250].clone().content(2));
+    let deep = submit(&bench, deep, SubmitResult::Replaced).await;
+    let away = postpone(&bench, jobs[251].clone().after(LONG));
+    submit(&bench, away, SubmitResult::Postponed).await;
+    assert_eq!(queued(&mut redis).await, 501);
+    bench.audit().await;
+    let mut taken = Vec::new();
+    loop {
+        let leases = bench.take(500).await;
+        if leases.is_empty() {
+            break;
+        }
+        taken.extend(leases);
+    }
+    assert_eq!(taken.len(), 499);
+    let of_deep: Vec<_> = taken.iter().filter(|lease| lease.key == deep.key).collect();
+    assert!(of_deep.len() == 1 && of_deep[0].due == deep.due, "{} leases", of_deep.len());
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_job_leaves_its_token_in_its_tombstone_however_it_ends() {
+    let (bench, mut redis) = bench().await;
+    let plain = bench.job_in(State::Done, bench.job("plain")).await;
+    let done = replace(&bench, bench.job("done"));
+    bench.job_in(State::Done, done.clone()).await;
+    let large = replace(&bench, bench.job("large").body(vec![b'x'; 5000]));
+    bench.job_in(State::Done, large.clone()).await;
+    let cancelled = postpone(&bench, bench.job("cancelled"));
+    bench.job_in(State::Cancelled, cancelled.clone()).await;
+    let late = replace(&bench, bench.job("late").timeout(BRIEF));
+    let lease = bench.lapsed(late.clone()).await;
+    assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Late);
+    let pulled = replace(&bench, bench.pull_job("pulled"));
+    bench.accept(pulled.clone()).await;
+    let receipt = bench.pull_one(&pulled.key, LONG).await.receipt;
+    assert_eq!(bench.say(receipt, Outcome::Complete).await, Settled::Applied);
+
+    let segment: Vec<Vec<u8>> = keys::all(&mut redis, "done:*").await;
+    for job in [&done, &large, &cancelled, &late, &pulled] {
+        let ended = bench.get(&job.key).await;
+        assert_eq!(submit(&bench, job.clone(), SubmitResult::Repeated).await, ended);
+        let other = submit(&bench, job.clone().content(9), SubmitResult::Conflict).await;
+        assert_eq!(other, ended);
+        let tomb: Vec<u8> = ask(&mut redis, &[b"HGET", &segment[0], &job.key.locator().0]).await;
+        let Some(Token(token)) = job.if_exists.token() else { panic!("it has one") };
+        assert_eq!(tomb[TOMBSTONE..], token, "{}", job.key);
+    }
+    let tomb: Vec<u8> = ask(&mut redis, &[b"HGET", &segment[0], &plain.key.locator().0]).await;
+    assert_eq!(tomb.len(), TOMBSTONE);
+    // A new life removes it.
+    submit(&bench, replace(&bench, done), SubmitResult::Created).await;
+    let left: usize = ask(&mut redis, &[b"HLEN", &segment[0]]).await;
+    assert_eq!(left, 5);
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_job_without_a_token_takes_no_bytes_for_it() {
+    let (bench, mut redis) = bench().await;
+    let plain = bench.accept(bench.job("a").after(HOURS)).await;
+    let other = submit(&bench, postpone(&bench, bench.job("b").after(HOURS)), SubmitResult::Created).await;
+    let pool = key(&mut redis, "pool").await;
+    let mut size = async |job: &Job| -> usize {
+        ask(&mut redis, &[b"HSTRLEN", pool.as_bytes(), &job.key.locator().0]).await
+    };
+    let difference = plain.key.id.as_str().len() as isize - other.key.id.as_str().len() as isize;
+    assert_eq!(size(&other).await as isize - size(&plain).await as isize + difference, 8);
+    let runs: Vec<Vec<u8>> = keys::all(&mut redis, "runs").await;
+    assert!(runs.is_empty(), "neither needs a job state");
+}
+
+#[tokio::test]
+async fn a_large_payload_goes_with_the_content_that_it_belongs_to() {
+    let (bench, mut redis) = bench().await;
+    let key = bench.accept(bench.job("a").after(HOURS).body(vec![b'a'; 5000])).await.key;
+    for body in [vec![b'b'; 9000], vec![b'c'; 10], vec![b'd'; 7000]] {
+        let is_large = body.len() > 2048;
+        let new = replace(&bench, bench.job("a").body(body.clone()));
+        submit(&bench, new, SubmitResult::Replaced).await;
+        bench.audit().await;
+        let kept: Vec<Vec<u8>> = keys::all(&mut redis, "body:*").await;
+        assert_eq!(kept.len(), usize::from(is_large));
+        let lease = bench.take_one(&key).await;
+        assert!(lease.delivery.body.bytes == body, "the body of another content");
+        bench.settle(lease, bury()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_lease_of_a_former_life_is_stale_even_if_lease_numbers_are_ahead_of_the_clock() {
+    let (bench, mut redis) = bench().await;
+    let shard = key(&mut redis, "shard").await;
+    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", FAR.to_string().as_bytes()]).await;
+    let lost = bench.lapsed(bench.job("a").timeout(BRIEF)).await;
+    let key = lost.key.clone();
+    let new = submit(&bench, replace(&bench, bench.job("a").timeout(BRIEF)), SubmitResult::Replaced).await;
+    assert_eq!((new.attempts, new.state), (1, State::Ready));
+    assert_eq!(bench.settle(lost, Outcome::Complete).await, Settled::Stale);
+    assert_eq!(bench.get(&key).await, new);
+    // A lost lease of the new life still counts, after a retry too.
+    let late = bench.take_one(&key).await;
+    bench.recover_until(&key, State::Ready).await;
+    let current = bench.take_one(&key).await;
+    bench.settle(current, retry(LONG)).await;
+    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_store_of_the_layout_before_is_taken_over_with_its_jobs() {
+    let (bench, mut redis) = bench().await;
+    let job = bench.accept(bench.job("a").after(HOURS)).await;
+    let install = format!("{}:{{meta}}:install", bench.options().prefix);
+    let layout = async |redis: &mut MultiplexedConnection| -> String {
+        ask(redis, &[b"HGET", install.as_bytes(), b"layout"]).await
+    };
+    run(&mut redis, &[b"HSET", install.as_bytes(), b"layout", b"5"]).await;
+    // A process that does not fit the installation changes nothing.
+    let mut wrong = bench.options();
+    wrong.shards += 1;
+    let error =
+        Store::open(wrong).expect("the options are right").prepare().await.expect_err("another number");
+    assert!(matches!(&error, StoreError::Unfit(why) if why.contains("shards")), "{error}");
+    assert_eq!(layout(&mut redis).await, "5");
+    let store = Store::open(bench.options()).expect("the options are right");
+    store.prepare().await.expect("the layout before");
+    assert_eq!(layout(&mut redis).await, "6");
+    assert_eq!(store.get(&job.key).await.expect("get"), Some(job));
+}
