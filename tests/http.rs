@@ -10,6 +10,7 @@ mod dead_letters;
 mod demo;
 mod events;
 mod export_import;
+mod if_exists;
 mod lifecycle;
 mod list;
 mod metrics_and_logs;

@@ -25,6 +25,7 @@ pub(crate) fn parse(text: &str) -> NewJob {
         // A job with a delay does not depend on the current time.
         now: Timestamp::default(),
         make_id: &mut || unreachable!("every job has an id"),
+        make_token: &mut || unreachable!("no job changes another"),
         trace: None,
     };
     parse_job(text.as_bytes(), defaults).expect("the measured job is valid")

@@ -143,7 +143,8 @@ impl State {
         }
         let now = Timestamp::from_millis(1_795_000_000_000);
         let make_id = &mut || panic!("a line without an id was sent: {}", String::from_utf8_lossy(line));
-        let import = parse_import(line, Defaults { now, make_id, trace: None })?;
+        let make_token = &mut || panic!("an import changes no job");
+        let import = parse_import(line, Defaults { now, make_id, make_token, trace: None })?;
         match self.jobs.get(&import.job.key.to_string()) {
             None => {
                 answer.created += 1;

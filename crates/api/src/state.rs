@@ -1,6 +1,7 @@
 //! `Api`: the state that all handlers share: the store, the queues in front of it, the limits, the
 //! topic policies, the clock and a random generator.
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
@@ -86,23 +87,33 @@ impl Api {
         }
     }
 
-    /// Parses one job. A job without an id takes `id`, or else gets a new one.
+    /// Parses one job. A job without an id takes its id from `key`, the caller's idempotency key, and one
+    /// that may change a job its token. Without a key both are new.
     pub(crate) fn parse_job(
         &self,
         json: &[u8],
         trace: Option<Trace>,
-        id: &mut Option<JobId>,
+        key: &mut Option<String>,
     ) -> Result<NewJob, Problem> {
         let now = self.clock.now();
         let policies = self.policies.all().ok();
-        let make_id = &mut || id.take().unwrap_or_else(|| self.make_id(now));
-        parse_job_by(json, Defaults { now, make_id, trace }, policies.as_deref())
+        let key = RefCell::new(key);
+        let make_id = &mut || match key.borrow_mut().take() {
+            Some(key) => JobId::of_key(&key),
+            None => self.make_id(now),
+        };
+        let make_token = &mut || match key.borrow_mut().take() {
+            Some(key) => Token::of_key(&key),
+            None => self.token(),
+        };
+        parse_job_by(json, Defaults { now, make_id, make_token, trace }, policies.as_deref())
     }
 
     /// Parses one line of an import.
     pub(crate) fn parse_import(&self, line: &[u8]) -> Result<ImportJob, Problem> {
         let now = self.clock.now();
-        parse_import(line, Defaults { now, make_id: &mut || self.make_id(now), trace: None })
+        let (make_id, make_token) = (&mut || self.make_id(now), &mut || self.token());
+        parse_import(line, Defaults { now, make_id, make_token, trace: None })
     }
 
     /// Parses the due time of a reschedule.

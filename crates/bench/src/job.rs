@@ -34,6 +34,7 @@ pub(crate) fn parse(job: &Value) -> NewJob {
     let defaults = Defaults {
         now: SystemClock.now(),
         make_id: &mut || unreachable!("every job has an id"),
+        make_token: &mut || unreachable!("no job changes another"),
         trace: None,
     };
     parse_job(job.to_string().as_bytes(), defaults).expect("the measured job is valid")

@@ -228,8 +228,9 @@ mod tests {
 
     fn job(id: &str) -> NewJob {
         let json = format!(r#"{{"topic":"t","id":"{id}","url":"http://receiver.example/hook"}}"#);
-        let mut make_id = || panic!("the job has an id");
-        let defaults = Defaults { now: Timestamp::from_millis(0), make_id: &mut make_id, trace: None };
+        let make_id = &mut || panic!("the job has an id");
+        let make_token = &mut || panic!("it changes no job");
+        let defaults = Defaults { now: Timestamp::from_millis(0), make_id, make_token, trace: None };
         parse_job(json.as_bytes(), defaults).unwrap()
     }
 

@@ -1,9 +1,8 @@
-//! The `Idempotency-Key` header. Callers without job ids send a key with a submit and each of its
-//! retries; the job id is derived from the key.
+//! The `Idempotency-Key` header. Callers send a key with a submit and each of its repetitions. The job id
+//! is derived from it, or for a job with an id that may change another one, the token of the submit.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use ringback_core::job::JobId;
 use ringback_core::wire::Problem;
 
 use crate::error::{ApiError, invalid_field};
@@ -12,9 +11,9 @@ const NAME: &str = "idempotency-key";
 const MAX: usize = 255;
 const ALLOWED: &str = "1 to 255 visible ASCII characters, as they are or as one quoted string; once";
 
-/// The job id derived from the caller's key, if there is a key.
+/// The caller's key, if there is one.
 #[derive(Debug)]
-pub(crate) struct IdempotencyKey(pub(crate) Option<JobId>);
+pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
 
 impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
     type Rejection = ApiError;
@@ -24,7 +23,7 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
         let Some(value) = values.next() else { return Ok(Self(None)) };
         let key = value.to_str().ok().and_then(unquoted).filter(|_| values.next().is_none());
         let key = key.ok_or_else(|| invalid_field(NAME, format!("{value:?} is no key"), ALLOWED))?;
-        Ok(Self(Some(JobId::of_key(&key))))
+        Ok(Self(Some(key)))
     }
 }
 
@@ -45,10 +44,11 @@ impl<S: Sync> FromRequestParts<S> for NoIdempotencyKey {
     }
 }
 
-/// The problem of a submit with both a key and an id.
+/// The problem of a submit with both a key and an id, which changes no job.
 pub(crate) fn key_and_id() -> Problem {
     let detail = "the job has an id, which already makes its submit safe to repeat";
-    invalid_field(NAME, detail, "either a key or an id")
+    let allowed = "either a key or an id; both only with \"if_exists\":\"replace\" or \"postpone\"";
+    invalid_field(NAME, detail, allowed)
 }
 
 /// The key of a structured-field string (RFC 9651), or a bare key, which many clients send.
@@ -77,9 +77,11 @@ fn unescaped(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::job::JobId;
+
     use super::*;
 
-    async fn extract(values: &[&str]) -> Result<Option<JobId>, u16> {
+    async fn extract(values: &[&str]) -> Result<Option<String>, u16> {
         let mut request = http::Request::new(());
         for value in values {
             request.headers_mut().append(NAME, value.parse().unwrap());
@@ -91,7 +93,8 @@ mod tests {
     #[tokio::test]
     async fn a_key_is_the_same_with_and_without_quotes() {
         let bare = extract(&["8e03978e-40d5"]).await.unwrap().unwrap();
-        assert_eq!(bare.as_str(), "key-5c7776970d4aa80b75ff61b5a1924bdd");
+        assert_eq!(bare, "8e03978e-40d5");
+        assert_eq!(JobId::of_key(&bare).as_str(), "key-5c7776970d4aa80b75ff61b5a1924bdd");
         assert_eq!(extract(&[r#""8e03978e-40d5""#]).await, Ok(Some(bare.clone())));
         assert_ne!(extract(&["8e03978e-40d6"]).await, Ok(Some(bare)));
         assert_eq!(extract(&[r#""a\"b\\c""#]).await, extract(&[r#"a"b\c"#]).await);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use axum::body::Body;
 use http::{Method, Request};
 use ringback_core::clock::Timestamp;
+use ringback_core::contract::Token;
 use ringback_core::job::NewJob;
 use ringback_core::state::State;
 use ringback_core::wire::{Defaults, Problem, RedriveAsk, parse_job, parse_policy, parse_reschedule};
@@ -194,6 +195,6 @@ fn the_states_of_a_list_are_those_that_have_not_ended() {
 }
 
 fn parse(json: &str) -> Result<NewJob, Problem> {
-    let make_id = &mut || "made".parse().unwrap();
-    parse_job(json.as_bytes(), Defaults { now: Timestamp::default(), make_id, trace: None })
+    let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || Token([0; 8]));
+    parse_job(json.as_bytes(), Defaults { now: Timestamp::default(), make_id, make_token, trace: None })
 }

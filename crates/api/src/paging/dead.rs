@@ -137,8 +137,9 @@ mod tests {
                 let line = format!(
                     r#"{{"topic":"t","id":"{id}","url":"http://h/","state":"dead","reason":"lost","attempts":1,"failures":1}}"#
                 );
-                let mut make_id = || panic!("it has an id");
-                let defaults = Defaults { now: clock.now(), make_id: &mut make_id, trace: None };
+                let make_id = &mut || panic!("it has an id");
+                let make_token = &mut || panic!("it changes no job");
+                let defaults = Defaults { now: clock.now(), make_id, make_token, trace: None };
                 let job = parse_import(line.as_bytes(), defaults).unwrap();
                 Some(job).filter(|job| store.shard_of(&job.job.key) == shard)
             });

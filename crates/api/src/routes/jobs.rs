@@ -1,5 +1,7 @@
 //! Jobs: submit, get and cancel one, get its attempts, and list them.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -17,37 +19,37 @@ use crate::limits::Deadline;
 use crate::metrics::Outcome;
 use crate::paging;
 use crate::schema::{
-    CreateProblems, FindProblems, JobParams, JobRequest, ListedState, QueryProblems, RemoveProblems,
+    FindProblems, JobParams, JobRequest, ListedState, QueryProblems, RemoveProblems, SubmitProblems,
 };
 use crate::state::ApiState;
 
 /// Submit a job
 ///
 /// Submitting the same topic and id with the same content again returns 200 and the job's current
-/// state; with other content, 409. A caller without an id can send an `Idempotency-Key`, from which the
-/// id is derived.
+/// state; with other content, or after a cancel, 409. `if_exists` replaces or postpones the job instead. A
+/// caller without an id can send an `Idempotency-Key`, from which the id is derived.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", operation_id = "submit",
     params(("Idempotency-Key" = Option<String>, Header,
-        description = "Instead of an id: 1 to 255 visible ASCII characters, the same with each repetition")),
+        description = "Instead of an id, or beside it if `if_exists` is `replace` or `postpone`: 1 to 255 visible ASCII characters, the same with each repetition")),
     request_body = JobRequest,
     responses(
         (status = 201, description = "Accepted", body = JobAnswer,
             headers(("Location" = String, description = "The path of the job"))),
-        (status = 200, description = "Accepted before", body = JobAnswer,
+        (status = 200, description = "Accepted before, or now in place of the job that existed", body = JobAnswer,
             headers(("Location" = String, description = "The path of the job"))),
-        CreateProblems,
+        SubmitProblems,
     ),
 )]
 pub(crate) async fn submit(
     State(api): ApiState,
     Caller(trace): Caller,
-    IdempotencyKey(mut id): IdempotencyKey,
+    IdempotencyKey(mut key): IdempotencyKey,
     JsonBody(Upload { bytes, permit, deadline }): JsonBody,
 ) -> Result<Response, ApiError> {
-    let job = api.parse_job(&bytes, trace, &mut id);
-    // The job has an id of its own if it did not take this one.
-    let job = if id.is_some() { job.and(Err(key_and_id())) } else { job };
+    let job = api.parse_job(&bytes, trace, &mut key);
+    // A key that is left has no use.
+    let job = if key.is_some() { job.and(Err(key_and_id())) } else { job };
     let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
     drop(bytes);
     let submitted = api.submits.submit(job, permit, deadline).await;
@@ -55,8 +57,34 @@ pub(crate) async fn submit(
     api.metrics.submitted(submitted.answer.into(), 1);
     let location = HeaderValue::try_from(format!("/v1/jobs/{}", submitted.job.key));
     let location = location.expect("topics and ids are visible ASCII");
-    let (status, job) = submit_result(submitted)?;
-    Ok((status, [(header::LOCATION, location)], Json(job)).into_response())
+    let retry_after = retry_after(submitted.answer);
+    Ok(match submit_result(submitted) {
+        Ok((status, job)) => (status, [(header::LOCATION, location)], Json(job)).into_response(),
+        Err(problem) => {
+            let mut response = ApiError(problem).into_response();
+            response.headers_mut().extend(retry_after.map(|s| (header::RETRY_AFTER, HeaderValue::from(s))));
+            response
+        }
+    })
+}
+
+/// When to submit again for a job that is being delivered, in seconds.
+fn retry_after(answer: SubmitResult) -> Option<u64> {
+    match answer {
+        SubmitResult::Reserved { retry_after } => Some(seconds_up(retry_after)),
+        SubmitResult::Created
+        | SubmitResult::Repeated
+        | SubmitResult::Replaced
+        | SubmitResult::Postponed
+        | SubmitResult::Conflict
+        | SubmitResult::Cancelled
+        | SubmitResult::Full(_) => None,
+    }
+}
+
+/// Whole seconds, rounded up, and at least one.
+fn seconds_up(duration: Duration) -> u64 {
+    (duration.as_secs() + u64::from(duration.subsec_nanos() > 0)).max(1)
 }
 
 /// The status and the job of a submit. A conflict or a full store is a problem.
@@ -81,7 +109,7 @@ pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobAnsw
             StatusCode::CONFLICT,
             format!(
                 "the job with this topic and id is being delivered and cannot be changed meanwhile: submit again when it is settled, in {} s at the latest",
-                retry_after.as_secs() + 1
+                seconds_up(retry_after)
             ),
         )),
         SubmitResult::Full(limit) => Err(limit_reached(limit)),

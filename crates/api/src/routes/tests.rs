@@ -232,7 +232,7 @@ async fn the_query_of_a_deletion_is_validated_before_the_store_is_called() {
 async fn jobs_that_depend_on_policies_wait_until_those_are_read() {
     let answer = send(Method::POST, "/v1/jobs", Some("application/json"), r#"{"topic":"t"}"#).await;
     let detail = answer.body["detail"].as_str().unwrap();
-    assert!(answer.status == 503 && detail.contains("policy"), "{}", answer.body);
+    assert!(answer.status == 503 && detail.contains("policies"), "{}", answer.body);
     assert_eq!(answer.headers[header::RETRY_AFTER], "1");
     let answer = send(Method::POST, "/v1/topics/t/reserve", None, Body::empty()).await;
     assert!(answer.status == 503 && answer.body["detail"].as_str().unwrap().contains("policies"));

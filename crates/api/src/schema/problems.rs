@@ -51,6 +51,22 @@ problems! {
     RedriveProblems: 404 503;
 }
 
+/// POST /v1/jobs: [`CreateProblems`], where a 409 may say when to submit again.
+pub(crate) struct SubmitProblems;
+
+impl IntoResponses for SubmitProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let mut responses = CreateProblems::responses();
+        if let Some(RefOr::T(conflict)) = responses.get_mut("409") {
+            let text =
+                "When to submit again, in seconds, if the job is being delivered and cannot be changed";
+            let header = HeaderBuilder::new().description(Some(text)).build();
+            conflict.headers.insert("Retry-After".to_owned(), RefOr::T(header));
+        }
+        responses
+    }
+}
+
 fn response(status: u16) -> RefOr<Response> {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     let response = ResponseBuilder::new().description(meaning(status)).content(MEDIA_TYPE, content);
@@ -69,7 +85,7 @@ fn meaning(status: u16) -> &'static str {
         404 => "No such job, topic, revival or receipt is known",
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The job is in another state, another job has this topic and id, the receipt no longer holds its job, the topic has jobs, too many topics have a policy, or too many revivals are running"
+            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy, or too many revivals are running"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",

@@ -72,6 +72,24 @@ pub(crate) struct JobRequest {
     /// topic's policy. Not for jobs of the topic `ringback.on-dead` itself.
     #[schema(format = "uri", max_length = 2048, example = "https://shop.example/dead")]
     on_dead: Option<String>,
+    /// What to do if a job has this topic and id. Not part of the content. Other values than `refuse` only
+    /// together with `id`, and not in an import.
+    #[schema(default = "refuse")]
+    if_exists: Option<IfExists>,
+    /// How long after its first submit the job is due at the latest, 1 ms to 10 years. Only together with
+    /// `postpone`; without it there is no limit. Not part of the content.
+    max_delay: Option<Duration>,
+}
+
+/// `refuse`: nothing; the same content again is answered with 200 unless the job was cancelled, other
+/// content with 409. `replace`: the submit takes the place of the job, unless that is being delivered.
+/// `postpone`: the same, but the job is due no later than `max_delay` after its first submit.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum IfExists {
+    Refuse,
+    Replace,
+    Postpone,
 }
 
 /// The new due time of a delayed job: exactly one of `delay` and `at`.

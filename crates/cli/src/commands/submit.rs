@@ -10,12 +10,13 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use http::{Method, StatusCode};
 use ringback_core::job::MAX_JOB;
 use ringback_core::wire::Problem;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::session::{Session, parse};
 use crate::args::Format;
@@ -34,11 +35,14 @@ Examples:
       --url http://127.0.0.1:8080/hook
   ringback submit --topic files --url http://127.0.0.1:8080/hook \\
       --content-type image/png --body-file a.png
+  ringback submit --topic index --id page-7 --delay 30s --if-exists postpone --max-delay 5m \\
+      --url http://127.0.0.1:8080/index
   ringback submit job.json
   echo '{\"topic\":\"t\",\"url\":\"http://127.0.0.1:8080/hook\"}' | ringback submit -
 
-Submitting the same topic and id with the same content again changes nothing and is not an error. A job without a URL, \
-its own or its topic's, is a pull job.";
+Submitting the same topic and id with the same content again changes nothing and is not an error, unless the job was \
+cancelled. With --if-exists replace or postpone the new job takes its place. A job without a URL, its own or its topic's, \
+is a pull job.";
 
 /// A job, made from flags or given as JSON.
 #[derive(Debug, Args)]
@@ -49,7 +53,7 @@ its own or its topic's, is a pull job.";
 pub(crate) struct SubmitArgs {
     /// File with one JSON job, as the API takes it; - is standard input
     #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
-        "time_zone", "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead"])]
+        "time_zone", "content_type", "header", "context", "retry", "timeout", "ttr", "on_dead", "if_exists", "max_delay"])]
     pub(crate) file: Option<PathBuf>,
     /// Topic of the job
     #[arg(long, required_unless_present = "file", value_parser = values::topic)]
@@ -97,12 +101,42 @@ pub(crate) struct SubmitArgs {
     /// URL (http or https) for a dead-letter notice if the job dies
     #[arg(long, value_name = "URL")]
     pub(crate) on_dead: Option<String>,
+    /// If a job has this topic and id: refuse leaves it as it is, replace takes its place, postpone too but
+    /// not later than --max-delay [default: refuse]
+    #[arg(long, value_name = "MODE", requires = "id")]
+    pub(crate) if_exists: Option<IfExists>,
+    /// How long after its first submit a job is due at the latest; only with --if-exists postpone
+    #[arg(long, value_name = "DURATION", requires = "if_exists")]
+    pub(crate) max_delay: Option<Wait>,
+}
+
+/// What a submit does to a job that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum IfExists {
+    // The flag describes them: descriptions here make every help text longer.
+    Refuse,
+    Replace,
+    Postpone,
+}
+
+/// The field `if_exists` of a job from a file. The server judges the others.
+#[derive(Deserialize)]
+struct Mode {
+    if_exists: Option<IfExists>,
 }
 
 pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
-    let job: Bytes = match &args.file {
-        Some(path) => read(path)?.into(),
-        None => from_flags(args)?,
+    let (job, if_exists): (Bytes, _) = match &args.file {
+        Some(path) => {
+            let job = read(path)?;
+            let if_exists = serde_json::from_slice::<Mode>(&job).ok().and_then(|mode| mode.if_exists);
+            (job.into(), if_exists)
+        }
+        None => {
+            let if_exists = args.if_exists;
+            (from_flags(args)?, if_exists)
+        }
     };
     let has_url = destination::has_url(&job);
     let call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
@@ -112,7 +146,11 @@ pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Resu
         // The notes come after the job, also on a terminal.
         session.out.flush()?;
         if status == StatusCode::OK {
-            note("the same job was accepted before: nothing changed");
+            note(match if_exists.unwrap_or(IfExists::Refuse) {
+                IfExists::Refuse => "the same job was accepted before: nothing changed",
+                IfExists::Replace => "it took the place of the job that had this topic and id",
+                IfExists::Postpone => "it postponed the job that had this topic and id",
+            });
         }
         if !has_url && let Some(destination) = destination::of(session, &parse(&body)?).await {
             note(&destination);
@@ -124,6 +162,9 @@ pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Resu
 /// The JSON job that the flags describe.
 fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
     values::check_zone(args.at.as_deref(), args.time_zone.as_deref())?;
+    if args.max_delay.is_some() && args.if_exists != Some(IfExists::Postpone) {
+        return Err(values::wrong("--max-delay is only for --if-exists postpone".to_owned()).into());
+    }
     let bytes = match (args.body, args.body_file) {
         (Some(text), _) => Some(text.into_bytes()),
         (None, Some(path)) => Some(read(&path)?),
@@ -131,7 +172,7 @@ fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
     };
     let (body, body_base64) = match (bytes, &args.content_type) {
         (Some(bytes), Some(_)) => (None, Some(STANDARD.encode(bytes))),
-        (Some(bytes), None) => (Some(json(bytes)?), None),
+        (Some(bytes), None) => (Some(parsed(bytes)?), None),
         (None, _) => (None, None),
     };
     let text = |text: Option<String>| text.map(|text| Value::from(text).to_string());
@@ -152,6 +193,8 @@ fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
         ("timeout", wait(args.timeout)),
         ("ttr", wait(args.ttr)),
         ("on_dead", text(args.on_dead)),
+        ("if_exists", args.if_exists.map(|mode| json!(mode).to_string())),
+        ("max_delay", wait(args.max_delay)),
     ]);
     Ok(job.into())
 }
@@ -169,7 +212,7 @@ fn pairs(pairs: &[Pair]) -> Option<String> {
 }
 
 /// Parses a body without a content type, which must be JSON.
-fn json(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
+fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
     let parsed = String::from_utf8(bytes).map_err(|error| error.to_string());
     let parsed = parsed.and_then(|text| RawValue::from_string(text).map_err(|error| error.to_string()));
     parsed.map_err(|why| {
@@ -238,6 +281,19 @@ mod tests {
         assert!(job(&["--at", "2026-11-23T09:00[Europe/Berlin]"]).is_ok());
         let error = job(&["--time-zone", "Europe/Berlin"]).unwrap_err().to_string();
         assert!(error.contains("--at <TIME>"), "{error}");
+    }
+
+    #[test]
+    fn a_submit_may_change_a_job_that_exists() {
+        let postpone = ["--id", "i", "--if-exists", "postpone", "--max-delay", "5m"];
+        let expected = r#"{"topic":"t","id":"i","url":"http://h/","if_exists":"postpone","max_delay":"5m"}"#;
+        assert_eq!(job(&postpone).unwrap(), expected);
+        let refused = |line: &[&str]| job(line).unwrap_err().to_string();
+        assert!(refused(&postpone[2..]).contains("--id <ID>"), "{}", refused(&postpone[2..]));
+        assert!(refused(&["--max-delay", "5m"]).contains("--if-exists <MODE>"));
+        let replace = ["--id", "i", "--if-exists", "replace", "--max-delay", "5m"];
+        assert!(refused(&replace).contains("only for --if-exists postpone"));
+        assert!(refused(&["--id", "i", "--if-exists", "ignore"]).contains("refuse, replace, postpone"));
     }
 
     #[test]

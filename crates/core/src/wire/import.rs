@@ -7,7 +7,7 @@ use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::values::{REASON, is_line, object, parsed, reason};
 use super::problem::Problem;
 use super::submit::{self, Defaults};
-use crate::job::{History, ImportJob, Trace};
+use crate::job::{History, IfExists, ImportJob, Trace};
 use crate::limits::MAX_ERROR;
 use crate::outcome::LastAttempt;
 use crate::policy::Policies;
@@ -36,6 +36,9 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>) -> Result<ImportJob, Pr
     let known: Vec<&str> = submit::KNOWN.into_iter().chain(EXTRA).collect();
     fields.check_names("", &known, &mut mistakes);
     let job = submit::judge(&fields, defaults, Some(&Policies::new()), &mut mistakes)?;
+    if job.as_ref().is_some_and(|job| job.if_exists != IfExists::Refuse) {
+        mistakes.add("if_exists", "given for an import, which changes no job that exists", "refuse, or none");
+    }
     let history = history(&fields, &mut mistakes);
     let content = parsed(&fields, "content", CONTENT, &mut mistakes, parse_text);
     let trace: Option<Trace> = parsed(&fields, "traceparent", PARENT, &mut mistakes, parse_text);

@@ -198,8 +198,9 @@ mod tests {
     }
 
     fn on_dead(job: &str) -> Result<Option<String>, (u16, String)> {
-        let make_id = &mut || "i".parse().unwrap();
-        let job = parse_job(job.as_bytes(), Defaults { now: Timestamp::default(), make_id, trace: None });
+        let (make_id, make_token) = (&mut || "i".parse().unwrap(), &mut || unreachable!());
+        let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
+        let job = parse_job(job.as_bytes(), defaults);
         let url = job.map(|job| job.delivery.on_dead.map(|url| url.to_string()));
         url.map_err(|problem| (problem.status, problem.errors[0].field.clone()))
     }
@@ -217,8 +218,8 @@ mod tests {
     fn the_notice_url_counts_as_content() {
         let content = |on_dead: &str| {
             let job = format!(r#"{{"topic":"t","id":"i","on_dead":{on_dead}}}"#);
-            let make_id = &mut || unreachable!("it has an id");
-            let defaults = Defaults { now: Timestamp::default(), make_id, trace: None };
+            let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+            let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
             parse_job(job.as_bytes(), defaults).unwrap().content
         };
         assert_eq!(content(r#""http://h/""#), content(r#""http://h/""#));

@@ -8,19 +8,19 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::fields::due::due;
+use super::fields::if_exists::if_exists;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::retry::retry;
 use super::fields::values::{self, entries, field, timeout, url};
 use super::notice::on_dead;
 use super::problem::Problem;
 use crate::clock::Timestamp;
-use crate::job::{
-    Callback, ContentHash, Context, Delivery, Headers, IfExists, JobId, JobKey, NewJob, Topic, Trace,
-};
+use crate::job::{Callback, ContentHash, Context, Delivery, Headers, JobId, JobKey, NewJob, Topic, Trace};
 use crate::policy::Policies;
+use crate::token::Token;
 
 /// The fields of a submit.
-pub(super) const KNOWN: [&str; 15] = [
+pub(super) const KNOWN: [&str; 17] = [
     "topic",
     "id",
     "delay",
@@ -36,7 +36,12 @@ pub(super) const KNOWN: [&str; 15] = [
     "timeout",
     "ttr",
     "on_dead",
+    "if_exists",
+    "max_delay",
 ];
+
+/// The fields that say what to do with a job that exists, and are not content.
+const NO_CONTENT: [&str; 2] = ["if_exists", "max_delay"];
 
 /// The detail of the problem while the job needs its topic's policy and policies are not loaded yet.
 const UNKNOWN: &str = "the policies of the topics are not known yet, and the job needs that of its topic: it was not accepted; retry later";
@@ -47,6 +52,8 @@ pub struct Defaults<'a> {
     pub now: Timestamp,
     /// Makes an id for a job without one.
     pub make_id: &'a mut dyn FnMut() -> JobId,
+    /// Makes a token for a submit that may change a job.
+    pub make_token: &'a mut dyn FnMut() -> Token,
     /// The trace the request belongs to.
     pub trace: Option<Trace>,
 }
@@ -87,7 +94,7 @@ pub(super) fn judge(
     policies: Option<&Policies>,
     mistakes: &mut Mistakes,
 ) -> Result<Option<NewJob>, Problem> {
-    let Defaults { now, make_id, trace } = defaults;
+    let Defaults { now, make_id, make_token, trace } = defaults;
     let topic = topic(fields, mistakes);
     let has_target = fields.get("url").is_some() || fields.get("ttr").is_some();
     let of_topic = topic.as_ref().filter(|_| !has_target).and_then(|topic| policies?.get(topic)?.url.clone());
@@ -109,6 +116,7 @@ pub(super) fn judge(
     let ttr = ttr(fields, mistakes);
     let timeout = if is_push { timeout } else { ttr };
     let on_dead = on_dead(fields, topic.as_ref(), mistakes);
+    let if_exists = if_exists(fields, make_token, mistakes);
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
     Ok(Some(NewJob {
         key: JobKey { topic, id },
@@ -124,7 +132,7 @@ pub(super) fn judge(
             on_dead: on_dead.map(Box::new),
         },
         content: content_hash(fields),
-        if_exists: IfExists::Refuse,
+        if_exists,
     }))
 }
 
@@ -156,11 +164,11 @@ fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
     values::ttr(fields, mistakes)
 }
 
-/// Hashes the fields of a submit as written, before defaults: sorted by name, scalars as their text,
+/// Hashes the fields that are content as written, before defaults: sorted by name, scalars as their text,
 /// objects and lists without the white space between their parts, the body byte for byte.
 fn content_hash(fields: &Fields<'_>) -> ContentHash {
-    let counts =
-        |name: &str, raw: &RawValue| KNOWN.contains(&name) && (name == "body" || raw.get() != "null");
+    let is_content = |name: &str| KNOWN.contains(&name) && !NO_CONTENT.contains(&name);
+    let counts = |name: &str, raw: &RawValue| is_content(name) && (name == "body" || raw.get() != "null");
     let mut parts: Vec<_> = fields.iter().filter(|(name, raw)| counts(name, raw)).collect();
     parts.sort_unstable_by_key(|(name, _)| *name);
     let mut hash = Sha256::new();

@@ -16,7 +16,8 @@ use crate::wire::{Defaults, Problem, parse_import, parse_job};
 
 fn import(line: &str) -> Result<ImportJob, Problem> {
     let now = Timestamp::from_millis(1_763_600_000_000);
-    parse_import(line.as_bytes(), Defaults { now, make_id: &mut || unreachable!(), trace: None })
+    let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+    parse_import(line.as_bytes(), Defaults { now, make_id, make_token, trace: None })
 }
 
 fn job(state: State) -> Job {
@@ -100,7 +101,8 @@ fn an_exported_job_keeps_the_hash_of_its_submit() {
         r#"{"topic":"t","id":"i","url":"http://h","content_type":"text/plain; charset=utf-8"}"#,
     ] {
         let now = Timestamp::from_millis(1_763_600_000_000);
-        let defaults = Defaults { now, make_id: &mut || unreachable!(), trace: None };
+        let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+        let defaults = Defaults { now, make_id, make_token, trace: None };
         let new = parse_job(submitted.as_bytes(), defaults).unwrap();
         let job = Job { key: new.key.clone(), ..job(State::Delayed) };
         let line = ExportLine::new(job, new.delivery.clone(), new.content).to_string();

@@ -2,18 +2,20 @@
 
 use super::*;
 use crate::clock::Timestamp;
+use crate::contract::Token;
 use crate::job::Due;
 use crate::wire::parse_job;
 
 const NOW: Timestamp = Timestamp::from_millis(1_763_600_000_000);
 
-fn defaults(make_id: &mut dyn FnMut() -> crate::job::JobId) -> Defaults<'_> {
-    Defaults { now: NOW, make_id, trace: None }
+fn import(text: &[u8], trace: Option<Trace>) -> Result<ImportJob, Problem> {
+    let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || Token([7; 8]));
+    parse_import(text, Defaults { now: NOW, make_id, make_token, trace })
 }
 
 fn line(extra: &str) -> Result<ImportJob, Problem> {
     let text = format!(r#"{{"topic":"t","id":"i","url":"http://h/"{extra}}}"#);
-    parse_import(text.as_bytes(), defaults(&mut || unreachable!()))
+    import(text.as_bytes(), None)
 }
 
 fn wrong_fields(extra: &str) -> Vec<String> {
@@ -26,8 +28,9 @@ fn wrong_fields(extra: &str) -> Vec<String> {
 #[test]
 fn a_submitted_line_has_no_history_and_the_same_content_hash() {
     let text = br#"{"topic":"t","id":"i","url":"http://h/","delay":"10m","body":{"a": 1}}"#;
-    let import = parse_import(text, defaults(&mut || unreachable!())).unwrap();
-    let submit = parse_job(text, defaults(&mut || unreachable!())).unwrap();
+    let import = import(text, None).unwrap();
+    let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+    let submit = parse_job(text, Defaults { now: NOW, make_id, make_token, trace: None }).unwrap();
     assert_eq!((import.job, import.history), (submit, None));
 }
 
@@ -35,6 +38,7 @@ fn a_submitted_line_has_no_history_and_the_same_content_hash() {
 fn the_history_of_a_job_does_not_count_as_its_content() {
     let (plain, with) = (line("").unwrap(), line(r#","state":"ready","attempts":2,"failures":1"#).unwrap());
     assert_eq!(plain.job.content, with.job.content);
+    assert_eq!(plain.job, line(r#","if_exists":"refuse""#).unwrap().job);
     let given = line(r#","content":"00ff10ab00ff10ab""#).unwrap();
     assert_eq!(given.job.content.to_string(), "00ff10ab00ff10ab");
 }
@@ -93,6 +97,9 @@ fn each_wrong_field_is_refused_by_its_name() {
         (r#","content":5"#, "content"),
         (r#","traceparent":"00-x""#, "traceparent"),
         (r#","topic":"u""#, "topic"),
+        (r#","if_exists":"replace""#, "if_exists"),
+        (r#","if_exists":"postpone","max_delay":"1h""#, "if_exists"),
+        (r#","max_delay":"1h""#, "max_delay"),
     ] {
         assert_eq!(wrong_fields(extra), [field], "{extra}");
     }
@@ -101,7 +108,7 @@ fn each_wrong_field_is_refused_by_its_name() {
 #[test]
 fn all_wrong_fields_are_named_at_once() {
     let text = br#"{"topic":"a b","url":"http://h/","state":"dead","attempts":"x","delay":1}"#;
-    let problem = parse_import(text, defaults(&mut || "made".parse().unwrap())).unwrap_err();
+    let problem = import(text, None).unwrap_err();
     let fields: Vec<_> = problem.errors.iter().map(|e| e.field.as_str()).collect();
     assert_eq!(fields, ["topic", "reason", "delay", "attempts"]);
 }
@@ -113,8 +120,7 @@ fn the_trace_of_a_line_counts_before_that_of_the_request() {
     let ours = Trace { trace_id: [1; 16], parent_id: [2; 8], flags: 0 };
     let parse = |extra: &str| {
         let text = format!(r#"{{"topic":"t","id":"i","url":"http://h/"{extra}}}"#);
-        let defaults = Defaults { now: NOW, make_id: &mut || unreachable!(), trace: Some(ours) };
-        parse_import(text.as_bytes(), defaults).unwrap().job.delivery.trace
+        import(text.as_bytes(), Some(ours)).unwrap().job.delivery.trace
     };
     assert_eq!(parse(&format!(r#","traceparent":"{text}""#)), Some(theirs));
     assert_eq!(parse(""), Some(ours));

@@ -2,13 +2,17 @@
 
 use super::*;
 use crate::clock::Timestamp;
-use crate::job::{Due, MAX_BODY};
+use crate::job::{Due, IfExists, MAX_BODY};
 use crate::retry::{Max, RetryPolicy};
+
+/// The token of every submit.
+const TOKEN: Token = Token([7; 8]);
 
 fn parse(json: &str) -> Result<NewJob, Problem> {
     let defaults = Defaults {
         now: Timestamp::from_millis(1_763_600_000_000),
         make_id: &mut || "made".parse().unwrap(),
+        make_token: &mut || TOKEN,
         trace: None,
     };
     parse_job(json.as_bytes(), defaults)
@@ -47,8 +51,8 @@ fn by_policy(json: &str) -> Result<NewJob, Problem> {
 }
 
 fn parse_by(json: &str, policies: Option<&Policies>) -> Result<NewJob, Problem> {
-    let (now, make_id) = (Timestamp::default(), &mut || "made".parse().unwrap());
-    parse_job_by(json.as_bytes(), Defaults { now, make_id, trace: None }, policies)
+    let (now, make_id, make_token) = (Timestamp::default(), &mut || "made".parse().unwrap(), &mut || TOKEN);
+    parse_job_by(json.as_bytes(), Defaults { now, make_id, make_token, trace: None }, policies)
 }
 
 #[test]
@@ -118,6 +122,10 @@ fn each_wrong_field_is_refused_by_its_name() {
         (r#""at":"tomorrow""#, "at"),
         (r#""at":"2099-01-01T00:00:00Z""#, "at"),
         (r#""at":1763600000"#, "at"),
+        (r#""at":"2026-11-23T09:00""#, "at"),
+        (r#""at":"2026-11-23T09:00:00+02:00[Europe/Berlin]""#, "at"),
+        (r#""at":"2026-11-23T09:00","time_zone":"Mars/Phobos""#, "time_zone"),
+        (r#""time_zone":"Europe/Berlin""#, "time_zone"),
         (r#""body":1,"body_base64":"""#, "body_base64"),
         (r#""body_base64":"@""#, "body_base64"),
         (r#""body":1,"content_type":"text/plain""#, "content_type"),
@@ -151,7 +159,8 @@ fn other_json_is_unreadable_and_a_large_body_too_large() {
     for bad in ["", "{", "[]", "1", r#"{"topic":}"#, "{} {}"] {
         assert_eq!(parse(bad).unwrap_err().status, 400, "{bad}");
     }
-    let defaults = Defaults { now: Timestamp::default(), make_id: &mut || unreachable!(), trace: None };
+    let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+    let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
     assert_eq!(parse_job(b"{\"topic\":\"\xff\"}", defaults).unwrap_err().status, 400);
     let large = format!(r#""body":"{}""#, "x".repeat(MAX_BODY));
     assert_eq!(with(&large).unwrap_err().status, 413);
@@ -172,6 +181,42 @@ fn a_job_that_is_too_large_or_has_too_many_fields_is_refused_before_it_is_parsed
 }
 
 #[test]
+fn a_submit_may_change_a_job_that_exists() {
+    let if_exists = |extra: &str| with(&format!(r#""id":"i",{extra}"#)).unwrap().if_exists;
+    let postpone = |max_delay| IfExists::Postpone { token: TOKEN, max_delay };
+    assert_eq!(with("").unwrap().if_exists, IfExists::Refuse);
+    assert_eq!(with(r#""if_exists":"refuse""#).unwrap().if_exists, IfExists::Refuse);
+    assert_eq!(if_exists(r#""if_exists":"replace","max_delay":null"#), IfExists::Replace { token: TOKEN });
+    assert_eq!(if_exists(r#""if_exists":"postpone""#), postpone(None));
+    let hour = postpone(Some(Duration::from_secs(3600)));
+    assert_eq!(if_exists(r#""if_exists":"postpone","max_delay":"1h""#), hour);
+    for (extra, field) in [
+        (r#""if_exists":"replace""#, "if_exists"),
+        (r#""id":null,"if_exists":"postpone""#, "if_exists"),
+        (r#""id":"i","if_exists":"ignore""#, "if_exists"),
+        (r#""id":"i","if_exists":"Replace""#, "if_exists"),
+        (r#""id":"i","if_exists":true"#, "if_exists"),
+        (r#""id":"i","max_delay":"1h""#, "max_delay"),
+        (r#""id":"i","if_exists":"refuse","max_delay":"1h""#, "max_delay"),
+        (r#""id":"i","if_exists":"replace","max_delay":"1h""#, "max_delay"),
+        (r#""id":"i","if_exists":"postpone","max_delay":0"#, "max_delay"),
+        (r#""id":"i","if_exists":"postpone","max_delay":"-1s""#, "max_delay"),
+        (r#""id":"i","if_exists":"postpone","max_delay":"1 month""#, "max_delay"),
+        (r#""id":"i","if_exists":"postpone","max_delay":315360001"#, "max_delay"),
+    ] {
+        assert_eq!(wrong_fields(extra), [field], "{extra}");
+    }
+}
+
+#[test]
+fn what_a_submit_does_to_a_job_that_exists_is_not_its_content() {
+    let hash = |extra: &str| with(&format!(r#""id":"i"{extra}"#)).unwrap().content;
+    assert_eq!(hash(""), hash(r#","if_exists":"replace""#));
+    assert_eq!(hash(""), hash(r#","if_exists":"postpone","max_delay":"1h""#));
+    assert_ne!(hash(""), hash(r#","at":"2026-11-23T09:00:00Z""#));
+}
+
+#[test]
 fn the_content_hash_is_of_the_fields_as_written() {
     let hash = |s: &str| with(s).unwrap().content;
     assert_eq!(
@@ -182,4 +227,6 @@ fn the_content_hash_is_of_the_fields_as_written() {
     assert_ne!(hash(r#""body":{"x":1}"#), hash(r#""body":{"x": 1}"#));
     assert_ne!(hash(r#""delay":2"#), hash(r#""delay":"2s""#));
     assert_ne!(hash(""), hash(r#""body":null"#));
+    let local = |zone: &str| hash(&format!(r#""at":"2026-11-23T09:00","time_zone":"{zone}""#));
+    assert_ne!(local("Europe/Berlin"), local("Europe/Paris"));
 }

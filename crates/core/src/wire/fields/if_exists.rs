@@ -1,0 +1,57 @@
+//! The fields `if_exists` and `max_delay`: what a submit does when its topic and id are taken.
+
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::object::{Fields, Mistakes, read};
+use super::values::{duration_within, field};
+use crate::job::{IfExists, MAX_AHEAD};
+use crate::token::Token;
+
+const MODES: &str = "refuse (the default), replace or postpone";
+const MAX_DELAY: &str = "1 ms to 10 years";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Refuse,
+    Replace,
+    Postpone,
+}
+
+/// What the submit does to a job that exists. A submit that changes one gets a token.
+pub(crate) fn if_exists(
+    fields: &Fields<'_>,
+    make_token: &mut dyn FnMut() -> Token,
+    mistakes: &mut Mistakes,
+) -> IfExists {
+    let is_given = fields.get("if_exists").is_some();
+    let found = field(fields, "if_exists", "is none of them", MODES, mistakes, mode);
+    let max_delay = max_delay(fields, mistakes);
+    let mode = found.unwrap_or(Mode::Refuse);
+    if mode != Mode::Refuse && fields.get("id").is_none() {
+        mistakes.add("if_exists", "given without id", "only together with id, by which the job is found");
+    }
+    if mode != Mode::Postpone && fields.get("max_delay").is_some() && found.is_some() == is_given {
+        mistakes.add("max_delay", "given without postpone", "only together with \"if_exists\":\"postpone\"");
+    }
+    match mode {
+        Mode::Refuse => IfExists::Refuse,
+        Mode::Replace => IfExists::Replace { token: make_token() },
+        Mode::Postpone => IfExists::Postpone { token: make_token(), max_delay },
+    }
+}
+
+fn mode(raw: &RawValue) -> Option<Mode> {
+    match read::<String>(raw)?.as_str() {
+        "refuse" => Some(Mode::Refuse),
+        "replace" => Some(Mode::Replace),
+        "postpone" => Some(Mode::Postpone),
+        _ => None,
+    }
+}
+
+fn max_delay(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    let range = Duration::from_millis(1)..=MAX_AHEAD;
+    duration_within(fields, "max_delay", "is no longest delay", range, MAX_DELAY, mistakes)
+}
