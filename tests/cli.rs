@@ -10,6 +10,7 @@ mod listen;
 mod many_jobs;
 mod policy;
 mod pull_jobs;
+mod requests;
 mod reschedule_run_revive;
 mod scripted_server;
 mod terminal;

@@ -19,6 +19,7 @@ mod import;
 pub(crate) mod jobs;
 mod lanes;
 mod list;
+mod look_up;
 mod model;
 mod outbox;
 pub(crate) mod policies;
@@ -250,6 +251,7 @@ contract! {
     dead_letters {
         the_pages_have_the_dead_jobs_of_a_topic_in_order_of_death,
         those_of_one_millisecond_are_on_one_page_each,
+        a_page_begins_after_the_position_of_any_dead_job,
         the_pages_of_a_filter_have_what_died_so_and_then,
         the_pages_of_all_shards_are_one_list_in_order_of_death,
         many_dead_jobs_of_another_topic_are_passed_over_step_by_step,
@@ -330,6 +332,7 @@ contract! {
         a_book_knows_nothing_before_the_store_was_found_fit,
         a_change_is_known_when_its_version_is_reached,
         a_topic_has_jobs_until_the_last_one_has_ended,
+        a_policy_is_made_of_the_stored_one_and_replaces_no_other,
     }
     random {
         thousands_of_random_operations_agree_with_a_simple_model,
@@ -345,6 +348,10 @@ contract! {
         a_place_in_no_shard_is_outdated,
         what_is_kept_is_what_was_submitted,
         large_jobs_are_spread_over_several_pages,
+    }
+    look_up {
+        a_job_that_is_looked_up_has_all_that_was_submitted,
+        a_job_is_looked_up_in_every_state_until_it_has_ended,
     }
     import {
         a_job_with_nothing_behind_it_is_as_one_that_is_submitted,

@@ -120,6 +120,18 @@ pub(crate) async fn those_of_one_millisecond_are_on_one_page_each(bench: &Workbe
     }
 }
 
+pub(crate) async fn a_page_begins_after_the_position_of_any_dead_job(bench: &Workbench) {
+    let brought = jobs(bench, TOPIC, "job", 9);
+    bring(bench, &brought, "lost").await;
+    let all = all(bench, &of_topic(TOPIC)).await;
+    assert_eq!(all.len(), brought.len());
+    for (n, dead) in all.iter().enumerate() {
+        assert_eq!(dead.cursor.died(), dead.died);
+        let page = bench.store().dead(&of_topic(TOPIC), Some(dead.cursor), 500).await.expect("a page");
+        assert_eq!(page.items, all[n + 1..], "after number {n}");
+    }
+}
+
 pub(crate) async fn the_pages_of_a_filter_have_what_died_so_and_then(bench: &Workbench) {
     let mut dead = Vec::new();
     for n in 0..12 {

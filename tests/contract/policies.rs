@@ -37,6 +37,7 @@ fn is_new(put: Result<PolicyPut, StoreError>) -> Option<bool> {
         PolicyPut::Created(_) => Some(true),
         PolicyPut::Replaced(_) => Some(false),
         PolicyPut::TooMany => None,
+        PolicyPut::Outdated => panic!("it replaces any other"),
     }
 }
 
@@ -235,4 +236,42 @@ pub(crate) async fn a_book_knows_nothing_before_the_store_was_found_fit(bench: &
         assert_eq!(timeout(&book, "topic"), Ok(Some(1)));
     })
     .await;
+}
+
+/// The policy with another second of timeout.
+fn one_more(stored: Option<&Policy>) -> Result<Policy, &'static str> {
+    let seconds = stored.ok_or("no policy")?.timeout.expect("a timeout").as_secs() + 1;
+    Ok(policy(&format!(r#"{{"timeout":{seconds}}}"#)))
+}
+
+pub(crate) async fn a_policy_is_made_of_the_stored_one_and_replaces_no_other(bench: &Workbench) {
+    let store = bench.store();
+    let nothing = store.change_policy(&topic("t"), one_more).await.expect("change");
+    assert_eq!(nothing, Err("no policy"));
+    assert_eq!(written(store, "t").await, None, "nothing was put");
+    put(store, "t", r#"{"timeout":1}"#).await;
+    let (made, put) = store.change_policy(&topic("t"), one_more).await.expect("change").expect("a policy");
+    assert!(matches!(put, PolicyPut::Replaced(_)), "{put:?}");
+    assert_eq!(
+        (made.written(), written(store, "t").await.as_deref()),
+        (r#"{"timeout":2}"#, Some(made.written()))
+    );
+
+    let mut changes = JoinSet::new();
+    for _ in 0..8 {
+        let store = store.clone();
+        changes.spawn(async move {
+            let mut applied = 0;
+            while applied < 5 {
+                let change = store.change_policy(&topic("t"), one_more).await.expect("change");
+                let (_, put) = change.expect("a policy");
+                applied += u32::from(put != PolicyPut::Outdated);
+            }
+        });
+    }
+    while let Some(done) = changes.join_next().await {
+        done.expect("it ends");
+    }
+    let expected = 2 + 8 * 5;
+    assert_eq!(written(store, "t").await, Some(format!(r#"{{"timeout":{expected}}}"#)), "each change counts");
 }

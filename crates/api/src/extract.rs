@@ -18,6 +18,6 @@ pub(crate) use self::path::{
     JobPath, ReceiptPath, RedrivePath, TopicPath, parse_receipt, unknown_receipt, unknown_redrive,
 };
 pub(crate) use self::query::{
-    DeadPageQuery, ForceQuery, PageQuery, PurgeQuery, Query, TopicsQuery, outdated_cursor,
+    DeadPageQuery, ForceQuery, Include, PageQuery, PurgeQuery, Query, TopicsQuery, outdated_cursor,
 };
 pub(crate) use self::trace::{Caller, trace_parent};

@@ -61,6 +61,7 @@ use crate::{routes, schema};
         ringback_core::wire::Problem,
         ringback_core::wire::NoticeBody,
         schema::ListedState,
+        schema::Included,
         schema::EventKinds,
         schema::EventKind,
     )),

@@ -11,6 +11,7 @@ use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{RetryContext, Token};
 use ringback_core::job::{Due, ImportJob, JobId, NewJob, Trace};
 use ringback_core::outcome::Outcome;
+use ringback_core::retry::RetryPolicy;
 use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, parse_reschedule};
 use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, PolicyBook, Retries, Store};
@@ -43,6 +44,8 @@ pub(crate) struct Api {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: StatsCache,
     pub(crate) memory: MemoryBudget,
+    /// The memory for answers with whole jobs.
+    pub(crate) whole_jobs: MemoryBudget,
     pub(crate) batches: Arc<Semaphore>,
     pub(crate) exports: Arc<Semaphore>,
     /// The topic policies.
@@ -74,6 +77,7 @@ impl Api {
             pulls: Pulls::start(store, policies.clone(), tasks, shutdown),
             events: Events::start(store, &metrics, max_listeners, tasks, shutdown),
             memory: MemoryBudget::default(),
+            whole_jobs: MemoryBudget::default(),
             store: store.clone(),
             metrics,
             stats: StatsCache::default(),
@@ -145,6 +149,11 @@ impl Api {
         self.retries.failed(context, error, &mut *rng)
     }
 
+    /// The retry policy of jobs that have none of their own, in topics without one.
+    pub(crate) const fn default_retry(&self) -> &RetryPolicy {
+        &self.retries.default
+    }
+
     fn make_id(&self, now: Timestamp) -> JobId {
         let mut random = [0; 16];
         self.fill(&mut random);
@@ -161,7 +170,6 @@ pub(crate) mod tests {
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use rand::SeedableRng as _;
     use ringback_core::clock::ManualClock;
-    use ringback_core::retry::RetryPolicy;
     use ringback_service::{Health, Shutdown};
     use ringback_store::settings;
 

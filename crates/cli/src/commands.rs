@@ -7,6 +7,7 @@ mod dead;
 mod each_job;
 mod export;
 mod import;
+mod inspect;
 mod job;
 mod list;
 mod pages;
@@ -64,7 +65,7 @@ pub(crate) enum Command {
     Export(export::ExportArgs),
     /// Show jobs
     #[command(after_help = job::GET_EXAMPLES)]
-    Get(JobsArgs),
+    Get(job::GetArgs),
     /// Show the logged attempts of a job
     #[command(after_help = attempts::ATTEMPTS_EXAMPLES)]
     Attempts(JobArgs),

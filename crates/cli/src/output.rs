@@ -4,6 +4,8 @@
 mod dead;
 mod escape;
 mod job;
+mod request;
+mod shell;
 mod table;
 mod time;
 
@@ -13,9 +15,11 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 
-pub(crate) use self::dead::{dead_row, redrive_details, redrive_row};
+pub(crate) use self::dead::{dead_row, dead_row_full, redrive_details, redrive_row};
 pub(crate) use self::escape::{escape_json, escape_text};
-pub(crate) use self::job::{job_details, job_row, state};
+pub(crate) use self::job::{job_details, job_row, job_row_full, state};
+pub(crate) use self::request::request_details;
+pub(crate) use self::shell::Post;
 pub(crate) use self::table::{Cell, Table};
 pub(crate) use self::time::{Times, relative};
 use crate::args::Format;

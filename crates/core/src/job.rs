@@ -4,15 +4,17 @@
 mod callback;
 mod if_exists;
 mod key;
+mod secret;
 mod text;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use callback::{Callback, Context, Headers, Refused};
+pub use callback::{Callback, Context, Headers, Refused, USER_AGENT};
 pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, Topic};
+pub use secret::{MASK, is_masked, is_secret};
 pub use text::TextError;
 
 use crate::clock::Timestamp;

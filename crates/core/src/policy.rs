@@ -1,6 +1,7 @@
 //! The policy of a topic: defaults for its jobs, and which attempts are logged.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ pub const MAX_POLICIES: usize = 10_000;
 pub const MAX_EXPECTED: usize = 1024;
 
 /// The policy of a topic. A field that is `None` has no effect.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Policy {
     /// When failed jobs are retried.
     pub retry: Option<RetryPolicy>,
@@ -42,6 +43,23 @@ impl Policy {
     /// The policy as JSON, each field as it was written.
     pub fn written(&self) -> &str {
         if self.written.is_empty() { "{}" } else { &self.written }
+    }
+}
+
+/// Without the JSON, whose headers can have secret values.
+impl fmt::Debug for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { retry, timeout, ttr, url, headers, expect_body, attempts, on_dead, written: _ } = self;
+        f.debug_struct("Policy")
+            .field("retry", retry)
+            .field("timeout", timeout)
+            .field("ttr", ttr)
+            .field("url", url)
+            .field("headers", headers)
+            .field("expect_body", expect_body)
+            .field("attempts", attempts)
+            .field("on_dead", on_dead)
+            .finish_non_exhaustive()
     }
 }
 

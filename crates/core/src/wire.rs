@@ -7,20 +7,24 @@ mod attempts;
 mod audit;
 mod bulk;
 mod dead;
+mod effective;
 mod events;
 mod export;
 mod fields;
 mod import;
+mod inspect;
 mod moves;
 mod notice;
 mod policy;
 mod problem;
 mod pull;
+mod request;
 mod submit;
 mod topics;
 
+pub use self::fields::entries::Entries;
 pub use self::fields::values::{REASON, is_reason};
 pub use self::{
-    answer::*, attempts::*, audit::*, bulk::*, dead::*, events::*, export::*, import::*, moves::*, notice::*,
-    policy::*, problem::*, pull::*, submit::*, topics::*,
+    answer::*, attempts::*, audit::*, bulk::*, dead::*, effective::*, events::*, export::*, import::*,
+    inspect::*, moves::*, notice::*, policy::*, problem::*, pull::*, request::*, submit::*, topics::*,
 };

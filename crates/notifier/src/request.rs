@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT};
+use http::header;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Lease;
-use ringback_core::job::Trace;
+use ringback_core::job::{Trace, USER_AGENT};
 use ringback_core::policy::Policy;
 
 use crate::client::PostRequest;
-
-const AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
 
 /// Builds the request for a lease under the policy of its topic. `now` is the time of the store.
 pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, trace: Trace) -> PostRequest {
@@ -24,13 +20,13 @@ pub(crate) fn build(lease: &Lease, policy: Option<Arc<Policy>>, now: Timestamp, 
     let mut headers = HeaderMap::with_capacity(10 + added.len() + own.len() + context.len());
     let mut put =
         |name: &'static str, value: &str| insert(&mut headers, HeaderName::from_static(name), value);
-    put(CONTENT_TYPE.as_str(), delivery.body.content_type());
-    put(USER_AGENT.as_str(), AGENT);
+    put(header::CONTENT_TYPE.as_str(), delivery.body.content_type());
+    put(header::USER_AGENT.as_str(), USER_AGENT);
     if delivery.body.bytes.is_empty() {
         // The HTTP library omits it, and some servers then answer 411 (RFC 9110, 8.6).
-        put(CONTENT_LENGTH.as_str(), "0");
+        put(header::CONTENT_LENGTH.as_str(), "0");
     }
-    put("webhook-id", &webhook_id(lease));
+    put("webhook-id", &lease.locator().webhook_id(lease.created));
     put("webhook-timestamp", &(now.as_millis() / 1000).to_string());
     put("ringback-topic", lease.key.topic.as_str());
     put("ringback-job-id", lease.key.id.as_str());
@@ -58,14 +54,6 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
-}
-
-/// Returns the `webhook-id`: the same for all attempts of a job, another one if the same topic and id
-/// are submitted again later. Opaque and without a dot, as the Standard Webhooks specification requires.
-fn webhook_id(lease: &Lease) -> String {
-    let created = lease.created.as_millis().to_be_bytes();
-    let life = [&lease.locator().0[..], &created[2..]].concat();
-    format!("msg_{}", URL_SAFE_NO_PAD.encode(life))
 }
 
 /// Returns the trace id of a job that was submitted without a trace. It is the same for all attempts.

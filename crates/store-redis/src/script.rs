@@ -163,6 +163,7 @@ scripts! {
     NOTE: "note", Fills;
     WATCH: "watch", Drains;
     GET: "get", Reads;
+    GET_STORED: "get_stored", Reads;
     PAGE: "page", Reads;
     DEAD: "dead", Reads;
     PULL_LANES: "pull_lanes", Reads;
@@ -201,8 +202,8 @@ mod tests {
             let expected = match script.name() {
                 "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
                 | "begin_redrive" | "put_policy" | "note" => Kind::Fills,
-                "get" | "page" | "stats" | "topics" | "pull_lanes" | "lease_info" | "dead" | "redrives"
-                | "attempts" | "outbox" => Kind::Reads,
+                "get" | "get_stored" | "page" | "stats" | "topics" | "pull_lanes" | "lease_info" | "dead"
+                | "redrives" | "attempts" | "outbox" => Kind::Reads,
                 "audit_repair" | "audit_count" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

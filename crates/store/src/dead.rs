@@ -31,7 +31,7 @@ impl Store {
             Backend::Embedded(store) => store.dead(self.shards().collect(), filter, from, share).await?,
         };
         let page = merged(pages, limit);
-        let items = page.items.into_iter().map(|(cursor, job)| DeadJob { job, died: cursor.died() });
+        let items = page.items.into_iter().map(|(cursor, job)| DeadJob { job, died: cursor.died(), cursor });
         Ok(DeadPage { items: items.collect(), next: page.next, now: page.now })
     }
 

@@ -26,6 +26,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_RETRY: Duration = Duration::from_millis(25);
 /// When to try again if a later reading fails.
 const RETRY: Duration = Duration::from_secs(1);
+/// How often a policy is made anew because the stored one has changed meanwhile.
+const MAX_TRIES: usize = 8;
 
 /// All topic policies as this process knows them. Cheap to clone; all clones share the same copy.
 #[derive(Clone, Debug)]
@@ -149,7 +151,34 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn put_policy(&self, topic: &Topic, policy: &Policy) -> Result<PolicyPut, StoreError> {
-        dispatch!(self.put_policy(topic, policy.written()))
+        dispatch!(self.put_policy(topic, policy.written(), None))
+    }
+
+    /// Puts the policy that `make` makes of the stored one, which is replaced by it and by no other: if the
+    /// stored policy changes meanwhile, `make` is called again. After some tries the result is
+    /// [`PolicyPut::Outdated`]. Returns the policy that was put, or the error of `make`.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn change_policy<E>(
+        &self,
+        topic: &Topic,
+        make: impl Fn(Option<&Policy>) -> Result<Policy, E>,
+    ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
+        let mut tries = 0;
+        loop {
+            let stored = dispatch!(self.policy(topic))?;
+            let parsed = stored.as_deref().map(parse_stored).transpose()?;
+            let policy = match make(parsed.as_ref()) {
+                Ok(policy) => policy,
+                Err(error) => return Ok(Err(error)),
+            };
+            let put = dispatch!(self.put_policy(topic, policy.written(), stored.as_deref()))?;
+            tries += 1;
+            if put != PolicyPut::Outdated || tries == MAX_TRIES {
+                return Ok(Ok((policy, put)));
+            }
+        }
     }
 
     /// The policy of a topic.
@@ -157,10 +186,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn policy(&self, topic: &Topic) -> Result<Option<Policy>, StoreError> {
-        let written = dispatch!(self.policy(topic))?;
-        let read =
-            |text: String| parse_policy(text.as_bytes()).map_err(|_| StoreError::Unreadable("a policy"));
-        written.map(read).transpose()
+        dispatch!(self.policy(topic))?.as_deref().map(parse_stored).transpose()
     }
 
     /// Deletes the policy of a topic; `None` if it had none.
@@ -183,6 +209,10 @@ impl Store {
         let read = dispatch!(self.policies(known))?;
         Ok(read.map(|(version, rows)| (version, rows.into_iter().filter_map(row).collect())))
     }
+}
+
+fn parse_stored(written: &str) -> Result<Policy, StoreError> {
+    parse_policy(written.as_bytes()).map_err(|_| StoreError::Unreadable("a policy"))
 }
 
 /// A policy that cannot be read is skipped, so that it does not affect other topics.

@@ -1,7 +1,7 @@
 //! Reading the store: one job, pages of jobs, statistics, and the audit. Only an audit that repairs
 //! changes anything.
 
-use ringback_core::contract::{Audit, Cursor, Filter, Page, Repair, Stats, StoreError, StoredJob};
+use ringback_core::contract::{Audit, Cursor, Filter, FoundJob, Page, Repair, Stats, StoreError, StoredJob};
 use ringback_core::job::{Job, JobKey};
 
 use crate::backend::{Store, dispatch};
@@ -13,6 +13,14 @@ impl Store {
     /// Any [`StoreError`].
     pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         dispatch!(self.get(self.shard_of(key), key))
+    }
+
+    /// [`Store::get`] with everything that is stored of the job.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn get_stored(&self, key: &JobKey) -> Result<Option<FoundJob>, StoreError> {
+        dispatch!(self.get_stored(self.shard_of(key), key))
     }
 
     /// A page of jobs that have not ended, from the beginning without a cursor. Reads about `look` jobs, at

@@ -9,9 +9,9 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, EventName, Filter};
 use ringback_core::job::{JobId, Topic};
 use ringback_core::state::State;
-use ringback_core::wire::{REASON, is_reason};
+use ringback_core::wire::{INCLUDE_REQUEST, REASON, is_reason};
 
-use self::parameters::{Parameters, is_no};
+use self::parameters::{Parameters, is_no, shortened};
 use crate::error::{ApiError, invalid_field};
 use crate::events;
 use crate::paging::{ListCursor, PurgeCursor};
@@ -43,17 +43,38 @@ impl<S: Sync, T: FromQuery> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// What an answer has besides jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Include {
+    Nothing,
+    /// The request of each job, and what applies to the job.
+    Request,
+}
+
+impl FromQuery for Include {
+    fn read(query: &mut Parameters) -> Self {
+        let allowed = format!("{INCLUDE_REQUEST}; omit it for jobs without their requests");
+        let include = query.read("include", allowed, |text| {
+            let include = Some(Self::Request).filter(|_| text == INCLUDE_REQUEST);
+            include.ok_or_else(|| format!("{:?} cannot be included", shortened(text)))
+        });
+        include.unwrap_or(Self::Nothing)
+    }
+}
+
 /// A page of the job list.
 pub(crate) struct PageQuery {
     pub(crate) filter: Filter,
     /// Where the page begins; `None` for the first page.
     pub(crate) from: Option<ListCursor>,
     pub(crate) limit: usize,
+    pub(crate) include: Include,
 }
 
 impl FromQuery for PageQuery {
     fn read(query: &mut Parameters) -> Self {
-        Self { filter: Filter::read(query), from: query.parse("cursor", CURSOR), limit: query.limit() }
+        let (filter, from, limit) = (Filter::read(query), query.parse("cursor", CURSOR), query.limit());
+        Self { filter, from, limit, include: Include::read(query) }
     }
 }
 
@@ -130,12 +151,14 @@ pub(crate) struct DeadPageQuery {
     pub(crate) filter: DeadQuery,
     pub(crate) from: Option<DeadCursor>,
     pub(crate) limit: usize,
+    pub(crate) include: Include,
 }
 
 impl FromQuery for DeadPageQuery {
     fn read(query: &mut Parameters) -> Self {
         let filter = DeadQuery::read(query);
-        Self { filter, from: query.parse("cursor", DEAD_CURSOR), limit: query.limit() }
+        let (from, limit) = (query.parse("cursor", DEAD_CURSOR), query.limit());
+        Self { filter, from, limit, include: Include::read(query) }
     }
 }
 

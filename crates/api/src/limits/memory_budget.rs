@@ -1,5 +1,5 @@
-//! A budget for the memory of request bodies. A body counts from its first bytes until its jobs
-//! are in the store or refused.
+//! Budgets for memory: of request bodies, which count from their first bytes until their jobs are in
+//! the store or refused, and of answers with whole jobs.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::deadline::Deadline;
 
-/// The bytes of all bodies together: four batches of the largest size. Parsing them takes about
-/// as much memory again.
+/// The bytes of a budget: four batches of the largest size. Parsing them takes about as much memory
+/// again.
 const BYTES: usize = 64 * 1024 * 1024;
 
-/// The memory budget of the process.
+/// A memory budget of the process.
 pub(crate) struct MemoryBudget(Arc<Semaphore>);
 
 /// One request's part of the budget, returned when its last clone is dropped.

@@ -1,16 +1,25 @@
 //! Pages of dead jobs in the order of their deaths, and purges of many dead jobs.
 
 use std::fmt::{self, Display};
+use std::pin::pin;
 use std::str::FromStr;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{DeadCursor, DeadFilter, DeadJob, InvalidCursor, MAX_DEAD, Shard, StoreError};
+use ringback_core::contract::{
+    DeadCursor, DeadFilter, DeadJob, FoundJob, InvalidCursor, MAX_DEAD, Shard, StoreError,
+};
+use ringback_core::job::Delivery;
 use ringback_store::Store;
 use tokio::time::Instant;
 
+use super::MAX_PAGE_BYTES;
+
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);
+/// How many whole jobs are read at once.
+const AT_ONCE: usize = 8;
 
 /// Reads until there are `limit` jobs, there are no more, or time is up. Also returns where the
 /// next page begins.
@@ -29,6 +38,34 @@ pub(crate) async fn list_dead(
         }
         at = page.next;
     }
+}
+
+/// Adds to dead jobs what is to be delivered of them, in order, until that weighs [`MAX_PAGE_BYTES`] or
+/// time is up; the others are left out. `None` for a job that has ended meanwhile, or is another one by now.
+/// Up to [`AT_ONCE`] jobs are read beyond the last one that is returned.
+pub(crate) async fn with_deliveries(
+    store: &Store,
+    jobs: Vec<DeadJob>,
+    weigh: impl Fn(&Delivery) -> usize,
+) -> Result<Vec<(DeadJob, Option<Delivery>)>, StoreError> {
+    let (until, mut bytes, mut found) = (Instant::now() + FILL_FOR, 0, Vec::new());
+    let reads = stream::iter(jobs).map(|dead| async move {
+        let delivery = match store.get_stored(&dead.job.key).await? {
+            Some(FoundJob::Stored(stored)) if stored.job.created == dead.job.created => Some(stored.delivery),
+            Some(FoundJob::Stored(_) | FoundJob::Ended(_)) | None => None,
+        };
+        Ok::<_, StoreError>((dead, delivery))
+    });
+    let mut reads = pin!(reads.buffered(AT_ONCE));
+    while let Some(read) = reads.next().await {
+        let (dead, delivery) = read?;
+        bytes += delivery.as_ref().map_or(0, &weigh);
+        found.push((dead, delivery));
+        if bytes >= MAX_PAGE_BYTES || Instant::now() >= until {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// Where a purge continues. It purges shard after shard. Jobs that died at `ends` or later, after

@@ -1,19 +1,25 @@
 //! Pages of the job list, put together from pages of the store. A page of the store scans a number of
 //! jobs and returns those that match the filter. It may return none, or more than it was asked to scan,
 //! since it returns jobs that are stored together at once. Jobs that do not fit on a page are left for
-//! the next one.
+//! the next one. A page of whole jobs also ends once they have [`MAX_PAGE_BYTES`]; it exceeds them by one
+//! page of the store at most, which has a limit of its own.
 
 use std::fmt::{self, Display};
 use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::contract::{Cursor, InvalidCursor, MAX_PAGE, Page, StoreError};
-use ringback_core::job::Job;
+use ringback_core::contract::{Cursor, InvalidCursor, MAX_PAGE, Page, StoreError, StoredJob};
+use ringback_core::job::{Job, JobKey};
 use tokio::time::Instant;
+
+use super::MAX_PAGE_BYTES;
 
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);
+/// How many whole jobs one page of the store scans: a page that is full otherwise exceeds its bytes by
+/// these at most.
+const WHOLE_SCAN: usize = 100;
 
 /// Where a page begins: at a cursor of the store, or among the jobs that it returns together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,24 +79,65 @@ fn locator(text: &str) -> Option<Locator> {
     number.to_be_bytes()[4..].try_into().ok()
 }
 
-/// Reads pages of the store until there are `limit` jobs, there are no more, or time is up. `page`
+/// An item of a page.
+pub(crate) trait Listed {
+    fn key(&self) -> &JobKey;
+}
+
+impl Listed for Job {
+    fn key(&self) -> &JobKey {
+        &self.key
+    }
+}
+
+impl Listed for StoredJob {
+    fn key(&self) -> &JobKey {
+        &self.job.key
+    }
+}
+
+/// How large a page may be.
+pub(crate) struct PageLimits<W> {
+    /// The most jobs.
+    jobs: usize,
+    /// The most jobs that one page of the store scans.
+    scan: usize,
+    /// About how many bytes a job adds.
+    weigh: W,
+}
+
+impl PageLimits<fn(&Job) -> usize> {
+    /// The limits of a page of small jobs.
+    pub(crate) fn of_jobs(jobs: usize) -> Self {
+        Self { jobs, scan: MAX_PAGE, weigh: |_| 0 }
+    }
+}
+
+impl<W: Fn(&StoredJob) -> usize> PageLimits<W> {
+    /// The limits of a page of whole jobs, which also ends once they have [`MAX_PAGE_BYTES`].
+    pub(crate) fn of_whole_jobs(jobs: usize, weigh: W) -> Self {
+        Self { jobs, scan: WHOLE_SCAN, weigh }
+    }
+}
+
+/// Reads pages of the store until the limits are reached, there are no more jobs, or time is up. `page`
 /// reads one page; its arguments are the cursor and the number of jobs to scan. Also returns where
 /// the next page begins.
-pub(crate) async fn list_jobs<P: Future<Output = Result<Page<Job>, StoreError>>>(
+pub(crate) async fn list_jobs<T: Listed, P: Future<Output = Result<Page<T>, StoreError>>>(
     mut page: impl FnMut(Option<Cursor>, usize) -> P,
     from: Option<ListCursor>,
-    limit: usize,
-) -> Result<(Vec<Job>, Option<ListCursor>), StoreError> {
+    PageLimits { jobs: limit, scan: max_scan, weigh }: PageLimits<impl Fn(&T) -> usize>,
+) -> Result<(Vec<T>, Option<ListCursor>), StoreError> {
     let until = Instant::now() + FILL_FOR;
     let (mut at, mut within) = from.map_or((None, None), |place| (place.at, place.within));
-    let mut items = Vec::new();
+    let (mut items, mut bytes) = (Vec::new(), 0);
     // Jobs that did not fit were found by scanning 1, and are found that way again.
-    let mut scan = if within.is_some() { 1 } else { a_little_less(limit) };
+    let mut scan = if within.is_some() { 1 } else { a_little_less(limit, max_scan) };
     loop {
         let found = page(at, scan).await?;
         let mut jobs = found.items;
         if let Some(within) = within.take().filter(|within| within.end == found.next) {
-            jobs.retain(|job| job.key.locator().0 > within.last);
+            jobs.retain(|job| job.key().locator().0 > within.last);
         }
         let (count, room) = (jobs.len(), limit - items.len());
         if count > room && scan > 1 {
@@ -110,31 +157,32 @@ pub(crate) async fn list_jobs<P: Future<Output = Result<Page<Job>, StoreError>>>
             items.append(&mut jobs);
             return Ok((items, Some(left)));
         }
+        bytes += jobs.iter().map(&weigh).sum::<usize>();
         items.append(&mut jobs);
         let Some(next) = found.next else { return Ok((items, None)) };
-        if items.len() == limit || Instant::now() >= until {
+        if items.len() == limit || bytes >= MAX_PAGE_BYTES || Instant::now() >= until {
             return Ok((items, Some(next.into())));
         }
         at = Some(next);
-        scan = next_scan(scan, count, limit - items.len());
+        scan = next_scan(scan, count, limit - items.len(), max_scan);
     }
 }
 
 /// How many jobs to scan to find at most `room`: slightly fewer, since the store scans a few more.
-fn a_little_less(room: usize) -> usize {
-    (room - room / 8).clamp(1, MAX_PAGE)
+fn a_little_less(room: usize, max: usize) -> usize {
+    (room - room / 8).clamp(1, max)
 }
 
 /// How many jobs to scan next, after `found` of `scan` jobs matched: more if few matched.
-fn next_scan(scan: usize, found: usize, room: usize) -> usize {
-    if found < scan / 4 || found == 0 { (scan * 4).min(MAX_PAGE) } else { a_little_less(room) }
+fn next_scan(scan: usize, found: usize, room: usize, max: usize) -> usize {
+    if found < scan / 4 || found == 0 { (scan * 4).min(max) } else { a_little_less(room, max) }
 }
 
 /// Truncates `jobs` to `room` jobs, and returns the place after them.
-fn cut(jobs: &mut Vec<Job>, room: usize, end: Option<Cursor>) -> Within {
-    jobs.sort_unstable_by_key(|job| job.key.locator().0);
+fn cut<T: Listed>(jobs: &mut Vec<T>, room: usize, end: Option<Cursor>) -> Within {
+    jobs.sort_unstable_by_key(|job| job.key().locator().0);
     jobs.truncate(room);
-    let last = jobs.last().map(|job| job.key.locator().0).unwrap_or_default();
+    let last = jobs.last().map(|job| job.key().locator().0).unwrap_or_default();
     Within { end, last }
 }
 

@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
-use ringback_core::contract::MoveResult;
-use ringback_core::job::{Job, JobKey};
-use ringback_core::wire::{DeadPageAnswer, JobAnswer, PurgeAnswer};
+use ringback_core::contract::{DeadCursor, DeadJob, MoveResult, StoreError};
+use ringback_core::job::{Delivery, Job, JobKey};
+use ringback_core::wire::{DeadJobAnswer, DeadPageAnswer, JobAnswer, PurgeAnswer};
 use tokio::time::Instant;
 
 use super::jobs::unknown;
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{DeadPageQuery, JobPath, PurgeQuery, Query, TopicPath};
+use crate::extract::{DeadPageQuery, Include, JobPath, PurgeQuery, Query, TopicPath};
+use crate::inspect::{self, json_holding};
 use crate::limits::Deadline;
 use crate::paging;
-use crate::schema::{JobParams, QueryProblems, RemoveProblems, TopicParams};
+use crate::schema::{Included, JobParams, QueryProblems, RemoveProblems, TopicParams};
 use crate::state::{Api, ApiState};
 
 /// After this time a purge returns a cursor for the rest.
@@ -26,7 +28,8 @@ const PURGE_FOR: Duration = Duration::from_secs(1);
 /// Lists the dead jobs of the topic in the order of their deaths, each with its reason, its last failed
 /// attempt and its time of death. A page holds at most `limit` jobs. It may hold fewer or none and
 /// still have a next page; `next` is null on the last page. A job that is dead from the first page to
-/// the last is on exactly one of them.
+/// the last is on exactly one of them. With `include=request` each job has `request` and `effective`,
+/// and a page ends after about 1 MiB of requests.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}/dead", tag = "dead", operation_id = "list_dead",
     params(
@@ -36,19 +39,46 @@ const PURGE_FOR: Duration = Duration::from_secs(1);
         ("died_before" = Option<String>, Query, description = "Only jobs that died before this time (RFC 3339)"),
         ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", minimum = 1, maximum = 1000),
+        ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),
     ),
     responses((status = 200, description = "A page", body = DeadPageAnswer), QueryProblems),
 )]
 pub(crate) async fn list(
     State(api): ApiState,
     TopicPath(topic): TopicPath,
-    Query(DeadPageQuery { filter, from, limit }): Query<DeadPageQuery>,
-) -> JsonResult<DeadPageAnswer> {
-    let page =
-        Deadline::from_now().bound(paging::list_dead(&api.store, &filter.of(topic), from, limit)).await;
-    let (jobs, next) = page??;
-    let items = jobs.into_iter().map(Into::into).collect();
-    Ok(Json(DeadPageAnswer { items, next: next.map(|cursor| cursor.to_string()) }))
+    Query(DeadPageQuery { filter, from, limit, include }): Query<DeadPageQuery>,
+) -> Result<Response, ApiError> {
+    let (deadline, filter) = (Deadline::from_now(), filter.of(topic));
+    match include {
+        Include::Nothing => {
+            let page = paging::list_dead(&api.store, &filter, from, limit);
+            let (jobs, next) = deadline.bound(page).await??;
+            let items = jobs.into_iter().map(|dead| DeadJobAnswer::new(dead.job, dead.died, None));
+            Ok(Json(page_answer(items, next)).into_response())
+        }
+        Include::Request => {
+            let permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+            let policies = api.policies.all()?;
+            let weigh = |delivery: &Delivery| inspect::weight(&policies, &filter.topic, delivery);
+            let page = async {
+                let (jobs, next) = paging::list_dead(&api.store, &filter, from, limit).await?;
+                let wanted = jobs.len();
+                let jobs = paging::with_deliveries(&api.store, jobs, weigh).await?;
+                let cut = jobs.last().filter(|_| jobs.len() < wanted).map(|(dead, _)| dead.cursor);
+                Ok::<_, StoreError>((jobs, cut.or(next)))
+            };
+            let (jobs, next) = deadline.bound(page).await??;
+            let items = jobs.into_iter().map(|(DeadJob { job, died, .. }, delivery)| {
+                let inspection = delivery.map(|delivery| api.inspection(&policies, &filter.topic, delivery));
+                DeadJobAnswer::new(job, died, inspection)
+            });
+            Ok(json_holding(&page_answer(items, next), permit))
+        }
+    }
+}
+
+fn page_answer(items: impl Iterator<Item = DeadJobAnswer>, next: Option<DeadCursor>) -> DeadPageAnswer {
+    DeadPageAnswer { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
 }
 
 /// Purge dead jobs

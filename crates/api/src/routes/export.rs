@@ -36,7 +36,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 ///
 /// Streams all pending and dead jobs, one line of JSON each, in the format that an import takes. If the
 /// connection is aborted the export is incomplete. A job that exists from the beginning to the end is
-/// in it at least once.
+/// in it at least once. The values of secret headers are not masked, since an import needs them.
 #[utoipa::path(
     get, path = "/v1/export", tag = "jobs", operation_id = "export",
     params(

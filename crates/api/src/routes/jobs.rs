@@ -6,22 +6,28 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use ringback_core::contract::{Cancelled, Limit, MAX_LANES, MAX_TOPICS, StoreError, SubmitResult, Submitted};
+use ringback_core::contract::{
+    Cancelled, FoundJob, Limit, MAX_LANES, MAX_TOPICS, StoreError, StoredJob, SubmitResult, Submitted,
+};
 use ringback_core::job::JobKey;
+use ringback_core::policy::Policies;
 use ringback_core::state::State as JobState;
-use ringback_core::wire::{AttemptsAnswer, CancelAnswer, InFlight, JobAnswer, PageAnswer, Problem};
+use ringback_core::wire::{
+    AttemptsAnswer, CancelAnswer, InFlight, InspectedJob, JobAnswer, PageAnswer, Problem,
+};
 
 use crate::error::{ApiError, JsonResult, invalid_field};
 use crate::extract::{
-    Caller, IdempotencyKey, JobPath, JsonBody, PageQuery, Query, Upload, key_and_id, outdated_cursor,
+    Caller, IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, Upload, key_and_id, outdated_cursor,
 };
+use crate::inspect::{self, json_holding};
 use crate::limits::Deadline;
 use crate::metrics::Outcome;
-use crate::paging;
+use crate::paging::{self, ListCursor, PageLimits};
 use crate::schema::{
-    FindProblems, JobParams, JobRequest, ListedState, QueryProblems, RemoveProblems, SubmitProblems,
+    FindProblems, Included, JobParams, JobRequest, ListedState, QueryProblems, RemoveProblems, SubmitProblems,
 };
-use crate::state::ApiState;
+use crate::state::{Api, ApiState};
 
 /// Submit a job
 ///
@@ -139,22 +145,54 @@ pub(super) fn limit_reached(limit: Limit) -> Problem {
 
 /// Get a job
 ///
-/// Returns the job. A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`.
+/// Returns the job. A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`. With
+/// `include=request` a job that has not ended has `request`, what was submitted, and `effective`, the
+/// settings that apply to it.
 #[utoipa::path(
     get, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "get_job",
-    params(JobParams),
-    responses((status = 200, description = "The job", body = JobAnswer), FindProblems),
+    params(
+        JobParams,
+        ("include" = Option<Included>, Query, description = "Add the request and what applies to the job"),
+    ),
+    responses((status = 200, description = "The job", body = InspectedJob), FindProblems),
 )]
-pub(crate) async fn get_job(State(api): ApiState, JobPath(key): JobPath) -> JsonResult<JobAnswer> {
-    let job = Deadline::from_now().bound(api.store.get(&key)).await??;
-    Ok(Json(job.ok_or_else(|| unknown(&key))?.into()))
+pub(crate) async fn get_job(
+    State(api): ApiState,
+    JobPath(key): JobPath,
+    Query(include): Query<Include>,
+) -> Result<Response, ApiError> {
+    let deadline = Deadline::from_now();
+    match include {
+        Include::Nothing => {
+            let job = deadline.bound(api.store.get(&key)).await??.ok_or_else(|| unknown(&key))?;
+            Ok(Json(InspectedJob::from(job)).into_response())
+        }
+        Include::Request => {
+            let permit = api.acquire_for_whole_jobs(inspect::ONE_JOB).await?;
+            let policies = api.policies.all()?;
+            let found = deadline.bound(api.store.get_stored(&key)).await??.ok_or_else(|| unknown(&key))?;
+            let job = match found {
+                FoundJob::Stored(stored) => inspected(&api, &policies, *stored),
+                FoundJob::Ended(job) => job.into(),
+            };
+            Ok(json_holding(&job, permit))
+        }
+    }
+}
+
+fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob {
+    let StoredJob { job, delivery, .. } = stored;
+    let inspection = api.inspection(policies, &job.key.topic, delivery);
+    InspectedJob::new(job, Some(inspection))
 }
 
 /// List jobs
 ///
 /// Lists pending and dead jobs in no particular order. A page holds at most `limit` jobs. It may hold
 /// fewer or none and still have a next page; `next` is null on the last page. A job that exists from
-/// the first page to the last is on at least one of them, even if it changes meanwhile.
+/// the first page to the last is on at least one of them, even if it changes meanwhile. With
+/// `include=request` each job has `request` and `effective`, and a page ends after about 1 MiB of
+/// requests.
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs",
     params(
@@ -162,23 +200,41 @@ pub(crate) async fn get_job(State(api): ApiState, JobPath(key): JobPath) -> Json
         ("state" = Option<ListedState>, Query, description = "Only jobs in this state"),
         ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", minimum = 1, maximum = 1000),
+        ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),
     ),
     responses((status = 200, description = "A page", body = PageAnswer), QueryProblems),
 )]
 pub(crate) async fn list(
     State(api): ApiState,
-    Query(PageQuery { filter, from, limit }): Query<PageQuery>,
-) -> JsonResult<PageAnswer> {
-    let has_cursor = from.is_some();
-    let page = Deadline::from_now()
-        .bound(paging::list_jobs(|at, scan| api.store.page(&filter, at, scan), from, limit))
-        .await?;
-    let (jobs, next) = page.map_err(|error| match error {
+    Query(PageQuery { filter, from, limit, include }): Query<PageQuery>,
+) -> Result<Response, ApiError> {
+    let (deadline, has_cursor) = (Deadline::from_now(), from.is_some());
+    let failed = |error| match error {
         StoreError::Outdated if has_cursor => outdated_cursor(),
         other => other.into(),
-    })?;
-    let items = jobs.into_iter().map(JobAnswer::from).collect();
-    Ok(Json(PageAnswer { items, next: next.map(|cursor| cursor.to_string()) }))
+    };
+    match include {
+        Include::Nothing => {
+            let limits = PageLimits::of_jobs(limit);
+            let page = paging::list_jobs(|at, scan| api.store.page(&filter, at, scan), from, limits);
+            let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
+            Ok(Json(page_answer(jobs.into_iter().map(InspectedJob::from), next)).into_response())
+        }
+        Include::Request => {
+            let permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+            let policies = api.policies.all()?;
+            let weigh = |job: &StoredJob| inspect::weight(&policies, &job.job.key.topic, &job.delivery);
+            let limits = PageLimits::of_whole_jobs(limit, weigh);
+            let page = paging::list_jobs(|at, scan| api.store.page_stored(&filter, at, scan), from, limits);
+            let (jobs, next) = deadline.bound(page).await?.map_err(failed)?;
+            let items = jobs.into_iter().map(|stored| inspected(&api, &policies, stored));
+            Ok(json_holding(&page_answer(items, next), permit))
+        }
+    }
+}
+
+fn page_answer(items: impl Iterator<Item = InspectedJob>, next: Option<ListCursor>) -> PageAnswer {
+    PageAnswer { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
 }
 
 /// Get the attempts of a job

@@ -9,8 +9,10 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use ringback_core::contract::{PolicyPut, PolicyVersion, TopicPage, is_notice_topic};
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_POLICIES, Policies};
-use ringback_core::wire::{PolicyAnswer, TopicAnswer, TopicsAnswer, on_dead_of_notices, parse_policy};
+use ringback_core::policy::{MAX_POLICIES, Policies, Policy};
+use ringback_core::wire::{
+    PolicyAnswer, TopicAnswer, TopicsAnswer, on_dead_of_notices, parse_policy, unmask_policy,
+};
 use tokio::time::timeout;
 
 use super::jobs::limit_reached;
@@ -82,6 +84,7 @@ pub(crate) async fn get_topic(State(api): ApiState, TopicPath(topic): TopicPath)
 /// Sets the policy of a topic: defaults for jobs that do not set these fields themselves. The whole
 /// policy is replaced. It takes effect within a second, also for existing jobs, except `url`, which
 /// only applies to jobs submitted later. This API process nearly always applies it before it answers.
+/// A secret header whose value is `[masked by ringback]`, as answers show it, keeps its stored value.
 #[utoipa::path(
     put, path = "/v1/topics/{topic}", tag = "topics", operation_id = "put_policy",
     params(TopicParams),
@@ -101,12 +104,22 @@ pub(crate) async fn put_policy(
     if policy.on_dead.is_some() && is_notice_topic(&topic) {
         return Err(on_dead_of_notices().into());
     }
-    let (status, version) = match deadline.bound(api.store.put_policy(&topic, &policy)).await?? {
+    let (policy, put) = if policy.headers.masked_names().next().is_none() {
+        let put = deadline.bound(api.store.put_policy(&topic, &policy)).await??;
+        (policy, put)
+    } else {
+        let unmask = |stored: Option<&Policy>| unmask_policy(&policy, stored);
+        deadline.bound(api.store.change_policy(&topic, unmask)).await???
+    };
+    let (status, version) = match put {
         PolicyPut::Created(version) => (StatusCode::CREATED, version),
         PolicyPut::Replaced(version) => (StatusCode::OK, version),
         PolicyPut::TooMany => {
             let detail = format!("{MAX_POLICIES} topics have a policy, which is the limit; delete one");
             return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+        PolicyPut::Outdated => {
+            return Err(ApiError::retry_later("others keep changing the policy of this topic"));
         }
     };
     wait_until_applied(&api, version).await;

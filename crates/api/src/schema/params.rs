@@ -54,6 +54,13 @@ pub(crate) enum ListedState {
     Dead,
 }
 
+/// What can be added to a job.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(crate) enum Included {
+    Request,
+}
+
 /// Kinds of events.
 #[derive(ToSchema)]
 #[schema(example = json!(["done", "dead"]))]

@@ -55,7 +55,7 @@ pub(crate) struct JobRequest {
     #[schema(max_length = 255, default = "application/octet-stream")]
     content_type: Option<String>,
     /// Headers of the delivery, at most 32 and 8 KiB together, without those that the delivery sets
-    /// itself.
+    /// itself. The value of a secret one cannot be `[masked by ringback]`.
     headers: Option<BTreeMap<String, String>>,
     /// Delivered as headers `ringback-context-<key>`, at most 16 entries and 4 KiB together.
     context: Option<BTreeMap<String, String>>,
@@ -172,7 +172,8 @@ pub(crate) struct PolicyRequest {
     #[schema(max_length = 2048)]
     url: Option<String>,
     /// Headers that are added unless the job has one of the same name. Limits and reserved names are
-    /// those of a job.
+    /// those of a job. A secret one whose value is `[masked by ringback]`, as answers show it, keeps its
+    /// stored value.
     headers: Option<BTreeMap<String, String>>,
     /// The body that a 2xx response of the receiver must have, apart from surrounding ASCII white
     /// space. With any other body the attempt fails. At most 1,024 bytes, without surrounding white

@@ -8,12 +8,13 @@ use ringback_core::wire::{JobAnswer, PurgeAnswer};
 use serde_json::json;
 
 use self::redrive::{DeadReviveArgs, RedriveArgs};
+use super::inspect::include;
 use super::pages::{self, List, next_cursor};
 use super::session::{Session, parse};
 use crate::args::{DeadFilter, Format, Page, TopicArgs, values};
 use crate::client::{Call, LONG};
 use crate::failure::Verdict;
-use crate::output::{Table, View, dead_row, note};
+use crate::output::{Table, View, dead_row, dead_row_full, note};
 use crate::progress::Progress;
 
 const LIST_EXAMPLES: &str = "\
@@ -63,6 +64,9 @@ pub(crate) struct DeadListArgs {
     pub(crate) filter: DeadFilter,
     #[command(flatten)]
     pub(crate) page: Page,
+    /// Show the URL and the body's type and size too; with --output json the whole request
+    #[arg(long)]
+    pub(crate) full: bool,
 }
 
 /// The dead jobs to purge.
@@ -96,12 +100,19 @@ pub(crate) async fn run(session: &mut Session, command: DeadCommand) -> anyhow::
 }
 
 async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verdict> {
-    let columns = ["ID", "DIED", "", ">ATTEMPTS", "REASON", "LAST FAILURE"];
-    let table = Table::new(columns, session.out.colour);
     let path = ["v1", "topics", args.of.topic.as_str(), "dead"];
     let (query, limit) = (args.filter.query(), args.page.limit());
-    let list = List { path: &path, query, limit, of: "dead jobs", feature: "lists of dead jobs" };
-    pages::print(session, list, table, dead_row).await
+    let mut list = List { path: &path, query, limit, of: "dead jobs", feature: "lists of dead jobs" };
+    let [id, died, relative, attempts, reason, last] =
+        ["ID", "DIED", "", ">ATTEMPTS", "REASON", "LAST FAILURE"];
+    let colour = session.out.colour;
+    if args.full {
+        list.query.push(include());
+        let columns = [id, died, relative, attempts, reason, last, "URL", "BODY"];
+        return pages::print(session, list, Table::new(columns, colour), dead_row_full).await;
+    }
+    let columns = [id, died, relative, attempts, reason, last];
+    pages::print(session, list, Table::new(columns, colour), dead_row).await
 }
 
 async fn purge_one(session: &mut Session, topic: &str, id: &str) -> anyhow::Result<Verdict> {

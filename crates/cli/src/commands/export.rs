@@ -25,7 +25,10 @@ Examples:
   ringback export -o jobs.ndjson
   ringback export --state dead --topic pay.notify | jq -r .reason | sort | uniq -c
 
-A file is written as FILE.part and renamed when it is complete.";
+A file is written as FILE.part and renamed when it is complete.
+
+An export has the values of secret headers, such as authorization, which are masked everywhere else: keep the file as \
+safe as they are.";
 
 /// The filter and the destination of an export.
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use ringback_core::wire::{CancelAnswer, InFlight, JobAnswer};
 use serde_json::json;
 
 use super::each_job;
+use super::inspect::{self, InspectArgs};
 use super::session::Session;
 use crate::args::values::{self, Wait};
 use crate::args::{JobArgs, JobsArgs};
@@ -17,7 +18,11 @@ pub(crate) const GET_EXAMPLES: &str = "\
 Examples:
   ringback get pay.notify/order-1
   ringback get pay.notify order-1 --output json | jq -r .state
-  ringback get pay.notify/order-1 pay.notify/order-2";
+  ringback get pay.notify/order-1 pay.notify/order-2
+  ringback get pay.notify/order-1 --full
+  ringback get pay.notify/order-1 --curl > callback.sh
+
+Secret header values are masked. --curl leaves out webhook-timestamp and traceparent, which each attempt has anew.";
 
 pub(crate) const RUN_EXAMPLES: &str = "\
 Examples:
@@ -53,6 +58,15 @@ Examples:
 A job that waits for a retry can be rescheduled too, and keeps its failures. With a delay of 0 or a time in the past \
 it is due now.";
 
+/// Jobs, and how much of them to show.
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    pub(crate) jobs: JobsArgs,
+    #[command(flatten)]
+    pub(crate) inspect: InspectArgs,
+}
+
 /// A job and its new due time.
 #[derive(Debug, Args)]
 #[command(after_help = RESCHEDULE_EXAMPLES, group(ArgGroup::new("due").args(["delay", "at"]).required(true)))]
@@ -70,9 +84,16 @@ pub(crate) struct RescheduleArgs {
     pub(crate) time_zone: Option<String>,
 }
 
-pub(crate) async fn get(session: &mut Session, args: &JobsArgs) -> anyhow::Result<Verdict> {
+pub(crate) async fn get(session: &mut Session, args: &GetArgs) -> anyhow::Result<Verdict> {
+    let GetArgs { jobs, inspect: InspectArgs { full, curl } } = args;
+    if *curl {
+        return inspect::curl(session, jobs).await;
+    }
+    if *full {
+        return each_job::run(session, jobs, inspect::call, |_, job, view| inspect::details(job, view)).await;
+    }
     let call = |key: &_| Call::job(Method::GET, key, &[]);
-    each_job::run(session, args, call, |_, job: &JobAnswer, view| job_details(job, view)).await
+    each_job::run(session, jobs, call, |_, job: &JobAnswer, view| job_details(job, view)).await
 }
 
 pub(crate) async fn reschedule(session: &mut Session, args: &RescheduleArgs) -> anyhow::Result<Verdict> {

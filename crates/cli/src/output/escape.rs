@@ -32,7 +32,7 @@ pub(crate) fn escape_json(json: &str) -> String {
 
 /// Whether a terminal may act on a character: C0 and C1 control characters, and those that break lines or reverse the
 /// direction of the text around them.
-fn is_unsafe(c: char) -> bool {
+pub(super) fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

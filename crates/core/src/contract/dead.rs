@@ -71,6 +71,8 @@ pub struct DeadJob {
     pub job: Job,
     /// When it died, by the store's clock.
     pub died: Timestamp,
+    /// Its position, with which a page after it begins.
+    pub cursor: DeadCursor,
 }
 
 /// A page of dead jobs, in order of death.

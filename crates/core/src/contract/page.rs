@@ -82,6 +82,15 @@ pub struct StoredJob {
     pub content: ContentHash,
 }
 
+/// A job that was looked up by its key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FoundJob {
+    /// It has not ended, and everything is there.
+    Stored(Box<StoredJob>),
+    /// It has ended: only its tombstone is kept.
+    Ended(Job),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

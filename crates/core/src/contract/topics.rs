@@ -119,6 +119,8 @@ pub enum PolicyPut {
     Replaced(PolicyVersion),
     /// There are [`MAX_POLICIES`](crate::policy::MAX_POLICIES) already. Nothing changed.
     TooMany,
+    /// The topic does not have the policy that was to be replaced. Nothing changed.
+    Outdated,
 }
 
 /// All policies as a backend keeps them: topic and JSON.

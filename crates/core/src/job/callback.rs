@@ -33,6 +33,9 @@ const RESERVED: [&str; 12] = [
     "tracestate",
 ];
 
+/// The `user-agent` of callbacks.
+pub const USER_AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
+
 /// Why a value was refused, and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{detail}")]
@@ -120,7 +123,7 @@ impl fmt::Display for Callback {
 }
 
 /// A job's own headers in the order given, with names in lower case.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
@@ -159,6 +162,13 @@ impl Headers {
     /// Names and values.
     pub fn entries(&self) -> &[(String, String)] {
         &self.0
+    }
+}
+
+/// Without the values of secret headers, so that none gets into a log.
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.masked().0).finish()
     }
 }
 

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
+use crate::clock::Timestamp;
 use crate::hex::Hex;
 
 /// A text that is not a topic or an id. The message says what is allowed.
@@ -124,6 +127,17 @@ fn digest(topic: &Topic, id: &str) -> [u8; 32] {
 /// and long enough that no two jobs share one (an even chance takes 2⁴⁸ jobs).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Locator(pub [u8; 12]);
+
+impl Locator {
+    /// The `webhook-id` of a job that was created at this time: the same for all attempts, another one if
+    /// the same topic and id are submitted again later. Opaque and without a dot, as the Standard Webhooks
+    /// specification requires.
+    pub fn webhook_id(&self, created: Timestamp) -> String {
+        let created = created.as_millis().to_be_bytes();
+        let life = [&self.0[..], &created[2..]].concat();
+        format!("msg_{}", URL_SAFE_NO_PAD.encode(life))
+    }
+}
 
 impl fmt::Debug for Locator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::JobAnswer;
+use super::inspect::InspectedJob;
 use super::problem::Problem;
 pub use crate::contract::MAX_PAGE;
 
@@ -15,10 +15,10 @@ pub const MAX_IMPORT_LINES: usize = 10_000;
 pub const MAX_IMPORT_BYTES: usize = 16 * 1024 * 1024;
 
 /// A page of jobs. It may be empty although there are more pages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PageAnswer {
     /// The jobs.
-    pub items: Vec<JobAnswer>,
+    pub items: Vec<InspectedJob>,
     /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }

@@ -4,31 +4,43 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::JobAnswer;
+use super::effective::EffectiveAnswer;
 use super::fields::due::time;
 use super::fields::object::{read, read_or_empty};
 use super::fields::values::{REASON, parsed, reason};
+use super::inspect::Inspection;
 use super::problem::Problem;
+use super::request::RequestAnswer;
 use crate::clock::Timestamp;
-use crate::contract::{DeadJob, MAX_RATE, Redrive};
+use crate::contract::{MAX_RATE, Redrive};
+use crate::job::Job;
 
-/// A dead job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// A dead job, with its request if that was asked for.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DeadJobAnswer {
     /// The job.
     #[serde(flatten)]
     pub job: JobAnswer,
     /// When it died.
     pub died_at: String,
+    /// With `include=request`: what was submitted. Absent if the job ended while the page was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Box<RequestAnswer>>,
+    /// With `include=request`: what would apply to its next attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective: Option<Box<EffectiveAnswer>>,
 }
 
-impl From<DeadJob> for DeadJobAnswer {
-    fn from(dead: DeadJob) -> Self {
-        Self { job: dead.job.into(), died_at: dead.died.to_string() }
+impl DeadJobAnswer {
+    /// A job that died at this time, with its request if that is there.
+    pub fn new(job: Job, died: Timestamp, inspection: Option<Inspection>) -> Self {
+        let (request, effective) = Inspection::split(inspection);
+        Self { job: job.into(), died_at: died.to_string(), request, effective }
     }
 }
 
 /// A page of dead jobs, in the order of death. It may be empty although there are more pages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DeadPageAnswer {
     /// The jobs.
     pub items: Vec<DeadJobAnswer>,

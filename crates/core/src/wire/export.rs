@@ -3,19 +3,14 @@
 
 use std::fmt;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::answer::LastAnswer;
 use super::fields::entries::Entries;
-use super::fields::object::depth;
-use super::submit::body::DEFAULT_CONTENT_TYPE;
-use crate::duration::format_duration;
-use crate::job::{Body, ContentHash, Delivery, Job, MAX_DEPTH};
-use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
+use super::request::{RequestAnswer, RetryAnswer};
+use crate::job::{ContentHash, Delivery, Job};
 
 /// A pending or dead job on its way to another installation. Absent fields are left out.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,7 +36,7 @@ pub struct ExportLine {
     /// The content type of a body in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     content_type: Option<String>,
-    /// Its own headers.
+    /// Its own headers, with the values of secret ones.
     #[serde(skip_serializing_if = "Entries::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     headers: Entries,
@@ -51,7 +46,7 @@ pub struct ExportLine {
     context: Entries,
     /// Its own retry policy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    retry: Option<Policy>,
+    retry: Option<RetryAnswer>,
     /// Its own deadline per attempt, as a friendly duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<String>,
@@ -83,32 +78,31 @@ pub struct ExportLine {
 impl ExportLine {
     /// The line of a job; `content` is the hash of its submit.
     pub fn new(job: Job, delivery: Delivery, content: ContentHash) -> Self {
-        let (body, body_base64, content_type) = written(delivery.body);
-        let is_pull = delivery.callback.is_pull();
-        let length = delivery.timeout.map(format_duration);
-        let (timeout, ttr) = if is_pull { (None, length) } else { (length, None) };
+        let request = RequestAnswer::whole(delivery);
+        let RequestAnswer { url, body, body_base64, content_type, headers, context, .. } = request;
+        let RequestAnswer { retry, timeout, ttr, on_dead, traceparent, .. } = request;
         Self {
             topic: job.key.topic.to_string(),
             id: job.key.id.to_string(),
             state: job.state.to_string(),
             at: job.due.to_string(),
-            url: (!is_pull).then(|| delivery.callback.to_string()),
+            url,
             body,
             body_base64,
             content_type,
-            headers: delivery.headers.entries().into(),
-            context: delivery.context.entries().into(),
-            retry: delivery.retry.as_ref().map(Policy::of),
+            headers,
+            context,
+            retry,
             timeout,
             ttr,
-            on_dead: delivery.on_dead.as_ref().map(ToString::to_string),
+            on_dead,
             created_at: job.created.to_string(),
             attempts: job.attempts,
             failures: job.failures,
             last: job.last.map(LastAnswer::from),
             reason: job.reason,
             content: content.to_string(),
-            traceparent: delivery.trace.map(|trace| trace.to_string()),
+            traceparent,
         }
     }
 }
@@ -117,63 +111,6 @@ impl fmt::Display for ExportLine {
     /// The JSON, which never contains a line break.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
-    }
-}
-
-/// The fields `body`, `body_base64` and `content_type`.
-fn written(body: Body) -> (Option<Box<RawValue>>, Option<String>, Option<String>) {
-    if let Some(json) = one_line_of_json(&body) {
-        return (Some(json), None, None);
-    }
-    let content_type = Some(body.content_type().to_owned()).filter(|name| name != DEFAULT_CONTENT_TYPE);
-    let base64 = Some(body.bytes).filter(|bytes| !bytes.is_empty()).map(|bytes| STANDARD.encode(bytes));
-    (None, base64, content_type)
-}
-
-/// The body if a line can contain it unchanged: JSON without line breaks, and without white space at its
-/// ends, which would be lost.
-fn one_line_of_json(body: &Body) -> Option<Box<RawValue>> {
-    if body.content_type() != "application/json" || body.bytes.iter().any(|b| matches!(b, b'\n' | b'\r')) {
-        return None;
-    }
-    let text = std::str::from_utf8(&body.bytes).ok()?;
-    let json: &RawValue = serde_json::from_str(text).ok()?;
-    let whole = json.get().len() == text.len() && depth(text) <= MAX_DEPTH;
-    whole.then(|| json.to_owned())
-}
-
-/// A retry policy as a submit writes it.
-#[derive(Debug, Serialize, ToSchema)]
-struct Policy {
-    /// The delays, as friendly durations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delays: Option<Vec<String>>,
-    /// `none`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    preset: Option<&'static str>,
-    /// After how many failures the job is dead; -1 for never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max: Option<i64>,
-    /// Which share of a delay may be added at random.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    jitter: Option<f32>,
-}
-
-impl Policy {
-    fn of(policy: &RetryPolicy) -> Self {
-        if policy.delays().is_empty() {
-            return Self { delays: None, preset: Some("none"), max: None, jitter: None };
-        }
-        Self {
-            delays: Some(policy.delays().iter().copied().map(format_duration).collect()),
-            preset: None,
-            max: match policy.max() {
-                Max::Tiers => None,
-                Max::Failures(max) => Some(max.into()),
-                Max::Unlimited => Some(-1),
-            },
-            jitter: Some(policy.jitter()).filter(|jitter| *jitter != DEFAULT_JITTER),
-        }
     }
 }
 

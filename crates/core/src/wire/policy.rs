@@ -1,9 +1,13 @@
 //! Parses the policy of a topic; answers of the calls about policies.
 
+mod mask;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+pub(super) use self::mask::masked_policy;
+pub use self::mask::unmask_policy;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::retry::retry;
 use super::fields::values::{entries, parsed, timeout, ttr, url};
@@ -71,7 +75,7 @@ fn written(fields: &Fields<'_>) -> Box<str> {
 pub struct PolicyAnswer {
     /// The topic.
     pub topic: String,
-    /// Its policy, each field as it was written; `null` if it has none.
+    /// Its policy, each field as it was written, with secret header values masked; `null` if it has none.
     #[schema(value_type = Option<serde_json::Value>)]
     pub policy: Option<Box<RawValue>>,
 }
@@ -79,8 +83,8 @@ pub struct PolicyAnswer {
 impl PolicyAnswer {
     /// The answer for a topic.
     pub fn new(topic: &Topic, policy: Option<&Policy>) -> Self {
-        let written = policy.and_then(|policy| RawValue::from_string(policy.written().to_owned()).ok());
-        Self { topic: topic.to_string(), policy: written }
+        let shown = policy.and_then(|policy| RawValue::from_string(masked_policy(policy).into_owned()).ok());
+        Self { topic: topic.to_string(), policy: shown }
     }
 }
 

@@ -11,11 +11,11 @@ use super::fields::due::due;
 use super::fields::if_exists::if_exists;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::retry::retry;
-use super::fields::values::{self, entries, field, timeout, url};
+use super::fields::values::{self, entries, field, headers, timeout, url};
 use super::notice::on_dead;
 use super::problem::Problem;
 use crate::clock::Timestamp;
-use crate::job::{Callback, ContentHash, Context, Delivery, Headers, JobId, JobKey, NewJob, Topic, Trace};
+use crate::job::{Callback, ContentHash, Context, Delivery, JobId, JobKey, NewJob, Topic, Trace};
 use crate::policy::Policies;
 use crate::token::Token;
 
@@ -106,7 +106,7 @@ pub(super) fn judge(
         None => of_topic.or_else(|| Some(Callback::pull())),
     };
     let body = body::body(fields, mistakes)?;
-    let headers = entries(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
+    let headers = headers(fields, mistakes);
     let context = entries(fields, "context", Context::parse, Context::ALLOWED, mistakes);
     let retry = retry(fields, mistakes);
     if !has_target && policies.is_none() && mistakes.is_empty() {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::policy::masked_policy;
 use crate::contract::TopicCounts;
 use crate::job::Topic;
 use crate::policy::Policy;
@@ -24,7 +25,7 @@ pub struct TopicAnswer {
     pub oldest_due_at: Option<String>,
     /// How long the oldest of these ready jobs has been due, in milliseconds; 0 if none is ready.
     pub late_ms: u64,
-    /// Its policy, each field as it was written; null if it has none.
+    /// Its policy, each field as it was written, with secret header values masked; null if it has none.
     #[schema(value_type = Option<Object>)]
     pub policy: Option<Value>,
 }
@@ -67,7 +68,7 @@ impl TopicAnswer {
             states: TopicStates { delayed, ready, reserved, done, dead, cancelled },
             oldest_due_at: oldest_due.map(|at| at.to_string()),
             late_ms: u64::try_from(late.as_millis()).unwrap_or(u64::MAX),
-            policy: policy.and_then(|policy| serde_json::from_str(policy.written()).ok()),
+            policy: policy.and_then(|policy| serde_json::from_str(&masked_policy(policy)).ok()),
         }
     }
 }

@@ -17,10 +17,17 @@ use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore, PolicyChanges};
 const PAGE: usize = 64;
 
 impl EmbeddedStore {
-    pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
+    /// Puts a policy; with `replaced` only if the topic has exactly that one.
+    pub async fn put_policy(
+        &self,
+        topic: &Topic,
+        written: &str,
+        replaced: Option<&str>,
+    ) -> Result<PolicyPut, StoreError> {
         let (topic, written) = (topic.to_string(), written.to_owned());
-        let bytes = topic.len() + written.len();
-        let put = self.call(ANY_SHARD, bytes, move |txn| put(txn, &topic, &written)).await?;
+        let (bytes, replaced) = (topic.len() + written.len(), replaced.map(str::to_owned));
+        let put =
+            self.call(ANY_SHARD, bytes, move |txn| put(txn, &topic, &written, replaced.as_deref())).await?;
         self.shared.location.policies.send_replace(());
         Ok(put)
     }
@@ -100,8 +107,12 @@ impl EmbeddedStore {
     }
 }
 
-fn put(txn: &mut Txn<'_>, topic: &str, written: &str) -> Result<PolicyPut> {
-    let (is_known, now_us) = (txn.tables.policies.get(topic)?.is_some(), txn.now_us());
+fn put(txn: &mut Txn<'_>, topic: &str, written: &str, replaced: Option<&str>) -> Result<PolicyPut> {
+    let (known, now_us) = (txn.tables.policies.get(topic)?, txn.now_us());
+    if replaced.is_some() && known.as_deref() != replaced {
+        return Ok(PolicyPut::Outdated);
+    }
+    let is_known = known.is_some();
     if !is_known && txn.tables.policies.count()? >= MAX_POLICIES as u64 {
         return Ok(PolicyPut::TooMany);
     }

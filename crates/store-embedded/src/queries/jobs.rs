@@ -1,6 +1,8 @@
 //! One job by its name, and pages of jobs in the order in which they were accepted.
 
-use ringback_core::contract::{Cursor, Filter, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload};
+use ringback_core::contract::{
+    Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, payload,
+};
 use ringback_core::job::{ContentHash, Job, JobKey};
 
 use crate::tables::{Body, Record};
@@ -14,6 +16,23 @@ impl EmbeddedStore {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
         let found = self.call(shard, 0, move |txn| txn.find(locator, keep)).await?;
         Ok(found.map(|record| answers::job(record, key.clone())))
+    }
+
+    /// [`Self::get`] with everything that is stored of the job.
+    pub async fn get_stored(&self, shard: Shard, key: &JobKey) -> Result<Option<FoundJob>, StoreError> {
+        let (locator, keep) = (key.locator().0, self.keep_tombstones());
+        let found = self.call(shard, 0, move |txn| {
+            let Some(record) = txn.find(locator, keep)? else { return Ok(None) };
+            let body = txn.tables.records.body(record.number)?;
+            Ok(Some((record, body)))
+        });
+        let Some((record, body)) = found.await? else { return Ok(None) };
+        if record.ended().is_some() {
+            return Ok(Some(FoundJob::Ended(answers::job(record, key.clone()))));
+        }
+        let stored = body.and_then(|body| stored(record, &body));
+        let stored = stored.ok_or(StoreError::Unreadable("a job's body"))?;
+        Ok(Some(FoundJob::Stored(Box::new(stored))))
     }
 
     pub async fn page(
@@ -36,12 +55,7 @@ impl EmbeddedStore {
         from: Option<Cursor>,
         limit: usize,
     ) -> Result<Page<StoredJob>, StoreError> {
-        self.read_page(filter, from, limit, |(record, body)| {
-            let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
-            let (key, content) = (answers::key(&record, &body)?, ContentHash(record.content));
-            Some(StoredJob { job: answers::job(record, key), delivery, content })
-        })
-        .await
+        self.read_page(filter, from, limit, |(record, body)| stored(record, &body)).await
     }
 
     /// Jobs for which `show` returns `None` are left out. The cursor is the number of a job: numbers
@@ -68,4 +82,11 @@ impl EmbeddedStore {
         let items = found.into_iter().filter_map(show).collect();
         Ok(Page { items, next: next.map(|at| Cursor { at, ..from }) })
     }
+}
+
+/// Everything that is stored of a job; `None` if it cannot be read.
+fn stored(record: Record, body: &Body) -> Option<StoredJob> {
+    let delivery = payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout())?;
+    let (key, content) = (answers::key(&record, body)?, ContentHash(record.content));
+    Some(StoredJob { job: answers::job(record, key), delivery, content })
 }

@@ -42,11 +42,19 @@ impl RedisStore {
         }
     }
 
-    pub async fn put_policy(&self, topic: &Topic, written: &str) -> Result<PolicyPut, StoreError> {
-        let args = (topic.as_str(), written, MAX_POLICIES);
+    /// Puts a policy; with `replaced` only if the topic has exactly that one.
+    pub async fn put_policy(
+        &self,
+        topic: &Topic,
+        written: &str,
+        replaced: Option<&str>,
+    ) -> Result<PolicyPut, StoreError> {
+        // No policy is an empty text.
+        let args = (topic.as_str(), written, MAX_POLICIES, replaced.unwrap_or_default());
         let parts: Vec<u64> = self.ask_installation(&script::PUT_POLICY, args).await?;
         match parts.as_slice() {
             [] => Ok(PolicyPut::TooMany),
+            [_] => Ok(PolicyPut::Outdated),
             [0, version] => Ok(PolicyPut::Created(PolicyVersion(*version))),
             [_, version] => Ok(PolicyPut::Replaced(PolicyVersion(*version))),
             _ => Err(StoreError::Unreadable(script::PUT_POLICY.name())),

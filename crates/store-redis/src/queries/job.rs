@@ -1,19 +1,65 @@
-//! One job, and the log of its attempts.
+//! One job, with or without everything that is stored of it, and the log of its attempts.
 
 use bytes::Bytes;
 use redis::Value;
 use ringback_core::contract::attempt_log::shown;
-use ringback_core::contract::{Attempt, Shard, StoreError};
+use ringback_core::contract::{Attempt, FoundJob, Shard, StoreError, StoredJob};
 use ringback_core::job::{Job, JobKey};
 
-use crate::record::number;
+use crate::record::{Head, Tail, number, parse_tombstone};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
+
+/// How often a job is looked at whose payload is not there.
+const MAX_TRIES: usize = 8;
+
+/// The result of one look at a job.
+enum Found {
+    /// The job; `None` if it is unknown.
+    Known(Option<FoundJob>),
+    /// Its record is there, and its payload has a key of its own, which is gone or that of another
+    /// submit.
+    WithoutPayload,
+}
 
 impl RedisStore {
     pub async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let parts: Vec<Value> = self.ask(&script::GET, shard, &key.locator().0).await?;
         if parts.is_empty() { Ok(None) } else { reply::job(parts, key, script::GET.name()).map(Some) }
+    }
+
+    pub async fn get_stored(&self, shard: Shard, key: &JobKey) -> Result<Option<FoundJob>, StoreError> {
+        for _ in 0..MAX_TRIES {
+            // If its payload is not there, it has ended meanwhile, or another submit has taken its place.
+            if let Found::Known(found) = self.find_stored(shard, key).await? {
+                return Ok(found);
+            }
+        }
+        Err(StoreError::Unreadable("a job whose payload is missing"))
+    }
+
+    async fn find_stored(&self, shard: Shard, key: &JobKey) -> Result<Found, StoreError> {
+        let locator = key.locator();
+        let parts: Vec<Value> = self.ask(&script::GET_STORED, shard, &locator.0).await?;
+        let name = script::GET_STORED.name();
+        if parts.is_empty() {
+            return Ok(Found::Known(None));
+        }
+        if parts.len() == 1 {
+            let (tombstone,) = reply::read(Value::Array(parts), name)?;
+            let job = parse_tombstone(tombstone, key.clone())?;
+            return Ok(Found::Known(Some(FoundJob::Ended(job))));
+        }
+        let (code, job_state, lane, record): (i64, Bytes, String, Bytes) =
+            reply::read(Value::Array(parts), name)?;
+        let head = Head::parse(reply::state(code)?, job_state, &record)?;
+        let tail = Tail::parse(&lane, record)?;
+        let Some((key, delivery)) = self.delivery(shard, locator, &head, tail).await? else {
+            return Ok(Found::WithoutPayload);
+        };
+        let content = head.content;
+        let stored = StoredJob { job: head.into_job(key), delivery, content };
+        Ok(Found::Known(Some(FoundJob::Stored(Box::new(stored)))))
     }
 
     pub async fn attempts(&self, shard: Shard, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {

@@ -107,7 +107,8 @@ pub(super) fn is_no(name: &str, text: &str) -> String {
     format!("{:?} is no {name}", shortened(text))
 }
 
-fn shortened(text: &str) -> String {
+/// A value for a message.
+pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
         None => text.to_owned(),

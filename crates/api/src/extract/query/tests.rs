@@ -21,6 +21,7 @@ async fn wrong<T: FromQuery>(query: &str) -> String {
 async fn all_parameters_are_optional() {
     let query: PageQuery = read("").await.unwrap();
     assert_eq!((query.filter, query.from, query.limit), (Filter::default(), None, 100));
+    assert_eq!(query.include, Include::Nothing);
     let query: PageQuery = read("?topic=a.b&state=dead&limit=1000&cursor=0-1f-2").await.unwrap();
     let filter = Filter { topic: Some("a.b".parse().unwrap()), state: Some(State::Dead) };
     assert_eq!((query.filter, query.limit), (filter, 1000));
@@ -53,7 +54,7 @@ async fn every_wrong_parameter_is_named() {
     let query = "?colour=red&topic=a%20b&state=x&cursor=y&limit=0&limit=1&";
     assert_eq!(wrong::<PageQuery>(query).await, "colour limit topic state cursor limit");
     let Err(problem) = read::<PageQuery>(query).await else { panic!("it is wrong") };
-    assert_eq!(problem.errors[0].allowed, "topic, state, cursor, limit");
+    assert_eq!(problem.errors[0].allowed, "topic, state, cursor, limit, include");
     for limit in ["", "0", "1001", "-1", "+5", "ten", "1.5", "99999999999999999999"] {
         assert_eq!(wrong::<PageQuery>(&format!("?limit={limit}")).await, "limit", "{limit}");
     }
@@ -70,6 +71,11 @@ async fn every_wrong_parameter_is_named() {
     assert_eq!(wrong::<events::Filter>("?id=a&topic=b%20c").await, "topic");
     let query = "?colour=red&kind=done,&topic=.&id=%2F";
     assert_eq!(wrong::<events::Filter>(query).await, "colour topic id kind");
+    for include in ["", "Request", "request,request", "attempts", "request&include=request"] {
+        assert_eq!(wrong::<Include>(&format!("?include={include}")).await, "include", "{include}");
+        assert_eq!(wrong::<DeadPageQuery>(&format!("?include={include}")).await, "include", "{include}");
+    }
+    assert_eq!(read::<PageQuery>("?include=request").await.unwrap().include, Include::Request);
     for kinds in ["", ",", "Done", "done;dead", "done,%20dead", "reserved", "done&kind=dead"] {
         assert_eq!(wrong::<events::Filter>(&format!("?kind={kinds}")).await, "kind", "{kinds}");
     }

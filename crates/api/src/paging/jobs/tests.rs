@@ -52,7 +52,7 @@ impl Buckets {
 
     async fn fill(&self, from: Option<ListCursor>, limit: usize) -> (Vec<String>, Option<ListCursor>) {
         let page = async |at, look| Ok(self.page(at, look));
-        let (jobs, next) = list_jobs(page, from, limit).await.unwrap();
+        let (jobs, next) = list_jobs(page, from, PageLimits::of_jobs(limit)).await.unwrap();
         assert!(jobs.len() <= limit, "{} jobs", jobs.len());
         (jobs.iter().map(|job| job.key.id.to_string()).collect(), next)
     }
@@ -115,10 +115,29 @@ async fn a_page_that_takes_long_is_returned_though_it_is_not_full() {
         Ok(store.page(at, look))
     };
     let start = Instant::now();
-    let (jobs, next) = list_jobs(page, None, 10).await.unwrap();
+    let (jobs, next) = list_jobs(page, None, PageLimits::of_jobs(10)).await.unwrap();
     assert_eq!(jobs.len(), 1, "the first job, which every number is a multiple for");
     assert!(next.is_some());
     assert_eq!(start.elapsed(), Duration::from_millis(600));
+}
+
+#[tokio::test]
+async fn a_page_ends_once_its_jobs_are_heavy_enough() {
+    let store = buckets([1; 300], 1);
+    let (mut found, mut from, mut pages) = (BTreeSet::new(), None, 0);
+    loop {
+        let page = async |at, look| Ok(store.page(at, look));
+        let limits = PageLimits { jobs: 1000, scan: 10, weigh: |_: &Job| MAX_PAGE_BYTES / 25 + 1 };
+        let (jobs, next) = list_jobs(page, from, limits).await.unwrap();
+        assert!(jobs.len() <= 30, "{} jobs: 25 weigh enough, and a scan has 10", jobs.len());
+        found.extend(jobs.iter().map(|job| job.key.id.to_string()));
+        pages += 1;
+        from = next;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert_eq!((found, pages), (store.wanted(), 10));
 }
 
 #[tokio::test]

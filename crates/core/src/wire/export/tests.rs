@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::Timestamp;
-use crate::job::{Callback, Context, Due, Headers, History, ImportJob, JobKey, Trace};
+use crate::job::{Body, Callback, Context, Due, Headers, History, ImportJob, JobKey, Trace};
 use crate::outcome::LastAttempt;
+use crate::retry::{Max, RetryPolicy};
 use crate::state::State;
 use crate::wire::{Defaults, Problem, parse_import, parse_job};
 

@@ -1,14 +1,23 @@
-//! An object of strings, such as headers or a context, written in order.
+//! An object of strings, such as headers or a context, in the order in which it was written.
 
-use serde::{Serialize, Serializer};
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Names and values.
-#[derive(Clone, Debug)]
-pub(crate) struct Entries(Box<[(String, String)]>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entries(Box<[(String, String)]>);
 
 impl Entries {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Each name with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
@@ -20,6 +29,28 @@ impl From<&[(String, String)]> for Entries {
 
 impl Serialize for Entries {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Strings;
+        impl<'de> Visitor<'de> for Strings {
+            type Value = Entries;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of strings")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries.into()))
+            }
+        }
+        deserializer.deserialize_map(Strings)
     }
 }

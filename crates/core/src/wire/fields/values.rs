@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::object::{Fields, Mistakes, read, shown};
 use crate::duration::{DurationError, parse_duration};
-use crate::job::{Callback, MAX_AHEAD, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused};
+use crate::job::{Callback, Headers, MASK, MAX_AHEAD, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused};
 use crate::limits::{MAX_ERROR, MAX_REASON};
 
 /// The form of a duration, for error messages.
@@ -108,6 +108,17 @@ pub(crate) fn entries<T: Default>(
         mistakes.add(name, e.detail, e.allowed);
         T::default()
     })
+}
+
+/// The field `headers` of a submit or an import. The mask of a secret value is refused: the value itself is
+/// not known here.
+pub(crate) fn headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Headers {
+    let headers = entries(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
+    for name in headers.masked_names() {
+        let detail = format!("{name} is {MASK}, which stands for a value that was hidden, not for a value");
+        mistakes.add("headers", detail, "the value itself; an export has it");
+    }
+    headers
 }
 
 /// The field `error` of a consumer: a text without control characters.

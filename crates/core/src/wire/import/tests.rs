@@ -96,6 +96,7 @@ fn each_wrong_field_is_refused_by_its_name() {
         (r#","content":"00FF10ab00ff10ab""#, "content"),
         (r#","content":5"#, "content"),
         (r#","traceparent":"00-x""#, "traceparent"),
+        (r#","headers":{"authorization":"[masked by ringback]"}"#, "headers"),
         (r#","topic":"u""#, "topic"),
         (r#","if_exists":"replace""#, "if_exists"),
         (r#","if_exists":"postpone","max_delay":"1h""#, "if_exists"),

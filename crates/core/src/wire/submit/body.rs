@@ -12,7 +12,8 @@ use crate::wire::problem::Problem;
 /// The content type of a body in base64 if the job does not say.
 pub(crate) const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 
-const JSON: &str = "application/json";
+/// The content type of a JSON body.
+pub(crate) const JSON: &str = "application/json";
 
 /// The fields `body`, `body_base64` and `content_type`.
 pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body, Problem> {

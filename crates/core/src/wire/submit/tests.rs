@@ -230,3 +230,16 @@ fn the_content_hash_is_of_the_fields_as_written() {
     let local = |zone: &str| hash(&format!(r#""at":"2026-11-23T09:00","time_zone":"{zone}""#));
     assert_ne!(local("Europe/Berlin"), local("Europe/Paris"));
 }
+
+#[test]
+fn the_mask_of_a_secret_header_is_refused_as_its_value() {
+    let problem =
+        with(r#""headers":{"x-a":"[masked by ringback]","X-Token":"[masked by ringback]"}"#).unwrap_err();
+    assert_eq!((problem.status, problem.errors.len()), (422, 1), "{problem:?}");
+    let error = &problem.errors[0];
+    assert!(
+        error.field == "headers" && error.detail.starts_with("x-token is [masked by ringback]"),
+        "{error:?}"
+    );
+    assert!(with(r#""headers":{"x-a":"[masked by ringback]","x-token":"[masked]"}"#).is_ok());
+}

@@ -11,12 +11,14 @@ end
 
 -- put_policy: gives a topic a policy.
 -- KEYS  installation
--- ARGV  topic, policy, how many policies there may be
--- Returns {1 if it replaces another, else 0; the version}, or {} if there are too many
+-- ARGV  topic, policy, how many policies there may be, the policy that it must have now or '' for any or none
+-- Returns {1 if it replaces another, else 0; the version}, {} if there are too many, or {0} if the topic
+--   has not the policy that it must have
 function edges.put_policy(args)
   tick()
   local key, topic, last = K .. ':policies', args[1], version()
   local known = call('HEXISTS', key, topic)
+  if args[4] ~= '' and call('HGET', key, topic) ~= args[4] then return {0} end
   if known == 0 and call('HLEN', key) >= tonumber(args[3]) then return {} end
   call('HSET', key, topic, args[2])
   return {known, raise_version(last)}

@@ -15,6 +15,23 @@ function edges.get(args)
   return tomb and {tomb} or {}
 end
 
+-- get_stored: everything that is stored of a job.
+-- KEYS  shard
+-- ARGV  locator
+-- Returns {state, job state or '', lane name or '' if that is not known, record}, {tombstone} or {}
+function edges.get_stored(args)
+  local loc = args[1]
+  shard.begin(GET)
+  local raw, s = jobs.get(loc)
+  if not raw then
+    local tomb = tombs.get(loc)
+    return tomb and {tomb} or {}
+  end
+  local lane = record.lane(raw)
+  shard.load_rows({lane})
+  return {schedule.code(loc, raw, s), s or '', lanes.name(lane) or '', raw}
+end
+
 -- attempts: the log of a job's attempts.
 -- KEYS  shard
 -- ARGV  locator

@@ -1,0 +1,84 @@
+//! Answers with whole jobs, for `include=request`. Whole jobs can be large, so reading them takes a part
+//! of a memory budget of their own, which a large answer keeps until it is written.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use http::header;
+use ringback_core::job::{Callback, Delivery, Topic};
+use ringback_core::policy::Policies;
+use ringback_core::retry::RetryPolicy;
+use ringback_core::wire::Inspection;
+use serde::Serialize;
+
+use crate::error::ApiError;
+use crate::limits::Permit;
+use crate::state::Api;
+
+/// The memory for one job: its payload as it is stored, as an answer, and as JSON.
+pub(crate) const ONE_JOB: usize = 1024 * 1024;
+/// The memory for a page of jobs, which ends soon after they [weigh](weight)
+/// [`MAX_PAGE_BYTES`](crate::paging::MAX_PAGE_BYTES).
+pub(crate) const ONE_PAGE: usize = 8 * 1024 * 1024;
+/// About how many bytes the small fields of a job have in an answer.
+const JOB: usize = 512;
+/// About how many bytes a delay of a retry policy has.
+const DELAY: usize = 16;
+/// Smaller answers are left to the buffers of the connection.
+const SMALL: usize = 64 * 1024;
+
+impl Api {
+    /// Acquires memory for whole jobs, [`ONE_JOB`] or [`ONE_PAGE`].
+    ///
+    /// # Errors
+    /// 503 if others hold it for too long.
+    pub(crate) async fn acquire_for_whole_jobs(&self, bytes: usize) -> Result<Permit, ApiError> {
+        let permit = self.whole_jobs.acquire(bytes).await;
+        permit.ok_or_else(|| ApiError::retry_later("too many requests read whole jobs at once"))
+    }
+
+    /// The request of a job, and what applies to the job.
+    pub(crate) fn inspection(&self, policies: &Policies, topic: &Topic, delivery: Delivery) -> Inspection {
+        let policy = policies.get(topic).map(AsRef::as_ref);
+        Inspection::new(topic, delivery, policy, self.default_retry())
+    }
+}
+
+/// About how many bytes a job has in an answer with its request and what applies to it. The policy of the
+/// topic counts for each job, because it is in the answer of each.
+pub(crate) fn weight(policies: &Policies, topic: &Topic, delivery: &Delivery) -> usize {
+    let entries = |list: &[(String, String)]| list.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
+    let url = |url: &Callback| url.origin().len() + url.path().len();
+    let retry = |retry: Option<&RetryPolicy>| retry.map_or(0, |retry| DELAY * retry.delays().len());
+    let of_topic = policies.get(topic).map_or(0, |policy| {
+        let expected = policy.expect_body.as_ref().map_or(0, String::len);
+        entries(policy.headers.entries())
+            + expected
+            + policy.on_dead.as_ref().map_or(0, url)
+            + retry(policy.retry.as_ref())
+    });
+    // What the job brought itself and can also apply is there twice.
+    let own = entries(delivery.headers.entries())
+        + delivery.on_dead.as_deref().map_or(0, url)
+        + retry(delivery.retry.as_ref());
+    let body = delivery.body.bytes.len() / 3 * 4;
+    JOB + body + url(&delivery.callback) + entries(delivery.context.entries()) + 2 * own + of_topic
+}
+
+/// An answer of whole jobs. A large one keeps the permit until it is written.
+pub(crate) fn json_holding<T: Serialize>(answer: &T, permit: Permit) -> Response {
+    let json: Bytes = serde_json::to_vec(answer).expect("plain data always serialises").into();
+    let content_type = [(header::CONTENT_TYPE, "application/json")];
+    if json.len() <= SMALL {
+        return (content_type, json).into_response();
+    }
+    // The stream is not asked for its end, and the permit with it is not dropped, before the connection
+    // has taken the JSON.
+    let chunks = stream::unfold((Some(json), permit), async |(json, permit)| {
+        json.map(|json| (Ok::<_, Infallible>(json), (None, permit)))
+    });
+    (content_type, Body::from_stream(chunks)).into_response()
+}

@@ -1,0 +1,132 @@
+//! `ringback get --full` and `ringback get --curl`: the request of a job, for people or as a curl command.
+
+use std::borrow::Cow;
+
+use clap::Args;
+use http::Method;
+use ringback_core::job::{JobKey, MASK, USER_AGENT, is_masked};
+use ringback_core::wire::{EffectiveAnswer, INCLUDE_REQUEST, InspectedJob, RequestAnswer};
+use ringback_core::written_time::parse_time;
+
+use super::session::{Session, parse};
+use crate::args::values::wrong;
+use crate::args::{Format, Jobs, JobsArgs};
+use crate::client::{Call, ClientError, SHORT};
+use crate::failure::Verdict;
+use crate::output::{Post, View, job_details, note, request_details};
+
+/// Headers that only an attempt has.
+const OF_AN_ATTEMPT: &str = "webhook-timestamp and traceparent are left out: each attempt has its own";
+
+/// How much of a job to show.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// Show the whole job: URL, headers, context, body, and the settings that apply to it
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Print the callback as a curl command for a POSIX shell
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) curl: bool,
+}
+
+/// The query that adds requests to jobs.
+pub(crate) fn include() -> (&'static str, String) {
+    ("include", INCLUDE_REQUEST.to_owned())
+}
+
+/// The call for a job with its request.
+pub(crate) fn call(key: &JobKey) -> Call {
+    let mut call = Call::job(Method::GET, key, &[]);
+    call.query.push(include());
+    call
+}
+
+/// The details of a job, its request and what applies to it.
+pub(crate) fn details(job: &InspectedJob, view: &View) -> String {
+    let details = job_details(&job.job, view);
+    match (&job.request, &job.effective) {
+        (Some(request), Some(effective)) => {
+            format!("{details}\n{}", request_details(request, effective, view.colour))
+        }
+        _ => format!("{details}\n{}\n", without_request(job)),
+    }
+}
+
+/// Why there is no request.
+fn without_request(job: &InspectedJob) -> String {
+    let state = &job.job.state;
+    if matches!(state.as_str(), "done" | "cancelled") {
+        return format!("Its request is not stored any more, because it is {state}.");
+    }
+    "This server does not show requests of jobs; check that it has the version of `ringback --version`."
+        .to_owned()
+}
+
+/// Prints the callback of a job as a command.
+pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Result<Verdict> {
+    let Jobs::One(key) = jobs.jobs()? else {
+        return Err(wrong("--curl prints the callback of one job; name one".to_owned()).into());
+    };
+    if session.out.format == Format::Json {
+        let why = "--curl prints a command for a shell; leave out --output json, or use --full for JSON";
+        return Err(wrong(why.to_owned()).into());
+    }
+    let body = session.client.ask(call(&key), SHORT).await?.body;
+    let job: InspectedJob = parse(&body)?;
+    let (Some(request), Some(effective)) = (&job.request, &job.effective) else {
+        note(&format!("{key}: {}", without_request(&job)));
+        return Ok(Verdict::No);
+    };
+    let Some(url) = &request.url else {
+        note(&format!(
+            "{key} is a pull job: it has no URL and no callback; `ringback reserve {}` gives it to a consumer",
+            key.topic
+        ));
+        return Ok(Verdict::No);
+    };
+    let (body, content_type) = delivered(request)?;
+    let post = Post { url, headers: headers(&key, &job, request, effective, content_type)?, body };
+    session.out.bytes(post.command().as_bytes())?;
+    note(OF_AN_ATTEMPT);
+    let masked =
+        post.headers.iter().filter(|(name, value)| is_masked(name, value)).map(|(name, _)| name.as_str());
+    let masked: Vec<_> = masked.collect();
+    if !masked.is_empty() {
+        note(&format!("masked: {}; put the value in place of {MASK}", masked.join(", ")));
+    }
+    Ok(Verdict::Done)
+}
+
+fn delivered(request: &RequestAnswer) -> Result<(Cow<'_, [u8]>, &str), ClientError> {
+    request.delivered_body().map_err(|error| ClientError::Unreadable(format!("body_base64: {error}")))
+}
+
+/// The headers of the next attempt, or of the one that is under way.
+fn headers(
+    key: &JobKey,
+    job: &InspectedJob,
+    request: &RequestAnswer,
+    effective: &EffectiveAnswer,
+    content_type: &str,
+) -> Result<Vec<(String, String)>, ClientError> {
+    let job = &job.job;
+    let created = parse_time(&job.created_at);
+    let created = created.map_err(|_| ClientError::Unreadable(format!("created_at: {}", job.created_at)))?;
+    let attempt = if job.state == "reserved" { job.attempts } else { job.attempts.saturating_add(1) };
+    let of_job = [
+        ("content-type", content_type.to_owned()),
+        ("user-agent", USER_AGENT.to_owned()),
+        ("webhook-id", key.locator().webhook_id(created)),
+        ("ringback-topic", key.topic.to_string()),
+        ("ringback-job-id", key.id.to_string()),
+        ("ringback-attempt", attempt.to_string()),
+        ("ringback-due-at", job.due_at.clone()),
+    ];
+    let of_job = of_job.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let context = request
+        .context
+        .iter()
+        .map(|(name, value)| (format!("ringback-context-{}", name.to_ascii_lowercase()), value.to_owned()));
+    let own = effective.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(of_job.chain(context).chain(own).collect())
+}

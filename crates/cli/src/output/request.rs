@@ -1,0 +1,150 @@
+//! The request of a job and the settings that apply to it, one per line, with the body at the end; and the
+//! short form of both in lists.
+
+use std::borrow::Cow;
+
+use ringback_core::wire::{EffectiveAnswer, EffectiveRetry, RequestAnswer, SetBy};
+
+use super::{Cell, Colour, Table, escape_text};
+
+/// What was submitted and what applies, for people.
+pub(crate) fn request_details(
+    request: &RequestAnswer,
+    effective: &EffectiveAnswer,
+    colour: Colour,
+) -> String {
+    let mut rows = vec![row("url", request.url.clone().unwrap_or_else(|| "none: a pull job".to_owned()))];
+    rows.push(row("content", content(request)));
+    let value = |from: SetBy, value: &str| format!("{value}{}", origin(from));
+    rows.extend(effective.timeout.iter().map(|of| row("timeout", value(of.from, &of.value))));
+    rows.extend(effective.ttr.iter().map(|of| row("ttr", value(of.from, &of.value))));
+    rows.push(row("retry", retry(&effective.retry)));
+    rows.extend(
+        effective.expect_body.iter().map(|body| row("expect body", format!("{body:?} (of the topic)"))),
+    );
+    rows.extend(effective.on_dead.iter().map(|of| row("on dead", value(of.from, &of.value))));
+    rows.extend(request.traceparent.iter().map(|trace| row("trace", trace.clone())));
+    rows.extend(headers(request, effective));
+    rows.extend(request.context.iter().map(|(key, value)| row("context", format!("{key}={value}"))));
+    let mut text = Table::new([""; 2], colour).page(&rows);
+    if let Some(body) = body(request).filter(|body| !body.is_empty()) {
+        text += &format!("\n{body}\n");
+    }
+    text
+}
+
+fn row(name: &str, value: String) -> [Cell; 2] {
+    [Cell::from(name), Cell::from(value)]
+}
+
+/// Where a setting comes from, unless it is the job itself.
+fn origin(from: SetBy) -> &'static str {
+    match from {
+        SetBy::Job => "",
+        SetBy::Topic => " (of the topic)",
+        SetBy::Installation => " (of the installation)",
+        SetBy::Default => " (default)",
+    }
+}
+
+fn retry(retry: &EffectiveRetry) -> String {
+    let end = match retry.max {
+        -1 => "for ever".to_owned(),
+        1 => "dead after 1 failure".to_owned(),
+        max => format!("dead after {max} failures"),
+    };
+    let what = if retry.delays.is_empty() {
+        format!("none, {end}")
+    } else {
+        format!("{}, {end}, jitter {}", retry.delays.join(", "), retry.jitter)
+    };
+    format!("{what}{}", origin(retry.from))
+}
+
+/// The headers that the callback has; of a pull job its own, which its consumer gets.
+fn headers<'a>(
+    request: &'a RequestAnswer,
+    effective: &'a EffectiveAnswer,
+) -> impl Iterator<Item = [Cell; 2]> + 'a {
+    let all = if request.url.is_some() { &effective.headers } else { &request.headers };
+    all.iter().map(move |(name, value)| {
+        let is_own = request.headers.iter().any(|(own, _)| own == name);
+        let from = if is_own { SetBy::Job } else { SetBy::Topic };
+        row("header", format!("{name}: {value}{}", origin(from)))
+    })
+}
+
+/// The content type and the size of the body.
+pub(crate) fn content(request: &RequestAnswer) -> String {
+    match request.delivered_body() {
+        Ok((bytes, _)) if bytes.is_empty() => "no body".to_owned(),
+        Ok((bytes, content_type)) => format!("{content_type}, {} bytes", bytes.len()),
+        Err(_) => "a body that is not base64".to_owned(),
+    }
+}
+
+/// The URL, or that there is none.
+pub(crate) fn target(request: Option<&RequestAnswer>) -> &str {
+    request.map_or("", |request| request.url.as_deref().unwrap_or("(pull)"))
+}
+
+/// The body as text, if it is text. Control characters are escaped: a body must not move the cursor or colour
+/// the terminal.
+fn body(request: &RequestAnswer) -> Option<String> {
+    let (bytes, _) = request.delivered_body().ok()?;
+    let text = match bytes {
+        Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok()?.to_owned(),
+        Cow::Owned(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(_) => return Some("(not text; --output json has it as base64)".to_owned()),
+        },
+    };
+    let shown = |line: &str| line.split('\t').map(escape_text).collect::<Vec<_>>().join("\t");
+    Some(text.trim_end_matches('\n').split('\n').map(shown).collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn details(request: &str, effective: &str) -> String {
+        let request = serde_json::from_str(request).unwrap();
+        request_details(&request, &serde_json::from_str(effective).unwrap(), Colour::No)
+    }
+
+    #[test]
+    fn a_request_is_shown_with_what_applies_and_where_it_comes_from() {
+        let request = r#"{"url":"http://h/a","body":{"a": 1},"headers":{"x-a":"1"},"context":{"k":"v"},"timeout":"2s"}"#;
+        let effective = r#"{"retry":{"from":"installation","delays":["15s","3m"],"max":3,"jitter":0.1},
+            "timeout":{"from":"job","value":"2s"},"headers":{"x-token":"[masked by ringback]","x-a":"1"},
+            "expect_body":"ok","on_dead":{"from":"topic","value":"http://h/dead"}}"#;
+        let expected = "\
+url          http://h/a
+content      application/json, 8 bytes
+timeout      2s
+retry        15s, 3m, dead after 3 failures, jitter 0.1 (of the installation)
+expect body  \"ok\" (of the topic)
+on dead      http://h/dead (of the topic)
+header       x-token: [masked by ringback] (of the topic)
+header       x-a: 1
+context      k=v
+
+{\"a\": 1}
+";
+        assert_eq!(details(request, effective), expected);
+    }
+
+    #[test]
+    fn no_body_controls_the_terminal() {
+        let effective = r#"{"retry":{"from":"job","delays":[],"max":1,"jitter":0.0},"ttr":{"from":"default","value":"30s"}}"#;
+        // "a\x1b[31m\n\tb"
+        let text = details(r#"{"body_base64":"YRtbMzFtCgli","content_type":"text/plain"}"#, effective);
+        assert!(text.ends_with("\n\na\\u{1b}[31m\n\tb\n"), "{text}");
+        assert!(text.contains("url      none: a pull job\ncontent  text/plain, 9 bytes\n"), "{text}");
+        assert!(text.contains("retry    none, dead after 1 failure\n"), "{text}");
+        let binary = details(r#"{"body_base64":"/w=="}"#, effective);
+        assert!(binary.ends_with("(not text; --output json has it as base64)\n"), "{binary}");
+        let none = details("{}", effective);
+        assert!(none.contains("content  no body\n") && none.ends_with("failure\n"), "{none}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Header values that are secrets: recognised by the name of the header, and masked wherever jobs and
+//! policies are shown.
+
+use super::Headers;
+
+/// Stands for the value of a secret header in everything that is shown. It can be a header value, so that
+/// a policy can be put as it was shown.
+pub const MASK: &str = "[masked by ringback]";
+
+/// Headers whose values are secrets.
+const NAMES: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
+/// Parts of names by which any other header is recognised.
+const PARTS: [&str; 5] = ["token", "secret", "key", "password", "signature"];
+
+/// Whether the value of a header is a secret, by its name in any case.
+pub fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))
+}
+
+/// Whether a header has the mask in place of its secret value.
+pub fn is_masked(name: &str, value: &str) -> bool {
+    value == MASK && is_secret(name)
+}
+
+impl Headers {
+    /// The headers as they are shown: each secret value is [`MASK`].
+    #[must_use]
+    pub fn masked(&self) -> Self {
+        let shown = |(name, value): &(String, String)| {
+            (name.clone(), if is_secret(name) { MASK.to_owned() } else { value.clone() })
+        };
+        Self::from_entries(self.entries().iter().map(shown).collect())
+    }
+
+    /// The names of the headers that have the mask in place of their secret value.
+    pub fn masked_names(&self) -> impl Iterator<Item = &str> {
+        self.entries().iter().filter(|(name, value)| is_masked(name, value)).map(|(name, _)| name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(entries: &[(&str, &str)]) -> Headers {
+        let entries = entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Headers::parse(entries.collect()).unwrap()
+    }
+
+    #[test]
+    fn secrets_are_recognised_by_the_name_in_any_case() {
+        for secret in [
+            "authorization",
+            "Authorization",
+            "PROXY-AUTHORIZATION",
+            "cookie",
+            "x-api-key",
+            "X-Auth-Token",
+            "client-secret",
+            "x-password-hash",
+            "x-hub-signature-256",
+            "idempotency-key",
+        ] {
+            assert!(is_secret(secret), "{secret}");
+        }
+        for plain in ["x-merchant", "accept", "set-cookies", "cookie2", "x-authorization-kind", "x-tok-en"] {
+            assert!(!is_secret(plain), "{plain}");
+        }
+    }
+
+    #[test]
+    fn shown_headers_have_the_mask_for_each_secret_and_all_else_as_it_is() {
+        let shown =
+            headers(&[("Authorization", "Bearer 1"), ("x-b", MASK), ("x-a", ""), ("x-key", "")]).masked();
+        let expected = [("authorization", MASK), ("x-b", MASK), ("x-a", ""), ("x-key", MASK)];
+        assert_eq!(shown, headers(&expected));
+        assert_eq!(shown.masked_names().collect::<Vec<_>>(), ["authorization", "x-key"]);
+        assert_eq!(headers(&[("x-key", "[masked]")]).masked_names().count(), 0);
+    }
+
+    #[test]
+    fn no_debug_output_has_a_secret() {
+        let text = format!("{:?}", headers(&[("x-api-key", "hunter2"), ("x-a", "1")]));
+        assert!(!text.contains("hunter2") && text.contains("x-api-key") && text.contains("\"1\""), "{text}");
+    }
+}

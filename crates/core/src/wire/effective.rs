@@ -1,0 +1,202 @@
+//! The settings that apply to a job and where each comes from: the job itself, its topic's policy, the
+//! installation, or a built-in default. They are looked up when they are used, so they hold until a
+//! policy changes.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::fields::entries::Entries;
+use crate::contract::is_notice_topic;
+use crate::duration::format_duration;
+use crate::job::{DEFAULT_TIMEOUT, DEFAULT_TTR, Delivery, Headers, Topic};
+use crate::policy::Policy;
+use crate::retry::{Max, RetryPolicy};
+
+/// Where a setting comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SetBy {
+    /// The job itself.
+    Job,
+    /// The policy of its topic.
+    Topic,
+    /// The setting `RINGBACK_RETRY`.
+    Installation,
+    /// Nobody: it is built in.
+    Default,
+}
+
+impl SetBy {
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Job => "job",
+            Self::Topic => "topic",
+            Self::Installation => "installation",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// What applies to the next attempt of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EffectiveAnswer {
+    /// The retry policy.
+    pub retry: EffectiveRetry,
+    /// The deadline of an attempt; absent for a pull job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<EffectiveValue>,
+    /// The lease if the consumer asks for no other; only for a pull job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttr: Option<EffectiveValue>,
+    /// The headers of the callback that the job and its topic's policy set. The value of a secret one is
+    /// `[masked by ringback]`. Absent without any, and for a pull job.
+    #[serde(default, skip_serializing_if = "Entries::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    pub headers: Entries,
+    /// The body that the receiver has to respond with, by the topic's policy; absent for a pull job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect_body: Option<String>,
+    /// The URL for the dead-letter notice, if there is to be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_dead: Option<EffectiveValue>,
+}
+
+/// A retry policy with all its fields.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EffectiveRetry {
+    /// Where it comes from.
+    pub from: SetBy,
+    /// The delays, as friendly durations; none without retries.
+    pub delays: Vec<String>,
+    /// After how many failures the job is dead; -1 for never. Beyond the list its last delay repeats.
+    pub max: i64,
+    /// Which share of a delay may be added at random.
+    pub jitter: f32,
+}
+
+/// A setting and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EffectiveValue {
+    /// Where it comes from.
+    pub from: SetBy,
+    /// A friendly duration, or a URL.
+    pub value: String,
+}
+
+impl EffectiveAnswer {
+    /// What applies to a job of this topic under its policy. `default` is the retry policy of the
+    /// installation.
+    pub fn new(topic: &Topic, delivery: &Delivery, policy: Option<&Policy>, default: &RetryPolicy) -> Self {
+        let is_push = !delivery.callback.is_pull();
+        let timeout = duration(delivery.timeout, policy.and_then(|policy| policy.timeout), DEFAULT_TIMEOUT);
+        let ttr = duration(delivery.timeout, policy.and_then(|policy| policy.ttr), DEFAULT_TTR);
+        let of_callback = policy.filter(|_| is_push);
+        Self {
+            retry: EffectiveRetry::new(delivery, policy, default),
+            timeout: is_push.then_some(timeout),
+            ttr: (!is_push).then_some(ttr),
+            headers: if is_push { headers(&delivery.headers, policy) } else { Entries::default() },
+            expect_body: of_callback.and_then(|policy| policy.expect_body.clone()),
+            on_dead: if is_notice_topic(topic) { None } else { on_dead(delivery, policy) },
+        }
+    }
+}
+
+impl EffectiveRetry {
+    fn new(delivery: &Delivery, policy: Option<&Policy>, default: &RetryPolicy) -> Self {
+        let of_topic = policy.and_then(|policy| policy.retry.as_ref());
+        let (retry, from) = match (&delivery.retry, of_topic) {
+            (Some(own), _) => (own, SetBy::Job),
+            (None, Some(of_topic)) => (of_topic, SetBy::Topic),
+            (None, None) => (default, SetBy::Installation),
+        };
+        let delays: Vec<_> = retry.delays().iter().copied().map(format_duration).collect();
+        let max = match retry.max() {
+            Max::Tiers => i64::try_from(delays.len()).unwrap_or(i64::MAX).saturating_add(1),
+            Max::Failures(max) => max.into(),
+            Max::Unlimited => -1,
+        };
+        Self { from, delays, max, jitter: retry.jitter() }
+    }
+}
+
+fn duration(own: Option<Duration>, of_topic: Option<Duration>, default: Duration) -> EffectiveValue {
+    let (value, from) = match (own, of_topic) {
+        (Some(own), _) => (own, SetBy::Job),
+        (None, Some(of_topic)) => (of_topic, SetBy::Topic),
+        (None, None) => (default, SetBy::Default),
+    };
+    EffectiveValue { from, value: format_duration(value) }
+}
+
+/// The policy's headers and the job's own, which replace those of the same name.
+fn headers(own: &Headers, policy: Option<&Policy>) -> Entries {
+    let of_topic = policy.map_or(&[][..], |policy| policy.headers.entries());
+    let is_own = |name: &str| own.entries().iter().any(|(known, _)| known == name);
+    let added = of_topic.iter().filter(|(name, _)| !is_own(name));
+    let all: Vec<_> = added.chain(own.entries()).cloned().collect();
+    Headers::from_entries(all).masked().entries().into()
+}
+
+fn on_dead(delivery: &Delivery, policy: Option<&Policy>) -> Option<EffectiveValue> {
+    let own = delivery.on_dead.as_ref().map(|url| (url.to_string(), SetBy::Job));
+    let of_topic = || policy?.on_dead.as_ref().map(|url| (url.to_string(), SetBy::Topic));
+    own.or_else(of_topic).map(|(value, from)| EffectiveValue { from, value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::wire::{Defaults, parse_job, parse_policy};
+
+    fn effective(job: &str, policy: Option<&str>) -> String {
+        let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+        let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None };
+        let job = parse_job(format!(r#"{{"id":"i",{job}}}"#).as_bytes(), defaults).unwrap();
+        let policy = policy.map(|json| parse_policy(json.as_bytes()).unwrap());
+        let default = "15s 3m".parse().unwrap();
+        let answer = EffectiveAnswer::new(&job.key.topic, &job.delivery, policy.as_ref(), &default);
+        let text = serde_json::to_string(&answer).unwrap();
+        assert_eq!(serde_json::from_str::<EffectiveAnswer>(&text).unwrap(), answer);
+        text
+    }
+
+    #[test]
+    fn without_a_policy_the_job_counts_then_the_installation_and_the_defaults() {
+        let expected = r#"{"retry":{"from":"installation","delays":["15s","3m"],"max":3,"jitter":0.1},"timeout":{"from":"default","value":"10s"}}"#;
+        assert_eq!(effective(r#""topic":"t","url":"http://h/""#, None), expected);
+        let own = r#""topic":"t","url":"http://h/","timeout":2,"retry":{"preset":"none"},"on_dead":"http://h/d","headers":{"Cookie":"a"}"#;
+        let expected = r#"{"retry":{"from":"job","delays":[],"max":1,"jitter":0.0},"timeout":{"from":"job","value":"2s"},"headers":{"cookie":"[masked by ringback]"},"on_dead":{"from":"job","value":"http://h/d"}}"#;
+        assert_eq!(effective(own, None), expected);
+    }
+
+    const POLICY: &str = r#"{"retry":{"delays":["1s"],"max":-1,"jitter":0},"timeout":"5s","ttr":"1m",
+        "headers":{"X-A":"topic","X-Token":"hunter2"},"expect_body":"success","on_dead":"http://h/topic"}"#;
+
+    #[test]
+    fn the_policy_of_the_topic_counts_for_what_the_job_leaves_out() {
+        let expected = r#"{"retry":{"from":"topic","delays":["1s"],"max":-1,"jitter":0.0},"timeout":{"from":"topic","value":"5s"},"headers":{"x-token":"[masked by ringback]","x-a":"own"},"expect_body":"success","on_dead":{"from":"topic","value":"http://h/topic"}}"#;
+        assert_eq!(
+            effective(r#""topic":"t","url":"http://h/","headers":{"x-a":"own"}"#, Some(POLICY)),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_pull_job_has_a_time_to_run_and_nothing_of_a_callback() {
+        let expected = r#"{"retry":{"from":"topic","delays":["1s"],"max":-1,"jitter":0.0},"ttr":{"from":"topic","value":"1m"},"on_dead":{"from":"topic","value":"http://h/topic"}}"#;
+        assert_eq!(effective(r#""topic":"t","headers":{"x-a":"own"}"#, Some(POLICY)), expected);
+        let own = effective(r#""topic":"t","ttr":"7s""#, Some(POLICY));
+        assert!(own.contains(r#""ttr":{"from":"job","value":"7s"}"#), "{own}");
+    }
+
+    #[test]
+    fn a_notice_has_no_notice_of_its_own() {
+        let text = effective(r#""topic":"ringback.on-dead","url":"http://h/""#, Some(POLICY));
+        assert!(!text.contains("on_dead"), "{text}");
+    }
+}

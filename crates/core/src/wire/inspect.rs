@@ -1,0 +1,116 @@
+//! A job as lists and a look at it show it: with its request and the settings that apply to it, if
+//! `include=request` asks for them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::answer::JobAnswer;
+use super::effective::EffectiveAnswer;
+use super::request::RequestAnswer;
+use crate::job::{Delivery, Job, Topic};
+use crate::policy::Policy;
+use crate::retry::RetryPolicy;
+
+/// The value of `include` that asks for requests.
+pub const INCLUDE_REQUEST: &str = "request";
+
+/// A job, with its request if that was asked for.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct InspectedJob {
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobAnswer,
+    /// With `include=request`: what was submitted. Absent once the job is done or cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Box<RequestAnswer>>,
+    /// With `include=request`: what applies to the next attempt. Absent once the job is done or cancelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effective: Option<Box<EffectiveAnswer>>,
+}
+
+impl InspectedJob {
+    /// A job with its request, if that is there.
+    pub fn new(job: Job, inspection: Option<Inspection>) -> Self {
+        let (request, effective) = Inspection::split(inspection);
+        Self { job: job.into(), request, effective }
+    }
+}
+
+impl From<Job> for InspectedJob {
+    fn from(job: Job) -> Self {
+        Self::new(job, None)
+    }
+}
+
+/// What `include=request` adds to a job.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    request: RequestAnswer,
+    effective: EffectiveAnswer,
+}
+
+impl Inspection {
+    /// The request of a job of this topic, and what applies to the job under the policy of the topic.
+    /// `default` is the retry policy of the installation.
+    pub fn new(topic: &Topic, delivery: Delivery, policy: Option<&Policy>, default: &RetryPolicy) -> Self {
+        let effective = EffectiveAnswer::new(topic, &delivery, policy, default);
+        Self { request: RequestAnswer::masked(delivery), effective }
+    }
+
+    /// Both parts as the fields of an answer.
+    pub(super) fn split(this: Option<Self>) -> (Option<Box<RequestAnswer>>, Option<Box<EffectiveAnswer>>) {
+        this.map(|Self { request, effective }| (Box::new(request), Box::new(effective))).unzip()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::job::{Body, Callback};
+    use crate::state::State;
+    use crate::wire::DeadJobAnswer;
+
+    fn job() -> Job {
+        Job {
+            key: crate::job::JobKey { topic: "t".parse().unwrap(), id: "i".parse().unwrap() },
+            state: State::Dead,
+            due: Timestamp::default(),
+            created: Timestamp::default(),
+            attempts: 1,
+            failures: 1,
+            last: None,
+            reason: Some("gone".to_owned()),
+        }
+    }
+
+    fn inspection() -> Inspection {
+        let body = Body { bytes: "{\"a\":[1, 2]}".into(), content_type: None };
+        let delivery = Delivery::new(Callback::parse("http://h/").unwrap(), body);
+        Inspection::new(&"t".parse().unwrap(), delivery, None, &RetryPolicy::none())
+    }
+
+    #[test]
+    fn a_job_without_its_request_is_shown_as_ever() {
+        let [plain, shown] = [
+            serde_json::to_string(&JobAnswer::from(job())),
+            serde_json::to_string(&InspectedJob::from(job())),
+        ];
+        assert_eq!(plain.unwrap(), shown.unwrap());
+    }
+
+    #[test]
+    fn a_job_and_a_dead_job_with_their_requests_can_be_read_back() {
+        let shown = serde_json::to_string(&InspectedJob::new(job(), Some(inspection()))).unwrap();
+        let fields =
+            r#""reason":"gone","request":{"url":"http://h/","body":{"a":[1, 2]}},"effective":{"retry":"#;
+        assert!(shown.contains(fields), "{shown}");
+        let back: InspectedJob = serde_json::from_str(&shown).unwrap();
+        assert_eq!((back.job.reason.as_deref(), back.effective.unwrap().retry.max), (Some("gone"), 1));
+        let died = Timestamp::from_millis(5);
+        let dead = DeadJobAnswer::new(job(), died, Some(inspection()));
+        let back: DeadJobAnswer = serde_json::from_str(&serde_json::to_string(&dead).unwrap()).unwrap();
+        assert_eq!(back.died_at, died.to_string());
+        assert_eq!(back.request.unwrap().body.unwrap().get(), "{\"a\":[1, 2]}");
+    }
+}

@@ -1,0 +1,125 @@
+//! Secret header values of a policy: masked where the policy is shown, and kept where it is put as it
+//! was shown.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::parse_policy;
+use crate::job::{MASK, is_masked, is_secret};
+use crate::policy::Policy;
+use crate::wire::fields::object::{Mistakes, open, read};
+use crate::wire::problem::Problem;
+
+/// A policy as it is shown: JSON, each field as it was written, with secret header values masked.
+pub(in crate::wire) fn masked_policy(policy: &Policy) -> Cow<'_, str> {
+    if !policy.headers.entries().iter().any(|(name, _)| is_secret(name)) {
+        return Cow::Borrowed(policy.written());
+    }
+    let mask = |name: &str, value: &mut Value| {
+        if is_secret(name) {
+            *value = MASK.into();
+        }
+    };
+    Cow::Owned(with_headers(policy.written(), mask))
+}
+
+/// A policy as it is to be stored: masked header values are those of the stored policy.
+///
+/// # Errors
+/// 422 if no value is stored for a masked header, and all problems of [`parse_policy`], since the stored
+/// values may be too long together with the new ones.
+pub fn unmask_policy(policy: &Policy, stored: Option<&Policy>) -> Result<Policy, Problem> {
+    let stored = stored.map_or(&[][..], |stored| stored.headers.entries());
+    let value_of = |name: &str| stored.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let mut mistakes = Mistakes::default();
+    let written = with_headers(policy.written(), |name, value| {
+        if !value.as_str().is_some_and(|value| is_masked(name, value)) {
+            return;
+        }
+        match value_of(name) {
+            Some((_, kept)) => *value = kept.as_str().into(),
+            None => mistakes.add(
+                "headers",
+                format!("{name} is {MASK}, which keeps a stored value, and none is stored for it"),
+                "the value itself, or no such header",
+            ),
+        }
+    });
+    mistakes.or(())?;
+    parse_policy(written.as_bytes())
+}
+
+/// The JSON of a policy with changed header values. All other fields stay as they are.
+fn with_headers(written: &str, mut change: impl FnMut(&str, &mut Value)) -> String {
+    let Ok(fields) = open(written.as_bytes()) else { return written.to_owned() };
+    let mut parts = Vec::new();
+    for (field, raw) in fields.iter() {
+        let headers = (field == "headers").then(|| read::<Map<String, Value>>(raw)).flatten();
+        let value = match headers {
+            Some(mut headers) => {
+                headers.iter_mut().for_each(|(name, value)| change(name, value));
+                Value::Object(headers).to_string()
+            }
+            None => raw.get().to_owned(),
+        };
+        parts.push(format!("\"{field}\":{value}"));
+    }
+    format!("{{{}}}", parts.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(json: &str) -> Policy {
+        parse_policy(json.as_bytes()).unwrap()
+    }
+
+    const STORED: &str = r#"{"timeout":2.5,"headers":{"Authorization":"Bearer \"1\"","X-A":"1","x-api-key":"hunter2"},"expect_body":"ok"}"#;
+    const SHOWN: &str = r#"{"timeout":2.5,"headers":{"Authorization":"[masked by ringback]","X-A":"1","x-api-key":"[masked by ringback]"},"expect_body":"ok"}"#;
+
+    #[test]
+    fn a_policy_is_shown_without_its_secrets_and_else_as_it_was_written() {
+        assert_eq!(masked_policy(&policy(STORED)), SHOWN);
+        for plain in ["{}", r#"{"headers":{"X-A":"1"},"timeout":"1s"}"#] {
+            let policy = policy(plain);
+            assert_eq!(masked_policy(&policy), policy.written());
+        }
+    }
+
+    #[test]
+    fn a_policy_that_is_put_as_it_was_shown_is_the_stored_one() {
+        let (stored, put) = (policy(STORED), policy(SHOWN));
+        assert_eq!(unmask_policy(&put, Some(&stored)).unwrap(), stored);
+        // Names of headers have no case, and the other fields are new.
+        let put = policy(r#"{"headers":{"X-API-KEY":"[masked by ringback]","x-a":"[masked by ringback]"}}"#);
+        let expected = policy(r#"{"headers":{"X-API-KEY":"hunter2","x-a":"[masked by ringback]"}}"#);
+        assert_eq!(unmask_policy(&put, Some(&stored)).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_mask_without_a_stored_value_is_refused_by_the_name_of_the_header() {
+        let put = policy(
+            r#"{"headers":{"x-token":"[masked by ringback]","cookie":"[masked by ringback]","x-a":"1"}}"#,
+        );
+        for stored in [None, Some(policy(STORED)), Some(policy("{}"))] {
+            let problem = unmask_policy(&put, stored.as_ref()).unwrap_err();
+            assert_eq!(problem.status, 422);
+            let details: Vec<_> = problem.errors.iter().map(|error| error.detail.as_str()).collect();
+            assert!(
+                details[0].starts_with("cookie is [masked") && details[1].starts_with("x-token is"),
+                "{details:?}"
+            );
+            assert_eq!(problem.errors[0].field, "headers");
+        }
+    }
+
+    #[test]
+    fn kept_values_count_for_the_limits() {
+        let long = format!(r#"{{"headers":{{"x-key":"{}"}}}}"#, "k".repeat(8_000));
+        let put = format!(r#"{{"headers":{{"x-key":"{MASK}","x-a":"{}"}}}}"#, "a".repeat(500));
+        let problem = unmask_policy(&policy(&put), Some(&policy(&long))).unwrap_err();
+        assert_eq!((problem.status, problem.errors[0].field.as_str()), (422, "headers"));
+    }
+}
