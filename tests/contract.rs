@@ -11,9 +11,11 @@ pub(crate) mod audit;
 mod cancel;
 mod carriers;
 mod dead_letters;
+mod edge_log;
 mod events;
 mod eviction;
 mod exchange;
+mod gauges;
 mod if_exists;
 mod import;
 pub(crate) mod jobs;
@@ -302,6 +304,14 @@ contract! {
         an_exchange_has_events_of_what_it_settles,
         a_shard_publishes_events_only_while_it_is_watched,
     }
+    edge_log {
+        a_life_is_logged_edge_by_edge,
+        expired_leases_and_what_becomes_of_them_are_logged,
+        cancels_purges_and_evictions_are_logged,
+        redrives_imports_and_replacing_submits_are_logged,
+        edges_of_pull_jobs_are_logged_by_name,
+        an_exchange_logs_what_it_settles_and_what_it_reserves,
+    }
     topics {
         each_job_counts_in_the_state_that_it_is_in,
         every_edge_moves_its_job_in_the_counts,
@@ -322,12 +332,22 @@ contract! {
         another_process_finds_the_topic_paused,
         a_topic_too_many_is_refused_and_what_is_there_goes_on,
     }
+    gauges {
+        a_shard_counts_its_jobs_by_state,
+        the_oldest_ready_job_counts_from_its_due_time,
+        a_ready_job_behind_many_cancelled_ones_is_found,
+        jobs_of_a_paused_topic_are_ready_jobs_as_others,
+        a_carrier_that_has_lost_the_shard_gets_no_gauges,
+        topics_have_gauges_of_their_own_in_the_order_they_are_asked_for,
+        thousands_of_lanes_are_counted_whole_and_the_oldest_waits_first,
+    }
     policies {
         a_topic_has_the_policy_that_was_put_last,
         a_deleted_policy_is_forgotten_once,
         each_change_of_a_policy_has_a_later_version,
         policies_of_the_largest_size_are_read_as_a_whole,
         a_policy_beyond_the_most_is_refused_until_one_is_deleted,
+        a_topic_with_metrics_too_many_is_refused_until_one_has_none,
         a_policy_book_learns_of_each_change_within_a_second,
         a_book_knows_nothing_before_the_store_was_found_fit,
         a_change_is_known_when_its_version_is_reached,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringback_core::contract::Options;
 use ringback_core::retry::RetryPolicy;
 use ringback_notifier::Config;
-use ringback_service::{Context, Health, Shutdown, Tasks};
+use ringback_service::{Context, Health, Scrapes, Shutdown, Tasks};
 use ringback_store::{Store, settings};
 use ringback_testkit::{RedisServer, eventually, http_client};
 use stats_alloc::Region;
@@ -127,7 +127,8 @@ fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
     drop(http_client());
     let shutdown = Shutdown::new(SOON);
     let health = Health::new(&shutdown);
-    let context = Context { shutdown, health, meter: opentelemetry::global::meter("guard") };
+    let (meter, scrapes) = (opentelemetry::global::meter("guard"), Scrapes::default());
+    let context = Context { shutdown, health, meter, scrapes };
     let config = Config {
         store: options(server),
         concurrency: 512,

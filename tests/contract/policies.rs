@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::outcome::Outcome;
-use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, Policy};
+use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, MAX_TOPICS_WITH_METRICS, Policy};
 use ringback_core::wire::parse_policy;
 use ringback_store::{PoliciesUnknown, PolicyBook, Store};
 use ringback_testkit::eventually;
@@ -36,7 +36,7 @@ fn is_new(put: Result<PolicyPut, StoreError>) -> Option<bool> {
     match put.expect("put") {
         PolicyPut::Created(_) => Some(true),
         PolicyPut::Replaced(_) => Some(false),
-        PolicyPut::TooMany => None,
+        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics => None,
         PolicyPut::Outdated => panic!("it replaces any other"),
     }
 }
@@ -150,6 +150,36 @@ pub(crate) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(ben
     assert_eq!(put(store, "topic-7", r#"{"ttr":"1s"}"#).await, Some(false));
     assert!(store.delete_policy(&topic("topic-7")).await.expect("delete").is_some());
     assert_eq!(put(store, "one-more", "{}").await, Some(true));
+}
+
+pub(crate) async fn a_topic_with_metrics_too_many_is_refused_until_one_has_none(bench: &Workbench) {
+    const WITH: &str = r#"{"metrics":true}"#;
+    let store = bench.store();
+    for n in 0..MAX_TOPICS_WITH_METRICS {
+        assert_eq!(put(store, &format!("topic-{n}"), WITH).await, Some(true));
+    }
+    put(store, "known", r#"{"ttr":"1s"}"#).await;
+    let (version, all) = store.policies(None).await.expect("policies").expect("nothing is known");
+    assert_eq!(all.len(), MAX_TOPICS_WITH_METRICS + 1);
+    for name in ["new", "known"] {
+        let refused = store.put_policy(&topic(name), &policy(WITH)).await.expect("put");
+        assert_eq!(refused, PolicyPut::TooManyWithMetrics, "{name}");
+    }
+    assert_eq!(
+        (written(store, "new").await, written(store, "known").await.as_deref()),
+        (None, Some(r#"{"ttr":"1s"}"#))
+    );
+    assert!(store.policies(Some(version)).await.expect("policies").is_none(), "nothing has changed");
+    // A topic that has metrics keeps them, and those without are not limited.
+    assert_eq!(put(store, "topic-1", r#"{"metrics":true,"ttr":"2s"}"#).await, Some(false));
+    assert_eq!(put(store, "other", r#"{"metrics":false}"#).await, Some(true));
+    // One place is free after each of these.
+    assert_eq!(put(store, "topic-1", "{}").await, Some(false));
+    assert_eq!(put(store, "new", WITH).await, Some(true));
+    assert_eq!(put(store, "known", WITH).await, None);
+    assert!(store.delete_policy(&topic("new")).await.expect("delete").is_some());
+    assert_eq!(put(store, "known", WITH).await, Some(false));
+    assert_eq!(put(store, "topic-1", WITH).await, None);
 }
 
 pub(crate) async fn a_policy_book_learns_of_each_change_within_a_second(bench: &Workbench) {

@@ -61,11 +61,33 @@ fn the_metrics_are_those_of_the_code() {
     assert_eq!(difference, [""; 0], "in operations.md or in the code, but not in both");
 }
 
+#[test]
+fn every_alarm_is_on_a_metric_of_the_code() {
+    let text = read(&root().join("docs/operations.md"));
+    let rules = text.split("### Alarms").nth(1).expect("a heading").split("```").nth(1).expect("rules");
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let words = rules.split(|c| !is_part(c)).filter(|word| word.starts_with("ringback_"));
+    let named: BTreeSet<_> = words.map(|word| word.trim_end_matches("_bucket").to_owned()).collect();
+    assert!(named.len() > 5, "{named:?}");
+    let documented = metrics_in(&text, '`');
+    let unknown: Vec<_> = named.difference(&documented).collect();
+    assert_eq!(unknown, [""; 0], "in an alarm, but no metric");
+}
+
+/// How the names of metrics begin: with the role that they are of, or with what they count.
+const START: [&str; 6] = [
+    "ringback_api_",
+    "ringback_carrier_",
+    "ringback_notifier_",
+    "ringback_jobs",
+    "ringback_oldest_ready",
+    "ringback_topic_",
+];
+
 /// The names of metrics that stand between quotes.
 pub(crate) fn metrics_in(text: &str, quote: char) -> BTreeSet<String> {
     let is_metric = |word: &&str| {
-        let role = ["ringback_api_", "ringback_carrier_", "ringback_notifier_"];
-        role.iter().any(|start| word.starts_with(start))
+        START.iter().any(|start| word.starts_with(start))
             && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
     };
     text.split(quote).filter(is_metric).map(str::to_owned).collect()

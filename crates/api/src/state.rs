@@ -170,7 +170,7 @@ pub(crate) mod tests {
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use rand::SeedableRng as _;
     use ringback_core::clock::ManualClock;
-    use ringback_service::{Health, Shutdown};
+    use ringback_service::{Health, Scrapes, Shutdown};
     use ringback_store::settings;
 
     use super::*;
@@ -183,7 +183,7 @@ pub(crate) mod tests {
         let (rng, mut tasks) = (StdRng::seed_from_u64(1), Tasks::new());
         let shutdown = Shutdown::new(Duration::from_secs(30));
         let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));
-        let context = Context { shutdown, health, meter };
+        let context = Context { shutdown, health, meter, scrapes: Scrapes::default() };
         let retries = Retries { policies: PolicyBook::default(), default: RetryPolicy::none() };
         let api = Api::new(&store, retries, Arc::new(clock), rng, 100, &context, &mut tasks);
         // Dropping the tasks would end them at once; this way they end with the test.

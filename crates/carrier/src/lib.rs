@@ -3,9 +3,10 @@
 //!
 //! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks
 //! `pace` for the next pass and `pass_backoff` for kinds that fail, and an `outbox_relay` runs beside
-//! it. `redrive` takes redrives. `wake` turns the wake-ups of the store into signals for all of them.
+//! it. `redrive` takes redrives. `gauges` counts jobs for metrics. `wake` turns the wake-ups of the store into signals for all of them.
 
 mod config;
+mod gauges;
 mod metrics;
 mod outbox_relay;
 mod pace;
@@ -21,8 +22,10 @@ use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
 use ringback_store::{PolicyBook, Retries, Store};
+use tokio::sync::watch;
 
 pub use crate::config::Config;
+use crate::gauges::{HeldShards, gauges};
 use crate::metrics::Metrics;
 use crate::redrive::Redrives;
 use crate::shards::Shards;
@@ -60,7 +63,11 @@ pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Task
         ttl: config.lock_ttl,
     };
     tasks.spawn("redrives", redrives.run());
+    let held = watch::Sender::new(HeldShards::new());
+    let (reader, view) = gauges(store.clone(), policies.clone(), held.subscribe());
+    tasks.spawn("gauges", reader.run(context.shutdown.clone()));
+    context.scrapes.add(move || view.clone().scrape());
     let retries = Retries { policies, default: config.retry.clone() };
-    let shards = Shards::new(config, store.clone(), signals, retries, metrics, context.clone());
+    let shards = Shards::new(config, store.clone(), signals, retries, metrics, held, context.clone());
     tasks.spawn("shards", shards.run());
 }

@@ -2,6 +2,14 @@
 
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 
+/// Gauges that `gauges` reads when metrics are asked for. Their sums and maxima over all carriers are those of
+/// the installation.
+pub(crate) const JOBS: &str = "ringback_jobs";
+pub(crate) const OLDEST_READY: &str = "ringback_oldest_ready_seconds";
+pub(crate) const TOPIC_JOBS: &str = "ringback_topic_jobs";
+pub(crate) const TOPIC_OLDEST_READY: &str = "ringback_topic_oldest_ready_seconds";
+pub(crate) const COUNTED_SHARDS: &str = "ringback_carrier_counted_shards";
+
 /// The instruments of a carrier; their descriptions are in [`Metrics::new`].
 #[derive(Clone)]
 pub(crate) struct Metrics {

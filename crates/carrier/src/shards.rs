@@ -15,11 +15,13 @@ use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Context, random};
 use ringback_store::{Retries, Store};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::config::Config;
+use crate::gauges::HeldShards;
 use crate::metrics::Metrics;
 use crate::shard_worker::ShardWorker;
 use crate::wake::DeadlineSignals;
@@ -41,6 +43,8 @@ pub(crate) struct Shards {
     /// How long one call to the store may take.
     call_timeout: Duration,
     held: HashMap<Shard, (Epoch, AbortHandle)>,
+    /// The shards that this carrier holds, for the gauges.
+    announced: watch::Sender<HeldShards>,
     workers: JoinSet<Shard>,
 }
 
@@ -51,12 +55,25 @@ impl Shards {
         signals: Arc<DeadlineSignals>,
         retries: Retries,
         metrics: Metrics,
+        announced: watch::Sender<HeldShards>,
         context: Context,
     ) -> Self {
         let name = format!("{:016x}", random::generator().random::<u64>());
         let (held, workers) = (HashMap::new(), JoinSet::new());
         let (lock_ttl, call_timeout) = (config.lock_ttl, config.store.call_timeout);
-        Self { store, signals, metrics, context, retries, name, lock_ttl, call_timeout, held, workers }
+        Self {
+            store,
+            signals,
+            metrics,
+            context,
+            retries,
+            name,
+            lock_ttl,
+            call_timeout,
+            held,
+            announced,
+            workers,
+        }
     }
 
     /// Holds this carrier's share until the shutdown, then releases all shards.
@@ -128,6 +145,7 @@ impl Shards {
             shard
         });
         self.held.insert(shard, (epoch, handle));
+        self.announce();
         Ok(())
     }
 
@@ -144,6 +162,7 @@ impl Shards {
             info!(carrier = self.name, shard = shard.number(), "released shard");
             released.push((shard, epoch));
         }
+        self.announce();
         let store = &self.store;
         join_all(released.iter().map(|(shard, epoch)| store.release_shard(*shard, epoch))).await;
     }
@@ -171,7 +190,13 @@ impl Shards {
     fn forget(&mut self, shard: Shard, id: Id) {
         if self.held.get(&shard).is_some_and(|(_, handle)| handle.id() == id) {
             self.held.remove(&shard);
+            self.announce();
         }
+    }
+
+    fn announce(&self) {
+        let held = self.held.iter().map(|(shard, (epoch, _))| (*shard, epoch.clone()));
+        self.announced.send_replace(held.collect());
     }
 
     /// Releases all shards, then leaves the list of live carriers: two rounds of calls within the grace

@@ -7,8 +7,10 @@ pub mod attempt_log;
 mod attempts;
 mod audit;
 mod dead;
+pub mod edge_log;
 mod error;
 mod events;
+mod gauges;
 mod lateness;
 mod lease;
 mod moves;
@@ -26,7 +28,26 @@ mod topics;
 mod wake;
 
 pub use self::{
-    arrive::*, attempts::*, audit::*, dead::*, error::*, events::*, lateness::*, lease::*, moves::*,
-    options::*, outbox::*, page::*, pass::*, receipt::*, redrive::*, reserve::*, shard::*, stats::*,
-    topics::*, wake::*,
+    arrive::*,
+    attempts::*,
+    audit::*,
+    dead::*,
+    edge_log::{EdgeName, TakenEdge},
+    error::*,
+    events::*,
+    gauges::*,
+    lateness::*,
+    lease::*,
+    moves::*,
+    options::*,
+    outbox::*,
+    page::*,
+    pass::*,
+    receipt::*,
+    redrive::*,
+    reserve::*,
+    shard::*,
+    stats::*,
+    topics::*,
+    wake::*,
 };

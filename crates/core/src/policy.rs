@@ -13,6 +13,8 @@ use crate::retry::RetryPolicy;
 pub const MAX_POLICY: usize = 16 * 1024;
 /// The most policies of an installation.
 pub const MAX_POLICIES: usize = 10_000;
+/// The most topics of an installation whose policy has `metrics`, so that metrics have few labels.
+pub const MAX_TOPICS_WITH_METRICS: usize = 100;
 /// The longest expected response body, in bytes.
 pub const MAX_EXPECTED: usize = 1024;
 
@@ -35,6 +37,8 @@ pub struct Policy {
     pub attempts: Option<Logging>,
     /// The URL for dead-letter notices of jobs without their own.
     pub on_dead: Option<Callback>,
+    /// Whether metrics show the jobs of this topic by itself.
+    pub metrics: Metrics,
     /// The policy as JSON, each field as it was written.
     pub(crate) written: Box<str>,
 }
@@ -49,7 +53,8 @@ impl Policy {
 /// Without the JSON, whose headers can have secret values.
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { retry, timeout, ttr, url, headers, expect_body, attempts, on_dead, written: _ } = self;
+        let Self { retry, timeout, ttr, url, headers, expect_body, attempts, on_dead, metrics, written: _ } =
+            self;
         f.debug_struct("Policy")
             .field("retry", retry)
             .field("timeout", timeout)
@@ -59,8 +64,19 @@ impl fmt::Debug for Policy {
             .field("expect_body", expect_body)
             .field("attempts", attempts)
             .field("on_dead", on_dead)
+            .field("metrics", metrics)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether metrics show the jobs of a topic by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metrics {
+    /// Only within the sums of all topics.
+    #[default]
+    Together,
+    /// Also by topic. At most [`MAX_TOPICS_WITH_METRICS`] topics.
+    ByTopic,
 }
 
 /// Which attempts are logged.

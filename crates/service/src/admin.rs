@@ -16,6 +16,7 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use crate::scrape::Scrapes;
 use crate::shutdown::Shutdown;
 
 /// The readiness of the process: a set of named checks. Clones share one state.
@@ -77,16 +78,21 @@ pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Serves the admin port until the future is dropped.
-pub(crate) async fn serve(listener: TcpListener, health: Health, registry: Registry) -> io::Result<()> {
-    axum::serve(listener, router(health, registry)).await
+pub(crate) async fn serve(
+    listener: TcpListener,
+    health: Health,
+    registry: Registry,
+    scrapes: Scrapes,
+) -> io::Result<()> {
+    axum::serve(listener, router(health, registry, scrapes)).await
 }
 
 /// The routes of the admin port.
-fn router(health: Health, registry: Registry) -> Router {
+fn router(health: Health, registry: Registry, scrapes: Scrapes) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok"))
         .route("/readyz", get(readyz).with_state(health))
-        .route("/metrics", get(metrics).with_state(registry))
+        .route("/metrics", get(metrics).with_state((registry, scrapes)))
 }
 
 async fn readyz(State(health): State<Health>) -> Response {
@@ -95,8 +101,10 @@ async fn readyz(State(health): State<Health>) -> Response {
     (status, axum::Json(report)).into_response()
 }
 
-async fn metrics(State(registry): State<Registry>) -> Response {
-    match TextEncoder::new().encode_to_string(&registry.gather()) {
+async fn metrics(State((registry, scrapes)): State<(Registry, Scrapes)>) -> Response {
+    let read = scrapes.read().await;
+    let families: Vec<_> = registry.gather().into_iter().chain(read).collect();
+    match TextEncoder::new().encode_to_string(&families) {
         Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(error) => {
             tracing::error!(error = %error, "cannot encode the metrics");
@@ -124,7 +132,8 @@ mod tests {
 
     async fn ask(health: &Health, registry: &Registry, path: &str) -> (StatusCode, String) {
         let request = Request::get(path).body(Body::empty()).unwrap();
-        let response = router(health.clone(), registry.clone()).oneshot(request).await.unwrap();
+        let router = router(health.clone(), registry.clone(), Scrapes::default());
+        let response = router.oneshot(request).await.unwrap();
         let status = response.status();
         let body = to_bytes(response.into_body(), 64 * 1024).await.unwrap();
         (status, String::from_utf8(body.to_vec()).unwrap())

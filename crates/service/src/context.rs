@@ -5,6 +5,7 @@ use std::future::Future;
 use opentelemetry::metrics::Meter;
 
 use crate::admin::Health;
+use crate::scrape::Scrapes;
 use crate::shutdown::Shutdown;
 use crate::tasks::Tasks;
 
@@ -17,6 +18,8 @@ pub struct Context {
     pub health: Health,
     /// Creates the metrics that `/metrics` shows.
     pub meter: Meter,
+    /// The sources of gauges that are read when `/metrics` is asked for.
+    pub scrapes: Scrapes,
 }
 
 impl Context {

@@ -3,7 +3,7 @@
 //! A binary describes itself as a [`Service`] and passes in its work; this crate does not know what
 //! that work is. In reading order: [`service`](Service), [`config`], [`settings`], [`flags`],
 //! [`process`](process_name), [`context`](Context), [`shutdown`], [`tasks`], [`admin`],
-//! [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use: [`backoff`],
+//! [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use: [`backoff`],
 //! [`files`], [`random`].
 
 pub mod admin;
@@ -15,6 +15,7 @@ pub mod files;
 pub mod flags;
 mod process;
 pub mod random;
+mod scrape;
 mod service;
 pub mod settings;
 pub mod shutdown;
@@ -26,6 +27,7 @@ pub use crate::admin::Health;
 pub use crate::config::{Lookup, Setting};
 pub use crate::context::Context;
 pub use crate::process::{USAGE, process_name};
+pub use crate::scrape::{GaugeValues, Scrapes};
 pub use crate::service::Service;
 pub use crate::shutdown::Shutdown;
 pub use crate::tasks::Tasks;

@@ -16,6 +16,7 @@ use tokio::runtime;
 use crate::admin::{self, Health};
 use crate::context::Context;
 use crate::files;
+use crate::scrape::Scrapes;
 use crate::settings::ProcessSettings;
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Telemetry};
@@ -75,13 +76,18 @@ impl Process {
         files::raise();
         let shutdown = Shutdown::new(self.settings.drain);
         let health = Health::new(&shutdown);
-        let context =
-            Context { shutdown: shutdown.clone(), health: health.clone(), meter: telemetry.meter() };
+        let scrapes = Scrapes::default();
+        let context = Context {
+            shutdown: shutdown.clone(),
+            health: health.clone(),
+            meter: telemetry.meter(),
+            scrapes: scrapes.clone(),
+        };
         let code = match (Signals::listen(), admin::bind(self.settings.admin).await) {
             (Ok(mut signals), Ok(listener)) => {
                 let address = listener.local_addr().unwrap_or(self.settings.admin);
                 tracing::info!(version = self.version, admin = %address, "{} started", self.name);
-                let admin = admin::serve(listener, health, telemetry.registry());
+                let admin = admin::serve(listener, health, telemetry.registry(), scrapes);
                 let work = AssertUnwindSafe(async { work(context).await }).catch_unwind();
                 match supervise(work, signals.obey(&shutdown), admin, &shutdown).await {
                     Ok(code) => code,

@@ -3,4 +3,5 @@
 
 mod counts;
 pub(crate) mod dead;
+mod gauges;
 mod jobs;

@@ -8,10 +8,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, Shard, StoreError, Wake};
+use ringback_core::contract::{
+    AttemptEnded, AttemptOutcome, EdgeName, Event, EventKind, Shard, StoreError, TakenEdge, Wake, edge_log,
+};
 use ringback_core::job::JobKey;
 use ringback_core::lane::{Lane, LaneId};
 use ringback_core::outcome::LastAttempt;
+use ringback_core::state::State;
 
 use super::error::Result;
 use super::tables::{Journal, Last, PULL, Record, ShardRow, Tables, Writing};
@@ -33,6 +36,8 @@ pub(crate) struct KeepTombstones {
 pub(crate) struct Sealed {
     pub(crate) wakes: Vec<Wake>,
     pub(crate) events: Vec<Event>,
+    /// For the log.
+    pub(crate) edges: Vec<TakenEdge>,
 }
 
 pub(crate) struct Txn<'t> {
@@ -68,7 +73,15 @@ struct Edge {
     /// Whether somebody watches the shard.
     is_watched: bool,
     events: Vec<Event>,
+    /// Whether the log wants the edges that it takes.
+    is_logged: bool,
+    /// The name of the next edge, and why it is taken.
+    cause: Option<Cause>,
+    taken: Vec<TakenEdge>,
 }
+
+/// The name of an edge, and why it is taken if the name does not say it.
+type Cause = (EdgeName, Option<&'static str>);
 
 impl<'t> Txn<'t> {
     pub(crate) fn open(access: &Writing<'t>, passes: PassTimes) -> Result<Self> {
@@ -88,7 +101,8 @@ impl<'t> Txn<'t> {
     /// Begins an edge of a shard at a time in µs. The shard is watched until `watched`, in ms.
     pub(crate) fn begin(&mut self, shard: Shard, now_us: u64, watched: u64) -> Result<()> {
         let is_watched = watched > now_us / 1000;
-        self.edge = Edge { shard: shard.0, now_us, is_watched, ..Edge::default() };
+        let is_logged = edge_log::is_on();
+        self.edge = Edge { shard: shard.0, now_us, is_watched, is_logged, ..Edge::default() };
         self.tables.counts.begin();
         self.before = match self.rows.get(&shard.0) {
             Some(row) => row.clone(),
@@ -100,10 +114,11 @@ impl<'t> Txn<'t> {
 
     /// Ends an edge that has succeeded.
     pub(crate) fn end(&mut self) {
-        let Edge { shard, now_us, wake_at, is_ready, pull_lanes, events, .. } =
+        let Edge { shard, now_us, wake_at, is_ready, pull_lanes, events, taken, .. } =
             std::mem::take(&mut self.edge);
         self.tables.counts.end(shard);
         self.sealed.events.extend(events);
+        self.sealed.edges.extend(taken);
         let wakes = &mut self.sealed.wakes;
         if is_ready {
             wakes.push(Wake::Ready(Shard(shard)));
@@ -226,6 +241,32 @@ impl<'t> Txn<'t> {
         if let (Some(id), Ok(topic)) = (id.and_then(|id| id.parse().ok()), job.topic.parse()) {
             let at = Timestamp::from_millis(self.now());
             self.edge.events.push(Event { at, key: JobKey { topic, id }, kind: what() });
+        }
+        Ok(())
+    }
+
+    /// Names the edges that follow, for the log.
+    pub(crate) fn because(&mut self, name: EdgeName, reason: Option<&'static str>) {
+        self.edge.cause = Some((name, reason));
+    }
+
+    /// Notes an edge of a job for the log. Must be called before its body is removed, and while the record
+    /// still has its topic. `reason` replaces that of the cause.
+    pub(crate) fn note_edge(
+        &mut self,
+        job: &Record,
+        from: Option<State>,
+        to: Option<State>,
+        reason: Option<&str>,
+    ) -> Result<()> {
+        if !self.edge.is_logged {
+            return Ok(());
+        }
+        let Some((name, why)) = self.edge.cause else { return Ok(()) };
+        let id = self.tables.records.id(job.number)?;
+        if let (Some(id), Ok(topic)) = (id.and_then(|id| id.parse().ok()), job.topic.parse()) {
+            let reason = reason.or(why).map(Into::into);
+            self.edge.taken.push(TakenEdge { key: JobKey { topic, id }, name, from, to, reason });
         }
         Ok(())
     }

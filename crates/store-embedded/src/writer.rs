@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ringback_core::contract::StoreError;
+use ringback_core::contract::{StoreError, edge_log};
 use tokio::sync::mpsc;
 
 use self::queue::{Member, Next, Queue, Reply, Request};
@@ -180,8 +180,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Answers a group whose changes are safe, and publishes its events and wake-ups.
+    /// Answers a group whose changes are safe, logs its edges, and publishes its events and wake-ups.
     fn answer(&self, group: &mut Vec<Member>, sealed: Sealed) {
+        edge_log::write(&sealed.edges);
         self.location.events.publish(sealed.events);
         for member in group.drain(..) {
             member.call.answer(member.failed);

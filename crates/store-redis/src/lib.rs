@@ -6,6 +6,7 @@
 mod audit;
 mod channel;
 mod check;
+mod edge_log;
 mod edges;
 mod events;
 mod keys;

@@ -7,9 +7,9 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
 use super::keys::Keys;
-use super::script::{self, Script};
+use super::script::{self, Returns, Script};
 use super::topology::{Topology, is_not_loaded};
-use super::{check, record, reply};
+use super::{check, edge_log, record, reply};
 
 /// The memory that a tombstone with a token takes, with its share of the hash that it is in. One without takes 8
 /// bytes less.
@@ -132,27 +132,34 @@ impl RedisStore {
         key: &str,
         args: impl FnOnce(&mut Cmd),
     ) -> Result<T, StoreError> {
-        let mut call = script.as_function(key);
+        let returns = edge_log::wanted(script);
+        let mut call = script.as_function(key, returns);
         args(&mut call);
-        reply::read(self.call(script, key, &call).await?, script.name())
+        reply::read(self.call(script, returns, key, &call).await?, script.name())
     }
 
     /// Calls a script as a function. The library is loaded when the server does not have it: at the first
     /// start, after a flush, and in a new version.
-    async fn call(&self, script: &Script, key: &str, call: &Cmd) -> Result<Value, StoreError> {
-        let answer = self.topology.call(call).await;
-        if !answer.as_ref().is_err_and(is_not_loaded) {
-            return answer;
+    async fn call(
+        &self,
+        script: &Script,
+        returns: Returns,
+        key: &str,
+        call: &Cmd,
+    ) -> Result<Value, StoreError> {
+        let mut answer = self.topology.call(call).await;
+        if answer.as_ref().is_err_and(is_not_loaded) {
+            tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
+            answer = match self.topology.call_at(&script::load(), key).await {
+                Ok(_) => self.topology.call(call).await,
+                Err(error) => {
+                    // Memory may be full, and scripts that make room must run all the same.
+                    tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
+                    self.topology.call(&script.as_text(call, returns)).await
+                }
+            };
         }
-        tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
-        match self.topology.call_at(&script::load(), key).await {
-            Ok(_) => self.topology.call(call).await,
-            Err(error) => {
-                // Memory may be full, and scripts that make room must run all the same.
-                tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
-                self.topology.call(&script.as_text(call)).await
-            }
-        }
+        edge_log::answer(answer?, returns)
     }
 }
 

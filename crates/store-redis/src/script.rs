@@ -31,6 +31,15 @@ impl Kind {
     }
 }
 
+/// What a call returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Returns {
+    /// The answer of the script.
+    Plain,
+    /// The answer and the edges that it took, for the log.
+    WithEdges,
+}
+
 /// A script, with the name of its call.
 #[derive(Debug)]
 pub(crate) struct Script {
@@ -44,17 +53,30 @@ impl Script {
         self.name
     }
 
+    /// Whether it takes edges of jobs, so that it can return them too.
+    pub(crate) fn takes_edges(&self) -> bool {
+        TAKE_EDGES.contains(&self.name)
+    }
+
     /// A call of the library's function.
-    pub(crate) fn as_function(&self, key: &str) -> Cmd {
+    pub(crate) fn as_function(&self, key: &str, returns: Returns) -> Cmd {
         let mut cmd = redis::cmd("FCALL");
-        cmd.arg(format!("{}_{}", LIBRARY.name, self.name)).arg(1).arg(key);
+        let name = match returns {
+            Returns::Plain => format!("{}_{}", LIBRARY.name, self.name),
+            Returns::WithEdges => format!("{}_{}{LOGGED}", LIBRARY.name, self.name),
+        };
+        cmd.arg(name).arg(1).arg(key);
         cmd
     }
 
     /// The same call as that of the function, with the text of all scripts.
-    pub(crate) fn as_text(&self, function: &Cmd) -> Cmd {
+    pub(crate) fn as_text(&self, function: &Cmd, returns: Returns) -> Cmd {
         let flags = self.kind.flag().map_or_else(String::new, |flag| format!(" flags={flag}"));
-        let source = format!("#!lua{flags}\n{}\nreturn init()('{}', KEYS[1], ARGV)", LIBRARY.init, self.name);
+        let is_logged = returns == Returns::WithEdges;
+        let source = format!(
+            "#!lua{flags}\n{}\nreturn init()('{}', KEYS[1], ARGV, {is_logged})",
+            LIBRARY.init, self.name
+        );
         let mut cmd = redis::cmd("EVAL");
         cmd.arg(source);
         // After the command and the name of the function.
@@ -80,7 +102,9 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     let bodies: String = FILES.iter().map(|file| format!("do\n{file}\nend\n")).collect();
     let init = format!(
         "local function init()\nlocal edges = {{}}\n{}\n{bodies}\n\
-         return function(name, base, args)\nstart(base)\nreturn edges[name](args)\nend\nend",
+         return function(name, base, args, is_logged)\nstart(base, name, is_logged)\n\
+         local answer = edges[name](args)\n\
+         if is_logged then return {{answer, events.logged()}} end\nreturn answer\nend\nend",
         PIECES.concat()
     );
     let digest = Sha256::digest(&init);
@@ -93,12 +117,19 @@ pub(crate) fn load() -> Cmd {
     let Library { name, init } = &*LIBRARY;
     // A library cannot use Redis's API while it loads, so the first call runs the pieces.
     let mut source = format!("#!lua name={name}\n{init}\nlocal run\n");
-    for Script { name: edge, kind, .. } in ALL {
+    let mut register = |edge: &str, end: &str, kind: Kind, is_logged: bool| {
         let flags = kind.flag().map_or_else(String::new, |flag| format!("'{flag}'"));
         source.push_str(&format!(
-            "redis.register_function{{function_name='{name}_{edge}', flags={{{flags}}}, \
-             callback=function(keys, args) run = run or init() return run('{edge}', keys[1], args) end}}\n"
+            "redis.register_function{{function_name='{name}_{edge}{end}', flags={{{flags}}}, \
+             callback=function(keys, args) run = run or init() \
+             return run('{edge}', keys[1], args, {is_logged}) end}}\n"
         ));
+    };
+    for script in ALL {
+        register(script.name, "", script.kind, false);
+        if script.takes_edges() {
+            register(script.name, LOGGED, script.kind, true);
+        }
     }
     let mut cmd = redis::cmd("FUNCTION");
     cmd.arg("LOAD").arg("REPLACE").arg(source);
@@ -112,7 +143,7 @@ macro_rules! files {
 /// The pieces of the prelude, each after those that it uses.
 const PIECES: &[&str] = files! {
     "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/schedule" "prelude/due"
-    "prelude/ready" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/tombs" "prelude/lateness"
+    "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/tombs" "prelude/lateness"
     "prelude/topics" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
     "prelude/redrives" "prelude/attempt_logs" "prelude/carrier" "prelude/audit" "prelude/start"
 };
@@ -123,9 +154,36 @@ const FILES: &[&str] = files! {
     "edges/promote" "edges/reserve" "edges/pull" "edges/renew" "edges/settle" "edges/exchange" "edges/settle_receipts"
     "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
+    "queries/gauges"
     "installation/install" "installation/members" "installation/policies" "installation/redrives"
     "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair"
 };
+
+/// The end of the names of functions that also return the edges that they took.
+const LOGGED: &str = "_logged";
+
+/// The scripts that take edges of jobs.
+const TAKE_EDGES: [&str; 19] = [
+    "submit",
+    "replace",
+    "import",
+    "cancel",
+    "reschedule",
+    "run",
+    "revive",
+    "purge",
+    "purge_many",
+    "redrive_jobs",
+    "promote",
+    "reserve",
+    "pull",
+    "renew",
+    "settle",
+    "exchange",
+    "settle_receipts",
+    "recover",
+    "evict",
+];
 
 macro_rules! scripts {
     ($($name:ident: $call:literal, $kind:ident;)*) => {
@@ -171,6 +229,8 @@ scripts! {
     OUTBOX: "outbox", Reads;
     STATS: "stats", Reads;
     TOPICS: "topics", Reads;
+    GAUGES: "gauges", Reads;
+    TOPIC_GAUGES: "topic_gauges", Reads;
     ATTEMPTS: "attempts", Reads;
     INSTALL: "install", Drains;
     MEMBERS: "members", Drains;
@@ -202,13 +262,24 @@ mod tests {
             let expected = match script.name() {
                 "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
                 | "begin_redrive" | "put_policy" | "note" => Kind::Fills,
-                "get" | "get_stored" | "page" | "stats" | "topics" | "pull_lanes" | "lease_info" | "dead"
-                | "redrives" | "attempts" | "outbox" => Kind::Reads,
+                "get" | "get_stored" | "page" | "stats" | "topics" | "gauges" | "topic_gauges"
+                | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts" | "outbox" => Kind::Reads,
                 "audit_repair" | "audit_count" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,
             };
             assert_eq!(script.kind, expected, "{}", script.name());
+        }
+    }
+
+    #[test]
+    fn each_script_that_takes_edges_has_a_function_that_returns_them() {
+        let names: Vec<_> = ALL.iter().map(|script| script.name()).collect();
+        assert!(TAKE_EDGES.iter().all(|name| names.contains(name)), "each is a script");
+        let text = String::from_utf8(load().get_packed_command()).expect("text");
+        for script in ALL {
+            let logged = format!("_{}{LOGGED}'", script.name());
+            assert_eq!(text.contains(&logged), script.takes_edges(), "{}", script.name());
         }
     }
 

@@ -10,6 +10,7 @@ mod attempts;
 mod backend;
 mod dead;
 mod edges;
+mod gauges;
 mod moves;
 mod policy_book;
 mod pressure;

@@ -151,7 +151,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn put_policy(&self, topic: &Topic, policy: &Policy) -> Result<PolicyPut, StoreError> {
-        dispatch!(self.put_policy(topic, policy.written(), None))
+        dispatch!(self.put_policy(topic, policy, None))
     }
 
     /// Puts the policy that `make` makes of the stored one, which is replaced by it and by no other: if the
@@ -173,7 +173,7 @@ impl Store {
                 Ok(policy) => policy,
                 Err(error) => return Ok(Err(error)),
             };
-            let put = dispatch!(self.put_policy(topic, policy.written(), stored.as_deref()))?;
+            let put = dispatch!(self.put_policy(topic, &policy, stored.as_deref()))?;
             tries += 1;
             if put != PolicyPut::Outdated || tries == MAX_TRIES {
                 return Ok(Ok((policy, put)));

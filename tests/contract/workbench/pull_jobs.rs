@@ -64,6 +64,23 @@ impl Workbench {
         self.store.pull(self.shard, &ask).await.expect("pull")
     }
 
+    /// Reserves the next pull job of a topic, which must be there.
+    pub(crate) async fn pull_from(&self, topic: &str, ttr: Duration) -> PulledJob {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        let (topic, bits) = (topic.parse().expect("a topic"), sequence.to_be_bytes());
+        let ask = Pull {
+            caller: "consumer",
+            sequence,
+            topic: &topic,
+            limit: 1,
+            ttr: Some(ttr),
+            default_ttr: DEFAULT_TTR,
+            bits,
+        };
+        let pulled = self.store.pull(self.shard, &ask).await.expect("pull");
+        pulled.jobs.into_iter().next().expect("a job is ready")
+    }
+
     /// Reserves the next pull job, which must be this one.
     pub(crate) async fn pull_one(&self, key: &JobKey, ttr: Duration) -> PulledJob {
         let mut pulled = self.pull(1, ttr).await;

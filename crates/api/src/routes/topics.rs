@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use ringback_core::contract::{PolicyPut, PolicyVersion, TopicPage, is_notice_topic};
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_POLICIES, Policies, Policy};
+use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Policies, Policy};
 use ringback_core::wire::{
     PolicyAnswer, TopicAnswer, TopicsAnswer, on_dead_of_notices, parse_policy, unmask_policy,
 };
@@ -116,6 +116,12 @@ pub(crate) async fn put_policy(
         PolicyPut::Replaced(version) => (StatusCode::OK, version),
         PolicyPut::TooMany => {
             let detail = format!("{MAX_POLICIES} topics have a policy, which is the limit; delete one");
+            return Err(ApiError::new(StatusCode::CONFLICT, detail));
+        }
+        PolicyPut::TooManyWithMetrics => {
+            let detail = format!(
+                "{MAX_TOPICS_WITH_METRICS} topics have \"metrics\":true in their policy, which is the limit; set it to false for one of them"
+            );
             return Err(ApiError::new(StatusCode::CONFLICT, detail));
         }
         PolicyPut::Outdated => {

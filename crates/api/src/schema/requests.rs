@@ -187,6 +187,8 @@ pub(crate) struct PolicyRequest {
     /// in effect. Not for the topic `ringback.on-dead`.
     #[schema(format = "uri", max_length = 2048)]
     on_dead: Option<String>,
+    /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
+    metrics: Option<bool>,
 }
 
 /// Which dead jobs to revive, and how fast.

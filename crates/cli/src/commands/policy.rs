@@ -24,7 +24,7 @@ Examples:
   ringback policy set pay.notify --expect-body success --retry '15s 3m 10m' --max -1
   ringback policy set thumbnails --ttr 5m --retry none
   ringback policy set remind --url http://127.0.0.1:8080/hook --header x-tenant:a7 --timeout 5s
-  ringback policy set pay.notify --on-dead https://shop.example/dead
+  ringback policy set pay.notify --on-dead https://shop.example/dead --metrics
 
 The new policy replaces the whole old one: defaults that are not given are unset.";
 
@@ -93,6 +93,9 @@ pub(crate) struct SetArgs {
     /// URL (http or https) for dead-letter notices of jobs that have none themselves
     #[arg(long, value_name = "URL")]
     pub(crate) on_dead: Option<String>,
+    /// Show the jobs of this topic by itself in the metrics of the carriers; for at most 100 topics
+    #[arg(long)]
+    pub(crate) metrics: bool,
 }
 
 /// The topic to delete.
@@ -145,6 +148,7 @@ fn policy(args: SetArgs) -> Value {
         ("expect_body", args.expect_body.map(Value::from)),
         ("attempts", args.attempts.map(Value::from)),
         ("on_dead", args.on_dead.map(Value::from)),
+        ("metrics", args.metrics.then(|| true.into())),
     ])
 }
 

@@ -66,6 +66,18 @@ impl StateCounts {
             State::Cancelled => &mut self.cancelled,
         }
     }
+
+    /// Adds the counts of another shard.
+    pub fn add(&mut self, other: &Self) {
+        let Self { delayed, ready, reserved, done, dead, cancelled, purged } = other;
+        self.delayed += delayed;
+        self.ready += ready;
+        self.reserved += reserved;
+        self.done += done;
+        self.dead += dead;
+        self.cancelled += cancelled;
+        self.purged += purged;
+    }
 }
 
 /// Statistics of a shard, or of all shards.
@@ -87,11 +99,8 @@ pub struct Stats {
 
 impl Stats {
     /// Adds the statistics of another shard.
-    pub fn merge(&mut self, mut other: Self) {
-        for state in State::ALL {
-            *self.states.of(state) += *other.states.of(state);
-        }
-        self.states.purged += other.states.purged;
+    pub fn merge(&mut self, other: Self) {
+        self.states.add(&other.states);
         self.accepted += other.accepted;
         self.evicted_early += other.evicted_early;
         self.pending_notices += other.pending_notices;

@@ -119,6 +119,9 @@ pub enum PolicyPut {
     Replaced(PolicyVersion),
     /// There are [`MAX_POLICIES`](crate::policy::MAX_POLICIES) already. Nothing changed.
     TooMany,
+    /// [`MAX_TOPICS_WITH_METRICS`](crate::policy::MAX_TOPICS_WITH_METRICS) other topics have metrics of
+    /// their own already. Nothing changed.
+    TooManyWithMetrics,
     /// The topic does not have the policy that was to be replaced. Nothing changed.
     Outdated,
 }

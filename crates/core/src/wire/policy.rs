@@ -13,10 +13,11 @@ use super::fields::retry::retry;
 use super::fields::values::{entries, parsed, timeout, ttr, url};
 use super::problem::Problem;
 use crate::job::{Headers, Topic};
-use crate::policy::{MAX_EXPECTED, MAX_POLICY, Policy};
+use crate::policy::{MAX_EXPECTED, MAX_POLICY, Metrics, Policy};
 
 /// The fields of a policy.
-const KNOWN: [&str; 8] = ["retry", "timeout", "ttr", "url", "headers", "expect_body", "attempts", "on_dead"];
+const KNOWN: [&str; 9] =
+    ["retry", "timeout", "ttr", "url", "headers", "expect_body", "attempts", "on_dead", "metrics"];
 const ATTEMPTS: &str = "\"failed\", \"all\" or \"off\"";
 
 /// Parses a policy.
@@ -38,6 +39,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         expect_body: expected(&fields, &mut mistakes),
         attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
         on_dead: url(&fields, "on_dead", &mut mistakes),
+        metrics: metrics(&fields, &mut mistakes),
         written: written(&fields),
     };
     let policy = mistakes.or(policy)?;
@@ -61,6 +63,14 @@ fn expected(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
     parsed(fields, "expect_body", &allowed, mistakes, |raw| {
         read::<String>(raw).filter(|text| text.len() <= MAX_EXPECTED && text.trim_ascii() == text)
     })
+}
+
+/// The field `metrics`.
+fn metrics(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Metrics {
+    match parsed(fields, "metrics", "true or false", mistakes, read::<bool>) {
+        Some(true) => Metrics::ByTopic,
+        Some(false) | None => Metrics::Together,
+    }
 }
 
 /// The fields that are not null, without the white space between their parts.
@@ -152,6 +162,19 @@ mod tests {
     }
 
     #[test]
+    fn a_topic_has_metrics_of_its_own_only_where_its_policy_says_so() {
+        for (json, metrics) in [
+            ("{}", Metrics::Together),
+            (r#"{"metrics":null}"#, Metrics::Together),
+            (r#"{"metrics":false}"#, Metrics::Together),
+            (r#"{"metrics":true}"#, Metrics::ByTopic),
+        ] {
+            assert_eq!(parse(json).unwrap().metrics, metrics, "{json}");
+        }
+        assert_eq!(parse(r#"{ "metrics" : true }"#).unwrap().written(), r#"{"metrics":true}"#);
+    }
+
+    #[test]
     fn an_expected_response_may_be_empty() {
         assert_eq!(parse(r#"{"attempts":"all"}"#).unwrap().attempts, Some(Logging::All));
         assert_eq!(parse(r#"{"expect_body":""}"#).unwrap().expect_body.as_deref(), Some(""));
@@ -182,6 +205,8 @@ mod tests {
             (r#"{"retry":{"preset":"mine"}}"#, "retry.preset"),
             (r#"{"attempts":"some"}"#, "attempts"),
             (r#"{"attempts":true}"#, "attempts"),
+            (r#"{"metrics":"true"}"#, "metrics"),
+            (r#"{"metrics":1}"#, "metrics"),
             (r#"{"expect_body":5}"#, "expect_body"),
             (r#"{"expect_body":" success"}"#, "expect_body"),
             (r#"{"expect_body":"success\n"}"#, "expect_body"),

@@ -1,7 +1,7 @@
 //! What reserve and pull share: takes ready jobs from a lane, and grants a lease on each. A caller
 //! that repeats a call gets the same jobs again.
 
-use ringback_core::contract::{LeaseId, Shard};
+use ringback_core::contract::{EdgeName, LeaseId, Shard};
 
 use crate::error::Result;
 use crate::tables::{Body, Granted, Record, Stage, StoredJob};
@@ -106,6 +106,7 @@ pub(crate) fn grant_leases(
         return Ok(());
     }
     let first = txn.now_us().max(txn.row.lease + 1);
+    txn.because(EdgeName::Reserve, None);
     let mut numbers = Vec::with_capacity(jobs.len());
     for (lease, (job, _)) in (first..).zip(jobs) {
         let deadline = txn.now_up() + duration(job);

@@ -2,7 +2,7 @@
 //! reserved job is marked, and its settle cancels it. reschedule: delayed → delayed at another time.
 //! run: delayed → ready. revive: dead → ready. purge: dead → gone, one job or many.
 
-use ringback_core::contract::{Cancelled, DeadCursor, Move, MoveResult, Shard, StoreError, Token};
+use ringback_core::contract::{Cancelled, DeadCursor, EdgeName, Move, MoveResult, Shard, StoreError, Token};
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
 
@@ -38,6 +38,7 @@ impl EmbeddedStore {
 
 fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones) -> Result<Cancelled> {
     let Some(mut job) = txn.find(locator, keep)? else { return Ok(Cancelled::Unknown) };
+    txn.because(EdgeName::Cancel, None);
     match job.stage {
         Stage::Done { .. } => Ok(Cancelled::TooLate),
         Stage::Cancelled { maybe_in_flight, .. } => {
@@ -46,6 +47,7 @@ fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones) -> Result<
         Stage::Reserved { deadline, ref mut cancel, .. } => {
             if !std::mem::replace(cancel, true) {
                 txn.tables.records.put(&job)?;
+                txn.note_edge(&job, Some(State::Reserved), Some(State::Reserved), Some("requested"))?;
             }
             Ok(Cancelled::Requested { in_flight_unknown: deadline <= txn.now() })
         }
@@ -68,6 +70,13 @@ fn move_job(
     keep: KeepTombstones,
 ) -> Result<Option<(bool, Record)>> {
     let Some(mut job) = txn.find(locator, keep)? else { return Ok(None) };
+    let name = match what {
+        Move::Reschedule(..) => EdgeName::Reschedule,
+        Move::Run(_) => EdgeName::Run,
+        Move::Revive(_) => EdgeName::Revive,
+        Move::Purge => EdgeName::Purge,
+    };
+    txn.because(name, None);
     let is_done = match what {
         Move::Reschedule(.., token) | Move::Run(token) | Move::Revive(token)
             if job.token == Some(token.0) =>
@@ -127,6 +136,7 @@ pub(crate) fn revive(txn: &mut Txn<'_>, job: &mut Record, token: [u8; 8]) -> Res
 /// Purges jobs that are given by time of death and number. Returns how many were purged.
 fn purge_many(txn: &mut Txn<'_>, jobs: &[(u64, u64)]) -> Result<u64> {
     let mut purged = 0;
+    txn.because(EdgeName::Purge, None);
     for (died, number) in jobs {
         if let Some(job) = still_dead(txn, *died, *number)? {
             txn.purge(&job)?;

@@ -1,7 +1,7 @@
 //! [`NewRecord`]: a submitted job, packed for the tables before the writer's transaction begins.
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::payload;
+use ringback_core::contract::{EdgeName, payload};
 use ringback_core::job::{Due, History, IfExists, NewJob};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 
@@ -11,6 +11,8 @@ use crate::txn::transitions::To;
 
 /// A submitted job, packed for the tables.
 pub(crate) struct NewRecord {
+    /// The edge by which it comes.
+    pub(crate) edge: EdgeName,
     due: Due,
     /// When another store accepted it.
     pub(crate) created: Option<Timestamp>,
@@ -35,7 +37,13 @@ impl NewRecord {
             ..Record::default()
         };
         let body = Body::pack(job.key.id.as_str(), &payload::pack(&job.delivery));
-        Self { due: job.due, created: None, dead: None, if_exists: job.if_exists, record, body }
+        let (edge, due, if_exists) = (EdgeName::Submit, job.due, job.if_exists);
+        Self { edge, due, created: None, dead: None, if_exists, record, body }
+    }
+
+    /// The same job, which comes by another edge.
+    pub(crate) fn by(self, edge: EdgeName) -> Self {
+        Self { edge, ..self }
     }
 
     /// The same job with its history.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive, RedriveId,
-    RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, Wake, WorkerId,
+    DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, EdgeName, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive,
+    RedriveId, RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, Wake,
+    WorkerId,
 };
 
 use super::moves::{revive, still_dead};
@@ -192,6 +193,7 @@ fn end(
 fn revive_many(txn: &mut Txn<'_>, id: [u8; 8], jobs: &[(u64, u64)]) -> Result<Option<u64>> {
     let Some(mut redrive) = txn.tables.redrives.running(id)? else { return Ok(None) };
     let mut revived = 0;
+    txn.because(EdgeName::Redrive, None);
     for (died, number) in jobs {
         if let Some(mut job) = still_dead(txn, *died, *number)?.filter(|job| job.token != Some(id)) {
             revive(txn, &mut job, id)?;

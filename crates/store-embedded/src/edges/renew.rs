@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{Receipt, StoreError};
+use ringback_core::contract::{EdgeName, Receipt, StoreError};
 
 use crate::error::Result;
 use crate::tables::Stage;
@@ -28,6 +28,7 @@ fn renew(txn: &mut Txn<'_>, receipt: &Receipt, by: u64) -> Result<Option<u64>> {
         return Ok(None);
     }
     let later = deadline.max(txn.now_up().saturating_add(by));
+    txn.because(EdgeName::Renew, None);
     txn.enter(&mut job, To::Reserved(receipt.lease, later))?;
     // A new lease has no request to cancel; this one keeps its own.
     if let Stage::Reserved { cancel, .. } = &mut job.stage

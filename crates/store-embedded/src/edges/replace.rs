@@ -66,6 +66,7 @@ pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Res
     };
     let (due, to) = job.enters(txn, record.created);
     record.due = due;
+    txn.because(job.edge, Some("replaced"));
     txn.replace(known, record, &job.body, to)
 }
 

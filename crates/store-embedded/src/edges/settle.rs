@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
-    AttemptOutcome, Lateness, Lease, LeaseCheck, Receipt, Settled, Shard, StoreError,
+    AttemptOutcome, EdgeName, Lateness, Lease, LeaseCheck, Receipt, Settled, Shard, StoreError,
 };
 use ringback_core::limits::{MAX_REASON, truncated};
 use ringback_core::outcome::{LastAttempt, Outcome};
@@ -159,6 +159,7 @@ fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Resu
             if !is_complete || is_over || job.is_former(number) {
                 return Ok(Settled::Stale);
             }
+            txn.because(EdgeName::Complete, Some("late"));
             txn.finish(job, End::Done, number)?;
             Ok(Settled::Late)
         }
@@ -172,6 +173,7 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
         job.settled = settlement.receipt.lease.number;
     }
     let settled = job.settled;
+    txn.because(edge_name(&settlement.outcome), None);
     publish(txn, &job, &settlement.outcome, attempt.as_deref(), cancel)?;
     match &settlement.outcome {
         Outcome::Complete => txn.finish(job, End::Done, settled),
@@ -186,6 +188,15 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
         }
         Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(QueueEnd::Front)),
         Outcome::Release { after } => enter_later(txn, &mut job, *after),
+    }
+}
+
+const fn edge_name(outcome: &Outcome) -> EdgeName {
+    match outcome {
+        Outcome::Complete => EdgeName::Complete,
+        Outcome::Retry { .. } => EdgeName::Retry,
+        Outcome::Bury { .. } => EdgeName::Bury,
+        Outcome::Release { .. } => EdgeName::Release,
     }
 }
 

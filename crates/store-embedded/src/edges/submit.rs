@@ -1,7 +1,7 @@
 //! submit: nothing → delayed, or ready if already due; or delayed, ready, dead → delayed or ready with
 //! other content. import is a submit of jobs with a history; a job that is dead already becomes dead.
 
-use ringback_core::contract::{Shard, StoreError, SubmitResult, Submitted};
+use ringback_core::contract::{EdgeName, Shard, StoreError, SubmitResult, Submitted};
 use ringback_core::job::{ImportJob, JobKey, NewJob};
 
 use super::new_record::NewRecord;
@@ -19,7 +19,7 @@ impl EmbeddedStore {
 
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
         let pack = |job: &ImportJob| {
-            let record = NewRecord::pack(shard.0, &job.job);
+            let record = NewRecord::pack(shard.0, &job.job).by(EdgeName::Import);
             job.history.iter().fold(record, NewRecord::with)
         };
         self.submit_records(shard, jobs.iter().map(pack).collect(), jobs.iter().map(|job| &job.job.key)).await
@@ -91,5 +91,6 @@ fn add(txn: &mut Txn<'_>, job: &NewRecord, former: Option<&Record>) -> Result<Re
     }
     let (due, to) = job.enters(txn, record.created);
     record.due = due;
+    txn.because(job.edge, None);
     txn.add(record, &job.body, to)
 }

@@ -6,7 +6,7 @@ use ringback_core::contract::{
     MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
 };
 use ringback_core::job::Topic;
-use ringback_core::policy::MAX_POLICIES;
+use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Metrics, Policy};
 
 use crate::error::Result;
 use crate::tables::Pause;
@@ -21,13 +21,13 @@ impl EmbeddedStore {
     pub async fn put_policy(
         &self,
         topic: &Topic,
-        written: &str,
+        policy: &Policy,
         replaced: Option<&str>,
     ) -> Result<PolicyPut, StoreError> {
-        let (topic, written) = (topic.to_string(), written.to_owned());
-        let (bytes, replaced) = (topic.len() + written.len(), replaced.map(str::to_owned));
+        let (topic, policy) = (topic.to_string(), policy.clone());
+        let (bytes, replaced) = (topic.len() + policy.written().len(), replaced.map(str::to_owned));
         let put =
-            self.call(ANY_SHARD, bytes, move |txn| put(txn, &topic, &written, replaced.as_deref())).await?;
+            self.call(ANY_SHARD, bytes, move |txn| put(txn, &topic, &policy, replaced.as_deref())).await?;
         self.shared.location.policies.send_replace(());
         Ok(put)
     }
@@ -37,7 +37,11 @@ impl EmbeddedStore {
         let topic = topic.to_string();
         let delete = move |txn: &mut Txn<'_>| {
             let now_us = txn.now_us();
-            txn.tables.policies.remove(&topic, now_us)
+            let version = txn.tables.policies.remove(&topic, now_us)?;
+            if version.is_some() {
+                set_metrics(txn, &topic, Metrics::Together)?;
+            }
+            Ok(version)
         };
         let version = self.call(ANY_SHARD, EDGE_BYTES, delete).await?;
         self.shared.location.policies.send_replace(());
@@ -107,7 +111,7 @@ impl EmbeddedStore {
     }
 }
 
-fn put(txn: &mut Txn<'_>, topic: &str, written: &str, replaced: Option<&str>) -> Result<PolicyPut> {
+fn put(txn: &mut Txn<'_>, topic: &str, policy: &Policy, replaced: Option<&str>) -> Result<PolicyPut> {
     let (known, now_us) = (txn.tables.policies.get(topic)?, txn.now_us());
     if replaced.is_some() && known.as_deref() != replaced {
         return Ok(PolicyPut::Outdated);
@@ -116,8 +120,25 @@ fn put(txn: &mut Txn<'_>, topic: &str, written: &str, replaced: Option<&str>) ->
     if !is_known && txn.tables.policies.count()? >= MAX_POLICIES as u64 {
         return Ok(PolicyPut::TooMany);
     }
-    let version = PolicyVersion(txn.tables.policies.put(topic, written, now_us)?);
+    if policy.metrics == Metrics::ByTopic {
+        let topics = txn.tables.policies.with_metrics()?;
+        if !topics.contains(topic) && topics.len() >= MAX_TOPICS_WITH_METRICS {
+            return Ok(PolicyPut::TooManyWithMetrics);
+        }
+    }
+    set_metrics(txn, topic, policy.metrics)?;
+    let version = PolicyVersion(txn.tables.policies.put(topic, policy.written(), now_us)?);
     Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
+}
+
+/// Notes whether a topic has metrics of its own.
+fn set_metrics(txn: &mut Txn<'_>, topic: &str, metrics: Metrics) -> Result<()> {
+    let mut topics = txn.tables.policies.with_metrics()?;
+    let has_changed = match metrics {
+        Metrics::ByTopic => topics.insert(topic.to_owned()),
+        Metrics::Together => topics.remove(topic),
+    };
+    if has_changed { txn.tables.policies.set_with_metrics(topics) } else { Ok(()) }
 }
 
 /// Returns whether more lanes are parked; `None` if the topic is not known.

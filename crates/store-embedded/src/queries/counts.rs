@@ -71,10 +71,11 @@ fn stats(txn: &Txn<'_>) -> Result<Stats> {
 }
 
 /// A shard in a snapshot.
-struct View<'t> {
-    tables: &'t Tables<ReadTransaction>,
-    shard: u16,
-    now: u64,
+pub(super) struct View<'t> {
+    pub(super) tables: &'t Tables<ReadTransaction>,
+    pub(super) shard: u16,
+    /// In ms; nothing in the snapshot is later.
+    pub(super) now: u64,
 }
 
 impl View<'_> {
@@ -96,15 +97,16 @@ impl View<'_> {
         };
         let (mut found, mut lanes_left) = (Vec::with_capacity(names.len()), MAX_LANES_SEARCHED);
         for name in names {
-            let counts = self.counts(&name, &mut lanes_left)?;
+            let (counts, _oldest) = self.counts(&name, &mut lanes_left)?;
             let topic: Topic = name.parse().map_err(|_| StoreError::Unreadable("a topic"))?;
             found.push((topic, counts));
         }
         Ok((found, is_more))
     }
 
-    /// The counts of a topic. `lanes_left` limits the lanes whose first jobs are read.
-    fn counts(&self, topic: &str, lanes_left: &mut usize) -> Result<TopicCounts> {
+    /// The counts of a topic, and when the oldest of its first ready jobs was due. `lanes_left` limits the
+    /// lanes whose first jobs are read.
+    pub(super) fn counts(&self, topic: &str, lanes_left: &mut usize) -> Result<(TopicCounts, Option<u64>)> {
         let row = self.tables.counts.topics.stored(self.shard, topic)?;
         let EndedCounts { done, cancelled } = row.ended;
         let near = self.now.saturating_add(millis_up(DUE_HORIZON));
@@ -112,12 +114,14 @@ impl View<'_> {
         let oldest_due = first.map(Timestamp::from_millis);
         let paused = row.is_paused();
         let mut sum = TopicCounts { paused, done, cancelled, oldest_due, ..TopicCounts::default() };
+        let mut oldest = None;
         for lane in self.tables.counts.stored_lanes(self.shard, topic)? {
             let (lane, jobs) = lane?;
             let count = |state| u64::try_from(jobs.of(state)).unwrap_or(0);
             let is_read = *lanes_left > 0 && count(State::Ready) > 0;
             *lanes_left = lanes_left.saturating_sub(1);
             let since = if is_read { self.oldest_ready(&lane)? } else { None };
+            oldest = [oldest, since].into_iter().flatten().min();
             sum.add(&TopicCounts {
                 delayed: count(State::Delayed),
                 ready: count(State::Ready),
@@ -128,11 +132,11 @@ impl View<'_> {
                 ..TopicCounts::default()
             });
         }
-        Ok(sum)
+        Ok((sum, oldest))
     }
 
     /// The earliest due time of the first ready jobs of a lane.
-    fn oldest_ready(&self, lane: &str) -> Result<Option<u64>> {
+    pub(super) fn oldest_ready(&self, lane: &str) -> Result<Option<u64>> {
         let mut oldest = None;
         for (_, number) in self.tables.ready.first(self.shard, lane, MAX_READY_SEARCHED)? {
             let due = self.tables.records.get(number)?.map(|job| job.due);

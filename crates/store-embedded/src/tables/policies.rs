@@ -1,5 +1,7 @@
-//! Policies by topic, for all shards. The row without a topic holds their version, which grows
-//! with each change.
+//! Policies by topic, for all shards. Two rows are not about a topic: one holds the version of all
+//! policies, which grows with each change, the other the topics whose policy asks for metrics of their own.
+
+use std::collections::BTreeSet;
 
 use ringback_core::contract::StoreError;
 
@@ -8,6 +10,8 @@ use crate::error::Result;
 
 /// The key of the version: no topic has an empty name.
 const VERSION: &str = "";
+/// The key of the topics with metrics, which are separated by spaces. It comes before every topic.
+const WITH_METRICS: &str = " metrics";
 
 pub(crate) struct Policies<A: Access>(pub(crate) Rows<A, &'static str, &'static str>);
 
@@ -24,13 +28,20 @@ impl<A: Access> Policies<A> {
     }
 
     pub(crate) fn count(&self) -> Result<u64> {
-        Ok(self.0.len()? - u64::from(self.0.has(VERSION)?))
+        let others = u64::from(self.0.has(VERSION)?) + u64::from(self.0.has(WITH_METRICS)?);
+        Ok(self.0.len()? - others)
+    }
+
+    /// The topics whose policy asks for metrics of their own.
+    pub(crate) fn with_metrics(&self) -> Result<BTreeSet<String>> {
+        let read = |topics: &str| topics.split_whitespace().map(str::to_owned).collect();
+        Ok(self.0.read(WITH_METRICS, read)?.unwrap_or_default())
     }
 
     /// The policies of the first topics whose names come after `topic`.
     pub(crate) fn after(&self, topic: &str, limit: usize) -> Result<Vec<(String, String)>> {
         use std::ops::Bound::{Excluded, Unbounded};
-        let later = (Excluded(topic), Unbounded);
+        let later = (Excluded(topic.max(WITH_METRICS)), Unbounded);
         self.0.list::<&str, _>(later, limit, |topic, written| (topic.to_owned(), written.to_owned()))
     }
 }
@@ -48,6 +59,14 @@ impl Policies<Writing<'_>> {
             return Ok(None);
         }
         self.next_version(now_us).map(Some)
+    }
+
+    /// Replaces the topics with metrics. They are few.
+    pub(crate) fn set_with_metrics(&mut self, topics: BTreeSet<String>) -> Result<()> {
+        if topics.is_empty() {
+            return self.0.remove(WITH_METRICS).map(drop);
+        }
+        self.0.insert(WITH_METRICS, topics.into_iter().collect::<Vec<_>>().join(" ").as_str())
     }
 
     fn next_version(&mut self, now_us: u64) -> Result<u64> {

@@ -59,6 +59,11 @@ impl<A: Access> Ready<A> {
         self.lanes.list((shard, 0, "")..(shard, PARKED, ""), limit, |(.., lane), ()| lane.to_owned())
     }
 
+    /// All lanes that are not empty: in turn, then those that are parked, then those of pull jobs.
+    pub(crate) fn all_lanes(&self, shard: u16, limit: usize) -> Result<Vec<String>> {
+        self.lanes.list((shard, 0, "")..=(shard, PULL, LAST), limit, |(.., lane), ()| lane.to_owned())
+    }
+
     /// The lanes of pull jobs that are not empty, without the first `skip`.
     pub(crate) fn pull_lanes(&self, shard: u16, skip: usize, limit: usize) -> Result<Vec<String>> {
         let rows = self.lanes.range((shard, PULL, "")..=(shard, PULL, LAST))?.skip(skip).take(limit);

@@ -14,6 +14,9 @@ const CHECKED: usize = 16;
 /// The least age at which a tombstone is evicted because there are too many, in ms.
 const LEAST_KEPT: u64 = 120_000;
 
+/// Why a job that was reserved is cancelled.
+const REQUESTED: &str = "cancel requested";
+
 /// The state that a job enters.
 pub(crate) enum To {
     /// Due at a time, in ms.
@@ -39,6 +42,7 @@ impl Txn<'_> {
         self.publish(&record, || EventKind::Submitted { due })?;
         self.link(&mut record, to)?;
         self.tables.records.put(&record)?;
+        self.note_edge(&record, None, Some(record.state()), record.reason())?;
         Ok(record)
     }
 
@@ -58,14 +62,17 @@ impl Txn<'_> {
         self.link(&mut record, to)?;
         self.tidy(before)?;
         self.tables.records.put(&record)?;
+        self.note_edge(&record, Some(before.state()), Some(record.state()), None)?;
         Ok(record)
     }
 
     /// Moves a job to another state, or to another place in the index of its state.
     pub(crate) fn enter(&mut self, record: &mut Record, to: To) -> Result<()> {
+        let from = record.state();
         self.unlink(record)?;
         self.link(record, to)?;
-        self.tables.records.put(record)
+        self.tables.records.put(record)?;
+        self.note_edge(record, Some(from), Some(record.state()), record.reason())
     }
 
     /// Moves a job to the dead, and puts its notice into the outbox.
@@ -82,11 +89,13 @@ impl Txn<'_> {
 
     /// Makes a delayed or dead job due now, and ready.
     pub(crate) fn make_ready(&mut self, record: &mut Record) -> Result<()> {
+        let from = record.state();
         self.unlink(record)?;
         record.due = self.now();
         self.publish(record, || EventKind::Promoted)?;
         self.link(record, To::Ready(QueueEnd::Back))?;
-        self.tables.records.put(record)
+        self.tables.records.put(record)?;
+        self.note_edge(record, Some(from), Some(State::Ready), None)
     }
 
     /// Has an expired lease checked again at a time, unless it is settled before.
@@ -107,6 +116,12 @@ impl Txn<'_> {
             End::Done => EventKind::Done,
             End::Cancelled => EventKind::Cancelled,
         })?;
+        let (from, to, reason) = match (record.state(), end) {
+            (from, End::Done) => (from, State::Done, None),
+            (State::Reserved, End::Cancelled) => (State::Reserved, State::Cancelled, Some(REQUESTED)),
+            (from, End::Cancelled) => (from, State::Cancelled, None),
+        };
+        self.note_edge(&record, Some(from), Some(to), reason)?;
         self.unlink(&record)?;
         let shard = self.shard();
         self.tidy(&record)?;
@@ -139,6 +154,7 @@ impl Txn<'_> {
 
     /// Removes a dead job without a tombstone.
     pub(crate) fn purge(&mut self, job: &Record) -> Result<()> {
+        self.note_edge(job, Some(job.state()), None, None)?;
         self.unlink(job)?;
         self.row.ledger.purged += 1;
         self.tables.records.remove(job)

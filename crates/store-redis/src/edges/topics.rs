@@ -10,7 +10,7 @@ use ringback_core::contract::{
     MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError, TopicCapacity,
 };
 use ringback_core::job::Topic;
-use ringback_core::policy::MAX_POLICIES;
+use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Metrics, Policy};
 
 use crate::channel::{Channel, Heard};
 use crate::redis_store::RedisStore;
@@ -46,15 +46,19 @@ impl RedisStore {
     pub async fn put_policy(
         &self,
         topic: &Topic,
-        written: &str,
+        policy: &Policy,
         replaced: Option<&str>,
     ) -> Result<PolicyPut, StoreError> {
+        let has_metrics = policy.metrics == Metrics::ByTopic;
         // No policy is an empty text.
-        let args = (topic.as_str(), written, MAX_POLICIES, replaced.unwrap_or_default());
+        let replaced = replaced.unwrap_or_default();
+        let limits = (MAX_POLICIES, has_metrics, MAX_TOPICS_WITH_METRICS);
+        let args = (topic.as_str(), policy.written(), replaced, limits);
         let parts: Vec<u64> = self.ask_installation(&script::PUT_POLICY, args).await?;
         match parts.as_slice() {
             [] => Ok(PolicyPut::TooMany),
-            [_] => Ok(PolicyPut::Outdated),
+            [0] => Ok(PolicyPut::Outdated),
+            [_] => Ok(PolicyPut::TooManyWithMetrics),
             [0, version] => Ok(PolicyPut::Created(PolicyVersion(*version))),
             [_, version] => Ok(PolicyPut::Replaced(PolicyVersion(*version))),
             _ => Err(StoreError::Unreadable(script::PUT_POLICY.name())),

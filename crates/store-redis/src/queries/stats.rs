@@ -67,7 +67,7 @@ impl RedisStore {
                 found.truncate(limit);
                 return Ok((found, is_more));
             }
-            from = [b"(", last.as_ref()].concat();
+            from = behind(&last);
         }
     }
 
@@ -111,8 +111,13 @@ enum Look {
 }
 
 /// The start of a topic in the order of the index.
-fn begin(topic: &Topic) -> Vec<u8> {
+pub(super) fn begin(topic: &Topic) -> Vec<u8> {
     format!("[{topic} ").into_bytes()
+}
+
+/// The start of what follows a member of the index.
+pub(super) fn behind(member: &[u8]) -> Vec<u8> {
+    [b"(", member].concat()
 }
 
 /// The end of a topic in that order: `!` follows the space.

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 /// throughput.
 pub struct CallWatch {
     counts: Arc<Mutex<BTreeMap<String, u64>>>,
+    functions: Arc<Mutex<BTreeMap<String, u64>>>,
     // Ends the counting when dropped.
     _task: JoinSet<()>,
 }
@@ -23,23 +24,29 @@ impl CallWatch {
     pub(crate) async fn start(port: u16) -> Self {
         let client = Client::open(("127.0.0.1", port)).expect("an address with a port is well formed");
         let monitor = client.get_async_monitor().await.expect("MONITOR answers");
-        let counts = Arc::new(Mutex::new(BTreeMap::new()));
+        let (counts, functions) = (Arc::default(), Arc::default());
         let mut task = JoinSet::new();
-        let into = Arc::clone(&counts);
+        let (into, functions_into) = (Arc::clone(&counts), Arc::clone(&functions));
         task.spawn(async move {
             let mut lines = monitor.into_on_message::<String>();
             while let Some(line) = lines.next().await {
-                if let Some(name) = client_command(&line) {
-                    *into.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_insert(0) += 1;
+                if let Some((name, function)) = client_command(&line) {
+                    add(&into, name);
+                    function.into_iter().for_each(|function| add(&functions_into, function));
                 }
             }
         });
-        Self { counts, _task: task }
+        Self { counts, functions, _task: task }
     }
 
     /// The number of calls of each command, in lower case.
     pub fn by_command(&self) -> BTreeMap<String, u64> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The number of calls of each function of a library, such as `ringback_1a2b3c4d_submit`.
+    pub fn by_function(&self) -> BTreeMap<String, u64> {
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The number of all calls.
@@ -48,15 +55,22 @@ impl CallWatch {
     }
 }
 
-/// The command of a line like `1763631780.01 [0 127.0.0.1:50312] "FCALL" "…"`; `None` for one of a script.
-fn client_command(line: &str) -> Option<String> {
+fn add(counts: &Mutex<BTreeMap<String, u64>>, name: String) {
+    *counts.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_insert(0) += 1;
+}
+
+/// The command of a line like `1763631780.01 [0 127.0.0.1:50312] "FCALL" "…"`, and the function that it calls;
+/// `None` for a command of a script.
+fn client_command(line: &str) -> Option<(String, Option<String>)> {
     let (_, rest) = line.split_once('[')?;
     let (source, command) = rest.split_once("] ")?;
     if source.ends_with(" lua") {
         return None;
     }
-    let name = command.strip_prefix('"')?.split('"').next()?;
-    Some(name.to_ascii_lowercase())
+    let mut words = command.split('"').skip(1).step_by(2);
+    let name = words.next()?.to_ascii_lowercase();
+    let function = words.next().filter(|_| name == "fcall").map(str::to_owned);
+    Some((name, function))
 }
 
 /// `calls` by command, from INFO commandstats.

@@ -29,6 +29,7 @@ function edges.cancel(args)
 
   if s and state.code(s) == RESERVED then
     if not state.is_cancel_requested(s) then
+      events.step(loc, record.lane(raw), RESERVED, RESERVED, 'requested')
       jobs.put(loc, state.with_cancel(s))
       jobs.save()
     end
@@ -41,7 +42,9 @@ function edges.cancel(args)
   tombs.add(loc, tombs.of(raw, s, CANCELLED, state.settled(s)), record.is_external(raw))
   tombs.save(tonumber(args[2]), tonumber(args[3]))
   jobs.save_removed()
-  lanes.move(lane, leave_index(loc, raw, s), CANCELLED, 1)
+  local from = leave_index(loc, raw, s)
+  events.came_from(from)
+  lanes.move(lane, from, CANCELLED, 1)
   shard.close()
   return {CANCELLED, maybe_in_flight}
 end

@@ -15,6 +15,7 @@ function edges.evict(args)
     local raw, s = records[loc], states[loc]
     if raw and s and state.code(s) == DEAD then
       lanes.move(record.lane(raw), DEAD, nil, 1)
+      events.step(loc, record.lane(raw), DEAD, nil)
       jobs.remove(loc, record.is_external(raw))
       evicted = evicted + 1
     end

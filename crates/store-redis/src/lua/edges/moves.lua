@@ -17,6 +17,7 @@ function edges.reschedule(args)
   local at, new = arrivals.due_time(args[3]), s or state.NEW
   if at <= NOW then return moves.make_ready(loc, code, new, token) end
   local due_six, lane = six(at), record.lane(raw)
+  events.step(loc, lane, DELAYED, DELAYED)
   jobs.put(loc, state.with_move(state.with_due(new, at), token, NO_TIME))
   -- For the same time the entry stays.
   if due_six == jobs.due(raw, s) then

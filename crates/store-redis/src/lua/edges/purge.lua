@@ -6,6 +6,7 @@ local function purge(entries)
   for _, loc in ipairs(dead_letters.locs(entries)) do
     local raw = records[loc]
     lanes.move(record.lane(raw), DEAD, nil, 1)
+    events.step(loc, record.lane(raw), DEAD, nil)
     jobs.remove(loc, record.is_external(raw))
   end
   jobs.save_removed()

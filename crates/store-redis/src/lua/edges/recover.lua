@@ -85,7 +85,7 @@ function edges.recover(args)
       -- A job state without its record counts for nothing.
     elseif state.is_cancel_requested(s) then
       events.lost(loc, lane, s)
-      events.cancelled(loc, lane)
+      events.cancelled(loc, lane, RESERVED, events.REQUESTED)
       tombs.add(loc, tombs.of(raw, state.with_loss(s, RESERVED), CANCELLED, state.settled(s)), record.is_external(raw))
       lanes.move(lane, RESERVED, CANCELLED, 1)
     elseif lanes.is_pull(lane) then
@@ -102,6 +102,7 @@ function edges.recover(args)
     else
       ready.add(lane, schedule.entry(loc, jobs.due(raw, s)))
       events.lost(loc, lane, s)
+      events.step(loc, lane, RESERVED, READY, 'lease expired')
       lanes.move(lane, RESERVED, READY, 1)
       jobs.put(loc, state.with_loss(s, DELAYED))
       recovered = recovered + 1

@@ -24,7 +24,7 @@ function edges.redrive_jobs(args)
     ready.add(lane, schedule.entry(loc, due_six))
     jobs.put(loc, state.with_move(state.with_due(state.revived(states[loc]), NOW), id, due_six))
     lanes.move(lane, DEAD, READY, 1)
-    events.promoted(loc, lane)
+    events.promoted(loc, lane, DEAD)
   end
   ready.save('RPUSH')
   jobs.save()

@@ -10,6 +10,10 @@ function edges.renew(args)
   local s = states[loc]
   if not (s and state.code(s) == RESERVED and state.receipt(s) == args[2]) then return -1 end
   local deadline = max(state.deadline(s), NOW_UP + tonumber(args[3]))
+  if events.is_logged then
+    local raw = jobs.get(loc)
+    if raw then events.step(loc, record.lane(raw), RESERVED, RESERVED) end
+  end
   jobs.put(loc, state.with_deadline(s, deadline))
   jobs.save()
   return deadline

@@ -78,6 +78,7 @@ local function enter(new)
   end
   if new.state then jobs.put(new.loc, new.state) end
   if new.old then
+    events.came_from(new.code, 'replaced')
     lanes.move(new.old.lane, new.code, nil, 1)
     shard.count('replaced', 1)
   else

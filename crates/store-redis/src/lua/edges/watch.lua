@@ -5,7 +5,7 @@
 function edges.watch(args)
   shard.begin({'watched_since'})
   local till = NOW + tonumber(args[1])
-  if not events.on then shard.set('watched_since', NOW) end
+  if not events.is_watched then shard.set('watched_since', NOW) end
   if till > fields.watched then shard.set(events.FIELD, till) end
   shard.close()
   return fields.watched_since

@@ -1,4 +1,6 @@
--- The policies of topics. Their version only grows, even after a fail-over that has lost the last versions.
+-- The policies of topics. Their version only grows, even after a fail-over that has lost the last versions. The
+-- topics whose policy asks for metrics of their own are a set beside them, because their number is limited.
+local function with_metrics() return K .. ':policies:metrics' end
 local function version() return call('GET', K .. ':policies:version') end
 
 -- Raises the version that was read, publishes the change, and returns the new version.
@@ -11,16 +13,22 @@ end
 
 -- put_policy: gives a topic a policy.
 -- KEYS  installation
--- ARGV  topic, policy, how many policies there may be, the policy that it must have now or '' for any or none
--- Returns {1 if it replaces another, else 0; the version}, {} if there are too many, or {0} if the topic
---   has not the policy that it must have
+-- ARGV  topic, policy, the policy that it must have now or '' for any or none, how many policies there may be, 1 if
+--   it asks for metrics, how many may do so
+-- Returns {1 if it replaces another, else 0; the version}, {} if there are too many policies, {0} if the topic has not
+--   the policy that it must have, or {1} if too many topics have metrics
 function edges.put_policy(args)
   tick()
   local key, topic, last = K .. ':policies', args[1], version()
   local known = call('HEXISTS', key, topic)
-  if args[4] ~= '' and call('HGET', key, topic) ~= args[4] then return {0} end
-  if known == 0 and call('HLEN', key) >= tonumber(args[3]) then return {} end
+  if args[3] ~= '' and call('HGET', key, topic) ~= args[3] then return {0} end
+  if known == 0 and call('HLEN', key) >= tonumber(args[4]) then return {} end
+  local wants = args[5] == '1'
+  local has = call('SISMEMBER', with_metrics(), topic) == 1
+  if wants and not has and call('SCARD', with_metrics()) >= tonumber(args[6]) then return {1} end
   call('HSET', key, topic, args[2])
+  if wants and not has then call('SADD', with_metrics(), topic) end
+  if has and not wants then call('SREM', with_metrics(), topic) end
   return {known, raise_version(last)}
 end
 
@@ -32,5 +40,6 @@ function edges.delete_policy(args)
   tick()
   local last = version()
   if call('HDEL', K .. ':policies', args[1]) == 0 then return 0 end
+  call('SREM', with_metrics(), args[1])
   return raise_version(last)
 end

@@ -77,7 +77,7 @@ do
     group.count = size
     group.entries[size] = loc .. group.due
     if external ~= '' then call('SET', KEY.body .. loc, external) end
-    events.submitted(loc, group.lane, group.due, rest)
+    events.submitted(loc, group.lane, group.due, rest, group.code)
   end
 
   -- Indexes and counts the jobs of a group, after all of them were added.

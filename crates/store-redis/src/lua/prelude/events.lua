@@ -1,5 +1,8 @@
--- Events of jobs, published to subscribers. They are collected only while the field
--- `watched`, a time in ms, has not come. `close` publishes them in the order in which they happened.
+-- Events of jobs, published to subscribers, and the edges of a call, returned for the log.
+--
+-- Events are collected only while the field `watched`, a time in ms, has not come. `close` publishes them in
+-- the order in which they happened. Edges are collected only for a caller that asks for them, and are returned
+-- by `logged`.
 --
 -- A message is FORMAT, the time (6), the number of topics (2), the topics, each after its length, and the
 -- events. An event is the number of its topic (2, from 0), the id after its length, the kind, and more:
@@ -15,60 +18,111 @@ do
   -- job that is not tried again.
   local UNSEEN = '\0\0\255\255\255\255\0'
   local NO_MORE = NO_TIME .. UNSEEN
-  -- Jobs, lanes and packed events, in order; ids by job, each after its length; and packed successes by
-  -- the number of the attempt, which most jobs share.
-  local locs, lane_ids, happened, ids, successes
+  -- Edges whose call has another name.
+  local EDGES = {replace = 'submit', redrive_jobs = 'redrive', purge_many = 'purge'}
+  -- Jobs, lanes, packed events and edges, in order. An entry has an event, an edge or both; false stands for
+  -- none. Ids by job, each after its length; and packed successes by the number of the attempt, which most
+  -- jobs share.
+  local locs, lane_ids, happened, taken, ids, successes
+  local edge_name
 
   events.FIELD = 'watched'
+  -- Why a job that was reserved is cancelled.
+  events.REQUESTED = 'cancel requested'
 
-  function events.begin(till)
-    events.on = till > NOW
-    if events.on then locs, lane_ids, happened, ids, successes = {}, {}, {}, {}, {} end
+  function events.start(name, is_logged)
+    events.on, events.is_watched, events.is_logged = false, false, is_logged or false
+    edge_name = EDGES[name] or name
+    locs, lane_ids, happened, taken, ids, successes = nil, nil, nil, nil, nil, nil
   end
 
-  local function add(loc, lane, what)
+  function events.begin(till)
+    events.is_watched = till > NOW
+    events.on = events.is_watched or events.is_logged
+    if events.on then locs, lane_ids, happened, taken, ids, successes = {}, {}, {}, {}, {}, {} end
+  end
+
+  local function add(loc, lane, what, step)
     local n = #locs + 1
-    locs[n], lane_ids[n], happened[n] = loc, lane, what
+    locs[n], lane_ids[n], happened[n], taken[n] = loc, lane, what, step or false
+  end
+
+  -- An edge for the log: its name, the codes of the states before and after (nil for none), and a reason.
+  local function edge(from, to, reason, name)
+    return events.is_logged and {name or edge_name, from or 0, to or 0, reason or ''}
+  end
+
+  -- An edge without an event.
+  function events.step(loc, lane, from, to, reason, name)
+    if events.is_logged then add(loc, lane, false, edge(from, to, reason, name)) end
+  end
+
+  -- The state that the job of the last edge came from, and a reason, where they are known only afterwards.
+  function events.came_from(code, reason)
+    if events.is_logged then taken[#taken][2], taken[#taken][4] = code, reason or '' end
   end
 
   local function id_in(text, at) return sub(text, at, at + byte(text, at)) end
 
   -- `rest` is the record from its flags on.
-  function events.submitted(loc, lane, due, rest)
+  function events.submitted(loc, lane, due, rest, code)
     if not events.on then return end
     ids[loc] = id_in(rest, RECORD - 12)
-    add(loc, lane, IS_SUBMITTED .. due)
+    add(loc, lane, IS_SUBMITTED .. due, edge(nil, code))
   end
 
-  function events.promoted(loc, lane) if events.on then add(loc, lane, IS_PROMOTED) end end
+  function events.promoted(loc, lane, from)
+    if events.on then add(loc, lane, IS_PROMOTED, edge(from, READY)) end
+  end
   function events.promoted_all(entries, lane)
     if not events.on then return end
-    for _, entry in ipairs(entries) do add(sub(entry, 1, 12), lane, IS_PROMOTED) end
+    for _, entry in ipairs(entries) do events.promoted(sub(entry, 1, 12), lane, DELAYED) end
   end
 
-  function events.done(loc, lane) if events.on then add(loc, lane, IS_DONE) end end
-  function events.cancelled(loc, lane) if events.on then add(loc, lane, IS_CANCELLED) end end
+  -- A success that comes after its lease has expired.
+  function events.done(loc, lane, from)
+    if events.on then add(loc, lane, IS_DONE, edge(from, DONE, 'late', 'complete')) end
+  end
+  function events.cancelled(loc, lane, from, reason)
+    if events.on then add(loc, lane, IS_CANCELLED, edge(from, CANCELLED, reason)) end
+  end
 
-  local function died(loc, lane, why) add(loc, lane, IS_DEAD .. char(#why) .. why) end
+  local function died(loc, lane, why, step) add(loc, lane, IS_DEAD .. char(#why) .. why, step) end
 
   -- `last` is the failed attempt with the reason, packed as a job state ends with them.
   local function reason_in(last) return sub(last, 15 + byte(last, 13)) end
-  function events.dead(loc, lane, last) if events.on then died(loc, lane, reason_in(last)) end end
+  -- The death of a job that is imported as dead. Its edge is that of the import.
+  function events.dead(loc, lane, last)
+    if not events.on then return end
+    if events.is_logged then taken[#taken][4] = reason_in(last) end
+    died(loc, lane, reason_in(last))
+  end
 
   -- The attempt of a lease that ran out. Its number is in the job state.
   function events.lost(loc, lane, s)
     if events.on then add(loc, lane, IS_ATTEMPT .. char(LOST) .. sub(s, 9, 12) .. NO_MORE) end
   end
-  function events.dead_by_loss(loc, lane, why) if events.on then died(loc, lane, why) end end
+  function events.dead_by_loss(loc, lane, why)
+    if events.on then died(loc, lane, why, edge(RESERVED, DEAD, why)) end
+  end
 
   function events.completed(loc, lane, s)
     if not events.on then return end
     local number = sub(s, 9, 12)
     local success = successes[number] or IS_ATTEMPT .. char(outcomes.COMPLETE) .. number .. NO_MORE
     successes[number] = success
-    local n = #locs
-    locs[n + 1], lane_ids[n + 1], happened[n + 1] = loc, lane, success
-    locs[n + 2], lane_ids[n + 2], happened[n + 2] = loc, lane, IS_DONE
+    add(loc, lane, success, edge(RESERVED, DONE, nil, 'complete'))
+    add(loc, lane, IS_DONE)
+  end
+
+  -- The edge of an outcome. `ends` says whether a cancel was requested, `is_later` whether the job has to wait.
+  local function edge_of(kind, ends, is_later, last)
+    if not events.is_logged then return false end
+    if kind == outcomes.COMPLETE then return edge(RESERVED, DONE, nil, 'complete') end
+    local name = kind == outcomes.RETRY and 'retry' or kind == outcomes.BURY and 'bury' or 'release'
+    if ends then return edge(RESERVED, CANCELLED, events.REQUESTED, name) end
+    if kind == outcomes.BURY then return edge(RESERVED, DEAD, reason_in(last), name) end
+    return edge(RESERVED, is_later and DELAYED or READY, nil, name)
   end
 
   -- The outcome of a lease and the state that it leads to, as `outcomes.apply` decides.
@@ -80,7 +134,7 @@ do
     if kind <= outcomes.BURY and last ~= '' then seen = sub(last, 7, 13) .. sub(last, 15, 14 + byte(last, 13)) end
     local is_later = kind == outcomes.RETRY or kind > outcomes.BURY and outcomes.delay(o) > 0
     if is_later and not ends then due = six(NOW_UP + outcomes.delay(o)) end
-    add(loc, lane, IS_ATTEMPT .. char(kind) .. sub(s, 9, 12) .. due .. seen)
+    add(loc, lane, IS_ATTEMPT .. char(kind) .. sub(s, 9, 12) .. due .. seen, edge_of(kind, ends, is_later, last))
     if kind == outcomes.COMPLETE then
       add(loc, lane, IS_DONE)
     elseif ends then
@@ -90,7 +144,7 @@ do
     end
   end
 
-  -- Reads the ids of all jobs with events. Must run before a record goes.
+  -- Reads the ids of all jobs that were collected. Must run before a record goes.
   function events.know()
     if not events.on then return end
     local unknown = {}
@@ -117,7 +171,7 @@ do
         if topic then names[#names + 1] = char(#topic) .. topic end
       end
       -- An event without an id or a topic is skipped.
-      if id and of_lane[lane] then
+      if id and of_lane[lane] and happened[i] then
         parts[n + 1], parts[n + 2], parts[n + 3] = of_lane[lane], id, happened[i]
         n = n + 3
       end
@@ -128,9 +182,23 @@ do
   end
 
   function events.close()
-    if not events.on or #locs == 0 then return end
+    if not events.is_watched or #locs == 0 then return end
     events.know()
     shard.load_rows(lane_ids)
     for first = 1, #locs, MOST do publish(first, min(first + MOST - 1, #locs)) end
+  end
+
+  -- The edges of this call: name, states before and after, topic, id and reason of each. One without an id or
+  -- a topic is left out.
+  function events.logged()
+    local all = {}
+    if not events.on then return all end
+    events.know()
+    shard.load_rows(lane_ids)
+    for i, one in ipairs(taken) do
+      local id, name = ids[locs[i]], lanes.name(lane_ids[i])
+      if one and id and name then all[#all + 1] = {one[1], one[2], one[3], lanes.topic(name), sub(id, 2), one[4]} end
+    end
+    return all
   end
 end

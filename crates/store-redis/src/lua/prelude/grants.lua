@@ -11,7 +11,7 @@ grants.FIELDS = union(leases.FIELDS, {'ready', 'reserved', 'lease'}, topics.SPLI
 local FIRST = char(RESERVED, 0) .. NO_TIME .. pack('>I4', 1) .. string.rep('\0', 5)
 local FIRST_END = NO_LEASE .. NO_TIME .. NO_ATTEMPT
 
-function grants.flags(more) return more + (events.on and grants.WATCHED or 0) end
+function grants.flags(more) return more + (events.is_watched and grants.WATCHED or 0) end
 
 -- Answers what a caller was granted in batches of these numbers and still has.
 local function repeat_answer(numbers)
@@ -80,6 +80,7 @@ function grants.take(grant, lane, entries, most)
   local left, budget, answer, by_timeout, at = grant.left, grant.budget, grant.answer, grant.by_timeout, grant.n_writes
   local lane_of, due_of, weight = record.lane, jobs.due, record.weight
   local group, size
+  local is_logged = events.is_logged
   while n < most and budget > 0 and left > 0 do
     local loc = locs[n + 1]
     local raw, s = records[loc], states[loc]
@@ -100,6 +101,7 @@ function grants.take(grant, lane, entries, most)
       at = at + 2
       batch.locs[#batch.locs + 1] = loc
       budget, left = budget - weight(raw), left - 1
+      if is_logged then events.step(loc, lane, READY, RESERVED, nil, 'reserve') end
     end
     n = n + 1
   end

@@ -37,7 +37,7 @@ function moves.make_ready(loc, from, s, token)
   jobs.save()
   if from == DELAYED then schedule.remove(loc, raw, old) else dead_letters.remove({dead_letters.entry(loc, lane)}) end
   lanes.move(lane, from, READY, 1)
-  events.promoted(loc, lane)
+  events.promoted(loc, lane, from)
   shard.close()
   return jobs.described(200, READY, raw, states[loc])
 end

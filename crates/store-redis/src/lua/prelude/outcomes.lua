@@ -70,7 +70,7 @@ do
     if code == DEAD then undead[#undead + 1] = dead_letters.entry(loc, lane) end
     if code == DELAYED then undelayed[#undelayed + 1] = {loc, raw, s} end
     lanes.move(lane, code, DONE, 1)
-    events.done(loc, lane)
+    events.done(loc, lane, code)
     tombs.add(loc, tombs.of(raw, s, DONE, lease), record.is_external(raw))
     return outcomes.LATE
   end

@@ -1,11 +1,14 @@
--- Before each call: everything that the pieces read and collect is empty.
-local function start(base)
+-- Before each call: everything that the pieces read and collect is empty. `name` is that of the call, and
+-- `is_logged` says whether its edges are returned for the log.
+local function start(base, name, is_logged)
   K, KEY = base, known_keys[base] or keys_of(base)
   NOW_US = nil
   topics.start()
   jobs.start()
   schedule.start()
   ready.start()
+  oldest.start()
   tombs.start()
   arrivals.start()
+  events.start(name, is_logged)
 end

@@ -13,27 +13,11 @@ local function first_due(lane)
   if at > 0 and at <= NOW + WIDTH then return at end
 end
 
--- When the first ready job of a lane was due. Its queue is nearly in order, and has entries that no longer
--- count, so the first few are looked at.
-local function first_ready(lane)
-  local entries, first = call('LRANGE', ready.key(lane), 0, 7), nil
-  for _, entry in ipairs(entries) do
-    local at = read('>I6', entry, 13)
-    if not first or at < first then
-      local loc = sub(entry, 1, 12)
-      local raw, s = jobs.get(loc)
-      local is_waiting = raw and not (s and state.code(s) ~= DELAYED)
-      if is_waiting and jobs.due(raw, s) == sub(entry, 13) and record.lane(raw) == lane then first = at end
-    end
-  end
-  return first
-end
-
 local function add_lane(counts, lane, row, looks_at_jobs)
   local delayed, ready_now, reserved, dead, done, cancelled = read(COUNTS, row)
   for i, n in ipairs({delayed, ready_now, reserved, dead, done, cancelled}) do counts[1 + i] = counts[1 + i] + n end
   if not looks_at_jobs then return end
-  local at, since = delayed > 0 and first_due(lane), ready_now > 0 and first_ready(lane)
+  local at, since = delayed > 0 and first_due(lane), ready_now > 0 and oldest.of(lane, math.huge)
   for _, time in pairs({at or nil, since or nil}) do
     if counts[DUE] == 0 or time < counts[DUE] then counts[DUE] = time end
   end

@@ -1,0 +1,165 @@
+//! Gauges of jobs: how many are in each state, and how long the oldest ready one has been due, for the
+//! shards that this carrier holds. The store is asked only after `/metrics` was, by one task, and its
+//! answer is reused for a while. So scrapes cost the store a bounded share of its time, however many come.
+//!
+//! Each shard has one carrier, and a carrier that has lost a shard gets no answer for it. So the counts of
+//! all carriers add up to those of the installation.
+
+mod families;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_core::contract::{Epoch, Shard, ShardGauges};
+use ringback_core::job::Topic;
+use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics as TopicMetrics};
+use ringback_service::telemetry::with_causes;
+use ringback_service::{GaugeValues, Shutdown};
+use ringback_store::{PolicyBook, Store};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout};
+
+/// How long an answer of the store is reused at least.
+const FRESH: Duration = Duration::from_secs(5);
+/// How long at most. In between, it is reused for [`PAUSE`] times as long as the store took to answer.
+const MAX_FRESH: Duration = Duration::from_secs(20);
+const PAUSE: u32 = 20;
+/// After how long a shard that could not be read is read again.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long a scrape waits for an answer. If none comes, it shows the last one.
+const WAIT: Duration = Duration::from_secs(1);
+/// The greatest age of an answer that is shown.
+const MAX_AGE: Duration = Duration::from_secs(30);
+
+/// The shards that a carrier holds, each with the epoch under which it does.
+pub(crate) type HeldShards = HashMap<Shard, Epoch>;
+
+/// Reads the gauges when they are asked for.
+pub(crate) struct GaugeReader {
+    store: Store,
+    policies: PolicyBook,
+    held: watch::Receiver<HeldShards>,
+    asked: Arc<Notify>,
+    latest: watch::Sender<Option<Reading>>,
+}
+
+/// Shows the gauges to scrapes. It has no store, so a scrape keeps none open at the shutdown.
+#[derive(Clone)]
+pub(crate) struct GaugeView {
+    held: watch::Receiver<HeldShards>,
+    asked: Arc<Notify>,
+    latest: watch::Receiver<Option<Reading>>,
+}
+
+/// The two ends of the gauges of the shards that are held.
+pub(crate) fn gauges(
+    store: Store,
+    policies: PolicyBook,
+    held: watch::Receiver<HeldShards>,
+) -> (GaugeReader, GaugeView) {
+    let (asked, (latest, shown)) = (Arc::new(Notify::new()), watch::channel(None));
+    let view = GaugeView { held: held.clone(), asked: Arc::clone(&asked), latest: shown };
+    (GaugeReader { store, policies, held, asked, latest }, view)
+}
+
+/// What the store has answered.
+struct Reading {
+    /// When it was asked.
+    at: Instant,
+    /// Until when the answer is reused.
+    fresh_until: Instant,
+    /// The shards that were asked for, with the gauges of those that have answered.
+    shards: HashMap<Shard, (Epoch, Option<ShardGauges>)>,
+    /// The topics in the gauges of each shard.
+    topics: Vec<Topic>,
+}
+
+impl Reading {
+    /// Whether it can be reused for these shards.
+    fn is_fresh(&self, held: &HeldShards) -> bool {
+        let covers = |(shard, epoch)| self.shards.get(shard).is_some_and(|(asked, _)| asked == epoch);
+        Instant::now() < self.fresh_until && held.iter().all(covers)
+    }
+
+    /// The gauges of all these shards; `None` unless all are known under these epochs and not too old.
+    fn of(&self, held: &HeldShards) -> Option<Vec<&ShardGauges>> {
+        let gauges = held.iter().map(|(shard, epoch)| match self.shards.get(shard) {
+            Some((asked, Some(gauges))) if asked == epoch => Some(gauges),
+            Some(_) | None => None,
+        });
+        gauges.collect::<Option<Vec<_>>>().filter(|_| self.at.elapsed() < MAX_AGE)
+    }
+}
+
+impl GaugeReader {
+    /// Reads the store each time the gauges are asked for and are not fresh, until the shutdown.
+    pub(crate) async fn run(self, shutdown: Shutdown) {
+        loop {
+            let read = async {
+                self.asked.notified().await;
+                let held = self.held.borrow().clone();
+                if !is_fresh(self.latest.borrow().as_ref(), &held) {
+                    let reading = self.read(held).await;
+                    self.latest.send_replace(Some(reading));
+                }
+            };
+            tokio::select! {
+                () = read => {}
+                () = shutdown.stopping() => return,
+            }
+        }
+    }
+
+    async fn read(&self, held: HeldShards) -> Reading {
+        let (at, topics) = (Instant::now(), self.topics());
+        let asked = held.iter().map(|(shard, epoch)| (*shard, epoch.clone())).collect();
+        let mut shards: HashMap<_, _> =
+            held.into_iter().map(|(shard, epoch)| (shard, (epoch, None))).collect();
+        let answers = self.store.gauges(asked, &topics).await;
+        let mut fresh = (PAUSE * at.elapsed()).clamp(FRESH, MAX_FRESH);
+        for (shard, answer) in answers {
+            let gauges = answer.unwrap_or_else(|error| {
+                let error = with_causes(&error);
+                tracing::debug!(shard = shard.number(), error, "the gauges of a shard cannot be read");
+                fresh = RETRY;
+                None
+            });
+            if let Some((_, slot)) = shards.get_mut(&shard) {
+                *slot = gauges;
+            }
+        }
+        Reading { at, fresh_until: Instant::now() + fresh, shards, topics }
+    }
+
+    /// The topics that have gauges of their own, sorted by name; none before the policies are known.
+    fn topics(&self) -> Vec<Topic> {
+        let policies = self.policies.all().unwrap_or_default();
+        let by_topic = policies.iter().filter(|(_, policy)| policy.metrics == TopicMetrics::ByTopic);
+        let mut topics: Vec<_> = by_topic.map(|(topic, _)| topic.clone()).collect();
+        topics.sort_unstable();
+        topics.truncate(MAX_TOPICS_WITH_METRICS);
+        topics
+    }
+}
+
+impl GaugeView {
+    /// The gauges for a scrape.
+    pub(crate) async fn scrape(mut self) -> Vec<GaugeValues> {
+        let held = self.held.borrow().clone();
+        if !held.is_empty() && !is_fresh(self.latest.borrow().as_ref(), &held) {
+            self.asked.notify_one();
+            let fresh = self.latest.wait_for(|reading| is_fresh(reading.as_ref(), &held));
+            // If it comes too late, the last one is shown.
+            let _ = timeout(WAIT, fresh).await;
+        }
+        let latest = self.latest.borrow();
+        let topics = latest.as_ref().map_or(&[][..], |reading| reading.topics.as_slice());
+        let gauges = latest.as_ref().and_then(|reading| reading.of(&held));
+        families::of(gauges.as_deref().unwrap_or_default(), topics)
+    }
+}
+
+fn is_fresh(reading: Option<&Reading>, held: &HeldShards) -> bool {
+    reading.is_some_and(|reading| reading.is_fresh(held))
+}

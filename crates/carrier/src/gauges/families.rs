@@ -1,0 +1,117 @@
+//! Turns the gauges of shards into metrics.
+
+use ringback_core::contract::{JobGauge, ShardGauges, StateCounts};
+use ringback_core::job::Topic;
+use ringback_core::state::State;
+use ringback_service::GaugeValues;
+
+use crate::metrics::{COUNTED_SHARDS, JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY};
+
+/// The metrics of these shards, and of these topics in them. Without shards there are none, except for the
+/// number of shards, which is 0.
+pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic]) -> Vec<GaugeValues> {
+    let (mut jobs, mut oldest, mut topic_jobs, mut topic_oldest) = (vec![], vec![], vec![], vec![]);
+    if !shards.is_empty() {
+        let all = sum(shards.iter().map(|shard| &shard.all));
+        add(&all, &[], &mut jobs, &mut oldest);
+        for (n, topic) in topics.iter().enumerate() {
+            let of_topic = sum(shards.iter().filter_map(|shard| shard.topics.get(n)));
+            add(&of_topic, &[topic.as_str()], &mut topic_jobs, &mut topic_oldest);
+        }
+    }
+    let counted = vec![(Vec::new(), shards.len() as f64)];
+    vec![
+        gauge(JOBS, "Jobs by state in the shards held by this carrier", &["state"], jobs),
+        gauge(
+            OLDEST_READY,
+            "How long the oldest ready job in the shards held by this carrier has been due",
+            &[],
+            oldest,
+        ),
+        gauge(
+            TOPIC_JOBS,
+            "Jobs by topic and state in the shards held by this carrier",
+            &["topic", "state"],
+            topic_jobs,
+        ),
+        gauge(
+            TOPIC_OLDEST_READY,
+            "How long the oldest ready job of a topic in the shards held by this carrier has been due",
+            &["topic"],
+            topic_oldest,
+        ),
+        gauge(COUNTED_SHARDS, "Shards whose jobs this carrier counts in its gauges", &[], counted),
+    ]
+}
+
+type Values = Vec<(Vec<String>, f64)>;
+
+fn gauge(
+    name: &'static str,
+    about: &'static str,
+    labels: &'static [&'static str],
+    values: Values,
+) -> GaugeValues {
+    GaugeValues { name, about, labels, values }
+}
+
+fn sum<'g>(gauges: impl Iterator<Item = &'g JobGauge>) -> JobGauge {
+    gauges.fold(JobGauge::empty(), |mut sum, gauge| {
+        sum.add(gauge);
+        sum
+    })
+}
+
+/// Adds the values of a gauge with these labels. An age that is not known is left out.
+fn add(gauge: &JobGauge, labels: &[&str], jobs: &mut Values, oldest: &mut Values) {
+    let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+    let mut states: StateCounts = gauge.states.clone();
+    for state in State::ALL {
+        let labels = labels.iter().cloned().chain([state.name().to_owned()]).collect();
+        jobs.push((labels, *states.of(state) as f64));
+    }
+    oldest.extend(gauge.oldest_ready.map(|age| (labels, age.as_secs_f64())));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn job_gauge(ready: u64, oldest_ready: Option<u64>) -> JobGauge {
+        let states = StateCounts { ready, dead: 1, ..StateCounts::default() };
+        JobGauge { states, oldest_ready: oldest_ready.map(Duration::from_millis) }
+    }
+
+    fn values(gauges: &[GaugeValues], name: &str) -> Vec<(String, f64)> {
+        let gauge = gauges.iter().find(|gauge| gauge.name == name).unwrap();
+        gauge.values.iter().map(|(labels, value)| (labels.join(" "), *value)).collect()
+    }
+
+    #[test]
+    fn shards_add_up_and_the_oldest_job_counts() {
+        let shard = |ready, oldest| ShardGauges {
+            all: job_gauge(ready, Some(oldest)),
+            topics: vec![job_gauge(1, Some(500)), job_gauge(0, None)],
+        };
+        let (one, two) = (shard(2, 1500), shard(3, 250));
+        let topics = ["a", "b"].map(|name| name.parse().unwrap());
+        let gauges = of(&[&one, &two], &topics);
+        let jobs = values(&gauges, JOBS);
+        assert_eq!(jobs.len(), 6);
+        assert!(jobs.contains(&("ready".to_owned(), 5.0)) && jobs.contains(&("dead".to_owned(), 2.0)));
+        assert_eq!(values(&gauges, OLDEST_READY), [(String::new(), 1.5)]);
+        assert!(values(&gauges, TOPIC_JOBS).contains(&("a ready".to_owned(), 2.0)));
+        assert_eq!(values(&gauges, TOPIC_OLDEST_READY), [("a".to_owned(), 0.5)], "that of b is not known");
+        assert_eq!(values(&gauges, COUNTED_SHARDS), [(String::new(), 2.0)]);
+    }
+
+    #[test]
+    fn without_shards_only_their_number_is_shown() {
+        let gauges = of(&[], &["a".parse().unwrap()]);
+        let shown: Vec<_> = gauges.iter().filter(|gauge| !gauge.values.is_empty()).collect();
+        assert_eq!(shown.len(), 1);
+        assert_eq!(values(&gauges, COUNTED_SHARDS), [(String::new(), 0.0)]);
+    }
+}

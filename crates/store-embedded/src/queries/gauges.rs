@@ -1,0 +1,76 @@
+//! Gauges of shards and of topics in them, from one snapshot: the ledger, the counts of lanes, and the
+//! first jobs of ready queues.
+
+use std::time::Duration;
+
+use ringback_core::contract::{
+    Epoch, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts, StoreError, TopicCounts,
+};
+use ringback_core::job::Topic;
+use ringback_core::state::State;
+
+use super::counts::View;
+use crate::error::Result;
+use crate::{ANY_SHARD, EmbeddedStore, read};
+
+impl EmbeddedStore {
+    /// The gauges of shards; `None` for a shard that another carrier has claimed.
+    pub async fn gauges(
+        &self,
+        held: Vec<(Shard, Epoch)>,
+        topics: &[Topic],
+    ) -> Result<Vec<Option<ShardGauges>>, StoreError> {
+        let snapshot = self.snapshot().await?;
+        // Read after the snapshot, so nothing in the snapshot is later.
+        let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
+        let topics = topics.to_vec();
+        read(snapshot, move |tables| {
+            let gauges =
+                |(shard, epoch): (Shard, Epoch)| View { tables, shard: shard.0, now }.gauges(&epoch, &topics);
+            held.into_iter().map(gauges).collect()
+        })
+        .await
+    }
+}
+
+impl View<'_> {
+    fn gauges(&self, epoch: &Epoch, topics: &[Topic]) -> Result<Option<ShardGauges>> {
+        let row = self.tables.shards.get(self.shard)?;
+        if row.epoch.to_string() != epoch.0 {
+            return Ok(None);
+        }
+        let mut states = StateCounts::default();
+        for state in State::ALL {
+            *states.of(state) = row.ledger.of(state);
+        }
+        let oldest = if states.ready > 0 { self.oldest_of_all()? } else { None };
+        let mut lanes_left = MAX_LANES_SEARCHED;
+        let topic = |topic: &Topic| {
+            let (counts, oldest) = self.counts(topic.as_str(), &mut lanes_left)?;
+            Ok(self.gauge(states_of(&counts), oldest))
+        };
+        let topics = topics.iter().map(topic).collect::<Result<_>>()?;
+        Ok(Some(ShardGauges { all: self.gauge(states, oldest), topics }))
+    }
+
+    /// When the first ready job of all lanes was due.
+    fn oldest_of_all(&self) -> Result<Option<u64>> {
+        let mut oldest = None;
+        for lane in self.tables.ready.all_lanes(self.shard, MAX_LANES_SEARCHED)? {
+            oldest = [oldest, self.oldest_ready(&lane)?].into_iter().flatten().min();
+        }
+        Ok(oldest)
+    }
+
+    /// A gauge. `oldest` is when the oldest ready job that was found was due.
+    fn gauge(&self, states: StateCounts, oldest: Option<u64>) -> JobGauge {
+        let since = |due| Duration::from_millis(self.now.saturating_sub(due));
+        let none = (states.ready == 0).then_some(Duration::ZERO);
+        JobGauge { oldest_ready: oldest.map(since).or(none), states }
+    }
+}
+
+fn states_of(counts: &TopicCounts) -> StateCounts {
+    let &TopicCounts { delayed, ready, reserved, done, dead, cancelled, .. } = counts;
+    StateCounts { delayed, ready, reserved, done, dead, cancelled, purged: 0 }
+}

@@ -1,0 +1,111 @@
+//! Gauges of a shard and of topics in it: counts from the ledger and from the rows of lanes, and the oldest
+//! ready job from the heads of ready queues. Bounded calls, one after the other.
+
+use std::time::Duration;
+
+use redis::Value;
+use ringback_core::contract::{
+    Epoch, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts, StoreError,
+};
+use ringback_core::job::Topic;
+use ringback_core::state::State;
+
+use super::stats::{begin, behind};
+use crate::redis_store::RedisStore;
+use crate::{reply, script};
+
+/// How many lanes one call looks into.
+const LOOKED_INTO: usize = 512;
+/// How many topics and lanes one call counts without looking into them.
+const COUNTED: usize = 1000;
+
+const WHAT: &str = "gauges";
+
+impl RedisStore {
+    /// The gauges of a shard; `None` if another carrier has claimed it.
+    pub async fn gauges(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        topics: &[Topic],
+    ) -> Result<Option<ShardGauges>, StoreError> {
+        let Some(all) = self.shard_gauge(shard, epoch).await? else { return Ok(None) };
+        let topics = self.topic_gauges(shard, epoch, topics).await?;
+        Ok(topics.map(|topics| ShardGauges { all, topics }))
+    }
+
+    async fn shard_gauge(&self, shard: Shard, epoch: &Epoch) -> Result<Option<JobGauge>, StoreError> {
+        let (mut first, mut oldest, mut skipped): (Option<StateCounts>, i64, usize) = (None, -1, 0);
+        loop {
+            let args = (&epoch.0, skipped, LOOKED_INTO);
+            let counts: Vec<i64> = self.ask(&script::GAUGES, shard, args).await?;
+            let [states @ .., late, looked] = counts.as_slice() else { return Ok(None) };
+            oldest = oldest.max(*late);
+            // The counts of the first call fit the lanes that it has looked at.
+            let states = first.get_or_insert(state_counts(states)?);
+            match usize::try_from(*looked) {
+                Ok(looked) if skipped + looked < MAX_LANES_SEARCHED => skipped += looked.max(1),
+                Ok(_) | Err(_) => return Ok(Some(gauge(states.clone(), oldest))),
+            }
+        }
+    }
+
+    /// The gauges of topics, in their order.
+    async fn topic_gauges(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        topics: &[Topic],
+    ) -> Result<Option<Vec<JobGauge>>, StoreError> {
+        let mut sums = vec![(StateCounts::default(), -1_i64); topics.len()];
+        let (mut next, mut looked) = (0, 0);
+        let mut from = topics.first().map(begin).unwrap_or_default();
+        while next < topics.len() {
+            let into = looked < MAX_LANES_SEARCHED;
+            let most = if into { LOOKED_INTO } else { COUNTED };
+            looked += LOOKED_INTO;
+            let names: Vec<&str> = topics[next..].iter().map(Topic::as_str).collect();
+            let args = (&epoch.0, into, most, &from, names);
+            let answer: Vec<Value> = self.ask(&script::TOPIC_GAUGES, shard, args).await?;
+            if answer.len() < 3 {
+                return Ok(None);
+            }
+            let (_held, last, parts): (i64, Vec<u8>, Vec<Vec<i64>>) =
+                reply::read(Value::Array(answer), WHAT)?;
+            if parts.is_empty() {
+                return Err(StoreError::Unreadable(WHAT));
+            }
+            for (part, sum) in parts.iter().zip(&mut sums[next..]) {
+                let [states @ .., late] = part.as_slice() else { return Err(StoreError::Unreadable(WHAT)) };
+                sum.0.add(&state_counts(states)?);
+                sum.1 = sum.1.max(*late);
+            }
+            // The last topic may have more lanes.
+            next += if last.is_empty() { parts.len() } else { parts.len() - 1 };
+            from = behind(&last);
+        }
+        Ok(Some(sums.into_iter().map(|(states, late)| gauge(states, late)).collect()))
+    }
+}
+
+/// The counts of the states, in their order. A count below zero would be a bug of a script; it shows as zero.
+fn state_counts(counts: &[i64]) -> Result<StateCounts, StoreError> {
+    if counts.len() != State::ALL.len() {
+        return Err(StoreError::Unreadable(WHAT));
+    }
+    let mut states = StateCounts::default();
+    for (state, n) in State::ALL.into_iter().zip(counts) {
+        *states.of(state) = u64::try_from(*n).unwrap_or(0);
+    }
+    Ok(states)
+}
+
+/// A gauge. `late` is for how long the oldest ready job that was found has been due, in ms; negative if none was.
+fn gauge(states: StateCounts, late: i64) -> JobGauge {
+    let oldest_ready = match u64::try_from(late) {
+        Ok(late) => Some(Duration::from_millis(late)),
+        Err(_) if states.ready == 0 => Some(Duration::ZERO),
+        Err(_) => None,
+    };
+    JobGauge { states, oldest_ready }
+}

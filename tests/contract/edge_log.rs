@@ -1,0 +1,265 @@
+//! The log of edges: each edge of a job is one line with the states before and after, and a call that changes
+//! nothing has none.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
+
+use ringback_core::contract::{RedriveStart, Settled};
+use ringback_core::job::{Callback, Due, History, IfExists, ImportJob, JobKey, NewJob};
+use ringback_core::limits::MAX_LOST;
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::state::State;
+use ringback_testkit::eventually;
+use serde_json::Value;
+use tracing_subscriber::filter::EnvFilter;
+
+use super::dead_letters::{of_topic, places};
+use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use super::workbench::{SOON, Workbench};
+
+/// What this process has logged.
+static LOGGED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        LOGGED.lock().expect("nobody panics with it").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Turns the log of edges on in this process. Returns a topic whose jobs no other case logs.
+fn on() -> String {
+    static ON: Once = Once::new();
+    static TOPICS: AtomicU64 = AtomicU64::new(0);
+    ON.call_once(|| {
+        let lines = tracing_subscriber::fmt().json().flatten_event(true).with_writer(|| Log);
+        lines.with_env_filter(EnvFilter::new("off,ringback_store::edges=debug")).init();
+    });
+    format!("edges-{}", TOPICS.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The edges of a job: name, states and reason.
+fn edges_of(key: &JobKey) -> Vec<String> {
+    let logged = LOGGED.lock().expect("nobody panics with it").clone();
+    let lines = String::from_utf8(logged).expect("text");
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+    let own =
+        lines.filter(|line| line["job.topic"] == key.topic.as_str() && line["job.id"] == key.id.as_str());
+    own.map(|line| {
+        assert_eq!((&line["level"], &line["message"]), (&"DEBUG".into(), &"job changed".into()), "{line}");
+        let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        let edge = format!("{}: {} -> {}, {}", text("why"), text("from"), text("to"), text("reason"));
+        edge.trim_end_matches(", ").to_owned()
+    })
+    .collect()
+}
+
+pub(crate) async fn a_life_is_logged_edge_by_edge(bench: &Workbench) {
+    let topic = on();
+    let key = bench.accept(bench.job_of(&topic, "a").after(LONG)).await.key;
+    let due = Due::In(LONG / 2);
+    bench.store().reschedule(&key, due, bench.token()).await.expect("reschedule");
+    bench.store().run(&key, bench.token()).await.expect("run");
+    let mut lease = bench.take_one(&key).await;
+    bench.store().renew(&mut lease, LONG).await.expect("renew");
+    bench.settle(lease, retry(ms(1))).await;
+    bench.promote_until(1).await;
+    for wait in [ms(0), ms(1)] {
+        let lease = bench.take_one(&key).await;
+        bench.settle(lease, release(wait)).await;
+    }
+    bench.promote_until(1).await;
+    let lease = bench.take_one(&key).await;
+    bench.settle(lease, bury()).await;
+    bench.store().revive(&key, bench.token()).await.expect("revive");
+    let lease = bench.take_one(&key).await;
+    bench.settle(lease, Outcome::Complete).await;
+    let expected = [
+        "submit: nothing -> delayed",
+        "reschedule: delayed -> delayed",
+        "run: delayed -> ready",
+        "reserve: ready -> reserved",
+        "renew: reserved -> reserved",
+        "retry: reserved -> delayed",
+        "promote: delayed -> ready",
+        "reserve: ready -> reserved",
+        "release: reserved -> ready",
+        "reserve: ready -> reserved",
+        "release: reserved -> delayed",
+        "promote: delayed -> ready",
+        "reserve: ready -> reserved",
+        "bury: reserved -> dead, exhausted",
+        "revive: dead -> ready",
+        "reserve: ready -> reserved",
+        "complete: reserved -> done",
+    ];
+    assert_eq!(edges_of(&key), expected);
+}
+
+pub(crate) async fn expired_leases_and_what_becomes_of_them_are_logged(bench: &Workbench) {
+    let topic = on();
+    let late = bench.lapsed(bench.job_of(&topic, "late")).await;
+    let key = late.key.clone();
+    assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
+    let expected = [
+        "submit: nothing -> ready",
+        "reserve: ready -> reserved",
+        "recover: reserved -> ready, lease expired",
+        "complete: ready -> done, late",
+    ];
+    assert_eq!(edges_of(&key), expected);
+
+    let key = bench.accept(bench.job_of(&topic, "lost").timeout(BRIEF)).await.key;
+    for n in 1..=MAX_LOST {
+        bench.take_one(&key).await;
+        bench.recover_until(&key, if n < MAX_LOST { State::Ready } else { State::Dead }).await;
+    }
+    let edges = edges_of(&key);
+    assert_eq!(edges.last().map(String::as_str), Some("recover: reserved -> dead, lost"));
+    assert_eq!(edges.len(), 1 + 2 * MAX_LOST as usize, "{edges:?}");
+
+    let cancelled = bench.accept(bench.job_of(&topic, "cancelled").timeout(BRIEF)).await.key;
+    bench.take_one(&cancelled).await;
+    bench.cancel(&cancelled).await;
+    bench.recover_until(&cancelled, State::Cancelled).await;
+    let expected = [
+        "submit: nothing -> ready",
+        "reserve: ready -> reserved",
+        "cancel: reserved -> reserved, requested",
+        "recover: reserved -> cancelled, cancel requested",
+    ];
+    assert_eq!(edges_of(&cancelled), expected);
+}
+
+pub(crate) async fn cancels_purges_and_evictions_are_logged(bench: &Workbench) {
+    let topic = on();
+    let bench = bench.with(|options| options.keep_dead = ms(1)).await;
+    let states = [(State::Delayed, "delayed"), (State::Ready, "ready"), (State::Dead, "dead")];
+    for (state, name) in states {
+        let key = bench.job_in(state, bench.job_of(&topic, name)).await.key;
+        bench.cancel(&key).await;
+        let last = edges_of(&key).pop();
+        assert_eq!(last, Some(format!("cancel: {name} -> cancelled")));
+        bench.cancel(&key).await;
+        assert_eq!(edges_of(&key).pop(), last, "a repetition changes nothing");
+    }
+    let lease = bench.reserved(bench.job_of(&topic, "asked")).await;
+    let key = lease.key.clone();
+    bench.cancel(&key).await;
+    bench.cancel(&key).await;
+    bench.settle(lease, retry(ms(1))).await;
+    let expected = [
+        "submit: nothing -> ready",
+        "reserve: ready -> reserved",
+        "cancel: reserved -> reserved, requested",
+        "retry: reserved -> cancelled, cancel requested",
+    ];
+    assert_eq!(edges_of(&key), expected);
+
+    let purged = bench.job_in(State::Dead, bench.job_of(&topic, "purged")).await.key;
+    bench.store().purge(&purged).await.expect("purge");
+    assert_eq!(edges_of(&purged).pop().as_deref(), Some("purge: dead -> gone"));
+    let many = bench.job_in(State::Dead, bench.job_of(&topic, "many")).await.key;
+    let cursors = places(&bench, &of_topic(&topic)).await;
+    assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 1);
+    assert_eq!(edges_of(&many).pop().as_deref(), Some("purge: dead -> gone"));
+    let evicted = bench.job_in(State::Dead, bench.job_of(&topic, "evicted")).await.key;
+    eventually(SOON, "the dead job is evicted", async || match bench.expire(10).await.moved {
+        0 => Err("it is still there"),
+        _ => Ok(()),
+    })
+    .await;
+    assert_eq!(edges_of(&evicted).pop().as_deref(), Some("evict: dead -> gone"));
+}
+
+pub(crate) async fn redrives_imports_and_replacing_submits_are_logged(bench: &Workbench) {
+    let topic = on();
+    let job = bench.job_in(State::Dead, bench.job_of(&topic, "redriven")).await;
+    let filter = of_topic(&topic);
+    let RedriveStart::Redrive(redrive) =
+        bench.store().start_redrive(bench.token(), &filter, 50).await.expect("begin")
+    else {
+        panic!("one is not too many")
+    };
+    let cursors = places(bench, &filter).await;
+    for _repeated in 0..2 {
+        bench.store().revive_many(bench.shard(), redrive.id, &cursors).await.expect("revive");
+    }
+    let edges = edges_of(&job.key);
+    assert_eq!(edges[edges.len() - 2..], ["bury: reserved -> dead, exhausted", "redrive: dead -> ready"]);
+
+    let dead = History {
+        dead: Some("gone".to_owned()),
+        created: None,
+        attempts: 1,
+        failures: 1,
+        last: Some(LastAttempt::default()),
+    };
+    let jobs = [("pending", None), ("dead", Some(dead))]
+        .map(|(name, history)| ImportJob { job: bench.job_of(&topic, name), history });
+    for _repeated in 0..2 {
+        bench.store().import(bench.shard(), &jobs).await.expect("import");
+    }
+    assert_eq!(edges_of(&jobs[0].job.key), ["import: nothing -> ready"]);
+    assert_eq!(edges_of(&jobs[1].job.key), ["import: nothing -> dead, gone"]);
+
+    let key = bench.accept(bench.job_of(&topic, "replaced").after(LONG)).await.key;
+    let job =
+        NewJob { if_exists: IfExists::Replace { token: bench.token() }, ..bench.job_of(&topic, "replaced") };
+    for _repeated in 0..2 {
+        bench.submit(std::slice::from_ref(&job)).await;
+    }
+    assert_eq!(edges_of(&key), ["submit: nothing -> delayed", "submit: delayed -> ready, replaced"]);
+}
+
+pub(crate) async fn edges_of_pull_jobs_are_logged_by_name(bench: &Workbench) {
+    let topic = on();
+    let pull_job = |name: &str| -> NewJob {
+        let mut job = bench.job_of(&topic, name);
+        job.delivery.callback = Callback::pull();
+        job
+    };
+    let key = bench.accept(pull_job("a")).await.key;
+    let job = bench.pull_from(&topic, LONG).await;
+    bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
+    let reason = Reason::Custom("no such picture".to_owned());
+    let outcome = Outcome::Bury { reason, last: LastAttempt::by_consumer(None) };
+    bench.say(job.receipt, outcome.clone()).await;
+    bench.say(job.receipt, outcome).await;
+    let expected = [
+        "submit: nothing -> ready",
+        "reserve: ready -> reserved",
+        "renew: reserved -> reserved",
+        "bury: reserved -> dead, no such picture",
+    ];
+    assert_eq!(edges_of(&key), expected);
+
+    let key = bench.accept(pull_job("expires")).await.key;
+    bench.pull_from(&topic, BRIEF).await;
+    let expired = bench.lapsed_jobs(1).await;
+    let outcomes = [(expired[0].receipt, retry(LONG))];
+    bench.store().settle_expired(bench.shard(), &outcomes).await.expect("settle");
+    assert_eq!(edges_of(&key)[1..], ["reserve: ready -> reserved", "retry: reserved -> delayed"]);
+}
+
+pub(crate) async fn an_exchange_logs_what_it_settles_and_what_it_reserves(bench: &Workbench) {
+    let topic = on();
+    let lease = bench.reserved(bench.job_of(&topic, "a")).await;
+    let (first, second) = (lease.key.clone(), bench.accept(bench.job_of(&topic, "b")).await.key);
+    let ask = bench.ask(10);
+    let (_, reserved) = bench.exchange(vec![(lease, Outcome::Complete)], &ask).await;
+    assert_eq!(reserved.leases.len(), 1);
+    assert_eq!(bench.reserve(&ask).await.leases.len(), 1, "the same again");
+    assert_eq!(edges_of(&first).pop().as_deref(), Some("complete: reserved -> done"));
+    assert_eq!(edges_of(&second), ["submit: nothing -> ready", "reserve: ready -> reserved"]);
+    let again = bench.submit(&[bench.job_of(&topic, "b")]).await;
+    assert_eq!(again.len(), 1);
+    assert_eq!(edges_of(&second).len(), 2, "a repeated submit changes nothing");
+}
