@@ -1,7 +1,7 @@
 # What is done with a checkout. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help up stack down demo test guard check bench advisories
+.PHONY: help up stack down demo test openapi-tools guard check bench advisories
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -25,6 +25,9 @@ demo: ## Jobs that end in different ways, against what is up, and whether each a
 test: ## Get what the tests need, then run all of them
 	cargo build --locked --workspace --bins
 	@.ci/test
+
+openapi-tools: ## Install schemathesis and redocly below target/: with them, the tests check the OpenAPI document too
+	@deploy/local/openapi-tools.sh
 
 guard: ## Run only the tests of what a job costs in calls, memory, allocations and instructions; print the figures
 	cargo build --locked --workspace --bins

@@ -10,6 +10,8 @@ mod path;
 mod query;
 mod trace;
 
+#[cfg(test)]
+pub(crate) use self::batch::MAX_ITEMS;
 pub(crate) use self::batch::{BatchBody, ImportBody, Items};
 pub(crate) use self::body::Upload;
 pub(crate) use self::idempotency::{IdempotencyKey, NoIdempotencyKey, key_and_id};

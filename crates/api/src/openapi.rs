@@ -1,5 +1,7 @@
 //! The OpenAPI 3.1 document, assembled from the handlers of `routes` and the schemas of `schema` and
-//! `ringback_core::wire`.
+//! `ringback_core::wire`. What the macros cannot say is added in `complete`.
+
+mod complete;
 
 use std::sync::LazyLock;
 
@@ -8,6 +10,7 @@ use bytes::Bytes;
 use http::header;
 use utoipa::OpenApi;
 
+use self::complete::complete;
 use crate::{routes, schema};
 
 /// The root of the document.
@@ -18,6 +21,14 @@ use crate::{routes, schema};
         description = "Keeps jobs until they are due and then delivers each one to its callback URL, or to a consumer that reserves it.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
+    servers((
+        url = "http://{host}:{port}",
+        description = "By default on this machine only: there is no authentication",
+        variables(
+            ("host" = (default = "127.0.0.1", description = "The address of RINGBACK_API_LISTEN")),
+            ("port" = (default = "7411", description = "The port of RINGBACK_API_LISTEN")),
+        ),
+    )),
     paths(
         routes::jobs::submit,
         routes::batch::submit_batch,
@@ -60,10 +71,23 @@ use crate::{routes, schema};
     components(schemas(
         ringback_core::wire::Problem,
         ringback_core::wire::NoticeBody,
-        schema::ListedState,
+        schema::TopicName,
+        schema::JobName,
+        schema::ReasonText,
+        schema::Time,
+        schema::FriendlyDuration,
+        schema::IdempotencyKeyText,
+        schema::ReceiptText,
+        schema::RevivalId,
+        schema::JobCursor,
+        schema::TopicCursor,
+        schema::DeletionCursor,
+        schema::DeadPosition,
+        schema::PurgePosition,
+        schema::PendingState,
         schema::Included,
         schema::EventKinds,
-        schema::EventKind,
+        schema::EventKindName,
     )),
     tags(
         (name = "jobs", description = "Submit, get, list, reschedule, run, revive and cancel jobs; export and import them"),
@@ -72,17 +96,20 @@ use crate::{routes, schema};
         (name = "dead", description = "List, purge and revive the dead jobs of a topic"),
         (name = "events", description = "Live events of jobs"),
         (name = "stats", description = "Counts and lateness; the consistency audit"),
+        (name = "document", description = "This document"),
     ),
 )]
 pub struct Document;
 
-static TEXT: LazyLock<Bytes> =
-    LazyLock::new(|| Document::openapi().to_json().expect("plain data always serialises").into());
+static TEXT: LazyLock<Bytes> = LazyLock::new(|| {
+    let document = serde_json::to_value(Document::openapi()).expect("plain data always serialises");
+    complete(document).to_string().into()
+});
 
 /// This document
 #[utoipa::path(
-    get, path = "/openapi.json", operation_id = "openapi",
-    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json")),
+    get, path = "/openapi.json", tag = "document", operation_id = "openapi",
+    responses((status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json")),
 )]
 pub(crate) async fn serve() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], TEXT.clone())

@@ -2,9 +2,14 @@
 //! requests are in `ringback_core::wire`.
 
 mod params;
+mod patterns;
 mod problems;
 mod requests;
+mod rules;
+mod values;
 
 pub(crate) use self::params::*;
 pub(crate) use self::problems::*;
 pub(crate) use self::requests::*;
+pub(crate) use self::rules::{merge, rules};
+pub(crate) use self::values::*;

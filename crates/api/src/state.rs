@@ -169,9 +169,9 @@ pub(crate) mod tests {
     use opentelemetry::metrics::MeterProvider as _;
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use rand::SeedableRng as _;
-    use ringback_core::clock::ManualClock;
+    use ringback_core::clock::{ManualClock, SystemClock};
     use ringback_service::{Health, Scrapes, Shutdown};
-    use ringback_store::settings;
+    use ringback_store::{Memory, settings};
 
     use super::*;
 
@@ -180,12 +180,27 @@ pub(crate) mod tests {
         let options = settings::defaults(Duration::from_millis(100));
         let clock = ManualClock::at(Timestamp::from_millis(1_763_600_000_000));
         let store = Store::open(options).unwrap();
-        let (rng, mut tasks) = (StdRng::seed_from_u64(1), Tasks::new());
-        let shutdown = Shutdown::new(Duration::from_secs(30));
+        over(&store, PolicyBook::default(), Arc::new(clock), Tasks::new())
+    }
+
+    /// A state with an empty store in memory, whose policies are read.
+    pub(crate) async fn prepared() -> Arc<Api> {
+        let options = settings::defaults(Duration::from_secs(10));
+        let store = Store::in_memory(&Memory::new(SystemClock), options);
+        store.prepare().await.unwrap();
+        let (book, mut tasks) = (PolicyBook::default(), Tasks::new());
+        tasks.spawn("policies", book.clone().keep(store.clone(), StdRng::seed_from_u64(2), || {}));
+        let api = over(&store, book, Arc::new(SystemClock), tasks);
+        api.policies.known().await;
+        api
+    }
+
+    fn over(store: &Store, policies: PolicyBook, clock: Arc<dyn Clock>, mut tasks: Tasks) -> Arc<Api> {
+        let (rng, shutdown) = (StdRng::seed_from_u64(1), Shutdown::new(Duration::from_secs(30)));
         let (health, meter) = (Health::new(&shutdown), NoopMeterProvider::new().meter("test"));
         let context = Context { shutdown, health, meter, scrapes: Scrapes::default() };
-        let retries = Retries { policies: PolicyBook::default(), default: RetryPolicy::none() };
-        let api = Api::new(&store, retries, Arc::new(clock), rng, 100, &context, &mut tasks);
+        let retries = Retries { policies, default: RetryPolicy::none() };
+        let api = Api::new(store, retries, clock, rng, 100, &context, &mut tasks);
         // Dropping the tasks would end them at once; this way they end with the test.
         std::mem::forget(tasks);
         Arc::new(api)

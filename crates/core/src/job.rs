@@ -11,7 +11,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use callback::{Callback, Context, Headers, Refused, USER_AGENT};
+pub use callback::{
+    Callback, Context, Headers, MAX_CONTEXT, MAX_CONTEXT_BYTES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_URL,
+    RESERVED_HEADERS, RESERVED_PREFIXES, Refused, USER_AGENT,
+};
 pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, Topic};
 pub use secret::{MASK, is_masked, is_secret};

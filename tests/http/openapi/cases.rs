@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::edges::{edges, least, pairs};
 use super::operation::Operation;
 
 /// One request.
@@ -12,9 +13,16 @@ pub(crate) struct Case {
     pub(crate) target: String,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
+    /// Whether everything else is as it should be.
+    pub(crate) is_only_about_its_body: bool,
 }
 
 impl Case {
+    /// The media type of its body.
+    pub(crate) fn media_type(&self) -> Option<&str> {
+        self.headers.iter().find(|(name, _)| *name == "content-type").map(|(_, value)| value.as_str())
+    }
+
     /// A description, printed when the response is wrong.
     pub(crate) fn describe(&self) -> String {
         let body = String::from_utf8_lossy(&self.body[..self.body.len().min(300)]).into_owned();
@@ -92,7 +100,7 @@ fn with_good_body(operation: &Operation, target: String) -> Case {
 }
 
 fn case(operation: &Operation, target: String, headers: Vec<(&'static str, String)>, body: Vec<u8>) -> Case {
-    Case { method: operation.method.clone(), target, headers, body }
+    Case { method: operation.method.clone(), target, headers, body, is_only_about_its_body: false }
 }
 
 /// Wrong bodies, and bodies where none is taken.
@@ -127,11 +135,16 @@ fn bodies(operation: &Operation, target: &str) -> Vec<Case> {
     }
     for (media_type, schema) in &operation.bodies {
         let kind = [("content-type", media_type.as_str())];
+        let with =
+            |kind: &[(&'static str, &str)], body| Case { is_only_about_its_body: true, ..with(kind, body) };
         for text in broken() {
             cases.push(with(&kind, text));
         }
         let good = good(schema);
-        for value in variations(schema, &good, 3) {
+        cases.push(with(&kind, Vec::new()));
+        // Jobs of many at once are parsed as a single one is.
+        let depth = if media_type.ends_with("ndjson") { 1 } else { 3 - usize::from(good.is_array()) };
+        for value in variations(schema, &good, depth) {
             cases.push(with(&kind, written(media_type, schema, &value)));
         }
         // More than any request for one job may have, and then some.
@@ -202,10 +215,11 @@ fn wrongs() -> Vec<Value> {
 }
 
 /// A valid value of a schema: its example, or one made from its type.
-fn good(schema: &Value) -> Value {
-    let mut value = match &schema["example"] {
-        Value::Null => made(schema),
-        example => example.clone(),
+pub(super) fn good(schema: &Value) -> Value {
+    let schema = not_null(schema);
+    let mut value = match (&schema["example"], schema["examples"].get(0)) {
+        (Value::Null, None) => made(schema),
+        (Value::Null, Some(example)) | (example, _) => example.clone(),
     };
     // Nothing here is to be waited for.
     if let Some(fields) = value.as_object_mut() {
@@ -251,9 +265,11 @@ fn fields(schema: &Value) -> Vec<String> {
 /// The good value with one thing changed, in every way.
 fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
     let mut all = wrongs();
+    all.extend(edges(schema));
     if depth == 0 {
         return all;
     }
+    let schema = not_null(schema);
     if let Some(first) = good.get(0) {
         let items = variations(&schema["items"], first, depth - 1);
         all.extend(items.into_iter().map(|item| json!([item])));
@@ -261,6 +277,7 @@ fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
         return all;
     }
     let Some(object) = good.as_object() else { return all };
+    all.extend(pairs(schema));
     let mut with_unknown = good.clone();
     with_unknown["colour"] = json!("red");
     all.push(with_unknown);
@@ -272,14 +289,26 @@ fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
     }
     for name in fields(schema) {
         let inner = &schema["properties"][&name];
-        let values = variations(inner, &super::cases::good(inner), depth - 1);
+        // Nothing here is to be waited for.
+        let values = if name == "wait" { wrongs() } else { variations(inner, &self::good(inner), depth - 1) };
+        // A field that the good value does not have may exclude one that it has.
+        let base = if object.contains_key(&name) { good.clone() } else { least(schema) };
         all.extend(values.into_iter().map(|value| {
-            let mut changed = good.clone();
+            let mut changed = base.clone();
             changed[&name] = value;
             changed
         }));
     }
     all
+}
+
+/// The schema of what is not null.
+fn not_null(schema: &Value) -> &Value {
+    let forms = schema["oneOf"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match forms.iter().filter(|form| form["type"] != "null").collect::<Vec<_>>()[..] {
+        [form] => form,
+        _ => schema,
+    }
 }
 
 /// A value as a body of a media type. Where the body is a list or lines, any other value becomes its only item.

@@ -1,6 +1,6 @@
 //! The operations of an OpenAPI document, as far as making requests needs them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -14,8 +14,18 @@ pub(crate) struct Operation {
     pub(crate) query_parameters: Vec<String>,
     /// Media types of the request's body, each with a good value and its schema, all references resolved.
     pub(crate) bodies: Vec<(String, Value)>,
-    /// The statuses it can answer with, and the media types of each.
-    pub(crate) responses: BTreeMap<u16, BTreeSet<String>>,
+    /// Whether the body may be left out.
+    pub(crate) body_is_optional: bool,
+    /// The answers it can give, by status.
+    pub(crate) responses: BTreeMap<u16, Response>,
+}
+
+/// An answer as it is documented.
+pub(crate) struct Response {
+    /// The schema of each media type.
+    pub(crate) content: BTreeMap<String, Value>,
+    /// The names of its headers.
+    pub(crate) headers: Vec<String>,
 }
 
 impl Operation {
@@ -44,9 +54,12 @@ impl Operation {
             .map(|(media_type, content)| (media_type.clone(), resolved(document, &content["schema"], 0)));
         let responses = operation["responses"].as_object().expect("responses").iter();
         let responses = responses.map(|(status, response)| {
-            let content = response["content"].as_object();
-            let types = content.into_iter().flatten().map(|(media_type, _)| media_type.clone());
-            (status.parse().expect("a status"), types.collect())
+            let content = response["content"].as_object().into_iter().flatten();
+            let content =
+                content.map(|(media_type, content)| (media_type.clone(), content["schema"].clone()));
+            let headers = response["headers"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+            let response = Response { content: content.collect(), headers: headers.collect() };
+            (status.parse().expect("a status"), response)
         });
         Self {
             method: method.to_uppercase(),
@@ -54,6 +67,7 @@ impl Operation {
             path_parameters: named("path"),
             query_parameters: named("query"),
             bodies: bodies.collect(),
+            body_is_optional: operation["requestBody"]["required"] != true,
             responses: responses.collect(),
         }
     }
@@ -70,7 +84,7 @@ impl Operation {
 
 /// A schema with what it refers to in its place.
 fn resolved(document: &Value, schema: &Value, depth: usize) -> Value {
-    if depth > 12 {
+    if depth > 30 {
         return Value::Null;
     }
     if let Some(reference) = schema["$ref"].as_str() {
@@ -82,8 +96,8 @@ fn resolved(document: &Value, schema: &Value, depth: usize) -> Value {
         Value::Object(fields) => {
             let fields = fields.iter().map(|(name, value)| {
                 // An example is no schema, whatever its fields are called.
-                let value =
-                    if name == "example" { value.clone() } else { resolved(document, value, depth + 1) };
+                let is_example = name.starts_with("example");
+                let value = if is_example { value.clone() } else { resolved(document, value, depth + 1) };
                 (name.clone(), value)
             });
             Value::Object(fields.collect())

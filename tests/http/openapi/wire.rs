@@ -22,6 +22,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// Without its parameters.
     pub(crate) content_type: String,
+    /// The names of its headers, in lower case.
+    pub(crate) headers: Vec<String>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -75,7 +77,8 @@ fn parse(raw: &[u8]) -> Option<Answer> {
         Some("chunked") => unchunked(&raw[length..])?,
         _ => raw[length..].to_vec(),
     };
-    Some(Answer { status: response.code?, content_type, body })
+    let headers = response.headers.iter().map(|header| header.name.to_ascii_lowercase()).collect();
+    Some(Answer { status: response.code?, content_type, headers, body })
 }
 
 /// A chunked body (RFC 9112, section 7.1); none where it breaks off.

@@ -22,7 +22,7 @@ use crate::state::Api;
 /// The largest batch, in bytes.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The most items of a batch.
-const MAX_ITEMS: usize = 10_000;
+pub(crate) const MAX_ITEMS: usize = 10_000;
 
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";

@@ -10,19 +10,23 @@ use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
 use crate::error::{ApiError, JsonResult, Unavailable};
 use crate::extract::{BatchBody, Caller, NoIdempotencyKey};
-use crate::schema::{BodyProblems, JobRequest};
+use crate::schema::{BatchRequest, BodyProblems, JobRequest};
 use crate::state::ApiState;
 
 /// Submit many jobs
 ///
 /// Takes a JSON array, or one job per line as NDJSON; at most 10,000 items and 16 MiB. The answer has
 /// one result per item, in order; an invalid item does not affect the others. An id twice in one batch
-/// counts as submitted twice. If the store accepted none of the items the answer is 503.
+/// counts as submitted twice. The status is 200 even if all items are refused. If all are valid and the
+/// store accepted none of them it is 503.
 #[utoipa::path(
     post, path = "/v1/jobs/batch", tag = "jobs", operation_id = "submit_batch",
-    request_body(content((Vec<JobRequest> = "application/json"), (String = "application/x-ndjson"))),
+    request_body(
+        content((BatchRequest = "application/json"), (JobRequest = "application/x-ndjson")),
+        description = "A list of jobs, or a job per line: at most 10,000 and 16 MiB",
+    ),
     responses(
-        (status = 200, description = "A result per item", body = BatchAnswer),
+        (status = 200, description = "A result per item, also if all are refused", body = BatchAnswer),
         BodyProblems,
     ),
 )]

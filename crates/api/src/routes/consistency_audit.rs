@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::error::{ApiError, JsonResult};
 use crate::extract::NoBody;
-use crate::schema::{NoBodyProblems, StoreProblems};
+use crate::schema::{EmptyRequest, NoBodyProblems, StoreProblems};
 use crate::state::{Api, ApiState};
 
 /// Audit the store
@@ -34,6 +34,7 @@ pub(crate) async fn audit(State(api): ApiState) -> JsonResult<AuditAnswer> {
 /// never removes a job. It is safe to repeat.
 #[utoipa::path(
     post, path = "/v1/audit/repair", tag = "stats", operation_id = "repair",
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses(
         (status = 200, description = "The findings, and how many of them are repaired", body = AuditAnswer),
         NoBodyProblems,

@@ -17,7 +17,10 @@ use crate::extract::{DeadPageQuery, Include, JobPath, PurgeQuery, Query, TopicPa
 use crate::inspect::{self, json_holding};
 use crate::limits::Deadline;
 use crate::paging;
-use crate::schema::{Included, JobParams, QueryProblems, RemoveProblems, TopicParams};
+use crate::schema::{
+    DeadPosition, Included, JobParams, PurgePosition, QueryProblems, ReasonText, RemoveProblems, Time,
+    TopicParams,
+};
 use crate::state::{Api, ApiState};
 
 /// After this time a purge returns a cursor for the rest.
@@ -34,11 +37,11 @@ const PURGE_FOR: Duration = Duration::from_secs(1);
     get, path = "/v1/topics/{topic}/dead", tag = "dead", operation_id = "list_dead",
     params(
         TopicParams,
-        ("reason" = Option<String>, Query, description = "Only jobs with this reason: exhausted, gone, lost, or one given by a consumer", max_length = 64),
-        ("died_after" = Option<String>, Query, description = "Only jobs that died at this time (RFC 3339) or later"),
-        ("died_before" = Option<String>, Query, description = "Only jobs that died before this time (RFC 3339)"),
-        ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
-        ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", minimum = 1, maximum = 1000),
+        ("reason" = Option<ReasonText>, Query, description = "Only jobs with this reason"),
+        ("died_after" = Option<Time>, Query, description = "Only jobs that died at this time or later"),
+        ("died_before" = Option<Time>, Query, description = "Only jobs that died before this time"),
+        ("cursor" = Option<DeadPosition>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
         ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),
     ),
     responses((status = 200, description = "A page", body = DeadPageAnswer), QueryProblems),
@@ -90,10 +93,10 @@ fn page_answer(items: impl Iterator<Item = DeadJobAnswer>, next: Option<DeadCurs
     delete, path = "/v1/topics/{topic}/dead", tag = "dead", operation_id = "purge_dead",
     params(
         TopicParams,
-        ("reason" = Option<String>, Query, description = "Only jobs with this reason", max_length = 64),
-        ("died_after" = Option<String>, Query, description = "Only jobs that died at this time (RFC 3339) or later"),
-        ("died_before" = Option<String>, Query, description = "Only jobs that died before this time (RFC 3339)"),
-        ("cursor" = Option<String>, Query, description = "`next` of the previous call; opaque"),
+        ("reason" = Option<ReasonText>, Query, description = "Only jobs with this reason"),
+        ("died_after" = Option<Time>, Query, description = "Only jobs that died at this time or later"),
+        ("died_before" = Option<Time>, Query, description = "Only jobs that died before this time"),
+        ("cursor" = Option<PurgePosition>, Query, description = "`next` of the previous call; opaque"),
     ),
     responses((status = 200, description = "How many were removed, and where to continue", body = PurgeAnswer), QueryProblems),
 )]

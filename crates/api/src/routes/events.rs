@@ -9,7 +9,7 @@ use ringback_core::wire::EventAnswer;
 use crate::error::ApiError;
 use crate::events::Filter;
 use crate::extract::Query;
-use crate::schema::{EventKinds, QueryProblems};
+use crate::schema::{EventKinds, JobName, QueryProblems, TopicName};
 use crate::state::ApiState;
 
 /// Stream events of jobs
@@ -21,8 +21,8 @@ use crate::state::ApiState;
 #[utoipa::path(
     get, path = "/v1/events", tag = "events", operation_id = "events",
     params(
-        ("topic" = Option<String>, Query, description = "Only events of this topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
-        ("id" = Option<String>, Query, description = "Only events of the topic's job with this id", pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$"),
+        ("topic" = Option<TopicName>, Query, description = "Only events of this topic"),
+        ("id" = Option<JobName>, Query, description = "Only events of the topic's job with this id; only with `topic`"),
         ("kind" = Option<EventKinds>, Query, description = "Only these kinds, separated by commas", style = Form, explode = false),
     ),
     responses(

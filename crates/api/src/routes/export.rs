@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use crate::error::{self, ApiError};
 use crate::extract::Query;
 use crate::limits::Deadline;
-use crate::schema::{ListedState, QueryProblems};
+use crate::schema::{PendingState, QueryProblems, TopicName};
 use crate::state::{ApiState, MAX_EXPORTS};
 
 /// How many jobs one store call scans; fewer if they are large.
@@ -40,8 +40,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 #[utoipa::path(
     get, path = "/v1/export", tag = "jobs", operation_id = "export",
     params(
-        ("topic" = Option<String>, Query, description = "Only jobs of this topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
-        ("state" = Option<ListedState>, Query, description = "Only jobs in this state"),
+        ("topic" = Option<TopicName>, Query, description = "Only jobs of this topic"),
+        ("state" = Option<PendingState>, Query, description = "Only jobs in this state"),
     ),
     responses(
         (status = 200, description = "A line per job", body = ExportLine, content_type = "application/x-ndjson"),

@@ -15,13 +15,14 @@ use crate::state::ApiState;
 /// Import jobs
 ///
 /// Takes lines of JSON: exported jobs, or jobs as they are submitted; at most 10,000 lines that are not
-/// blank, and 16 MiB. An invalid line does not affect the others. It is safe to send a line again. If
-/// the store accepted none of the lines the answer is 503.
+/// blank, and 16 MiB. An invalid line does not affect the others. It is safe to send a line again. The
+/// status is 200 even if all lines are refused. If all are valid and the store accepted none of them it is
+/// 503.
 #[utoipa::path(
     post, path = "/v1/import", tag = "jobs", operation_id = "import",
-    request_body(content = ImportLine, content_type = "application/x-ndjson", description = "A line per job"),
+    request_body(content = ImportLine, content_type = "application/x-ndjson", description = "A line per job: at most 10,000 and 16 MiB"),
     responses(
-        (status = 200, description = "How many lines were imported, and the problems of the others", body = ImportAnswer),
+        (status = 200, description = "How many lines were imported, and the problems of the others, also if all are refused", body = ImportAnswer),
         ImportProblems,
     ),
 )]

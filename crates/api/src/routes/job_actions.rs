@@ -11,7 +11,7 @@ use ringback_core::wire::JobAnswer;
 use super::jobs::unknown;
 use crate::error::{ApiError, JsonResult, Unavailable};
 use crate::extract::{JobPath, JsonBody, NoBody, Upload};
-use crate::schema::{ChangeProblems, JobActionProblems, JobParams, RescheduleRequest};
+use crate::schema::{ChangeProblems, EmptyRequest, JobActionProblems, JobParams, RescheduleRequest};
 use crate::state::ApiState;
 
 /// Reschedule a job
@@ -41,6 +41,7 @@ pub(crate) async fn reschedule(
 #[utoipa::path(
     post, path = "/v1/jobs/{topic}/{id}/run", tag = "jobs", operation_id = "run",
     params(JobParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
 )]
 pub(crate) async fn run(
@@ -60,6 +61,7 @@ pub(crate) async fn run(
 #[utoipa::path(
     post, path = "/v1/jobs/{topic}/{id}/revive", tag = "jobs", operation_id = "revive",
     params(JobParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "The job as it is now", body = JobAnswer), JobActionProblems),
 )]
 pub(crate) async fn revive(

@@ -25,7 +25,8 @@ use crate::limits::Deadline;
 use crate::metrics::Outcome;
 use crate::paging::{self, ListCursor, PageLimits};
 use crate::schema::{
-    FindProblems, Included, JobParams, JobRequest, ListedState, QueryProblems, RemoveProblems, SubmitProblems,
+    FindProblems, IdempotencyKeyText, Included, JobCursor, JobParams, JobRequest, PendingState,
+    QueryProblems, RemoveProblems, SubmitProblems, TopicName,
 };
 use crate::state::{Api, ApiState};
 
@@ -36,8 +37,8 @@ use crate::state::{Api, ApiState};
 /// caller without an id can send an `Idempotency-Key`, from which the id is derived.
 #[utoipa::path(
     post, path = "/v1/jobs", tag = "jobs", operation_id = "submit",
-    params(("Idempotency-Key" = Option<String>, Header,
-        description = "Instead of an id, or beside it if `if_exists` is `replace` or `postpone`: 1 to 255 visible ASCII characters, the same with each repetition")),
+    params(("Idempotency-Key" = Option<IdempotencyKeyText>, Header,
+        description = "Instead of an id, or beside it if `if_exists` is `replace` or `postpone`: the same with each repetition")),
     request_body = JobRequest,
     responses(
         (status = 201, description = "Accepted", body = JobAnswer,
@@ -196,10 +197,10 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
 #[utoipa::path(
     get, path = "/v1/jobs", tag = "jobs", operation_id = "list_jobs",
     params(
-        ("topic" = Option<String>, Query, description = "Only jobs of this topic", pattern = "^[A-Za-z0-9._-]{1,64}$"),
-        ("state" = Option<ListedState>, Query, description = "Only jobs in this state"),
-        ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
-        ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", minimum = 1, maximum = 1000),
+        ("topic" = Option<TopicName>, Query, description = "Only jobs of this topic"),
+        ("state" = Option<PendingState>, Query, description = "Only jobs in this state"),
+        ("cursor" = Option<JobCursor>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
         ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),
     ),
     responses((status = 200, description = "A page", body = PageAnswer), QueryProblems),

@@ -23,8 +23,8 @@ use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, ReceiptPath, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
 use crate::schema::{
-    BodyProblems, BuryRequest, ChangeProblems, FinishAllRequest, ReceiptParams, ReleaseRequest, RenewRequest,
-    RetryRequest,
+    BodyProblems, BuryRequest, ChangeProblems, EmptyRequest, FinishAllRequest, ReceiptParams, ReleaseRequest,
+    RenewRequest, RetryRequest,
 };
 use crate::state::{Api, ApiState};
 
@@ -34,6 +34,7 @@ use crate::state::{Api, ApiState};
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/finish", tag = "pull", operation_id = "finish",
     params(ReceiptParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "Done, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn finish(
@@ -52,7 +53,7 @@ pub(crate) async fn finish(
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/retry", tag = "pull", operation_id = "retry",
     params(ReceiptParams),
-    request_body = RetryRequest,
+    request_body(content = RetryRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn retry(
@@ -78,7 +79,7 @@ pub(crate) async fn retry(
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/bury", tag = "pull", operation_id = "bury",
     params(ReceiptParams),
-    request_body = BuryRequest,
+    request_body(content = BuryRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn bury(
@@ -97,7 +98,7 @@ pub(crate) async fn bury(
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/release", tag = "pull", operation_id = "release",
     params(ReceiptParams),
-    request_body = ReleaseRequest,
+    request_body(content = ReleaseRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "Recorded, now or before", body = ReceiptAnswer), ChangeProblems),
 )]
 pub(crate) async fn release(
@@ -115,7 +116,7 @@ pub(crate) async fn release(
 #[utoipa::path(
     post, path = "/v1/receipts/{receipt}/renew", tag = "pull", operation_id = "renew",
     params(ReceiptParams),
-    request_body = RenewRequest,
+    request_body(content = RenewRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "Renewed", body = RenewAnswer), ChangeProblems),
 )]
 pub(crate) async fn renew(

@@ -26,7 +26,7 @@ use crate::state::ApiState;
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/dead/revive", tag = "dead", operation_id = "revive_dead",
     params(TopicParams),
-    request_body = ReviveRequest,
+    request_body(content = ReviveRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses(
         (status = 202, description = "Started", body = RevivalAnswer, headers(("Location" = String, description = "Its progress"))),
         CreateProblems,

@@ -17,7 +17,7 @@ use crate::state::ApiState;
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/reserve", tag = "pull", operation_id = "reserve",
     params(TopicParams),
-    request_body = ReserveRequest,
+    request_body(content = ReserveRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses(
         (status = 200, description = "The jobs; empty if there were none in time", body = ReserveAnswer),
         BodyProblems,

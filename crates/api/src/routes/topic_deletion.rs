@@ -18,7 +18,7 @@ use super::topics::wait_until_applied;
 use crate::error::ApiError;
 use crate::extract::{ForceQuery, Query, TopicPath, outdated_cursor};
 use crate::limits::Deadline;
-use crate::schema::{DeleteTopicProblems, TopicParams};
+use crate::schema::{DeleteTopicProblems, DeletionCursor, TopicParams};
 use crate::state::{Api, ApiState};
 
 /// How long one call removes jobs.
@@ -37,7 +37,7 @@ const MAX_PARALLEL: usize = 64;
     params(
         TopicParams,
         ("force" = Option<bool>, Query, description = "Remove its jobs too"),
-        ("cursor" = Option<String>, Query, description = "`next` of the previous call; only with `force`"),
+        ("cursor" = Option<DeletionCursor>, Query, description = "`next` of the previous call; only with `force`"),
     ),
     responses(
         (status = 200, description = "The policy is deleted, now or before, and no job is left", body = TopicDeleteAnswer),

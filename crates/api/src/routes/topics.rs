@@ -20,7 +20,8 @@ use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Query, TopicPath, TopicsQuery, Upload};
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, FindProblems, NoBodyProblems, PolicyRequest, QueryProblems, ResumeProblems, TopicParams,
+    CreateProblems, EmptyRequest, FindProblems, NoBodyProblems, PolicyRequest, QueryProblems, ResumeProblems,
+    TopicCursor, TopicParams,
 };
 use crate::state::{Api, ApiState};
 
@@ -34,8 +35,8 @@ const APPLIED_WITHIN: Duration = Duration::from_secs(1);
 #[utoipa::path(
     get, path = "/v1/topics", tag = "topics", operation_id = "list_topics",
     params(
-        ("cursor" = Option<String>, Query, description = "`next` of the previous page; opaque"),
-        ("limit" = Option<usize>, Query, description = "The most topics of the page; 100 by default", minimum = 1, maximum = 1000),
+        ("cursor" = Option<TopicCursor>, Query, description = "`next` of the previous page; opaque"),
+        ("limit" = Option<usize>, Query, description = "The most topics of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
     ),
     responses((status = 200, description = "A page", body = TopicsAnswer), QueryProblems),
 )]
@@ -140,6 +141,7 @@ pub(crate) async fn put_policy(
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/pause", tag = "topics", operation_id = "pause",
     params(TopicParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "The topic, paused", body = TopicAnswer), NoBodyProblems),
 )]
 pub(crate) async fn pause(
@@ -157,6 +159,7 @@ pub(crate) async fn pause(
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/resume", tag = "topics", operation_id = "resume",
     params(TopicParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses((status = 200, description = "The topic, not paused", body = TopicAnswer), ResumeProblems),
 )]
 pub(crate) async fn resume(

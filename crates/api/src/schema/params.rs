@@ -1,18 +1,18 @@
-//! OpenAPI schemas of the parameters of paths, and of the values of query parameters.
+//! OpenAPI schemas of the parameters of paths, and of lists in queries.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
 use utoipa::{IntoParams, ToSchema};
+
+use super::values::{JobName, ReceiptText, RevivalId, TopicName};
 
 /// A job by topic and id.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct JobParams {
     /// The job's topic
-    #[param(pattern = "^[A-Za-z0-9._-]{1,64}$")]
-    topic: String,
+    topic: TopicName,
     /// The job's id
-    #[param(pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$")]
-    id: String,
+    id: JobName,
 }
 
 /// A topic by name.
@@ -20,8 +20,7 @@ pub(crate) struct JobParams {
 #[into_params(parameter_in = Path)]
 pub(crate) struct TopicParams {
     /// The topic
-    #[param(pattern = "^[A-Za-z0-9._-]{1,64}$")]
-    topic: String,
+    topic: TopicName,
 }
 
 /// A redrive by topic and id.
@@ -29,11 +28,9 @@ pub(crate) struct TopicParams {
 #[into_params(parameter_in = Path)]
 pub(crate) struct RedriveParams {
     /// The topic
-    #[param(pattern = "^[A-Za-z0-9._-]{1,64}$")]
-    topic: String,
+    topic: TopicName,
     /// The revival's id
-    #[param(pattern = "^[0-9a-f]{16}$")]
-    revival: String,
+    revival: RevivalId,
 }
 
 /// A pull receipt.
@@ -41,17 +38,7 @@ pub(crate) struct RedriveParams {
 #[into_params(parameter_in = Path)]
 pub(crate) struct ReceiptParams {
     /// The receipt of a reserved job
-    receipt: String,
-}
-
-/// The states that can be listed.
-#[derive(ToSchema)]
-#[schema(as = Listed, rename_all = "lowercase")]
-pub(crate) enum ListedState {
-    Delayed,
-    Ready,
-    Reserved,
-    Dead,
+    receipt: ReceiptText,
 }
 
 /// What can be added to a job.
@@ -63,13 +50,13 @@ pub(crate) enum Included {
 
 /// Kinds of events.
 #[derive(ToSchema)]
-#[schema(example = json!(["done", "dead"]))]
-pub(crate) struct EventKinds(Vec<EventKind>);
+#[schema(min_items = 1, example = json!(["done", "dead"]))]
+pub(crate) struct EventKinds(Vec<EventKindName>);
 
 /// A kind of event.
 #[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-pub(crate) enum EventKind {
+#[schema(as = EventKind, rename_all = "lowercase")]
+pub(crate) enum EventKindName {
     Submitted,
     Promoted,
     Attempt,

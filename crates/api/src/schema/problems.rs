@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use utoipa::IntoResponses;
-use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr};
 
 use crate::error::MEDIA_TYPE;
@@ -46,7 +47,7 @@ problems! {
     /// DELETE /v1/topics/{topic}.
     DeleteTopicProblems: 400 409 422 503;
     /// POST /v1/import.
-    ImportProblems: 408 413 415 503;
+    ImportProblems: 400 408 413 415 503;
     /// GET and DELETE /v1/topics/{topic}/revivals/{revival}.
     RedriveProblems: 404 503;
 }
@@ -60,8 +61,7 @@ impl IntoResponses for SubmitProblems {
         if let Some(RefOr::T(conflict)) = responses.get_mut("409") {
             let text =
                 "When to submit again, in seconds, if the job is being delivered and cannot be changed";
-            let header = HeaderBuilder::new().description(Some(text)).build();
-            conflict.headers.insert("Retry-After".to_owned(), RefOr::T(header));
+            conflict.headers.insert("Retry-After".to_owned(), RefOr::T(retry_after(text)));
         }
         responses
     }
@@ -71,12 +71,16 @@ fn response(status: u16) -> RefOr<Response> {
     let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
     let response = ResponseBuilder::new().description(meaning(status)).content(MEDIA_TYPE, content);
     let response = if status == 503 {
-        let header = HeaderBuilder::new().description(Some("When to retry, in seconds"));
-        response.header("Retry-After", header.build())
+        response.header("Retry-After", retry_after("When to retry, in seconds"))
     } else {
         response
     };
     response.build().into()
+}
+
+fn retry_after(text: &str) -> Header {
+    let seconds = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).build();
+    HeaderBuilder::new().schema(Some(seconds)).description(Some(text)).build()
 }
 
 fn meaning(status: u16) -> &'static str {

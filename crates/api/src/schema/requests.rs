@@ -1,13 +1,17 @@
 //! OpenAPI schemas of the request bodies: jobs, topic policies, redrives, and the requests of consumers.
-//! The parsers are in `ringback_core::wire`.
+//! What an attribute cannot say is in `rules`. The parsers are in `ringback_core::wire`.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
-use std::collections::BTreeMap;
-
-use ringback_core::wire::ExportLine;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::values::{
+    Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, ExpectedBody,
+    HeaderFields, JobName, MaxDelay, MediaType, ReasonText, RetryDelay, Time, Timeout, TopicName,
+    TraceParent, Ttr, Wait, ZoneName,
+};
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -20,65 +24,50 @@ use utoipa::ToSchema;
 }))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobRequest {
-    /// The topic that groups jobs of one kind; neither `.` nor `..`.
-    #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$", example = "pay.notify")]
-    topic: String,
-    /// The id within the topic; neither `.` nor `..`. By default the server makes one.
-    #[schema(pattern = "^[A-Za-z0-9._~:@+=,-]{1,128}$", example = "order-2026112000012345")]
-    id: Option<String>,
-    /// How long until it is due, at most 10 years. With neither `delay` nor `at` it is due at once.
-    delay: Option<Duration>,
-    /// When it is due, at most 10 years ahead: a time by RFC 3339, optionally with annotations by RFC
-    /// 9557 such as `[Europe/Berlin]`, or a local time together with `time_zone`. A time in the past
-    /// means now. Not together with `delay`.
-    #[schema(
-        pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}",
-        example = "2026-11-20T09:30:00Z"
-    )]
-    at: Option<String>,
-    /// The time zone of `at`, a name of the IANA time zone database in any case. If `at` has an offset or
-    /// an annotation too, they must agree. Only together with `at`.
-    #[schema(min_length = 1, max_length = 64, example = "Europe/Berlin")]
-    time_zone: Option<String>,
-    /// The callback URL: http or https, without credentials or fragment. With neither `url` nor `ttr`
-    /// the URL of the topic's policy is used. A job without any URL is a pull job: it waits for a
-    /// consumer that reserves jobs of its topic.
-    #[schema(format = "uri", max_length = 2048, example = "https://merchant.example/notify")]
-    url: Option<String>,
-    /// Any JSON, at most 256 KiB and 64 levels deep. It is delivered byte for byte as sent.
+    /// The topic that groups jobs of one kind.
+    topic: TopicName,
+    /// The id within the topic. By default the server makes one.
+    id: Option<JobName>,
+    /// How long until it is due. With neither `delay` nor `at` it is due at once.
+    delay: Option<Delay>,
+    /// When it is due, at most 10 years ahead. A time in the past means now. Not together with `delay`.
+    at: Option<DueTime>,
+    /// The time zone of `at`. If `at` has an offset or an annotation too, they must agree. Only together
+    /// with `at`.
+    time_zone: Option<ZoneName>,
+    /// The callback URL. With neither `url` nor `ttr` the URL of the topic's policy is used. A job without
+    /// any URL is a pull job: it waits for a consumer that reserves jobs of its topic.
+    url: Option<CallbackUrl>,
+    /// Any JSON, at most 256 KiB and 64 levels deep; `null` is a body too. It is delivered byte for byte as
+    /// sent.
     body: Option<Value>,
-    /// A body that is not JSON, at most 256 KiB, as base64 with padding (RFC 4648). Not together with
-    /// `body`.
-    #[schema(content_encoding = "base64")]
-    body_base64: Option<String>,
-    /// The media type of `body_base64`.
-    #[schema(max_length = 255, default = "application/octet-stream")]
-    content_type: Option<String>,
-    /// Headers of the delivery, at most 32 and 8 KiB together, without those that the delivery sets
-    /// itself. The value of a secret one cannot be `[masked by ringback]`.
-    headers: Option<BTreeMap<String, String>>,
-    /// Delivered as headers `ringback-context-<key>`, at most 16 entries and 4 KiB together.
-    context: Option<BTreeMap<String, String>>,
+    /// A body that is not JSON. Not together with `body`.
+    body_base64: Option<Base64>,
+    /// The media type of `body_base64`; by default `application/octet-stream`. Not together with `body`.
+    content_type: Option<MediaType>,
+    /// Headers of the delivery. The value of a secret one cannot be `[masked by ringback]`.
+    headers: Option<HeaderFields>,
+    /// Values that are sent with every attempt.
+    context: Option<ContextFields>,
     /// When to retry after a failure. By default the retry policy of the topic, else that of the server.
     retry: Option<Retry>,
-    /// The total deadline of one attempt, 100 ms to 10 min. By default that of the topic's policy, else
-    /// 10 s.
-    timeout: Option<Duration>,
-    /// The lease if the consumer asks for no other, 100 ms to 12 h. By default that of the topic's
-    /// policy, else 30 s. Only for jobs without a `url`.
-    ttr: Option<Duration>,
-    /// The URL for a dead-letter notice, with the rules of `url`. If the job dies, a job of the topic
-    /// `ringback.on-dead`, the notice, is posted there with a `NoticeBody`. By default the URL of the
-    /// topic's policy. Not for jobs of the topic `ringback.on-dead` itself.
-    #[schema(format = "uri", max_length = 2048, example = "https://shop.example/dead")]
-    on_dead: Option<String>,
+    /// The total deadline of one attempt. By default that of the topic's policy, else 10 s. Only for jobs
+    /// that have a URL, of their own or by the topic's policy.
+    timeout: Option<Timeout>,
+    /// The lease if the consumer asks for no other. By default that of the topic's policy, else 30 s. Only
+    /// for jobs without a `url`.
+    ttr: Option<Ttr>,
+    /// The URL for a dead-letter notice. If the job dies, a job of the topic `ringback.on-dead`, the
+    /// notice, is posted there with a `NoticeBody`. By default the URL of the topic's policy. Not for jobs
+    /// of the topic `ringback.on-dead` itself.
+    on_dead: Option<CallbackUrl>,
     /// What to do if a job has this topic and id. Not part of the content. Other values than `refuse` only
     /// together with `id`, and not in an import.
     #[schema(default = "refuse")]
     if_exists: Option<IfExists>,
-    /// How long after its first submit the job is due at the latest, 1 ms to 10 years. Only together with
-    /// `postpone`; without it there is no limit. Not part of the content.
-    max_delay: Option<Duration>,
+    /// How long after its first submit the job is due at the latest. Only together with `postpone`; without
+    /// it there is no limit. Not part of the content.
+    max_delay: Option<MaxDelay>,
 }
 
 /// `refuse`: nothing; the same content again is answered with 200 unless the job was cancelled, other
@@ -86,7 +75,7 @@ pub(crate) struct JobRequest {
 /// `postpone`: the same, but the job is due no later than `max_delay` after its first submit.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum IfExists {
+pub(crate) enum IfExists {
     Refuse,
     Replace,
     Postpone,
@@ -97,39 +86,27 @@ enum IfExists {
 #[schema(example = json!({"delay": "10m"}))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RescheduleRequest {
-    /// How long after this call, at most 10 years; 0 means now.
-    delay: Option<Duration>,
+    /// How long after this call; 0 means now.
+    delay: Option<Delay>,
     /// A time at most 10 years ahead, as in a submit. A time in the past means now.
-    #[schema(
-        pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}",
-        example = "2026-11-20T09:30:00Z"
-    )]
-    at: Option<String>,
+    at: Option<DueTime>,
     /// The time zone of `at`, as in a submit. Only together with `at`.
-    #[schema(min_length = 1, max_length = 64, example = "Europe/Berlin")]
-    time_zone: Option<String>,
-}
-
-/// Seconds as a number (2, 0.25), or a friendly duration ("250ms", "10s", "1h 30m", "7d").
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = "10m")]
-#[serde(untagged)]
-enum Duration {
-    Seconds(f64),
-    Friendly(String),
+    time_zone: Option<ZoneName>,
 }
 
 /// A retry policy: exactly one of `delays` and `preset`.
 #[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"delays": ["15s", "3m", "10m"], "max": 5, "jitter": 0.1}))]
 #[serde(deny_unknown_fields)]
-struct Retry {
-    /// The delay after each failure, each 10 ms to 30 days.
+pub(crate) struct Retry {
+    /// The delay after each failure.
     #[schema(min_items = 1, max_items = 50)]
-    delays: Option<Vec<Duration>>,
+    delays: Option<Vec<RetryDelay>>,
     /// A named list of delays.
     preset: Option<Preset>,
-    /// After this number of failures the job is dead. Beyond the list its last delay repeats. -1 means
-    /// never.
+    /// After this number of failures the job is dead; not 0. Beyond the list its last delay repeats. -1
+    /// means never.
+    #[schema(minimum = -1, maximum = 4_294_967_295_u32)]
     max: Option<i64>,
     /// The share of a delay that may be added at random.
     #[schema(minimum = 0, maximum = 1, default = 0.1)]
@@ -138,19 +115,98 @@ struct Retry {
 
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Preset {
+pub(crate) enum Preset {
     Default,
     StandardWebhooks,
     None,
 }
 
-/// A line of an import: an exported job, or a job as it is submitted. Each field of an exported job
-/// that a submit does not have is optional.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum ImportLine {
-    Exported(ExportLine),
-    Submitted(JobRequest),
+/// The jobs of a batch. Each is taken or refused by itself, with the status that it would have alone.
+#[derive(ToSchema)]
+#[schema(max_items = 10_000)]
+pub(crate) struct BatchRequest(Vec<JobRequest>);
+
+/// The fields of a line of an import that a submit does not have.
+#[derive(Deserialize, Serialize, ToSchema)]
+struct HistoryFields {
+    /// The state of an exported job. Only `dead` counts: any other job is pending.
+    state: Option<PendingState>,
+    /// When it was accepted.
+    created_at: Option<Time>,
+    /// How often it was reserved.
+    #[schema(maximum = 4_294_967_295_u32)]
+    attempts: Option<u32>,
+    /// How many of the attempts failed.
+    #[schema(maximum = 4_294_967_295_u32)]
+    failures: Option<u32>,
+    /// The last failed attempt.
+    last: Option<LastFields>,
+    /// Why it is dead. Only for a dead job, which must have it.
+    reason: Option<ReasonText>,
+    /// The hash of its submit. By default that of the fields of this line.
+    content: Option<ContentHashText>,
+    /// The trace it belongs to.
+    traceparent: Option<TraceParent>,
+}
+
+/// The states of jobs that have not ended.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(as = Listed, rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PendingState {
+    Delayed,
+    Ready,
+    Reserved,
+    Dead,
+}
+
+/// A failed attempt of an imported job.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"at": "2026-11-20T09:30:15.017Z", "status": 503, "duration_ms": 17}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LastFields {
+    /// When it was sent.
+    at: Time,
+    /// The status of the response.
+    #[schema(minimum = 100, maximum = 999)]
+    status: Option<u16>,
+    /// What went wrong.
+    error: Option<ErrorText>,
+    /// How long it took, in milliseconds.
+    #[schema(maximum = 4_294_967_295_u32)]
+    duration_ms: Option<u32>,
+}
+
+/// A line of an import: an exported job, or a job as it is submitted. It has the fields of both.
+#[derive(Serialize)]
+pub(crate) struct ImportLine;
+
+impl PartialSchema for ImportLine {
+    fn schema() -> RefOr<Schema> {
+        let (RefOr::T(Schema::Object(mut line)), RefOr::T(Schema::Object(history))) =
+            (JobRequest::schema(), HistoryFields::schema())
+        else {
+            unreachable!("both are objects")
+        };
+        line.properties.extend(history.properties);
+        line.description =
+            Some("A line of an import: an exported job, or a job as it is submitted.".to_owned());
+        line.example = Some(serde_json::json!({
+            "topic": "pay.notify", "id": "order-2026112000012345", "state": "dead", "at": "2026-11-20T09:30:00.000Z",
+            "url": "https://merchant.example/notify", "body": {"status": "PAID"},
+            "created_at": "2026-11-20T09:20:00.000Z", "attempts": 3, "failures": 3,
+            "last": {"at": "2026-11-20T09:30:00.017Z", "status": 503, "duration_ms": 17},
+            "reason": "exhausted", "content": "000102ff10ab0908",
+        }));
+        line.into()
+    }
+}
+
+impl ToSchema for ImportLine {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        JobRequest::schemas(schemas);
+        HistoryFields::schemas(schemas);
+    }
 }
 
 /// Defaults for the jobs of a topic that do not set these fields themselves. All are optional.
@@ -164,31 +220,35 @@ pub(crate) enum ImportLine {
 pub(crate) struct PolicyRequest {
     /// When failed jobs are retried.
     retry: Option<Retry>,
-    /// The total deadline of one attempt, 100 ms to 10 min.
-    timeout: Option<Duration>,
-    /// The lease of a pull job, 100 ms to 12 h.
-    ttr: Option<Duration>,
+    /// The total deadline of one attempt.
+    timeout: Option<Timeout>,
+    /// The lease of a pull job.
+    ttr: Option<Ttr>,
     /// The callback URL of jobs that are submitted later with neither `url` nor `ttr`.
-    #[schema(max_length = 2048)]
-    url: Option<String>,
-    /// Headers that are added unless the job has one of the same name. Limits and reserved names are
-    /// those of a job. A secret one whose value is `[masked by ringback]`, as answers show it, keeps its
-    /// stored value.
-    headers: Option<BTreeMap<String, String>>,
-    /// The body that a 2xx response of the receiver must have, apart from surrounding ASCII white
-    /// space. With any other body the attempt fails. At most 1,024 bytes, without surrounding white
-    /// space.
-    #[schema(max_length = 1024)]
-    expect_body: Option<String>,
-    /// Which attempts are logged: `failed`, `all` or `off`.
-    #[schema(pattern = "^(failed|all|off)$")]
-    attempts: Option<String>,
+    url: Option<CallbackUrl>,
+    /// Headers that are added unless the job has one of the same name. A secret one whose value is
+    /// `[masked by ringback]`, as answers show it, keeps its stored value.
+    headers: Option<HeaderFields>,
+    /// The body that a 2xx response of the receiver must have. With any other body the attempt fails.
+    expect_body: Option<ExpectedBody>,
+    /// Which attempts are logged.
+    attempts: Option<LoggedAttempts>,
     /// The URL for dead-letter notices of jobs without an `on_dead` of their own, once the policy is
     /// in effect. Not for the topic `ringback.on-dead`.
-    #[schema(format = "uri", max_length = 2048)]
-    on_dead: Option<String>,
+    on_dead: Option<CallbackUrl>,
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
+}
+
+/// Which attempts are logged: failed ones and the success of a job that needed more than one attempt, all,
+/// or none.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LoggedAttempts {
+    Failed,
+    All,
+    Off,
 }
 
 /// Which dead jobs to revive, and how fast.
@@ -196,15 +256,12 @@ pub(crate) struct PolicyRequest {
 #[schema(example = json!({"reason": "exhausted", "died_before": "2026-11-20T09:30:00Z", "rate": 200}))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReviveRequest {
-    /// Only jobs with this reason: exhausted, gone, lost, or one given by a consumer.
-    #[schema(max_length = 64)]
-    reason: Option<String>,
-    /// Only jobs that died at this time (RFC 3339) or later.
-    #[schema(format = DateTime, example = "2026-11-19T00:00:00Z")]
-    died_after: Option<String>,
-    /// Only jobs that died before this time (RFC 3339).
-    #[schema(format = DateTime, example = "2026-11-20T09:30:00Z")]
-    died_before: Option<String>,
+    /// Only jobs with this reason.
+    reason: Option<ReasonText>,
+    /// Only jobs that died at this time or later.
+    died_after: Option<Time>,
+    /// Only jobs that died before this time.
+    died_before: Option<Time>,
     /// The number of jobs per second.
     #[schema(minimum = 1, maximum = 100_000, default = 100)]
     rate: Option<u32>,
@@ -218,58 +275,65 @@ pub(crate) struct ReserveRequest {
     /// The most jobs to reserve.
     #[schema(minimum = 1, maximum = 100, default = 1)]
     max: Option<u32>,
-    /// The lease, 100 ms to 12 h. By default the job's own `ttr`, else that of the topic's policy,
-    /// else 30 s.
-    ttr: Option<Duration>,
-    /// How long to wait if there are no jobs, at most 60 s. By default not at all.
-    wait: Option<Duration>,
+    /// The lease. By default the job's own `ttr`, else that of the topic's policy, else 30 s.
+    ttr: Option<Ttr>,
+    /// How long to wait if there are no jobs. By default not at all.
+    wait: Option<Wait>,
 }
 
 /// Why the attempt failed.
 #[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"delay": "30s", "error": "no such account"}))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RetryRequest {
     /// How long to wait before the next attempt. By default the delay of the job's retry policy; if it
     /// allows no further attempt, the job is dead.
-    delay: Option<Duration>,
-    /// The error message, without control characters.
-    #[schema(max_length = 128)]
-    error: Option<String>,
+    delay: Option<Delay>,
+    /// The error message.
+    error: Option<ErrorText>,
 }
 
 /// Why the job is buried.
 #[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"reason": "unpayable", "error": "no such account"}))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BuryRequest {
-    /// A short reason of visible ASCII.
-    #[schema(max_length = 64, default = "buried")]
-    reason: Option<String>,
-    /// The error message, without control characters.
-    #[schema(max_length = 128)]
-    error: Option<String>,
+    /// A short reason; by default `buried`.
+    reason: Option<ReasonText>,
+    /// The error message.
+    error: Option<ErrorText>,
 }
 
 /// When the job is ready again.
 #[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"delay": "30s"}))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseRequest {
     /// How long it waits. By default it is ready at once.
-    delay: Option<Duration>,
+    delay: Option<Delay>,
 }
 
 /// How long the consumer keeps the job.
 #[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"ttr": "5m"}))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RenewRequest {
-    /// The new lease, counted from this call: 100 ms to 12 h; 30 s by default.
-    ttr: Option<Duration>,
+    /// The new lease, counted from this call; 30 s by default.
+    ttr: Option<Ttr>,
 }
 
 /// The jobs that are done.
 #[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"receipts": ["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]}))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FinishAllRequest {
-    /// Their receipts.
+    /// Their receipts. The result of any other text is 404.
     #[schema(min_items = 1, max_items = 1000)]
     receipts: Vec<String>,
 }
+
+/// A body without fields, which may be left out.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EmptyRequest {}

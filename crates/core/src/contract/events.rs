@@ -76,6 +76,9 @@ pub enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
+    /// All outcomes.
+    pub const ALL: [Self; 5] = [Self::Complete, Self::Retry, Self::Bury, Self::Release, Self::Lost];
+
     /// Its name in the API and the docs.
     pub const fn name(self) -> &'static str {
         match self {

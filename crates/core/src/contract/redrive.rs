@@ -64,6 +64,9 @@ pub enum RedriveState {
 }
 
 impl RedriveState {
+    /// All states.
+    pub const ALL: [Self; 3] = [Self::Running, Self::Done, Self::Stopped];
+
     /// Its name in the API.
     pub const fn name(self) -> &'static str {
         match self {

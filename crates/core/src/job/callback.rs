@@ -6,19 +6,18 @@ use http::{HeaderName, HeaderValue};
 use url::Url;
 
 /// The longest URL, in bytes.
-const MAX_URL: usize = 2048;
+pub const MAX_URL: usize = 2048;
 /// The most headers of a job.
-const MAX_HEADERS: usize = 32;
+pub const MAX_HEADERS: usize = 32;
 /// Names and values of a job's headers together, in bytes.
-const MAX_HEADER_BYTES: usize = 8 * 1024;
+pub const MAX_HEADER_BYTES: usize = 8 * 1024;
 /// The most context entries of a job.
-const MAX_CONTEXT: usize = 16;
+pub const MAX_CONTEXT: usize = 16;
 /// Keys and values of a job's context together, in bytes.
-const MAX_CONTEXT_BYTES: usize = 4 * 1024;
+pub const MAX_CONTEXT_BYTES: usize = 4 * 1024;
 
-/// Header names that a job cannot set, because the delivery sets them. Names that begin with `webhook-`
-/// or `ringback-` are reserved too.
-const RESERVED: [&str; 12] = [
+/// Header names that a job cannot set, because the delivery sets them.
+pub const RESERVED_HEADERS: [&str; 12] = [
     "host",
     "content-length",
     "content-type",
@@ -32,6 +31,8 @@ const RESERVED: [&str; 12] = [
     "traceparent",
     "tracestate",
 ];
+/// Names that begin with one of these are reserved too.
+pub const RESERVED_PREFIXES: [&str; 2] = ["webhook-", "ringback-"];
 
 /// The `user-agent` of callbacks.
 pub const USER_AGENT: &str = concat!("Ringback/", env!("CARGO_PKG_VERSION"));
@@ -142,7 +143,8 @@ impl Headers {
                 return no(format!("{name:?} is no header name"));
             };
             let name = parsed.as_str();
-            if RESERVED.contains(&name) || name.starts_with("webhook-") || name.starts_with("ringback-") {
+            let has_prefix = RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+            if RESERVED_HEADERS.contains(&name) || has_prefix {
                 return no(format!("{name} is reserved"));
             }
             if headers.iter().any(|(known, _)| known == name) {

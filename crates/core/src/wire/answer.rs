@@ -19,8 +19,10 @@ pub struct JobAnswer {
     /// `delayed`, `ready`, `reserved`, `done`, `dead` or `cancelled`.
     pub state: String,
     /// When it is, or was last, due.
+    #[schema(format = DateTime)]
     pub due_at: String,
     /// When it was accepted.
+    #[schema(format = DateTime)]
     pub created_at: String,
     /// How often a notifier or consumer reserved it.
     pub attempts: u32,
@@ -39,6 +41,7 @@ pub struct JobAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LastAnswer {
     /// When it was sent.
+    #[schema(format = DateTime)]
     pub at: String,
     /// The response's status.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,6 +21,7 @@ pub struct AttemptAnswer {
     /// Its number, from 1. A missing number was not logged.
     pub attempt: u32,
     /// When it was sent; for a pull job when it was reserved.
+    #[schema(format = DateTime)]
     pub at: String,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,

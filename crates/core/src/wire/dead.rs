@@ -22,6 +22,7 @@ pub struct DeadJobAnswer {
     #[serde(flatten)]
     pub job: JobAnswer,
     /// When it died.
+    #[schema(format = DateTime)]
     pub died_at: String,
     /// With `include=request`: what was submitted. Absent if the job ended while the page was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,18 +108,22 @@ pub struct RevivalAnswer {
     /// How many jobs a second it may revive.
     pub rate: u32,
     /// When it began. It revives only jobs that were dead at that time.
+    #[schema(format = DateTime)]
     pub started_at: String,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
     pub ended_at: Option<String>,
     /// Only jobs with this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Only jobs that died at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
     pub died_after: Option<String>,
     /// Only jobs that died before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
     pub died_before: Option<String>,
 }
 

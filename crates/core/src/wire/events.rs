@@ -16,6 +16,7 @@ pub struct EventAnswer {
     /// The job's id.
     pub id: String,
     /// When it happened.
+    #[schema(format = DateTime)]
     pub at: String,
     /// For `attempt`: its number, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,6 +27,7 @@ pub struct EventAnswer {
     pub outcome: Option<String>,
     /// For `submitted`: when the job is due. For `attempt`: when it is due again, if it has to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
     pub due_at: Option<String>,
     /// For `attempt`: the response's status, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

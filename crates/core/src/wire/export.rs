@@ -22,6 +22,7 @@ pub struct ExportLine {
     /// `delayed`, `ready`, `reserved` or `dead`.
     state: String,
     /// When it is due; for a dead job when it was last due.
+    #[schema(format = DateTime)]
     at: String,
     /// The URL; absent for a pull job.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +58,7 @@ pub struct ExportLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     on_dead: Option<String>,
     /// When it was accepted.
+    #[schema(format = DateTime)]
     created_at: String,
     /// How often a notifier or consumer reserved it.
     attempts: u32,

@@ -39,6 +39,7 @@ pub struct NoticeBody {
     #[serde(rename = "type")]
     kind: &'static str,
     /// When the job died.
+    #[schema(format = DateTime)]
     timestamp: String,
     /// The job.
     data: NoticeData,

@@ -18,6 +18,10 @@ pub struct FieldError {
 /// A problem (RFC 9457, application/problem+json). `type` is `about:blank`: the status says which kind of
 /// problem it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(example = json!({
+    "type": "about:blank", "status": 422, "title": "Unprocessable Entity", "detail": "wrong: topic; see errors",
+    "errors": [{"field": "topic", "detail": "missing", "allowed": "1 to 64 of A-Z a-z 0-9 . _ -, and neither . nor .."}],
+}))]
 pub struct Problem {
     /// The kind's URI.
     #[serde(rename = "type")]

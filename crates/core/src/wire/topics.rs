@@ -22,6 +22,7 @@ pub struct TopicAnswer {
     /// minutes. The first eight ready jobs of each origin are searched, and in each shard the first 4,096
     /// pairs of topic and origin of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
     pub oldest_due_at: Option<String>,
     /// How long the oldest of these ready jobs has been due, in milliseconds; 0 if none is ready.
     pub late_ms: u64,

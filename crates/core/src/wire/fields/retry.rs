@@ -14,7 +14,7 @@ pub(crate) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Retr
     let policy = object(fields, "retry", ALLOWED, mistakes)?;
     policy.check_names("retry.", &["delays", "preset", "max", "jitter"], mistakes);
     let jitter = field(&policy, "retry.jitter", "is no share", "0 to 1", mistakes, |raw| {
-        read::<f32>(raw).filter(|jitter| (0.0..=1.0).contains(jitter))
+        read::<f64>(raw).filter(|jitter| (0.0..=1.0).contains(jitter)).map(|jitter| jitter as f32)
     });
     let max = field(&policy, "retry.max", "is no bound", "1 to 4294967295, or -1 for ever", mistakes, max);
     let tiers = match (policy.get("delays"), policy.get("preset")) {

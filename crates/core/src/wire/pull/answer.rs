@@ -28,6 +28,7 @@ pub struct PulledAnswer {
     /// The number of this attempt, from 1.
     pub attempt: u32,
     /// The time by which it has to be settled or renewed.
+    #[schema(format = DateTime)]
     pub deadline: String,
     /// A JSON body, as it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,6 +95,7 @@ pub struct RenewAnswer {
     /// The receipt.
     pub receipt: String,
     /// The time by which the job has to be settled or renewed.
+    #[schema(format = DateTime)]
     pub deadline: String,
 }
 

@@ -1,0 +1,251 @@
+//! Every status that the document gives for an operation is one that its route answers. A new operation, or
+//! a new status, has no request here, and fails the test until it gets one.
+
+use std::io;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Method, Request};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::{METHODS, document};
+use crate::app::app;
+use crate::state::Api;
+use crate::state::tests::{prepared, unprepared};
+
+/// A receipt of the first shard that no lease has.
+const RECEIPT: &str = "AAAHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-";
+const DEAD: &str = r#"{"topic":"t","id":"i","url":"http://h/","state":"dead","reason":"lost"}"#;
+
+/// An operation of the document.
+struct Operation {
+    id: String,
+    method: Method,
+    path: String,
+    body: Option<&'static str>,
+    statuses: Vec<u16>,
+}
+
+fn operations() -> Vec<Operation> {
+    let document = document();
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in METHODS.iter().filter(|method| item.get(**method).is_some()) {
+            let operation = &item[*method];
+            let content = operation["requestBody"]["content"].as_object();
+            let types = content.into_iter().flatten().map(|(name, _)| name.as_str());
+            let body = types.clone().find(|name| *name == "application/json").or(types.clone().next());
+            operations.push(Operation {
+                id: operation["operationId"].as_str().unwrap().to_owned(),
+                method: method.to_uppercase().parse().unwrap(),
+                path: path.clone(),
+                body: body.map(|name| {
+                    if name.contains("ndjson") { "application/x-ndjson" } else { "application/json" }
+                }),
+                statuses: operation["responses"]
+                    .as_object()
+                    .unwrap()
+                    .keys()
+                    .map(|n| n.parse().unwrap())
+                    .collect(),
+            });
+        }
+    }
+    operations
+}
+
+impl Operation {
+    /// A valid request, as long as what it names exists.
+    fn good(&self) -> Request<Body> {
+        let body = match self.id.as_str() {
+            "submit" => r#"{"topic":"t","id":"i","url":"http://h/","delay":"1h"}"#,
+            "submit_batch" => r#"[{"topic":"t","url":"http://h/"}]"#,
+            "import" => r#"{"topic":"t","url":"http://h/"}"#,
+            "reschedule" => r#"{"delay":"2h"}"#,
+            "put_policy" => r#"{"timeout":"5s"}"#,
+            "finish_all" => r#"{"receipts":["x"]}"#,
+            "retry" => r#"{"delay":"1h"}"#,
+            _ => "",
+        };
+        self.with(&self.target("t"), body)
+    }
+
+    fn target(&self, topic: &str) -> String {
+        let path = self.path.replace("{topic}", topic).replace("{id}", "i");
+        path.replace("{receipt}", RECEIPT).replace("{revival}", "0000000000000000")
+    }
+
+    fn with(&self, target: &str, body: impl Into<Body>) -> Request<Body> {
+        let request = Request::builder().method(&self.method).uri(target);
+        let kind = self.body.unwrap_or("application/json");
+        request.header("content-type", kind).body(body.into()).unwrap()
+    }
+
+    /// A request that is refused with this status for what it is.
+    fn refused(&self, status: u16) -> Request<Body> {
+        let target = self.target("t");
+        let has_topic = self.path.contains("{topic}");
+        let broken = || stream::iter([Err::<Bytes, _>(io::Error::other("broken"))]);
+        match status {
+            400 if self.body.is_some() => self.with(&target, Body::from_stream(broken())),
+            400 if has_topic => self.with(&self.target("%ff"), ""),
+            400 => self.with(&format!("{target}?{}", "a=1&".repeat(65)), ""),
+            413 => self.with(&target, vec![b' '; 16 * 1024 * 1024 + 1]),
+            415 => {
+                let mut request = self.with(&target, "x");
+                request.headers_mut().insert("content-type", "text/plain".parse().unwrap());
+                request
+            }
+            422 if self.id == "submit_batch" => {
+                let mut request = self.good();
+                request.headers_mut().insert("idempotency-key", "k".parse().unwrap());
+                request
+            }
+            422 if self.body.is_some() => self.with(&target, r#"{"colour":"red"}"#),
+            422 if has_topic => self.with(&self.target("a%20b"), ""),
+            422 => self.with(&format!("{target}?colour=red"), ""),
+            other => unreachable!("{other}"),
+        }
+    }
+}
+
+async fn answer(app: &Router, request: Request<Body>) -> (u16, Value) {
+    let response = app.clone().oneshot(request).await.unwrap();
+    let status = response.status().as_u16();
+    // A stream of events does not end.
+    if response.headers()["content-type"] == "text/event-stream" {
+        return (status, Value::Null);
+    }
+    let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    (status, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+/// Calls of `POST` that prepare a store, and what the last one answered.
+async fn post(app: &Router, path: &str, body: &str) -> Value {
+    let kind = if path == "/v1/import" { "application/x-ndjson" } else { "application/json" };
+    let request = Request::post(path).header("content-type", kind).body(Body::from(body.to_owned())).unwrap();
+    let (status, answer) = answer(app, request).await;
+    assert!((200..300).contains(&status), "{path}: {status} {answer}");
+    answer
+}
+
+/// Brings a store into the state in which a good request to the operation is answered with the status, and
+/// returns that request.
+async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<Body> {
+    let delayed =
+        async || post(app, "/v1/jobs", r#"{"topic":"t","id":"i","url":"http://h/","delay":"1h"}"#).await;
+    let ready = async || post(app, "/v1/jobs", r#"{"topic":"t","id":"i","ttr":"30s"}"#).await;
+    let reserved = async || {
+        ready().await;
+        let answer = post(app, "/v1/topics/t/reserve", "").await;
+        answer["jobs"][0]["receipt"].as_str().unwrap().to_owned()
+    };
+    let settle =
+        async |receipt: &str, how: &str| post(app, &format!("/v1/receipts/{receipt}/{how}"), "").await;
+    let mut target = operation.target("t");
+    match (operation.id.as_str(), status) {
+        ("submit" | "reschedule" | "run" | "get_job" | "cancel" | "attempts" | "get_topic", 200)
+        | ("revive" | "purge" | "delete_topic", 409) => drop(delayed().await),
+        ("submit" | "reschedule", 409) => drop(ready().await),
+        ("cancel", 202) => drop(reserved().await),
+        ("cancel", 409) => drop(settle(&reserved().await, "finish").await),
+        ("run", 409) | ("revive" | "purge", 200) => drop(post(app, "/v1/import", DEAD).await),
+        ("purge_job_named_revive", 200 | 409) => {
+            let dead = DEAD.replace(r#""id":"i""#, r#""id":"revive""#);
+            let line = if status == 200 { dead } else { r#"{"topic":"t","id":"revive"}"#.to_owned() };
+            post(app, "/v1/import", &line).await;
+        }
+        ("finish" | "retry" | "bury" | "release" | "renew", 404) => target = target.replace(RECEIPT, "r"),
+        ("finish" | "retry" | "bury" | "release" | "renew", status) => {
+            let receipt = reserved().await;
+            target = target.replace(RECEIPT, &receipt);
+            if status == 409 {
+                settle(&receipt, if operation.id == "finish" { "bury" } else { "finish" }).await;
+            }
+        }
+        ("put_policy", 200) => {
+            let put = operation.with(&target, "{}");
+            answer(app, put).await;
+        }
+        ("delete_topic", 202) => {
+            reserved().await;
+            target += "?force=true";
+        }
+        ("resume", 200) => drop(post(app, "/v1/topics/t/pause", "").await),
+        ("revive_dead", 409) => {
+            for _ in 0..ringback_core::contract::MAX_REDRIVES {
+                post(app, "/v1/topics/t/dead/revive", "").await;
+            }
+        }
+        ("get_revival" | "stop_revival", 200) => {
+            let begun = post(app, "/v1/topics/t/dead/revive", "").await;
+            target = target.replace("0000000000000000", begun["id"].as_str().unwrap());
+        }
+        _ => {}
+    }
+    let mut request = operation.good();
+    *request.uri_mut() = target.parse().unwrap();
+    request
+}
+
+#[tokio::test]
+async fn every_status_of_the_document_is_one_that_the_route_answers() {
+    let mut wrong = Vec::new();
+    for operation in operations() {
+        for status in operation.statuses.iter().copied().filter(|status| ![408, 503].contains(status)) {
+            // It takes ten thousand policies.
+            if (operation.id.as_str(), status) == ("put_policy", 409) {
+                continue;
+            }
+            let app = app(prepared().await);
+            let request = match status {
+                400 | 413 | 415 | 422 => operation.refused(status),
+                status => arranged(&app, &operation, status).await,
+            };
+            let (found, body) = answer(&app, request).await;
+            if found != status {
+                wrong.push(format!(
+                    "{} {}: {found} in place of {status}: {body}",
+                    operation.method, operation.path
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_with_a_408_answers_it_to_a_body_that_does_not_come() {
+    for operation in operations() {
+        let pending = Body::from_stream(stream::pending::<io::Result<Bytes>>());
+        let request = operation.with(&operation.target("t"), pending);
+        let (found, body) = answer(&app(unprepared()), request).await;
+        assert_eq!(found == 408, operation.statuses.contains(&408), "{}: {found} {body}", operation.id);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_with_a_503_answers_it_without_a_store() {
+    for operation in operations() {
+        let api = unprepared();
+        // Without the store, these two refuse each item by itself, or wait for the first event.
+        let request = match operation.id.as_str() {
+            "finish_all" => without_memory(&api, &operation).await,
+            "events" => continue,
+            _ => operation.good(),
+        };
+        let (found, body) = answer(&app(api), request).await;
+        assert_eq!(found == 503, operation.statuses.contains(&503), "{}: {found} {body}", operation.id);
+    }
+}
+
+/// A request that is too large for the memory that is left.
+async fn without_memory(api: &Api, operation: &Operation) -> Request<Body> {
+    // Nothing is given back before the test ends.
+    std::mem::forget(api.memory.acquire(api.memory.free()).await.unwrap());
+    let receipts = json!({"receipts": vec![RECEIPT; 1000]}).to_string();
+    operation.with(&operation.target("t"), receipts)
+}

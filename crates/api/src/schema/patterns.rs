@@ -1,0 +1,256 @@
+//! The patterns of texts in requests: what the parsers of `ringback_core` take, as regular expressions.
+//!
+//! They keep to what ECMA-262, RE2, Python and Rust understand alike: no look-around and no classes that
+//! depend on Unicode. Limits in bytes and ranges of numbers are stated beside the pattern where it is used.
+
+/// A token of RFC 9110.
+macro_rules! token {
+    () => {
+        "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+    };
+}
+
+/// One of the four numbers of an IPv4 address.
+macro_rules! octet {
+    () => {
+        "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+    };
+}
+
+/// A day of a month.
+macro_rules! day {
+    () => {
+        "(?:0[1-9]|[12][0-9]|3[01])"
+    };
+}
+
+/// An hour of a day.
+macro_rules! hour {
+    () => {
+        "(?:[01][0-9]|2[0-3])"
+    };
+}
+
+/// A minute, or a second.
+macro_rules! sixty {
+    () => {
+        "[0-5][0-9]"
+    };
+}
+
+/// A decimal fraction; with `?` it may be left out.
+macro_rules! fraction {
+    ($times:literal) => {
+        concat!("(?:[.,][0-9]{1,9})", $times)
+    };
+}
+
+/// A date and a time of day.
+macro_rules! local_time {
+    () => {
+        concat!(
+            "(?:[0-9]{4}-(?:0[1-9]|1[0-2])-",
+            day!(),
+            "|[0-9]{4}(?:0[1-9]|1[0-2])",
+            day!(),
+            ")[Tt ]",
+            hour!(),
+            "(?::",
+            sixty!(),
+            "(?::(?:",
+            sixty!(),
+            "|60)",
+            fraction!("?"),
+            ")?|",
+            sixty!(),
+            "(?:(?:",
+            sixty!(),
+            "|60)",
+            fraction!("?"),
+            ")?)?"
+        )
+    };
+}
+
+/// An offset from UTC.
+macro_rules! offset {
+    () => {
+        concat!(
+            "(?:[Zz]|[+-](?:[01][0-9]|2[0-5])(?::",
+            sixty!(),
+            "(?::",
+            sixty!(),
+            ")?|",
+            sixty!(),
+            "(?:",
+            sixty!(),
+            ")?)?)"
+        )
+    };
+}
+
+/// Annotations of a time; `*` or `+` says how many.
+macro_rules! annotations {
+    ($times:literal) => {
+        concat!("(?:\\[[^\\[\\]]+\\])", $times)
+    };
+}
+
+/// White space at the end of a duration, or none.
+macro_rules! end {
+    () => {
+        "(?:\\b[ \\t\\n\\f\\r]+)?$"
+    };
+}
+
+/// What may stand between two units of a duration: nothing, or white space after an optional comma. `\b`
+/// keeps it from the beginning.
+macro_rules! separator {
+    () => {
+        "(?:\\b,?[ \\t\\n\\f\\r]+)?"
+    };
+}
+
+/// A unit of a duration, which may be left out.
+macro_rules! whole {
+    ($label:literal) => {
+        concat!("(?:", separator!(), "[0-9]+[ \\t\\n\\f\\r]*", $label, ")?")
+    };
+}
+
+/// A unit of a duration, which may be left out, and may have a fraction if it is the last one.
+macro_rules! unit {
+    ($label:literal) => {
+        concat!(
+            "(?:",
+            separator!(),
+            "[0-9]+(?:[ \\t\\n\\f\\r]*",
+            $label,
+            "|",
+            fraction!(""),
+            "[ \\t\\n\\f\\r]*",
+            $label,
+            end!(),
+            "))?"
+        )
+    };
+}
+
+/// A position in the job list.
+macro_rules! position {
+    () => {
+        "0*[0-9A-Fa-f]{1,4}-0*[0-9A-Fa-f]{1,16}-0*[0-9A-Fa-f]{1,8}"
+    };
+}
+
+/// A position in the dead jobs.
+macro_rules! dead {
+    () => {
+        "[0-9A-Fa-f]{1,12}-[0-9A-Fa-f]{24}"
+    };
+}
+
+/// A topic; neither `.` nor `..`, which the schema states apart.
+pub(super) const TOPIC: &str = "^[A-Za-z0-9._-]{1,64}$";
+/// A job's id; neither `.` nor `..`.
+pub(super) const JOB_ID: &str = "^[A-Za-z0-9._~:@+=,-]{1,128}$";
+/// The reason of a dead job.
+pub(super) const REASON: &str = "^[!-~]{1,64}$";
+/// A line of text: no control characters.
+pub(super) const LINE: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]+$";
+/// A text without white space at its ends; it may be empty. `(?:[^ ]| )` is any character.
+pub(super) const TRIMMED: &str = "^(?:[^ \\t\\n\\f\\r](?:(?:[^ ]| )*[^ \\t\\n\\f\\r])?)?$";
+/// Base64 with padding (RFC 4648, section 4), whose unused bits are zero.
+pub(super) const BASE64: &str =
+    "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+/// A media type, with parameters in any form.
+pub(super) const MEDIA_TYPE: &str =
+    concat!("^", token!(), "/", token!(), "(?:[ \\t]*;(?:[ -~\\t]*[!-~])?)?$");
+/// The name of a header, without those that are reserved.
+pub(super) const HEADER_NAME: &str = concat!("^", token!(), "$");
+/// The value of a header: visible ASCII, with white space only inside.
+pub(super) const HEADER_VALUE: &str = "^(?:[!-~](?:[ -~\\t]*[!-~])?)?$";
+/// A key of 1 to 255 visible ASCII characters, bare or as a quoted string.
+pub(super) const IDEMPOTENCY_KEY: &str = "^(?:[!#-~][!-~]{0,254}|\"(?:[!#-\\[\\]-~]|\\\\[\"\\\\]){1,255}\")$";
+
+/// A URL that needs no encoding. A host name in other letters is to be written in its ASCII form.
+pub(super) const URL: &str = concat!(
+    "^[Hh][Tt][Tt][Pp][Ss]?://(?:",
+    // A name whose last part does not begin with a digit.
+    "(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\\.)*[A-Za-z_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?\\.?",
+    "|(?:",
+    octet!(),
+    "\\.){3}",
+    octet!(),
+    "|\\[[0-9A-Fa-f:.]+\\]",
+    // At most 65535.
+    ")(?::(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])?)?",
+    "(?:[/?][!-\"$-\\[\\]-~]*)?$",
+);
+
+/// A point in time: RFC 3339 with annotations of RFC 9557, also without seconds or in the basic form of
+/// ISO 8601. Without an offset an annotation must name the zone.
+pub(super) const TIME: &str =
+    concat!("^", local_time!(), "(?:", offset!(), annotations!("*"), "|", annotations!("+"), ")$");
+/// A time that may be local: then its zone stands in another field.
+pub(super) const DUE_TIME: &str = concat!("^", local_time!(), "(?:", offset!(), ")?", annotations!("*"), "$");
+/// The name of a time zone.
+pub(super) const ZONE: &str = "^[A-Za-z][A-Za-z0-9._+/-]{0,63}$";
+
+/// A duration with units: `1h 30m`, `90 minutes`, `01:30:00` or `PT1H30M`. Units come in descending order
+/// and only the last one, an hour to a microsecond, has a fraction. Months and years have no fixed length.
+pub(super) const DURATION: &str = concat!(
+    "^\\+?(?:[Pp]\\B(?:[0-9]+[Ww])?(?:[0-9]+[Dd])?(?:[Tt]\\B",
+    "(?:[0-9]+(?:[Hh]|",
+    fraction!(""),
+    "[Hh]$))?(?:[0-9]+(?:[Mm]|",
+    fraction!(""),
+    "[Mm]$))?",
+    "(?:[0-9]+",
+    fraction!("?"),
+    "[Ss])?)?",
+    "|",
+    whole!("w(?:eeks?|ks?)?"),
+    whole!("d(?:ays?)?"),
+    "(?:",
+    separator!(),
+    "[0-9]+:[0-9]+:[0-9]+",
+    fraction!("?"),
+    "|",
+    unit!("h(?:ours?|rs?)?"),
+    unit!("m(?:inutes?|ins?)?"),
+    unit!("s(?:econds?|ecs?)?"),
+    unit!("m(?:illiseconds?|illis?|secs?|s)"),
+    unit!("(?:micro(?:seconds?|s)?|[uµ]s(?:ecs?)?)"),
+    whole!("n(?:ano(?:seconds?|s)?|secs?|s)"),
+    ")",
+    end!(),
+    ")$",
+);
+
+/// A cursor of the job list.
+pub(super) const JOB_CURSOR: &str =
+    concat!("^(?:", position!(), "|(?:", position!(), ")?\\.(?:", position!(), ")?\\.[0-9A-Fa-f]{24})$");
+/// A cursor of the deletion of a topic.
+pub(super) const DELETION_CURSOR: &str = concat!("^", position!(), "$");
+/// A cursor of dead jobs.
+pub(super) const DEAD_CURSOR: &str = concat!("^", dead!(), "$");
+/// A cursor of a purge.
+pub(super) const PURGE_CURSOR: &str = concat!("^[0-9A-Fa-f]{1,4}-[0-9A-Fa-f]{1,12}(?:\\.", dead!(), ")?$");
+/// A receipt.
+pub(super) const RECEIPT: &str = "^[A-Za-z0-9_-]{40}$";
+/// The id of a redrive.
+pub(super) const REDRIVE: &str = "^[0-9a-f]{16}$";
+/// The content hash of an exported job.
+pub(super) const CONTENT: &str = "^[0-9a-f]{16}$";
+/// A `traceparent` of version 00 (W3C Trace Context); neither id is all zeros.
+pub(super) const TRACEPARENT: &str = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$";
+
+/// A text without regard to its case.
+pub(super) fn in_any_case(text: &str) -> String {
+    let either = |c: char| match (c.to_ascii_uppercase(), c.to_ascii_lowercase()) {
+        (upper, lower) if upper == lower => c.to_string(),
+        (upper, lower) => format!("[{upper}{lower}]"),
+    };
+    text.chars().map(either).collect()
+}

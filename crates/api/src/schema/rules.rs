@@ -1,0 +1,123 @@
+//! What the parsers check and an attribute of the schema macro cannot say: fields that exclude each other,
+//! reserved names, and the names of states. `openapi` merges each rule into the schema that it names.
+
+use ringback_core::contract::{AttemptOutcome, NOTICE_TOPIC, RedriveState};
+use ringback_core::job::{RESERVED_HEADERS, RESERVED_PREFIXES};
+use ringback_core::state::State;
+use serde_json::{Value, json};
+
+use super::patterns::in_any_case;
+
+/// The name of a schema, or of a property of it after a slash, with the JSON to merge into it.
+pub(crate) type Rule = (&'static str, Value);
+
+/// All rules.
+pub(crate) fn rules() -> Vec<Rule> {
+    let mut rules = values();
+    rules.extend(requests());
+    rules.extend(answers());
+    rules
+}
+
+fn values() -> Vec<Rule> {
+    let no_dots = json!({"not": {"enum": [".", ".."]}});
+    let prefixes = RESERVED_PREFIXES.map(|prefix| format!("{}.*", in_any_case(prefix)));
+    let reserved: Vec<_> = RESERVED_HEADERS.into_iter().map(in_any_case).chain(prefixes).collect();
+    let reserved = format!("^(?:{})$", reserved.join("|"));
+    vec![
+        ("TopicName", no_dots.clone()),
+        ("TopicCursor", no_dots.clone()),
+        ("JobName", no_dots),
+        ("HeaderFields", json!({"propertyNames": {"not": {"pattern": reserved}}})),
+    ]
+}
+
+fn requests() -> Vec<Rule> {
+    // A field that is null counts as absent, except the body.
+    let both = |one: &str, other: &str| given(&[one, other]);
+    let with_body =
+        |field: &str| json!({"allOf": [{"required": ["body"], "properties": {"body": {}}}, given(&[field])]});
+    let lone_zone = json!({"allOf": [given(&["time_zone"]), {"not": given(&["at"])}]});
+    let job = [
+        both("delay", "at"),
+        lone_zone.clone(),
+        both("url", "ttr"),
+        both("timeout", "ttr"),
+        with_body("body_base64"),
+        with_body("content_type"),
+        json!({"allOf": [{"properties": {"topic": {"const": NOTICE_TOPIC}}}, given(&["on_dead"])]}),
+    ];
+    let changes =
+        json!({"required": ["if_exists"], "properties": {"if_exists": {"enum": ["replace", "postpone"]}}});
+    let postpones = json!({"required": ["if_exists"], "properties": {"if_exists": {"const": "postpone"}}});
+    let submit = [
+        json!({"allOf": [changes, {"not": given(&["id"])}]}),
+        json!({"allOf": [given(&["max_delay"]), {"not": postpones}]}),
+    ];
+    let submit: Vec<_> = job.iter().cloned().chain(submit).collect();
+    let is_dead = json!({"required": ["state"], "properties": {"state": {"const": State::Dead.name()}}});
+    let line = [
+        json!({"allOf": [is_dead, given(&["delay"])]}),
+        json!({"allOf": [is_dead, {"not": given(&["reason"])}]}),
+        json!({"allOf": [given(&["reason"]), {"not": is_dead}]}),
+        // An import changes no job that exists.
+        changes,
+        given(&["max_delay"]),
+    ];
+    let line: Vec<_> = job.iter().cloned().chain(line).collect();
+    let one_of = |one: &str, other: &str| {
+        let (one, other) = (given(&[one]), given(&[other]));
+        json!({"oneOf": [one, other]})
+    };
+    vec![
+        ("JobRequest", json!({"not": {"anyOf": submit}})),
+        ("ImportLine", json!({"not": {"anyOf": line}})),
+        ("RescheduleRequest", one_of("delay", "at")),
+        ("RescheduleRequest", json!({"not": lone_zone})),
+        ("Retry", one_of("delays", "preset")),
+        ("Retry/max", json!({"not": {"const": 0}})),
+    ]
+}
+
+fn answers() -> Vec<Rule> {
+    let all = State::ALL.map(State::name);
+    let pending = State::ALL.into_iter().filter(|state| !state.is_terminal());
+    let pending: Vec<_> = pending.map(State::name).collect();
+    let policy =
+        json!({"oneOf": [{"$ref": "#/components/schemas/PolicyRequest"}, {"type": "null"}], "type": null});
+    vec![
+        ("JobAnswer/state", json!({"enum": all})),
+        ("ExportLine/state", json!({"enum": pending})),
+        ("CancelAnswer/state", json!({"enum": [State::Cancelled.name(), State::Reserved.name()]})),
+        ("EventAnswer/outcome", json!({"enum": AttemptOutcome::ALL.map(AttemptOutcome::name)})),
+        ("RevivalAnswer/state", json!({"enum": RedriveState::ALL.map(RedriveState::name)})),
+        ("InFlight", json!({"oneOf": [{"const": true}, {"const": "unknown"}]})),
+        ("PolicyAnswer/policy", policy.clone()),
+        ("TopicAnswer/policy", policy),
+        ("Problem/status", json!({"minimum": 400, "maximum": 599})),
+        ("NoticeBody/type", json!({"const": "job.dead"})),
+    ]
+}
+
+/// The schema of an object in which none of these fields is absent or null.
+fn given(fields: &[&str]) -> Value {
+    let not_null = fields.iter().map(|field| ((*field).to_owned(), json!({"not": {"type": "null"}})));
+    json!({"required": fields, "properties": not_null.collect::<serde_json::Map<_, _>>()})
+}
+
+/// Merges `patch` into a value: objects field by field, anything else in place of what was there. A null
+/// removes it.
+pub(crate) fn merge(value: &mut Value, patch: Value) {
+    match (value, patch) {
+        (Value::Object(fields), Value::Object(patch)) => {
+            for (name, patch) in patch {
+                if patch.is_null() {
+                    fields.remove(&name);
+                } else {
+                    merge(fields.entry(name).or_insert(Value::Null), patch);
+                }
+            }
+        }
+        (value, patch) => *value = patch,
+    }
+}

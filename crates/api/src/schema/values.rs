@@ -1,0 +1,145 @@
+//! OpenAPI schemas of single values: names, times, URLs, cursors, durations, headers. The patterns are in
+//! `patterns`; limits are the constants that the parsers use.
+
+use std::time::Duration;
+
+use ringback_core::job::{
+    MAX_AHEAD, MAX_BODY, MAX_CONTEXT, MAX_HEADERS, MAX_TIMEOUT, MAX_TTR, MAX_URL, MIN_TIMEOUT, MIN_TTR,
+};
+use ringback_core::limits::{MAX_ERROR, MAX_REASON};
+use ringback_core::policy::MAX_EXPECTED;
+use ringback_core::retry::{MAX_TIER, MIN_TIER};
+use ringback_core::wire::MAX_WAIT;
+use serde_json::Value;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::patterns;
+
+/// Declares values whose schema an expression makes, and describes each by its comment.
+macro_rules! values {
+    ($($(#[doc = $doc:literal])+ $name:ident = $schema:expr;)+) => {$(
+        $(#[doc = $doc])+
+        #[derive(serde::Deserialize, serde::Serialize)]
+        pub(crate) struct $name(Value);
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                $schema.description(Some(concat!($($doc),+).trim())).into()
+            }
+        }
+
+        impl ToSchema for $name {}
+    )+};
+}
+
+values! {
+    /// A topic groups jobs of one kind: 1 to 64 of `A-Z a-z 0-9 . _ -`, neither `.` nor `..`.
+    TopicName = text(patterns::TOPIC, 1, 64).examples(["pay.notify"]);
+    /// Names a job within its topic: 1 to 128 of `A-Z a-z 0-9 . _ ~ : @ + = , -`, neither `.` nor `..`.
+    JobName = text(patterns::JOB_ID, 1, 128).examples(["order-2026112000012345"]);
+    /// Why a job is dead: `exhausted`, `gone`, `lost`, or what a consumer gave. Visible ASCII.
+    ReasonText = text(patterns::REASON, 1, MAX_REASON).examples(["exhausted"]);
+    /// What went wrong, in 1 to 128 bytes of UTF-8 without control characters.
+    ErrorText = text(patterns::LINE, 1, MAX_ERROR).examples(["no such account"]);
+    /// A point in time by RFC 3339, also with annotations by RFC 9557 or in the shorter forms of ISO 8601. A
+    /// fraction of a millisecond is rounded up.
+    Time = text(patterns::TIME, 12, 256)
+        .format(Some(SchemaFormat::Custom("timestamp".to_owned())))
+        .examples(["2026-11-20T09:30:00Z"]);
+    /// A time by RFC 3339, also with annotations by RFC 9557 such as `[Europe/Berlin]`, or a local time together
+    /// with `time_zone`. A fraction of a millisecond is rounded up.
+    DueTime = text(patterns::DUE_TIME, 11, 256)
+        .format(Some(SchemaFormat::Custom("timestamp".to_owned())))
+        .examples(["2026-11-20T09:30:00Z"]);
+    /// A name of the IANA time zone database, in any case.
+    ZoneName = text(patterns::ZONE, 1, 64)
+        .format(Some(SchemaFormat::Custom("time-zone".to_owned())))
+        .examples(["Europe/Berlin"]);
+    /// A URL of http or https, without credentials or fragment, at most 2,048 bytes when it is encoded.
+    /// A host name in other letters than ASCII is to be given in its ASCII form.
+    CallbackUrl = text(patterns::URL, 8, MAX_URL)
+        .format(Some(SchemaFormat::Custom("uri".to_owned())))
+        .examples(["https://merchant.example/notify"]);
+    /// Base64 with padding (RFC 4648, section 4) of at most 256 KiB.
+    Base64 = text(patterns::BASE64, 0, MAX_BODY.div_ceil(3) * 4).content_encoding("base64").examples(["aGVsbG8="]);
+    /// A media type with its parameters, in at most 255 bytes.
+    MediaType = text(patterns::MEDIA_TYPE, 3, 255).examples(["text/plain; charset=utf-8"]);
+    /// The body that a 2xx response must have, apart from ASCII white space around it: at most 1,024 bytes
+    /// of UTF-8, itself without white space around it.
+    ExpectedBody = text(patterns::TRIMMED, 0, MAX_EXPECTED).examples(["success"]);
+    /// 1 to 255 visible ASCII characters, bare or as one quoted string (RFC 9651).
+    IdempotencyKeyText = text(patterns::IDEMPOTENCY_KEY, 1, 512).examples(["8e03978e-40d5-43e8-bc93-6894a57f9324"]);
+    /// The receipt of a reserved job. Opaque.
+    ReceiptText = text(patterns::RECEIPT, 40, 40).examples(["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]);
+    /// The id of a revival.
+    RevivalId = text(patterns::REDRIVE, 16, 16).examples(["00a1b2c3d4e5f607"]);
+    /// The hash that recognises a repeated submit.
+    ContentHashText = text(patterns::CONTENT, 16, 16).examples(["000102ff10ab0908"]);
+    /// A `traceparent` of version 00 (W3C Trace Context). Neither id is all zeros.
+    TraceParent = text(patterns::TRACEPARENT, 55, 55)
+        .examples(["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]);
+    /// `next` of the previous page of jobs. Opaque. The embedded store refuses those from before its restart.
+    JobCursor = text(patterns::JOB_CURSOR, 5, 128).examples(["0-0-0"]);
+    /// `next` of the previous page of topics. Opaque.
+    TopicCursor = text(patterns::TOPIC, 1, 64).examples(["pay.notify"]);
+    /// `next` of the previous answer. Opaque. The embedded store refuses those from before its restart.
+    DeletionCursor = text(patterns::DELETION_CURSOR, 5, 128).examples(["0-0-0"]);
+    /// `next` of the previous page of dead jobs. Opaque.
+    DeadPosition = text(patterns::DEAD_CURSOR, 26, 37).examples(["19a8e4a1c3b-00000000000000000000000a"]);
+    /// `next` of the previous answer to a purge. Opaque.
+    PurgePosition = text(patterns::PURGE_CURSOR, 3, 55).examples(["0-19a8e4a1c3c"]);
+
+    /// A duration with units: `250ms`, `10s`, `1h 30m`, `7d`. A day has 24 hours, a week 7 days. Months and
+    /// years have no fixed length and are refused.
+    FriendlyDuration = text(patterns::DURATION, 2, 1024)
+        .format(Some(SchemaFormat::Custom("friendly-duration".to_owned())))
+        .examples(["1h 30m"]);
+    /// How long to wait, at most 10 years of 365 days: seconds as a number, or a friendly duration.
+    Delay = duration(Duration::ZERO, MAX_AHEAD).examples(["10m"]);
+    /// How long after its first submit a job is due at the latest, 1 ms to 10 years of 365 days: seconds as a
+    /// number, or a friendly duration.
+    MaxDelay = duration(Duration::from_millis(1), MAX_AHEAD).examples(["1h"]);
+    /// The total deadline of one attempt, 100 ms to 10 min: seconds as a number, or a friendly duration.
+    Timeout = duration(MIN_TIMEOUT, MAX_TIMEOUT).examples(["10s"]);
+    /// How long a lease lasts, 100 ms to 12 h: seconds as a number, or a friendly duration.
+    Ttr = duration(MIN_TTR, MAX_TTR).examples(["30s"]);
+    /// How long to wait for jobs, at most 60 s: seconds as a number, or a friendly duration.
+    Wait = duration(Duration::ZERO, MAX_WAIT).examples(["20s"]);
+    /// The wait before a retry, 10 ms to 30 days: seconds as a number, or a friendly duration.
+    RetryDelay = duration(MIN_TIER, MAX_TIER).examples(["15s"]);
+
+    /// Headers of the delivery: at most 32 and 8 KiB together, by the grammar of RFC 9110, values in ASCII.
+    /// No two names differ only in case. Those that the delivery sets itself are refused.
+    HeaderFields = strings(MAX_HEADERS).examples([serde_json::json!({"x-merchant": "88231"})]);
+    /// Delivered as headers `ringback-context-<key>`: at most 16 entries and 4 KiB together. No two keys
+    /// differ only in case.
+    ContextFields = strings(MAX_CONTEXT).examples([serde_json::json!({"tenant": "a7"})]);
+}
+
+/// A text. Lengths are in characters, as JSON Schema counts them; the parsers count bytes, which makes no
+/// difference where the pattern is ASCII.
+fn text(pattern: &str, min: usize, max: usize) -> ObjectBuilder {
+    let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).max_length(Some(max));
+    text.min_length(Some(min).filter(|min| *min > 0))
+}
+
+/// Seconds as a number within a range, or a text of which a pattern cannot say whether it is within it.
+fn duration(min: Duration, max: Duration) -> OneOfBuilder {
+    let seconds = ObjectBuilder::new()
+        .schema_type(Type::Number)
+        .minimum(Some(min.as_secs_f64()))
+        .maximum(Some(max.as_secs_f64()));
+    OneOfBuilder::new().item(seconds).item(Ref::from_schema_name("FriendlyDuration"))
+}
+
+/// An object of strings that are names and values of headers.
+fn strings(max: usize) -> ObjectBuilder {
+    let name = ObjectBuilder::new().schema_type(Type::String).pattern(Some(patterns::HEADER_NAME));
+    let value = ObjectBuilder::new().schema_type(Type::String).pattern(Some(patterns::HEADER_VALUE));
+    ObjectBuilder::new()
+        .max_properties(Some(max))
+        .property_names(Some(Schema::from(name.build())))
+        .additional_properties(Some(RefOr::from(Schema::from(value.build()))))
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Installs what checks the OpenAPI document from outside, below target/openapi-tools: schemathesis (needs python3
+# 3.10 or later) and redocly (needs node 20 or later). Where one of them cannot be had, its test does nothing.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit
+
+tools=target/openapi-tools
+failed=""
+
+if command -v python3 >/dev/null; then
+  { [ -x $tools/bin/pip ] || python3 -m venv $tools; } &&
+    $tools/bin/pip install --quiet --disable-pip-version-check 'schemathesis==4.32.5' || failed="$failed schemathesis"
+else
+  failed="$failed schemathesis(python3)"
+fi
+
+if command -v npm >/dev/null; then
+  npm install --prefix $tools --no-audit --no-fund --loglevel=error '@redocly/cli@2.77.0' || failed="$failed redocly"
+else
+  failed="$failed redocly(npm)"
+fi
+
+if [ -n "$failed" ]; then
+  echo "not installed:$failed" >&2
+  exit 1
+fi
+echo "installed below $tools: $($tools/bin/schemathesis --version), redocly $($tools/node_modules/.bin/redocly --version)"

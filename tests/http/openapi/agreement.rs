@@ -1,0 +1,137 @@
+//! Whether an answer agrees with the document: a valid body is taken, any other is refused, and what comes back
+//! has the documented form.
+
+use serde_json::Value;
+
+use super::cases::Case;
+use super::exceptions::may_be_refused;
+use super::operation::Operation;
+use super::schema::validate;
+use super::wire::Answer;
+
+/// The statuses of a request that is refused for what it is.
+const REFUSED: [u64; 4] = [400, 413, 415, 422];
+
+/// No body that is shorter is refused for its size.
+const LONG: usize = 4 * 1024;
+/// Longer bodies are refused for their size, or not at all.
+const TOO_LONG: usize = 100 * 1024;
+
+/// Checks the answer to a case.
+pub(crate) fn check(
+    document: &Value,
+    operation: &Operation,
+    case: &Case,
+    answer: &Answer,
+) -> Result<(), String> {
+    // A body that is not read resets the connection, which may cut off the answer.
+    if operation.bodies.is_empty() && !case.body.is_empty() {
+        return Ok(());
+    }
+    if let Some(schema) = operation.responses[&answer.status].content.get("application/json")
+        && answer.content_type == "application/json"
+    {
+        check_json(document, schema, &answer.body)?;
+    }
+    if let Some(schema) = operation.responses[&answer.status].content.get("application/x-ndjson") {
+        let mut lines = answer.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.try_for_each(|line| check_json(document, schema, line))?;
+    }
+    if answer.status >= 400 {
+        let schema = &document["components"]["schemas"]["Problem"];
+        check_json(document, schema, &answer.body)?;
+    }
+    let headers = &operation.responses[&answer.status].headers;
+    if headers.iter().any(|name| name == "Location") && !answer.headers.iter().any(|name| name == "location")
+    {
+        return Err(format!("{} without a Location", answer.status));
+    }
+    if case.is_only_about_its_body && case.body.len() < TOO_LONG {
+        check_body(document, operation, case, answer)
+    } else {
+        Ok(())
+    }
+}
+
+fn check_json(document: &Value, schema: &Value, body: &[u8]) -> Result<(), String> {
+    let body = serde_json::from_slice(body).map_err(|error| format!("no JSON: {error}"))?;
+    validate(document, schema, &body).map_err(|why| format!("the answer is not as documented: {why}"))
+}
+
+/// Whether the body of a case is taken if it is valid, and refused if it is not.
+fn check_body(document: &Value, operation: &Operation, case: &Case, answer: &Answer) -> Result<(), String> {
+    let schema = |media_type: &str| operation.bodies.iter().find(|(name, _)| name == media_type);
+    let Some((media_type, schema)) = case.media_type().and_then(schema) else { return Ok(()) };
+    let reply: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    if media_type.ends_with("ndjson") || (answer.status == 200 && schema["type"] == "array") {
+        return check_items(document, media_type, schema, &case.body, &reply);
+    }
+    let is_valid = match serde_json::from_slice(&case.body) {
+        Ok(value) => validate(document, schema, &value),
+        Err(_) if case.body.trim_ascii().is_empty() && operation.body_is_optional => Ok(()),
+        Err(error) => Err(error.to_string()),
+    };
+    agree(&is_valid, answer.status.into(), &reply, &case.body)
+}
+
+/// Whether each item is taken if it is valid, and refused if it is not. Only of answers that have a result per
+/// item.
+fn check_items(
+    document: &Value,
+    media_type: &str,
+    schema: &Value,
+    body: &[u8],
+    reply: &Value,
+) -> Result<(), String> {
+    let items: Vec<Option<Value>> = if media_type.ends_with("ndjson") {
+        let lines = body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+        lines.map(|line| serde_json::from_slice(line).ok()).collect()
+    } else {
+        let items = serde_json::from_slice::<Vec<Value>>(body);
+        items.unwrap_or_default().into_iter().map(Some).collect()
+    };
+    let schema = if media_type.ends_with("ndjson") { schema } else { &schema["items"] };
+    let accepted = Value::from(201);
+    for (n, item) in items.iter().enumerate() {
+        let result = match (&reply["results"], &reply["problems"]) {
+            (Value::Array(results), _) => &results[n],
+            (_, Value::Array(problems)) => {
+                problems.iter().find(|problem| problem["line"] == n + 1).unwrap_or(&Value::Null)
+            }
+            // The whole of it was refused.
+            _ => return Ok(()),
+        };
+        let status = result.get("status").unwrap_or(&accepted).as_u64().expect("a status");
+        let is_valid =
+            item.as_ref().map_or(Err("no JSON".to_owned()), |item| validate(document, schema, item));
+        let text = item.as_ref().map(Value::to_string).unwrap_or_default();
+        let agreed = agree(&is_valid, status, &result["problem"], text.as_bytes());
+        agreed.map_err(|why| format!("item {n}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn agree(is_valid: &Result<(), String>, status: u64, problem: &Value, body: &[u8]) -> Result<(), String> {
+    match (is_valid, REFUSED.contains(&status)) {
+        (Ok(()), true) if !is_unsaid(status, problem, body) => {
+            Err(format!("{status}, though the body is valid by its schema: {problem}"))
+        }
+        (Err(why), false) => Err(format!("{status}, though the body is not valid by its schema: {why}")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether every reason of a refusal is one that a schema cannot state.
+fn is_unsaid(status: u64, problem: &Value, body: &[u8]) -> bool {
+    if status == 413 {
+        return body.len() > LONG;
+    }
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let errors = problem["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_unsaid = |error: &Value| {
+        let (field, detail) = (error["field"].as_str()?, error["detail"].as_str()?);
+        let value = body.pointer(&format!("/{}", field.replace('.', "/")))?;
+        Some(may_be_refused(field, value, detail))
+    };
+    !errors.is_empty() && errors.iter().all(|error| is_unsaid(error) == Some(true))
+}
