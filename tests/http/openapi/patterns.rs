@@ -84,7 +84,11 @@ async fn the_pattern_of_durations_matches_what_the_parser_takes() {
     for_many(prop_oneof![nearly_durations(), mostly_durations()], |text| {
         // No years, months or nothing are a duration too, and so is none less than nothing.
         let has_odd_zero = ["y", "mo", "-", "ago"].iter().any(|part| text.contains(part));
-        if has_odd_zero {
+        // A pattern does not know the largest number of days or hours.
+        let is_large = text
+            .split(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','))
+            .any(|number| number.split(['.', ',']).next().is_some_and(|whole| whole.len() > 6));
+        if has_odd_zero || is_large {
             return Ok(());
         }
         prop_assert_eq!(is_valid(&pattern, &text), parse_duration(&text).is_ok(), "{:?}", text);
