@@ -37,7 +37,7 @@ impl Submitted {
 ///
 /// | job with this key | `Refuse`, same content | `Refuse`, other content | `Replace`, `Postpone` |
 /// |---|---|---|---|
-/// | none, or forgotten | `Created` | `Created` | `Created` |
+/// | none, or its tombstone was evicted | `Created` | `Created` | `Created` |
 /// | delayed, ready | `Repeated` | `Conflict` | `Replaced`, `Postponed` |
 /// | reserved | `Repeated` | `Conflict` | `Reserved` |
 /// | dead | `Repeated` | `Conflict` | `Replaced`, `Postponed`: a new life |
@@ -51,7 +51,7 @@ impl Submitted {
 /// A job that is replaced or postponed gets content, delivery, URL and due time of the submit. It goes on
 /// living if no attempt was made in its present life: then [`Job::created`] stays, and the submit counts from
 /// the first one. Otherwise it begins a new life: it is created now, and at least a millisecond after the
-/// former life, so that both are told apart; failures, lost leases and the last failed attempt are forgotten;
+/// former life, so that the two differ; failures, lost leases and the last failed attempt are cleared;
 /// the number of attempts goes on. A lease of a former life settles nothing: it is
 /// [`Stale`](super::Settled::Stale), also for a late success and for a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
