@@ -20,11 +20,8 @@ local function state_of(history, is_dead)
 end
 
 function edges.import(args)
-  local names, from = arrivals.lanes(args)
-  shard.begin(IMPORT, names)
-  local locs, answers, dead = {}, {}, {}
-  for i = from, #args, 6 do locs[#locs + 1] = args[i] end
-  arrivals.look_up(locs)
+  local locs, from = arrivals.begin(IMPORT, args)
+  local answers, dead = {}, {}
 
   for j, loc in ipairs(locs) do
     local i = from + 6 * (j - 1)

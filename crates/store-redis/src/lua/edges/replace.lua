@@ -109,11 +109,8 @@ local function leave(all)
 end
 
 function edges.replace(args)
-  local names, from = arrivals.lanes(args)
-  shard.begin(REPLACE, names)
-  local locs, answers, all = {}, {}, {}
-  for i = from, #args, 6 do locs[#locs + 1] = args[i] end
-  arrivals.look_up(locs)
+  local locs, from = arrivals.begin(REPLACE, args)
+  local answers, all = {}, {}
   for j, loc in ipairs(locs) do
     local i = from + 6 * (j - 1)
     local new = {

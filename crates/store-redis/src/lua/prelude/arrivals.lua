@@ -36,6 +36,16 @@ do
     tombs.load(absent)
   end
 
+  -- Begins a call whose jobs have six arguments each. Returns their locators, and where the jobs begin.
+  function arrivals.begin(fields, args)
+    local names, from = arrivals.lanes(args)
+    shard.begin(fields, names)
+    local locs = {}
+    for i = from, #args, 6 do locs[#locs + 1] = args[i] end
+    arrivals.look_up(locs)
+    return locs, from
+  end
+
   -- A due time in an argument: "+ms" from now, or absolute ms.
   function arrivals.due_time(text)
     local at = tonumber(text)
