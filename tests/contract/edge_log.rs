@@ -12,7 +12,8 @@ use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 use serde_json::Value;
-use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 use super::dead_letters::{of_topic, places};
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
@@ -39,8 +40,9 @@ fn on() -> String {
     static ON: Once = Once::new();
     static TOPICS: AtomicU64 = AtomicU64::new(0);
     ON.call_once(|| {
-        let lines = tracing_subscriber::fmt().json().flatten_event(true).with_writer(|| Log);
-        lines.with_env_filter(EnvFilter::new("off,ringback_store::edges=debug")).init();
+        let lines = tracing_subscriber::fmt::layer().json().flatten_event(true).with_writer(|| Log);
+        let edges = Targets::new().with_target("ringback_store::edges", LevelFilter::DEBUG);
+        tracing_subscriber::registry().with(lines.with_filter(edges)).init();
     });
     format!("edges-{}", TOPICS.fetch_add(1, Ordering::Relaxed))
 }

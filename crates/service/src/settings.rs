@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::{Lookup, PREFIX, Setting};
@@ -27,7 +27,7 @@ const LONGEST_DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 /// The values of [`SETTINGS`], and whether the standard `OTEL_` variables ask for trace export.
 pub(crate) struct ProcessSettings {
     pub(crate) admin: SocketAddr,
-    pub(crate) filter: EnvFilter,
+    pub(crate) filter: Targets,
     pub(crate) format: LogFormat,
     pub(crate) drain: Duration,
     pub(crate) export_traces: bool,
@@ -78,7 +78,7 @@ pub fn check_drain(lookup: &mut Lookup, call_timeout: Duration, setting: &str, p
 
 /// Reads the log filter. A single word that is no level is rejected, because the filter would take it
 /// for a target and drop everything else.
-fn filter(lookup: &mut Lookup) -> EnvFilter {
+fn filter(lookup: &mut Lookup) -> Targets {
     let text = lookup.text("LOG");
     if text.chars().all(char::is_alphanumeric) && text.parse::<LevelFilter>().is_err() {
         lookup.reject(

@@ -31,7 +31,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, Layer};
+use tracing_subscriber::Layer;
 
 /// How long the last spans may take to be exported when the process ends.
 const FLUSH: Duration = Duration::from_secs(3);
@@ -74,7 +74,7 @@ impl FromStr for LogFormat {
 pub(crate) struct Options {
     pub(crate) service: &'static str,
     pub(crate) version: &'static str,
-    pub(crate) filter: EnvFilter,
+    pub(crate) filter: Targets,
     pub(crate) format: LogFormat,
     /// True if the environment names an OTLP endpoint. The exporter reads the endpoint itself.
     pub(crate) export_traces: bool,
