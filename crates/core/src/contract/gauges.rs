@@ -7,8 +7,8 @@ use super::error::StoreError;
 use super::shard::Shard;
 use super::stats::StateCounts;
 
-/// How many entries of a ready queue are looked at for the first one that counts. More than
-/// [`MAX_READY_SEARCHED`](super::MAX_READY_SEARCHED) are looked at only if none of those counts.
+/// The most entries of a ready queue that are searched for a job that is still ready. The search goes
+/// beyond the first [`MAX_READY_SEARCHED`](super::MAX_READY_SEARCHED) only if none of those is.
 pub const MAX_HEAD_SEARCHED: usize = 100;
 
 /// The jobs of a shard, or those of one topic in it.
@@ -17,13 +17,13 @@ pub struct JobGauge {
     /// Jobs by state. Purged jobs are not counted here.
     pub states: StateCounts,
     /// How long the oldest ready job has been due; zero if none is ready. `None` if jobs are ready, but
-    /// none was found where it is looked for: among the first jobs of each queue, in the first
+    /// none was found among the first entries of the first
     /// [`MAX_LANES_SEARCHED`](super::MAX_LANES_SEARCHED) queues of the shard.
     pub oldest_ready: Option<Duration>,
 }
 
 impl JobGauge {
-    /// Nothing: no jobs, and none is ready.
+    /// The gauge of no jobs.
     pub fn empty() -> Self {
         Self { states: StateCounts::default(), oldest_ready: Some(Duration::ZERO) }
     }

@@ -3,16 +3,16 @@
 
 use super::Headers;
 
-/// Stands for the value of a secret header in everything that is shown. It can be a header value, so that
-/// a policy can be put as it was shown.
+/// Shown in place of the value of a secret header. It is a valid header value, so that a policy can be
+/// put as it was shown.
 pub const MASK: &str = "[masked by ringback]";
 
-/// Headers whose values are secrets.
+/// Names of headers whose values are secrets.
 const NAMES: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
-/// Parts of names by which any other header is recognised.
+/// A header whose name contains one of these is a secret too.
 const PARTS: [&str; 5] = ["token", "secret", "key", "password", "signature"];
 
-/// Whether the value of a header is a secret, by its name in any case.
+/// Whether the value of a header is a secret. Upper and lower case of its name are the same.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))

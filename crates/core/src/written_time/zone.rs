@@ -16,12 +16,12 @@ impl Zone {
     pub const ALLOWED: &'static str =
         "a name of the IANA time zone database, such as Europe/Berlin, America/New_York or UTC";
 
-    /// The zone of that name, in any case.
+    /// The zone of that name, in upper or lower case.
     ///
     /// # Errors
     /// There is no such zone.
     pub fn named(name: &str) -> Result<Self, TimeError> {
-        // Both stand for a zone that is not known.
+        // Both names mean an unknown zone.
         let is_none = ["Etc/Unknown", "Factory"].iter().any(|none| name.eq_ignore_ascii_case(none));
         let found = if is_none { None } else { TimeZoneDatabase::bundled().get(name).ok() };
         found.map(Self).ok_or_else(|| TimeError::UnknownZone(name.chars().take(64).collect()))
