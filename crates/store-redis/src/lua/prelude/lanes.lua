@@ -23,7 +23,7 @@ do
   end
   function lanes.topic(name) return string.match(name, '^[^ ]*') end
 
-  -- Counts n jobs of a lane that go from one state to another. nil stands for jobs that come or go.
+  -- Counts n jobs of a lane that go from one state to another. nil means that the jobs are new or removed.
   function lanes.move(lane, from, to, n)
     local counts = moved[lane]
     if not counts then
@@ -40,9 +40,9 @@ do
     end
   end
 
-  -- Writes the counts. A lane is forgotten with its last job. If jobs only move within a lane its row stays, even
-  -- if no job is left by its counts: they may be wrong, and calls that end no job have not read the fields that
-  -- forgetting a lane changes.
+  -- Writes the counts. The row of a lane is removed with its last job. If jobs only move within a lane its row
+  -- stays, even if no job is left by its counts: they may be wrong, and calls that end no job have not read the
+  -- fields that the removal changes.
   function lanes.save()
     if next(moved) == nil then return end
     local names, gone = {}, {}
