@@ -186,7 +186,7 @@ impl Shards {
         }
     }
 
-    /// Removes a worker that has ended, unless the shard has a new worker already.
+    /// Forgets a worker that has ended, unless the shard has a new worker already.
     fn forget(&mut self, shard: Shard, id: Id) {
         if self.held.get(&shard).is_some_and(|(_, handle)| handle.id() == id) {
             self.held.remove(&shard);

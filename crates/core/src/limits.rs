@@ -16,8 +16,7 @@ pub const MAX_LOST: u32 = 5;
 pub const MAX_REASON: usize = 64;
 /// The longest error of an attempt, in bytes.
 pub const MAX_ERROR: usize = 128;
-/// The most attempts and the most failures that an imported job may have. Later attempts still have to be
-/// counted.
+/// The most attempts and the most failures that an imported job may have. It leaves room to count on.
 pub const MAX_IMPORTED_COUNT: u32 = u32::MAX / 2;
 
 /// The start of a text: at most `max` bytes, cut between two characters.

@@ -57,7 +57,7 @@ pub enum TimeError {
 }
 
 impl TimeError {
-    /// What is allowed instead, for a field that takes any time that needs no time zone beside it.
+    /// What is allowed instead, where any time can stand that needs no more fields.
     pub fn allowed(&self) -> &'static str {
         match self {
             Self::Unreadable | Self::OutOfRange => ALLOWED_TIME,

@@ -213,7 +213,7 @@ impl Walk<'_> {
     }
 
     /// Reads the lists that must hold jobs. Returns the jobs that were not met, and how often an entry had been
-    /// removed from the middle of a queue at the beginning.
+    /// removed from the midst of a queue at the beginning.
     async fn read_lists(&self, mut waiting: Waiting) -> Result<(Waiting, u64), StoreError> {
         waiting.sort();
         let mut removed = None;

@@ -116,7 +116,7 @@ impl Printer<'_> {
         }
         self.done += 1;
         self.out.line(text)?;
-        // Flushed after each job, so that each result is seen at once while jobs are typed one after the other.
+        // Each job is shown when it is done, also to those who type one job after the other.
         self.out.flush()
     }
 

@@ -1,4 +1,4 @@
-//! Untrusted text on a terminal: control characters are escaped, so that it cannot move the cursor, change colours or
+//! Text of others on a terminal: control characters are escaped, so that it cannot move the cursor, change colours or
 //! pretend to be output of this program.
 
 use std::fmt::Write as _;

@@ -7,8 +7,8 @@ use super::error::StoreError;
 use super::shard::Shard;
 use super::stats::StateCounts;
 
-/// The most entries of a ready queue that are searched for a job that is still ready. The search goes
-/// beyond the first [`MAX_READY_SEARCHED`](super::MAX_READY_SEARCHED) only if none of those is.
+/// How many entries of a ready queue are looked at for the first one that counts. More than
+/// [`MAX_READY_SEARCHED`](super::MAX_READY_SEARCHED) are looked at only if none of those counts.
 pub const MAX_HEAD_SEARCHED: usize = 100;
 
 /// The jobs of a shard, or those of one topic in it.
@@ -23,7 +23,7 @@ pub struct JobGauge {
 }
 
 impl JobGauge {
-    /// The gauge of no jobs.
+    /// Nothing: no jobs, and none is ready.
     pub fn empty() -> Self {
         Self { states: StateCounts::default(), oldest_ready: Some(Duration::ZERO) }
     }

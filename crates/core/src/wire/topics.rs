@@ -40,8 +40,8 @@ pub struct TopicStates {
     pub ready: u64,
     /// Being delivered.
     pub reserved: u64,
-    /// Done since the topic became known. Redis evicts a topic without jobs that is not paused after about
-    /// 10,000 others of its shard were used; the embedded store evicts none.
+    /// Done since the topic became known. Redis forgets a topic without jobs that is not paused after about
+    /// 10,000 others of its shard were used; the embedded store forgets none.
     pub done: u64,
     /// Failed for good and kept.
     pub dead: u64,

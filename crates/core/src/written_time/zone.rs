@@ -21,7 +21,7 @@ impl Zone {
     /// # Errors
     /// There is no such zone.
     pub fn named(name: &str) -> Result<Self, TimeError> {
-        // Both names mean an unknown zone.
+        // Both stand for a zone that is not known.
         let is_none = ["Etc/Unknown", "Factory"].iter().any(|none| name.eq_ignore_ascii_case(none));
         let found = if is_none { None } else { TimeZoneDatabase::bundled().get(name).ok() };
         found.map(Self).ok_or_else(|| TimeError::UnknownZone(name.chars().take(64).collect()))

@@ -1,5 +1,4 @@
-//! Tests that a job that is changed or moved many times takes the space of one job, in tables and
-//! files.
+//! Tests that a job that is changed or moved many times takes the room of one job, in tables and files.
 
 use std::collections::BTreeMap;
 

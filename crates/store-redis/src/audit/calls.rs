@@ -149,7 +149,7 @@ impl Calls<'_> {
 
     /// Reads lists on. The first `skip` entries of the first list were read before. Returns how many lists were
     /// read to their beginning, how many entries of the next one were read, the entries of each list, and how
-    /// often an entry was removed from the middle of a queue.
+    /// often an entry was removed from the midst of a queue.
     pub(crate) async fn read_lists(
         &self,
         list: List,
@@ -160,8 +160,8 @@ impl Calls<'_> {
         self.call(&script::AUDIT_LISTS, (list.name(), skip, ENTRIES, names)).await
     }
 
-    /// Judges jobs that were not found. `removed` is how often an entry had been removed from the middle of a
-    /// queue when the reading began.
+    /// Judges jobs that were not found. `removed` is how often an entry had been removed from the midst of a queue
+    /// when the reading began.
     pub(crate) async fn confirm(
         &self,
         removed: u64,

@@ -6,7 +6,7 @@
 //! index. The list is read later, from its end to its beginning. Entries are added at both ends and removed at the
 //! beginning, so the reading meets every entry that stays. So the entry was missing if the reading did not meet
 //! it, and the job still has the same attempts and due time, and is in no index. A submit that takes a ready job's
-//! place can remove an entry from the middle of a queue. The shard counts that, and the queue is read again if it
+//! place can remove an entry from the midst of a queue. The shard counts that, and the queue is read again if it
 //! has happened.
 
 use std::collections::BTreeSet;

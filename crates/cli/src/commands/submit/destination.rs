@@ -19,7 +19,7 @@ pub(super) fn has_url(job: &[u8]) -> bool {
     serde_json::from_slice::<Given>(job).is_ok_and(|given| given.url.is_some())
 }
 
-/// A job with its request, which is absent once the job has ended.
+/// A job with what was submitted; that is absent once the job has ended.
 #[derive(Deserialize)]
 struct Inspected {
     state: String,

@@ -1,9 +1,9 @@
 //! The parts of a record that few jobs have, packed after it: tokens, a postponed look at a lease, and
 //! the beginning of a life that is not the first. A record without them ends with its postcard part.
 //!
-//! A row without a submit token and without a life has only the move token and the time, in this order,
-//! each if it is there. Earlier versions wrote this form. In the other form a byte comes first that says
-//! which parts follow. The lengths of the two forms differ, so that they can be distinguished.
+//! Rows without the last two have the token and the time in this order, each if it is there, and nothing
+//! else, which is how earlier versions wrote them. Other rows begin with a byte that says which parts
+//! follow. Their lengths differ, so that they are not confused.
 
 /// The length of a stored token.
 pub(super) const TOKEN: usize = 8;

@@ -9,9 +9,9 @@ function edges.exchange(args)
   local names, over, from = outcomes.settle_args(args, n)
   shard.begin(EXCHANGE, names)
   local settled = outcomes.settle(args, n, over, from)
-  -- The settle has changed the jobs that it read, so they are read again.
+  -- The settle has written its changes; what it has read of jobs is older.
   jobs.forget()
-  -- If the reserve fails, the changes of the settle must still be counted.
+  -- Where the reserve fails, what the settle has moved must still be counted.
   local is_done, reserved = pcall(grants.reserve, args, n)
   shard.close()
   if not is_done then error(reserved, 0) end

@@ -96,7 +96,7 @@ local function leave(all)
   for _, new in ipairs(all) do
     local loc, old = new.loc, new.old
     if not old or new.stays or new.is_swapped then
-      -- No index entry has to be removed.
+      -- The index has nothing of the former job alone.
     elseif new.code == DEAD then
       dead[#dead + 1] = dead_letters.entry(loc, old.lane)
     elseif new.code == DELAYED then

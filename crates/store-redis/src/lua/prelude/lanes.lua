@@ -40,9 +40,9 @@ do
     end
   end
 
-  -- Writes the counts. The row of a lane is removed with its last job. If jobs only move within a lane its row
-  -- stays, even if no job is left by its counts: they may be wrong, and calls that end no job have not read the
-  -- fields that the removal changes.
+  -- Writes the counts. A lane is forgotten with its last job. If jobs only move within a lane its row stays, even
+  -- if no job is left by its counts: they may be wrong, and calls that end no job have not read the fields that
+  -- forgetting a lane changes.
   function lanes.save()
     if next(moved) == nil then return end
     local names, gone = {}, {}

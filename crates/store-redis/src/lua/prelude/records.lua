@@ -124,7 +124,7 @@ function jobs.start()
   gone, unlinks = {}, {}
 end
 
--- Drops the jobs that were read, so that they are read again.
+-- Forgets the jobs that were read, so that they are read again.
 function jobs.forget() records, states, writes = {}, {}, {} end
 
 -- Reads records and job states. One that is too short counts as missing, so that it blocks nobody else's jobs. A job

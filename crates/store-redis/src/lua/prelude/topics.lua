@@ -1,10 +1,10 @@
 -- Topics: their rows, the lists of them, and their pauses.
 --
--- Each known topic has a row in the shard's hash, under `topic:<name>`: the number of its lanes (4 bytes), the
--- hour of its last submit (4 bytes), 1 when it is paused or 2 while it is being resumed, and how many of its jobs
--- were done and cancelled in lanes whose rows were removed (6 bytes each). `topics` lists them by that hour.
--- `index` lists them and their lanes by name: `<name> ` and `<name> <lane>`. A topic without lanes that is not
--- paused stays known until there are too many.
+-- Each known topic has a row in the shard's hash, under `topic:<name>`: the number of its lanes (4 bytes),
+-- the hour of its last submit (4 bytes), 1 when it is paused or 2 while it is being resumed, and how many
+-- of its jobs were done and cancelled in lanes that were forgotten (6 bytes each). `topics` lists them by
+-- that hour. `index` lists them and their lanes by name: `<name> ` and `<name> <lane>`. A topic without
+-- lanes that is not paused stays known until there are too many.
 --
 -- No job of a paused topic is delivered. A lane of it whose turn comes goes to `parked`, under its name in
 -- `index`, until the topic is resumed.
@@ -41,7 +41,7 @@ do
   -- Whether a row has the size of a topic's row.
   function topics.is_row(row) return #row == 21 end
 
-  -- Evicts topics without lanes, the oldest first, if there are too many. Topics with lanes and paused topics are
+  -- Forgets topics without lanes, the oldest first, if there are too many. Topics with lanes and paused topics are
   -- moved to the end of the list.
   local function trim()
     local left = call('ZCARD', KEY.topics) - MOST_KNOWN
@@ -143,7 +143,7 @@ do
     sliced('HDEL', KEY.shard, leaving)
   end
 
-  -- Removes the rows of lanes that have no job left.
+  -- Forgets lanes that have no job left.
   function topics.forget_lanes(leaving)
     topics.drop_rows(leaving, 1)
     shard.count('lanes', -#leaving)
