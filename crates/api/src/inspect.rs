@@ -27,7 +27,7 @@ pub(crate) const ONE_PAGE: usize = 8 * 1024 * 1024;
 const JOB: usize = 512;
 /// About how many bytes a delay of a retry policy has.
 const DELAY: usize = 16;
-/// Smaller answers are left to the buffers of the connection.
+/// Smaller answers keep no permit: they fit into the buffers of the connection.
 const SMALL: usize = 64 * 1024;
 
 impl Api {
@@ -40,15 +40,15 @@ impl Api {
         permit.ok_or_else(|| ApiError::retry_later("too many requests read whole jobs at once"))
     }
 
-    /// The request of a job, and what applies to the job.
+    /// The request of a job, and the settings that apply to it.
     pub(crate) fn inspection(&self, policies: &Policies, topic: &Topic, delivery: Delivery) -> Inspection {
         let policy = policies.get(topic).map(AsRef::as_ref);
         Inspection::new(topic, delivery, policy, self.default_retry())
     }
 }
 
-/// About how many bytes a job has in an answer with its request and what applies to it. The policy of the
-/// topic counts for each job, because it is in the answer of each.
+/// About how many bytes a job has in an answer with its request and the settings that apply to it. The
+/// policy of the topic counts for each job, because it is in the answer of each.
 pub(crate) fn weight(policies: &Policies, topic: &Topic, delivery: &Delivery) -> usize {
     let entries = |list: &[(String, String)]| list.iter().map(|(k, v)| k.len() + v.len()).sum::<usize>();
     let url = |url: &Callback| url.origin().len() + url.path().len();
@@ -60,7 +60,7 @@ pub(crate) fn weight(policies: &Policies, topic: &Topic, delivery: &Delivery) ->
             + policy.on_dead.as_ref().map_or(0, url)
             + retry(policy.retry.as_ref())
     });
-    // What the job brought itself and can also apply is there twice.
+    // The job's own settings are in the answer twice: in its request, and in what applies.
     let own = entries(delivery.headers.entries())
         + delivery.on_dead.as_deref().map_or(0, url)
         + retry(delivery.retry.as_ref());
@@ -75,8 +75,8 @@ pub(crate) fn json_holding<T: Serialize>(answer: &T, permit: Permit) -> Response
     if json.len() <= SMALL {
         return (content_type, json).into_response();
     }
-    // The stream is not asked for its end, and the permit with it is not dropped, before the connection
-    // has taken the JSON.
+    // The permit is dropped at the end of the stream, for which the connection asks only after it has
+    // taken the JSON.
     let chunks = stream::unfold((Some(json), permit), async |(json, permit)| {
         json.map(|json| (Ok::<_, Infallible>(json), (None, permit)))
     });

@@ -25,7 +25,7 @@ const FRESH: Duration = Duration::from_secs(5);
 /// How long at most. In between, it is reused for [`PAUSE`] times as long as the store took to answer.
 const MAX_FRESH: Duration = Duration::from_secs(20);
 const PAUSE: u32 = 20;
-/// After how long a shard that could not be read is read again.
+/// How soon a shard that could not be read is read again.
 const RETRY: Duration = Duration::from_secs(1);
 /// How long a scrape waits for an answer. If none comes, it shows the last one.
 const WAIT: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ pub(crate) fn gauges(
     (GaugeReader { store, policies, held, asked, latest }, view)
 }
 
-/// What the store has answered.
+/// An answer of the store.
 struct Reading {
     /// When it was asked.
     at: Instant,

@@ -1,5 +1,5 @@
-//! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes dead-letter
-//! notices and works on redrives. Any number of carriers share the shards. A carrier delivers nothing.
+//! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes dead-letter notices and
+//! runs redrives. Any number of carriers share the shards. A carrier delivers nothing.
 //!
 //! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks
 //! `pace` for the next pass and `pass_backoff` for kinds that fail, and an `outbox_relay` runs beside

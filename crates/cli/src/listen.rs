@@ -1,5 +1,5 @@
-//! `ringback listen` and the receiver of `ringback up --demo`: takes every request, prints it, and answers as it was asked
-//! to. It is for trying out and testing; it stores nothing.
+//! `ringback listen` and the receiver of `ringback up --demo`: takes every request, prints it, and answers it as the
+//! flags say. It is for trying out and testing; it stores nothing.
 
 mod answers;
 mod print;

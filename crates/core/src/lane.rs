@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::job::{ContentHash, Topic};
 use crate::token::Token;
 
-/// A lane, borrowed from where its parts stand. Jobs of one lane wait in one queue.
+/// A lane, with borrowed parts. Jobs of one lane wait in one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lane<'a> {
     /// The topic of its jobs.
@@ -77,7 +77,7 @@ impl LaneId {
     }
 }
 
-/// What a lease remembers of its job's record, so that a settle on Redis does not read the record
+/// The parts of a job's record that a lease keeps, so that a settle on Redis does not read the record
 /// again. The embedded store leaves it empty.
 #[derive(Clone, Debug, Default)]
 pub struct SettleHint {

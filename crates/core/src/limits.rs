@@ -1,5 +1,6 @@
 //! Limits that more than one part of the system must agree on: the size of a batch, the length of a
-//! lease, and how much of a reason or an error is kept. A limit of a single type stands beside that type.
+//! lease, and how much of a reason or an error is kept. A limit of a single type is defined beside that
+//! type.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use std::time::Duration;
 pub const MAX_BATCH: usize = 500;
 /// The most bytes in one submit call.
 pub const MAX_BATCH_BYTES: usize = 1024 * 1024;
-/// The longest stretch of a push lease, without the margin. A longer attempt renews its lease.
+/// The longest push lease, without the margin. A longer attempt renews its lease.
 pub const MAX_LEASE_STRETCH: Duration = Duration::from_secs(15);
 /// After this many leases in a row that ran out without an outcome, a job is dead with reason `lost`.
 pub const MAX_LOST: u32 = 5;

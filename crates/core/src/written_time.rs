@@ -26,13 +26,13 @@ pub enum TimeError {
     /// It is out of the range of times.
     #[error("beyond the years that can be counted")]
     OutOfRange,
-    /// It is a local time, and nothing says where.
+    /// It is a local time without an offset or a time zone.
     #[error("a local time without an offset or a time zone")]
     Local,
     /// What follows the time is not a list of annotations.
     #[error("what begins with [ is not an annotation by RFC 9557")]
     Annotation,
-    /// An annotation that must be understood is not.
+    /// A critical annotation is not known (RFC 9557, section 3.3).
     #[error("[!{0}=…] is critical and not known")]
     Critical(String),
     /// There is no such time zone.
@@ -86,8 +86,7 @@ pub struct WrittenTime<'a> {
 enum Written {
     /// None.
     No,
-    /// `Z` or `-00:00`: the time is in UTC, and says nothing about the offset of its zone (RFC 9557,
-    /// section 2.2).
+    /// `Z` or `-00:00`: the time is in UTC, and its local offset is not known (RFC 9557, section 2.2).
     Utc,
     /// Another one.
     Offset(Offset),
@@ -97,7 +96,7 @@ impl<'a> WrittenTime<'a> {
     /// Reads a time without looking up its zone.
     ///
     /// # Errors
-    /// The text is not a time, or an annotation must be understood and is not.
+    /// The text is not a time, or a critical annotation is not known.
     pub fn parse(text: &'a str) -> Result<Self, TimeError> {
         let (time, annotations) = text.split_at(text.find('[').unwrap_or(text.len()));
         let pieces = Pieces::parse(time).map_err(|_| TimeError::Unreadable)?;
@@ -123,8 +122,8 @@ impl<'a> WrittenTime<'a> {
     }
 
     /// The point in time, in milliseconds rounded up; in `zone` if that is given. Where clocks are set
-    /// forward, a local time that they skip is later by as much as they skip. Where they are set back, a
-    /// local time that comes twice is the earlier one.
+    /// forward, a local time that they skip counts as later by the length of the gap. Where they are set
+    /// back, a local time that occurs twice is the earlier one (both as in RFC 5545, section 3.3.5).
     ///
     /// # Errors
     /// The zone is not known, or the offset, the annotation and `zone` do not agree.
@@ -147,7 +146,7 @@ impl<'a> WrittenTime<'a> {
         Ok(Timestamp::from_millis(millis_up(time)))
     }
 
-    /// The offset of the zone that was written.
+    /// The offset of the zone that `written` means.
     fn agreed(&self, written: Offset, zone: &Zone) -> Result<Offset, TimeError> {
         let (first, second) = match zone.offsets(self.local).offset() {
             AmbiguousOffset::Unambiguous { offset } => (offset, offset),

@@ -144,7 +144,7 @@ impl Lanes {
         self.free() < self.concurrency / SCARCE
     }
 
-    /// Returns true if so many permits are free that outcomes may hold theirs a little longer.
+    /// Returns true if enough permits are free for outcomes to hold theirs a little longer.
     pub(crate) fn is_plenty(&self) -> bool {
         self.free() >= self.concurrency / PLENTY
     }

@@ -9,7 +9,7 @@ use ringback_core::state::State;
 use super::reply::{self, take};
 use super::script::{Returns, Script};
 
-/// What a call of the script has to return.
+/// Whether a call of the script has to return its edges.
 pub(crate) fn wanted(script: &Script) -> Returns {
     if edge_log::is_on() && script.takes_edges() { Returns::WithEdges } else { Returns::Plain }
 }

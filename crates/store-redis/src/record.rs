@@ -71,7 +71,7 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     rest.resize(rest.len().max(APART), 0);
     let size = u32::try_from(payload.len()).expect("a payload has at most some hundred KiB");
     rest.extend_from_slice(&size.to_be_bytes());
-    // By the token a reader sees whether the payload is still that of the record.
+    // The token shows a reader whether the payload is still that of the record.
     payload.extend_from_slice(token);
     Packed { rest, external: payload }
 }
@@ -181,7 +181,7 @@ impl Head {
         let (error, reason) = (usize::from(raw.get_u8()), usize::from(raw.get_u8()));
         let error = text(raw, error)?;
         self.reason = Some(text(raw, reason)?).filter(|r| !r.is_empty());
-        // Zero stands for the record's value.
+        // Zero means the record's value.
         self.due = Some(due).filter(|due| due.as_millis() > 0).unwrap_or(self.due);
         self.created = Some(created).filter(|at| at.as_millis() > 0).unwrap_or(self.created);
         self.last = (at.as_millis() > 0).then(|| LastAttempt {

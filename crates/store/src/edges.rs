@@ -21,7 +21,7 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`]. No job is accepted, unless the error is [`StoreError::Away`] or
-    /// [`StoreError::Slow`]: then repeating the call shows it.
+    /// [`StoreError::Slow`]: then repeating the call shows whether they were.
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         dispatch!(self.submit(shard, jobs))
     }
@@ -38,7 +38,7 @@ impl Store {
     /// cancel: delayed, ready, dead → cancelled. For a reserved job, it requests the cancel.
     ///
     /// # Errors
-    /// Any [`StoreError`]; repeating the call tells whether it took effect.
+    /// Any [`StoreError`]; repeating the call shows whether it took effect.
     pub async fn cancel(&self, key: &JobKey) -> Result<Cancelled, StoreError> {
         dispatch!(self.cancel(self.shard_of(key), key))
     }

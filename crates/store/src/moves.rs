@@ -9,7 +9,7 @@ impl Store {
     /// reschedule: delayed → delayed at another time, or ready if that has come.
     ///
     /// # Errors
-    /// Any [`StoreError`]; repeating with the same token tells whether it took effect.
+    /// Any [`StoreError`]; repeating with the same token shows whether it took effect.
     pub async fn reschedule(&self, key: &JobKey, due: Due, token: Token) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Reschedule(due, token)).await
     }
@@ -30,11 +30,11 @@ impl Store {
         self.move_job(key, Move::Revive(token)).await
     }
 
-    /// purge: dead → gone. Returns the job as it was. Nothing is remembered of it, so a repeated call
+    /// purge: dead → gone. Returns the job as it was. It leaves no tombstone, so a repeated call
     /// returns [`MoveResult::Unknown`].
     ///
     /// # Errors
-    /// Any [`StoreError`]; repeating tells whether the job is gone.
+    /// Any [`StoreError`]; repeating shows whether the job is gone.
     pub async fn purge(&self, key: &JobKey) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Purge).await
     }

@@ -26,7 +26,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(250);
 const FIRST_RETRY: Duration = Duration::from_millis(25);
 /// When to try again if a later reading fails.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often a policy is made anew because the stored one has changed meanwhile.
+/// How often a change of a policy is tried, if others change the stored policy meanwhile.
 const MAX_TRIES: usize = 8;
 
 /// All topic policies as this process knows them. Cheap to clone; all clones share the same copy.
@@ -154,9 +154,9 @@ impl Store {
         dispatch!(self.put_policy(topic, policy, None))
     }
 
-    /// Puts the policy that `make` makes of the stored one, which is replaced by it and by no other: if the
-    /// stored policy changes meanwhile, `make` is called again. After some tries the result is
-    /// [`PolicyPut::Outdated`]. Returns the policy that was put, or the error of `make`.
+    /// Replaces the stored policy of a topic by the one that `make` makes of it. If the stored policy
+    /// changes meanwhile, `make` is called again. After some tries the result is [`PolicyPut::Outdated`].
+    /// Returns the policy that was put, or the error of `make`.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.

@@ -14,7 +14,7 @@ impl Store {
     /// Starts to revive many jobs. A carrier has to take the redrive and work on it.
     ///
     /// # Errors
-    /// Any [`StoreError`]; repeating with the same token tells whether it started.
+    /// Any [`StoreError`]; repeating with the same token shows whether it started.
     pub async fn start_redrive(
         &self,
         token: Token,

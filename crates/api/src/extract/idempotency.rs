@@ -1,5 +1,5 @@
-//! The `Idempotency-Key` header. Callers send a key with a submit and each of its repetitions. The job id
-//! is derived from it, or for a job with an id that may change another one, the token of the submit.
+//! The `Idempotency-Key` header. Callers send a key with a submit and each of its repetitions. For a job
+//! without an id, the id is derived from it; for a submit that may change a job, the token of the submit.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -44,7 +44,7 @@ impl<S: Sync> FromRequestParts<S> for NoIdempotencyKey {
     }
 }
 
-/// The problem of a submit with both a key and an id, which changes no job.
+/// The problem of a submit that has both a key and an id and cannot change a job.
 pub(crate) fn key_and_id() -> Problem {
     let detail = "the job has an id, which already makes its submit safe to repeat";
     let allowed = "either a key or an id; both only with \"if_exists\":\"replace\" or \"postpone\"";

@@ -43,11 +43,11 @@ impl<S: Sync, T: FromQuery> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// What an answer has besides jobs.
+/// The parameter `include`: what an answer has besides jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Include {
     Nothing,
-    /// The request of each job, and what applies to the job.
+    /// The request of each job, and the settings that apply to it.
     Request,
 }
 

@@ -40,9 +40,9 @@ pub(crate) async fn list_dead(
     }
 }
 
-/// Adds to dead jobs what is to be delivered of them, in order, until that weighs [`MAX_PAGE_BYTES`] or
-/// time is up; the others are left out. `None` for a job that has ended meanwhile, or is another one by now.
-/// Up to [`AT_ONCE`] jobs are read beyond the last one that is returned.
+/// Reads the deliveries of dead jobs, in order, until they weigh [`MAX_PAGE_BYTES`] or time is up; the other
+/// jobs are left out. The delivery is `None` if the job has ended meanwhile, or is another one by now. Up to
+/// [`AT_ONCE`] jobs are read beyond the last one that is returned.
 pub(crate) async fn with_deliveries(
     store: &Store,
     jobs: Vec<DeadJob>,

@@ -1,6 +1,6 @@
-//! `GET /v1/export`: streams all jobs as NDJSON. The next page of the store is read when the client
-//! has received the last. If the export fails the connection is aborted, so that the client can tell an
-//! incomplete export from a complete one.
+//! `GET /v1/export`: streams all jobs as NDJSON. The next page of the store is read when the client has
+//! received the last. If the export fails the connection is aborted, so that the client can distinguish
+//! an incomplete export from a complete one.
 
 use std::sync::Arc;
 use std::time::Duration;

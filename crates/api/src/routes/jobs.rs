@@ -55,7 +55,7 @@ pub(crate) async fn submit(
     JsonBody(Upload { bytes, permit, deadline }): JsonBody,
 ) -> Result<Response, ApiError> {
     let job = api.parse_job(&bytes, trace, &mut key);
-    // A key that is left has no use.
+    // A key that was not used is refused.
     let job = if key.is_some() { job.and(Err(key_and_id())) } else { job };
     let job = job.inspect_err(|_| api.metrics.submitted(Outcome::Invalid, 1))?;
     drop(bytes);

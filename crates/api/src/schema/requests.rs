@@ -61,8 +61,8 @@ pub(crate) struct JobRequest {
     /// notice, is posted there with a `NoticeBody`. By default the URL of the topic's policy. Not for jobs
     /// of the topic `ringback.on-dead` itself.
     on_dead: Option<CallbackUrl>,
-    /// What to do if a job has this topic and id. Not part of the content. Other values than `refuse` only
-    /// together with `id`, and not in an import.
+    /// What to do if a job has this topic and id. Not part of the content. `replace` and `postpone` need an
+    /// `id`, and are refused in an import.
     #[schema(default = "refuse")]
     if_exists: Option<IfExists>,
     /// How long after its first submit the job is due at the latest. Only together with `postpone`; without
@@ -121,7 +121,7 @@ pub(crate) enum Preset {
     None,
 }
 
-/// The jobs of a batch. Each is taken or refused by itself, with the status that it would have alone.
+/// The jobs of a batch. Each is accepted or refused by itself, with the status that it would have alone.
 #[derive(ToSchema)]
 #[schema(max_items = 10_000)]
 pub(crate) struct BatchRequest(Vec<JobRequest>);

@@ -41,7 +41,7 @@ pub(crate) fn call(key: &JobKey) -> Call {
     call
 }
 
-/// The details of a job, its request and what applies to it.
+/// The details of a job, its request and the settings that apply to it.
 pub(crate) fn details(job: &InspectedJob, view: &View) -> String {
     let details = job_details(&job.job, view);
     match (&job.request, &job.effective) {

@@ -1,5 +1,5 @@
-//! Prints requests: with headings, headers and body for people, or one line of JSON each. A request is text of others:
-//! its control characters are escaped.
+//! Prints requests: with headings, headers and body for people, or one line of JSON each. A request is untrusted text,
+//! so its control characters are escaped.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -42,7 +42,7 @@ pub(super) struct Style {
     times: Times,
 }
 
-/// Hands requests to a thread that prints them, so that a terminal that stands still stops nothing else.
+/// Sends requests to a thread that prints them, so that a blocked terminal blocks nothing else.
 #[derive(Clone)]
 pub(super) struct Printer(mpsc::Sender<Received>);
 
@@ -89,7 +89,7 @@ struct Line<'a> {
 }
 
 impl Style {
-    /// As flags and terminal ask for it.
+    /// The style that the flags and the terminal select.
     pub(super) fn of_stdout(format: Format, times: Times) -> Self {
         Self { format, colour: Colour::of_stdout(), times }
     }

@@ -58,6 +58,6 @@ async fn connection(stream: TcpStream, app: Router) {
     stream.set_nodelay(true).ok();
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
-    // Clients may go away; that concerns nobody else.
+    // A client may disconnect; other connections are not affected.
     builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).await.ok();
 }

@@ -7,7 +7,7 @@ use ringback_core::wire::{EffectiveAnswer, EffectiveRetry, RequestAnswer, SetBy}
 
 use super::{Cell, Colour, Table, escape_text};
 
-/// What was submitted and what applies, for people.
+/// The request and the settings that apply, for people.
 pub(crate) fn request_details(
     request: &RequestAnswer,
     effective: &EffectiveAnswer,

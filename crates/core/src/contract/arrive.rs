@@ -45,8 +45,8 @@ impl Submitted {
 /// | cancelled | `Cancelled` | `Conflict` | `Created`: a new life |
 ///
 /// A submit with the token of the last submit that created, replaced or postponed the job is a repetition of
-/// that submit. Whatever has become of the job, it is answered `Repeated`, or `Conflict` if its content is
-/// another one. A store keeps only the last token of a job, and keeps it in the tombstone too.
+/// that submit. It is answered `Repeated` in any state of the job, or `Conflict` if its content is different.
+/// A store keeps only the last token of a job, and keeps it in the tombstone too.
 ///
 /// A job that is replaced or postponed gets content, delivery, URL and due time of the submit. It goes on
 /// living if no attempt was made in its present life: then [`Job::created`] stays, and the submit counts from

@@ -92,7 +92,7 @@ impl Finding {
         Self { is_repaired, ..self }
     }
 
-    /// This finding with a topic; an empty name stands for none.
+    /// This finding with a topic; an empty name means none.
     #[must_use]
     pub fn of_topic(self, topic: &str) -> Self {
         Self { topic: Some(topic).filter(|topic| !topic.is_empty()).map(str::to_owned), ..self }
@@ -110,8 +110,8 @@ impl Finding {
 pub struct Audit {
     /// Jobs that were checked: all that have not ended.
     pub checked: u64,
-    /// Index entries without a job, or of a job that has moved on. They do no harm. The number is exact if
-    /// nothing moved meanwhile.
+    /// Index entries without a job, or of a job that has changed its state since. They do no harm. The
+    /// number is exact if nothing moved meanwhile.
     pub stale: u64,
     /// The number of shards.
     pub shards: u16,

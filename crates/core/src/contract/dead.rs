@@ -1,7 +1,7 @@
 //! Dead jobs: the filter, the cursor and the pages, in the order in which the jobs became dead.
 //!
-//! Dead jobs are indexed by time alone, so a call passes over those that do not match. It reads a
-//! bounded number of entries, and may return none although there are more.
+//! Dead jobs are indexed by time alone, so a call skips those that do not match. It reads a bounded
+//! number of entries, and may return none although there are more.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;

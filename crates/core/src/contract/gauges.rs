@@ -17,7 +17,7 @@ pub struct JobGauge {
     /// Jobs by state. Purged jobs are not counted here.
     pub states: StateCounts,
     /// How long the oldest ready job has been due; zero if none is ready. `None` if jobs are ready, but
-    /// none was found where it is looked for: among the first jobs of each queue, in the first
+    /// none was found among the first entries of the first
     /// [`MAX_LANES_SEARCHED`](super::MAX_LANES_SEARCHED) queues of the shard.
     pub oldest_ready: Option<Duration>,
 }

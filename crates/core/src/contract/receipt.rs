@@ -63,7 +63,7 @@ impl FromStr for Receipt {
         let raw: [u8; RECEIPT] = raw.try_into().map_err(|_| InvalidReceipt)?;
         let part = |from: usize| raw[from..from + 8].try_into().map_err(|_| InvalidReceipt);
         let lease = LeaseId { number: u64::from_be_bytes(part(14)?), bits: part(22)? };
-        // Zero stands for no lease.
+        // Zero means no lease.
         if lease.number == 0 {
             return Err(InvalidReceipt);
         }

@@ -17,13 +17,13 @@ pub enum IfExists {
         /// Identifies the submit.
         token: Token,
     },
-    /// The same, but the job is due no later than `max_delay` after its first submit. Each submit puts the
-    /// job off, so that only the last one of a burst is delivered (debounce).
+    /// The same, but the job is due no later than `max_delay` after its first submit. Each submit
+    /// postpones the job, so that only the last one of a burst is delivered (debounce).
     Postpone {
         /// Identifies the submit.
         token: Token,
         /// The longest time from [`Job::created`](super::Job::created) to the due time; `None` for no
-        /// limit. That of the present submit counts, whatever earlier ones said.
+        /// limit. The limits of earlier submits do not count.
         max_delay: Option<Duration>,
     },
 }

@@ -7,12 +7,12 @@ use super::Headers;
 /// a policy can be put as it was shown.
 pub const MASK: &str = "[masked by ringback]";
 
-/// Headers whose values are secrets.
+/// Names of headers whose values are secrets.
 const NAMES: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
-/// Parts of names by which any other header is recognised.
+/// A header whose name contains one of these is a secret too.
 const PARTS: [&str; 5] = ["token", "secret", "key", "password", "signature"];
 
-/// Whether the value of a header is a secret, by its name in any case.
+/// Whether the value of a header is a secret. Upper and lower case of its name are the same.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))

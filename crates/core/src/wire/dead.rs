@@ -24,10 +24,11 @@ pub struct DeadJobAnswer {
     /// When it died.
     #[schema(format = DateTime)]
     pub died_at: String,
-    /// With `include=request`: what was submitted. Absent if the job ended while the page was read.
+    /// With `include=request`: the request of the job. Absent if the job ended while the page was
+    /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Box<RequestAnswer>>,
-    /// With `include=request`: what would apply to its next attempt.
+    /// With `include=request`: the settings of its next attempt, if it is revived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective: Option<Box<EffectiveAnswer>>,
 }

@@ -24,7 +24,7 @@ pub enum SetBy {
     Topic,
     /// The setting `RINGBACK_RETRY`.
     Installation,
-    /// Nobody: it is built in.
+    /// A built-in default.
     Default,
 }
 
@@ -40,7 +40,7 @@ impl SetBy {
     }
 }
 
-/// What applies to the next attempt of a job.
+/// The settings of a job's next attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EffectiveAnswer {
     /// The retry policy.
@@ -59,7 +59,7 @@ pub struct EffectiveAnswer {
     /// The body that the receiver has to respond with, by the topic's policy; absent for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect_body: Option<String>,
-    /// The URL for the dead-letter notice, if there is to be one.
+    /// The URL for the dead-letter notice, if the job's death would cause one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_dead: Option<EffectiveValue>,
 }
@@ -87,7 +87,7 @@ pub struct EffectiveValue {
 }
 
 impl EffectiveAnswer {
-    /// What applies to a job of this topic under its policy. `default` is the retry policy of the
+    /// The settings of a job of this topic under its policy. `default` is the retry policy of the
     /// installation.
     pub fn new(topic: &Topic, delivery: &Delivery, policy: Option<&Policy>, default: &RetryPolicy) -> Self {
         let is_push = !delivery.callback.is_pull();

@@ -20,10 +20,10 @@ pub struct InspectedJob {
     /// The job.
     #[serde(flatten)]
     pub job: JobAnswer,
-    /// With `include=request`: what was submitted. Absent once the job is done or cancelled.
+    /// With `include=request`: the request of the job. Absent once the job is done or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Box<RequestAnswer>>,
-    /// With `include=request`: what applies to the next attempt. Absent once the job is done or cancelled.
+    /// With `include=request`: the settings of the next attempt. Absent once the job is done or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effective: Option<Box<EffectiveAnswer>>,
 }
@@ -50,8 +50,8 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// The request of a job of this topic, and what applies to the job under the policy of the topic.
-    /// `default` is the retry policy of the installation.
+    /// The request of a job of this topic, and the settings that apply to it under the policy of the
+    /// topic. `default` is the retry policy of the installation.
     pub fn new(topic: &Topic, delivery: Delivery, policy: Option<&Policy>, default: &RetryPolicy) -> Self {
         let effective = EffectiveAnswer::new(topic, &delivery, policy, default);
         Self { request: RequestAnswer::masked(delivery), effective }

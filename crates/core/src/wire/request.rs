@@ -1,5 +1,5 @@
-//! What was submitted with a job, in the fields of a submit: as `include=request` shows it, with secret
-//! header values masked, and as a part of an exported line.
+//! The request of a job, in the fields of a submit: as `include=request` shows it, with secret header
+//! values masked, and as a part of an exported line.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ use crate::duration::format_duration;
 use crate::job::{Body, Delivery, MAX_DEPTH};
 use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
 
-/// What was submitted with a job, except its due time. Fields that were left out are absent, but a `url`
-/// that came from the topic's policy is here.
+/// The request of a job, without its due time. Fields that were left out are absent, but a `url` that
+/// came from the topic's policy is present.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RequestAnswer {
     /// The URL; absent for a pull job.
@@ -132,7 +132,7 @@ pub struct RetryAnswer {
     /// The delays, as friendly durations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays: Option<Vec<String>>,
-    /// `none`.
+    /// `none`, if there are no retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     /// After how many failures the job is dead; -1 for never.

@@ -1,5 +1,5 @@
 //! The annotations after a time (RFC 9557, section 4.1): a time zone, then pairs of a key and a value. No
-//! pair is known here. So one that is critical is refused, and any other is ignored.
+//! pair is known here, so one that is critical is refused, and any other is ignored (section 3.3).
 
 use super::TimeError;
 

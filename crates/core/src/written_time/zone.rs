@@ -16,7 +16,7 @@ impl Zone {
     pub const ALLOWED: &'static str =
         "a name of the IANA time zone database, such as Europe/Berlin, America/New_York or UTC";
 
-    /// The zone of that name, in any case.
+    /// The zone of that name, in upper or lower case.
     ///
     /// # Errors
     /// There is no such zone.

@@ -22,7 +22,7 @@ use crate::{EDGE_BYTES, EmbeddedStore};
 const TOPICS: usize = 64;
 
 impl EmbeddedStore {
-    /// Notes that a carrier lives. Carriers are in this process, so they are kept in memory only.
+    /// Notes that a carrier is alive. Carriers are in this process, so they are kept in memory only.
     pub fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.writer()?;
         let location = &self.shared.location;

@@ -1,5 +1,5 @@
-//! The outbox of dead-letter notices: reads those that are due, removes what was published, and puts
-//! off the rest.
+//! The outbox of dead-letter notices: reads those that are due, removes what was published, and
+//! postpones the rest.
 
 use std::time::Duration;
 

@@ -11,9 +11,9 @@ use crate::error::Result;
 use crate::tables::{Life, Record, Stage};
 use crate::txn::Txn;
 
-/// What becomes of the job that has the key.
+/// The decision about a submit whose key is taken.
 pub(crate) enum Verdict {
-    /// Nothing.
+    /// Nothing changes.
     Keep(SubmitResult),
     /// The submit takes its place.
     Replace(SubmitResult),

@@ -1,6 +1,5 @@
-//! settle: reserved → done, delayed, ready or dead, by how the attempt ended. Push and pull jobs
-//! share it; they differ in what is known of the attempt, and in what a receipt counts for that is no
-//! longer current.
+//! settle: reserved → done, delayed, ready or dead, by how the attempt ended. Push and pull jobs share it;
+//! they differ in what is known of the attempt, and in the effect of a receipt that is no longer current.
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -41,7 +41,7 @@ impl RedisStore {
             let counts: Vec<i64> = self.ask(&script::GAUGES, shard, args).await?;
             let [states @ .., late, looked] = counts.as_slice() else { return Ok(None) };
             oldest = oldest.max(*late);
-            // The counts of the first call fit the lanes that it has looked at.
+            // The counts of the first call are used: later calls only look into more lanes.
             let states = first.get_or_insert(state_counts(states)?);
             match usize::try_from(*looked) {
                 Ok(looked) if skipped + looked < MAX_LANES_SEARCHED => skipped += looked.max(1),

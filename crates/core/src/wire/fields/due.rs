@@ -12,7 +12,7 @@ use crate::job::{Due, MAX_AHEAD};
 use crate::written_time::{ALLOWED_TIME, TimeError, WrittenTime, Zone, parse_time};
 
 const AHEAD: &str = "at most 10 years ahead";
-/// What a local time without a zone needs.
+/// What is allowed in place of a local time without a zone.
 const NEEDS_ZONE: &str =
     "an offset, such as 2026-11-20T10:30:00+01:00, or the field time_zone beside it, such as Europe/Berlin";
 
@@ -52,7 +52,7 @@ fn at(raw: &RawValue, fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistak
         return None;
     };
     let time = WrittenTime::parse(&text).and_then(|written| {
-        // The zone that is not known is the mistake then, and not that there is none.
+        // An unknown zone is reported already, so a missing one is not.
         if has_zone && zone.is_none() { Ok(now) } else { written.resolve(zone.as_ref()) }
     });
     match time {

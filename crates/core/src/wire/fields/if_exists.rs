@@ -19,7 +19,7 @@ enum Mode {
     Postpone,
 }
 
-/// What the submit does to a job that exists. A submit that changes one gets a token.
+/// Reads both fields. A submit that can change a job gets a token.
 pub(crate) fn if_exists(
     fields: &Fields<'_>,
     make_token: &mut dyn FnMut() -> Token,

@@ -116,7 +116,7 @@ pub(crate) fn read_or_empty<T>(
 }
 
 impl<'a> Fields<'a> {
-    /// Adds a mistake for each field that is not `known` or stands twice.
+    /// Adds a mistake for each field that is not `known` or occurs twice.
     pub(crate) fn check_names(&self, prefix: &str, known: &[&str], mistakes: &mut Mistakes) {
         for (i, (name, _)) in self.0.iter().enumerate() {
             let shown: String = name.chars().take(64).collect();

@@ -86,7 +86,7 @@ pub(crate) fn object<'a>(
     field(fields, name, WRONG_TYPE, allowed, mistakes, |raw| serde_json::from_str(raw.get()).ok())
 }
 
-/// An object of strings, in the order written. A name that stands twice is refused.
+/// An object of strings, in the order written. A name that occurs twice is refused.
 pub(crate) fn entries<T: Default>(
     fields: &Fields<'_>,
     name: &str,
@@ -110,8 +110,8 @@ pub(crate) fn entries<T: Default>(
     })
 }
 
-/// The field `headers` of a submit or an import. The mask of a secret value is refused: the value itself is
-/// not known here.
+/// The field `headers` of a submit or an import. The mask of a secret value is refused, because there is no
+/// stored value that it could keep.
 pub(crate) fn headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Headers {
     let headers = entries(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
     for name in headers.masked_names() {

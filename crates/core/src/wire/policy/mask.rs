@@ -92,7 +92,7 @@ mod tests {
     fn a_policy_that_is_put_as_it_was_shown_is_the_stored_one() {
         let (stored, put) = (policy(STORED), policy(SHOWN));
         assert_eq!(unmask_policy(&put, Some(&stored)).unwrap(), stored);
-        // Names of headers have no case, and the other fields are new.
+        // Names of headers are compared without case, and the other fields are new.
         let put = policy(r#"{"headers":{"X-API-KEY":"[masked by ringback]","x-a":"[masked by ringback]"}}"#);
         let expected = policy(r#"{"headers":{"X-API-KEY":"hunter2","x-a":"[masked by ringback]"}}"#);
         assert_eq!(unmask_policy(&put, Some(&stored)).unwrap(), expected);

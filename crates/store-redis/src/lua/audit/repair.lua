@@ -5,7 +5,7 @@
 -- ARGV  what audit_lists returned last when the reading of the lists began; then per job: what was known of it
 --   (locator, due, lane, attempts: 30 bytes; or the locator alone), and the state whose list was read, 0 if the
 --   index is not a list
--- Returns per job {verdict, state, lane name, record's start}: {'', 0, '', ''} if it has moved on;
+-- Returns per job {verdict, state, lane name, record's start}: {'', 0, '', ''} if it has changed since;
 --   {'again', state, '', ''} if another list must hold it now; {'lost', ...}
 function edges.audit_confirm(args)
   audit.begin({'slot', 'unqueued'})

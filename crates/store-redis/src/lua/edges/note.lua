@@ -50,7 +50,7 @@ function edges.note(args)
     if created and counts(loc, created, old) then
       log = logs.with(old and sub(old, 1, 6) == created and old or created, attempt, room)
     end
-    -- A log without attempts: there is no room even for one.
+    -- A log without attempts: the limit is too low even for one.
     if log and log ~= old and #log > 6 then
       local size = logs.cost(log)
       local before = places[loc] == fields.attempts_segment and logs.cost(old) or 0

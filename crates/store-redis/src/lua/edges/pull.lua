@@ -3,7 +3,7 @@
 -- ARGV  caller, sequence (8 bytes), lane id, limit (jobs), receipt bits (8 bytes), time to run (ms, 0 for
 --   each job's own), time to run of jobs without their own (ms), byte budget
 -- Returns what grants.lua says
--- How many entries of jobs that have gone one call passes, beside those of jobs for the caller.
+-- How many entries of jobs that are gone one call skips, in addition to the entries that it takes.
 local MOST_GONE = 100
 
 function edges.pull(args)

@@ -1,7 +1,7 @@
 -- Purges: dead -> gone, on request. They leave no tombstones.
 local PURGE = union(tombs.FIELDS, schedule.FIELDS, dead_letters.FIELDS, lanes.END_FIELDS, {'dead', 'purged'})
 
--- Removes dead jobs, which must have been read, and writes that.
+-- Removes dead jobs, which must have been read, and writes the changes.
 local function purge(entries)
   for _, loc in ipairs(dead_letters.locs(entries)) do
     local raw = records[loc]

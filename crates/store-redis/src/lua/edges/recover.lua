@@ -1,6 +1,6 @@
 -- recover: reserved and past its deadline -> ready again at once; dead by `lost` after too many in a row;
 --   cancelled where that was requested. Pull jobs are answered, to be settled as failed by their receipts;
---   their batch is looked at again soon in case nobody does.
+--   their batch is looked at again soon in case that does not happen.
 -- KEYS  shard
 -- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most leases lost in a row
 -- Returns {} fenced, or {recovered, lost, waits in us..., {{locator, job state, record, lane name or ''},
@@ -49,7 +49,7 @@ local function expired_leases(left)
   return over, looked, by_number
 end
 
--- Forgets batches without reserved jobs, and schedules the next look at the others.
+-- Removes batches without reserved jobs, and schedules the next look at the others.
 local function save_batches(looked)
   local later, over = {}, {}
   for _, batch in ipairs(looked) do
@@ -82,7 +82,7 @@ function edges.recover(args)
     local raw, s = records[loc], states[loc]
     local lane = raw and record.lane(raw)
     if not (raw and s) then
-      -- A job state without its record counts for nothing.
+      -- A job state without its record is ignored.
     elseif state.is_cancel_requested(s) then
       events.lost(loc, lane, s)
       events.cancelled(loc, lane, RESERVED, events.REQUESTED)

@@ -10,7 +10,7 @@
 local REPLACE = union(
   arrivals.FIELDS, tombs.ADD_FIELDS, dead_letters.FIELDS, ready.REMOVE_FIELDS, {'dead', 'lease', 'replaced'}
 )
--- Where the rest of a record has the id's length.
+-- The place of the id's length in the rest of a record.
 local ID = RECORD - 12
 
 -- The answer to a submit that changes nothing; false if it does. Notes the state of a job that it replaces.
@@ -26,7 +26,8 @@ local function refusal(new)
   return answer
 end
 
--- Sets when the job was created, and its job state. In the same life they stay; a new life remembers the former.
+-- Sets the creation time and the job state of the new job. They stay in the same life. In a new life the job state
+-- keeps the number of attempts, and has where the life begins.
 local function begin_life(new, raw, s)
   local tomb = tombstones[new.loc]
   if raw and new.code ~= DEAD and not (s and state.was_tried(s)) then
@@ -41,7 +42,8 @@ local function begin_life(new, raw, s)
   if s or attempts and attempts ~= '\0\0\0\0' then new.state = state.of_new_life(s, attempts, fields.lease) end
 end
 
--- Sets what the job becomes, and where the index has the job that it replaces. Writes nothing.
+-- Sets the state and the due time of the new job, and finds the index entry of the job that it replaces. Writes
+-- nothing.
 local function plan(new)
   local raw, s = records[new.loc], states[new.loc]
   begin_life(new, raw, s)
@@ -87,7 +89,8 @@ local function enter(new)
   lanes.move(lane, nil, group.code, 1)
 end
 
--- Takes replaced jobs out of the index of their former states, and removes the tombstones of those that live again.
+-- Takes replaced jobs out of the index of their former states, and removes the tombstones of those that begin a new
+-- life.
 local function leave(all)
   local dead, ended = {}, {}
   for _, new in ipairs(all) do

@@ -15,8 +15,8 @@ end
 -- KEYS  installation
 -- ARGV  topic, policy, the policy that it must have now or '' for any or none, how many policies there may be, 1 if
 --   it asks for metrics, how many may do so
--- Returns {1 if it replaces another, else 0; the version}, {} if there are too many policies, {0} if the topic has not
---   the policy that it must have, or {1} if too many topics have metrics
+-- Returns {1 if it replaces another, else 0; the version}, {} if there are too many policies, {0} if the topic does
+--   not have the policy that it must have, or {1} if too many topics have metrics
 function edges.put_policy(args)
   tick()
   local key, topic, last = K .. ':policies', args[1], version()

@@ -7,13 +7,13 @@
 -- Data that a call reads or collects is kept in locals of the prelude, which `start` empties.
 --
 -- Strings are expensive: Redis's Lua hashes each byte of every string that it makes. Scripts therefore make few
--- large strings, make equal strings once, and keep jobs as short packed strings instead of tables. Calls into
--- Redis are expensive too, so many jobs share one.
+-- large strings, make equal strings once, and keep jobs as short packed strings instead of tables. Calls into Redis
+-- are expensive too, so one call serves many jobs.
 local call, pack, read = redis.call, struct.pack, struct.unpack
 local sub, byte, char, concat = string.sub, string.byte, string.char, table.concat
 local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 
--- Codes of states. A job state says DELAYED of a ready job too: only the indexes know the difference.
+-- Codes of states. A job state has DELAYED for ready jobs too: only the indexes distinguish them.
 local DELAYED, READY, RESERVED, DONE, DEAD, CANCELLED = 1, 2, 3, 4, 5, 6
 
 local K, KEY

@@ -14,15 +14,15 @@ do
   local FORMAT, MOST, LOST = 1, 500, 5
   local IS_SUBMITTED, IS_PROMOTED, IS_ATTEMPT = char(1), char(2), char(3)
   local IS_DONE, IS_DEAD, IS_CANCELLED = char(4), char(5), char(6)
-  -- Status, duration and error of an attempt of which nothing is known; and the same behind the due time of a
-  -- job that is not tried again.
+  -- Status, duration and error of an attempt, none of them known; and the same behind the due time 0 of a job
+  -- that is not tried again.
   local UNSEEN = '\0\0\255\255\255\255\0'
   local NO_MORE = NO_TIME .. UNSEEN
   -- Edges whose call has another name.
   local EDGES = {replace = 'submit', redrive_jobs = 'redrive', purge_many = 'purge'}
-  -- Jobs, lanes, packed events and edges, in order. An entry has an event, an edge or both; false stands for
-  -- none. Ids by job, each after its length; and packed successes by the number of the attempt, which most
-  -- jobs share.
+  -- Jobs, lanes, packed events and edges, in order. An entry has an event, an edge or both; false means none.
+  -- Ids by job, each after its length; and packed successes by the number of the attempt, which most jobs
+  -- share.
   local locs, lane_ids, happened, taken, ids, successes
   local edge_name
 
@@ -144,7 +144,7 @@ do
     end
   end
 
-  -- Reads the ids of all jobs that were collected. Must run before a record goes.
+  -- Reads the ids of all jobs that were collected. Must run before a record is removed.
   function events.know()
     if not events.on then return end
     local unknown = {}

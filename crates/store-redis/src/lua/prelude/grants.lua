@@ -13,7 +13,7 @@ local FIRST_END = NO_LEASE .. NO_TIME .. NO_ATTEMPT
 
 function grants.flags(more) return more + (events.is_watched and grants.WATCHED or 0) end
 
--- Answers what a caller was granted in batches of these numbers and still has.
+-- The answer to a repeated call: the jobs of these batches that the caller still holds.
 local function repeat_answer(numbers)
   local answer, group = {NOW_US, grants.flags(grants.MORE), {}}, {}
   for at = 1, #numbers, 8 do

@@ -23,7 +23,7 @@ do
   end
   function lanes.topic(name) return string.match(name, '^[^ ]*') end
 
-  -- Counts n jobs of a lane that go from one state to another. nil stands for jobs that come or go.
+  -- Counts n jobs of a lane that go from one state to another. nil means that the jobs are new or removed.
   function lanes.move(lane, from, to, n)
     local counts = moved[lane]
     if not counts then

@@ -1,5 +1,5 @@
 -- Moves of one job by its name, for reschedule, run and revive. Each call has a token, which stays in the job
--- state, so that a repeated call is recognized whatever has happened to the job meanwhile.
+-- state, so that a repeated call is recognised whatever has happened to the job meanwhile.
 local moves = {
   FIELDS = union({'delayed', 'ready', 'dead'}, schedule.ADD_FIELDS, tombs.FIELDS, dead_letters.FIELDS),
 }

@@ -1,5 +1,6 @@
--- The oldest ready job, looked for at the heads of ready queues. A queue is nearly in order, and has entries
--- that no longer count, so its first few entries are looked at; more of them only while none counts.
+-- The oldest ready job, looked for at the heads of ready queues. A queue is only nearly in order and can
+-- have stale entries, so its first few entries are compared with their jobs; more of them only if all of
+-- those are stale.
 local oldest = {FEW = 8, MANY = 100}
 -- How many entries a call compares with their jobs. A call stops looking after about that many.
 local MOST_COMPARED = 1000
@@ -7,10 +8,10 @@ local compared
 
 function oldest.start() compared = 0 end
 
--- Whether a call has looked at enough.
+-- Whether a call has compared enough entries.
 function oldest.is_tired() return compared >= MOST_COMPARED end
 
--- When the first of these entries was due that counts; nil if none does.
+-- The earliest due time of these entries; nil if all are stale.
 local function first_of(entries, lane)
   local locs, first = {}, nil
   for i, entry in ipairs(entries) do locs[i] = sub(entry, 1, 12) end
@@ -36,7 +37,7 @@ function oldest.of(lane, bound)
     end
     local first = #before > 0 and first_of(before, lane)
     if first then return first end
-    -- An entry that is due later than the bound may well count, so nothing is looked for behind it.
+    -- An entry that is due later than the bound is probably not stale, so the search ends at it.
     if #before < #entries or #entries <= to - from or to + 1 >= oldest.MANY or oldest.is_tired() then return nil end
     from, to = to + 1, oldest.MANY - 1
   end

@@ -7,12 +7,12 @@
 -- (8) before the payload, and the flag AT_ONCE if the job was due at once.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
--- stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's),
--- attempts, failures (4 each), leases lost in a row, lease and its bits (8 each), deadline (6), the last
--- settled lease (8), created (6, 0 for the record's), the last failed attempt (6, 2, 4), the lengths of
--- its error and of the reason, and these. A job that was moved by its name has the last move behind
--- them: its token (8), and the due time by which it made the job ready, or 0 (6). A job in a later life has the
--- start of that life behind the move, which may be zeros: the shard's last lease (8) and the job's attempts (4) then.
+-- stored key is ':runs'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
+-- leases lost in a row, lease and its bits (8 each), deadline (6), the last settled lease (8), created (6, 0 for the
+-- record's), the last failed attempt (6, 2, 4), the lengths of its error and of the reason, and these. A job that was
+-- moved by its name has the last move behind them: its token (8), and the due time by which it made the job ready, or
+-- 0 (6). A job in a life after its first has the start of that life behind the move, which may be zeros: the shard's
+-- last lease (8) and the job's attempts (4) then.
 --
 -- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
 local RECORD, STATE = 34, 67
@@ -31,7 +31,7 @@ function record.lane(raw) return sub(raw, 26, 33) end
 function record.payload_at(raw) return RECORD + byte(raw, RECORD) + (byte(raw, 13) < TOKEN and 1 or 9) end
 -- The record without its payload.
 function record.head(raw) return sub(raw, 1, record.payload_at(raw) - 1) end
--- The token of the submit, or ''. `at` is where the id's length stands, if not in a whole record.
+-- The token of the submit, or ''. `at` is the place of the id's length, if the record is not whole.
 function record.token(raw, at)
   at = at or RECORD
   local flags, id = byte(raw, at - 21), byte(raw, at)
@@ -43,7 +43,7 @@ function record.weight(raw)
 end
 
 local state = {
-  -- That of a job that was never delivered.
+  -- The state of a job that was never delivered.
   NEW = char(DELAYED) .. string.rep('\0', STATE - 1),
 }
 function state.whole(s) return s and #s >= STATE and s end
@@ -127,8 +127,8 @@ end
 -- Forgets the jobs that were read, so that they are read again.
 function jobs.forget() records, states, writes = {}, {}, {} end
 
--- Reads records and job states. One that is too short counts as missing, so that
--- it blocks nobody else's jobs. A job state without its record counts for nothing.
+-- Reads records and job states. One that is too short counts as missing, so that it blocks nobody else's jobs. A job
+-- state without its record is ignored.
 function jobs.load(locs)
   local found, raws = fetch(KEY.states, locs), fetch(KEY.pool, locs)
   for i = 1, #locs do

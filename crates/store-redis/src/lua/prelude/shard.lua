@@ -42,7 +42,7 @@ function shard.count(name, n) tally[name] = (tally[name] or 0) + n end
 -- `close` lowers it and wakes the carrier.
 function shard.wake_at(at) if not next_look or at < next_look then next_look = at end end
 
--- Lowers a field that holds the earliest time of something; 0 stands for none.
+-- Lowers a field that holds the earliest time of something; 0 means none.
 function shard.earliest(name, at)
   if fields[name] == 0 or at < fields[name] then shard.set(name, at) end
 end

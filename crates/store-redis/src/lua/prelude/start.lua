@@ -1,4 +1,4 @@
--- Before each call: everything that the pieces read and collect is empty. `name` is that of the call, and
+-- Before each call, empties everything that the pieces read and collect. `name` is that of the call, and
 -- `is_logged` says whether its edges are returned for the log.
 local function start(base, name, is_logged)
   K, KEY = base, known_keys[base] or keys_of(base)

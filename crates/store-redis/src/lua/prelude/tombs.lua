@@ -1,6 +1,6 @@
--- Tombstones: the rest of ended jobs, in a hash per segment. The current segment and the two before it
--- are read. A segment ends after half of `keep`, or once it holds a third of `cap` entries and is a
--- minute old, so every tombstone lives for `keep`, or at least for two minutes.
+-- Tombstones: what is kept of ended jobs, in a hash per segment. The current segment and the two before it are
+-- read. A segment ends after half of `keep`, or once it holds a third of `cap` entries and is a minute old, so
+-- every tombstone lives for `keep`, or at least for two minutes.
 --
 -- A tombstone is state, last settled lease, due, created, content hash, attempts, failures, and the token of the
 -- submit if it has one. Its state has MAYBE_IN_FLIGHT added if a delivery began and was never settled.
@@ -60,7 +60,7 @@ function tombs.add(loc, tomb, external)
   tombstones[loc] = tomb
 end
 
--- Removes the tombstones of ids whose jobs live again.
+-- Removes the tombstones of ids whose jobs begin a new life.
 function tombs.remove(locs)
   if #locs == 0 then return end
   for segment = fields.segment, max(fields.segment - 2, 0), -1 do
