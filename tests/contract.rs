@@ -140,7 +140,7 @@ contract! {
         two_consumers_never_hold_the_same_job,
         a_finished_job_is_done_and_only_a_finish_repeats_that,
         a_retried_job_is_delayed_with_one_more_failure_and_its_error,
-        a_buried_job_is_dead_by_the_reason_given,
+        a_bury_by_a_consumer_makes_the_job_dead_by_the_reason_given,
         a_released_job_is_ready_again_at_once_or_after_its_delay,
         a_settle_by_receipt_repeats_until_the_next_one,
         settles_of_many_receipts_are_answered_in_order,
@@ -168,7 +168,7 @@ contract! {
         a_completed_job_is_done_and_remembered,
         a_retried_job_is_delayed_with_one_more_failure,
         a_retry_without_a_delay_is_due_at_once,
-        a_buried_job_is_dead_with_a_reason,
+        a_bury_makes_the_job_dead_with_a_reason,
         a_released_job_is_ready_without_a_failure,
         a_job_released_with_a_delay_is_delayed_without_a_failure,
         a_repeated_settle_is_known_and_changes_nothing,
@@ -343,7 +343,7 @@ contract! {
     }
     policies {
         a_topic_has_the_policy_that_was_put_last,
-        a_deleted_policy_is_forgotten_once,
+        a_deleted_policy_is_gone_and_a_second_delete_finds_none,
         each_change_of_a_policy_has_a_later_version,
         policies_of_the_largest_size_are_read_as_a_whole,
         a_policy_beyond_the_most_is_refused_until_one_is_deleted,

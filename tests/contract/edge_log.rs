@@ -14,7 +14,7 @@ use ringback_testkit::eventually;
 use serde_json::Value;
 use tracing_subscriber::filter::EnvFilter;
 
-use super::dead_letters::{of_topic, places};
+use super::dead_letters::{cursors, of_topic};
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{SOON, Workbench};
 
@@ -105,7 +105,7 @@ pub(crate) async fn a_life_is_logged_edge_by_edge(bench: &Workbench) {
 
 pub(crate) async fn expired_leases_and_what_becomes_of_them_are_logged(bench: &Workbench) {
     let topic = on();
-    let late = bench.lapsed(bench.job_of(&topic, "late")).await;
+    let late = bench.stale_lease(bench.job_of(&topic, "late")).await;
     let key = late.key.clone();
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
     let expected = [
@@ -167,7 +167,7 @@ pub(crate) async fn cancels_purges_and_evictions_are_logged(bench: &Workbench) {
     bench.store().purge(&purged).await.expect("purge");
     assert_eq!(edges_of(&purged).pop().as_deref(), Some("purge: dead -> gone"));
     let many = bench.job_in(State::Dead, bench.job_of(&topic, "many")).await.key;
-    let cursors = places(&bench, &of_topic(&topic)).await;
+    let cursors = cursors(&bench, &of_topic(&topic)).await;
     assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 1);
     assert_eq!(edges_of(&many).pop().as_deref(), Some("purge: dead -> gone"));
     let evicted = bench.job_in(State::Dead, bench.job_of(&topic, "evicted")).await.key;
@@ -188,7 +188,7 @@ pub(crate) async fn redrives_imports_and_replacing_submits_are_logged(bench: &Wo
     else {
         panic!("one is not too many")
     };
-    let cursors = places(bench, &filter).await;
+    let cursors = cursors(bench, &filter).await;
     for _repeated in 0..2 {
         bench.store().revive_many(bench.shard(), redrive.id, &cursors).await.expect("revive");
     }
@@ -231,8 +231,8 @@ pub(crate) async fn edges_of_pull_jobs_are_logged_by_name(bench: &Workbench) {
     bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
     let reason = Reason::Custom("no such picture".to_owned());
     let outcome = Outcome::Bury { reason, last: LastAttempt::by_consumer(None) };
-    bench.say(job.receipt, outcome.clone()).await;
-    bench.say(job.receipt, outcome).await;
+    bench.settle_receipt(job.receipt, outcome.clone()).await;
+    bench.settle_receipt(job.receipt, outcome).await;
     let expected = [
         "submit: nothing -> ready",
         "reserve: ready -> reserved",
@@ -243,7 +243,7 @@ pub(crate) async fn edges_of_pull_jobs_are_logged_by_name(bench: &Workbench) {
 
     let key = bench.accept(pull_job("expires")).await.key;
     bench.pull_from(&topic, BRIEF).await;
-    let expired = bench.lapsed_jobs(1).await;
+    let expired = bench.expired_leases(1).await;
     let outcomes = [(expired[0].receipt, retry(LONG))];
     bench.store().settle_expired(bench.shard(), &outcomes).await.expect("settle");
     assert_eq!(edges_of(&key)[1..], ["reserve: ready -> reserved", "retry: reserved -> delayed"]);

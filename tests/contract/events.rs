@@ -145,11 +145,11 @@ pub(crate) async fn releases_have_events_with_and_without_a_delay(bench: &Workbe
 pub(crate) async fn cancels_have_events_when_the_job_ends(bench: &Workbench) {
     let mut watching = Watching::silent(bench).await;
     let delayed = bench.job_in(State::Delayed, bench.job("a")).await.key;
-    let buried = bench.job_in(State::Dead, bench.job("b")).await.key;
+    let died = bench.job_in(State::Dead, bench.job("b")).await.key;
     let lease = bench.reserved(bench.job("c")).await;
     let ready = bench.accept(bench.job("d")).await.key;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
-    for key in [delayed, buried, ready] {
+    for key in [delayed, died, ready] {
         bench.cancel(&key).await;
         bench.cancel(&key).await;
         watching.expect(&key, [EventKind::Cancelled]).await;
@@ -229,7 +229,7 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     let key = ready(bench, &mut watching, bench.pull_job("a")).await;
     let job = bench.pull_one(&key, LONG).await;
     bench
-        .say(
+        .settle_receipt(
             job.receipt,
             Outcome::Retry { after: ms(5), last: LastAttempt::by_consumer(Some("out of paper".to_owned())) },
         )
@@ -245,11 +245,11 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     bench.promote_until(1).await;
     watching.expect(&key, [EventKind::Promoted]).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, Outcome::Release { after: ms(0) }).await;
+    bench.settle_receipt(job.receipt, Outcome::Release { after: ms(0) }).await;
     watching.expect(&key, [ended(2, AttemptOutcome::Release)]).await;
     let job = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
-    bench.say(job.receipt, Outcome::Complete).await;
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
+    bench.settle_receipt(job.receipt, Outcome::Complete).await;
     assert!(matches!(
         watching.next().await.kind,
         EventKind::Attempt(AttemptEnded {
@@ -266,7 +266,7 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     let key = ready(bench, &mut watching, bench.pull_job("b")).await;
     let job = bench.pull_one(&key, LONG).await;
     bench
-        .say(
+        .settle_receipt(
             job.receipt,
             Outcome::Bury {
                 reason: Reason::Custom("unwanted".to_owned()),

@@ -57,7 +57,7 @@ pub(crate) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_f
             }
         })
         .await;
-        assert!(now() >= at.plus(keep), "it was forgotten after {:?}", now().since(at));
+        assert!(now() >= at.plus(keep), "it was evicted after {:?}", now().since(at));
         assert_eq!(bench.take(1).await.len(), 1);
     }
     assert_eq!(bench.stats().await.evicted_early, 0);

@@ -227,7 +227,7 @@ pub(crate) async fn a_dead_job_is_kept_from_its_import_on_and_then_gone(bench: &
 
 pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job(bench: &Workbench) {
     let brief = bench.with(|options| options.keep_dead = ms(0)).await;
-    let stale = brief.lapsed(brief.job("a")).await;
+    let stale = brief.stale_lease(brief.job("a")).await;
     let current = brief.take_one(&stale.key).await;
     brief.settle(current, bury()).await;
     let gone = brief.expire(10).await;

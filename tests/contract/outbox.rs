@@ -74,21 +74,21 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
     job.delivery.callback = Callback::pull();
     let key = bench.accept(job).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
-    let word = Outcome::Bury {
+    let outcome = Outcome::Bury {
         reason: Reason::Custom("unwanted".to_owned()),
         last: LastAttempt::by_consumer(Some("no paper".to_owned())),
     };
-    assert_eq!(bench.say(pulled.receipt, word).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(pulled.receipt, outcome).await, Settled::Applied);
     is_of(&dead_letters(bench).await[1], &bench.get(&key).await);
 
-    let key = bench.accept(with_on_dead(bench.pull_job("lapsed"))).await.key;
+    let key = bench.accept(with_on_dead(bench.pull_job("expired"))).await.key;
     bench.pull_one(&key, BRIEF).await;
-    let lapsed = bench.lapsed_jobs(1).await.remove(0);
-    let word = Outcome::Bury {
+    let expired = bench.expired_leases(1).await.remove(0);
+    let outcome = Outcome::Bury {
         reason: Reason::Custom("exhausted".to_owned()),
         last: LastAttempt::by_consumer(Some("lease ran out".to_owned())),
     };
-    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, word)]).await;
+    let settled = bench.store().settle_expired(bench.shard(), &[(expired.receipt, outcome)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
     is_of(&dead_letters(bench).await[2], &bench.get(&key).await);
 
@@ -153,7 +153,7 @@ pub(crate) async fn the_entry_of_a_large_job_has_no_body(bench: &Workbench) {
     let key = bench.accept(pull).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
     bench
-        .say(
+        .settle_receipt(
             pulled.receipt,
             Outcome::Bury {
                 reason: Reason::Custom("unwanted".to_owned()),

@@ -84,7 +84,7 @@ pub(crate) async fn a_topic_has_the_policy_that_was_put_last(bench: &Workbench) 
     assert_eq!(again.policy(&topic("a")).await.expect("policy"), Some(policy(second)));
 }
 
-pub(crate) async fn a_deleted_policy_is_forgotten_once(bench: &Workbench) {
+pub(crate) async fn a_deleted_policy_is_gone_and_a_second_delete_finds_none(bench: &Workbench) {
     let store = bench.store();
     put(store, "a", "{}").await;
     put(store, "b", "{}").await;

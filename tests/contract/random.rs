@@ -33,7 +33,7 @@ struct Run<'a> {
     /// When the last of the jobs that are due within a moment is due.
     soon: Timestamp,
     /// When the last of the brief leases has run out.
-    lapsed: Instant,
+    expired_by: Instant,
     /// For messages.
     at: String,
 }
@@ -48,7 +48,7 @@ pub(crate) async fn thousands_of_random_operations_agree_with_a_simple_model(ben
             hands: Vec::new(),
             leases: 0,
             soon: now(),
-            lapsed: Instant::now(),
+            expired_by: Instant::now(),
             at: String::new(),
         };
         for step in 0..STEPS {
@@ -132,7 +132,7 @@ impl Run<'_> {
             let wanted = (before.attempts + 1, before.failures);
             assert_eq!((lease.attempt, lease.failures), wanted, "{}: {}", self.at, lease.key);
             if before.brief {
-                self.lapsed = self.lapsed.max(Instant::now() + BRIEF + ms(5));
+                self.expired_by = self.expired_by.max(Instant::now() + BRIEF + ms(5));
             }
             given.insert(lease.key.clone(), self.leases);
             self.hands.push((lease, self.leases));
@@ -186,7 +186,7 @@ impl Run<'_> {
     }
 
     async fn recover(&mut self) {
-        sleep_until(self.lapsed).await;
+        sleep_until(self.expired_by).await;
         let limit = self.rng.random_range(2..20);
         while self.bench.recover(limit).await.next_lease.is_some_and(|next| next.is_zero()) {}
         self.model.recover();

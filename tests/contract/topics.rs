@@ -240,7 +240,7 @@ pub(crate) async fn an_exchange_gives_nothing_of_a_paused_topic(bench: &Workbenc
 }
 
 pub(crate) async fn a_delivery_under_way_goes_on_while_its_topic_is_paused(bench: &Workbench) {
-    let names = ["done", "retried", "buried", "released"];
+    let names = ["done", "retried", "dead", "released"];
     let mut leases = Vec::new();
     for name in names {
         leases.push(bench.reserved(bench.job(name)).await);

@@ -277,7 +277,7 @@ impl Workbench {
     }
 
     /// Submits a job, reserves it and lets the lease run out: the stale lease of a job that is ready again.
-    pub(crate) async fn lapsed(&self, job: NewJob) -> Lease {
+    pub(crate) async fn stale_lease(&self, job: NewJob) -> Lease {
         let lease = self.reserved(job.timeout(BRIEF)).await;
         self.recover_until(&lease.key, State::Ready).await;
         lease

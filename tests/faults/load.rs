@@ -32,7 +32,7 @@ async fn a_receiver_that_hangs_does_not_delay_another() {
     assert_eq!((hanging.seen(), hanging.hung_up()), (4, 0), "no more than its lane may have");
 }
 
-/// A notifier that forgot a full lane would go on at its floor timer only, every five seconds.
+/// A notifier that lost track of a full lane would only continue at its floor timer, every five seconds.
 #[tokio::test]
 async fn a_narrow_notifier_goes_on_as_soon_as_it_can() {
     for (concurrency, lane) in [("1", "1"), ("2", "1"), ("5", "3")] {

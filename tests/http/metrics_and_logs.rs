@@ -65,7 +65,7 @@ async fn the_metrics_of_each_role_are_those_that_are_documented() {
 }
 
 #[tokio::test]
-async fn the_metrics_count_what_has_happened() {
+async fn the_metrics_count_submits_passes_and_attempts() {
     let (stack, _sink) = after_some_traffic(Stack::options()).await;
     let lines = [
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="created"} 5"#),

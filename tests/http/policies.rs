@@ -262,15 +262,15 @@ async fn consumers_use_the_ttr_and_the_retry_policy_of_the_topic() {
         stack
             .set_policy(TOPIC, &json!({"ttr": "700ms", "retry": {"delays": ["10ms"], "max": 2, "jitter": 0}}))
             .await;
-        stack.accept(&bare("lapses")).await;
+        stack.accept(&bare("expires")).await;
         let before = now();
         let first = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
         let left = between(before, time(&first["deadline"]));
         assert!(left > Duration::from_millis(600) && left < Duration::from_secs(5), "{left:?}");
         // The carrier settles it as failed when its time has run out.
         let second = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
-        assert_eq!((&second["id"], &second["attempt"]), (&json!("lapses"), &json!(2)));
-        let dead = stack.wait_state(TOPIC, "lapses", "dead", SOON).await;
+        assert_eq!((&second["id"], &second["attempt"]), (&json!("expires"), &json!(2)));
+        let dead = stack.wait_state(TOPIC, "expires", "dead", SOON).await;
         assert_eq!((&dead["failures"], &dead["reason"]), (&json!(2), &json!("exhausted")), "{dead}");
 
         stack.accept(&bare("fails")).await;

@@ -211,12 +211,12 @@ async fn a_job_leaves_its_token_in_its_tombstone_however_it_ends() {
     let cancelled = postpone(&bench, bench.job("cancelled"));
     bench.job_in(State::Cancelled, cancelled.clone()).await;
     let late = replace(&bench, bench.job("late").timeout(BRIEF));
-    let lease = bench.lapsed(late.clone()).await;
+    let lease = bench.stale_lease(late.clone()).await;
     assert_eq!(bench.settle(lease, Outcome::Complete).await, Settled::Late);
     let pulled = replace(&bench, bench.pull_job("pulled"));
     bench.accept(pulled.clone()).await;
     let receipt = bench.pull_one(&pulled.key, LONG).await.receipt;
-    assert_eq!(bench.say(receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(receipt, Outcome::Complete).await, Settled::Applied);
 
     let segment: Vec<Vec<u8>> = keys::all(&mut redis, "done:*").await;
     for job in [&done, &large, &cancelled, &late, &pulled] {
@@ -274,7 +274,7 @@ async fn a_lease_of_a_former_life_is_stale_even_if_lease_numbers_are_ahead_of_th
     let (bench, mut redis) = bench().await;
     let shard = key(&mut redis, "shard").await;
     run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", FAR.to_string().as_bytes()]).await;
-    let lost = bench.lapsed(bench.job("a").timeout(BRIEF)).await;
+    let lost = bench.stale_lease(bench.job("a").timeout(BRIEF)).await;
     let key = lost.key.clone();
     let new = submit(&bench, replace(&bench, bench.job("a").timeout(BRIEF)), SubmitResult::Replaced).await;
     assert_eq!((new.attempts, new.state), (1, State::Ready));

@@ -135,7 +135,7 @@ pub(crate) async fn a_revived_job_goes_on_with_its_life(bench: &Workbench) {
 
 pub(crate) async fn a_lease_of_a_former_life_settles_nothing(bench: &Workbench) {
     for (n, outcome) in [Outcome::Complete, retry(ms(0)), bury(), release(ms(0))].into_iter().enumerate() {
-        let stale = bench.lapsed(bench.job(&format!("job-{n}"))).await;
+        let stale = bench.stale_lease(bench.job(&format!("job-{n}"))).await;
         let key = stale.key.clone();
         let new = replacing(bench, bench.job(&format!("job-{n}")).content(2));
         answered(bench, &new, SubmitResult::Replaced).await;
@@ -162,18 +162,18 @@ pub(crate) async fn a_settle_of_a_former_life_is_no_repetition(bench: &Workbench
     }
     for (n, outcome) in [Outcome::Complete, retry(ms(0))].into_iter().enumerate() {
         let pulled = bench.pulled(&format!("pull-{n}")).await;
-        assert_eq!(bench.say(pulled.receipt, outcome.clone()).await, Settled::Applied);
+        assert_eq!(bench.settle_receipt(pulled.receipt, outcome.clone()).await, Settled::Applied);
         let new = replacing(bench, bench.pull_job(&format!("pull-{n}")).content(2).after(LONG));
         let job = submit(bench, &new).await.job;
         for outcome in [outcome, Outcome::Complete, release(ms(0))] {
-            assert_eq!(bench.say(pulled.receipt, outcome).await, Settled::Stale);
+            assert_eq!(bench.settle_receipt(pulled.receipt, outcome).await, Settled::Stale);
         }
         assert_eq!(bench.get(&pulled.key).await, job);
     }
 }
 
 pub(crate) async fn the_first_lease_of_a_new_life_settles_it(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     let new = replacing(bench, bench.job("a").content(2).timeout(BRIEF));
     answered(bench, &new, SubmitResult::Replaced).await;
     let lease = bench.take_one(&new.key).await;
@@ -184,7 +184,7 @@ pub(crate) async fn the_first_lease_of_a_new_life_settles_it(bench: &Workbench) 
 }
 
 pub(crate) async fn a_cancel_of_a_new_life_does_not_ask_about_the_former_one(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     answered(bench, &replacing(bench, bench.job("a").after(LONG)), SubmitResult::Replaced).await;
     assert_eq!(bench.cancel(&stale.key).await, CANCELLED);
 }
@@ -232,13 +232,13 @@ pub(crate) async fn a_redrive_passes_over_a_dead_job_that_began_again(bench: &Wo
     let topic = TOPIC.parse().expect("a topic");
     let filter = DeadFilter { topic, reason: None, after: None, before: None };
     let (store, shard) = (bench.store(), bench.shard());
-    let places = store.dead_cursors(shard, &filter, None, 10).await.expect("places").items;
-    assert_eq!(places.len(), 1);
+    let cursors = store.dead_cursors(shard, &filter, None, 10).await.expect("cursors").items;
+    assert_eq!(cursors.len(), 1);
     let begun = store.start_redrive(bench.token(), &filter, 1).await.expect("begin");
     let RedriveStart::Redrive(redrive) = begun else { panic!("too many") };
     let new = postponing(bench, bench.job("a").after(LONG));
     let changed = answered(bench, &new, SubmitResult::Postponed).await;
-    store.revive_many(shard, redrive.id, &places).await.expect("revive");
-    assert_eq!(store.purge_many(shard, &places).await.expect("purge"), 0);
+    store.revive_many(shard, redrive.id, &cursors).await.expect("revive");
+    assert_eq!(store.purge_many(shard, &cursors).await.expect("purge"), 0);
     assert_eq!(bench.get(&job.key).await, changed);
 }
