@@ -75,7 +75,6 @@ contract! {
         the_token_of_another_job_means_nothing,
         a_key_twice_in_one_batch_is_changed_in_order,
         a_batch_of_500_changes_is_answered_in_order,
-        a_change_to_a_lane_too_many_is_refused_and_the_job_stays,
         an_ended_job_begins_a_new_life_and_counts_as_another_one,
         an_ended_job_of_the_same_content_begins_again_too,
         a_dead_job_begins_a_new_life_in_its_place,

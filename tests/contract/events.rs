@@ -10,11 +10,10 @@ use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 use ringback_store::Events;
-use ringback_testkit::eventually;
 
 pub(crate) use self::many_jobs::*;
 use super::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen};
-use super::workbench::{SOON, Workbench, now};
+use super::workbench::{SOON, Workbench, now, until};
 
 /// A stream of events of a bench's shard.
 struct Watching {
@@ -286,13 +285,10 @@ pub(crate) async fn a_shard_publishes_events_only_while_it_is_watched(bench: &Wo
     let mut watching = Watching::silent(bench).await;
     bench.accept(bench.job("before")).await;
     let watch = async |lasts| bench.store().watch(bench.shard(), lasts).await.expect("watch");
-    let since = watch(ms(50)).await;
-    assert_eq!(watch(ms(50)).await, since, "it is watched by now");
-    let seen = now();
-    eventually(SOON, "the watch has run out", async || {
-        if now().since(seen) > ms(100) { Ok(()) } else { Err("not yet") }
-    })
-    .await;
+    let brief = ms(1_500);
+    let since = watch(brief).await;
+    assert_eq!(watch(brief).await, since, "it is watched by now");
+    until(now().plus(brief + ms(50))).await;
     bench.accept(bench.job("after")).await;
     bench.cancel(&bench.key(TOPIC, "after")).await;
     let anew = watch(LONG).await;
@@ -300,10 +296,6 @@ pub(crate) async fn a_shard_publishes_events_only_while_it_is_watched(bench: &Wo
     assert_eq!(watch(LONG).await, anew, "whoever asks");
     // A shorter watch does not end a longer one.
     bench.store().watch(bench.shard(), ms(1)).await.expect("watch");
-    let asked = now();
-    eventually(SOON, "it would have run out", async || {
-        if now().since(asked) > ms(10) { Ok(()) } else { Err("not yet") }
-    })
-    .await;
+    until(now().plus(ms(5))).await;
     watching.nothing(bench, "mark").await;
 }

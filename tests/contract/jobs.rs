@@ -17,6 +17,8 @@ pub(crate) const ORIGIN: &str = "http://receiver.example";
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 /// The shortest timeout: such a lease runs out while a case waits for it.
 pub(crate) const BRIEF: Duration = Duration::from_millis(100);
+/// Another one, so that one reserve gives leases with two deadlines.
+pub(crate) const LESS_BRIEF: Duration = Duration::from_millis(110);
 
 /// Every state; ready is the last, since the next reserve takes such a job.
 pub(crate) const STATES: [State; 6] =

@@ -263,7 +263,7 @@ pub(crate) async fn a_postponed_entry_blocks_no_other_and_comes_again(bench: &Wo
     let later: Vec<_> = pending
         .into_iter()
         .filter(|notice| notice.letter.as_ref().is_some_and(|death| death.job.key == first.key))
-        .map(|notice| (notice.id, ms(400)))
+        .map(|notice| (notice.id, ms(2_000)))
         .collect();
     assert_eq!(
         acknowledge(bench, &OutboxAck { done: Vec::new(), later }).await,
@@ -276,9 +276,9 @@ pub(crate) async fn a_postponed_entry_blocks_no_other_and_comes_again(bench: &Wo
     let AckResult::Held(Some(wait)) = acknowledge(bench, &OutboxAck { done, later: Vec::new() }).await else {
         panic!("one is put off")
     };
-    assert!(wait > Duration::ZERO && wait <= ms(402), "{wait:?}");
+    assert!(wait > Duration::ZERO && wait <= ms(2_002), "{wait:?}");
     let pass = bench.promote(10).await;
-    assert!(pass.next_notice.is_some_and(|wait| wait <= ms(402)), "{pass:?}");
+    assert!(pass.next_notice.is_some_and(|wait| wait <= ms(2_002)), "{pass:?}");
     eventually(SOON, "it is due again", async || dead_letters(bench).await.pop().ok_or("not yet")).await;
     is_of(&dead_letters(bench).await[0], &first);
     tell_all(bench).await;

@@ -16,8 +16,9 @@ use tokio::task::JoinSet;
 use super::jobs::{LONG, TOPIC, With as _, bury};
 use super::workbench::{SOON, Workbench};
 
-/// Within this a change is known.
-pub(crate) const SECOND: Duration = Duration::from_secs(1);
+/// Within this a change is known: a second, and what a busy machine takes. Less than the five seconds after which
+/// everybody looks.
+pub(crate) const SECOND: Duration = Duration::from_secs(3);
 
 pub(crate) fn topic(name: &str) -> Topic {
     name.parse().expect("a topic")

@@ -33,7 +33,7 @@ use self::events::WatchedEvents;
 use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
 use self::pull_jobs::{Held, is_pull, push_or_pull};
 use super::audit;
-use super::jobs::{BRIEF, LONG, With, ms, new_job};
+use super::jobs::{LONG, With, ms, new_job};
 use super::workbench::{FLOOR, now, until};
 use crate::redis_layout;
 
@@ -140,10 +140,9 @@ impl Pair {
                 let jobs: Vec<_> = names
                     .iter()
                     .map(|name| new_job(key(step, *name)).content(*content).after(self.delay(*wait)))
-                    .map(|job| if *brief { job.timeout(BRIEF) } else { job })
                     .map(|job| {
                         let origin = ORIGINS[(job.key.id.as_str().len() + usize::from(*content)) % 2];
-                        let mut job = outbox::with_on_dead(push_or_pull(job.to(origin)));
+                        let mut job = outbox::with_on_dead(push_or_pull(job.to(origin), *brief));
                         let history = history(*past);
                         if history.is_none() {
                             job.if_exists = change.if_exists();
@@ -153,10 +152,12 @@ impl Pair {
                     .collect();
                 self.repeat(*times, async |pair: &mut Self| pair.submit(&jobs).await).await;
             }
-            Op::Reserve { shard, lanes, times } => self.reserve(*shard, *lanes, *times).await,
+            Op::Reserve { shard, lanes, brief, times } => {
+                self.reserve(*shard, *lanes, *brief, *times).await;
+            }
             Op::Settle { hands, late } => self.settle(hands, *late).await,
-            Op::Exchange { hands, late, shard, lanes, times } => {
-                self.exchange(hands, *late, *shard, *lanes, *times).await;
+            Op::Exchange { hands, late, shard, lanes, brief, times } => {
+                self.exchange(hands, *late, *shard, *lanes, *brief, *times).await;
             }
             Op::Renew { hand } => self.renew(*hand).await,
             Op::Topic { topic, what, times } => {

@@ -7,14 +7,15 @@ use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard
 use ringback_core::outcome::Outcome;
 
 use super::{ORIGINS, Pair, RandomOutcome, TOPICS, Times};
-use crate::contract::jobs::{BRIEF, LONG, bury, ms, release, retry};
+use crate::contract::jobs::{LESS_BRIEF, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
 
 /// The same outcomes for each store.
 type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
 
 impl Pair {
-    fn ask(&mut self, lanes: [bool; 4]) -> Reserve<'static> {
+    /// What the next reserve asks for. Unless its leases are brief, they outlast the run.
+    fn ask(&mut self, lanes: [bool; 4], brief: bool) -> Reserve<'static> {
         self.sequence += 1;
         let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
         let lane_limits: Vec<_> =
@@ -27,12 +28,12 @@ impl Pair {
             lane_limit: 500,
             lane_limits,
             bits: self.sequence.to_be_bytes(),
-            margin: Duration::ZERO,
+            margin: if brief { Duration::ZERO } else { LONG },
         }
     }
 
-    pub(crate) async fn reserve(&mut self, shard: usize, lanes: [bool; 4], times: Times) {
-        let ask = self.ask(lanes);
+    pub(crate) async fn reserve(&mut self, shard: usize, lanes: [bool; 4], brief: bool, times: Times) {
+        let ask = self.ask(lanes, brief);
         let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
         for _ in 0..if matches!(times, Times::Twice) { 2 } else { 1 } {
             let redis = self.stores[0].reserve(shard, &ask).await.expect("reserve");
@@ -42,7 +43,7 @@ impl Pair {
     }
 
     fn reserved(&mut self, redis: Reserved, memory: Reserved) {
-        self.expired_by = now().plus(BRIEF + ms(4));
+        self.expired_by = now().plus(LESS_BRIEF + ms(4));
         assert_eq!(redis.more, memory.more, "{}", self.at);
         let skipped: BTreeSet<_> = redis.skipped.iter().collect();
         // A lane of which only stale entries are left shows on Redis until it is asked.
@@ -57,9 +58,10 @@ impl Pair {
         late: u8,
         shard: usize,
         lanes: [bool; 4],
+        brief: bool,
         times: Times,
     ) {
-        let ask = self.ask(lanes);
+        let ask = self.ask(lanes, brief);
         let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
         let mut items = self.items(outcomes);
         let [redis, memory] = items.remove(&shard).unwrap_or_default();

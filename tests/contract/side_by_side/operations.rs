@@ -116,6 +116,7 @@ pub(crate) enum Op {
     Reserve {
         shard: usize,
         lanes: [bool; 4],
+        brief: bool,
         times: Times,
     },
     Settle {
@@ -128,6 +129,7 @@ pub(crate) enum Op {
         late: u8,
         shard: usize,
         lanes: [bool; 4],
+        brief: bool,
         times: Times,
     },
     Renew {
@@ -189,11 +191,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         1 => Just(RandomOutcome::Bury),
         3 => wait().prop_map(RandomOutcome::Release),
     ];
-    let reserve = (0..2_usize, any::<[bool; 4]>(), times()).prop_map(|(shard, lanes, times)| Op::Reserve {
-        shard,
-        lanes,
-        times,
-    });
+    let reserve = (0..2_usize, any::<[bool; 4]>(), brief(), times())
+        .prop_map(|(shard, lanes, brief, times)| Op::Reserve { shard, lanes, brief, times });
     let hands = || prop::collection::vec((any::<usize>(), outcome.clone()), 1..4);
     let when = prop_oneof![2 => wait().prop_map(When::In), 3 => (0..TIMES.len()).prop_map(When::At)];
     let call = prop_oneof![
@@ -206,8 +205,9 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     let on_topic =
         prop_oneof![1 => Just(OnTopic::Pause), 2 => Just(OnTopic::Resume), 2 => Just(OnTopic::Look)];
     let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
-    let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), times())
-        .prop_map(|(hands, late, shard, lanes, times)| Op::Exchange { hands, late, shard, lanes, times });
+    let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), brief(), times()).prop_map(
+        |(hands, late, shard, lanes, brief, times)| Op::Exchange { hands, late, shard, lanes, brief, times },
+    );
     let ttr = prop_oneof![3 => Just(Ttr::Long), 1 => Just(Ttr::Brief), 1 => Just(Ttr::Own)];
     let pull = (0..2_usize, 0..TOPICS.len(), ttr, times()).prop_map(|(shard, topic, ttr, times)| Op::Pull {
         shard,
@@ -243,6 +243,10 @@ fn wait() -> impl Strategy<Value = Wait> + Clone {
     prop_oneof![2 => Just(Wait::None), 1 => Just(Wait::Moment), 1 => Just(Wait::Long), 1 => Just(Wait::Far)]
 }
 
+fn brief() -> impl Strategy<Value = bool> {
+    prop::bool::weighted(0.4)
+}
+
 fn times() -> impl Strategy<Value = Times> {
     prop_oneof![3 => Just(Times::Once), 1 => Just(Times::Twice)]
 }
@@ -257,7 +261,7 @@ fn submit() -> impl Strategy<Value = Op> {
         3 => (1..12_u8, limit).prop_map(|(token, limit)| Change::Postpone { token, limit }),
     ];
     let names = prop::collection::vec(0..WINDOW, 1..4);
-    (names, content, wait(), prop::bool::weighted(0.4), past, change, times()).prop_map(
+    (names, content, wait(), brief(), past, change, times()).prop_map(
         |(names, content, wait, brief, past, change, times)| Op::Submit {
             names,
             content,

@@ -9,7 +9,7 @@ use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
 use super::{NewJob, Pair, RandomOutcome, TOPICS};
-use crate::contract::jobs::{BRIEF, LONG, ms};
+use crate::contract::jobs::{BRIEF, LESS_BRIEF, LONG, With, ms};
 use crate::contract::workbench::{FLOOR, now, until};
 
 /// The same job reserved by a consumer, of each store.
@@ -28,12 +28,18 @@ pub(crate) const fn is_pull(number: usize) -> bool {
     number.is_multiple_of(3)
 }
 
-/// A push or a pull job, by its name.
-pub(crate) fn push_or_pull(mut job: NewJob) -> NewJob {
-    if job.key.id.as_str().ends_with('p') {
+/// A push or a pull job, by its name. All push jobs have brief timeouts: which leases outlast the run is chosen at their
+/// reserve.
+pub(crate) fn push_or_pull(mut job: NewJob, brief: bool) -> NewJob {
+    let is_pull = job.key.id.as_str().ends_with('p');
+    if is_pull {
         job.delivery.callback = Callback::pull();
     }
-    job
+    match (brief, is_pull) {
+        (true, _) => job.timeout(BRIEF),
+        (false, true) => job,
+        (false, false) => job.timeout(LESS_BRIEF),
+    }
 }
 
 /// Gives the failure of one store the times of the other's, where they were taken from the stores' clocks: as a
@@ -68,7 +74,7 @@ impl Pair {
         for _ in 0..times {
             let redis = self.stores[0].pull(shard, &ask).await.expect("pull");
             let memory = self.stores[1].pull(shard, &ask).await.expect("pull");
-            self.expired_by = now().plus(BRIEF + ms(4));
+            self.expired_by = now().plus(LESS_BRIEF + ms(4));
             assert_eq!(redis.more, memory.more, "{}", self.at);
             self.hold(redis, memory);
         }

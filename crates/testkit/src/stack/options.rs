@@ -121,6 +121,11 @@ impl StackOptions {
         [Self::default(), Self::embedded()]
     }
 
+    /// Both kinds of store, with one API and no other role.
+    pub fn api_only_on_each_store() -> [Self; 2] {
+        [Self::api_only(), Self::api_only().store("embedded:./data")]
+    }
+
     /// One `ringback up` in place of a process of each role.
     pub fn in_one_process(self) -> Self {
         let none =
