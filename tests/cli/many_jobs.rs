@@ -20,7 +20,7 @@ fn words<'a>(command: &'a str, names: &'a [String]) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn each_of_many_jobs_is_called_and_the_results_come_in_order() {
+async fn a_command_is_applied_to_each_of_many_jobs_in_order() {
     for options in StackOptions::api_only_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");

@@ -9,7 +9,7 @@ use ringback_testkit::{Arrival, Sink, StackOptions};
 use serde_json::{Value, json};
 
 use super::ringback;
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::sample_jobs::{SOON, TOPIC, with_all};
 
 /// What a careless shell would run, split or expand.
 const HOSTILE: &str = r#"it's "$(id)" `id` ${HOME} \ ! * ? ~ ; & | > < # [a] {b,c} --next -d @x %41"#;
@@ -39,11 +39,7 @@ fn comparable(arrival: &Arrival) -> HeaderMap {
 /// Jobs with hostile values in every field that a callback has.
 fn hostile_jobs(sink: &Sink) -> Vec<Value> {
     let url = sink.url(r#"/a'b"(c);$(id)&`x`?q='%20&r={1,2}[3]$x"#);
-    let job = |id: &str, fields: Value| {
-        let mut job = json!({"topic": "t", "id": id, "url": url});
-        job.as_object_mut().expect("a job").extend(fields.as_object().expect("fields").clone());
-        job
-    };
+    let job = |id: &str, fields: Value| with_all(json!({"topic": "t", "id": id, "url": url}), &fields);
     let headers = json!({"X-Hostile": HOSTILE, "x-empty": "", "x-at": "@/etc/passwd", "x-colon": ": ;", "accept": "a/b"});
     let context = json!({"Hostile": HOSTILE, "empty": ""});
     vec![

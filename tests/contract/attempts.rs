@@ -196,7 +196,7 @@ pub(crate) async fn a_job_that_was_created_before_an_earlier_one_of_its_name_has
     assert_eq!((shown.len(), shown[0].answer.as_ref()), (1, &b"of the second"[..]));
 }
 
-pub(crate) async fn logs_take_no_more_than_their_room_and_the_oldest_go(bench: &Workbench) {
+pub(crate) async fn logs_take_no_more_memory_than_they_may_and_the_oldest_are_evicted(bench: &Workbench) {
     let small = bench.with(|options| options.keep_attempts_mib = 1).await;
     let mut first = small.reserved(small.job("a")).await;
     let mut busy = small.reserved(small.job("busy")).await;

@@ -42,7 +42,7 @@ pub(crate) async fn a_cancelled_dead_job_is_not_evicted(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(1)).await;
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     assert_eq!(bench.cancel(&job.key).await, CANCELLED);
-    assert_eq!(bench.expire(10).await.moved, 0);
+    assert_eq!(bench.evict(10).await.moved, 0);
     gone(&bench, &job.key).await;
     assert_eq!(bench.stats().await.states.purged, 0);
     bench.audit().await;

@@ -273,5 +273,5 @@ pub(crate) async fn large_jobs_are_purged_whole(bench: &Workbench) {
     let cursors = cursors(bench, &of_topic(TOPIC)).await;
     assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 5);
     assert_eq!(all(bench, &of_topic(TOPIC)).await, []);
-    assert_eq!(bench.expire(10).await.next_dead, None);
+    assert_eq!(bench.evict(10).await.next_dead, None);
 }

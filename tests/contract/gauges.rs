@@ -75,7 +75,7 @@ pub(crate) async fn a_ready_job_behind_many_cancelled_ones_is_found(bench: &Work
     assert!(age >= ms(20) && age <= now().since(last.due), "{age:?}");
 }
 
-pub(crate) async fn jobs_of_a_paused_topic_are_ready_jobs_as_others(bench: &Workbench) {
+pub(crate) async fn ready_jobs_of_a_paused_topic_count_as_ready(bench: &Workbench) {
     let job = bench.accept(bench.job("a")).await;
     bench.store().pause(&topic(TOPIC)).await.expect("pause").expect("there is room");
     // The lane is parked by the first reserve that meets it.

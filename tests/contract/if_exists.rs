@@ -154,16 +154,11 @@ pub(crate) async fn a_refused_submit_of_the_newest_content_is_a_repetition(bench
     assert_eq!(changed.created, first.created);
 }
 
-/// Brings a job that was submitted with this token into a state.
-async fn job_in(bench: &Workbench, state: State, job: &NewJob) -> Job {
-    bench.job_in(state, job.clone()).await
-}
-
 pub(crate) async fn a_repeated_token_changes_nothing_in_any_state(bench: &Workbench) {
     for (state, mode) in STATES.into_iter().flat_map(|state| [0, 1].map(|mode| (state, mode))) {
         let job = bench.job(&format!("{state}-{mode}"));
         let (job, _) = changing(bench, &job)[mode].clone();
-        let known = job_in(bench, state, &job).await;
+        let known = bench.job_in(state, job.clone()).await;
         let stats = bench.stats().await;
         for again in [job.clone(), job.clone().after(LONG)] {
             let answer = submit(bench, &again).await;

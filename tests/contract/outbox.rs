@@ -310,7 +310,7 @@ pub(crate) async fn a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_
     // In a cluster, the wake-up of the lease may come late.
     while next(&mut wakes).await != Wake::Due(bench.shard(), Duration::ZERO) {}
     assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
-    assert_eq!(bench.expire(10).await.next_notice, Some(Duration::ZERO));
+    assert_eq!(bench.evict(10).await.next_notice, Some(Duration::ZERO));
     assert_eq!(bench.recover(10).await.next_notice, Some(Duration::ZERO));
     tell_all(bench).await;
     assert_eq!(bench.promote(10).await.next_notice, None);

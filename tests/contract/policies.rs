@@ -133,7 +133,7 @@ pub(crate) async fn policies_of_the_largest_size_are_read_as_a_whole(bench: &Wor
     assert!(policies.values().all(|policy| policy.expect_body.as_deref() == Some(&expected)));
 }
 
-pub(crate) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(bench: &Workbench) {
+pub(crate) async fn a_policy_beyond_the_limit_is_refused_until_one_is_deleted(bench: &Workbench) {
     let store = bench.store();
     for from in (0..MAX_POLICIES).step_by(500) {
         let mut puts = JoinSet::new();
@@ -153,7 +153,9 @@ pub(crate) async fn a_policy_beyond_the_most_is_refused_until_one_is_deleted(ben
     assert_eq!(put(store, "one-more", "{}").await, Some(true));
 }
 
-pub(crate) async fn a_topic_with_metrics_too_many_is_refused_until_one_has_none(bench: &Workbench) {
+pub(crate) async fn a_topic_with_metrics_beyond_the_limit_is_refused_until_another_has_none(
+    bench: &Workbench,
+) {
     const WITH: &str = r#"{"metrics":true}"#;
     let store = bench.store();
     for n in 0..MAX_TOPICS_WITH_METRICS {
@@ -275,7 +277,7 @@ fn one_more(stored: Option<&Policy>) -> Result<Policy, &'static str> {
     Ok(policy(&format!(r#"{{"timeout":{seconds}}}"#)))
 }
 
-pub(crate) async fn a_policy_is_made_of_the_stored_one_and_replaces_no_other(bench: &Workbench) {
+pub(crate) async fn a_policy_made_from_the_stored_one_replaces_no_later_one(bench: &Workbench) {
     let store = bench.store();
     let nothing = store.change_policy(&topic("t"), one_more).await.expect("change");
     assert_eq!(nothing, Err("no policy"));

@@ -182,7 +182,7 @@ pub(crate) async fn a_revived_job_begins_again_but_for_its_attempts(bench: &Work
     assert_eq!(bench.settle(lease, retry(LONG)).await, Settled::Applied);
     let waits = bench.get(&key).await;
     assert_eq!((waits.attempts, waits.failures, waits.state), (3, 1, State::Delayed));
-    assert_eq!(bench.expire(10).await.next_dead, None);
+    assert_eq!(bench.evict(10).await.next_dead, None);
 }
 
 pub(crate) async fn a_revived_job_counts_its_lost_leases_anew(bench: &Workbench) {

@@ -189,10 +189,10 @@ impl Pair {
                 self.passes(call, next).await;
             }
             Op::Recover { limit } => self.recover(*limit).await,
-            Op::Expire => {
+            Op::Evict => {
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_dead: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store.evict(shard, epoch, PassLimits { jobs: 3, floor: FLOOR }).await.expect("expire")
+                    store.evict(shard, epoch, PassLimits { jobs: 3, floor: FLOOR }).await.expect("evict")
                 };
                 self.passes(call, next).await;
             }

@@ -359,7 +359,7 @@ pub(crate) async fn another_process_finds_the_topic_paused(bench: &Workbench) {
     assert!(another.reserve(bench.shard(), &bench.ask(10)).await.expect("reserve").leases.is_empty());
 }
 
-pub(crate) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench: &Workbench) {
+pub(crate) async fn a_topic_beyond_the_limit_is_refused_and_known_topics_go_on(bench: &Workbench) {
     let most = usize::try_from(MAX_TOPICS).expect("a small number");
     let jobs: Vec<_> = (0..most).map(|n| bench.job_of(&format!("topic-{n}"), "a").after(LONG)).collect();
     let ended = bench.job_of("ended", "a");

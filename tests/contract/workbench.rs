@@ -208,12 +208,12 @@ impl Workbench {
         .await;
     }
 
-    pub(crate) async fn expire(&self, limit: u32) -> Held {
+    pub(crate) async fn evict(&self, limit: u32) -> Held {
         held(
             self.store
                 .evict(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
                 .await
-                .expect("expire"),
+                .expect("evict"),
         )
     }
 

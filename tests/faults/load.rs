@@ -50,7 +50,7 @@ async fn a_narrow_notifier_goes_on_as_soon_as_it_can() {
 
 /// A lane is refilled in batches; one whose other calls hang would never have room for one.
 #[tokio::test]
-async fn the_last_room_of_a_lane_is_used_though_its_other_calls_hang() {
+async fn the_last_free_call_of_a_lane_is_used_though_its_others_hang() {
     let options = Stack::options().role_env(Role::Notifier, "RINGBACK_LANE_CONCURRENCY", "8");
     let (stack, sink) = (options.start().await, Sink::start().await);
     for n in 0..7 {

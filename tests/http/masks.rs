@@ -93,10 +93,9 @@ async fn exports_and_consumers_have_the_values_and_notices_have_no_headers() {
         assert_eq!(stack.settle(&pulled, "bury", &json!({})).await.status, 200);
         assert_eq!(stack.job("pull", "a").await.1["state"], "dead");
 
-        let dies = json!({"on_dead": sink.url("/dead"), "retry": {"preset": "none"}, "headers": secret});
-        let mut job = json!({"topic": TOPIC, "id": "dies", "url": "http://127.0.0.1:1/"});
-        job.as_object_mut().expect("a job").extend(dies.as_object().expect("fields").clone());
-        stack.accept(&job).await;
+        let dies = json!({"topic": TOPIC, "id": "dies", "url": "http://127.0.0.1:1/", "headers": secret,
+            "on_dead": sink.url("/dead"), "retry": {"preset": "none"}});
+        stack.accept(&dies).await;
         let notice = sink.wait_for(1, SOON).await.remove(0);
         assert_eq!(notice.path, "/dead");
         assert!(!String::from_utf8_lossy(&notice.body).contains("hunter2"), "{notice:?}");

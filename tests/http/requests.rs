@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
 
 const FAR: &str = "http://127.0.0.1:9/hook?a=b'c";
 
@@ -63,9 +63,8 @@ async fn bodies_of_all_kinds_come_back_as_they_were_submitted() {
             ("large", json!({"body": "x".repeat(200_000)})),
             ("pull", json!({"url": null, "ttr": "7s", "headers": {"x-token": "1"}})),
         ] {
-            let mut submitted = json!({"topic": TOPIC, "id": id, "delay": "1h", "url": FAR});
-            submitted.as_object_mut().expect("a job").extend(fields.as_object().expect("fields").clone());
-            stack.accept(&submitted).await;
+            let bare = json!({"topic": TOPIC, "id": id, "delay": "1h", "url": FAR});
+            stack.accept(&with_all(bare, &fields)).await;
             let request = inspect(&stack, TOPIC, id).await["request"].clone();
             for name in ["body", "body_base64", "content_type", "ttr"] {
                 assert_eq!(request.get(name), fields.get(name), "{id}: {name}");
@@ -142,13 +141,7 @@ async fn pages_of_large_jobs_are_bounded_and_complete() {
             json!({"topic": "dead", "id": format!("job-{n}"), "url": FAR, "body": body, "state": "dead",
                 "reason": "lost"})
         };
-        let waiting = |n| {
-            with(
-                with(json!({"url": FAR, "delay": "1h", "body": body}), "topic", "waiting"),
-                "id",
-                format!("job-{n}"),
-            )
-        };
+        let waiting = |n| json!({"topic": "waiting", "id": format!("job-{n}"), "url": FAR, "delay": "1h", "body": body});
         for some in (0..40).collect::<Vec<_>>().chunks(10) {
             stack.import(&some.iter().map(dead).collect::<Vec<_>>()).await;
             let jobs: Vec<_> = some.iter().map(waiting).collect();

@@ -143,7 +143,7 @@ async fn parked(mut redis: redis::aio::MultiplexedConnection) -> u64 {
 }
 
 #[tokio::test]
-async fn a_topic_or_an_origin_too_many_is_refused_with_the_limit_and_what_to_do() {
+async fn a_topic_or_an_origin_beyond_the_limit_is_refused_with_the_limit_and_what_to_do() {
     let stack = StackOptions::api_only().start().await;
     accept_far(&stack, TOPIC, 60).await;
     let mut redis = stack.redis().client().await;

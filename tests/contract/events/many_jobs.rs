@@ -99,7 +99,7 @@ pub(crate) async fn purges_and_evictions_have_no_events(bench: &Workbench) {
     bench.job_in(State::Dead, bench.job("b")).await;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
     bench.store().purge(&purged).await.expect("purge");
-    eventually(SOON, "the other expires", async || match bench.expire(10).await.moved {
+    eventually(SOON, "the other is evicted", async || match bench.evict(10).await.moved {
         1 => Ok(()),
         n => Err(n),
     })

@@ -3,14 +3,14 @@
 
 use bytes::Bytes;
 use ringback_core::contract::{
-    Attempt, Cancelled, DeadFilter, Lease, Note, RedriveStart, Renewed, Settled, Stats, SubmitResult,
-    Submitted,
+    Attempt, Cancelled, Lease, Note, RedriveStart, Renewed, Settled, Stats, SubmitResult, Submitted,
 };
 use ringback_core::job::{Callback, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 
 use super::{OTHER, answered, changing, postponing, replacing, run, submit};
+use crate::contract::dead_letters::{cursors, of_topic};
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{Workbench, now};
 
@@ -69,7 +69,7 @@ pub(crate) async fn a_dead_job_begins_a_new_life_in_its_place(bench: &Workbench)
         let lease = bench.take_one(&new.key).await;
         assert_eq!((lease.attempt, lease.failures, &lease.delivery), (2, 0, &new.delivery));
     }
-    assert_eq!(bench.expire(10).await.next_dead, None, "no entry is left among the dead");
+    assert_eq!(bench.evict(10).await.next_dead, None, "no entry is left among the dead");
 }
 
 pub(crate) async fn a_dead_job_that_was_never_tried_begins_a_new_life_too(bench: &Workbench) {
@@ -229,10 +229,8 @@ pub(crate) async fn a_death_of_a_former_life_keeps_its_notice(bench: &Workbench)
 
 pub(crate) async fn a_redrive_passes_over_a_dead_job_that_began_again(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a")).await;
-    let topic = TOPIC.parse().expect("a topic");
-    let filter = DeadFilter { topic, reason: None, after: None, before: None };
-    let (store, shard) = (bench.store(), bench.shard());
-    let cursors = store.dead_cursors(shard, &filter, None, 10).await.expect("cursors").items;
+    let (store, shard, filter) = (bench.store(), bench.shard(), of_topic(TOPIC));
+    let cursors = cursors(bench, &filter).await;
     assert_eq!(cursors.len(), 1);
     let begun = store.start_redrive(bench.token(), &filter, 1).await.expect("begin");
     let RedriveStart::Redrive(redrive) = begun else { panic!("too many") };

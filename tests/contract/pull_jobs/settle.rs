@@ -181,7 +181,7 @@ pub(crate) async fn a_later_job_of_the_same_name_is_not_settled_by_an_old_receip
     bench.settle_receipt(job.receipt, bury()).await;
     let key = job.key.clone();
     ringback_testkit::eventually(crate::contract::workbench::SOON, "the dead job is gone", async || {
-        bench.expire(10).await;
+        bench.evict(10).await;
         bench.state(&key).await.map_or(Ok(()), Err)
     })
     .await;

@@ -173,7 +173,7 @@ pub(crate) enum Op {
     Recover {
         limit: u32,
     },
-    Expire,
+    Evict,
     /// Outbox entries are acknowledged or postponed.
     Acknowledge,
     /// With all of a topic that are dead for a reason.
@@ -231,7 +231,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
         6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
         2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),
-        1 => Just(Op::Expire),
+        1 => Just(Op::Evict),
         4 => Just(Op::Acknowledge),
         2 => (0..2_usize, any::<bool>(), prop::bool::weighted(0.3)).prop_map(|(topic, exhausted, purge)| {
             Op::Dead { topic, exhausted, purge }

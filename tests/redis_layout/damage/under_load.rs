@@ -50,7 +50,7 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     changes(store, shard, &jobs, round).await;
     deliver(store, shard, round).await;
     consume(store, shard, round).await;
-    store.evict(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("expire");
+    store.evict(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("evict");
     if round.is_multiple_of(3) {
         pauses(store, round).await;
     }
