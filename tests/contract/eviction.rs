@@ -1,11 +1,11 @@
 //! Eviction of dead jobs after their retention, and how long ended jobs are remembered.
 
-use ringback_core::contract::{Cancelled, Pass, PassLimits, SubmitResult};
+use ringback_core::contract::{Cancelled, Pass, SubmitResult};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 
 use super::jobs::{With, bury, ms};
-use super::workbench::{FLOOR, SOON, Workbench, now};
+use super::workbench::{SOON, Workbench, at_most, now};
 
 pub(crate) async fn a_dead_job_past_its_retention_is_gone_and_counted(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(60)).await;
@@ -87,10 +87,10 @@ pub(crate) async fn a_fenced_pass_evicts_nothing(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let pass = store.evict(shard, bench.epoch(), PassLimits { jobs: 10, floor: FLOOR }).await.expect("evict");
+    let pass = store.evict(shard, bench.epoch(), at_most(10)).await.expect("evict");
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.get(&job.key).await, job);
-    let pass = store.evict(shard, &epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("evict");
+    let pass = store.evict(shard, &epoch, at_most(10)).await.expect("evict");
     assert!(matches!(pass, Pass::Held { moved: 1, .. }), "{pass:?}");
     bench.audit().await;
 }

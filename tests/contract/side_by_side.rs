@@ -20,8 +20,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
 use ringback_core::contract::{
-    DeadFilter, Epoch, Filter, Lease, Options, Pass, PassLimits, Settled, Shard, Stats, SubmitResult,
-    TopicCounts,
+    DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, SubmitResult, TopicCounts,
 };
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::LastAttempt;
@@ -34,7 +33,7 @@ use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
 use self::pull_jobs::{Held, is_pull, push_or_pull};
 use super::audit;
 use super::jobs::{LONG, With, ms, new_job};
-use super::workbench::{FLOOR, now, until};
+use super::workbench::{at_most, now, until};
 use crate::redis_layout;
 
 /// The operations of all runs together, unless `RINGBACK_TEST_OPERATIONS` is set.
@@ -181,10 +180,7 @@ impl Pair {
                 until(self.soon).await;
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_due: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store
-                        .promote(shard, epoch, PassLimits { jobs: *limit, floor: FLOOR })
-                        .await
-                        .expect("promote")
+                    store.promote(shard, epoch, at_most(*limit)).await.expect("promote")
                 };
                 self.passes(call, next).await;
             }
@@ -192,7 +188,7 @@ impl Pair {
             Op::Evict => {
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_dead: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store.evict(shard, epoch, PassLimits { jobs: 3, floor: FLOOR }).await.expect("evict")
+                    store.evict(shard, epoch, at_most(3)).await.expect("evict")
                 };
                 self.passes(call, next).await;
             }

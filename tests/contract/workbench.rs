@@ -169,12 +169,7 @@ impl Workbench {
     }
 
     pub(crate) async fn promote(&self, limit: u32) -> Held {
-        held(
-            self.store
-                .promote(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
-                .await
-                .expect("promote"),
-        )
+        held(self.store.promote(self.shard, &self.epoch, at_most(limit)).await.expect("promote"))
     }
 
     /// Promotes until exactly `count` jobs have moved.
@@ -190,13 +185,7 @@ impl Workbench {
     }
 
     pub(crate) async fn recover(&self, limit: u32) -> Held {
-        held(
-            self.store
-                .recover(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
-                .await
-                .expect("recover")
-                .pass,
-        )
+        held(self.store.recover(self.shard, &self.epoch, at_most(limit)).await.expect("recover").pass)
     }
 
     /// Recovers until a job is in a state.
@@ -209,12 +198,7 @@ impl Workbench {
     }
 
     pub(crate) async fn evict(&self, limit: u32) -> Held {
-        held(
-            self.store
-                .evict(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
-                .await
-                .expect("evict"),
-        )
+        held(self.store.evict(self.shard, &self.epoch, at_most(limit)).await.expect("evict"))
     }
 
     /// What names the next request.
@@ -386,6 +370,11 @@ fn held(pass: Pass) -> Held {
             Held { moved, other, next_due, next_lease, next_dead, next_notice }
         }
     }
+}
+
+/// The limits of a pass that takes at most this many jobs.
+pub(crate) const fn at_most(jobs: u32) -> PassLimits {
+    PassLimits { jobs, floor: FLOOR }
 }
 
 /// The next wake-up.

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use ringback_core::contract::{PassLimits, PulledJob, RetryContext, Settled};
+use ringback_core::contract::{PulledJob, RetryContext, Settled};
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 
 use super::super::jobs::{LONG, ms};
-use super::super::workbench::{Workbench, now, until};
+use super::super::workbench::{Workbench, at_most, now, until};
 use super::{bury, fail, over, release, retry};
 
 pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(bench: &Workbench) {
@@ -36,11 +36,7 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     bench.promote_until(1).await;
     let again = bench.pull_one(&key, LONG).await;
-    let recovered = bench
-        .store()
-        .recover(bench.shard(), bench.epoch(), PassLimits { jobs: 10, floor: LONG })
-        .await
-        .expect("recover");
+    let recovered = bench.store().recover(bench.shard(), bench.epoch(), at_most(10)).await.expect("recover");
     assert!(recovered.expired.is_empty(), "{recovered:?}");
     assert_eq!((again.attempt, bench.get(&key).await.failures), (2, 1));
 }
@@ -133,11 +129,8 @@ pub(crate) async fn a_pass_returns_no_more_expired_leases_than_its_limit(bench: 
     until(pulled[4].deadline.plus(ms(5))).await;
     let mut seen = HashSet::new();
     for count in [2, 2, 1, 0] {
-        let recovered = bench
-            .store()
-            .recover(bench.shard(), bench.epoch(), PassLimits { jobs: 2, floor: LONG })
-            .await
-            .expect("recover");
+        let recovered =
+            bench.store().recover(bench.shard(), bench.epoch(), at_most(2)).await.expect("recover");
         assert_eq!(recovered.expired.len(), count);
         for expired in recovered.expired {
             assert!(seen.insert(expired.receipt.to_string()));

@@ -1,13 +1,13 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
-use ringback_core::contract::{PassLimits, Receipt, RetryContext, Settled};
+use ringback_core::contract::{Receipt, RetryContext, Settled};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 use tokio::time::sleep;
 
 use super::super::jobs::{LONG, With, ms};
-use super::super::workbench::{Workbench, is_late_enough, now, until};
+use super::super::workbench::{Workbench, at_most, is_late_enough, now, until};
 use super::{bury, fail, over, release, retry};
 
 pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Workbench) {
@@ -147,11 +147,7 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     let same = bench.store().renew_receipt(&job.receipt, ms(100)).await.expect("renew");
     assert_eq!(same, Some(deadline), "it is never shortened");
     until(job.deadline.plus(ms(5))).await;
-    let recovered = bench
-        .store()
-        .recover(bench.shard(), bench.epoch(), PassLimits { jobs: 10, floor: LONG })
-        .await
-        .expect("recover");
+    let recovered = bench.store().recover(bench.shard(), bench.epoch(), at_most(10)).await.expect("recover");
     assert!(recovered.expired.is_empty(), "{recovered:?}");
     assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
     assert_eq!(bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew"), None);

@@ -4,13 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::contract::{Pass, PassLimits, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
+use ringback_core::contract::{Pass, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
 use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
 use super::{NewJob, Pair, RandomOutcome, TOPICS};
 use crate::contract::jobs::{BRIEF, LESS_BRIEF, LONG, With, ms};
-use crate::contract::workbench::{FLOOR, now, until};
+use crate::contract::workbench::{at_most, now, until};
 
 /// The same job reserved by a consumer, of each store.
 pub(crate) type Held = [PulledJob; 2];
@@ -152,8 +152,7 @@ impl Pair {
         let expired: RefCell<[BTreeMap<String, RetryContext>; 2]> = RefCell::default();
         let kind = self.stores[0].kind();
         let call = async |store: &super::Store, shard, epoch: &super::Epoch| {
-            let recovered =
-                store.recover(shard, epoch, PassLimits { jobs: limit, floor: FLOOR }).await.expect("recover");
+            let recovered = store.recover(shard, epoch, at_most(limit)).await.expect("recover");
             let failed = Outcome::Retry {
                 after: Duration::ZERO,
                 last: LastAttempt::by_consumer(Some("lease ran out".to_owned())),

@@ -4,13 +4,13 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ringback_core::contract::{ExpiredLease, PassLimits, Pull, Pulled, PulledJob, Receipt, Settled};
+use ringback_core::contract::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, Settled};
 use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_testkit::eventually;
 
 use super::super::jobs::{LONG, TOPIC};
-use super::{FLOOR, SOON, Workbench};
+use super::{SOON, Workbench, at_most};
 
 impl Workbench {
     /// Recovers until `count` pull leases have expired. Those of different batches may be returned by
@@ -18,11 +18,7 @@ impl Workbench {
     pub(crate) async fn expired_leases(&self, count: usize) -> Vec<ExpiredLease> {
         let all: Mutex<Vec<ExpiredLease>> = Mutex::default();
         eventually(SOON, &format!("{count} leases for pull run out"), async || {
-            let recovered = self
-                .store
-                .recover(self.shard, &self.epoch, PassLimits { jobs: 500, floor: FLOOR })
-                .await
-                .expect("recover");
+            let recovered = self.store.recover(self.shard, &self.epoch, at_most(500)).await.expect("recover");
             let mut all = all.lock().expect("nobody has panicked with it");
             for expired in recovered.expired {
                 if all.iter().all(|known| known.receipt != expired.receipt) {
