@@ -21,7 +21,7 @@ fn words<'a>(command: &'a str, names: &'a [String]) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn a_command_is_applied_to_each_of_many_jobs_in_order() {
-    for options in StackOptions::api_only_on_each_store() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let names = submit(&stack, 60).await;
@@ -41,7 +41,7 @@ async fn a_command_is_applied_to_each_of_many_jobs_in_order() {
 
 #[tokio::test]
 async fn a_refused_job_does_not_stop_the_others_and_the_exit_code_is_1() {
-    for options in StackOptions::api_only_on_each_store() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         submit(&stack, 4).await;
@@ -80,7 +80,7 @@ async fn a_name_that_is_wrong_is_found_before_anything_is_done() {
 
 #[tokio::test]
 async fn jobs_are_read_from_standard_input() {
-    for options in StackOptions::api_only_on_each_store() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let dead = |id: &str| {

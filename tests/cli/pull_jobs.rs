@@ -95,7 +95,7 @@ async fn a_submit_without_a_url_says_where_the_job_goes() {
 
 #[tokio::test]
 async fn a_submit_of_a_pull_job_says_so_on_each_store() {
-    for options in StackOptions::api_only_on_each_store() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let words = ["submit", "--topic", TOPIC, "--delay", "1h", "--id", "pulled"];

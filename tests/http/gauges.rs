@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::sample_jobs::{SOON, TOPIC, between, job, with};
 
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
-const GAUGES: [&str; 4] = [
+/// The metrics of jobs that carriers show. Their names do not begin with the role.
+pub(super) const GAUGES: [&str; 4] = [
     "ringback_jobs",
     "ringback_oldest_ready_seconds",
     "ringback_topic_jobs",
@@ -117,7 +118,7 @@ async fn the_gauges_agree_with_the_statistics_and_show_chosen_topics() {
 
 #[tokio::test]
 async fn no_more_topics_than_the_limit_have_gauges() {
-    for options in StackOptions::api_only_on_each_store() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         for n in 0..100 {
             stack.set_policy(&format!("topic-{n}"), &json!({"metrics": true})).await;

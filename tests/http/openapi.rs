@@ -107,8 +107,8 @@ fn judge(operation: &Operation, answer: &Answer) -> Result<(), String> {
     }
     let problem: Value =
         serde_json::from_slice(body).map_err(|error| format!("{status}: {error}: {shown}"))?;
-    let has_text = |field: &str| problem[field].as_str().is_some_and(|text| !text.is_empty());
-    if content_type != "application/problem+json" || problem["status"] != *status || !has_text("detail") {
+    let is_told = |field: &str| problem[field].as_str().is_some_and(|text| !text.is_empty());
+    if content_type != "application/problem+json" || problem["status"] != *status || !is_told("detail") {
         return Err(format!("{status} is no problem that helps: {content_type:?} {shown}"));
     }
     if *status == 422 && problem["errors"].as_array().is_none_or(Vec::is_empty) {

@@ -21,7 +21,7 @@ async fn inspect(stack: &Stack, topic: &str, id: &str) -> Value {
 
 #[tokio::test]
 async fn a_job_has_its_request_where_that_is_asked_for() {
-    for options in StackOptions::api_only_on_each_store() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         assert_eq!(stack.submit_text(RICH).await.status, 201);
         let request = json!({"url": "http://127.0.0.1:9/hook?a=b%27c", "body": {"b": 1.0e5, "a": "é"},
@@ -53,7 +53,7 @@ async fn a_job_has_its_request_where_that_is_asked_for() {
 
 #[tokio::test]
 async fn bodies_of_all_kinds_come_back_as_they_were_submitted() {
-    for options in StackOptions::api_only_on_each_store() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         for (id, fields) in [
             ("null", json!({"body": null})),
@@ -134,7 +134,7 @@ async fn dead_jobs_have_their_requests_too() {
 
 #[tokio::test]
 async fn pages_of_large_jobs_are_bounded_and_complete() {
-    for options in StackOptions::api_only_on_each_store() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let body = "x".repeat(200_000);
         let dead = |n| {
