@@ -13,7 +13,7 @@ use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use tokio::time::{Instant, sleep_until};
 
-use super::jobs::{BRIEF, LESS_BRIEF, LONG, With, bury, ms, release, retry};
+use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry};
 use super::model::{LeaseNumber, Model, Offered};
 use super::workbench::{Workbench, now, until};
 
@@ -85,7 +85,7 @@ impl Run<'_> {
         let offered = Offered { content, state, soon: delay < LONG, if_exists };
         let wanted = self.model.submit(&key, offered, self.leases);
         let job = super::jobs::new_job(key.clone()).content(content).after(delay).to(origin);
-        let timeout = *[BRIEF, LESS_BRIEF].choose(&mut self.rng).expect("some");
+        let timeout = *BRIEFEST.choose(&mut self.rng).expect("some");
         let job = NewJob { if_exists, ..job.timeout(timeout) };
         let mut answer = self.bench.submit(&[job]).await.remove(0);
         if let SubmitResult::Reserved { retry_after } = &mut answer.answer {
@@ -135,7 +135,7 @@ impl Run<'_> {
             let wanted = (before.attempts + 1, before.failures);
             assert_eq!((lease.attempt, lease.failures), wanted, "{}: {}", self.at, lease.key);
             if brief {
-                self.expired_by = self.expired_by.max(Instant::now() + LESS_BRIEF + ms(5));
+                self.expired_by = self.expired_by.max(Instant::now() + BRIEFEST[1] + ms(5));
             }
             given.insert(lease.key.clone(), self.leases);
             self.hands.push((lease, self.leases));

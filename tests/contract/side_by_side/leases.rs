@@ -7,7 +7,7 @@ use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard
 use ringback_core::outcome::Outcome;
 
 use super::{ORIGINS, Pair, RandomOutcome, TOPICS, Times};
-use crate::contract::jobs::{LESS_BRIEF, LONG, bury, ms, release, retry};
+use crate::contract::jobs::{BRIEFEST, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
 
 /// The same outcomes for each store.
@@ -43,7 +43,7 @@ impl Pair {
     }
 
     fn reserved(&mut self, redis: Reserved, memory: Reserved) {
-        self.expired_by = now().plus(LESS_BRIEF + ms(4));
+        self.expired_by = now().plus(BRIEFEST[1] + ms(4));
         assert_eq!(redis.more, memory.more, "{}", self.at);
         let skipped: BTreeSet<_> = redis.skipped.iter().collect();
         // A lane of which only stale entries are left shows on Redis until it is asked.

@@ -9,7 +9,7 @@ use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
 use super::{NewJob, Pair, RandomOutcome, TOPICS};
-use crate::contract::jobs::{BRIEF, LESS_BRIEF, LONG, With, ms};
+use crate::contract::jobs::{BRIEFEST, LONG, With, ms};
 use crate::contract::workbench::{at_most, now, until};
 
 /// The same job reserved by a consumer, of each store.
@@ -36,9 +36,9 @@ pub(crate) fn push_or_pull(mut job: NewJob, brief: bool) -> NewJob {
         job.delivery.callback = Callback::pull();
     }
     match (brief, is_pull) {
-        (true, _) => job.timeout(BRIEF),
+        (true, _) => job.timeout(BRIEFEST[0]),
         (false, true) => job,
-        (false, false) => job.timeout(LESS_BRIEF),
+        (false, false) => job.timeout(BRIEFEST[1]),
     }
 }
 
@@ -57,7 +57,7 @@ impl Pair {
         let topic = TOPICS[topic].parse().expect("a topic");
         let ttr = match ttr {
             Ttr::Own => None,
-            Ttr::Brief => Some(BRIEF),
+            Ttr::Brief => Some(BRIEFEST[0]),
             Ttr::Long => Some(LONG),
         };
         let (sequence, bits) = (self.sequence, self.sequence.to_be_bytes());
@@ -74,7 +74,7 @@ impl Pair {
         for _ in 0..times {
             let redis = self.stores[0].pull(shard, &ask).await.expect("pull");
             let memory = self.stores[1].pull(shard, &ask).await.expect("pull");
-            self.expired_by = now().plus(LESS_BRIEF + ms(4));
+            self.expired_by = now().plus(BRIEFEST[1] + ms(4));
             assert_eq!(redis.more, memory.more, "{}", self.at);
             self.hold(redis, memory);
         }
