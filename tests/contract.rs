@@ -11,7 +11,7 @@ pub(crate) mod audit;
 mod cancel;
 mod carriers;
 mod dead_letters;
-mod edge_log;
+pub(crate) mod edge_log;
 mod events;
 mod eviction;
 mod exchange;
@@ -75,7 +75,6 @@ contract! {
         the_token_of_another_job_means_nothing,
         a_key_twice_in_one_batch_is_changed_in_order,
         a_batch_of_500_changes_is_answered_in_order,
-        a_change_to_a_lane_too_many_is_refused_and_the_job_stays,
         an_ended_job_begins_a_new_life_and_counts_as_another_one,
         an_ended_job_of_the_same_content_begins_again_too,
         a_dead_job_begins_a_new_life_in_its_place,
@@ -126,9 +125,9 @@ contract! {
     lanes {
         lanes_share_a_reserve,
         lanes_come_in_turn_over_many_reserves,
-        a_lane_without_room_is_skipped_and_reported,
-        a_lane_gives_no_more_than_its_room,
-        hundred_lanes_without_room_do_not_hide_the_one_that_has_some,
+        a_lane_at_its_limit_is_skipped_and_reported,
+        a_lane_gives_no_more_than_its_limit,
+        a_hundred_lanes_at_their_limits_do_not_hide_one_below_its_limit,
         stale_entries_do_not_block_another_lane,
     }
     pull_jobs {
@@ -140,7 +139,7 @@ contract! {
         two_consumers_never_hold_the_same_job,
         a_finished_job_is_done_and_only_a_finish_repeats_that,
         a_retried_job_is_delayed_with_one_more_failure_and_its_error,
-        a_buried_job_is_dead_by_the_reason_given,
+        a_bury_by_a_consumer_makes_the_job_dead_by_the_reason_given,
         a_released_job_is_ready_again_at_once_or_after_its_delay,
         a_settle_by_receipt_repeats_until_the_next_one,
         settles_of_many_receipts_are_answered_in_order,
@@ -168,7 +167,7 @@ contract! {
         a_completed_job_is_done_and_remembered,
         a_retried_job_is_delayed_with_one_more_failure,
         a_retry_without_a_delay_is_due_at_once,
-        a_buried_job_is_dead_with_a_reason,
+        a_bury_makes_the_job_dead_with_a_reason,
         a_released_job_is_ready_without_a_failure,
         a_job_released_with_a_delay_is_delayed_without_a_failure,
         a_repeated_settle_is_known_and_changes_nothing,
@@ -247,8 +246,8 @@ contract! {
         a_dead_job_past_its_retention_is_gone_and_counted,
         a_dead_job_within_its_retention_stays,
         an_ended_job_is_remembered_for_its_time_and_then_its_id_is_free,
-        a_pass_expires_no_more_than_its_limit,
-        a_fenced_pass_expires_nothing,
+        a_pass_evicts_no_more_than_its_limit,
+        a_fenced_pass_evicts_nothing,
     }
     dead_letters {
         the_pages_have_the_dead_jobs_of_a_topic_in_order_of_death,
@@ -330,29 +329,29 @@ contract! {
         a_lane_that_was_emptied_while_it_was_parked_is_found_again,
         a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another,
         another_process_finds_the_topic_paused,
-        a_topic_too_many_is_refused_and_what_is_there_goes_on,
+        a_topic_beyond_the_limit_is_refused_and_known_topics_go_on,
     }
     gauges {
         a_shard_counts_its_jobs_by_state,
         the_oldest_ready_job_counts_from_its_due_time,
         a_ready_job_behind_many_cancelled_ones_is_found,
-        jobs_of_a_paused_topic_are_ready_jobs_as_others,
+        ready_jobs_of_a_paused_topic_count_as_ready,
         a_carrier_that_has_lost_the_shard_gets_no_gauges,
         topics_have_gauges_of_their_own_in_the_order_they_are_asked_for,
         thousands_of_lanes_are_counted_whole_and_the_oldest_waits_first,
     }
     policies {
         a_topic_has_the_policy_that_was_put_last,
-        a_deleted_policy_is_forgotten_once,
+        a_deleted_policy_is_gone_and_a_second_delete_finds_none,
         each_change_of_a_policy_has_a_later_version,
         policies_of_the_largest_size_are_read_as_a_whole,
-        a_policy_beyond_the_most_is_refused_until_one_is_deleted,
-        a_topic_with_metrics_too_many_is_refused_until_one_has_none,
+        a_policy_beyond_the_limit_is_refused_until_one_is_deleted,
+        a_topic_with_metrics_beyond_the_limit_is_refused_until_another_has_none,
         a_policy_book_learns_of_each_change_within_a_second,
         a_book_knows_nothing_before_the_store_was_found_fit,
         a_change_is_known_when_its_version_is_reached,
         a_topic_has_jobs_until_the_last_one_has_ended,
-        a_policy_is_made_of_the_stored_one_and_replaces_no_other,
+        a_policy_made_from_the_stored_one_replaces_no_later_one,
     }
     random {
         thousands_of_random_operations_agree_with_a_simple_model,
@@ -365,7 +364,7 @@ contract! {
         a_store_without_jobs_has_pages_without_jobs,
         one_wanted_job_among_many_is_met_behind_empty_pages,
         what_stays_is_met_while_everything_moves,
-        a_place_in_no_shard_is_outdated,
+        a_cursor_of_no_shard_is_outdated,
         what_is_kept_is_what_was_submitted,
         large_jobs_are_spread_over_several_pages,
     }
@@ -417,7 +416,7 @@ contract! {
         a_later_job_of_the_same_name_has_a_log_of_its_own,
         a_late_record_of_an_earlier_job_leaves_the_log_of_a_later_one,
         a_job_that_was_created_before_an_earlier_one_of_its_name_has_its_log,
-        logs_take_no_more_than_their_room_and_the_oldest_go,
+        logs_take_no_more_memory_than_they_may_and_the_oldest_are_evicted,
         a_log_that_is_added_to_stays_while_others_go,
         attempts_older_than_their_retention_are_not_shown,
         a_consumer_s_failure_is_recorded_with_what_the_lease_knows,

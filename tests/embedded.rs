@@ -12,8 +12,7 @@ use std::time::Duration;
 use redb::{Database, TableDefinition};
 use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::contract::{
-    Epoch, Lateness, Lease, Options, Pass, PassLimits, Profile, Reserve, Settled, Shard, StoreError,
-    SubmitResult,
+    Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, Settled, Shard, StoreError, SubmitResult,
 };
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::Outcome;
@@ -24,7 +23,7 @@ use tempfile::tempdir;
 
 use crate::contract::audit;
 use crate::contract::jobs::{LONG, With, ms, new_job, release, retry};
-use crate::contract::workbench::{FLOOR, SOON};
+use crate::contract::workbench::{SOON, at_most};
 
 fn options(directory: &Path) -> Options {
     let url = format!("embedded:{}", directory.display());
@@ -216,14 +215,11 @@ async fn leases_replays_tombstones_and_epochs_outlive_the_process() {
     let store = open(directory.path()).await;
     assert_eq!(settle(&store, again, Outcome::Complete).await, Settled::Replayed);
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
-    let held = store.promote(shard, &epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("promote");
+    let held = store.promote(shard, &epoch, at_most(10)).await.expect("promote");
     assert!(matches!(held, Pass::Held { .. }), "nobody has claimed it since: {held:?}");
     let later = store.claim(shard, "carrier").await.expect("claim");
     assert_ne!(later, epoch);
-    assert_eq!(
-        store.promote(shard, &epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("promote"),
-        Pass::Fenced
-    );
+    assert_eq!(store.promote(shard, &epoch, at_most(10)).await.expect("promote"), Pass::Fenced);
     audit::tables(&store).await;
 }
 
@@ -260,7 +256,7 @@ async fn in_memory(memory: &Memory) -> Store {
 }
 
 async fn promoted(store: &Store, shard: Shard, epoch: &Epoch) -> u32 {
-    match store.promote(shard, epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("promote") {
+    match store.promote(shard, epoch, at_most(10)).await.expect("promote") {
         Pass::Held { moved, .. } => moved,
         Pass::Fenced => panic!("fenced"),
     }
@@ -296,10 +292,7 @@ async fn leases_and_epochs_grow_though_the_clock_is_set_back_and_the_store_opene
     clock.set(Timestamp::from_millis(1_000));
     let store = in_memory(&memory).await;
     assert_ne!(store.claim(shard, "carrier").await.expect("claim"), epoch);
-    assert_eq!(
-        store.promote(shard, &epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("promote"),
-        Pass::Fenced
-    );
+    assert_eq!(store.promote(shard, &epoch, at_most(10)).await.expect("promote"), Pass::Fenced);
     let created = store.get(&job("a").key).await.expect("get").expect("it is known").created;
     submit(&store, job("b")).await.expect("submit");
     let next = store.get(&job("b").key).await.expect("get").expect("it is known").created;

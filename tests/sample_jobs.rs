@@ -23,6 +23,18 @@ pub(crate) fn with(mut job: Value, field: &str, value: impl Into<Value>) -> Valu
     job
 }
 
+/// The same job with more fields, or other values for those that it has.
+pub(crate) fn with_all(job: Value, fields: &Value) -> Value {
+    let fields = fields.as_object().expect("fields");
+    fields.iter().fold(job, |job, (field, value)| with(job, field, value.clone()))
+}
+
+/// The same job without a field.
+pub(crate) fn without(mut job: Value, field: &str) -> Value {
+    job.as_object_mut().expect("a job").remove(field);
+    job
+}
+
 /// Submits a job that is due a little later than now and waits for it: what should have arrived by now has.
 pub(crate) async fn sentinel(stack: &Stack, sink: &Sink, id: &str) {
     stack.accept(&with(job(sink, id), "delay", "200ms")).await;

@@ -13,10 +13,10 @@ use crate::{bounds, sample, turn};
 const IN_REDIS: usize = 20_000;
 const IN_FILE: usize = 5_000;
 const DAY: f64 = 86_400.0;
-const PATIENCE: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn open(url: String) -> Store {
-    let options = Options { url, ..settings::defaults(PATIENCE) };
+    let options = Options { url, ..settings::defaults(CALL_TIMEOUT) };
     let store = Store::open(options).expect("the URL is good");
     store.prepare().await.expect("a private store is fit");
     store

@@ -131,7 +131,7 @@ async fn an_import_that_cannot_be_finished_shows_its_progress_and_can_be_repeate
 }
 
 #[tokio::test]
-async fn patience_begins_anew_with_every_line_that_is_taken() {
+async fn the_time_limit_of_an_import_begins_anew_with_every_line_that_is_taken() {
     // 100, 34, 12, 4, 2 lines, then 1: six requests, which waits that grow would not allow in a second.
     let importer = Importer::start(&[Fault::SomeLines; 5]).await;
     let words = ["import", "-", "--patience", "1s", "--output", "json"];

@@ -5,11 +5,6 @@ use serde_json::{Value, json};
 
 use super::{fed, ringback};
 
-/// A stack whose jobs do not move by themselves, on each kind of store.
-fn stacks() -> [StackOptions; 2] {
-    [StackOptions::api_only(), StackOptions::embedded()]
-}
-
 /// Submits jobs that are due much later; returns their names.
 async fn submit(stack: &Stack, count: usize) -> Vec<String> {
     let job =
@@ -25,8 +20,8 @@ fn words<'a>(command: &'a str, names: &'a [String]) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn each_of_many_jobs_is_called_and_the_results_come_in_order() {
-    for options in stacks() {
+async fn a_command_is_applied_to_each_of_many_jobs_in_order() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let names = submit(&stack, 60).await;
@@ -46,7 +41,7 @@ async fn each_of_many_jobs_is_called_and_the_results_come_in_order() {
 
 #[tokio::test]
 async fn a_refused_job_does_not_stop_the_others_and_the_exit_code_is_1() {
-    for options in stacks() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         submit(&stack, 4).await;
@@ -85,7 +80,7 @@ async fn a_name_that_is_wrong_is_found_before_anything_is_done() {
 
 #[tokio::test]
 async fn jobs_are_read_from_standard_input() {
-    for options in stacks() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let dead = |id: &str| {

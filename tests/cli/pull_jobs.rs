@@ -4,7 +4,7 @@ use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
 
 use super::{Run, fed, ringback};
-use crate::sample_jobs::TOPIC;
+use crate::sample_jobs::{TOPIC, with_all};
 
 /// The receipt of the only job that a reserve gives.
 async fn receipt(server: &str) -> String {
@@ -64,8 +64,7 @@ async fn accepting(shown: &Value) -> Sink {
     let job = json!({"topic": "t", "id": "i", "state": "delayed", "due_at": "2025-11-20T10:22:44.193Z",
         "created_at": "2025-11-20T10:22:41.087Z", "attempts": 0, "failures": 0});
     sink.answer_path("/v1/jobs", Answer::status(201).body(job.to_string()));
-    let mut inspected = job;
-    inspected.as_object_mut().expect("an object").extend(shown.as_object().expect("fields").clone());
+    let inspected = with_all(job, shown);
     sink.answer_path("/v1/jobs/t/i?include=request", Answer::status(200).body(inspected.to_string()));
     sink
 }
@@ -95,8 +94,8 @@ async fn a_submit_without_a_url_says_where_the_job_goes() {
 }
 
 #[tokio::test]
-async fn a_pull_job_is_called_one_on_each_store() {
-    for options in [StackOptions::api_only(), StackOptions::embedded()] {
+async fn a_submit_of_a_pull_job_says_so_on_each_store() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let words = ["submit", "--topic", TOPIC, "--delay", "1h", "--id", "pulled"];

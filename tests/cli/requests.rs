@@ -9,7 +9,7 @@ use ringback_testkit::{Arrival, Sink, StackOptions};
 use serde_json::{Value, json};
 
 use super::ringback;
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::sample_jobs::{SOON, TOPIC, with_all};
 
 /// What a careless shell would run, split or expand.
 const HOSTILE: &str = r#"it's "$(id)" `id` ${HOME} \ ! * ? ~ ; & | > < # [a] {b,c} --next -d @x %41"#;
@@ -39,11 +39,7 @@ fn comparable(arrival: &Arrival) -> HeaderMap {
 /// Jobs with hostile values in every field that a callback has.
 fn hostile_jobs(sink: &Sink) -> Vec<Value> {
     let url = sink.url(r#"/a'b"(c);$(id)&`x`?q='%20&r={1,2}[3]$x"#);
-    let job = |id: &str, fields: Value| {
-        let mut job = json!({"topic": "t", "id": id, "url": url});
-        job.as_object_mut().expect("a job").extend(fields.as_object().expect("fields").clone());
-        job
-    };
+    let job = |id: &str, fields: Value| with_all(json!({"topic": "t", "id": id, "url": url}), &fields);
     let headers = json!({"X-Hostile": HOSTILE, "x-empty": "", "x-at": "@/etc/passwd", "x-colon": ": ;", "accept": "a/b"});
     let context = json!({"Hostile": HOSTILE, "empty": ""});
     vec![
@@ -119,7 +115,7 @@ async fn a_secret_is_a_placeholder_in_the_command() {
 
 #[tokio::test]
 async fn what_has_no_callback_is_reported() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         stack.accept(&json!({"topic": "t", "id": "pull", "delay": "1h"})).await;
@@ -153,7 +149,7 @@ async fn what_has_no_callback_is_reported() {
 
 #[tokio::test]
 async fn a_whole_job_is_shown_to_people_and_as_json() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let job = r#"{"topic":"t","id":"a","delay":"1h","url":"http://127.0.0.1:9/","body":{"n":  1},

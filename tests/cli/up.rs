@@ -51,9 +51,9 @@ async fn a_job_that_fails_to_the_end_is_dead() {
 async fn a_cancelled_job_never_arrives() {
     for store in STORES {
         let (stack, sink) = (options(store).start().await, Sink::start().await);
-        stack.accept(&with(job(&sink, "cancelled"), "delay", "300ms")).await;
+        stack.accept(&with(job(&sink, "cancelled"), "delay", "1500ms")).await;
         assert_eq!(stack.cancel(TOPIC, "cancelled").await.0, 200, "{store}");
-        stack.accept(&with(job(&sink, "after"), "delay", "500ms")).await;
+        stack.accept(&with(job(&sink, "after"), "delay", "1600ms")).await;
         sink.wait_for_job("after", 1, SOON).await;
         assert_eq!(sink.seen(), 1, "{store}");
     }

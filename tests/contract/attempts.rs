@@ -196,7 +196,7 @@ pub(crate) async fn a_job_that_was_created_before_an_earlier_one_of_its_name_has
     assert_eq!((shown.len(), shown[0].answer.as_ref()), (1, &b"of the second"[..]));
 }
 
-pub(crate) async fn logs_take_no_more_than_their_room_and_the_oldest_go(bench: &Workbench) {
+pub(crate) async fn logs_take_no_more_memory_than_they_may_and_the_oldest_are_evicted(bench: &Workbench) {
     let small = bench.with(|options| options.keep_attempts_mib = 1).await;
     let mut first = small.reserved(small.job("a")).await;
     let mut busy = small.reserved(small.job("busy")).await;
@@ -213,7 +213,7 @@ pub(crate) async fn logs_take_no_more_than_their_room_and_the_oldest_go(bench: &
         small.note(&[note(&mut busy, 2 + u32::try_from(part).expect("few"), b"later")]).await;
         small.audit().await;
     }
-    assert_eq!(small.attempts(&first.key).await, Some(Vec::new()), "the oldest is forgotten");
+    assert_eq!(small.attempts(&first.key).await, Some(Vec::new()), "the oldest is evicted");
     for lease in &last {
         assert_eq!(small.numbers(&lease.key).await, [1], "the newest stays");
     }
@@ -247,7 +247,7 @@ pub(crate) async fn attempts_older_than_their_retention_are_not_shown(bench: &Wo
     let at = now();
     brief.note(&[note(&mut lease, 1, b"no")]).await;
     let mut number = 1;
-    eventually(SOON, "the first attempt is forgotten", async || {
+    eventually(SOON, "the first attempt is evicted", async || {
         number += 1;
         brief.note(&[note(&mut lease, number, b"no")]).await;
         match brief.numbers(&key).await.first() {
@@ -261,8 +261,8 @@ pub(crate) async fn attempts_older_than_their_retention_are_not_shown(bench: &Wo
         }
     })
     .await;
-    assert!(now() >= at.plus(ms(400)), "it was forgotten too early");
-    eventually(SOON, "all are forgotten", async || {
+    assert!(now() >= at.plus(ms(400)), "it was evicted too early");
+    eventually(SOON, "all are evicted", async || {
         if brief.numbers(&key).await.is_empty() { Ok(()) } else { Err("some are shown") }
     })
     .await;
@@ -282,8 +282,8 @@ pub(crate) async fn a_consumer_s_failure_is_recorded_with_what_the_lease_knows(b
         (1, Some("out of paper"), "consumer", None)
     );
     assert!(*at <= before && before.since(*at) < LONG, "{at:?}");
-    let word = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
-    assert_eq!(bench.say(job.receipt, word).await, Settled::Applied);
+    let outcome = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
+    assert_eq!(bench.settle_receipt(job.receipt, outcome).await, Settled::Applied);
     bench.note(&[noted("too late")]).await;
     assert_eq!(bench.numbers(&job.key).await, [1]);
 }
@@ -293,9 +293,9 @@ pub(crate) async fn an_expired_lease_is_recorded_and_a_renewed_one_is_not(bench:
     for key in &keys {
         bench.pull_one(key, ms(30)).await;
     }
-    let lapsed = bench.lapsed_jobs(2).await;
-    bench.store().renew_receipt(&lapsed[1].receipt, LONG).await.expect("renew");
-    let notes: Vec<_> = lapsed.iter().map(|job| Note::expired(&job.receipt, "lease ran out")).collect();
+    let expired = bench.expired_leases(2).await;
+    bench.store().renew_receipt(&expired[1].receipt, LONG).await.expect("renew");
+    let notes: Vec<_> = expired.iter().map(|job| Note::expired(&job.receipt, "lease ran out")).collect();
     bench.note(&notes).await;
     let mut shown = Vec::new();
     for key in &keys {
@@ -303,8 +303,8 @@ pub(crate) async fn an_expired_lease_is_recorded_and_a_renewed_one_is_not(bench:
     }
     shown.sort_unstable();
     assert_eq!(shown, [0, 1]);
-    let word = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
-    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed[0].receipt, word)]).await;
+    let outcome = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
+    let settled = bench.store().settle_expired(bench.shard(), &[(expired[0].receipt, outcome)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
 }
 

@@ -42,7 +42,7 @@ pub(crate) async fn a_cancelled_dead_job_is_not_evicted(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(1)).await;
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     assert_eq!(bench.cancel(&job.key).await, CANCELLED);
-    assert_eq!(bench.expire(10).await.moved, 0);
+    assert_eq!(bench.evict(10).await.moved, 0);
     gone(&bench, &job.key).await;
     assert_eq!(bench.stats().await.states.purged, 0);
     bench.audit().await;
@@ -98,10 +98,10 @@ pub(crate) async fn a_repeated_cancel_gives_the_same_answer(bench: &Workbench) {
 }
 
 pub(crate) async fn after_a_lease_ran_out_the_delivery_may_be_in_flight(bench: &Workbench) {
-    let ready = bench.lapsed(bench.job("ready")).await;
-    let doubtful = Cancelled::Cancelled { in_flight_unknown: true };
-    assert_eq!(bench.cancel(&ready.key).await, doubtful);
-    assert_eq!(bench.cancel(&ready.key).await, doubtful, "again");
+    let ready = bench.stale_lease(bench.job("ready")).await;
+    let unknown = Cancelled::Cancelled { in_flight_unknown: true };
+    assert_eq!(bench.cancel(&ready.key).await, unknown);
+    assert_eq!(bench.cancel(&ready.key).await, unknown, "again");
 
     let held = bench.reserved(bench.job("held").timeout(BRIEF)).await;
     assert_eq!(bench.cancel(&held.key).await, REQUESTED, "its lease still lasts");
@@ -109,11 +109,11 @@ pub(crate) async fn after_a_lease_ran_out_the_delivery_may_be_in_flight(bench: &
     let answer = Cancelled::Requested { in_flight_unknown: true };
     assert_eq!(bench.cancel(&held.key).await, answer, "its lease has run out");
     bench.recover_until(&held.key, State::Cancelled).await;
-    assert_eq!(bench.cancel(&held.key).await, doubtful, "its outcome is not recorded");
+    assert_eq!(bench.cancel(&held.key).await, unknown, "its outcome is not recorded");
 }
 
 pub(crate) async fn a_later_outcome_ends_the_uncertainty_about_a_delivery(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     let lease = bench.take_one(&stale.key).await;
     bench.settle(lease, retry(LONG)).await;
     assert_eq!(bench.cancel(&stale.key).await, CANCELLED);

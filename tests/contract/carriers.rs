@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Epoch, Pass, PassLimits};
+use ringback_core::contract::{Epoch, Pass};
 use ringback_testkit::eventually;
 
 use super::jobs::{LONG, ms};
-use super::workbench::{FLOOR, SOON, Workbench};
+use super::workbench::{SOON, Workbench, at_most};
 
 async fn is_fenced(bench: &Workbench, epoch: &Epoch) -> bool {
-    bench.store().promote(bench.shard(), epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("promote")
-        == Pass::Fenced
+    bench.store().promote(bench.shard(), epoch, at_most(10)).await.expect("promote") == Pass::Fenced
 }
 
 pub(crate) async fn each_claim_has_a_later_epoch_and_fences_the_one_before(bench: &Workbench) {

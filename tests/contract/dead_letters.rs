@@ -33,15 +33,15 @@ pub(crate) async fn all(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadJob> 
     pages(bench, filter, 7).await.into_iter().flat_map(|page| page.items).collect()
 }
 
-/// The places of all dead jobs of the bench's shard.
-pub(crate) async fn places(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadCursor> {
-    let (mut places, mut from) = (Vec::new(), None);
+/// The cursors of all dead jobs of the bench's shard.
+pub(crate) async fn cursors(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadCursor> {
+    let (mut cursors, mut from) = (Vec::new(), None);
     for _ in 0..MAX_PAGES {
         let page = bench.store().dead_cursors(bench.shard(), filter, from, 7).await.expect("a page");
-        places.extend(page.items);
+        cursors.extend(page.items);
         from = page.next;
         if from.is_none() {
-            return places;
+            return cursors;
         }
     }
     panic!("the pages do not end");
@@ -241,8 +241,8 @@ pub(crate) async fn a_job_that_dies_again_has_the_time_of_its_last_death(bench: 
 pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &Workbench) {
     let jobs = jobs(bench, TOPIC, "job", 20);
     bring(bench, &jobs, "gone").await;
-    let places = places(bench, &of_topic(TOPIC)).await;
-    assert_eq!(places.len(), 20);
+    let cursors = cursors(bench, &of_topic(TOPIC)).await;
+    assert_eq!(cursors.len(), 20);
     let dead_jobs = all(bench, &of_topic(TOPIC)).await;
     // One is alive again, one is gone, one has died a second time.
     let keys: Vec<_> = dead_jobs.iter().map(|dead| dead.job.key.clone()).collect();
@@ -254,9 +254,9 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     bench.store().revive(&keys[1], bench.token()).await.expect("revive");
 
     // Twice in one call, and the whole call again.
-    let twice: Vec<_> = places.iter().chain(&places).copied().collect();
+    let twice: Vec<_> = cursors.iter().chain(&cursors).copied().collect();
     assert_eq!(bench.store().purge_many(bench.shard(), &twice).await.expect("purge"), 17);
-    assert_eq!(bench.store().purge_many(bench.shard(), &places).await.expect("purge"), 0);
+    assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 0);
     assert_eq!(bench.store().purge_many(bench.shard(), &[]).await.expect("purge"), 0);
     let states = [bench.state(&keys[0]).await, bench.state(&keys[1]).await, bench.state(&keys[2]).await];
     assert_eq!(states, [None, Some(State::Ready), Some(State::Dead)]);
@@ -270,8 +270,8 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
 pub(crate) async fn large_jobs_are_purged_whole(bench: &Workbench) {
     let jobs: Vec<_> = jobs(bench, TOPIC, "job", 5).into_iter().map(|job| job.body(vec![7; 9000])).collect();
     bring(bench, &jobs, "gone").await;
-    let places = places(bench, &of_topic(TOPIC)).await;
-    assert_eq!(bench.store().purge_many(bench.shard(), &places).await.expect("purge"), 5);
+    let cursors = cursors(bench, &of_topic(TOPIC)).await;
+    assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 5);
     assert_eq!(all(bench, &of_topic(TOPIC)).await, []);
-    assert_eq!(bench.expire(10).await.next_dead, None);
+    assert_eq!(bench.evict(10).await.next_dead, None);
 }

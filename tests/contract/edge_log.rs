@@ -15,7 +15,7 @@ use serde_json::Value;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
-use super::dead_letters::{of_topic, places};
+use super::dead_letters::{cursors, of_topic};
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{SOON, Workbench};
 
@@ -47,13 +47,12 @@ fn on() -> String {
     format!("edges-{}", TOPICS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The edges of a job: name, states and reason.
-fn edges_of(key: &JobKey) -> Vec<String> {
-    let logged = LOGGED.lock().expect("nobody panics with it").clone();
-    let lines = String::from_utf8(logged).expect("text");
-    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
-    let own =
-        lines.filter(|line| line["job.topic"] == key.topic.as_str() && line["job.id"] == key.id.as_str());
+/// The edges of a job that a log in JSON has: name, states and reason.
+pub(crate) fn edges_in(log: &str, topic: &str, id: &str) -> Vec<String> {
+    // Most lines are of other jobs, and reading them takes long. The last line may not be whole yet.
+    let of_topic = log.lines().filter(|line| line.contains("job changed") && line.contains(topic));
+    let lines = of_topic.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let own = lines.filter(|line| line["job.topic"] == topic && line["job.id"] == id);
     own.map(|line| {
         assert_eq!((&line["level"], &line["message"]), (&"DEBUG".into(), &"job changed".into()), "{line}");
         let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
@@ -61,6 +60,11 @@ fn edges_of(key: &JobKey) -> Vec<String> {
         edge.trim_end_matches(", ").to_owned()
     })
     .collect()
+}
+
+fn edges_of(key: &JobKey) -> Vec<String> {
+    let logged = LOGGED.lock().expect("nobody panics with it");
+    edges_in(str::from_utf8(&logged).expect("text"), key.topic.as_str(), key.id.as_str())
 }
 
 pub(crate) async fn a_life_is_logged_edge_by_edge(bench: &Workbench) {
@@ -107,7 +111,7 @@ pub(crate) async fn a_life_is_logged_edge_by_edge(bench: &Workbench) {
 
 pub(crate) async fn expired_leases_and_what_becomes_of_them_are_logged(bench: &Workbench) {
     let topic = on();
-    let late = bench.lapsed(bench.job_of(&topic, "late")).await;
+    let late = bench.stale_lease(bench.job_of(&topic, "late")).await;
     let key = late.key.clone();
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);
     let expected = [
@@ -169,11 +173,11 @@ pub(crate) async fn cancels_purges_and_evictions_are_logged(bench: &Workbench) {
     bench.store().purge(&purged).await.expect("purge");
     assert_eq!(edges_of(&purged).pop().as_deref(), Some("purge: dead -> gone"));
     let many = bench.job_in(State::Dead, bench.job_of(&topic, "many")).await.key;
-    let cursors = places(&bench, &of_topic(&topic)).await;
+    let cursors = cursors(&bench, &of_topic(&topic)).await;
     assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 1);
     assert_eq!(edges_of(&many).pop().as_deref(), Some("purge: dead -> gone"));
     let evicted = bench.job_in(State::Dead, bench.job_of(&topic, "evicted")).await.key;
-    eventually(SOON, "the dead job is evicted", async || match bench.expire(10).await.moved {
+    eventually(SOON, "the dead job is evicted", async || match bench.evict(10).await.moved {
         0 => Err("it is still there"),
         _ => Ok(()),
     })
@@ -190,7 +194,7 @@ pub(crate) async fn redrives_imports_and_replacing_submits_are_logged(bench: &Wo
     else {
         panic!("one is not too many")
     };
-    let cursors = places(bench, &filter).await;
+    let cursors = cursors(bench, &filter).await;
     for _repeated in 0..2 {
         bench.store().revive_many(bench.shard(), redrive.id, &cursors).await.expect("revive");
     }
@@ -233,8 +237,8 @@ pub(crate) async fn edges_of_pull_jobs_are_logged_by_name(bench: &Workbench) {
     bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew");
     let reason = Reason::Custom("no such picture".to_owned());
     let outcome = Outcome::Bury { reason, last: LastAttempt::by_consumer(None) };
-    bench.say(job.receipt, outcome.clone()).await;
-    bench.say(job.receipt, outcome).await;
+    bench.settle_receipt(job.receipt, outcome.clone()).await;
+    bench.settle_receipt(job.receipt, outcome).await;
     let expected = [
         "submit: nothing -> ready",
         "reserve: ready -> reserved",
@@ -245,7 +249,7 @@ pub(crate) async fn edges_of_pull_jobs_are_logged_by_name(bench: &Workbench) {
 
     let key = bench.accept(pull_job("expires")).await.key;
     bench.pull_from(&topic, BRIEF).await;
-    let expired = bench.lapsed_jobs(1).await;
+    let expired = bench.expired_leases(1).await;
     let outcomes = [(expired[0].receipt, retry(LONG))];
     bench.store().settle_expired(bench.shard(), &outcomes).await.expect("settle");
     assert_eq!(edges_of(&key)[1..], ["reserve: ready -> reserved", "retry: reserved -> delayed"]);

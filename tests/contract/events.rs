@@ -10,11 +10,10 @@ use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 use ringback_store::Events;
-use ringback_testkit::eventually;
 
 pub(crate) use self::many_jobs::*;
 use super::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen};
-use super::workbench::{SOON, Workbench, now};
+use super::workbench::{SOON, Workbench, now, until};
 
 /// A stream of events of a bench's shard.
 struct Watching {
@@ -145,11 +144,11 @@ pub(crate) async fn releases_have_events_with_and_without_a_delay(bench: &Workbe
 pub(crate) async fn cancels_have_events_when_the_job_ends(bench: &Workbench) {
     let mut watching = Watching::silent(bench).await;
     let delayed = bench.job_in(State::Delayed, bench.job("a")).await.key;
-    let buried = bench.job_in(State::Dead, bench.job("b")).await.key;
+    let died = bench.job_in(State::Dead, bench.job("b")).await.key;
     let lease = bench.reserved(bench.job("c")).await;
     let ready = bench.accept(bench.job("d")).await.key;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
-    for key in [delayed, buried, ready] {
+    for key in [delayed, died, ready] {
         bench.cancel(&key).await;
         bench.cancel(&key).await;
         watching.expect(&key, [EventKind::Cancelled]).await;
@@ -229,7 +228,7 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     let key = ready(bench, &mut watching, bench.pull_job("a")).await;
     let job = bench.pull_one(&key, LONG).await;
     bench
-        .say(
+        .settle_receipt(
             job.receipt,
             Outcome::Retry { after: ms(5), last: LastAttempt::by_consumer(Some("out of paper".to_owned())) },
         )
@@ -245,11 +244,11 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     bench.promote_until(1).await;
     watching.expect(&key, [EventKind::Promoted]).await;
     let job = bench.pull_one(&key, LONG).await;
-    bench.say(job.receipt, Outcome::Release { after: ms(0) }).await;
+    bench.settle_receipt(job.receipt, Outcome::Release { after: ms(0) }).await;
     watching.expect(&key, [ended(2, AttemptOutcome::Release)]).await;
     let job = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
-    bench.say(job.receipt, Outcome::Complete).await;
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
+    bench.settle_receipt(job.receipt, Outcome::Complete).await;
     assert!(matches!(
         watching.next().await.kind,
         EventKind::Attempt(AttemptEnded {
@@ -266,7 +265,7 @@ pub(crate) async fn settles_by_consumers_have_events(bench: &Workbench) {
     let key = ready(bench, &mut watching, bench.pull_job("b")).await;
     let job = bench.pull_one(&key, LONG).await;
     bench
-        .say(
+        .settle_receipt(
             job.receipt,
             Outcome::Bury {
                 reason: Reason::Custom("unwanted".to_owned()),
@@ -286,13 +285,10 @@ pub(crate) async fn a_shard_publishes_events_only_while_it_is_watched(bench: &Wo
     let mut watching = Watching::silent(bench).await;
     bench.accept(bench.job("before")).await;
     let watch = async |lasts| bench.store().watch(bench.shard(), lasts).await.expect("watch");
-    let since = watch(ms(50)).await;
-    assert_eq!(watch(ms(50)).await, since, "it is watched by now");
-    let seen = now();
-    eventually(SOON, "the watch has run out", async || {
-        if now().since(seen) > ms(100) { Ok(()) } else { Err("not yet") }
-    })
-    .await;
+    let brief = ms(1_500);
+    let since = watch(brief).await;
+    assert_eq!(watch(brief).await, since, "it is watched by now");
+    until(now().plus(brief + ms(50))).await;
     bench.accept(bench.job("after")).await;
     bench.cancel(&bench.key(TOPIC, "after")).await;
     let anew = watch(LONG).await;
@@ -300,10 +296,6 @@ pub(crate) async fn a_shard_publishes_events_only_while_it_is_watched(bench: &Wo
     assert_eq!(watch(LONG).await, anew, "whoever asks");
     // A shorter watch does not end a longer one.
     bench.store().watch(bench.shard(), ms(1)).await.expect("watch");
-    let asked = now();
-    eventually(SOON, "it would have run out", async || {
-        if now().since(asked) > ms(10) { Ok(()) } else { Err("not yet") }
-    })
-    .await;
+    until(now().plus(ms(5))).await;
     watching.nothing(bench, "mark").await;
 }

@@ -1,23 +1,23 @@
 //! Eviction of dead jobs after their retention, and how long ended jobs are remembered.
 
-use ringback_core::contract::{Cancelled, Pass, PassLimits, SubmitResult};
+use ringback_core::contract::{Cancelled, Pass, SubmitResult};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 
 use super::jobs::{With, bury, ms};
-use super::workbench::{FLOOR, SOON, Workbench, now};
+use super::workbench::{SOON, Workbench, at_most, now};
 
 pub(crate) async fn a_dead_job_past_its_retention_is_gone_and_counted(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(60)).await;
     let died = now();
     let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 5000])).await;
-    let expired = eventually(SOON, "the dead job is gone", async || match bench.expire(10).await {
+    let evicted = eventually(SOON, "the dead job is gone", async || match bench.evict(10).await {
         pass if pass.moved == 0 => Err("it is still there"),
         pass => Ok(pass),
     })
     .await;
     assert!(now() >= died.plus(ms(60)), "it was kept for too short a time");
-    assert_eq!((expired.moved, expired.next_dead), (1, None));
+    assert_eq!((evicted.moved, evicted.next_dead), (1, None));
     assert_eq!(bench.state(&job.key).await, None);
     let stats = bench.stats().await;
     assert_eq!((stats.accepted, stats.states.dead, stats.states.purged), (1, 0, 1));
@@ -28,7 +28,7 @@ pub(crate) async fn a_dead_job_past_its_retention_is_gone_and_counted(bench: &Wo
 
 pub(crate) async fn a_dead_job_within_its_retention_stays(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a")).await;
-    let pass = bench.expire(10).await;
+    let pass = bench.evict(10).await;
     let keep = bench.options().keep_dead;
     assert_eq!(pass.moved, 0);
     assert!(pass.next_dead.is_some_and(|next| next <= keep && next > keep / 2), "{pass:?}");
@@ -57,14 +57,14 @@ pub(crate) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_f
             }
         })
         .await;
-        assert!(now() >= at.plus(keep), "it was forgotten after {:?}", now().since(at));
+        assert!(now() >= at.plus(keep), "it was evicted after {:?}", now().since(at));
         assert_eq!(bench.take(1).await.len(), 1);
     }
     assert_eq!(bench.stats().await.evicted_early, 0);
     bench.audit().await;
 }
 
-pub(crate) async fn a_pass_expires_no_more_than_its_limit(bench: &Workbench) {
+pub(crate) async fn a_pass_evicts_no_more_than_its_limit(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(0)).await;
     for n in 0..5 {
         bench.accept(bench.job(&format!("job-{n}"))).await;
@@ -73,7 +73,7 @@ pub(crate) async fn a_pass_expires_no_more_than_its_limit(bench: &Workbench) {
     bench.settle_all(leases.into_iter().map(|lease| (lease, bury())).collect()).await;
     let mut moved = Vec::new();
     for _ in 0..4 {
-        let pass = bench.expire(2).await;
+        let pass = bench.evict(2).await;
         moved.push(pass.moved);
         let more = moved.iter().sum::<u32>() < 5;
         assert_eq!(pass.next_dead, more.then_some(ms(0)), "after {moved:?}");
@@ -82,16 +82,15 @@ pub(crate) async fn a_pass_expires_no_more_than_its_limit(bench: &Workbench) {
     bench.audit().await;
 }
 
-pub(crate) async fn a_fenced_pass_expires_nothing(bench: &Workbench) {
+pub(crate) async fn a_fenced_pass_evicts_nothing(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(0)).await;
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let pass =
-        store.evict(shard, bench.epoch(), PassLimits { jobs: 10, floor: FLOOR }).await.expect("expire");
+    let pass = store.evict(shard, bench.epoch(), at_most(10)).await.expect("evict");
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.get(&job.key).await, job);
-    let pass = store.evict(shard, &epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("expire");
+    let pass = store.evict(shard, &epoch, at_most(10)).await.expect("evict");
     assert!(matches!(pass, Pass::Held { moved: 1, .. }), "{pass:?}");
     bench.audit().await;
 }

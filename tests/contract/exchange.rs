@@ -30,8 +30,8 @@ pub(crate) async fn an_exchange_settles_every_outcome_and_then_reserves_ready_jo
     let [leases, _] = reserved_twice(bench, &["a", "b", "c", "d", "e"]).await;
     let keys: Vec<_> = leases.iter().map(|lease| lease.key.clone()).collect();
     let waiting = bench.accept(bench.job("f")).await.key;
-    let words = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), release(LONG)];
-    let items = leases.into_iter().zip(words).collect();
+    let outcomes = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), release(LONG)];
+    let items = leases.into_iter().zip(outcomes).collect();
     let (settled, reserved) = bench.exchange(items, &bench.ask(10)).await;
     assert_eq!(settled, [Settled::Applied; 5]);
     let taken: Vec<_> = reserved.leases.iter().map(|lease| (&lease.key, lease.attempt)).collect();
@@ -66,15 +66,15 @@ pub(crate) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothin
     for name in ["d", "e", "f", "g"] {
         bench.accept(bench.job(name)).await;
     }
-    let words = || [Outcome::Complete, retry(LONG), release(ms(0))];
+    let outcomes = || [Outcome::Complete, retry(LONG), release(ms(0))];
     let (ask, mut lateness) = (bench.ask(3), Lateness::default());
     [1, 2, 3].into_iter().for_each(|late| lateness.record(ms(late)));
     let store = bench.store();
-    let items = leases.into_iter().zip(words()).collect();
+    let items = leases.into_iter().zip(outcomes()).collect();
     let first = store.exchange(bench.shard(), items, &lateness, &ask).await.expect("exchange");
     let stats = bench.stats().await;
     assert_eq!((stats.lateness.count(), stats.states.reserved), (3, 3));
-    let items = same.into_iter().zip(words()).collect();
+    let items = same.into_iter().zip(outcomes()).collect();
     let again = store.exchange(bench.shard(), items, &lateness, &ask).await.expect("exchange");
     assert_eq!((first.0, again.0), (vec![Settled::Applied; 3], vec![Settled::Replayed; 3]));
     assert_eq!(first.1.leases.len(), 3);
@@ -96,7 +96,7 @@ pub(crate) async fn an_exchange_is_repeated_by_its_two_halves_as_well(bench: &Wo
 }
 
 pub(crate) async fn a_stale_settle_does_not_keep_an_exchange_from_reserving(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     bench.accept(bench.job("b")).await;
     let current = bench.take(2).await;
     bench.accept(bench.job("c")).await;

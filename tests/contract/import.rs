@@ -206,7 +206,7 @@ pub(crate) async fn a_name_twice_in_one_import_is_imported_once(bench: &Workbenc
 
 pub(crate) async fn a_dead_job_is_kept_from_its_import_on_and_then_gone(bench: &Workbench) {
     let kept = taken_in(bench, with(bench.job("a").at(long_ago()), dead())).await;
-    let pass = bench.expire(10).await;
+    let pass = bench.evict(10).await;
     let keep = bench.options().keep_dead;
     assert_eq!(pass.moved, 0);
     assert!(pass.next_dead.is_some_and(|next| next <= keep && next > keep / 2), "{pass:?}");
@@ -215,7 +215,7 @@ pub(crate) async fn a_dead_job_is_kept_from_its_import_on_and_then_gone(bench: &
     let brief = bench.with(|options| options.keep_dead = ms(60)).await;
     let came = now();
     let job = taken_in(&brief, with(brief.job("a").body(vec![7; 5000]).at(long_ago()), dead())).await;
-    eventually(SOON, "the dead job is gone", async || match brief.expire(10).await {
+    eventually(SOON, "the dead job is gone", async || match brief.evict(10).await {
         pass if pass.moved == 0 => Err("it is still there"),
         _ => Ok(()),
     })
@@ -227,10 +227,10 @@ pub(crate) async fn a_dead_job_is_kept_from_its_import_on_and_then_gone(bench: &
 
 pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job(bench: &Workbench) {
     let brief = bench.with(|options| options.keep_dead = ms(0)).await;
-    let stale = brief.lapsed(brief.job("a")).await;
+    let stale = brief.stale_lease(brief.job("a")).await;
     let current = brief.take_one(&stale.key).await;
     brief.settle(current, bury()).await;
-    let gone = brief.expire(10).await;
+    let gone = brief.evict(10).await;
     assert_eq!(gone.moved, 1);
     // Created before the lease was given; but elsewhere.
     let job = taken_in(&brief, with(brief.job("a").content(2).after(LONG), tried())).await;

@@ -17,6 +17,9 @@ pub(crate) const ORIGIN: &str = "http://receiver.example";
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 /// The shortest timeout: such a lease runs out while a case waits for it.
 pub(crate) const BRIEF: Duration = Duration::from_millis(100);
+/// Timeouts of leases that run out again and again in random runs: two, so that one reserve gives leases with two
+/// deadlines.
+pub(crate) const BRIEFEST: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(30)];
 
 /// Every state; ready is the last, since the next reserve takes such a job.
 pub(crate) const STATES: [State; 6] =

@@ -54,7 +54,7 @@ pub(crate) async fn lanes_come_in_turn_over_many_reserves(bench: &Workbench) {
     assert!(bench.take(1).await.is_empty());
 }
 
-pub(crate) async fn a_lane_without_room_is_skipped_and_reported(bench: &Workbench) {
+pub(crate) async fn a_lane_at_its_limit_is_skipped_and_reported(bench: &Workbench) {
     fill(bench, 2, 3).await;
     let rooms = vec![(format!("{TOPIC} {}", origin(0)), 0)];
     let reserved = bench.reserve(&Reserve { lane_limits: rooms.clone(), ..bench.ask(10) }).await;
@@ -65,7 +65,7 @@ pub(crate) async fn a_lane_without_room_is_skipped_and_reported(bench: &Workbenc
     assert_eq!(per_origin(&bench.take(10).await), HashMap::from([(origin(0), 3)]));
 }
 
-pub(crate) async fn a_lane_gives_no_more_than_its_room(bench: &Workbench) {
+pub(crate) async fn a_lane_gives_no_more_than_its_limit(bench: &Workbench) {
     fill(bench, 2, 5).await;
     let rooms = vec![(format!("{TOPIC} {}", origin(0)), 3)];
     let reserved = bench.reserve(&Reserve { lane_limits: rooms, lane_limit: 2, ..bench.ask(10) }).await;
@@ -76,7 +76,7 @@ pub(crate) async fn a_lane_gives_no_more_than_its_room(bench: &Workbench) {
     assert!(reserved.more || !reserved.skipped.is_empty());
 }
 
-pub(crate) async fn hundred_lanes_without_room_do_not_hide_the_one_that_has_some(bench: &Workbench) {
+pub(crate) async fn a_hundred_lanes_at_their_limits_do_not_hide_one_below_its_limit(bench: &Workbench) {
     fill(bench, 100, 1).await;
     let last = bench.accept(bench.job("last").to(ORIGIN)).await;
     let rooms = (0..100).map(|n| (format!("{TOPIC} {}", origin(n)), 0)).collect();

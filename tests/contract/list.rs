@@ -179,7 +179,7 @@ async fn move_on(bench: &Workbench, round: usize, stays: impl Fn(&JobKey) -> boo
     bench.settle_all(items.collect()).await;
 }
 
-pub(crate) async fn a_place_in_no_shard_is_outdated(bench: &Workbench) {
+pub(crate) async fn a_cursor_of_no_shard_is_outdated(bench: &Workbench) {
     let shards = bench.options().shards;
     for text in
         [format!("{shards:x}-0-0"), "ffff-0-0".to_owned(), "ffff-ffffffffffffffff-ffffffff".to_owned()]

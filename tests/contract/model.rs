@@ -23,8 +23,8 @@ pub(crate) struct Known {
     pub(crate) failures: u32,
     /// It is due within a moment, while it is delayed.
     pub(crate) soon: bool,
-    /// Its leases run out within a moment.
-    pub(crate) brief: bool,
+    /// Its lease runs out within a moment.
+    brief: bool,
     lost: u32,
     dead_by_lost: bool,
     cancel_requested: bool,
@@ -42,7 +42,6 @@ pub(crate) struct Offered {
     pub(crate) content: u8,
     pub(crate) state: State,
     pub(crate) soon: bool,
-    pub(crate) brief: bool,
     pub(crate) if_exists: IfExists,
 }
 
@@ -57,14 +56,14 @@ pub(crate) struct Model {
 impl Model {
     /// A submit, when `leases` were given so far. A lease that is held has zero time left.
     pub(crate) fn submit(&mut self, key: &JobKey, offered: Offered, leases: LeaseNumber) -> SubmitResult {
-        let Offered { content, state, soon, brief, if_exists } = offered;
+        let Offered { content, state, soon, if_exists } = offered;
         let mut job = Known {
             content,
             state,
             attempts: 0,
             failures: 0,
             soon,
-            brief,
+            brief: false,
             lost: 0,
             dead_by_lost: false,
             cancel_requested: false,
@@ -133,9 +132,11 @@ impl Model {
         }
     }
 
-    pub(crate) fn reserve(&mut self, key: &JobKey, token: LeaseNumber) -> Known {
+    /// Returns the job as it was before. A brief lease has run out by the next recovery.
+    pub(crate) fn reserve(&mut self, key: &JobKey, token: LeaseNumber, brief: bool) -> Known {
         let job = self.job(key);
         let before = job.clone();
+        job.brief = brief;
         job.attempts += 1;
         job.state = State::Reserved;
         job.current = Some(token);

@@ -74,21 +74,21 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
     job.delivery.callback = Callback::pull();
     let key = bench.accept(job).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
-    let word = Outcome::Bury {
+    let outcome = Outcome::Bury {
         reason: Reason::Custom("unwanted".to_owned()),
         last: LastAttempt::by_consumer(Some("no paper".to_owned())),
     };
-    assert_eq!(bench.say(pulled.receipt, word).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(pulled.receipt, outcome).await, Settled::Applied);
     is_of(&dead_letters(bench).await[1], &bench.get(&key).await);
 
-    let key = bench.accept(with_on_dead(bench.pull_job("lapsed"))).await.key;
+    let key = bench.accept(with_on_dead(bench.pull_job("expired"))).await.key;
     bench.pull_one(&key, BRIEF).await;
-    let lapsed = bench.lapsed_jobs(1).await.remove(0);
-    let word = Outcome::Bury {
+    let expired = bench.expired_leases(1).await.remove(0);
+    let outcome = Outcome::Bury {
         reason: Reason::Custom("exhausted".to_owned()),
         last: LastAttempt::by_consumer(Some("lease ran out".to_owned())),
     };
-    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, word)]).await;
+    let settled = bench.store().settle_expired(bench.shard(), &[(expired.receipt, outcome)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
     is_of(&dead_letters(bench).await[2], &bench.get(&key).await);
 
@@ -153,7 +153,7 @@ pub(crate) async fn the_entry_of_a_large_job_has_no_body(bench: &Workbench) {
     let key = bench.accept(pull).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;
     bench
-        .say(
+        .settle_receipt(
             pulled.receipt,
             Outcome::Bury {
                 reason: Reason::Custom("unwanted".to_owned()),
@@ -263,7 +263,7 @@ pub(crate) async fn a_postponed_entry_blocks_no_other_and_comes_again(bench: &Wo
     let later: Vec<_> = pending
         .into_iter()
         .filter(|notice| notice.letter.as_ref().is_some_and(|death| death.job.key == first.key))
-        .map(|notice| (notice.id, ms(400)))
+        .map(|notice| (notice.id, ms(2_000)))
         .collect();
     assert_eq!(
         acknowledge(bench, &OutboxAck { done: Vec::new(), later }).await,
@@ -276,9 +276,9 @@ pub(crate) async fn a_postponed_entry_blocks_no_other_and_comes_again(bench: &Wo
     let AckResult::Held(Some(wait)) = acknowledge(bench, &OutboxAck { done, later: Vec::new() }).await else {
         panic!("one is put off")
     };
-    assert!(wait > Duration::ZERO && wait <= ms(402), "{wait:?}");
+    assert!(wait > Duration::ZERO && wait <= ms(2_002), "{wait:?}");
     let pass = bench.promote(10).await;
-    assert!(pass.next_notice.is_some_and(|wait| wait <= ms(402)), "{pass:?}");
+    assert!(pass.next_notice.is_some_and(|wait| wait <= ms(2_002)), "{pass:?}");
     eventually(SOON, "it is due again", async || dead_letters(bench).await.pop().ok_or("not yet")).await;
     is_of(&dead_letters(bench).await[0], &first);
     tell_all(bench).await;
@@ -310,7 +310,7 @@ pub(crate) async fn a_dead_letter_wakes_the_carrier_and_a_pass_returns_when_its_
     // In a cluster, the wake-up of the lease may come late.
     while next(&mut wakes).await != Wake::Due(bench.shard(), Duration::ZERO) {}
     assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
-    assert_eq!(bench.expire(10).await.next_notice, Some(Duration::ZERO));
+    assert_eq!(bench.evict(10).await.next_notice, Some(Duration::ZERO));
     assert_eq!(bench.recover(10).await.next_notice, Some(Duration::ZERO));
     tell_all(bench).await;
     assert_eq!(bench.promote(10).await.next_notice, None);

@@ -1,8 +1,8 @@
 //! prepare: the checks of a store before the first job. Those of Redis servers are in `redis_layout::server_settings`.
 
-use ringback_core::contract::{Options, PassLimits, StoreError};
+use ringback_core::contract::{Options, StoreError};
 
-use super::workbench::{FLOOR, Workbench};
+use super::workbench::{FLOOR, Workbench, at_most};
 
 pub(crate) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: &Workbench) {
     let store = bench.another(bench.options());
@@ -13,7 +13,7 @@ pub(crate) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: 
         store.stats().await.err(),
         store.claim(shard, "other").await.err(),
         store.heartbeat("other", FLOOR).await.err(),
-        store.promote(shard, bench.epoch(), PassLimits { jobs: 1, floor: FLOOR }).await.err(),
+        store.promote(shard, bench.epoch(), at_most(1)).await.err(),
         store.reserve(shard, &bench.ask(1)).await.err(),
         store.submit(shard, &[job]).await.err(),
     ];

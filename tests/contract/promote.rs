@@ -1,12 +1,12 @@
 //! promote: delayed and due → ready.
 
-use ringback_core::contract::{Cancelled, Pass, PassLimits};
+use ringback_core::contract::{Cancelled, Pass};
 use ringback_core::job::NewJob;
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 
 use super::jobs::{LONG, With, ms};
-use super::workbench::{FLOOR, SOON, Workbench, now, until};
+use super::workbench::{SOON, Workbench, at_most, now, until};
 
 pub(crate) async fn nothing_is_promoted_before_it_is_due(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(LONG)).await;
@@ -107,11 +107,10 @@ pub(crate) async fn a_fenced_pass_promotes_nothing(bench: &Workbench) {
     until(job.due).await;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let pass =
-        store.promote(shard, bench.epoch(), PassLimits { jobs: 10, floor: FLOOR }).await.expect("promote");
+    let pass = store.promote(shard, bench.epoch(), at_most(10)).await.expect("promote");
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.get(&job.key).await, job);
-    let pass = store.promote(shard, &epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("promote");
+    let pass = store.promote(shard, &epoch, at_most(10)).await.expect("promote");
     assert!(matches!(pass, Pass::Held { moved: 1, .. }), "{pass:?}");
 }
 

@@ -37,8 +37,8 @@ fn release(after: Duration) -> Outcome {
 async fn over(bench: &Workbench, name: &str) -> PulledJob {
     let key = bench.accept(bench.pull_job(name)).await.key;
     let job = bench.pull_one(&key, ms(20)).await;
-    let lapsed = bench.lapsed_jobs(1).await;
-    assert_eq!(lapsed[0].receipt, job.receipt);
+    let expired = bench.expired_leases(1).await;
+    assert_eq!(expired[0].receipt, job.receipt);
     job
 }
 
@@ -120,7 +120,7 @@ pub(crate) async fn the_same_pull_again_gives_the_same_jobs(bench: &Workbench) {
     let jobs: Vec<_> = (0..4).map(|n| bench.pull_job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
     let first = bench.pull_as(77, 3, None).await.jobs;
-    assert_eq!(bench.say(first[1].receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(first[1].receipt, Outcome::Complete).await, Settled::Applied);
     let again = bench.pull_as(77, 3, None).await.jobs;
     let leases =
         |jobs: &[PulledJob]| jobs.iter().map(|job| (job.key.clone(), job.receipt)).collect::<Vec<_>>();
@@ -154,7 +154,7 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) 
         assert_eq!(pulled.more, taken < 12);
         for job in pulled.jobs {
             assert_eq!(job.delivery.body.bytes.len(), SIZE);
-            assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
+            assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
         }
     }
 }
@@ -182,10 +182,10 @@ pub(crate) async fn a_lane_that_was_empty_wakes_the_consumers_and_a_full_one_doe
     assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()), "the second job wakes nobody");
     let job = bench.pull_one(&a, LONG).await;
     bench.pull(1, LONG).await;
-    bench.say(job.receipt, release(ms(0))).await;
+    bench.settle_receipt(job.receipt, release(ms(0))).await;
     woken(bench, &mut wakes).await;
     let job = bench.pull_one(&a, LONG).await;
-    bench.say(job.receipt, retry(ms(5))).await;
+    bench.settle_receipt(job.receipt, retry(ms(5))).await;
     bench.promote_until(1).await;
     woken(bench, &mut wakes).await;
 }
@@ -214,7 +214,7 @@ pub(crate) async fn lanes_that_are_not_empty_are_listed_page_by_page(bench: &Wor
 
 pub(crate) async fn an_exported_pull_job_is_imported_as_one(bench: &Workbench) {
     let job = bench.pulled("a").await;
-    bench.say(job.receipt, retry(LONG)).await;
+    bench.settle_receipt(job.receipt, retry(LONG)).await;
     let page = bench.store().page_stored(&Filter::default(), None, 100).await.expect("page");
     let mut kept = page.items;
     let mut from = page.next;

@@ -7,13 +7,13 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Lease, Settled, Stats, SubmitResult, Token};
+use ringback_core::contract::{Lease, Reserve, Settled, Stats, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use tokio::time::{Instant, sleep_until};
 
-use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry};
 use super::model::{LeaseNumber, Model, Offered};
 use super::workbench::{Workbench, now, until};
 
@@ -33,7 +33,7 @@ struct Run<'a> {
     /// When the last of the jobs that are due within a moment is due.
     soon: Timestamp,
     /// When the last of the brief leases has run out.
-    lapsed: Instant,
+    expired_by: Instant,
     /// For messages.
     at: String,
 }
@@ -48,7 +48,7 @@ pub(crate) async fn thousands_of_random_operations_agree_with_a_simple_model(ben
             hands: Vec::new(),
             leases: 0,
             soon: now(),
-            lapsed: Instant::now(),
+            expired_by: Instant::now(),
             at: String::new(),
         };
         for step in 0..STEPS {
@@ -77,16 +77,16 @@ impl Run<'_> {
 
     async fn submit(&mut self, key: JobKey) {
         let content = if self.rng.random_bool(0.9) { 1 } else { 2 };
-        let brief = self.rng.random_bool(0.3);
         let delay = *[ms(0), ms(0), ms(2), LONG].choose(&mut self.rng).expect("some");
         let origin = *["http://one.example", "http://two.example"].choose(&mut self.rng).expect("some");
         let if_exists = self.if_exists();
         let is_ready = delay.is_zero() || if_exists.latest(Timestamp::default()).is_some();
         let state = if is_ready { State::Ready } else { State::Delayed };
-        let offered = Offered { content, state, soon: delay < LONG, brief, if_exists };
+        let offered = Offered { content, state, soon: delay < LONG, if_exists };
         let wanted = self.model.submit(&key, offered, self.leases);
         let job = super::jobs::new_job(key.clone()).content(content).after(delay).to(origin);
-        let job = NewJob { if_exists, ..if brief { job.timeout(BRIEF) } else { job } };
+        let timeout = *BRIEFEST.choose(&mut self.rng).expect("some");
+        let job = NewJob { if_exists, ..job.timeout(timeout) };
         let mut answer = self.bench.submit(&[job]).await.remove(0);
         if let SubmitResult::Reserved { retry_after } = &mut answer.answer {
             // How long its lease lasts is not the model's.
@@ -115,7 +115,10 @@ impl Run<'_> {
     }
 
     async fn reserve(&mut self) {
-        let ask = self.bench.ask(self.rng.random_range(1..8));
+        let brief = self.rng.random_bool(0.3);
+        // Other leases outlast the run, however slow the machine is.
+        let margin = if brief { Duration::ZERO } else { LONG };
+        let ask = Reserve { margin, ..self.bench.ask(self.rng.random_range(1..8)) };
         let reserved = self.bench.reserve(&ask).await;
         if reserved.leases.is_empty() && !reserved.more {
             let ready = self.model.jobs.iter().find(|(_, job)| job.state == State::Ready);
@@ -127,12 +130,12 @@ impl Run<'_> {
         let mut given = HashMap::new();
         for lease in reserved.leases {
             self.leases += 1;
-            let before = self.model.reserve(&lease.key, self.leases);
+            let before = self.model.reserve(&lease.key, self.leases, brief);
             assert_eq!(before.state, State::Ready, "{}: {} is given", self.at, lease.key);
             let wanted = (before.attempts + 1, before.failures);
             assert_eq!((lease.attempt, lease.failures), wanted, "{}: {}", self.at, lease.key);
-            if before.brief {
-                self.lapsed = self.lapsed.max(Instant::now() + BRIEF + ms(5));
+            if brief {
+                self.expired_by = self.expired_by.max(Instant::now() + BRIEFEST[1] + ms(5));
             }
             given.insert(lease.key.clone(), self.leases);
             self.hands.push((lease, self.leases));
@@ -186,7 +189,7 @@ impl Run<'_> {
     }
 
     async fn recover(&mut self) {
-        sleep_until(self.lapsed).await;
+        sleep_until(self.expired_by).await;
         let limit = self.rng.random_range(2..20);
         while self.bench.recover(limit).await.next_lease.is_some_and(|next| next.is_zero()) {}
         self.model.recover();

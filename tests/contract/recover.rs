@@ -1,13 +1,13 @@
 //! recover: reserved and past its deadline → ready, dead or cancelled.
 
-use ringback_core::contract::{Pass, PassLimits, Settled};
+use ringback_core::contract::{Pass, Settled};
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, With, ms, retry};
-use super::workbench::{FLOOR, Workbench};
+use super::workbench::{Workbench, at_most};
 
 /// Reserves a job again and again, and lets each lease run out.
 async fn lose(bench: &Workbench, key: &ringback_core::job::JobKey, times: usize) {
@@ -94,14 +94,9 @@ pub(crate) async fn a_fenced_pass_recovers_nothing(bench: &Workbench) {
     sleep_until(lease.deadline() + ms(20)).await;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.claim(shard, "another").await.expect("claim");
-    let pass = store
-        .recover(shard, bench.epoch(), PassLimits { jobs: 10, floor: FLOOR })
-        .await
-        .expect("recover")
-        .pass;
+    let pass = store.recover(shard, bench.epoch(), at_most(10)).await.expect("recover").pass;
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.state(&lease.key).await, Some(State::Reserved));
-    let pass =
-        store.recover(shard, &epoch, PassLimits { jobs: 10, floor: FLOOR }).await.expect("recover").pass;
+    let pass = store.recover(shard, &epoch, at_most(10)).await.expect("recover").pass;
     assert!(matches!(pass, Pass::Held { moved: 1, other: 0, .. }), "{pass:?}");
 }

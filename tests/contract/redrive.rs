@@ -12,7 +12,7 @@ use ringback_core::state::State;
 use ringback_store::Wakes;
 use ringback_testkit::eventually;
 
-use super::dead_letters::{all, bring, jobs, of_topic, places};
+use super::dead_letters::{all, bring, cursors, jobs, of_topic};
 use super::jobs::{LONG, TOPIC, With, bury, ms, seen};
 use super::workbench::{SOON, Workbench, next, now, until};
 
@@ -21,13 +21,13 @@ const OTHER: WorkerId = WorkerId([2; 8]);
 
 async fn begin(bench: &Workbench, filter: &DeadFilter) -> Redrive {
     match bench.store().start_redrive(bench.token(), filter, 50).await.expect("begin") {
-        RedriveStart::Redrive(revival) => revival,
+        RedriveStart::Redrive(redrive) => redrive,
         RedriveStart::TooMany => panic!("too many go on"),
     }
 }
 
-async fn revive(bench: &Workbench, id: RedriveId, places: &[DeadCursor]) -> Redriven {
-    bench.store().revive_many(bench.shard(), id, places).await.expect("revive")
+async fn revive(bench: &Workbench, id: RedriveId, cursors: &[DeadCursor]) -> Redriven {
+    bench.store().revive_many(bench.shard(), id, cursors).await.expect("revive")
 }
 
 async fn look(bench: &Workbench, id: RedriveId) -> Redrive {
@@ -54,10 +54,10 @@ pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Workbenc
     let others = jobs(bench, "other", "job", 3);
     bring(bench, &others, "gone").await;
     let one = bench.get(&brought[0].key).await;
-    let (before, revival) = (now(), begin(bench, &of_topic(TOPIC)).await);
-    let places = places(bench, &revival.wanted()).await;
+    let (before, redrive) = (now(), begin(bench, &of_topic(TOPIC)).await);
+    let cursors = cursors(bench, &redrive.wanted()).await;
     let mut wakes = bench.wakes().await;
-    assert_eq!(revive(bench, revival.id, &places[..29]).await, Redriven::Jobs(29));
+    assert_eq!(revive(bench, redrive.id, &cursors[..29]).await, Redriven::Jobs(29));
     assert_eq!(other_than_revival(&mut wakes).await, Wake::Ready(bench.shard()));
     let last = all(bench, &of_topic(TOPIC)).await.remove(0).job.key;
     for job in brought.iter().filter(|job| job.key != last) {
@@ -68,7 +68,7 @@ pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Workbenc
         assert_eq!(Job { created: one.created, ..revived }, as_each);
         assert_eq!((one.attempts, &one.last), (2, &Some(seen())));
     }
-    assert_eq!(look(bench, revival.id).await, Redrive { revived: 29, ..revival });
+    assert_eq!(look(bench, redrive.id).await, Redrive { revived: 29, ..redrive });
     let leases = bench.take(100).await;
     assert_eq!(leases.len(), 29);
     assert!(leases.iter().all(|lease| (lease.attempt, lease.failures) == (3, 0)));
@@ -77,19 +77,19 @@ pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Workbenc
 
 pub(crate) async fn a_job_is_revived_once_by_a_redrive_whatever_is_repeated(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 9000])).await;
-    let revival = begin(bench, &of_topic(TOPIC)).await;
-    let first = places(bench, &of_topic(TOPIC)).await;
+    let redrive = begin(bench, &of_topic(TOPIC)).await;
+    let first = cursors(bench, &of_topic(TOPIC)).await;
     let twice = [first[0], first[0]];
-    assert_eq!(revive(bench, revival.id, &twice).await, Redriven::Jobs(1));
-    assert_eq!(revive(bench, revival.id, &first).await, Redriven::Jobs(0));
+    assert_eq!(revive(bench, redrive.id, &twice).await, Redriven::Jobs(1));
+    assert_eq!(revive(bench, redrive.id, &first).await, Redriven::Jobs(0));
     until(first[0].died().plus(ms(2))).await;
     let lease = bench.take_one(&job.key).await;
     bench.settle(lease, bury()).await;
-    assert_eq!(revive(bench, revival.id, &first).await, Redriven::Jobs(0));
-    let again = places(bench, &of_topic(TOPIC)).await;
+    assert_eq!(revive(bench, redrive.id, &first).await, Redriven::Jobs(0));
+    let again = cursors(bench, &of_topic(TOPIC)).await;
     assert!(again.len() == 1 && again != first);
-    assert_eq!(revive(bench, revival.id, &again).await, Redriven::Jobs(0), "it was revived before");
-    assert_eq!(look(bench, revival.id).await.revived, 1);
+    assert_eq!(revive(bench, redrive.id, &again).await, Redriven::Jobs(0), "it was revived before");
+    assert_eq!(look(bench, redrive.id).await.revived, 1);
     let other = begin(bench, &of_topic(TOPIC)).await;
     assert_eq!(revive(bench, other.id, &first).await, Redriven::Jobs(0), "it has died since");
     assert_eq!(revive(bench, other.id, &again).await, Redriven::Jobs(1));
@@ -98,10 +98,10 @@ pub(crate) async fn a_job_is_revived_once_by_a_redrive_whatever_is_repeated(benc
 
 pub(crate) async fn only_what_was_dead_when_it_began_is_wanted(bench: &Workbench) {
     let early = bench.job_in(State::Dead, bench.job("early")).await;
-    let revival = begin(bench, &of_topic(TOPIC)).await;
-    until(revival.started.plus(ms(2))).await;
+    let redrive = begin(bench, &of_topic(TOPIC)).await;
+    until(redrive.started.plus(ms(2))).await;
     bench.job_in(State::Dead, bench.job("late")).await;
-    let wanted = all(bench, &revival.wanted()).await;
+    let wanted = all(bench, &redrive.wanted()).await;
     assert_eq!(wanted.into_iter().map(|dead| dead.job.key).collect::<Vec<_>>(), [early.key]);
     let time = |ms| Some(Timestamp::from_millis(ms));
     let filter =
@@ -113,9 +113,9 @@ pub(crate) async fn only_what_was_dead_when_it_began_is_wanted(bench: &Workbench
 
 pub(crate) async fn a_redrive_has_one_worker_at_a_time_and_goes_on_with_another(bench: &Workbench) {
     assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Nothing);
-    let revival = begin(bench, &of_topic(TOPIC)).await;
-    let (store, id) = (bench.store(), revival.id);
-    assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Redrive(revival.clone()));
+    let redrive = begin(bench, &of_topic(TOPIC)).await;
+    let (store, id) = (bench.store(), redrive.id);
+    assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Redrive(redrive.clone()));
     let TakenRedrive::Later(wait) = take(bench, OTHER, LONG).await else { panic!("it is worked on") };
     assert!(wait <= LONG && wait > LONG / 2, "{wait:?}");
     assert!(!store.keep_redrive(id, OTHER, LONG).await.expect("keep"));
@@ -125,30 +125,30 @@ pub(crate) async fn a_redrive_has_one_worker_at_a_time_and_goes_on_with_another(
         TakenRedrive::Redrive(taken) => Ok(taken),
         other => Err(format!("{other:?}")),
     });
-    assert_eq!(taken.await, revival);
+    assert_eq!(taken.await, redrive);
     assert!(now() >= began.plus(ms(60)));
     assert!(!store.keep_redrive(id, ONE, LONG).await.expect("keep"));
     // A released redrive is free at once, and that wakes carriers.
     let mut wakes = bench.wakes().await;
     assert!(store.keep_redrive(id, OTHER, ms(0)).await.expect("keep"));
     assert_eq!(next(&mut wakes).await, Wake::Redrive);
-    assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Redrive(revival));
+    assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Redrive(redrive));
 }
 
 pub(crate) async fn a_stopped_redrive_revives_nothing_more(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "job", 10), "gone").await;
-    let revival = begin(bench, &of_topic(TOPIC)).await;
+    let redrive = begin(bench, &of_topic(TOPIC)).await;
     take(bench, ONE, LONG).await;
-    let places = places(bench, &of_topic(TOPIC)).await;
-    assert_eq!(revive(bench, revival.id, &places[..4]).await, Redriven::Jobs(4));
-    let stopped = bench.store().stop_redrive(revival.id).await.expect("stop").expect("it is known");
+    let cursors = cursors(bench, &of_topic(TOPIC)).await;
+    assert_eq!(revive(bench, redrive.id, &cursors[..4]).await, Redriven::Jobs(4));
+    let stopped = bench.store().stop_redrive(redrive.id).await.expect("stop").expect("it is known");
     assert_eq!((stopped.state, stopped.revived), (RedriveState::Stopped, 4));
-    assert!(stopped.ended.is_some_and(|ended| ended >= revival.started));
-    assert_eq!(revive(bench, revival.id, &places[4..]).await, Redriven::Over);
-    assert!(!bench.store().keep_redrive(revival.id, ONE, LONG).await.expect("keep"));
-    bench.store().finish_redrive(revival.id, ONE).await.expect("finish");
-    assert_eq!(look(bench, revival.id).await, stopped);
-    assert_eq!(bench.store().stop_redrive(revival.id).await.expect("stop"), Some(stopped));
+    assert!(stopped.ended.is_some_and(|ended| ended >= redrive.started));
+    assert_eq!(revive(bench, redrive.id, &cursors[4..]).await, Redriven::Over);
+    assert!(!bench.store().keep_redrive(redrive.id, ONE, LONG).await.expect("keep"));
+    bench.store().finish_redrive(redrive.id, ONE).await.expect("finish");
+    assert_eq!(look(bench, redrive.id).await, stopped);
+    assert_eq!(bench.store().stop_redrive(redrive.id).await.expect("stop"), Some(stopped));
     assert_eq!(take(bench, ONE, LONG).await, TakenRedrive::Nothing);
     let unknown = RedriveId::from(bench.token());
     assert_eq!(bench.store().stop_redrive(unknown).await.expect("stop"), None);
@@ -159,19 +159,19 @@ pub(crate) async fn a_stopped_redrive_revives_nothing_more(bench: &Workbench) {
 
 pub(crate) async fn a_finished_redrive_is_done_and_shows_its_counts(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "job", 5), "gone").await;
-    let revival = begin(bench, &of_topic(TOPIC)).await;
+    let redrive = begin(bench, &of_topic(TOPIC)).await;
     take(bench, ONE, LONG).await;
-    let places = places(bench, &of_topic(TOPIC)).await;
-    assert_eq!(revive(bench, revival.id, &places).await, Redriven::Jobs(5));
-    bench.store().finish_redrive(revival.id, ONE).await.expect("finish");
-    let done = look(bench, revival.id).await;
+    let cursors = cursors(bench, &of_topic(TOPIC)).await;
+    assert_eq!(revive(bench, redrive.id, &cursors).await, Redriven::Jobs(5));
+    bench.store().finish_redrive(redrive.id, ONE).await.expect("finish");
+    let done = look(bench, redrive.id).await;
     assert_eq!((done.state, done.revived), (RedriveState::Done, 5));
     assert!(done.ended.is_some());
-    bench.store().finish_redrive(revival.id, ONE).await.expect("finish");
-    assert_eq!(bench.store().stop_redrive(revival.id).await.expect("stop"), Some(done.clone()));
+    bench.store().finish_redrive(redrive.id, ONE).await.expect("finish");
+    assert_eq!(bench.store().stop_redrive(redrive.id).await.expect("stop"), Some(done.clone()));
     let other = begin(bench, &of_topic("other")).await;
     assert_eq!(bench.store().redrives().await.expect("list").len(), 2);
-    assert!([done, other].iter().all(|revival| revival.rate == 50));
+    assert!([done, other].iter().all(|redrive| redrive.rate == 50));
 }
 
 pub(crate) async fn a_repeated_call_begins_no_second_redrive(bench: &Workbench) {
@@ -193,12 +193,12 @@ pub(crate) async fn the_number_of_running_redrives_is_bounded(bench: &Workbench)
     begin(bench, &of_topic("other")).await;
     let all = bench.store().redrives().await.expect("list");
     assert_eq!(all.len(), MAX_REDRIVES + 1);
-    assert!(all.is_sorted_by_key(|revival| std::cmp::Reverse(revival.started)));
+    assert!(all.is_sorted_by_key(|redrive| std::cmp::Reverse(redrive.started)));
     // Each is worked on by somebody of its own.
     let mut taken = Vec::new();
     for _ in 0..2 * MAX_REDRIVES {
-        let TakenRedrive::Redrive(revival) = take(bench, ONE, LONG).await else { break };
-        taken.push(revival.id);
+        let TakenRedrive::Redrive(redrive) = take(bench, ONE, LONG).await else { break };
+        taken.push(redrive.id);
     }
     taken.sort_unstable();
     taken.dedup();
@@ -208,9 +208,9 @@ pub(crate) async fn the_number_of_running_redrives_is_bounded(bench: &Workbench)
 pub(crate) async fn a_revived_job_can_be_moved_as_any_other(bench: &Workbench) {
     let keys: Vec<JobKey> = jobs(bench, TOPIC, "job", 3).into_iter().map(|job| job.key).collect();
     bring(bench, &jobs(bench, TOPIC, "job", 3), "gone").await;
-    let revival = begin(bench, &of_topic(TOPIC)).await;
-    let places = places(bench, &of_topic(TOPIC)).await;
-    assert_eq!(revive(bench, revival.id, &places).await, Redriven::Jobs(3));
+    let redrive = begin(bench, &of_topic(TOPIC)).await;
+    let cursors = cursors(bench, &of_topic(TOPIC)).await;
+    assert_eq!(revive(bench, redrive.id, &cursors).await, Redriven::Jobs(3));
     bench.cancel(&keys[0]).await;
     let mut left = bench.take(10).await;
     assert_eq!(left.len(), 2);

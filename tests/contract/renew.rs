@@ -40,9 +40,9 @@ pub(crate) async fn a_lease_that_was_settled_or_recovered_is_not_renewed(bench: 
     bench.settle(lease, Outcome::Complete).await;
     assert_eq!(bench.store().renew(&mut same, LONG).await.expect("renew"), Renewed::Stale);
 
-    let mut lapsed = bench.lapsed(bench.job("b")).await;
-    assert_eq!(bench.store().renew(&mut lapsed, LONG).await.expect("renew"), Renewed::Stale);
-    assert_eq!(bench.state(&lapsed.key).await, Some(State::Ready));
+    let mut stale = bench.stale_lease(bench.job("b")).await;
+    assert_eq!(bench.store().renew(&mut stale, LONG).await.expect("renew"), Renewed::Stale);
+    assert_eq!(bench.state(&stale.key).await, Some(State::Ready));
 }
 
 pub(crate) async fn a_lease_past_its_deadline_is_renewed_while_nobody_recovered_it(bench: &Workbench) {

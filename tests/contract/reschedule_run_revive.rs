@@ -88,10 +88,11 @@ pub(crate) async fn a_job_rescheduled_to_now_or_the_past_is_ready(bench: &Workbe
 
 pub(crate) async fn a_rescheduled_job_is_delivered_at_its_new_time_and_never_before(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(ms(40))).await;
-    let later = reschedule(bench, &job.key, Due::At(job.due.plus(ms(1_000)))).await;
+    reschedule(bench, &job.key, Due::At(job.due.plus(LONG))).await;
     until(job.due.plus(ms(1))).await;
     bench.promote(10).await;
-    assert!(bench.take(10).await.is_empty());
+    assert!(bench.take(10).await.is_empty(), "its first time is over");
+    let later = reschedule(bench, &job.key, Due::In(ms(40))).await;
     bench.promote_until(1).await;
     let lease = bench.take_one(&job.key).await;
     assert_eq!((lease.due, lease.attempt, lease.failures), (later.due, 1, 0));
@@ -181,7 +182,7 @@ pub(crate) async fn a_revived_job_begins_again_but_for_its_attempts(bench: &Work
     assert_eq!(bench.settle(lease, retry(LONG)).await, Settled::Applied);
     let waits = bench.get(&key).await;
     assert_eq!((waits.attempts, waits.failures, waits.state), (3, 1, State::Delayed));
-    assert_eq!(bench.expire(10).await.next_dead, None);
+    assert_eq!(bench.evict(10).await.next_dead, None);
 }
 
 pub(crate) async fn a_revived_job_counts_its_lost_leases_anew(bench: &Workbench) {

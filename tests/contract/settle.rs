@@ -49,7 +49,7 @@ pub(crate) async fn a_retry_without_a_delay_is_due_at_once(bench: &Workbench) {
     assert_eq!(bench.take_one(&key).await.failures, 1);
 }
 
-pub(crate) async fn a_buried_job_is_dead_with_a_reason(bench: &Workbench) {
+pub(crate) async fn a_bury_makes_the_job_dead_with_a_reason(bench: &Workbench) {
     for reason in [Reason::Exhausted, Reason::Gone] {
         let lease = bench.reserved(bench.job(reason.name())).await;
         let key = lease.key.clone();
@@ -121,8 +121,8 @@ pub(crate) async fn many_outcomes_in_one_call_are_answered_in_order(bench: &Work
     let leases = bench.reserve(&ask).await.leases;
     let again = bench.reserve(&ask).await.leases.remove(0);
     let keys: Vec<_> = leases.iter().map(|lease| lease.key.clone()).collect();
-    let words = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), release(LONG)];
-    let mut items: Vec<_> = leases.into_iter().zip(words).collect();
+    let outcomes = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), release(LONG)];
+    let mut items: Vec<_> = leases.into_iter().zip(outcomes).collect();
     items.push((again, Outcome::Complete));
     let answers = bench.settle_all(items).await;
     assert_eq!(answers[..5], [Settled::Applied; 5]);

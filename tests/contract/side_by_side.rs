@@ -20,8 +20,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
 use ringback_core::contract::{
-    DeadFilter, Epoch, Filter, Lease, Options, Pass, PassLimits, Settled, Shard, Stats, SubmitResult,
-    TopicCounts,
+    DeadFilter, Epoch, Filter, Lease, Options, Pass, Settled, Shard, Stats, SubmitResult, TopicCounts,
 };
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::LastAttempt;
@@ -30,11 +29,11 @@ use ringback_store::{Memory, Store, settings};
 use ringback_testkit::RedisServer;
 
 use self::events::WatchedEvents;
-use self::operations::{Op, Past, Times, Wait, Word, op};
-use self::pull_jobs::{Held, for_its_taker, is_pull};
+use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
+use self::pull_jobs::{Held, is_pull, push_or_pull};
 use super::audit;
-use super::jobs::{BRIEF, LONG, With, ms, new_job};
-use super::workbench::{FLOOR, now, until};
+use super::jobs::{LONG, With, ms, new_job};
+use super::workbench::{at_most, now, until};
 use crate::redis_layout;
 
 /// The operations of all runs together, unless `RINGBACK_TEST_OPERATIONS` is set.
@@ -90,7 +89,7 @@ struct Pair {
     began: Timestamp,
     /// By when all that is due in a moment is due, and all brief leases have run out.
     soon: Timestamp,
-    lapsed: Timestamp,
+    expired_by: Timestamp,
     /// The events of jobs.
     events: WatchedEvents,
     at: String,
@@ -117,7 +116,7 @@ impl Pair {
             let claim = async |store: &Store| store.claim(shard, "carrier").await.expect("claim");
             epochs.insert(shard, [claim(&stores[0]).await, claim(&stores[1]).await]);
         }
-        let (soon, lapsed) = (now(), now());
+        let (soon, expired_by) = (now(), now());
         let events = WatchedEvents::watch(&stores).await;
         Self {
             events,
@@ -129,7 +128,7 @@ impl Pair {
             sequence: 0,
             began: now(),
             soon,
-            lapsed,
+            expired_by,
             at: String::new(),
         }
     }
@@ -140,10 +139,9 @@ impl Pair {
                 let jobs: Vec<_> = names
                     .iter()
                     .map(|name| new_job(key(step, *name)).content(*content).after(self.delay(*wait)))
-                    .map(|job| if *brief { job.timeout(BRIEF) } else { job })
                     .map(|job| {
                         let origin = ORIGINS[(job.key.id.as_str().len() + usize::from(*content)) % 2];
-                        let mut job = outbox::telling(for_its_taker(job.to(origin)));
+                        let mut job = outbox::with_on_dead(push_or_pull(job.to(origin), *brief));
                         let history = history(*past);
                         if history.is_none() {
                             job.if_exists = change.if_exists();
@@ -153,10 +151,12 @@ impl Pair {
                     .collect();
                 self.repeat(*times, async |pair: &mut Self| pair.submit(&jobs).await).await;
             }
-            Op::Reserve { shard, lanes, times } => self.reserve(*shard, *lanes, *times).await,
+            Op::Reserve { shard, lanes, brief, times } => {
+                self.reserve(*shard, *lanes, *brief, *times).await;
+            }
             Op::Settle { hands, late } => self.settle(hands, *late).await,
-            Op::Exchange { hands, late, shard, lanes, times } => {
-                self.exchange(hands, *late, *shard, *lanes, *times).await;
+            Op::Exchange { hands, late, shard, lanes, brief, times } => {
+                self.exchange(hands, *late, *shard, *lanes, *brief, *times).await;
             }
             Op::Renew { hand } => self.renew(*hand).await,
             Op::Topic { topic, what, times } => {
@@ -167,8 +167,8 @@ impl Pair {
                 let times = if matches!(times, Times::Twice) { 2 } else { 1 };
                 self.pull(*shard, *topic, *ttr, times).await;
             }
-            Op::Say { hands } => self.say(hands).await,
-            Op::Keep { hand } => self.keep(*hand).await,
+            Op::SettleReceipts { hands } => self.settle_receipts(hands).await,
+            Op::RenewReceipt { hand } => self.renew_receipt(*hand).await,
             Op::Call { name, call, times } => {
                 let key = key(step, *name);
                 self.sequence += 1;
@@ -180,22 +180,19 @@ impl Pair {
                 until(self.soon).await;
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_due: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store
-                        .promote(shard, epoch, PassLimits { jobs: *limit, floor: FLOOR })
-                        .await
-                        .expect("promote")
+                    store.promote(shard, epoch, at_most(*limit)).await.expect("promote")
                 };
                 self.passes(call, next).await;
             }
             Op::Recover { limit } => self.recover(*limit).await,
-            Op::Expire => {
+            Op::Evict => {
                 let next = |pass: Pass| matches!(pass, Pass::Held { next_dead: Some(d), .. } if d.is_zero());
                 let call = async |store: &Store, shard, epoch: &Epoch| {
-                    store.evict(shard, epoch, PassLimits { jobs: 3, floor: FLOOR }).await.expect("expire")
+                    store.evict(shard, epoch, at_most(3)).await.expect("evict")
                 };
                 self.passes(call, next).await;
             }
-            Op::Tell => self.tell().await,
+            Op::Acknowledge => self.acknowledge().await,
             Op::Dead { topic, exhausted, purge } => {
                 let reason = Some(if *exhausted { "exhausted" } else { "lost" }.to_owned());
                 let topic = TOPICS[*topic].parse().expect("a topic");
@@ -348,7 +345,7 @@ async fn listed(store: &Store) -> BTreeSet<(String, String)> {
 /// The names in play move on, so that ended ones do not fill them.
 fn key(step: usize, name: usize) -> JobKey {
     let number = step / 10 + name;
-    let taker = if is_pull(number) { "p" } else { "" };
-    let id = format!("job-{number}{}{taker}", "x".repeat(number / 2 % 2));
+    let suffix = if is_pull(number) { "p" } else { "" };
+    let id = format!("job-{number}{}{suffix}", "x".repeat(number / 2 % 2));
     JobKey { topic: TOPICS[number % 2].parse().expect("a topic"), id: id.parse().expect("an id") }
 }

@@ -31,7 +31,7 @@ async fn changes_nothing(bench: &Workbench, lease: Lease) {
 
 pub(crate) async fn a_stale_failure_changes_nothing(bench: &Workbench) {
     for (n, outcome) in [retry(ms(0)), bury(), release(ms(0)), release(LONG)].into_iter().enumerate() {
-        let stale = bench.lapsed(bench.job(&format!("job-{n}"))).await;
+        let stale = bench.stale_lease(bench.job(&format!("job-{n}"))).await;
         let key = stale.key.clone();
         let current = bench.take_one(&key).await;
         let before = (bench.get(&key).await, bench.stats().await);
@@ -42,19 +42,19 @@ pub(crate) async fn a_stale_failure_changes_nothing(bench: &Workbench) {
 }
 
 pub(crate) async fn a_late_success_completes_a_ready_job(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     completes(bench, stale).await;
 }
 
 pub(crate) async fn a_late_success_completes_a_delayed_job(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     let current = bench.take_one(&stale.key).await;
     bench.settle(current, retry(LONG)).await;
     completes(bench, stale).await;
 }
 
 pub(crate) async fn a_late_success_completes_a_job_reserved_by_another(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     let current = bench.take_one(&stale.key).await;
     completes(bench, stale).await;
     changes_nothing(bench, current).await;
@@ -67,21 +67,21 @@ pub(crate) async fn a_late_success_completes_a_job_dead_by_lost(bench: &Workbenc
 }
 
 pub(crate) async fn a_late_success_changes_nothing_on_a_job_dead_by_exhausted(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     let current = bench.take_one(&stale.key).await;
     bench.settle(current, bury()).await;
     changes_nothing(bench, stale).await;
 }
 
 pub(crate) async fn a_late_success_changes_nothing_on_a_done_job(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     let current = bench.take_one(&stale.key).await;
     bench.settle(current, Outcome::Complete).await;
     changes_nothing(bench, stale).await;
 }
 
 pub(crate) async fn a_late_success_changes_nothing_on_a_cancelled_job(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     bench.cancel(&stale.key).await;
     changes_nothing(bench, stale).await;
 
@@ -93,26 +93,26 @@ pub(crate) async fn a_late_success_changes_nothing_on_a_cancelled_job(bench: &Wo
 }
 
 pub(crate) async fn a_lease_of_an_earlier_life_completes_nothing(bench: &Workbench) {
-    let forgetful = bench.with(|options| options.keep_done = ms(40)).await;
-    let stale = forgetful.lapsed(forgetful.job("a")).await;
-    let current = forgetful.take_one(&stale.key).await;
-    forgetful.settle(current, Outcome::Complete).await;
+    let short = bench.with(|options| options.keep_done = ms(40)).await;
+    let stale = short.stale_lease(short.job("a")).await;
+    let current = short.take_one(&stale.key).await;
+    short.settle(current, Outcome::Complete).await;
     let mut n = 0;
     eventually(SOON, "the id is free", async || {
         n += 1;
-        let other = forgetful.reserved(forgetful.job(&format!("other-{n}"))).await;
-        forgetful.settle(other, Outcome::Complete).await;
-        let answer = forgetful.submit(&[forgetful.job("a").content(2).after(LONG)]).await.remove(0).answer;
+        let other = short.reserved(short.job(&format!("other-{n}"))).await;
+        short.settle(other, Outcome::Complete).await;
+        let answer = short.submit(&[short.job("a").content(2).after(LONG)]).await.remove(0).answer;
         if answer == SubmitResult::Created { Ok(()) } else { Err(format!("{answer:?}")) }
     })
     .await;
-    changes_nothing(&forgetful, stale).await;
-    forgetful.audit().await;
+    changes_nothing(&short, stale).await;
+    short.audit().await;
 }
 
 /// The first and the last lease of a job that is dead because all of them were lost.
 async fn dead_by_lost(bench: &Workbench, name: &str) -> (Lease, Lease) {
-    let first = bench.lapsed(bench.job(name)).await;
+    let first = bench.stale_lease(bench.job(name)).await;
     let key: JobKey = first.key.clone();
     for _ in 0..3 {
         bench.take_one(&key).await;
@@ -125,7 +125,7 @@ async fn dead_by_lost(bench: &Workbench, name: &str) -> (Lease, Lease) {
 }
 
 pub(crate) async fn two_leases_of_one_job_in_one_call_are_settled_one_after_the_other(bench: &Workbench) {
-    let late = bench.lapsed(bench.job("a")).await;
+    let late = bench.stale_lease(bench.job("a")).await;
     let current = bench.take_one(&late.key).await;
     let key = late.key.clone();
     let settled = bench.settle_all(vec![(current, retry(LONG)), (late, Outcome::Complete)]).await;

@@ -7,6 +7,7 @@ use ringback_core::job::{History, ImportJob, NewJob, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
+use super::if_exists::only_new_lives_are_refused;
 use super::jobs::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
 use super::workbench::{Workbench, next, now, until};
 
@@ -240,7 +241,7 @@ pub(crate) async fn an_exchange_gives_nothing_of_a_paused_topic(bench: &Workbenc
 }
 
 pub(crate) async fn a_delivery_under_way_goes_on_while_its_topic_is_paused(bench: &Workbench) {
-    let names = ["done", "retried", "buried", "released"];
+    let names = ["done", "retried", "dead", "released"];
     let mut leases = Vec::new();
     for name in names {
         leases.push(bench.reserved(bench.job(name)).await);
@@ -358,9 +359,11 @@ pub(crate) async fn another_process_finds_the_topic_paused(bench: &Workbench) {
     assert!(another.reserve(bench.shard(), &bench.ask(10)).await.expect("reserve").leases.is_empty());
 }
 
-pub(crate) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench: &Workbench) {
+pub(crate) async fn a_topic_beyond_the_limit_is_refused_and_known_topics_go_on(bench: &Workbench) {
     let most = usize::try_from(MAX_TOPICS).expect("a small number");
     let jobs: Vec<_> = (0..most).map(|n| bench.job_of(&format!("topic-{n}"), "a").after(LONG)).collect();
+    let ended = bench.job_of("ended", "a");
+    bench.job_in(State::Cancelled, ended.clone()).await;
     for batch in jobs.chunks(500) {
         let answers = bench.submit(batch).await;
         assert!(answers.iter().all(|answer| answer.answer == SubmitResult::Created));
@@ -383,8 +386,11 @@ pub(crate) async fn a_topic_too_many_is_refused_and_what_is_there_goes_on(bench:
     assert!(counts(bench, "new").await.is_none_or(|counts| !counts.paused));
     pause(bench, "topic-1").await;
     resume(bench, "topic-1").await;
+    let ended = only_new_lives_are_refused(bench, jobs[3].clone(), ended).await;
 
     bench.cancel(&jobs[2].key).await;
     let batch = [new, bench.job_of("newer", "a")];
     assert_eq!(of_batch(bench.submit(&batch).await), [SubmitResult::Created, full]);
+    bench.cancel(&jobs[3].key).await;
+    assert_eq!(of_batch(bench.submit(&[ended]).await), [SubmitResult::Created]);
 }

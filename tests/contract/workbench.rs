@@ -21,6 +21,7 @@ use ringback_core::state::State;
 use ringback_store::{Memory, Store, Wakes};
 use ringback_testkit::{RedisCluster, RedisServer, eventually};
 use tempfile::TempDir;
+use tokio::time::sleep;
 
 use super::audit;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
@@ -168,12 +169,7 @@ impl Workbench {
     }
 
     pub(crate) async fn promote(&self, limit: u32) -> Held {
-        held(
-            self.store
-                .promote(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
-                .await
-                .expect("promote"),
-        )
+        held(self.store.promote(self.shard, &self.epoch, at_most(limit)).await.expect("promote"))
     }
 
     /// Promotes until exactly `count` jobs have moved.
@@ -189,13 +185,7 @@ impl Workbench {
     }
 
     pub(crate) async fn recover(&self, limit: u32) -> Held {
-        held(
-            self.store
-                .recover(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
-                .await
-                .expect("recover")
-                .pass,
-        )
+        held(self.store.recover(self.shard, &self.epoch, at_most(limit)).await.expect("recover").pass)
     }
 
     /// Recovers until a job is in a state.
@@ -207,13 +197,8 @@ impl Workbench {
         .await;
     }
 
-    pub(crate) async fn expire(&self, limit: u32) -> Held {
-        held(
-            self.store
-                .evict(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
-                .await
-                .expect("expire"),
-        )
+    pub(crate) async fn evict(&self, limit: u32) -> Held {
+        held(self.store.evict(self.shard, &self.epoch, at_most(limit)).await.expect("evict"))
     }
 
     /// What names the next request.
@@ -277,7 +262,7 @@ impl Workbench {
     }
 
     /// Submits a job, reserves it and lets the lease run out: the stale lease of a job that is ready again.
-    pub(crate) async fn lapsed(&self, job: NewJob) -> Lease {
+    pub(crate) async fn stale_lease(&self, job: NewJob) -> Lease {
         let lease = self.reserved(job.timeout(BRIEF)).await;
         self.recover_until(&lease.key, State::Ready).await;
         lease
@@ -387,6 +372,11 @@ fn held(pass: Pass) -> Held {
     }
 }
 
+/// The limits of a pass that takes at most this many jobs.
+pub(crate) const fn at_most(jobs: u32) -> PassLimits {
+    PassLimits { jobs, floor: FLOOR }
+}
+
 /// The next wake-up.
 pub(crate) async fn next(wakes: &mut Wakes) -> Wake {
     tokio::time::timeout(SOON, wakes.next()).await.expect("a wake-up within the time allowed")
@@ -405,6 +395,7 @@ pub(crate) fn is_late_enough(due: Timestamp, since: jiff::Timestamp, delay: Dura
 
 /// Waits until the clock shows a time.
 pub(crate) async fn until(time: Timestamp) {
-    let clock = async || if now() < time { Err("it does not yet") } else { Ok(()) };
-    eventually(time.since(now()) + SOON, "the clock shows the time", clock).await;
+    while now() < time {
+        sleep(time.since(now())).await;
+    }
 }

@@ -33,14 +33,14 @@ async fn every_edge_of_a_job_works_on_a_cluster() {
         (with(job(&sink, "fails"), "retry", one_tier), 2, "dead"),
         (job(&sink, "gone"), 1, "dead"),
     ];
-    let cancelled = with(job(&sink, "cancelled"), "delay", "700ms");
+    let cancelled = with(job(&sink, "cancelled"), "delay", "1500ms");
     stack.accept(&cancelled).await;
     assert_eq!(stack.cancel(TOPIC, "cancelled").await.0, 200);
     for (job, ..) in &jobs {
         stack.accept(job).await;
         assert_eq!(stack.submit(job).await.0, 200, "{job} again");
     }
-    stack.accept(&with(job(&sink, "after"), "delay", "900ms")).await;
+    stack.accept(&with(job(&sink, "after"), "delay", "1600ms")).await;
     sink.wait_for_job("after", 1, SOON).await;
     for (job, attempts, state) in &jobs {
         let id = job["id"].as_str().expect("an id");

@@ -123,7 +123,7 @@ async fn a_job_that_kills_five_notifiers_is_dead_and_kept() {
 }
 
 #[tokio::test]
-async fn forgotten_scripts_are_not_noticed() {
+async fn functions_that_redis_has_flushed_are_loaded_again_unnoticed() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     let mut redis = stack.redis().client().await;
     for round in 0..15 {
@@ -131,14 +131,14 @@ async fn forgotten_scripts_are_not_noticed() {
         for id in &ids {
             stack.accept(&with(job(&sink, id), "delay", "50ms")).await;
         }
-        redis::cmd("SCRIPT").arg("FLUSH").query_async::<()>(&mut redis).await.expect("SCRIPT FLUSH");
+        redis::cmd("FUNCTION").arg("FLUSH").query_async::<()>(&mut redis).await.expect("FUNCTION FLUSH");
         sink.wait_for_jobs(&ids, 1, SOON).await;
     }
     sentinel(&stack, &sink, "after").await;
     assert_eq!(sink.seen(), 151);
     for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers) {
         let log = process.log();
-        assert!(!log.contains("NOSCRIPT"), "{log}");
+        assert!(!log.contains("Function not found"), "{log}");
     }
 }
 

@@ -15,7 +15,7 @@ async fn installations_with_different_prefixes_do_not_see_each_other() {
     // The same names in both, with other contents.
     for id in ["now", "cancelled", "dead"] {
         sink.answer_job(id, Answer::status(if id == "dead" { 410 } else { 200 }));
-        let delay = if id == "cancelled" { "1s" } else { "0s" };
+        let delay = if id == "cancelled" { "3s" } else { "0s" };
         one.accept(&with(job(&sink, id), "delay", delay)).await;
         other.accept(&with(job(&other_sink, id), "delay", delay)).await;
     }

@@ -32,7 +32,7 @@ async fn a_receiver_that_hangs_does_not_delay_another() {
     assert_eq!((hanging.seen(), hanging.hung_up()), (4, 0), "no more than its lane may have");
 }
 
-/// A notifier that forgot a full lane would go on at its floor timer only, every five seconds.
+/// A notifier that lost track of a full lane would only continue at its floor timer, every five seconds.
 #[tokio::test]
 async fn a_narrow_notifier_goes_on_as_soon_as_it_can() {
     for (concurrency, lane) in [("1", "1"), ("2", "1"), ("5", "3")] {
@@ -50,7 +50,7 @@ async fn a_narrow_notifier_goes_on_as_soon_as_it_can() {
 
 /// A lane is refilled in batches; one whose other calls hang would never have room for one.
 #[tokio::test]
-async fn the_last_room_of_a_lane_is_used_though_its_other_calls_hang() {
+async fn the_last_free_call_of_a_lane_is_used_though_its_others_hang() {
     let options = Stack::options().role_env(Role::Notifier, "RINGBACK_LANE_CONCURRENCY", "8");
     let (stack, sink) = (options.start().await, Sink::start().await);
     for n in 0..7 {

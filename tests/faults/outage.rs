@@ -211,7 +211,7 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
 #[tokio::test]
 async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() {
     let stack = Stack::options().env("RINGBACK_SHARDS", "1").count(Role::Notifier, 0).start().await;
-    stack.accept(&json!({"topic": "pull", "id": "lapses"})).await;
+    stack.accept(&json!({"topic": "pull", "id": "expires"})).await;
     stack.reserve_one("pull", &json!({"ttr": "300ms"})).await;
     // What the leases are in is no longer what it should be.
     let mut redis = stack.redis().client().await;
@@ -239,7 +239,7 @@ async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() 
     assert_eq!((logged("pass failed"), logged("passes succeed again")), (1, 0));
 
     redis::cmd("RENAME").arg(&kept).arg(batches).query_async::<()>(&mut redis).await.expect("RENAME");
-    stack.wait_state("pull", "lapses", "delayed", SOON).await;
+    stack.wait_state("pull", "expires", "delayed", SOON).await;
     is_logged("passes succeed again").await;
     assert_eq!(logged("pass failed"), 1);
 }

@@ -91,7 +91,7 @@ async fn an_api_that_ends_takes_no_job_with_it() {
 }
 
 #[tokio::test]
-async fn a_carrier_that_ends_politely_hands_its_shards_over_at_once() {
+async fn a_carrier_that_is_asked_to_end_releases_its_shards_at_once() {
     // Waiting for its locks to run out would make jobs later than this.
     let lateness = shards_move("10s", Process::term).await;
     assert!(lateness < Duration::from_secs(3), "{lateness:?} late");

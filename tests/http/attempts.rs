@@ -54,7 +54,7 @@ async fn the_log_of_a_dead_job_shows_each_attempt_and_its_response() {
 }
 
 #[tokio::test]
-async fn a_success_is_logged_only_after_something_else_and_of_nothing_nothing_is_known() {
+async fn a_success_is_logged_only_after_a_failure_and_an_unknown_job_has_no_log() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(200).body("thanks"));
     sink.answer_job(

@@ -123,7 +123,7 @@ async fn every_wrong_field_is_named_and_changes_nothing() {
         wrong.extend(named.err());
     }
     assert!(wrong.is_empty(), "{} of the cases:\n{}", wrong.len(), wrong.join("\n"));
-    nothing_happened(&stack).await;
+    no_job_was_accepted(&stack).await;
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn fields_that_do_not_go_together_are_refused() {
     reply_names(&stack, base64.to_string(), "body_base64").await;
     let twice = r#"{"topic":"t","id":"i","id":"j","url":"http://127.0.0.1:9/","body":1}"#;
     reply_names(&stack, twice.to_owned(), "id").await;
-    nothing_happened(&stack).await;
+    no_job_was_accepted(&stack).await;
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn what_is_no_json_is_unreadable() {
         assert!([400, 422].contains(&reply.status), "{no_object}: {}", reply.status);
         problem(&reply, reply.status).unwrap_or_else(|why| panic!("{no_object}: {why}"));
     }
-    nothing_happened(&stack).await;
+    no_job_was_accepted(&stack).await;
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn json_deeper_than_64_levels_is_refused() {
         assert!([400, 422].contains(&reply.status), "{levels} levels: {}", reply.status);
         problem(&reply, reply.status).unwrap_or_else(|why| panic!("{levels} levels: {why}"));
     }
-    nothing_happened(&stack).await;
+    no_job_was_accepted(&stack).await;
     assert_eq!(stack.submit_text(nested(64)).await.status, 201);
 }
 
@@ -229,7 +229,7 @@ async fn what_is_too_large_is_refused() {
         let reply = send(&stack, "/v1/jobs/batch", Some(content_type), text).await;
         problem(&reply, 413).unwrap_or_else(|why| panic!("a large batch as {content_type}: {why}"));
     }
-    nothing_happened(&stack).await;
+    no_job_was_accepted(&stack).await;
     assert_eq!(stack.submit_text(body(256 << 10)).await.status, 201);
 }
 
@@ -245,7 +245,7 @@ async fn other_content_types_are_refused() {
             problem(&reply, 415).unwrap_or_else(|why| panic!("{path} as {content_type:?}: {why}"));
         }
     }
-    nothing_happened(&stack).await;
+    no_job_was_accepted(&stack).await;
     let reply = send(&stack, "/v1/jobs", Some("application/json; charset=utf-8"), good).await;
     assert_eq!(reply.status, 201);
 }
@@ -271,7 +271,7 @@ async fn unknown_paths_and_methods_are_problems_too() {
             problem(&reply, reply.status).unwrap_or_else(|why| panic!("{method} {path}: {why}"));
         }
     }
-    nothing_happened(&stack).await;
+    no_job_was_accepted(&stack).await;
 }
 
 async fn send(stack: &Stack, path: &str, content_type: Option<&str>, text: String) -> Reply {
@@ -317,7 +317,7 @@ fn names(problem: &Value, field: &str) -> Result<(), String> {
 }
 
 /// Asserts that there has never been a job.
-async fn nothing_happened(stack: &Stack) {
+async fn no_job_was_accepted(stack: &Stack) {
     let stats = stack.stats().await;
     let states = stats["states"].as_object().expect("states");
     assert!(states.values().all(|count| *count == 0), "{stats}");

@@ -8,14 +8,14 @@ use crate::sample_jobs::{SOON, TOPIC, job, sentinel, with};
 #[tokio::test]
 async fn a_job_cancelled_before_it_is_due_never_arrives() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
-    let sent = with(job(&sink, "gone"), "delay", "500ms");
+    let sent = with(job(&sink, "gone"), "delay", "1500ms");
     stack.accept(&sent).await;
     let cancelled = json!({"topic": TOPIC, "id": "gone", "state": "cancelled"});
     assert_eq!(stack.cancel(TOPIC, "gone").await, (200, cancelled.clone()));
     assert_eq!(stack.cancel(TOPIC, "gone").await, (200, cancelled), "the same call again");
 
     // Due after the cancelled job would have been.
-    stack.accept(&with(job(&sink, "after"), "delay", "600ms")).await;
+    stack.accept(&with(job(&sink, "after"), "delay", "1600ms")).await;
     sink.wait_for_job("after", 1, SOON).await;
     assert!(sink.arrivals_of("gone").is_empty());
 
@@ -92,10 +92,10 @@ async fn a_dead_job_can_be_cancelled() {
 async fn a_job_between_two_attempts_can_be_cancelled() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer_job("fails", Answer::status(500));
-    stack.accept(&with(job(&sink, "fails"), "retry", json!({"delays": ["500ms"], "jitter": 0}))).await;
+    stack.accept(&with(job(&sink, "fails"), "retry", json!({"delays": ["1500ms"], "jitter": 0}))).await;
     stack.wait_state(TOPIC, "fails", "delayed", SOON).await;
     assert_eq!(stack.cancel(TOPIC, "fails").await.0, 200);
-    stack.accept(&with(job(&sink, "after"), "delay", "700ms")).await;
+    stack.accept(&with(job(&sink, "after"), "delay", "1600ms")).await;
     sink.wait_for_job("after", 1, SOON).await;
     assert_eq!(sink.arrivals_of("fails").len(), 1);
 }

@@ -107,9 +107,9 @@ async fn pull_jobs_that_die_have_notices() {
         assert_reports(&notice, &stack.job(TOPIC, "buried").await.1);
         assert_eq!(body(&notice)["data"]["last"]["error"], "no paper");
 
-        stack.accept(&pull("lapsed")).await;
+        stack.accept(&pull("expired")).await;
         reserve("100ms").await;
-        let dead = stack.wait_state(TOPIC, "lapsed", "dead", SOON).await;
+        let dead = stack.wait_state(TOPIC, "expired", "dead", SOON).await;
         assert_reports(&notices(&sink, "/dead", 2).await[1], &dead);
     }
 }

@@ -20,9 +20,11 @@ async fn the_demonstration_finds_all_as_it_should_be() {
     let stack = Stack::start().await;
     let one_process = Stack::options().in_one_process().store("embedded:./data").start().await;
     let (first, second) = (stack.url(""), one_process.url(""));
-    for spec in [ProcessSpec::new("demo").arg(&first), ProcessSpec::new("demo").env("RINGBACK_URL", &second)]
-    {
-        let (status, output) = demo(spec).await;
+    let (one, other) = tokio::join!(
+        demo(ProcessSpec::new("demo").arg(&first)),
+        demo(ProcessSpec::new("demo").env("RINGBACK_URL", &second))
+    );
+    for (status, output) in [one, other] {
         assert_eq!(status.code(), Some(0), "{output}");
         assert_eq!(output.lines().filter(|line| line.ends_with(" ok")).count(), 6, "{output}");
         assert!(output.contains("9 of 9 attempts arrived, 6 of 6 jobs ended"), "{output}");

@@ -2,32 +2,19 @@
 //! and the store is asked for nothing more.
 
 use ringback_testkit::{Answer, Process, Script, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::contract::edge_log::edges_in;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 const LOG: &str = "RINGBACK_LOG";
 /// Only the log of edges, beside the lines of level info.
 const EDGES: &str = "info,ringback_store::edges=debug";
 
-/// The edges of a job that a process has logged: name, states and reason.
-fn edges_of(process: &Process, id: &str) -> Vec<String> {
-    let log = process.log();
-    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let own = lines.filter(|line| line["message"] == "job changed" && line["job.id"] == id);
-    own.map(|line| {
-        assert_eq!((&line["level"], &line["job.topic"]), (&json!("DEBUG"), &json!(TOPIC)), "{line}");
-        let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
-        let edge = format!("{}: {} -> {}, {}", text("why"), text("from"), text("to"), text("reason"));
-        edge.trim_end_matches(", ").to_owned()
-    })
-    .collect()
-}
-
 /// Waits until a process has logged exactly these edges of a job, in this order.
 async fn has_logged(process: &Process, id: &str, expected: &[&str]) {
     eventually(SOON, "the edges are logged", async || {
-        let edges = edges_of(process, id);
+        let edges = edges_in(&process.log(), TOPIC, id);
         if edges == expected { Ok(()) } else { Err(format!("{edges:#?}")) }
     })
     .await;

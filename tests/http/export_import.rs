@@ -50,7 +50,7 @@ fn all_kinds() -> Vec<Value> {
         with(with(far("none"), "retry", json!({"preset": "none"})), "timeout", "2m"),
         with(with(far("at"), "delay", Value::Null), "at", "2030-01-02T03:04:05+01:00"),
         with(far("c7~1@x:y"), "topic", "other.topic"),
-        with(far("telling"), "on_dead", "https://up.example/dead?x=1"),
+        with(far("with-notice"), "on_dead", "https://up.example/dead?x=1"),
     ]
 }
 

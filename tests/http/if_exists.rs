@@ -6,7 +6,7 @@ use ringback_testkit::{Answer, Reply, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
 
 use crate::raw_post::{JSON, raw_post};
-use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with};
+use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with, without};
 
 const ID: &str = "page-7";
 
@@ -38,8 +38,7 @@ fn wrong_field((status, problem): (u16, Value)) -> String {
 async fn a_cancelled_job_is_not_submitted_again_without_saying_so() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
-        let mut plain = far(&sink, "a", "refuse");
-        plain.as_object_mut().expect("an object").remove("if_exists");
+        let plain = without(far(&sink, "a", "refuse"), "if_exists");
         stack.accept(&plain).await;
         assert_eq!(stack.submit(&plain).await.0, 200);
         stack.cancel(TOPIC, ID).await;
@@ -225,17 +224,12 @@ async fn a_batch_is_carried_out_in_its_order() {
 async fn what_does_not_go_together_is_refused_and_nothing_changes() {
     let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let (postpone, replace) = (far(&sink, "a", "postpone"), far(&sink, "a", "replace"));
-    let without = |job: &Value, field: &str| {
-        let mut job = job.clone();
-        job.as_object_mut().expect("an object").remove(field);
-        job
-    };
     for (job, field) in [
         (with(replace.clone(), "if_exists", "ignore"), "if_exists"),
         (with(replace.clone(), "if_exists", true), "if_exists"),
-        (without(&replace, "id"), "if_exists"),
+        (without(replace.clone(), "id"), "if_exists"),
         (with(replace.clone(), "max_delay", "1h"), "max_delay"),
-        (with(without(&replace, "if_exists"), "max_delay", "1h"), "max_delay"),
+        (with(without(replace.clone(), "if_exists"), "max_delay", "1h"), "max_delay"),
         (with(postpone.clone(), "max_delay", 0), "max_delay"),
         (with(postpone.clone(), "max_delay", "1 month"), "max_delay"),
         (with(postpone.clone(), "max_delay", "4000d"), "max_delay"),
@@ -245,7 +239,7 @@ async fn what_does_not_go_together_is_refused_and_nothing_changes() {
         assert_eq!(answer["results"][0]["status"], 422, "{answer}");
     }
     assert_eq!(wrong_field(keyed(&stack, "k", &far(&sink, "a", "refuse")).await), "idempotency-key");
-    assert_eq!(wrong_field(keyed(&stack, "k", &without(&replace, "id")).await), "if_exists");
+    assert_eq!(wrong_field(keyed(&stack, "k", &without(replace.clone(), "id")).await), "if_exists");
     let answer = stack.import_lines(replace.to_string()).await.json();
     assert_eq!(answer["problems"][0]["problem"]["errors"][0]["field"], "if_exists", "{answer}");
     assert_eq!(stack.job(TOPIC, ID).await.0, 404);

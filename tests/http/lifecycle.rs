@@ -191,7 +191,7 @@ async fn a_job_without_id_gets_one_of_its_own() {
 async fn a_job_is_shown_in_each_state_it_passes() {
     let options = Stack::options().count(Role::Notifier, 0);
     let (mut stack, sink) = (options.start().await, Sink::start().await);
-    let held = with(job(&sink, "held"), "delay", "300ms");
+    let held = with(job(&sink, "held"), "delay", "1500ms");
     sink.answer_job("held", Answer::status(200).held());
     stack.accept(&held).await;
     let delayed = stack.job(TOPIC, "held").await;
@@ -224,7 +224,7 @@ async fn an_unknown_job_is_not_found() {
 #[tokio::test]
 async fn the_same_job_twice_is_one_job() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
-    let sent = with(job(&sink, "twice"), "delay", "400ms");
+    let sent = with(job(&sink, "twice"), "delay", "1500ms");
     let first = stack.accept(&sent).await;
     let (status, second) = stack.submit(&sent).await;
     assert_eq!((status, &second), (200, &first));

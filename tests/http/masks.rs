@@ -60,7 +60,7 @@ async fn a_policy_put_as_it_was_shown_keeps_its_secrets() {
 
 #[tokio::test]
 async fn the_mask_is_refused_as_a_value_of_a_job() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let job = json!({"topic": TOPIC, "id": "a", "delay": "1h", "url": "http://127.0.0.1:9/",
             "headers": {"x-a": MASK, "X-Signature": MASK}});
@@ -93,10 +93,9 @@ async fn exports_and_consumers_have_the_values_and_notices_have_no_headers() {
         assert_eq!(stack.settle(&pulled, "bury", &json!({})).await.status, 200);
         assert_eq!(stack.job("pull", "a").await.1["state"], "dead");
 
-        let dies = json!({"on_dead": sink.url("/dead"), "retry": {"preset": "none"}, "headers": secret});
-        let mut job = json!({"topic": TOPIC, "id": "dies", "url": "http://127.0.0.1:1/"});
-        job.as_object_mut().expect("a job").extend(dies.as_object().expect("fields").clone());
-        stack.accept(&job).await;
+        let dies = json!({"topic": TOPIC, "id": "dies", "url": "http://127.0.0.1:1/", "headers": secret,
+            "on_dead": sink.url("/dead"), "retry": {"preset": "none"}});
+        stack.accept(&dies).await;
         let notice = sink.wait_for(1, SOON).await.remove(0);
         assert_eq!(notice.path, "/dead");
         assert!(!String::from_utf8_lossy(&notice.body).contains("hunter2"), "{notice:?}");

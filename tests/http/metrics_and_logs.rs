@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use ringback_testkit::{Answer, Process, Role, Script, Sink, Stack, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
 
+use super::gauges::GAUGES;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// What is counted only when something has gone wrong, for jobs that ask for it, or after more time than a test
@@ -27,13 +28,6 @@ const RARE: [&str; 16] = [
     "ringback_carrier_unlogged_attempts_total",
     "ringback_notifier_unlogged_attempts_total",
 ];
-/// What carriers show of jobs, without their name.
-const OF_JOBS: [&str; 4] = [
-    "ringback_jobs",
-    "ringback_oldest_ready_seconds",
-    "ringback_topic_jobs",
-    "ringback_topic_oldest_ready_seconds",
-];
 
 #[tokio::test]
 async fn the_metrics_of_each_role_are_those_that_are_documented() {
@@ -49,7 +43,7 @@ async fn the_metrics_of_each_role_are_those_that_are_documented() {
         let text = process.metrics().await;
         let seen = names(&text);
         let own = |name: &&String| {
-            let is_of_jobs = role == "carrier" && OF_JOBS.contains(&name.as_str());
+            let is_of_jobs = role == "carrier" && GAUGES.contains(&name.as_str());
             is_of_jobs || name.starts_with(&format!("ringback_{role}_"))
         };
         let missing: Vec<_> = documented
@@ -65,7 +59,7 @@ async fn the_metrics_of_each_role_are_those_that_are_documented() {
 }
 
 #[tokio::test]
-async fn the_metrics_count_what_has_happened() {
+async fn the_metrics_count_submits_passes_and_attempts() {
     let (stack, _sink) = after_some_traffic(Stack::options()).await;
     let lines = [
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="created"} 5"#),

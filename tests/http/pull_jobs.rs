@@ -220,7 +220,7 @@ async fn each_way_to_settle_by_receipt_has_its_effect() {
 }
 
 #[tokio::test]
-async fn a_retry_without_a_delay_goes_by_the_policy_and_ends_after_its_last_tier() {
+async fn a_retry_without_a_delay_follows_the_policy_and_ends_after_its_last_tier() {
     // RINGBACK_RETRY is 100ms 200ms 400ms here.
     for options in StackOptions::each_store() {
         let stack = options.start().await;

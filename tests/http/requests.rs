@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
 
 const FAR: &str = "http://127.0.0.1:9/hook?a=b'c";
 
@@ -19,13 +19,9 @@ async fn inspect(stack: &Stack, topic: &str, id: &str) -> Value {
     stack.get(&format!("/v1/jobs/{topic}/{id}?include=request")).await.expect(200)
 }
 
-fn both() -> [StackOptions; 2] {
-    [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")]
-}
-
 #[tokio::test]
 async fn a_job_has_its_request_where_that_is_asked_for() {
-    for options in both() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         assert_eq!(stack.submit_text(RICH).await.status, 201);
         let request = json!({"url": "http://127.0.0.1:9/hook?a=b%27c", "body": {"b": 1.0e5, "a": "é"},
@@ -57,7 +53,7 @@ async fn a_job_has_its_request_where_that_is_asked_for() {
 
 #[tokio::test]
 async fn bodies_of_all_kinds_come_back_as_they_were_submitted() {
-    for options in both() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         for (id, fields) in [
             ("null", json!({"body": null})),
@@ -67,9 +63,8 @@ async fn bodies_of_all_kinds_come_back_as_they_were_submitted() {
             ("large", json!({"body": "x".repeat(200_000)})),
             ("pull", json!({"url": null, "ttr": "7s", "headers": {"x-token": "1"}})),
         ] {
-            let mut submitted = json!({"topic": TOPIC, "id": id, "delay": "1h", "url": FAR});
-            submitted.as_object_mut().expect("a job").extend(fields.as_object().expect("fields").clone());
-            stack.accept(&submitted).await;
+            let bare = json!({"topic": TOPIC, "id": id, "delay": "1h", "url": FAR});
+            stack.accept(&with_all(bare, &fields)).await;
             let request = inspect(&stack, TOPIC, id).await["request"].clone();
             for name in ["body", "body_base64", "content_type", "ttr"] {
                 assert_eq!(request.get(name), fields.get(name), "{id}: {name}");
@@ -139,20 +134,14 @@ async fn dead_jobs_have_their_requests_too() {
 
 #[tokio::test]
 async fn pages_of_large_jobs_are_bounded_and_complete() {
-    for options in both() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let body = "x".repeat(200_000);
         let dead = |n| {
             json!({"topic": "dead", "id": format!("job-{n}"), "url": FAR, "body": body, "state": "dead",
                 "reason": "lost"})
         };
-        let waiting = |n| {
-            with(
-                with(json!({"url": FAR, "delay": "1h", "body": body}), "topic", "waiting"),
-                "id",
-                format!("job-{n}"),
-            )
-        };
+        let waiting = |n| json!({"topic": "waiting", "id": format!("job-{n}"), "url": FAR, "delay": "1h", "body": body});
         for some in (0..40).collect::<Vec<_>>().chunks(10) {
             stack.import(&some.iter().map(dead).collect::<Vec<_>>()).await;
             let jobs: Vec<_> = some.iter().map(waiting).collect();

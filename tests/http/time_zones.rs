@@ -3,7 +3,7 @@
 use ringback_testkit::{Stack, StackOptions};
 use serde_json::{Value, json};
 
-use crate::sample_jobs::{TOPIC, with};
+use crate::sample_jobs::{TOPIC, with, with_all};
 
 /// Times, and the due times that they mean.
 fn right() -> Vec<(Value, &'static str)> {
@@ -68,9 +68,7 @@ fn wrong() -> Vec<(Value, &'static str, &'static str)> {
 }
 
 fn named(id: &str, when: &Value) -> Value {
-    let mut job = json!({"topic": TOPIC, "id": id, "url": "http://127.0.0.1:9/"});
-    job.as_object_mut().expect("an object").extend(when.as_object().expect("fields").clone());
-    job
+    with_all(json!({"topic": TOPIC, "id": id, "url": "http://127.0.0.1:9/"}), when)
 }
 
 /// What is wrong in a problem that names only this field.
@@ -142,11 +140,8 @@ async fn the_time_zone_is_part_of_the_content_as_written() {
 async fn filters_and_histories_take_only_points_in_time() {
     let stack = StackOptions::api_only().start().await;
     let dead = |history: Value| {
-        let mut line = named("dead", &json!({"at": "2020-01-23T09:00", "time_zone": "Europe/Berlin"}));
-        line["state"] = json!("dead");
-        line["reason"] = json!("gone");
-        line.as_object_mut().expect("an object").extend(history.as_object().expect("fields").clone());
-        line
+        let line = json!({"at": "2020-01-23T09:00", "time_zone": "Europe/Berlin", "state": "dead", "reason": "gone"});
+        with_all(named("dead", &line), &history)
     };
     for (field, value) in [
         ("created_at", json!({"created_at": "2020-01-01T00:00:00"})),

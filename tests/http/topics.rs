@@ -55,7 +55,7 @@ async fn the_lateness_of_waiting_jobs_is_known() {
 
 #[tokio::test]
 async fn all_topics_are_listed_in_order_whatever_the_size_of_the_pages() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let mut names: Vec<_> = (0..23).map(|n| format!("topic-{n}")).collect();
         for name in &names {
@@ -143,7 +143,7 @@ async fn parked(mut redis: redis::aio::MultiplexedConnection) -> u64 {
 }
 
 #[tokio::test]
-async fn a_topic_or_an_origin_too_many_is_refused_with_the_limit_and_what_to_do() {
+async fn a_topic_or_an_origin_beyond_the_limit_is_refused_with_the_limit_and_what_to_do() {
     let stack = StackOptions::api_only().start().await;
     accept_far(&stack, TOPIC, 60).await;
     let mut redis = stack.redis().client().await;

@@ -189,7 +189,7 @@ async fn a_retry_that_is_far_off_waits_in_a_slot() {
 #[tokio::test]
 async fn a_late_success_ends_a_job_that_waits_in_a_slot() {
     let (bench, mut redis) = bench().await;
-    let late = bench.lapsed(bench.job("a")).await;
+    let late = bench.stale_lease(bench.job("a")).await;
     let current = bench.take_one(&late.key).await;
     bench.settle(current, retry(HOURS)).await;
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);

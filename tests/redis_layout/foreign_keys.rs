@@ -74,7 +74,7 @@ async fn lateness_is_kept_for_some_minutes() {
 async fn a_job_that_ends_while_delayed_leaves_no_due_time_behind() {
     let (bench, mut redis) = bench().await;
     bench.job_in(State::Cancelled, bench.job("a")).await;
-    let late = bench.lapsed(bench.job("b")).await;
+    let late = bench.stale_lease(bench.job("b")).await;
     let current = bench.take_one(&late.key).await;
     bench.settle(current, retry(LONG)).await;
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Late);

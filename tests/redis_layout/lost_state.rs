@@ -17,7 +17,7 @@ const FAR: u64 = 5_000_000_000_000_000;
 #[tokio::test]
 async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
     let (bench, mut redis) = bench().await;
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     let shard = key(&mut redis, "shard").await;
     run(&mut redis, &[b"HDEL", shard.as_bytes(), b"lease"]).await;
     let current = bench.take_one(&stale.key).await;
@@ -66,11 +66,11 @@ async fn functions_that_are_flushed_before_every_call_are_not_missed() {
         flush().await;
         assert_eq!(bench.state(&job.key).await, Some(state));
     }
-    let lapsed = bench.reserved(bench.job("e").timeout(BRIEF)).await;
+    let expired = bench.reserved(bench.job("e").timeout(BRIEF)).await;
     flush().await;
-    bench.recover_until(&lapsed.key, State::Ready).await;
+    bench.recover_until(&expired.key, State::Ready).await;
     flush().await;
-    bench.cancel(&lapsed.key).await;
+    bench.cancel(&expired.key).await;
     flush().await;
     assert_eq!(bench.stats().await.accepted, 5);
     flush().await;
@@ -122,7 +122,7 @@ async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
     let shard = key(&mut redis, "shard").await;
     let far = FAR.to_string();
     run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
-    let mut before = bench.lapsed(bench.job("a")).await;
+    let mut before = bench.stale_lease(bench.job("a")).await;
     run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
     let after = bench.take_one(&before.key).await;
     let job = bench.get(&after.key).await;

@@ -147,7 +147,7 @@ async fn every_edge_but_submit_goes_on_while_memory_is_full() {
     assert_eq!(bench.cancel(&next().key).await, requested);
     assert_eq!(bench.cancel(&kept.key).await, Cancelled::Cancelled { in_flight_unknown: false });
     assert_eq!(bench.settle(late, Outcome::Complete).await, Settled::Applied);
-    assert_eq!(bench.expire(10).await.moved, 0);
+    assert_eq!(bench.evict(10).await.moved, 0);
     bench.store().heartbeat("carrier", LONG).await.expect("members");
     bench.audit().await;
 }

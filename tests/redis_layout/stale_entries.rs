@@ -18,7 +18,7 @@ async fn index_entries_without_their_job_are_dropped_when_met() {
     }
     let pass = bench.recover(10).await;
     assert_eq!((pass.moved, pass.other, pass.next_lease), (0, 0, None));
-    let pass = bench.expire(10).await;
+    let pass = bench.evict(10).await;
     assert_eq!((pass.moved, pass.other, pass.next_dead), (0, 0, None));
     let reserved = bench.reserve(&bench.ask(10)).await;
     assert!(reserved.leases.is_empty() && !reserved.more);
@@ -57,7 +57,7 @@ async fn entries_of_dead_jobs_that_are_not_dead_are_neither_listed_nor_revived_n
     assert_eq!(revived, Redriven::Jobs(0));
     assert_eq!(bench.store().purge_many(bench.shard(), &places).await.expect("purge"), 0);
     assert_eq!(bench.get(&ready.key).await, ready);
-    bench.expire(10).await;
+    bench.evict(10).await;
     run(&mut redis, &[b"DEL", dead.as_bytes()]).await;
     bench.audit().await;
 }

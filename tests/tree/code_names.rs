@@ -85,7 +85,7 @@ impl Source {
             let tokens = tokens(&read(file));
             items.extend(items_of(&tokens));
             words.extend(tokens.into_iter().filter_map(|token| match token {
-                Token::Word(text) | Token::Text(text) => Some(text),
+                Token::Ident(text) | Token::Text(text) => Some(text),
                 Token::Path | Token::Sign(_) => None,
             }));
         }
@@ -132,7 +132,7 @@ fn items_of(tokens: &[Token]) -> BTreeSet<String> {
                 depth -= 1;
             }
             [Token::Sign(';'), _] => owner = None,
-            [Token::Word(word), Token::Word(name)] if DEFINING.contains(&word.as_str()) => {
+            [Token::Ident(word), Token::Ident(name)] if DEFINING.contains(&word.as_str()) => {
                 items.extend(around.last().map(|(owner, ..)| format!("{owner}::{name}")));
                 items.insert(name.clone());
                 if ["enum", "struct", "trait"].contains(&word.as_str()) {
@@ -140,11 +140,11 @@ fn items_of(tokens: &[Token]) -> BTreeSet<String> {
                 }
             }
             // The last name with a capital before the brace: `impl<T> Trait for Owner<T> {`.
-            [Token::Word(word), _] if word == "impl" && around.is_empty() => {
+            [Token::Ident(word), _] if word == "impl" && around.is_empty() => {
                 (owner, has_members) = (Some(String::new()), false);
             }
-            [Token::Word(name), Token::Sign('{' | '<')] if owner.is_some() => owner = Some(name.clone()),
-            [Token::Word(name), _] => {
+            [Token::Ident(name), Token::Sign('{' | '<')] if owner.is_some() => owner = Some(name.clone()),
+            [Token::Ident(name), _] => {
                 let member_of = around.last().filter(|(_, own, has_members)| *has_members && *own == depth);
                 items.extend(member_of.map(|(owner, ..)| format!("{owner}::{name}")));
             }

@@ -67,12 +67,12 @@ impl Modules {
                         around.pop();
                     }
                 }
-                [Token::Sign('['), Token::Word(path), Token::Sign('='), Token::Text(file), ..]
+                [Token::Sign('['), Token::Ident(path), Token::Sign('='), Token::Text(file), ..]
                     if path == "path" =>
                 {
                     path_attribute = Some(file.clone());
                 }
-                [Token::Word(word), Token::Word(name), Token::Sign(';'), ..] if word == "mod" => {
+                [Token::Ident(word), Token::Ident(name), Token::Sign(';'), ..] if word == "mod" => {
                     let (file, inner) = match path_attribute.take() {
                         Some(path) => {
                             let file = self.0[id].file.with_file_name(path);
@@ -86,28 +86,28 @@ impl Modules {
                         self.0[id].children.insert(name.clone(), child);
                     }
                 }
-                [Token::Word(word), Token::Word(name), Token::Sign('{'), ..] if word == "mod" => {
+                [Token::Ident(word), Token::Ident(name), Token::Sign('{'), ..] if word == "mod" => {
                     let child = self.add(&self.0[id].file.clone(), Some(id));
                     self.0[id].children.insert(name.clone(), child);
                     around.push((child, below.join(name), depth + 1));
                 }
                 // But not `use<…>` of a type.
-                [Token::Word(word), rest @ ..] if word == "use" && rest[0] != Token::Sign('<') => {
+                [Token::Ident(word), rest @ ..] if word == "use" && rest[0] != Token::Sign('<') => {
                     at += 1 + self.0[id].import(rest, &[]);
                     continue;
                 }
-                [Token::Word(macro_rules), Token::Sign('!'), Token::Word(name), ..]
+                [Token::Ident(macro_rules), Token::Sign('!'), Token::Ident(name), ..]
                     if macro_rules == "macro_rules" =>
                 {
                     self.0[id].items.insert(name.clone());
                 }
-                [Token::Word(word), Token::Word(name), ..] if depth == own_depth && is_item(word) => {
+                [Token::Ident(word), Token::Ident(name), ..] if depth == own_depth && is_item(word) => {
                     self.0[id].items.insert(name.clone());
                 }
-                [Token::Word(_), Token::Path, ..] if at == 0 || tokens[at - 1] != Token::Path => {
+                [Token::Ident(_), Token::Path, ..] if at == 0 || tokens[at - 1] != Token::Path => {
                     let path: Vec<_> = rest
                         .chunks(2)
-                        .map_while(|pair| Some((pair[0].word()?.to_owned(), pair.get(1))))
+                        .map_while(|pair| Some((pair[0].ident()?.to_owned(), pair.get(1))))
                         .scan(true, |goes_on, (name, next)| {
                             std::mem::replace(goes_on, next == Some(&Token::Path)).then_some(name)
                         })
@@ -127,12 +127,12 @@ impl Module {
         let (mut path, mut at) = (prefix.to_vec(), 0);
         loop {
             match &tokens[at] {
-                Token::Word(word) if word == "as" => {
-                    let alias = tokens[at + 1].word().expect("a name after `as`");
+                Token::Ident(word) if word == "as" => {
+                    let alias = tokens[at + 1].ident().expect("a name after `as`");
                     self.imports.push((alias.to_owned(), path));
                     return at + 2;
                 }
-                Token::Word(word) => path.push(word.clone()),
+                Token::Ident(word) => path.push(word.clone()),
                 Token::Sign('*') => {
                     self.globs.push(path);
                     return at + 1;

@@ -3,7 +3,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     /// An identifier or a keyword; `r#type` is `type`.
-    Word(String),
+    Ident(String),
     /// The text of a string literal, escapes unread.
     Text(String),
     /// `::`
@@ -13,15 +13,15 @@ pub(crate) enum Token {
 }
 
 impl Token {
-    pub(crate) fn word(&self) -> Option<&str> {
+    pub(crate) fn ident(&self) -> Option<&str> {
         match self {
-            Self::Word(word) => Some(word),
+            Self::Ident(name) => Some(name),
             Self::Text(_) | Self::Path | Self::Sign(_) => None,
         }
     }
 
     pub(crate) fn is(&self, word: &str) -> bool {
-        self.word() == Some(word)
+        self.ident() == Some(word)
     }
 }
 
@@ -39,14 +39,14 @@ pub(crate) fn tokens(source: &str) -> Vec<Token> {
             length
         } else if let Some(raw) = rest.strip_prefix("r#") {
             let length = raw.find(|c: char| !is_part(c)).unwrap_or(raw.len());
-            found.push(Token::Word(raw[..length].to_owned()));
+            found.push(Token::Ident(raw[..length].to_owned()));
             length + 2
         } else if first == '\'' || rest.starts_with("b'") {
             character(rest)
         } else if first.is_ascii_digit() {
             word
         } else if word > 0 {
-            found.push(Token::Word(rest[..word].to_owned()));
+            found.push(Token::Ident(rest[..word].to_owned()));
             word
         } else if rest.starts_with("::") {
             found.push(Token::Path);

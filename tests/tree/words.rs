@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use crate::files::{files_below, read, root};
 use crate::tokens::{Token, tokens};
 
+/// Where the code is.
+const FOLDERS: [&str; 2] = ["crates", "tests"];
+
 /// Each word, and the term to use. A part of an identifier counts as a word.
 const RETIRED: [(&str, &str); 21] = [
     ("told", "acknowledged, published or recorded"),
@@ -34,21 +37,23 @@ const RETIRED: [(&str, &str); 21] = [
 const RETIRED_TYPES: [&str; 12] =
     ["Answer", "Base", "Holder", "Hub", "Kept", "Mark", "Moved", "News", "Tower", "Tries", "Wanted", "Word"];
 
-/// Names that stay: where they stand, the name, and why it is right there.
-const STAYS: [(&str, &str, &str); 3] = [
+/// Names that stay: the folder, the name, and why it is right there.
+const STAYS: [(&str, &str, &str); 5] = [
     ("crates/", "Kept", "`Noted::Kept`: logged attempts are kept"),
+    ("tests/", "Kept", "`Noted::Kept`: logged attempts are kept"),
     ("crates/core/src/wire/", "BURIED", "`buried`, the reason of a job that is buried without one"),
     ("crates/testkit/", "Answer", "what a receiver answers"),
+    ("tests/", "Answer", "what a receiver of the testkit answers"),
 ];
 
 #[test]
 fn retired_words_are_no_identifiers() {
     let mut found = BTreeSet::new();
-    for file in files_below(&root().join("crates"), ".rs") {
+    for file in FOLDERS.iter().flat_map(|folder| files_below(&root().join(folder), ".rs")) {
         let path = file.strip_prefix(root()).expect("it is below").display().to_string();
         let stays =
             |name: &&str| STAYS.iter().any(|(folder, stays, _)| path.starts_with(folder) && stays == name);
-        for name in tokens(&read(&file)).iter().filter_map(Token::word).filter(|name| !stays(name)) {
+        for name in tokens(&read(&file)).iter().filter_map(Token::ident).filter(|name| !stays(name)) {
             found.extend(advice(name).map(|advice| format!("{path}: {name} ({advice})")));
         }
     }
@@ -57,8 +62,7 @@ fn retired_words_are_no_identifiers() {
 
 #[test]
 fn retired_words_are_no_file_names() {
-    let folders = ["crates", "tests"].map(|folder| root().join(folder));
-    let files = folders.iter().flat_map(|folder| files_below(folder, ""));
+    let files = FOLDERS.iter().flat_map(|folder| files_below(&root().join(folder), ""));
     let found: Vec<_> = files
         .filter(|file| {
             file.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| advice(stem).is_some())

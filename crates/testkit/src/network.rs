@@ -29,14 +29,25 @@ pub fn free_port() -> u16 {
     panic!("no free port between {FIRST} and {}", FIRST + COUNT);
 }
 
-/// Builds a client. Its connections belong to the calling runtime, so make one per test, not one per process.
+/// Builds a client for plain HTTP. Its connections belong to the calling runtime, so make one per test, not one per
+/// process.
 pub fn http_client() -> reqwest::Client {
+    // It trusts no certificate: a debug build takes longer to read those of the system than to make most requests.
+    build(reqwest::Client::builder().tls_certs_only([]))
+}
+
+/// Builds a client that also speaks HTTPS.
+pub(crate) fn https_client() -> reqwest::Client {
+    build(reqwest::Client::builder())
+}
+
+fn build(client: reqwest::ClientBuilder) -> reqwest::Client {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         // An error means that the process has a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
-    reqwest::Client::builder()
+    client
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .no_proxy()

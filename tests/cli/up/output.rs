@@ -89,7 +89,7 @@ async fn typed(greeting: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn what_it_prints_for_people_works_as_it_stands_there() {
+async fn the_commands_that_it_suggests_work_as_printed() {
     let mut up = Up::start("127.0.0.1");
     let greeting = up.greeting();
     for line in [
@@ -108,7 +108,7 @@ async fn what_it_prints_for_people_works_as_it_stands_there() {
 }
 
 #[tokio::test]
-async fn with_a_receiver_built_in_the_job_that_it_suggests_arrives() {
+async fn with_the_demo_receiver_the_suggested_job_arrives() {
     let mut up = Up::start_with("127.0.0.1", &["--demo=0", "--json"]);
     let greeting = up.greeting();
     assert!(!greeting.contains("ringback listen"), "{greeting}");

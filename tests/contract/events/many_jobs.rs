@@ -8,7 +8,7 @@ use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
 
-use super::super::dead_letters::{all, of_topic, places};
+use super::super::dead_letters::{all, cursors, of_topic};
 use super::super::jobs::{LONG, STATES, TOPIC, With, bury, ms, seen};
 use super::super::workbench::{SOON, Workbench};
 use super::{Watching, complete, dead, failed, ready};
@@ -17,8 +17,8 @@ pub(crate) async fn imports_have_events_of_submits_and_deaths(bench: &Workbench)
     let mut watching = Watching::start(bench).await;
     let last = LastAttempt { status: None, error: Some("timeout".to_owned()), ..seen() };
     let history = History { attempts: 3, failures: 2, last: Some(last), ..History::default() };
-    let buried = History { dead: Some("gone".to_owned()), ..history.clone() };
-    let jobs = [(bench.job("a").after(LONG), history), (bench.job("b"), buried)]
+    let died = History { dead: Some("gone".to_owned()), ..history.clone() };
+    let jobs = [(bench.job("a").after(LONG), history), (bench.job("b"), died)]
         .map(|(job, history)| ImportJob { job, history: Some(history) });
     let imported = bench.store().import(bench.shard(), &jobs).await.expect("import");
     let submitted = |n: usize| EventKind::Submitted { due: imported[n].job.due };
@@ -74,10 +74,10 @@ pub(crate) async fn each_revived_job_of_many_has_an_event(bench: &Workbench) {
         bench.job_in(State::Dead, bench.job(name)).await;
     }
     let begun = bench.store().start_redrive(bench.token(), &of_topic(TOPIC), 50).await.expect("begin");
-    let RedriveStart::Redrive(revival) = begun else { panic!("one can begin") };
-    let places = places(bench, &revival.wanted()).await;
+    let RedriveStart::Redrive(redrive) = begun else { panic!("one can begin") };
+    let cursors = cursors(bench, &redrive.wanted()).await;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
-    let revived = bench.store().revive_many(bench.shard(), revival.id, &places).await.expect("revive");
+    let revived = bench.store().revive_many(bench.shard(), redrive.id, &cursors).await.expect("revive");
     assert_eq!(revived, Redriven::Jobs(3));
     assert_eq!(all(bench, &of_topic(TOPIC)).await.len(), 0);
     let mut keys = Vec::new();
@@ -99,7 +99,7 @@ pub(crate) async fn purges_and_evictions_have_no_events(bench: &Workbench) {
     bench.job_in(State::Dead, bench.job("b")).await;
     bench.store().watch(bench.shard(), LONG).await.expect("watch");
     bench.store().purge(&purged).await.expect("purge");
-    eventually(SOON, "the other expires", async || match bench.expire(10).await.moved {
+    eventually(SOON, "the other is evicted", async || match bench.evict(10).await.moved {
         1 => Ok(()),
         n => Err(n),
     })

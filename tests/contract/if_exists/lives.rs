@@ -3,14 +3,14 @@
 
 use bytes::Bytes;
 use ringback_core::contract::{
-    Attempt, Cancelled, DeadFilter, Lease, Note, RedriveStart, Renewed, Settled, Stats, SubmitResult,
-    Submitted,
+    Attempt, Cancelled, Lease, Note, RedriveStart, Renewed, Settled, Stats, SubmitResult, Submitted,
 };
 use ringback_core::job::{Callback, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 
 use super::{OTHER, answered, changing, postponing, replacing, run, submit};
+use crate::contract::dead_letters::{cursors, of_topic};
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{Workbench, now};
 
@@ -69,7 +69,7 @@ pub(crate) async fn a_dead_job_begins_a_new_life_in_its_place(bench: &Workbench)
         let lease = bench.take_one(&new.key).await;
         assert_eq!((lease.attempt, lease.failures, &lease.delivery), (2, 0, &new.delivery));
     }
-    assert_eq!(bench.expire(10).await.next_dead, None, "no entry is left among the dead");
+    assert_eq!(bench.evict(10).await.next_dead, None, "no entry is left among the dead");
 }
 
 pub(crate) async fn a_dead_job_that_was_never_tried_begins_a_new_life_too(bench: &Workbench) {
@@ -135,7 +135,7 @@ pub(crate) async fn a_revived_job_goes_on_with_its_life(bench: &Workbench) {
 
 pub(crate) async fn a_lease_of_a_former_life_settles_nothing(bench: &Workbench) {
     for (n, outcome) in [Outcome::Complete, retry(ms(0)), bury(), release(ms(0))].into_iter().enumerate() {
-        let stale = bench.lapsed(bench.job(&format!("job-{n}"))).await;
+        let stale = bench.stale_lease(bench.job(&format!("job-{n}"))).await;
         let key = stale.key.clone();
         let new = replacing(bench, bench.job(&format!("job-{n}")).content(2));
         answered(bench, &new, SubmitResult::Replaced).await;
@@ -162,18 +162,18 @@ pub(crate) async fn a_settle_of_a_former_life_is_no_repetition(bench: &Workbench
     }
     for (n, outcome) in [Outcome::Complete, retry(ms(0))].into_iter().enumerate() {
         let pulled = bench.pulled(&format!("pull-{n}")).await;
-        assert_eq!(bench.say(pulled.receipt, outcome.clone()).await, Settled::Applied);
+        assert_eq!(bench.settle_receipt(pulled.receipt, outcome.clone()).await, Settled::Applied);
         let new = replacing(bench, bench.pull_job(&format!("pull-{n}")).content(2).after(LONG));
         let job = submit(bench, &new).await.job;
         for outcome in [outcome, Outcome::Complete, release(ms(0))] {
-            assert_eq!(bench.say(pulled.receipt, outcome).await, Settled::Stale);
+            assert_eq!(bench.settle_receipt(pulled.receipt, outcome).await, Settled::Stale);
         }
         assert_eq!(bench.get(&pulled.key).await, job);
     }
 }
 
 pub(crate) async fn the_first_lease_of_a_new_life_settles_it(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     let new = replacing(bench, bench.job("a").content(2).timeout(BRIEF));
     answered(bench, &new, SubmitResult::Replaced).await;
     let lease = bench.take_one(&new.key).await;
@@ -184,7 +184,7 @@ pub(crate) async fn the_first_lease_of_a_new_life_settles_it(bench: &Workbench) 
 }
 
 pub(crate) async fn a_cancel_of_a_new_life_does_not_ask_about_the_former_one(bench: &Workbench) {
-    let stale = bench.lapsed(bench.job("a")).await;
+    let stale = bench.stale_lease(bench.job("a")).await;
     answered(bench, &replacing(bench, bench.job("a").after(LONG)), SubmitResult::Replaced).await;
     assert_eq!(bench.cancel(&stale.key).await, CANCELLED);
 }
@@ -229,16 +229,14 @@ pub(crate) async fn a_death_of_a_former_life_keeps_its_notice(bench: &Workbench)
 
 pub(crate) async fn a_redrive_passes_over_a_dead_job_that_began_again(bench: &Workbench) {
     let job = bench.job_in(State::Dead, bench.job("a")).await;
-    let topic = TOPIC.parse().expect("a topic");
-    let filter = DeadFilter { topic, reason: None, after: None, before: None };
-    let (store, shard) = (bench.store(), bench.shard());
-    let places = store.dead_cursors(shard, &filter, None, 10).await.expect("places").items;
-    assert_eq!(places.len(), 1);
+    let (store, shard, filter) = (bench.store(), bench.shard(), of_topic(TOPIC));
+    let cursors = cursors(bench, &filter).await;
+    assert_eq!(cursors.len(), 1);
     let begun = store.start_redrive(bench.token(), &filter, 1).await.expect("begin");
     let RedriveStart::Redrive(redrive) = begun else { panic!("too many") };
     let new = postponing(bench, bench.job("a").after(LONG));
     let changed = answered(bench, &new, SubmitResult::Postponed).await;
-    store.revive_many(shard, redrive.id, &places).await.expect("revive");
-    assert_eq!(store.purge_many(shard, &places).await.expect("purge"), 0);
+    store.revive_many(shard, redrive.id, &cursors).await.expect("revive");
+    assert_eq!(store.purge_many(shard, &cursors).await.expect("purge"), 0);
     assert_eq!(bench.get(&job.key).await, changed);
 }

@@ -11,14 +11,14 @@ use super::{bury, retry, woken};
 pub(crate) async fn a_cancelled_reserved_pull_job_is_done_when_finished_and_else_cancelled(
     bench: &Workbench,
 ) {
-    let words =
+    let outcomes =
         [(Outcome::Complete, State::Done), (retry(ms(0)), State::Cancelled), (bury(), State::Cancelled)];
-    for (n, (word, state)) in words.into_iter().enumerate() {
+    for (n, (outcome, state)) in outcomes.into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
         assert_eq!(bench.cancel(&job.key).await, Cancelled::Requested { in_flight_unknown: false });
-        assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Applied);
+        assert_eq!(bench.settle_receipt(job.receipt, outcome.clone()).await, Settled::Applied);
         assert_eq!(bench.get(&job.key).await.state, state);
-        assert_eq!(bench.say(job.receipt, word).await, Settled::Replayed);
+        assert_eq!(bench.settle_receipt(job.receipt, outcome).await, Settled::Replayed);
     }
 }
 
@@ -27,7 +27,7 @@ pub(crate) async fn a_cancelled_job_whose_lease_expires_is_cancelled(bench: &Wor
     let job = bench.pull_one(&key, ms(20)).await;
     bench.cancel(&key).await;
     bench.recover_until(&key, State::Cancelled).await;
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Stale);
 }
 
 pub(crate) async fn cancelled_jobs_do_not_block_others(bench: &Workbench) {

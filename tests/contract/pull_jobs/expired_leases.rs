@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use ringback_core::contract::{PassLimits, PulledJob, RetryContext, Settled};
+use ringback_core::contract::{PulledJob, RetryContext, Settled};
 use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 
 use super::super::jobs::{LONG, ms};
-use super::super::workbench::{Workbench, now, until};
+use super::super::workbench::{Workbench, at_most, now, until};
 use super::{bury, fail, over, release, retry};
 
 pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(bench: &Workbench) {
@@ -17,11 +17,11 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
     let key = bench.accept(wanted.clone()).await.key;
     let job = bench.pull_one(&key, ms(20)).await;
     for _ in 0..2 {
-        let lapsed = bench.lapsed_jobs(1).await;
+        let expired = bench.expired_leases(1).await;
         assert!(now() >= job.deadline);
-        assert_eq!((lapsed.len(), lapsed[0].receipt), (1, job.receipt));
+        assert_eq!((expired.len(), expired[0].receipt), (1, job.receipt));
         assert_eq!(
-            lapsed[0].tries,
+            expired[0].tries,
             RetryContext {
                 failures: 0,
                 retry: wanted.delivery.retry.clone(),
@@ -36,33 +36,33 @@ pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(b
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     bench.promote_until(1).await;
     let again = bench.pull_one(&key, LONG).await;
-    let recovered = bench
-        .store()
-        .recover(bench.shard(), bench.epoch(), PassLimits { jobs: 10, floor: LONG })
-        .await
-        .expect("recover");
+    let recovered = bench.store().recover(bench.shard(), bench.epoch(), at_most(10)).await.expect("recover");
     assert!(recovered.expired.is_empty(), "{recovered:?}");
     assert_eq!((again.attempt, bench.get(&key).await.failures), (2, 1));
 }
 
 pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: &Workbench) {
-    let words = [retry(ms(0)), bury(), release(ms(0)), Outcome::Complete];
+    let outcomes = [retry(ms(0)), bury(), release(ms(0)), Outcome::Complete];
     let stale = async |job: &PulledJob, state| {
-        for word in &words {
-            assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Stale, "{word:?}, {state}");
+        for outcome in &outcomes {
+            assert_eq!(
+                bench.settle_receipt(job.receipt, outcome.clone()).await,
+                Settled::Stale,
+                "{outcome:?}, {state}"
+            );
         }
         assert_eq!(bench.get(&job.key).await.state, state);
     };
     let delayed = over(bench, "delayed").await;
-    let lapsed = bench.store().settle_expired(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
-    assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
+    let settled = bench.store().settle_expired(bench.shard(), &[(delayed.receipt, retry(LONG))]).await;
+    assert_eq!(settled.expect("settle"), [Settled::Applied]);
     stale(&delayed, State::Delayed).await;
     bench.cancel(&delayed.key).await;
     stale(&delayed, State::Cancelled).await;
 
     let dead = over(bench, "dead").await;
-    let lapsed = bench.store().settle_expired(bench.shard(), &[(dead.receipt, bury())]).await;
-    assert_eq!(lapsed.expect("settle"), [Settled::Applied]);
+    let settled = bench.store().settle_expired(bench.shard(), &[(dead.receipt, bury())]).await;
+    assert_eq!(settled.expect("settle"), [Settled::Applied]);
     stale(&dead, State::Dead).await;
 
     let cancelled = over(bench, "cancelled").await;
@@ -72,12 +72,12 @@ pub(crate) async fn no_settle_by_an_expired_lease_counts_as_a_repetition(bench: 
 
     // The settle by an earlier lease has taken effect.
     let earlier = bench.pulled("earlier").await;
-    bench.say(earlier.receipt, release(ms(0))).await;
+    bench.settle_receipt(earlier.receipt, release(ms(0))).await;
     let job = bench.pull_one(&earlier.key, ms(20)).await;
-    bench.lapsed_jobs(1).await;
+    bench.expired_leases(1).await;
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
     stale(&job, State::Delayed).await;
-    assert_eq!(bench.say(earlier.receipt, release(ms(0))).await, Settled::Replayed);
+    assert_eq!(bench.settle_receipt(earlier.receipt, release(ms(0))).await, Settled::Replayed);
 }
 
 pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Workbench) {
@@ -91,7 +91,7 @@ pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Wo
     // A second lease beside it runs out in its time.
     let other = bench.accept(bench.pull_job("b")).await;
     let other = bench.pull_one(&other.key, ms(20)).await;
-    assert!(bench.lapsed_jobs(1).await.iter().any(|lapsed| lapsed.receipt == other.receipt));
+    assert!(bench.expired_leases(1).await.iter().any(|expired| expired.receipt == other.receipt));
     for receipt in [job.receipt, other.receipt] {
         assert_eq!(fail(bench, receipt).await, Settled::Applied);
     }
@@ -108,12 +108,16 @@ pub(crate) async fn a_lease_renewed_after_it_ran_out_is_not_settled_as_failed(be
     let job = over(bench, "a").await;
     assert!(bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew").is_some());
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
 }
 
 pub(crate) async fn a_lease_finished_after_it_ran_out_is_not_settled_as_failed(bench: &Workbench) {
     let job = over(bench, "a").await;
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied, "nobody else has it");
+    assert_eq!(
+        bench.settle_receipt(job.receipt, Outcome::Complete).await,
+        Settled::Applied,
+        "nobody else has it"
+    );
     assert_eq!(fail(bench, job.receipt).await, Settled::Stale);
     assert_eq!(bench.get(&job.key).await.state, State::Done);
 }
@@ -125,15 +129,12 @@ pub(crate) async fn a_pass_returns_no_more_expired_leases_than_its_limit(bench: 
     until(pulled[4].deadline.plus(ms(5))).await;
     let mut seen = HashSet::new();
     for count in [2, 2, 1, 0] {
-        let recovered = bench
-            .store()
-            .recover(bench.shard(), bench.epoch(), PassLimits { jobs: 2, floor: LONG })
-            .await
-            .expect("recover");
+        let recovered =
+            bench.store().recover(bench.shard(), bench.epoch(), at_most(2)).await.expect("recover");
         assert_eq!(recovered.expired.len(), count);
-        for lapsed in recovered.expired {
-            assert!(seen.insert(lapsed.receipt.to_string()));
-            assert_eq!(fail(bench, lapsed.receipt).await, Settled::Applied);
+        for expired in recovered.expired {
+            assert!(seen.insert(expired.receipt.to_string()));
+            assert_eq!(fail(bench, expired.receipt).await, Settled::Applied);
         }
     }
     assert_eq!(seen.len(), 5);

@@ -1,23 +1,23 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
-use ringback_core::contract::{PassLimits, Receipt, RetryContext, Settled};
+use ringback_core::contract::{Receipt, RetryContext, Settled};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
 use tokio::time::sleep;
 
 use super::super::jobs::{LONG, With, ms};
-use super::super::workbench::{Workbench, is_late_enough, now, until};
+use super::super::workbench::{Workbench, at_most, is_late_enough, now, until};
 use super::{bury, fail, over, release, retry};
 
 pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Workbench) {
     let job = bench.pulled("a").await;
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
     let (known, stats) = (bench.get(&job.key).await, bench.stats().await);
     assert_eq!((known.state, known.attempts, known.failures), (State::Done, 1, 0));
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Replayed);
-    for word in [retry(ms(0)), bury(), release(ms(0))] {
-        assert_eq!(bench.say(job.receipt, word).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Replayed);
+    for outcome in [retry(ms(0)), bury(), release(ms(0))] {
+        assert_eq!(bench.settle_receipt(job.receipt, outcome).await, Settled::Stale);
     }
     assert_eq!((bench.get(&job.key).await, bench.stats().await), (known, stats));
     assert_eq!(bench.recover(10).await.next_lease, None, "nothing is left to be looked at");
@@ -27,7 +27,7 @@ pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure_and_its_error
     let job = bench.pulled("a").await;
     sleep(ms(20)).await;
     let (before, reserved) = (ringback_testkit::now(), now());
-    assert_eq!(bench.say(job.receipt, retry(LONG)).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, retry(LONG)).await, Settled::Applied);
     let known = bench.get(&job.key).await;
     assert_eq!((known.state, known.attempts, known.failures), (State::Delayed, 1, 1));
     assert!(is_late_enough(known.due, before, LONG) && known.due <= now().plus(LONG + ms(1)));
@@ -38,18 +38,18 @@ pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure_and_its_error
     assert!(last.duration >= ms(20) && last.duration < ms(10_000), "{last:?}");
 }
 
-pub(crate) async fn a_buried_job_is_dead_by_the_reason_given(bench: &Workbench) {
+pub(crate) async fn a_bury_by_a_consumer_makes_the_job_dead_by_the_reason_given(bench: &Workbench) {
     let job = bench.pulled("a").await;
-    assert_eq!(bench.say(job.receipt, bury()).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, bury()).await, Settled::Applied);
     let known = bench.get(&job.key).await;
     assert_eq!((known.state, known.failures, known.reason.as_deref()), (State::Dead, 1, Some("unwanted")));
     assert!(bench.pull(1, LONG).await.jobs.is_empty());
     let long = bench.pulled("b").await;
-    let word = Outcome::Bury {
+    let outcome = Outcome::Bury {
         reason: Reason::Custom("r".repeat(100)),
         last: LastAttempt::by_consumer(Some("ä".repeat(100))),
     };
-    assert_eq!(bench.say(long.receipt, word).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(long.receipt, outcome).await, Settled::Applied);
     let known = bench.get(&long.key).await;
     assert_eq!(known.reason, Some("r".repeat(64)));
     assert_eq!(known.last.and_then(|last| last.error), Some("ä".repeat(64)));
@@ -58,10 +58,10 @@ pub(crate) async fn a_buried_job_is_dead_by_the_reason_given(bench: &Workbench) 
 pub(crate) async fn a_released_job_is_ready_again_at_once_or_after_its_delay(bench: &Workbench) {
     let job = bench.pulled("a").await;
     bench.accept(bench.pull_job("behind")).await;
-    assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, release(ms(0))).await, Settled::Applied);
     let again = bench.pull_one(&job.key, LONG).await;
     assert_eq!(again.attempt, 2);
-    assert_eq!(bench.say(again.receipt, release(ms(30))).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(again.receipt, release(ms(30))).await, Settled::Applied);
     let known = bench.get(&job.key).await;
     assert_eq!((known.state, known.failures, known.last), (State::Delayed, 0, None));
     bench.promote_until(1).await;
@@ -69,22 +69,26 @@ pub(crate) async fn a_released_job_is_ready_again_at_once_or_after_its_delay(ben
 }
 
 pub(crate) async fn a_settle_by_receipt_repeats_until_the_next_one(bench: &Workbench) {
-    for (n, word) in [retry(ms(0)), release(ms(0)), bury()].into_iter().enumerate() {
+    for (n, outcome) in [retry(ms(0)), release(ms(0)), bury()].into_iter().enumerate() {
         let job = bench.pulled(&format!("job-{n}")).await;
-        assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Applied);
+        assert_eq!(bench.settle_receipt(job.receipt, outcome.clone()).await, Settled::Applied);
         let known = bench.get(&job.key).await;
-        assert_eq!(bench.say(job.receipt, word.clone()).await, Settled::Replayed, "{word:?}");
-        assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale, "{word:?}");
+        assert_eq!(
+            bench.settle_receipt(job.receipt, outcome.clone()).await,
+            Settled::Replayed,
+            "{outcome:?}"
+        );
+        assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Stale, "{outcome:?}");
         assert_eq!(bench.get(&job.key).await, known);
         bench.cancel(&job.key).await;
-        assert_eq!(bench.say(job.receipt, word).await, Settled::Replayed, "its word took effect");
+        assert_eq!(bench.settle_receipt(job.receipt, outcome).await, Settled::Replayed, "it took effect");
     }
     let job = bench.pulled("next").await;
-    bench.say(job.receipt, release(ms(0))).await;
+    bench.settle_receipt(job.receipt, release(ms(0))).await;
     let next = bench.pull_one(&job.key, LONG).await;
-    assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Replayed);
-    assert_eq!(bench.say(next.receipt, Outcome::Complete).await, Settled::Applied);
-    assert_eq!(bench.say(job.receipt, release(ms(0))).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(job.receipt, release(ms(0))).await, Settled::Replayed);
+    assert_eq!(bench.settle_receipt(next.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, release(ms(0))).await, Settled::Stale);
 }
 
 pub(crate) async fn settles_of_many_receipts_are_answered_in_order(bench: &Workbench) {
@@ -92,11 +96,11 @@ pub(crate) async fn settles_of_many_receipts_are_answered_in_order(bench: &Workb
     bench.submit(&jobs).await;
     let pulled = bench.pull(20, LONG).await.jobs;
     assert_eq!(pulled.len(), 20);
-    let words = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), Outcome::Complete];
-    let mut said: Vec<_> = pulled.iter().map(|job| job.receipt).zip(words).collect();
-    said.push((pulled[0].receipt, Outcome::Complete));
-    said.push((pulled[0].receipt, bury()));
-    let answers = bench.store().settle_receipts(bench.shard(), &said).await.expect("settle");
+    let outcomes = [Outcome::Complete, retry(LONG), bury(), release(ms(0)), Outcome::Complete];
+    let mut items: Vec<_> = pulled.iter().map(|job| job.receipt).zip(outcomes).collect();
+    items.push((pulled[0].receipt, Outcome::Complete));
+    items.push((pulled[0].receipt, bury()));
+    let answers = bench.store().settle_receipts(bench.shard(), &items).await.expect("settle");
     assert_eq!(answers[..5], [Settled::Applied; 5]);
     assert_eq!(answers[5..], [Settled::Replayed, Settled::Stale]);
     let mut states = Vec::new();
@@ -112,19 +116,23 @@ pub(crate) async fn a_stale_receipt_changes_nothing(bench: &Workbench) {
     assert_eq!(fail(bench, job.receipt).await, Settled::Applied);
     bench.promote_until(1).await;
     let known = bench.get(&job.key).await;
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale, "it is ready for another");
+    assert_eq!(
+        bench.settle_receipt(job.receipt, Outcome::Complete).await,
+        Settled::Stale,
+        "it is ready for another"
+    );
     let other = bench.pull_one(&job.key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale, "it is another's");
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Stale, "it is another's");
     assert_eq!(bench.get(&job.key).await.failures, known.failures);
-    assert_eq!(bench.say(other.receipt, Outcome::Complete).await, Settled::Applied);
-    assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(other.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, bury()).await, Settled::Stale);
 
     // Nothing but the random bits is wrong.
     let held = bench.pulled("b").await;
     let text = held.receipt.to_string();
     let guessed: Receipt = format!("{}AAAAAAAAAA", &text[..30]).parse().expect("a receipt");
-    for word in [Outcome::Complete, retry(ms(0)), bury(), release(ms(0))] {
-        assert_eq!(bench.say(guessed, word).await, Settled::Stale);
+    for outcome in [Outcome::Complete, retry(ms(0)), bury(), release(ms(0))] {
+        assert_eq!(bench.settle_receipt(guessed, outcome).await, Settled::Stale);
     }
     assert_eq!(bench.get(&held.key).await.state, State::Reserved);
 }
@@ -139,13 +147,9 @@ pub(crate) async fn a_renewed_receipt_holds_longer_and_a_stale_one_is_not_renewe
     let same = bench.store().renew_receipt(&job.receipt, ms(100)).await.expect("renew");
     assert_eq!(same, Some(deadline), "it is never shortened");
     until(job.deadline.plus(ms(5))).await;
-    let recovered = bench
-        .store()
-        .recover(bench.shard(), bench.epoch(), PassLimits { jobs: 10, floor: LONG })
-        .await
-        .expect("recover");
+    let recovered = bench.store().recover(bench.shard(), bench.epoch(), at_most(10)).await.expect("recover");
     assert!(recovered.expired.is_empty(), "{recovered:?}");
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
     assert_eq!(bench.store().renew_receipt(&job.receipt, LONG).await.expect("renew"), None);
 }
 
@@ -158,7 +162,7 @@ pub(crate) async fn the_receipt_leads_to_what_chooses_the_retry_tier(bench: &Wor
         let job = bench.pull_one(&key, LONG).await;
         let tries = RetryContext { failures: 0, retry: policy.clone(), topic: Some(key.topic.clone()) };
         assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), Some(tries));
-        bench.say(job.receipt, retry(ms(0))).await;
+        bench.settle_receipt(job.receipt, retry(ms(0))).await;
         assert_eq!(bench.store().lease_info(&job.receipt).await.expect("held"), None);
         bench.promote_until(1).await;
         let again = bench.pull_one(&key, LONG).await;
@@ -170,17 +174,17 @@ pub(crate) async fn the_receipt_leads_to_what_chooses_the_retry_tier(bench: &Wor
 pub(crate) async fn a_later_job_of_the_same_name_is_not_settled_by_an_old_receipt(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(0)).await;
     let job = bench.pulled("a").await;
-    bench.say(job.receipt, bury()).await;
+    bench.settle_receipt(job.receipt, bury()).await;
     let key = job.key.clone();
     ringback_testkit::eventually(crate::contract::workbench::SOON, "the dead job is gone", async || {
-        bench.expire(10).await;
+        bench.evict(10).await;
         bench.state(&key).await.map_or(Ok(()), Err)
     })
     .await;
     bench.accept(bench.pull_job("a").content(9)).await;
-    assert_eq!(bench.say(job.receipt, bury()).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(job.receipt, bury()).await, Settled::Stale);
     let again = bench.pull_one(&key, LONG).await;
-    assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Stale);
-    assert_eq!(bench.say(again.receipt, Outcome::Complete).await, Settled::Applied);
+    assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Stale);
+    assert_eq!(bench.settle_receipt(again.receipt, Outcome::Complete).await, Settled::Applied);
     bench.audit().await;
 }

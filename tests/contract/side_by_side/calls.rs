@@ -74,20 +74,20 @@ impl Pair {
                 }
             }
             let begun = store.start_redrive(token, filter, 1).await.expect("begin");
-            let RedriveStart::Redrive(revival) = begun else { panic!("{}: too many", self.at) };
+            let RedriveStart::Redrive(redrive) = begun else { panic!("{}: too many", self.at) };
             let mut count = 0;
             for shard in store.shards() {
-                let places = store.dead_cursors(shard, filter, None, 500).await.expect("places").items;
+                let cursors = store.dead_cursors(shard, filter, None, 500).await.expect("cursors").items;
                 // Again, as after a lost answer.
                 for _ in 0..2 {
                     if purge {
-                        count += store.purge_many(shard, &places).await.expect("purge");
+                        count += store.purge_many(shard, &cursors).await.expect("purge");
                     } else {
-                        store.revive_many(shard, revival.id, &places).await.expect("revive");
+                        store.revive_many(shard, redrive.id, &cursors).await.expect("revive");
                     }
                 }
             }
-            let ended = store.stop_redrive(revival.id).await.expect("stop").expect("it is known");
+            let ended = store.stop_redrive(redrive.id).await.expect("stop").expect("it is known");
             reported.push((listed, count + ended.revived));
         }
         self.moment();

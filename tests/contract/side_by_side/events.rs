@@ -35,8 +35,8 @@ impl WatchedEvents {
     /// Takes the events published so far, before the buffer drops any.
     pub(crate) async fn drain(&mut self) {
         for (stream, events) in self.streams.iter_mut().zip(&mut self.events) {
-            while let Ok(news) = timeout(Duration::ZERO, stream.next()).await {
-                add(events, news);
+            while let Ok(item) = timeout(Duration::ZERO, stream.next()).await {
+                add(events, item);
             }
         }
     }
@@ -53,8 +53,8 @@ impl WatchedEvents {
             for (n, store) in stores.iter().enumerate() {
                 store.submit(shard, std::slice::from_ref(&mark)).await.expect("submit");
                 while !self.events[n].contains_key(&key.to_string()) {
-                    let news = next(&mut self.streams[n]).await;
-                    add(&mut self.events[n], news);
+                    let item = next(&mut self.streams[n]).await;
+                    add(&mut self.events[n], item);
                 }
             }
         }
@@ -70,8 +70,8 @@ async fn next(stream: &mut Events) -> StreamItem {
     timeout(SOON, stream.next()).await.expect("events within the time allowed")
 }
 
-fn add(events: &mut ByJob, news: StreamItem) {
-    let StreamItem::Events(published) = news else { panic!("something was lost: {news:?}") };
+fn add(events: &mut ByJob, item: StreamItem) {
+    let StreamItem::Events(published) = item else { panic!("something was lost: {item:?}") };
     for Event { key, kind: what, .. } in published {
         events.entry(key.to_string()).or_default().push(described(&what));
     }

@@ -6,32 +6,34 @@ use std::time::Duration;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard};
 use ringback_core::outcome::Outcome;
 
-use super::{ORIGINS, Pair, TOPICS, Times, Word};
-use crate::contract::jobs::{BRIEF, LONG, bury, ms, release, retry};
+use super::{ORIGINS, Pair, RandomOutcome, TOPICS, Times};
+use crate::contract::jobs::{BRIEFEST, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
 
 /// The same outcomes for each store.
 type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
 
 impl Pair {
-    fn ask(&mut self, lanes: [bool; 4]) -> Reserve<'static> {
+    /// What the next reserve asks for. Unless its leases are brief, they outlast the run.
+    fn ask(&mut self, lanes: [bool; 4], brief: bool) -> Reserve<'static> {
         self.sequence += 1;
         let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
-        let rooms: Vec<_> = names.zip(lanes).filter(|(_, open)| !open).map(|(lane, _)| (lane, 0)).collect();
+        let lane_limits: Vec<_> =
+            names.zip(lanes).filter(|(_, open)| !open).map(|(lane, _)| (lane, 0)).collect();
         Reserve {
             caller: "notifier",
             sequence: self.sequence,
             // More than there can be, so that both take the same whatever their order.
             limit: 500,
             lane_limit: 500,
-            lane_limits: rooms,
+            lane_limits,
             bits: self.sequence.to_be_bytes(),
-            margin: Duration::ZERO,
+            margin: if brief { Duration::ZERO } else { LONG },
         }
     }
 
-    pub(crate) async fn reserve(&mut self, shard: usize, lanes: [bool; 4], times: Times) {
-        let ask = self.ask(lanes);
+    pub(crate) async fn reserve(&mut self, shard: usize, lanes: [bool; 4], brief: bool, times: Times) {
+        let ask = self.ask(lanes, brief);
         let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
         for _ in 0..if matches!(times, Times::Twice) { 2 } else { 1 } {
             let redis = self.stores[0].reserve(shard, &ask).await.expect("reserve");
@@ -41,26 +43,27 @@ impl Pair {
     }
 
     fn reserved(&mut self, redis: Reserved, memory: Reserved) {
-        self.lapsed = now().plus(BRIEF + ms(4));
+        self.expired_by = now().plus(BRIEFEST[1] + ms(4));
         assert_eq!(redis.more, memory.more, "{}", self.at);
-        let passed: BTreeSet<_> = redis.skipped.iter().collect();
+        let skipped: BTreeSet<_> = redis.skipped.iter().collect();
         // A lane of which only stale entries are left shows on Redis until it is asked.
-        assert!(memory.skipped.iter().all(|lane| passed.contains(lane)), "{}: {memory:?}", self.at);
+        assert!(memory.skipped.iter().all(|lane| skipped.contains(lane)), "{}: {memory:?}", self.at);
         self.pair_up(redis.leases, memory.leases);
     }
 
-    /// Words of one shard and a reserve of it together; repeated, the reserve alone.
+    /// Outcomes of one shard and a reserve of it together; repeated, the reserve alone.
     pub(crate) async fn exchange(
         &mut self,
-        words: &[(usize, Word)],
+        outcomes: &[(usize, RandomOutcome)],
         late: u8,
         shard: usize,
         lanes: [bool; 4],
+        brief: bool,
         times: Times,
     ) {
-        let ask = self.ask(lanes);
+        let ask = self.ask(lanes, brief);
         let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
-        let mut items = self.words(words);
+        let mut items = self.items(outcomes);
         let [redis, memory] = items.remove(&shard).unwrap_or_default();
         let lateness = lateness(late);
         let redis = self.stores[0].exchange(shard, redis, &lateness, &ask).await.expect("exchange");
@@ -74,7 +77,7 @@ impl Pair {
             let memory = self.stores[1].exchange(shard, memory, &lateness, &ask).await.expect("exchange");
             self.reserved(redis.1, memory.1);
         }
-        self.settle_words(items, &lateness).await;
+        self.settle_items(items, &lateness).await;
     }
 
     fn pair_up(&mut self, redis: Vec<Lease>, memory: Vec<Lease>) {
@@ -96,24 +99,24 @@ impl Pair {
     }
 
     /// Settles some of the leases ever given, stale ones and second copies among them.
-    pub(crate) async fn settle(&mut self, words: &[(usize, Word)], late: u8) {
-        let items = self.words(words);
-        self.settle_words(items, &lateness(late)).await;
+    pub(crate) async fn settle(&mut self, outcomes: &[(usize, RandomOutcome)], late: u8) {
+        let items = self.items(outcomes);
+        self.settle_items(items, &lateness(late)).await;
     }
 
-    /// Words on some of the leases ever given.
-    fn words(&mut self, words: &[(usize, Word)]) -> Items {
+    /// Outcomes for some of the leases ever given.
+    fn items(&mut self, outcomes: &[(usize, RandomOutcome)]) -> Items {
         let mut items = Items::new();
-        for (hand, word) in words {
+        for (hand, random) in outcomes {
             if self.hands.is_empty() {
                 break;
             }
             let [redis, memory] = self.hands.swap_remove(hand % self.hands.len());
-            let outcome = match word {
-                Word::Complete => Outcome::Complete,
-                Word::Retry(wait) => retry(self.delay(*wait)),
-                Word::Bury => bury(),
-                Word::Release(wait) => release(self.delay(*wait)),
+            let outcome = match random {
+                RandomOutcome::Complete => Outcome::Complete,
+                RandomOutcome::Retry(wait) => retry(self.delay(*wait)),
+                RandomOutcome::Bury => bury(),
+                RandomOutcome::Release(wait) => release(self.delay(*wait)),
             };
             let of_shard = items.entry(redis.shard()).or_default();
             of_shard[0].push((redis, outcome.clone()));
@@ -122,7 +125,7 @@ impl Pair {
         items
     }
 
-    async fn settle_words(&mut self, items: Items, lateness: &Lateness) {
+    async fn settle_items(&mut self, items: Items, lateness: &Lateness) {
         for (shard, [redis, memory]) in items {
             let names: Vec<_> = redis.iter().map(|(l, o)| format!("{}: {o:?}", l.key)).collect();
             let redis: Vec<Settled> = self.stores[0].settle(shard, redis, lateness).await.expect("settle");

@@ -44,7 +44,7 @@ pub(crate) enum OnTopic {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Word {
+pub(crate) enum RandomOutcome {
     Complete,
     Retry(Wait),
     Bury,
@@ -116,18 +116,20 @@ pub(crate) enum Op {
     Reserve {
         shard: usize,
         lanes: [bool; 4],
+        brief: bool,
         times: Times,
     },
     Settle {
-        hands: Vec<(usize, Word)>,
+        hands: Vec<(usize, RandomOutcome)>,
         late: u8,
     },
     /// An exchange: outcomes of one shard, and a reserve of it.
     Exchange {
-        hands: Vec<(usize, Word)>,
+        hands: Vec<(usize, RandomOutcome)>,
         late: u8,
         shard: usize,
         lanes: [bool; 4],
+        brief: bool,
         times: Times,
     },
     Renew {
@@ -145,11 +147,11 @@ pub(crate) enum Op {
         times: Times,
     },
     /// A consumer settles by receipt.
-    Say {
-        hands: Vec<(usize, Word)>,
+    SettleReceipts {
+        hands: Vec<(usize, RandomOutcome)>,
     },
     /// A consumer's renewal.
-    Keep {
+    RenewReceipt {
         hand: usize,
     },
     Call {
@@ -157,7 +159,7 @@ pub(crate) enum Op {
         call: Call,
         times: Times,
     },
-    /// The attempts of hands go into the log.
+    /// Attempts of some leases are recorded.
     Note {
         hands: Vec<usize>,
         times: Times,
@@ -171,9 +173,9 @@ pub(crate) enum Op {
     Recover {
         limit: u32,
     },
-    Expire,
+    Evict,
     /// Outbox entries are acknowledged or postponed.
-    Tell,
+    Acknowledge,
     /// With all of a topic that are dead for a reason.
     Dead {
         topic: usize,
@@ -183,18 +185,15 @@ pub(crate) enum Op {
 }
 
 pub(crate) fn op() -> impl Strategy<Value = Op> {
-    let word = prop_oneof![
-        3 => Just(Word::Complete),
-        3 => wait().prop_map(Word::Retry),
-        1 => Just(Word::Bury),
-        3 => wait().prop_map(Word::Release),
+    let outcome = prop_oneof![
+        3 => Just(RandomOutcome::Complete),
+        3 => wait().prop_map(RandomOutcome::Retry),
+        1 => Just(RandomOutcome::Bury),
+        3 => wait().prop_map(RandomOutcome::Release),
     ];
-    let reserve = (0..2_usize, any::<[bool; 4]>(), times()).prop_map(|(shard, lanes, times)| Op::Reserve {
-        shard,
-        lanes,
-        times,
-    });
-    let hands = || prop::collection::vec((any::<usize>(), word.clone()), 1..4);
+    let reserve = (0..2_usize, any::<[bool; 4]>(), brief(), times())
+        .prop_map(|(shard, lanes, brief, times)| Op::Reserve { shard, lanes, brief, times });
+    let hands = || prop::collection::vec((any::<usize>(), outcome.clone()), 1..4);
     let when = prop_oneof![2 => wait().prop_map(When::In), 3 => (0..TIMES.len()).prop_map(When::At)];
     let call = prop_oneof![
         6 => Just(Call::Cancel),
@@ -206,8 +205,9 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
     let on_topic =
         prop_oneof![1 => Just(OnTopic::Pause), 2 => Just(OnTopic::Resume), 2 => Just(OnTopic::Look)];
     let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
-    let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), times())
-        .prop_map(|(hands, late, shard, lanes, times)| Op::Exchange { hands, late, shard, lanes, times });
+    let exchange = (hands(), 0..50_u8, 0..2_usize, any::<[bool; 4]>(), brief(), times()).prop_map(
+        |(hands, late, shard, lanes, brief, times)| Op::Exchange { hands, late, shard, lanes, brief, times },
+    );
     let ttr = prop_oneof![3 => Just(Ttr::Long), 1 => Just(Ttr::Brief), 1 => Just(Ttr::Own)];
     let pull = (0..2_usize, 0..TOPICS.len(), ttr, times()).prop_map(|(shard, topic, ttr, times)| Op::Pull {
         shard,
@@ -223,16 +223,16 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),
         12 => (0..TOPICS.len(), on_topic, times()).prop_map(|(topic, what, times)| Op::Topic { topic, what, times }),
         12 => pull,
-        14 => hands().prop_map(|hands| Op::Say { hands }),
-        3 => any::<usize>().prop_map(|hand| Op::Keep { hand }),
+        14 => hands().prop_map(|hands| Op::SettleReceipts { hands }),
+        3 => any::<usize>().prop_map(|hand| Op::RenewReceipt { hand }),
         20 => (0..WINDOW, call, times()).prop_map(|(name, call, times)| Op::Call { name, call, times }),
         8 => (prop::collection::vec(any::<usize>(), 1..4), times())
             .prop_map(|(hands, times)| Op::Note { hands, times }),
         4 => (0..WINDOW).prop_map(|name| Op::Get { name }),
         6 => (2..40_u32).prop_map(|limit| Op::Promote { limit }),
         2 => (1..10_u32).prop_map(|limit| Op::Recover { limit }),
-        1 => Just(Op::Expire),
-        4 => Just(Op::Tell),
+        1 => Just(Op::Evict),
+        4 => Just(Op::Acknowledge),
         2 => (0..2_usize, any::<bool>(), prop::bool::weighted(0.3)).prop_map(|(topic, exhausted, purge)| {
             Op::Dead { topic, exhausted, purge }
         }),
@@ -241,6 +241,10 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
 
 fn wait() -> impl Strategy<Value = Wait> + Clone {
     prop_oneof![2 => Just(Wait::None), 1 => Just(Wait::Moment), 1 => Just(Wait::Long), 1 => Just(Wait::Far)]
+}
+
+fn brief() -> impl Strategy<Value = bool> {
+    prop::bool::weighted(0.4)
 }
 
 fn times() -> impl Strategy<Value = Times> {
@@ -257,7 +261,7 @@ fn submit() -> impl Strategy<Value = Op> {
         3 => (1..12_u8, limit).prop_map(|(token, limit)| Change::Postpone { token, limit }),
     ];
     let names = prop::collection::vec(0..WINDOW, 1..4);
-    (names, content, wait(), prop::bool::weighted(0.4), past, change, times()).prop_map(
+    (names, content, wait(), brief(), past, change, times()).prop_map(
         |(names, content, wait, brief, past, change, times)| Op::Submit {
             names,
             content,

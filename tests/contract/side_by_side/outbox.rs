@@ -9,16 +9,16 @@ use crate::contract::jobs::{LONG, ms};
 use crate::contract::workbench::{now, until};
 
 /// A job with an `on_dead` URL, if its name asks for one.
-pub(crate) fn telling(mut job: NewJob) -> NewJob {
-    let is_telling = job.key.id.as_str().contains('3');
+pub(crate) fn with_on_dead(mut job: NewJob) -> NewJob {
+    let has_on_dead = job.key.id.as_str().contains('3');
     let url = || Box::new(Callback::parse("http://up.example/dead").expect("a URL"));
-    job.delivery.on_dead = is_telling.then(url);
+    job.delivery.on_dead = has_on_dead.then(url);
     job
 }
 
 impl Pair {
     /// Postpones every third entry briefly and every ninth for long.
-    pub(crate) async fn tell(&mut self) {
+    pub(crate) async fn acknowledge(&mut self) {
         // Entries that were postponed briefly are due by now.
         until(self.soon).await;
         for (shard, epochs) in &self.epochs {
@@ -30,15 +30,15 @@ impl Pair {
                 let brief = |death: &DeadLetter| (death.on_dead.clone(), death.context.clone(), death.trace);
                 assert_eq!(brief(one), brief(other), "{}", self.at);
             }
-            let redis = tell(&self.stores[0], *shard, &epochs[0], redis).await;
-            let memory = tell(&self.stores[1], *shard, &epochs[1], memory).await;
+            let redis = acknowledge(&self.stores[0], *shard, &epochs[0], redis).await;
+            let memory = acknowledge(&self.stores[1], *shard, &epochs[1], memory).await;
             assert_eq!(redis, memory, "{}", self.at);
         }
         self.soon = self.soon.max(now().plus(ms(8)));
     }
 }
 
-/// In an order that does not hang on times.
+/// In an order that does not depend on times.
 async fn pending(store: &Store, shard: Shard) -> Vec<(DeadLetter, OutboxId)> {
     let deaths = store.outbox(shard, 100).await.expect("outbox").pending.into_iter();
     let mut deaths: Vec<_> =
@@ -47,17 +47,22 @@ async fn pending(store: &Store, shard: Shard) -> Vec<(DeadLetter, OutboxId)> {
     deaths
 }
 
-/// Whether an entry is left.
-async fn tell(store: &Store, shard: Shard, epoch: &Epoch, deaths: Vec<(DeadLetter, OutboxId)>) -> bool {
-    let mut telling = OutboxAck::default();
-    for (number, (_, place)) in deaths.into_iter().enumerate() {
+/// Acknowledges entries, and postpones some; returns whether an entry is left.
+async fn acknowledge(
+    store: &Store,
+    shard: Shard,
+    epoch: &Epoch,
+    deaths: Vec<(DeadLetter, OutboxId)>,
+) -> bool {
+    let mut ack = OutboxAck::default();
+    for (number, (_, id)) in deaths.into_iter().enumerate() {
         match number {
-            n if n % 9 == 8 => telling.later.push((place, LONG)),
-            n if n % 3 == 2 => telling.later.push((place, ms(3))),
-            _ => telling.done.push(place),
+            n if n % 9 == 8 => ack.later.push((id, LONG)),
+            n if n % 3 == 2 => ack.later.push((id, ms(3))),
+            _ => ack.done.push(id),
         }
     }
-    match store.acknowledge(shard, epoch, &telling).await.expect("tell") {
+    match store.acknowledge(shard, epoch, &ack).await.expect("acknowledge") {
         AckResult::Held(next) => next.is_some(),
         AckResult::Fenced => panic!("fenced"),
     }

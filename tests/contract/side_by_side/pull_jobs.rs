@@ -4,15 +4,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::contract::{Pass, PassLimits, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
+use ringback_core::contract::{Pass, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
 use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
-use super::{NewJob, Pair, TOPICS, Word};
-use crate::contract::jobs::{BRIEF, LONG, ms};
-use crate::contract::workbench::{FLOOR, now, until};
+use super::{NewJob, Pair, RandomOutcome, TOPICS};
+use crate::contract::jobs::{BRIEFEST, LONG, With, ms};
+use crate::contract::workbench::{at_most, now, until};
 
-/// The same job in a consumer's hands, of each store.
+/// The same job reserved by a consumer, of each store.
 pub(crate) type Held = [PulledJob; 2];
 
 /// How long a consumer has what it takes.
@@ -28,12 +28,18 @@ pub(crate) const fn is_pull(number: usize) -> bool {
     number.is_multiple_of(3)
 }
 
-/// A push or a pull job, by its name.
-pub(crate) fn for_its_taker(mut job: NewJob) -> NewJob {
-    if job.key.id.as_str().ends_with('p') {
+/// A push or a pull job, by its name. All push jobs have brief timeouts: which leases outlast the run is chosen at their
+/// reserve.
+pub(crate) fn push_or_pull(mut job: NewJob, brief: bool) -> NewJob {
+    let is_pull = job.key.id.as_str().ends_with('p');
+    if is_pull {
         job.delivery.callback = Callback::pull();
     }
-    job
+    match (brief, is_pull) {
+        (true, _) => job.timeout(BRIEFEST[0]),
+        (false, true) => job,
+        (false, false) => job.timeout(BRIEFEST[1]),
+    }
 }
 
 /// Gives the failure of one store the times of the other's, where they were taken from the stores' clocks: as a
@@ -51,7 +57,7 @@ impl Pair {
         let topic = TOPICS[topic].parse().expect("a topic");
         let ttr = match ttr {
             Ttr::Own => None,
-            Ttr::Brief => Some(BRIEF),
+            Ttr::Brief => Some(BRIEFEST[0]),
             Ttr::Long => Some(LONG),
         };
         let (sequence, bits) = (self.sequence, self.sequence.to_be_bytes());
@@ -68,7 +74,7 @@ impl Pair {
         for _ in 0..times {
             let redis = self.stores[0].pull(shard, &ask).await.expect("pull");
             let memory = self.stores[1].pull(shard, &ask).await.expect("pull");
-            self.lapsed = now().plus(BRIEF + ms(4));
+            self.expired_by = now().plus(BRIEFEST[1] + ms(4));
             assert_eq!(redis.more, memory.more, "{}", self.at);
             self.hold(redis, memory);
         }
@@ -88,21 +94,21 @@ impl Pair {
     }
 
     /// Settles by some of the receipts so far; half of these are kept, to be used again.
-    pub(crate) async fn say(&mut self, hands: &[(usize, Word)]) {
-        let mut words: BTreeMap<Shard, [Vec<(Receipt, Outcome)>; 2]> = BTreeMap::new();
-        for (hand, word) in hands {
+    pub(crate) async fn settle_receipts(&mut self, hands: &[(usize, RandomOutcome)]) {
+        let mut outcomes: BTreeMap<Shard, [Vec<(Receipt, Outcome)>; 2]> = BTreeMap::new();
+        for (hand, random) in hands {
             let Some(at) = hand.checked_rem(self.held.len()) else { break };
             let receipts = self.held[at].clone().map(|job| job.receipt);
             if hand % 2 == 0 {
                 self.held.swap_remove(at);
             }
-            let word = self.said(*word);
-            let of_shard = words.entry(receipts[0].shard).or_default();
+            let outcome = self.outcome(*random);
+            let of_shard = outcomes.entry(receipts[0].shard).or_default();
             for (list, receipt) in of_shard.iter_mut().zip(receipts) {
-                list.push((receipt, word.clone()));
+                list.push((receipt, outcome.clone()));
             }
         }
-        for (shard, [redis, memory]) in words {
+        for (shard, [redis, memory]) in outcomes {
             let redis = self.stores[0].settle_receipts(shard, &redis).await.expect("settle");
             let memory = self.stores[1].settle_receipts(shard, &memory).await.expect("settle");
             self.moment();
@@ -110,23 +116,23 @@ impl Pair {
         }
     }
 
-    fn said(&mut self, word: Word) -> Outcome {
-        match word {
-            Word::Complete => Outcome::Complete,
-            Word::Retry(wait) => Outcome::Retry {
+    fn outcome(&mut self, random: RandomOutcome) -> Outcome {
+        match random {
+            RandomOutcome::Complete => Outcome::Complete,
+            RandomOutcome::Retry(wait) => Outcome::Retry {
                 after: self.delay(wait),
                 last: LastAttempt::by_consumer(Some("out of paper".to_owned())),
             },
-            Word::Bury => Outcome::Bury {
+            RandomOutcome::Bury => Outcome::Bury {
                 reason: Reason::Custom("unwanted".to_owned()),
                 last: LastAttempt::by_consumer(None),
             },
-            Word::Release(wait) => Outcome::Release { after: self.delay(wait) },
+            RandomOutcome::Release(wait) => Outcome::Release { after: self.delay(wait) },
         }
     }
 
     /// Renews by a receipt, and asks what its job's next tier needs.
-    pub(crate) async fn keep(&mut self, hand: usize) {
+    pub(crate) async fn renew_receipt(&mut self, hand: usize) {
         let Some(at) = hand.checked_rem(self.held.len()) else { return };
         let [redis, memory] = self.held[at].clone().map(|job| job.receipt);
         let tries = [
@@ -139,26 +145,25 @@ impl Pair {
         assert_eq!(redis.is_some(), memory.is_some(), "{}", self.at);
     }
 
-    /// Recovers each shard, and settles what consumers have let lapse as the carrier does.
+    /// Recovers each shard, and settles expired leases of consumers as the carrier does.
     pub(crate) async fn recover(&mut self, limit: u32) {
-        until(self.lapsed).await;
+        until(self.expired_by).await;
         let next = |pass: Pass| matches!(pass, Pass::Held { next_lease: Some(d), .. } if d.is_zero());
-        let lapsed: RefCell<[BTreeMap<String, RetryContext>; 2]> = RefCell::default();
+        let expired: RefCell<[BTreeMap<String, RetryContext>; 2]> = RefCell::default();
         let kind = self.stores[0].kind();
         let call = async |store: &super::Store, shard, epoch: &super::Epoch| {
-            let recovered =
-                store.recover(shard, epoch, PassLimits { jobs: limit, floor: FLOOR }).await.expect("recover");
+            let recovered = store.recover(shard, epoch, at_most(limit)).await.expect("recover");
             let failed = Outcome::Retry {
                 after: Duration::ZERO,
                 last: LastAttempt::by_consumer(Some("lease ran out".to_owned())),
             };
-            let words: Vec<_> =
-                recovered.expired.iter().map(|lapsed| (lapsed.receipt, failed.clone())).collect();
-            if !words.is_empty() {
-                let settled = store.settle_expired(shard, &words).await.expect("settle");
+            let outcomes: Vec<_> =
+                recovered.expired.iter().map(|expired| (expired.receipt, failed.clone())).collect();
+            if !outcomes.is_empty() {
+                let settled = store.settle_expired(shard, &outcomes).await.expect("settle");
                 assert!(settled.iter().all(|settled| *settled == super::Settled::Applied), "{settled:?}");
             }
-            let mut all = lapsed.borrow_mut();
+            let mut all = expired.borrow_mut();
             let mine = &mut all[usize::from(store.kind() != kind)];
             // The job's place is the same in both stores; the lease is not.
             mine.extend(
@@ -170,7 +175,7 @@ impl Pair {
             recovered.pass
         };
         self.passes(call, next).await;
-        let [redis, memory] = lapsed.into_inner();
+        let [redis, memory] = expired.into_inner();
         assert_eq!(redis, memory, "{}", self.at);
         self.moment();
     }

@@ -4,29 +4,25 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ringback_core::contract::{ExpiredLease, PassLimits, Pull, Pulled, PulledJob, Receipt, Settled};
+use ringback_core::contract::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, Settled};
 use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_testkit::eventually;
 
 use super::super::jobs::{LONG, TOPIC};
-use super::{FLOOR, SOON, Workbench};
+use super::{SOON, Workbench, at_most};
 
 impl Workbench {
     /// Recovers until `count` pull leases have expired. Those of different batches may be returned by
     /// different calls, again and again.
-    pub(crate) async fn lapsed_jobs(&self, count: usize) -> Vec<ExpiredLease> {
+    pub(crate) async fn expired_leases(&self, count: usize) -> Vec<ExpiredLease> {
         let all: Mutex<Vec<ExpiredLease>> = Mutex::default();
         eventually(SOON, &format!("{count} leases for pull run out"), async || {
-            let recovered = self
-                .store
-                .recover(self.shard, &self.epoch, PassLimits { jobs: 500, floor: FLOOR })
-                .await
-                .expect("recover");
+            let recovered = self.store.recover(self.shard, &self.epoch, at_most(500)).await.expect("recover");
             let mut all = all.lock().expect("nobody has panicked with it");
-            for lapsed in recovered.expired {
-                if all.iter().all(|known| known.receipt != lapsed.receipt) {
-                    all.push(lapsed);
+            for expired in recovered.expired {
+                if all.iter().all(|known| known.receipt != expired.receipt) {
+                    all.push(expired);
                 }
             }
             if all.len() < count { Err(all.len()) } else { Ok(()) }
@@ -99,8 +95,8 @@ impl Workbench {
         self.pull_one(&key, LONG).await
     }
 
-    pub(crate) async fn say(&self, receipt: Receipt, word: Outcome) -> Settled {
-        let settled = self.store.settle_receipts(self.shard, &[(receipt, word)]).await;
+    pub(crate) async fn settle_receipt(&self, receipt: Receipt, outcome: Outcome) -> Settled {
+        let settled = self.store.settle_receipts(self.shard, &[(receipt, outcome)]).await;
         settled.expect("settle").remove(0)
     }
 }

@@ -137,7 +137,7 @@ async fn one_process_killed_while_it_submits_notices_leaves_out_none() {
 }
 
 #[tokio::test]
-async fn a_notice_that_is_one_topic_too_many_waits_until_there_is_room() {
+async fn a_notice_beyond_the_limit_of_topics_waits_until_a_topic_is_free() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(410));
     sink.answer_path("/dead", Answer::status(200));

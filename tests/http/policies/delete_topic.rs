@@ -98,7 +98,7 @@ async fn a_forced_deletion_of_many_jobs_goes_on_from_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn a_job_in_a_consumer_s_hands_keeps_its_topic_until_it_ends() {
+async fn a_job_reserved_by_a_consumer_keeps_its_topic_until_it_ends() {
     let stack = Stack::start().await;
     stack.set_policy(TOPIC, &json!({"ttr": "60s"})).await;
     stack.accept(&json!({"topic": TOPIC, "id": "held"})).await;

@@ -35,10 +35,10 @@ async fn a_job_that_cannot_be_read_keeps_none_of_the_others_whose_leases_ran_out
     let broken = [&raw[..65], &[200], &raw[66..]].concat();
     run(&mut redis, &[b"HSET", runs.as_bytes(), &locator("unreadable"), &broken]).await;
 
-    let lapsed = bench.lapsed_jobs(1).await.remove(0);
-    assert_eq!(lapsed.tries.retry, RetryPolicy::preset("none"));
-    let word = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
-    let settled = bench.store().settle_expired(bench.shard(), &[(lapsed.receipt, word)]).await;
+    let expired = bench.expired_leases(1).await.remove(0);
+    assert_eq!(expired.tries.retry, RetryPolicy::preset("none"));
+    let outcome = Outcome::Retry { after: LONG, last: LastAttempt::by_consumer(None) };
+    let settled = bench.store().settle_expired(bench.shard(), &[(expired.receipt, outcome)]).await;
     assert_eq!(settled.expect("settle"), [Settled::Applied]);
     assert_eq!(bench.get(&bench.pull_job("well").key).await.state, State::Delayed);
 }

@@ -41,16 +41,16 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     let jobs: Vec<_> = (0..60).map(new).filter(|job| store.shard_of(&job.key) == shard).collect();
     store.submit(shard, &jobs).await.expect("submit");
     store.promote(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("promote");
-    let lapsed =
+    let expired =
         store.recover(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("recover").expired;
     let failed = |after| Outcome::Retry { after: ms(after), last: LastAttempt::by_consumer(None) };
-    let words: Vec<_> = lapsed.into_iter().map(|lapsed| (lapsed.receipt, failed(1))).collect();
-    store.settle_expired(shard, &words).await.expect("settle");
+    let outcomes: Vec<_> = expired.into_iter().map(|expired| (expired.receipt, failed(1))).collect();
+    store.settle_expired(shard, &outcomes).await.expect("settle");
     moves(store, &jobs, round).await;
     changes(store, shard, &jobs, round).await;
     deliver(store, shard, round).await;
     consume(store, shard, round).await;
-    store.evict(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("expire");
+    store.evict(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("evict");
     if round.is_multiple_of(3) {
         pauses(store, round).await;
     }
@@ -137,7 +137,7 @@ async fn consume(store: &Store, shard: Shard, round: u64) {
         bits: [2; 8],
     };
     let jobs = store.pull(shard, &ask).await.expect("pull").jobs;
-    let word = |n: usize| match n % 4 {
+    let outcome = |n: usize| match n % 4 {
         0 => Outcome::Retry { after: ms(2), last: LastAttempt::by_consumer(None) },
         1 => Outcome::Release { after: ms(0) },
         2 => Outcome::Bury {
@@ -146,8 +146,8 @@ async fn consume(store: &Store, shard: Shard, round: u64) {
         },
         _ => Outcome::Complete,
     };
-    let words = jobs.into_iter().skip(2).enumerate().map(|(n, job)| (job.receipt, word(n)));
-    store.settle_receipts(shard, &words.collect::<Vec<_>>()).await.expect("settle");
+    let outcomes = jobs.into_iter().skip(2).enumerate().map(|(n, job)| (job.receipt, outcome(n)));
+    store.settle_receipts(shard, &outcomes.collect::<Vec<_>>()).await.expect("settle");
 }
 
 async fn claimed(store: &Store) -> Vec<(Shard, Epoch)> {

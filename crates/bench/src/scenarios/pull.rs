@@ -57,11 +57,11 @@ async fn expired_leases(setup: &Setup, stack: &Stack) {
     let (mut latencies, rounds) = (Latencies::new(), setup.size.pick(100, 5));
     for round in 0..rounds {
         let retry = json!({ "delays": [format!("{TIER_MS}ms")], "jitter": 0 });
-        stack.accept(&json!({ "topic": "lapses", "id": round.to_string(), "retry": retry })).await;
-        let first = stack.reserve_one("lapses", &json!({ "ttr": TTR })).await;
+        stack.accept(&json!({ "topic": "expires", "id": round.to_string(), "retry": retry })).await;
+        let first = stack.reserve_one("expires", &json!({ "ttr": TTR })).await;
         let deadline: Timestamp =
             first["deadline"].as_str().and_then(|text| text.parse().ok()).expect("a time");
-        let second = stack.reserve_one("lapses", &json!({ "wait": "20s" })).await;
+        let second = stack.reserve_one("expires", &json!({ "wait": "20s" })).await;
         let late = now().duration_since(deadline);
         assert_eq!((&second["id"], &second["attempt"]), (&first["id"], &json!(2)));
         latencies.record(late.try_into().expect("never before the deadline"));

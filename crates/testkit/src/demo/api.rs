@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
-use crate::network::http_client;
+use crate::network::https_client;
 
 /// The limit of one call.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -20,7 +20,7 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new(url: &str) -> Self {
-        Self { url: url.trim_end_matches('/').to_owned(), http: http_client() }
+        Self { url: url.trim_end_matches('/').to_owned(), http: https_client() }
     }
 
     /// Checks that a Ringback with a store answers. The error says what to do.
