@@ -79,7 +79,7 @@ impl EmbeddedStore {
         PolicyChanges::new(&self.shared.location.policies)
     }
 
-    /// Returns false if the pause would exceed the limit of topics; `capacity` tells whether that counts.
+    /// Returns false if the pause would exceed the limit of topics; `capacity` says whether that counts.
     pub async fn pause(
         &self,
         shard: Shard,
