@@ -25,7 +25,7 @@ impl DeadlineSignal {
         self.changed.notify_one();
     }
 
-    /// Forgets the deadline.
+    /// Clears the deadline.
     pub(crate) fn clear(&self) {
         *self.lock() = None;
     }
