@@ -67,7 +67,7 @@ async fn the_mask_is_refused_as_a_value_of_a_job() {
         let (status, problem) = stack.submit(&job).await;
         assert_eq!(status, 422);
         assert!(
-            refused(&problem).starts_with("x-signature is [masked by ringback], which stands for"),
+            refused(&problem).starts_with("x-signature is [masked by ringback], which is shown in place of"),
             "{problem}"
         );
         let (_, batch) = stack.batch(std::slice::from_ref(&job)).await;

@@ -3,7 +3,8 @@
 //!
 //! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks
 //! `pace` for the next pass and `pass_backoff` for kinds that fail, and an `outbox_relay` runs beside
-//! it. `redrive` takes redrives. `gauges` counts jobs for metrics. `wake` turns the wake-ups of the store into signals for all of them.
+//! it. `redrive` works on redrives. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the store
+//! into signals for all of them.
 
 mod config;
 mod gauges;

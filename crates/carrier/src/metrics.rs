@@ -2,8 +2,8 @@
 
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
 
-/// Gauges that `gauges` reads when metrics are asked for. Their sums and maxima over all carriers are those of
-/// the installation.
+/// Gauges that are read from the store when metrics are asked for. Their sums and maxima over all carriers are
+/// those of the installation.
 pub(crate) const JOBS: &str = "ringback_jobs";
 pub(crate) const OLDEST_READY: &str = "ringback_oldest_ready_seconds";
 pub(crate) const TOPIC_JOBS: &str = "ringback_topic_jobs";

@@ -177,7 +177,7 @@ impl Shards {
             Some(ended) = self.workers.join_next_with_id() => match ended {
                 Ok((id, shard)) => {
                     // Fenced; the next heartbeat computes the share anew.
-                    self.forget(shard, id);
+                    self.remove(shard, id);
                     Ok(())
                 }
                 Err(error) if error.is_cancelled() => Ok(()),
@@ -186,14 +186,15 @@ impl Shards {
         }
     }
 
-    /// Forgets a worker that has ended, unless the shard has a new worker already.
-    fn forget(&mut self, shard: Shard, id: Id) {
+    /// Removes a worker that has ended, unless the shard has a new worker already.
+    fn remove(&mut self, shard: Shard, id: Id) {
         if self.held.get(&shard).is_some_and(|(_, handle)| handle.id() == id) {
             self.held.remove(&shard);
             self.announce();
         }
     }
 
+    /// Passes the shards that are held on to the gauges.
     fn announce(&self) {
         let held = self.held.iter().map(|(shard, (epoch, _))| (*shard, epoch.clone()));
         self.announced.send_replace(held.collect());

@@ -41,6 +41,11 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// A duration in whole milliseconds, rounded down: for one that is over.
+pub fn millis(d: Duration) -> u64 {
+    u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// A duration in milliseconds, rounded up so that a wait is never shortened.
 pub fn millis_up(d: Duration) -> u64 {
     u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)

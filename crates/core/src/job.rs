@@ -121,7 +121,7 @@ pub struct NewJob {
     pub due: Due,
     /// What to deliver, and how.
     pub delivery: Delivery,
-    /// The hash of all fields as written. Tells a repeated submit from another job with the same key.
+    /// The hash of all fields as written. Distinguishes a repeated submit from another job with the same key.
     pub content: ContentHash,
     /// What to do when the key is taken. Not part of the content.
     pub if_exists: IfExists,

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use crate::job::DEFAULT_TIMEOUT;
+
 /// The most jobs in one store call.
 pub const MAX_BATCH: usize = 500;
 /// The most bytes in one submit call.
@@ -16,8 +18,18 @@ pub const MAX_LOST: u32 = 5;
 pub const MAX_REASON: usize = 64;
 /// The longest error of an attempt, in bytes.
 pub const MAX_ERROR: usize = 128;
-/// The most attempts and the most failures that an imported job may have. It leaves room to count on.
+/// The most attempts and the most failures that an imported job may have: half of what can be counted.
 pub const MAX_IMPORTED_COUNT: u32 = u32::MAX / 2;
+
+/// The first stretch of the lease of a push job that has this timeout, without the margin.
+pub fn lease_stretch(timeout: Option<Duration>) -> Duration {
+    timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_LEASE_STRETCH)
+}
+
+/// The start of a name that a caller has sent, for an error that repeats it.
+pub(crate) fn name_start(name: &str) -> String {
+    truncated(name, 64).to_owned()
+}
 
 /// The start of a text: at most `max` bytes, cut between two characters.
 pub fn truncated(text: &str, max: usize) -> &str {

@@ -17,7 +17,7 @@ pub const ALLOWED_TIME: &str = "a time by RFC 3339, such as 2026-11-20T09:30:00Z
 const ALLOWED_ANNOTATIONS: &str = "annotations by RFC 9557: at most one time zone, such as [Europe/Berlin], which comes first; others without !";
 const ALLOWED_OFFSET: &str = "the offset of the zone at that time, or the local time without an offset";
 
-/// A text that is not a time, or that contradicts itself.
+/// Why a text is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
     /// It is not a date and time by RFC 3339.
@@ -57,7 +57,7 @@ pub enum TimeError {
 }
 
 impl TimeError {
-    /// What is allowed instead, where any time can stand that needs no more fields.
+    /// What is allowed instead in a field that must be a point in time by itself.
     pub fn allowed(&self) -> &'static str {
         match self {
             Self::Unreadable | Self::OutOfRange => ALLOWED_TIME,

@@ -93,7 +93,7 @@ pub(crate) fn build(idle: usize) -> reqwest::Result<Client> {
         .build()
 }
 
-/// Sends a POST and reads the response. The caller sets the time limit. `is_logged` tells by the status
+/// Sends a POST and reads the response. The caller sets the time limit. `is_logged` decides by the status
 /// whether the start of the body is kept.
 pub(crate) async fn post(
     client: &Client,

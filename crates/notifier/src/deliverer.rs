@@ -15,7 +15,7 @@ use reqwest::Client;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::contract::{Attempt, Lease, Note, Renewed};
 use ringback_core::job::DEFAULT_TIMEOUT;
-use ringback_core::limits::MAX_LEASE_STRETCH;
+use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::{Logging, Policy};
 use ringback_service::{Shutdown, random};
@@ -160,7 +160,8 @@ impl Deliverer {
     /// Ends an attempt after `timeout`, or earlier if its lease is lost.
     async fn expire(&self, lease: &mut Lease, timeout: Duration) -> Ending {
         let deadline = Instant::now() + timeout;
-        if timeout <= covered(lease) {
+        // The store granted the lease by the timeout of the job. It does not know that of the topic.
+        if timeout <= lease_stretch(lease.delivery.timeout) {
             // One timer for both: most attempts reach neither.
             let lost = lease.deadline();
             sleep_until(deadline.min(lost)).await;
@@ -279,12 +280,6 @@ impl Deliverer {
             warn!(job.topic = %topic, job.id = %id, attempt, destination, status, error, duration_ms, lateness_ms, next, "attempt failed");
         }
     }
-}
-
-/// Returns how long a callback may take under the lease as it was reserved. The store knows the timeout
-/// of the job, but not that of its topic.
-fn covered(lease: &Lease) -> Duration {
-    lease.delivery.timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_LEASE_STRETCH)
 }
 
 /// Creates a generator for one attempt, seeded from one per thread, which is cheaper than asking the

@@ -40,10 +40,6 @@ const REFILL_PAUSE: Duration = Duration::from_millis(20);
 /// How long store calls in flight may take after the grace period.
 const LAST_CALLS: Duration = Duration::from_millis(500);
 
-/// The fraction of the call timeout that logging attempts may delay their settle. A lease leaves time
-/// for a slow reserve and a slow settle, but not for a third slow call.
-const LOG_FRACTION: u32 = 4;
-
 /// Reserves jobs and starts their deliveries.
 pub(crate) struct Dispatcher {
     store: Store,
@@ -170,7 +166,7 @@ impl Dispatcher {
             };
             let batch = self.settle_queue.take_with_reserve(shard);
             let reserve = self.reserve_call(shard, cause, limits);
-            self.call(StoreCall { shard, reserve: Some(reserve), batch, log_timeout: self.log_timeout() });
+            self.call(StoreCall { shard, reserve: Some(reserve), batch });
             self.scarce_until = is_scarce.then(|| Instant::now() + SCARCE_PAUSE);
         }
     }
@@ -180,16 +176,12 @@ impl Dispatcher {
         let now = Instant::now();
         while let Some((shard, _)) = self.next_settle().filter(|(_, at)| *at <= now) {
             let batch = self.settle_queue.take(shard);
-            self.call(StoreCall { shard, reserve: None, batch, log_timeout: self.log_timeout() });
+            self.call(StoreCall { shard, reserve: None, batch });
         }
     }
 
     fn call(&mut self, call: StoreCall) {
         self.calls.spawn(call.make(self.store.clone()));
-    }
-
-    fn log_timeout(&self) -> Duration {
-        self.deliverer.call_timeout / LOG_FRACTION
     }
 
     /// Returns the shard to settle next, and when, unless its batch shares the call of a reserve

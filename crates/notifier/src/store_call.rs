@@ -4,15 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{
-    Lateness, Lease, Note, Noted, Reserve, Reserved, Settled, Shard, StoreError, Unsettled,
-};
+use ringback_core::contract::{Lateness, Lease, Note, Noted, Reserve, Reserved, Settled, Shard, Unsettled};
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
-use ringback_service::telemetry::with_causes;
 use ringback_store::Store;
-use tokio::time::timeout;
-use tracing::debug;
 
 use crate::lanes::ReserveLimits;
 use crate::shard_signals::Cause;
@@ -32,8 +27,6 @@ pub(crate) struct StoreCall {
     pub(crate) shard: Shard,
     pub(crate) reserve: Option<ReserveCall>,
     pub(crate) batch: Option<SettleBatch>,
-    /// How long logging attempts may delay the settle.
-    pub(crate) log_timeout: Duration,
 }
 
 /// The result of a call.
@@ -47,9 +40,9 @@ pub(crate) struct StoreReply {
 impl StoreCall {
     /// Makes the call. Attempts are logged before their outcomes are settled.
     pub(crate) async fn make(self, store: Store) -> StoreReply {
-        let Self { shard, reserve, mut batch, log_timeout } = self;
+        let Self { shard, reserve, mut batch } = self;
         let meta = match &mut batch {
-            Some(batch) => Some(batch.log_attempts(&store, shard, log_timeout).await),
+            Some(batch) => Some(batch.log_attempts(&store, shard).await),
             None => None,
         };
         let Some(ReserveCall { cause, mut limits, caller, sequence, bits, margin }) = reserve else {
@@ -120,12 +113,7 @@ impl FromIterator<Settlement> for SettleBatch {
 impl SettleBatch {
     /// Logs the attempts, so that the log has them when the outcomes become visible. A failure is
     /// recorded in the result and does not prevent the settle.
-    pub(crate) async fn log_attempts(
-        &mut self,
-        store: &Store,
-        shard: Shard,
-        within: Duration,
-    ) -> SettleBatchMeta {
+    pub(crate) async fn log_attempts(&mut self, store: &Store, shard: Shard) -> SettleBatchMeta {
         let mut meta = SettleBatchMeta {
             jobs: self.items.iter().map(|(lease, _)| lease.key.clone()).collect(),
             lateness: self.lateness.clone(),
@@ -135,16 +123,13 @@ impl SettleBatch {
         if meta.notes.is_empty() {
             return meta;
         }
-        match timeout(within, store.note(shard, &meta.notes)).await {
-            Ok(Ok(Noted::Kept)) => meta.notes.clear(),
-            Ok(Ok(Noted::Full) | Err(StoreError::Full)) => {
+        match store.note_in_time(shard, &meta.notes).await {
+            Some(Noted::Kept) => meta.notes.clear(),
+            Some(Noted::Full) => {
                 meta.unlogged = meta.notes.len();
                 meta.notes.clear();
             }
-            Ok(Err(error)) => {
-                debug!(shard = shard.number(), error = with_causes(&error), "attempts not logged");
-            }
-            Err(_elapsed) => debug!(shard = shard.number(), "attempts not logged in time"),
+            None => {}
         }
         meta
     }

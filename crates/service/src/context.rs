@@ -12,7 +12,7 @@ use crate::tasks::Tasks;
 /// The handles that a role needs from its process.
 #[derive(Clone, Debug)]
 pub struct Context {
-    /// Tells the role when to stop.
+    /// Signals the role to stop.
     pub shutdown: Shutdown,
     /// The checks behind `/readyz`. The process is not ready before the first one is set.
     pub health: Health,

@@ -3,8 +3,8 @@
 //! A binary describes itself as a [`Service`] and passes in its work; this crate does not know what
 //! that work is. In reading order: [`service`](Service), [`config`], [`settings`], [`flags`],
 //! [`process`](process_name), [`context`](Context), [`shutdown`], [`tasks`], [`admin`],
-//! [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use: [`backoff`],
-//! [`files`], [`random`].
+//! [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use:
+//! [`backoff`], [`files`], [`random`].
 
 pub mod admin;
 pub mod backoff;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Tells every part of a process that it has to stop, and by when. Clones share one state.
+/// Signals every part of a process to stop, and by when. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
     soft: CancellationToken,

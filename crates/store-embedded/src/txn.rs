@@ -36,7 +36,7 @@ pub(crate) struct KeepTombstones {
 pub(crate) struct Sealed {
     pub(crate) wakes: Vec<Wake>,
     pub(crate) events: Vec<Event>,
-    /// For the log.
+    /// Changes of jobs to log.
     pub(crate) edges: Vec<TakenEdge>,
 }
 
@@ -73,15 +73,13 @@ struct Edge {
     /// Whether somebody watches the shard.
     is_watched: bool,
     events: Vec<Event>,
-    /// Whether the log wants the edges that it takes.
+    /// Whether the changes of jobs are logged.
     is_logged: bool,
-    /// The name of the next edge, and why it is taken.
-    cause: Option<Cause>,
+    /// The name under which they are logged, and why they happen if the name does not say it.
+    cause: Option<(EdgeName, Option<&'static str>)>,
+    /// Those to log.
     taken: Vec<TakenEdge>,
 }
-
-/// The name of an edge, and why it is taken if the name does not say it.
-type Cause = (EdgeName, Option<&'static str>);
 
 impl<'t> Txn<'t> {
     pub(crate) fn open(access: &Writing<'t>, passes: PassTimes) -> Result<Self> {
@@ -237,20 +235,25 @@ impl<'t> Txn<'t> {
         if !self.edge.is_watched {
             return Ok(());
         }
-        let id = self.tables.records.id(job.number)?;
-        if let (Some(id), Ok(topic)) = (id.and_then(|id| id.parse().ok()), job.topic.parse()) {
+        if let Some(key) = self.key_of(job)? {
             let at = Timestamp::from_millis(self.now());
-            self.edge.events.push(Event { at, key: JobKey { topic, id }, kind: what() });
+            self.edge.events.push(Event { at, key, kind: what() });
         }
         Ok(())
     }
 
-    /// Names the edges that follow, for the log.
+    /// The key of a job that has a body, and whose record has its topic.
+    fn key_of(&self, job: &Record) -> Result<Option<JobKey>> {
+        let id = self.tables.records.id(job.number)?.and_then(|id| id.parse().ok());
+        Ok(id.zip(job.topic.parse().ok()).map(|(id, topic)| JobKey { topic, id }))
+    }
+
+    /// Names the changes of jobs that follow, for the log.
     pub(crate) fn because(&mut self, name: EdgeName, reason: Option<&'static str>) {
         self.edge.cause = Some((name, reason));
     }
 
-    /// Notes an edge of a job for the log. Must be called before its body is removed, and while the record
+    /// Notes a change of a job for the log. Must be called before its body is removed, and while the record
     /// still has its topic. `reason` replaces that of the cause.
     pub(crate) fn note_edge(
         &mut self,
@@ -263,10 +266,9 @@ impl<'t> Txn<'t> {
             return Ok(());
         }
         let Some((name, why)) = self.edge.cause else { return Ok(()) };
-        let id = self.tables.records.id(job.number)?;
-        if let (Some(id), Ok(topic)) = (id.and_then(|id| id.parse().ok()), job.topic.parse()) {
+        if let Some(key) = self.key_of(job)? {
             let reason = reason.or(why).map(Into::into);
-            self.edge.taken.push(TakenEdge { key: JobKey { topic, id }, name, from, to, reason });
+            self.edge.taken.push(TakenEdge { key, name, from, to, reason });
         }
         Ok(())
     }

@@ -9,10 +9,6 @@ use tokio::time::timeout;
 
 use crate::backend::{Store, dispatch};
 
-/// How long logging attempts may hold up the settle that follows. Notifiers use a fraction of their call
-/// timeout instead, because it depends on how long their leases are.
-pub const NOTE_TIMEOUT: Duration = Duration::from_millis(400);
-
 impl Store {
     /// Which attempts of a topic are logged: as its policy says, otherwise as the settings say. None if
     /// there is no room for them.
@@ -39,15 +35,33 @@ impl Store {
         dispatch!(self.note(shard, notes))
     }
 
-    /// [`Store::note`] within [`NOTE_TIMEOUT`]. Returns how many attempts may be missing in the log.
-    pub async fn note_in_time(&self, shard: Shard, notes: &[Note]) -> usize {
-        match timeout(NOTE_TIMEOUT, self.note(shard, notes)).await {
-            Ok(Ok(Noted::Kept)) => return 0,
-            Ok(Ok(Noted::Full)) => {}
-            Ok(Err(error)) => tracing::debug!(shard = shard.0, %error, "attempts not logged"),
+    /// How long logging attempts may delay the settle that follows.
+    pub fn note_timeout(&self) -> Duration {
+        self.note_timeout
+    }
+
+    /// [`Store::note`] within [`Store::note_timeout`]. `None` if it failed or took too long: then the attempts
+    /// may be in the log or not.
+    pub async fn note_in_time(&self, shard: Shard, notes: &[Note]) -> Option<Noted> {
+        match timeout(self.note_timeout, self.note(shard, notes)).await {
+            Ok(Ok(noted)) => return Some(noted),
+            Ok(Err(StoreError::Full)) => return Some(Noted::Full),
+            Ok(Err(error)) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(shard = shard.0, error, "attempts not logged");
+            }
             Err(_elapsed) => tracing::debug!(shard = shard.0, "attempts not logged in time"),
         }
-        notes.len()
+        None
+    }
+
+    /// [`Store::note_in_time`] for callers that do not try again. Returns how many attempts may be missing in
+    /// the log.
+    pub async fn note_once(&self, shard: Shard, notes: &[Note]) -> usize {
+        match self.note_in_time(shard, notes).await {
+            Some(Noted::Kept) => 0,
+            Some(Noted::Full) | None => notes.len(),
+        }
     }
 
     /// The log of a job: at most [`MAX_ATTEMPTS`](ringback_core::contract::MAX_ATTEMPTS), the newest last,

@@ -1,6 +1,7 @@
 //! [`Store`]: which backend it has, and how a call is passed to it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 use ringback_core::job::JobKey;
@@ -17,6 +18,7 @@ pub struct Store {
     pub(crate) shards: u16,
     /// Which attempts are logged by default; `None` if there is no room for any.
     pub(crate) logging: Option<Logging>,
+    pub(crate) note_timeout: Duration,
     pub(crate) pressure: Arc<MemoryPressure>,
 }
 
@@ -43,7 +45,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unfit`] if the URL cannot be used.
     pub fn open(options: Options) -> Result<Self, StoreError> {
-        let (shards, logging) = (options.shards, options.logging());
+        let (shards, logging, note_timeout) = (options.shards, options.logging(), options.note_timeout());
         let backend = match options.url.strip_prefix(SCHEME) {
             Some(directory) => {
                 let directory = directory.to_owned();
@@ -51,15 +53,15 @@ impl Store {
             }
             None => Backend::Redis(Arc::new(RedisStore::open(options)?)),
         };
-        Ok(Self { backend, shards, logging, pressure: Arc::default() })
+        Ok(Self { backend, shards, logging, note_timeout, pressure: Arc::default() })
     }
 
     /// An embedded store without a file, for tests. Its jobs live as long as `memory`. URL and prefix of
     /// the options are ignored.
     pub fn in_memory(memory: &Memory, options: Options) -> Self {
-        let (shards, logging) = (options.shards, options.logging());
+        let (shards, logging, note_timeout) = (options.shards, options.logging(), options.note_timeout());
         let backend = Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options)));
-        Self { backend, shards, logging, pressure: Arc::default() }
+        Self { backend, shards, logging, note_timeout, pressure: Arc::default() }
     }
 
     /// Connects to the store and checks that it is fit to keep jobs. Until this has succeeded once, every

@@ -24,7 +24,6 @@ mod topics;
 
 pub use ringback_store_embedded::Memory;
 
-pub use self::attempts::NOTE_TIMEOUT;
 pub use self::backend::Store;
 pub use self::policy_book::{PoliciesUnknown, PolicyBook};
 pub use self::retries::Retries;

@@ -64,7 +64,12 @@ pub(crate) async fn submit(
     api.metrics.submitted(submitted.answer.into(), 1);
     let location = HeaderValue::try_from(format!("/v1/jobs/{}", submitted.job.key));
     let location = location.expect("topics and ids are visible ASCII");
-    let retry_after = retry_after(submitted.answer);
+    // When to submit again for a job that is being delivered.
+    let retry_after = if let SubmitResult::Reserved { retry_after } = submitted.answer {
+        Some(seconds_up(retry_after))
+    } else {
+        None
+    };
     Ok(match submit_result(submitted) {
         Ok((status, job)) => (status, [(header::LOCATION, location)], Json(job)).into_response(),
         Err(problem) => {
@@ -73,20 +78,6 @@ pub(crate) async fn submit(
             response
         }
     })
-}
-
-/// When to submit again for a job that is being delivered, in seconds.
-fn retry_after(answer: SubmitResult) -> Option<u64> {
-    match answer {
-        SubmitResult::Reserved { retry_after } => Some(seconds_up(retry_after)),
-        SubmitResult::Created
-        | SubmitResult::Repeated
-        | SubmitResult::Replaced
-        | SubmitResult::Postponed
-        | SubmitResult::Conflict
-        | SubmitResult::Cancelled
-        | SubmitResult::Full(_) => None,
-    }
 }
 
 /// Whole seconds, rounded up, and at least one.

@@ -16,7 +16,6 @@ use ringback_core::wire::{
     BuryAsk, Problem, ReceiptAnswer, ReceiptResult, ReceiptsAnswer, RenewAnswer, RetryAsk, parse_finish,
     parse_finish_all, parse_release, parse_renew,
 };
-use ringback_store::NOTE_TIMEOUT;
 use tokio::time::timeout;
 
 use crate::error::{ApiError, JsonResult};
@@ -198,7 +197,7 @@ async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: 
     };
     // The store is only asked for the topic if topics differ in what they log.
     let topic = if topic.is_none() && api.policies.is_any_logging() {
-        let lease = timeout(NOTE_TIMEOUT, api.store.lease_info(receipt)).await;
+        let lease = timeout(api.store.note_timeout(), api.store.lease_info(receipt)).await;
         lease.ok().and_then(Result::ok).flatten().and_then(|lease| lease.topic)
     } else {
         topic
@@ -206,7 +205,7 @@ async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: 
     let policy = topic.and_then(|topic| api.policies.get(&topic).ok()?);
     if api.store.logging(policy.as_deref()).notes_failure() {
         let notes = [Note::failed(receipt, error)];
-        api.metrics.unlogged(api.store.note_in_time(receipt.shard, &notes).await);
+        api.metrics.unlogged(api.store.note_once(receipt.shard, &notes).await);
     }
 }
 

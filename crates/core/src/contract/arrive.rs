@@ -48,11 +48,11 @@ impl Submitted {
 /// that submit. It is answered `Repeated` in any state of the job, or `Conflict` if its content is different.
 /// A store keeps only the last token of a job, and keeps it in the tombstone too.
 ///
-/// A job that is replaced or postponed gets content, delivery, URL and due time of the submit. It goes on
-/// living if no attempt was made in its present life: then [`Job::created`] stays, and the submit counts from
-/// the first one. Otherwise it begins a new life: it is created now, and at least a millisecond after the
-/// former life, so that the two differ; failures, lost leases and the last failed attempt are cleared;
-/// the number of attempts goes on. A lease of a former life settles nothing: it is
+/// A job that is replaced or postponed gets content, delivery, URL and due time of the submit. Its life
+/// continues if no attempt was made in it: then [`Job::created`] stays, and the limit of a postponement counts
+/// from there. Otherwise a new life begins: [`Job::created`] is now, but at least a millisecond after that of
+/// the former life, so that the two differ; failures, lost leases and the last failed attempt are cleared;
+/// attempt numbers continue. A lease of a former life settles nothing: it is
 /// [`Stale`](super::Settled::Stale), also for a late success and for a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitResult {

@@ -7,8 +7,8 @@ use super::error::StoreError;
 use super::shard::Shard;
 use super::stats::StateCounts;
 
-/// How many entries of a ready queue are looked at for the first one that counts. More than
-/// [`MAX_READY_SEARCHED`](super::MAX_READY_SEARCHED) are looked at only if none of those counts.
+/// How many entries of a ready queue are searched for the first one that leads to a ready job. More than
+/// [`MAX_READY_SEARCHED`](super::MAX_READY_SEARCHED) are searched only if none of those does.
 pub const MAX_HEAD_SEARCHED: usize = 100;
 
 /// The jobs of a shard, or those of one topic in it.
@@ -23,9 +23,15 @@ pub struct JobGauge {
 }
 
 impl JobGauge {
+    /// The gauge of these counts. `oldest_ready` is `None` if no ready job was found.
+    pub fn new(states: StateCounts, oldest_ready: Option<Duration>) -> Self {
+        let without_any = (states.ready == 0).then_some(Duration::ZERO);
+        Self { oldest_ready: oldest_ready.or(without_any), states }
+    }
+
     /// Nothing: no jobs, and none is ready.
     pub fn empty() -> Self {
-        Self { states: StateCounts::default(), oldest_ready: Some(Duration::ZERO) }
+        Self::new(StateCounts::default(), None)
     }
 
     /// Adds the jobs of another shard.
@@ -55,6 +61,14 @@ mod tests {
     fn gauge(ready: u64, oldest_ready: Option<u64>) -> JobGauge {
         let states = StateCounts { ready, ..StateCounts::default() };
         JobGauge { states, oldest_ready: oldest_ready.map(Duration::from_secs) }
+    }
+
+    #[test]
+    fn an_age_is_unknown_only_while_jobs_are_ready() {
+        let new = |ready, found| JobGauge::new(gauge(ready, None).states, found);
+        assert_eq!(new(0, None), gauge(0, Some(0)));
+        assert_eq!(new(1, None), gauge(1, None));
+        assert_eq!(new(1, Some(Duration::from_secs(7))), gauge(1, Some(7)));
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Lateness {
         text
     }
 
-    /// Adds one word of [`Lateness::encode`], or the sum of many.
+    /// Adds one entry of [`Lateness::encode`], or the sum of many.
     pub fn add_field(&mut self, name: &str, n: u64) {
         if name == "max" {
             self.max_us = self.max_us.max(n);

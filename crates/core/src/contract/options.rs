@@ -45,6 +45,12 @@ impl Options {
         AttemptRetention { time: millis_up(self.keep_attempts), bytes }
     }
 
+    /// How long logging attempts may delay the settle that follows. Callers have time for a slow settle and
+    /// one more slow call, but not for a third.
+    pub fn note_timeout(&self) -> Duration {
+        self.call_timeout / 4
+    }
+
     /// Which attempts are logged; `None` if there is no room for any.
     pub fn logging(&self) -> Option<Logging> {
         (self.keep_attempts_mib > 0).then_some(self.attempts)

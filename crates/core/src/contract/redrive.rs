@@ -134,7 +134,7 @@ impl RedriveJob {
     /// [`StoreError::Unreadable`] if the stored topic is not one.
     pub fn filter(self) -> Result<DeadFilter, StoreError> {
         Ok(DeadFilter {
-            topic: self.topic.parse().map_err(|_| StoreError::Unreadable("a revival"))?,
+            topic: self.topic.parse().map_err(|_| StoreError::Unreadable("a redrive"))?,
             reason: self.reason,
             after: self.after.map(Timestamp::from_millis),
             before: self.before.map(Timestamp::from_millis),

@@ -3,8 +3,8 @@
 
 use super::Headers;
 
-/// Stands for the value of a secret header in everything that is shown. It can be a header value, so that
-/// a policy can be put as it was shown.
+/// Shown in place of the value of a secret header. It can be a header value, so that a policy can be put as
+/// it was shown.
 pub const MASK: &str = "[masked by ringback]";
 
 /// Names of headers whose values are secrets.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::problem::Problem;
+use crate::clock::millis;
 use crate::contract::StateCounts;
 use crate::job::Job;
 use crate::outcome::LastAttempt;
@@ -59,7 +60,7 @@ impl From<LastAttempt> for LastAnswer {
             at: last.at.to_string(),
             status: last.status,
             error: last.error,
-            duration_ms: u64::try_from(last.duration.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: millis(last.duration),
         }
     }
 }

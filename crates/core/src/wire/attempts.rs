@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::clock::millis;
 use crate::contract::{Attempt, MAX_ANSWER};
 
 /// The last attempts of a job.
@@ -51,7 +52,7 @@ impl From<Attempt> for AttemptAnswer {
         Self {
             attempt: attempt.number,
             at: attempt.at.to_string(),
-            duration_ms: u64::try_from(attempt.duration.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: millis(attempt.duration),
             status: attempt.status,
             error: attempt.error,
             answer,

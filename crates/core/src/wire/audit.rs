@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::clock::millis;
 use crate::contract::{Audit, Finding};
 
 /// The answer to GET /v1/audit and POST /v1/audit/repair.
@@ -68,7 +69,7 @@ impl AuditAnswer {
             shards: audit.shards,
             compared: audit.compared,
             findings: audit.findings.into_iter().map(FindingAnswer::from).collect(),
-            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            duration_ms: millis(duration),
         }
     }
 }

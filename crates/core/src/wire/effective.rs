@@ -108,11 +108,7 @@ impl EffectiveAnswer {
 impl EffectiveRetry {
     fn new(delivery: &Delivery, policy: Option<&Policy>, default: &RetryPolicy) -> Self {
         let of_topic = policy.and_then(|policy| policy.retry.as_ref());
-        let (retry, from) = match (&delivery.retry, of_topic) {
-            (Some(own), _) => (own, SetBy::Job),
-            (None, Some(of_topic)) => (of_topic, SetBy::Topic),
-            (None, None) => (default, SetBy::Installation),
-        };
+        let (retry, from) = set(delivery.retry.as_ref(), of_topic).unwrap_or((default, SetBy::Installation));
         let delays: Vec<_> = retry.delays().iter().copied().map(format_duration).collect();
         let max = match retry.max() {
             Max::Tiers => i64::try_from(delays.len()).unwrap_or(i64::MAX).saturating_add(1),
@@ -123,12 +119,13 @@ impl EffectiveRetry {
     }
 }
 
+/// The setting of the job, or else that of its topic, and which of them it is.
+fn set<T>(own: Option<T>, of_topic: Option<T>) -> Option<(T, SetBy)> {
+    own.map(|own| (own, SetBy::Job)).or_else(|| Some((of_topic?, SetBy::Topic)))
+}
+
 fn duration(own: Option<Duration>, of_topic: Option<Duration>, default: Duration) -> EffectiveValue {
-    let (value, from) = match (own, of_topic) {
-        (Some(own), _) => (own, SetBy::Job),
-        (None, Some(of_topic)) => (of_topic, SetBy::Topic),
-        (None, None) => (default, SetBy::Default),
-    };
+    let (value, from) = set(own, of_topic).unwrap_or((default, SetBy::Default));
     EffectiveValue { from, value: format_duration(value) }
 }
 
@@ -142,9 +139,9 @@ fn headers(own: &Headers, policy: Option<&Policy>) -> Entries {
 }
 
 fn on_dead(delivery: &Delivery, policy: Option<&Policy>) -> Option<EffectiveValue> {
-    let own = delivery.on_dead.as_ref().map(|url| (url.to_string(), SetBy::Job));
-    let of_topic = || policy?.on_dead.as_ref().map(|url| (url.to_string(), SetBy::Topic));
-    own.or_else(of_topic).map(|(value, from)| EffectiveValue { from, value })
+    let of_topic = policy.and_then(|policy| policy.on_dead.as_ref());
+    let (url, from) = set(delivery.on_dead.as_deref(), of_topic)?;
+    Some(EffectiveValue { from, value: url.to_string() })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::clock::millis;
 use crate::contract::{AttemptEnded, Event, EventKind};
 
 /// An event of a job. The name of the server-sent event is its kind: `submitted`, `promoted`, `attempt`,
@@ -58,14 +59,13 @@ impl From<&Event> for EventAnswer {
 
 impl EventAnswer {
     fn with(self, ended: &AttemptEnded) -> Self {
-        let duration_ms = ended.duration.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         Self {
             attempt: Some(ended.number),
             outcome: Some(ended.outcome.name().to_owned()),
             due_at: ended.due.map(|due| due.to_string()),
             status: ended.status,
             error: ended.error.as_deref().map(str::to_owned),
-            duration_ms,
+            duration_ms: ended.duration.map(millis),
             ..self
         }
     }

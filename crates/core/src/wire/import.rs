@@ -94,12 +94,12 @@ fn last(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<LastAttempt> {
     if fields.get("at").is_none() {
         mistakes.add("last.at", "missing", ALLOWED_TIME);
     }
-    let word = format!("1 to {MAX_ERROR} bytes without control characters, such as timeout");
+    let allowed = format!("1 to {MAX_ERROR} bytes without control characters, such as timeout");
     let at = time(&fields, "last.at", mistakes);
     let status = parsed(&fields, "last.status", "100 to 999", mistakes, |raw| {
         read::<u16>(raw).filter(|status| (100..=999).contains(status))
     });
-    let error = parsed(&fields, "last.error", &word, mistakes, |raw| {
+    let error = parsed(&fields, "last.error", &allowed, mistakes, |raw| {
         read::<String>(raw).filter(|text| is_line(text, MAX_ERROR))
     });
     let ms = parsed(&fields, "last.duration_ms", COUNT, mistakes, read::<u32>).unwrap_or_default();

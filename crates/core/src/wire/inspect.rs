@@ -1,5 +1,5 @@
-//! A job as lists and a look at it show it: with its request and the settings that apply to it, if
-//! `include=request` asks for them.
+//! A job as `GET /v1/jobs` and `GET /v1/jobs/{topic}/{id}` show it: with its request and the settings that
+//! apply to it, if `include=request` asks for them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -5,6 +5,7 @@ use super::fields::object::{Mistakes, open, open_or_empty};
 use super::problem::Problem;
 use crate::clock::Timestamp;
 use crate::job::Due;
+use crate::limits::name_start;
 
 /// Parses the body of a reschedule: exactly one of `delay` and `at`, and with `at` a `time_zone`, in the form
 /// of a submit.
@@ -29,7 +30,7 @@ pub fn parse_reschedule(json: &[u8], now: Timestamp) -> Result<Due, Problem> {
 pub fn parse_nothing(json: &[u8]) -> Result<(), Problem> {
     let mut mistakes = Mistakes::default();
     for (name, _) in open_or_empty(json)?.iter() {
-        let shown: String = name.chars().take(64).collect();
+        let shown = name_start(name);
         mistakes.add(shown, "unknown field", "no fields: this call takes no body");
     }
     mistakes.or(())

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::fields::entries::Entries;
 use super::fields::object::depth;
-use super::submit::body::{DEFAULT_CONTENT_TYPE, JSON};
+use super::submit::body::{DEFAULT_CONTENT_TYPE, JSON, as_json};
 use crate::duration::format_duration;
 use crate::job::{Body, Delivery, MAX_DEPTH};
 use crate::retry::{DEFAULT_JITTER, Max, RetryPolicy};
@@ -114,16 +114,11 @@ fn written(body: Body) -> (Option<Box<RawValue>>, Option<String>, Option<String>
     (None, base64, content_type)
 }
 
-/// The body if a line can contain it unchanged: JSON without line breaks, and without white space at its
-/// ends, which would be lost.
+/// The body if a line can contain it unchanged, and a submit would accept it.
 fn one_line_of_json(body: &Body) -> Option<Box<RawValue>> {
-    if body.content_type() != JSON || body.bytes.iter().any(|b| matches!(b, b'\n' | b'\r')) {
-        return None;
-    }
-    let text = std::str::from_utf8(&body.bytes).ok()?;
-    let json: &RawValue = serde_json::from_str(text).ok()?;
-    let whole = json.get().len() == text.len() && depth(text) <= MAX_DEPTH;
-    whole.then(|| json.to_owned())
+    let json = as_json(body)?;
+    let is_line = !json.get().contains(['\n', '\r']);
+    (is_line && depth(json.get()) <= MAX_DEPTH).then(|| json.to_owned())
 }
 
 /// A retry policy as a submit writes it.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::policy::masked_policy;
+use crate::clock::millis;
 use crate::contract::TopicCounts;
 use crate::job::Topic;
 use crate::policy::Policy;
@@ -40,8 +41,8 @@ pub struct TopicStates {
     pub ready: u64,
     /// Being delivered.
     pub reserved: u64,
-    /// Done since the topic became known. Redis forgets a topic without jobs that is not paused after about
-    /// 10,000 others of its shard were used; the embedded store forgets none.
+    /// Done since the topic became known. On Redis, a topic that has no jobs and is not paused is removed after
+    /// about 10,000 others of its shard were used; the embedded store keeps all topics.
     pub done: u64,
     /// Failed for good and kept.
     pub dead: u64,
@@ -68,7 +69,7 @@ impl TopicAnswer {
             paused,
             states: TopicStates { delayed, ready, reserved, done, dead, cancelled },
             oldest_due_at: oldest_due.map(|at| at.to_string()),
-            late_ms: u64::try_from(late.as_millis()).unwrap_or(u64::MAX),
+            late_ms: millis(late),
             policy: policy.and_then(|policy| serde_json::from_str(&masked_policy(policy)).ok()),
         }
     }

@@ -2,6 +2,7 @@
 //! pair is known here, so one that is critical is refused, and any other is ignored (section 3.3).
 
 use super::TimeError;
+use crate::limits::name_start;
 
 /// The time zone of the annotations: its name or its offset.
 ///
@@ -19,7 +20,7 @@ pub(super) fn zone(text: &str) -> Result<Option<&str>, TimeError> {
         match content.split_once('=') {
             Some((key, values)) if is_key(key) && values.split('-').all(is_value) => {
                 if is_critical {
-                    return Err(TimeError::Critical(key.chars().take(64).collect()));
+                    return Err(TimeError::Critical(name_start(key)));
                 }
             }
             // A zone comes first, and once.

@@ -4,19 +4,29 @@ use super::*;
 
 /// The point in time that a text means, in RFC 3339, or what is wrong with it.
 fn read(text: &str, zone: Option<&str>) -> Result<String, TimeError> {
-    let zone = zone.map(|name| Zone::named(name).unwrap());
-    Ok(WrittenTime::parse(text)?.resolve(zone.as_ref())?.to_string())
+    let time = match zone {
+        None => parse_time(text),
+        Some(name) => WrittenTime::parse(text)?.resolve(Some(&Zone::named(name).unwrap())),
+    };
+    Ok(time?.to_string())
 }
 
+/// Checks that each text, with the zone beside it unless that is empty, is a point in time of UTC.
 fn is(rows: &[(&str, &str, &str)]) {
     for (text, zone, expected) in rows {
-        let expected = Ok(format!("{expected}Z"));
-        assert_eq!(
-            read(text, Some(zone).filter(|zone| !zone.is_empty()).copied()),
-            expected,
-            "{text} {zone}"
-        );
+        assert_eq!(read(text, beside(zone)), Ok(format!("{expected}Z")), "{text} {zone}");
     }
+}
+
+/// Checks what is wrong with each text, with the zone beside it unless that is empty.
+fn is_wrong(rows: &[(&str, &str, TimeError)]) {
+    for (text, zone, expected) in rows {
+        assert_eq!(read(text, beside(zone)).as_ref(), Err(expected), "{text} {zone}");
+    }
+}
+
+fn beside<'a>(zone: &&'a str) -> Option<&'a str> {
+    Some(*zone).filter(|zone| !zone.is_empty())
 }
 
 #[test]
@@ -31,14 +41,21 @@ fn times_by_rfc_3339_are_points_in_time() {
         ("2026-11-20T09:30:00.0001Z", "", "2026-11-20T09:30:00.001"),
         ("2026-11-20T09:30:00.999999999Z", "", "2026-11-20T09:30:01.000"),
     ]);
-    for bad in ["", "tomorrow", "2026-11-20", "2026-13-20T09:30:00Z", "2026-02-29T09:30:00Z", "1763600000"] {
-        assert_eq!(parse_time(bad), Err(TimeError::Unreadable), "{bad}");
-    }
-    for bad in
-        ["2026-11-20T24:00:00Z", "2026-11-20T09:61:00Z", "2026-11-20T09:30:00Zx", "2026-11-20T09:30:00+"]
-    {
-        assert_eq!(parse_time(bad), Err(TimeError::Unreadable), "{bad}");
-    }
+    is_wrong(
+        &[
+            "",
+            "tomorrow",
+            "2026-11-20",
+            "2026-13-20T09:30:00Z",
+            "2026-02-29T09:30:00Z",
+            "1763600000",
+            "2026-11-20T24:00:00Z",
+            "2026-11-20T09:61:00Z",
+            "2026-11-20T09:30:00Zx",
+            "2026-11-20T09:30:00+",
+        ]
+        .map(|bad| (bad, "", TimeError::Unreadable)),
+    );
 }
 
 #[test]
@@ -62,8 +79,10 @@ fn a_local_time_is_that_of_its_zone() {
         ("2027-01-23T09:00[Europe/Berlin]", "", "2027-01-23T08:00:00.000"),
         ("2027-01-23T09:00[+01:00]", "", "2027-01-23T08:00:00.000"),
     ]);
-    assert_eq!(read("2026-11-23T09:00", None), Err(TimeError::Local));
-    assert_eq!(read("2026-11-23T09:00:00[u-ca=hebrew]", None), Err(TimeError::Local));
+    is_wrong(&[
+        ("2026-11-23T09:00", "", TimeError::Local),
+        ("2026-11-23T09:00:00[u-ca=hebrew]", "", TimeError::Local),
+    ]);
     assert!(WrittenTime::parse("2026-11-23T09:00").unwrap().is_local());
     assert!(!WrittenTime::parse("2026-11-23T09:00[Europe/Berlin]").unwrap().is_local());
 }
@@ -124,9 +143,11 @@ fn rules_of_earlier_and_later_years_are_those_of_then() {
         ("0000-01-01T00:00:00Z", "", "1970-01-01T00:00:00.000"),
         ("-009999-06-01T00:00:00Z", "", "1970-01-01T00:00:00.000"),
     ]);
-    assert_eq!(read("9999-12-31T23:59:59Z", None), Err(TimeError::OutOfRange));
-    assert_eq!(read("9999-12-31T23:59:59", Some("Europe/Berlin")), Err(TimeError::OutOfRange));
-    assert_eq!(read("+010000-01-01T00:00:00Z", None), Err(TimeError::Unreadable));
+    is_wrong(&[
+        ("9999-12-31T23:59:59Z", "", TimeError::OutOfRange),
+        ("9999-12-31T23:59:59", "Europe/Berlin", TimeError::OutOfRange),
+        ("+010000-01-01T00:00:00Z", "", TimeError::Unreadable),
+    ]);
 }
 
 #[test]
@@ -140,8 +161,10 @@ fn a_leap_second_is_the_first_second_of_the_next_minute() {
         ("20161231T235960Z", "", "2017-01-01T00:00:00.000"),
         ("2016-12-31T23:59:59Z", "", "2016-12-31T23:59:59.000"),
     ]);
-    assert_eq!(parse_time("2016-12-31T22:60:00Z"), Err(TimeError::Unreadable));
-    assert_eq!(parse_time("2016-12-31T23:59:61Z"), Err(TimeError::Unreadable));
+    is_wrong(&[
+        ("2016-12-31T22:60:00Z", "", TimeError::Unreadable),
+        ("2016-12-31T23:59:61Z", "", TimeError::Unreadable),
+    ]);
 }
 
 #[test]
@@ -160,44 +183,53 @@ fn an_offset_and_its_zone_must_agree() {
         ("2027-03-28T02:30:00Z[Europe/Berlin]", "", "2027-03-28T02:30:00.000"),
         ("2027-01-01T00:00:00+00:00[Europe/London]", "", "2027-01-01T00:00:00.000"),
     ]);
-    let wrong = |text: &str, zone| read(text, zone).unwrap_err().to_string();
-    let summer = wrong("2027-07-23T09:00:00+01:00[Europe/Berlin]", None);
-    assert_eq!(summer, "Europe/Berlin is at +02:00 then, not at +01:00");
-    assert_eq!(wrong("2027-07-23T09:00:00+01:00", Some("Europe/Berlin")), summer);
-    let twice = wrong("2026-10-25T02:30:00+03:00[Europe/Berlin]", None);
-    assert_eq!(twice, "Europe/Berlin is at +02:00 or +01:00 then, not at +03:00");
-    // +00:00 is an offset, unlike Z.
-    assert!(wrong("2027-07-23T07:00:00+00:00[Europe/Berlin]", None).ends_with("not at +00:00"));
-    for offset in ["+01:00", "+02:00"] {
-        let skipped = wrong(&format!("2027-03-28T02:30:00{offset}[Europe/Berlin]"), None);
-        assert_eq!(skipped, "there is no such time in Europe/Berlin, where clocks skip it");
+    for (text, zone, why) in [
+        ("2027-07-23T09:00:00+01:00[Europe/Berlin]", "", "Europe/Berlin is at +02:00 then, not at +01:00"),
+        ("2027-07-23T09:00:00+01:00", "Europe/Berlin", "Europe/Berlin is at +02:00 then, not at +01:00"),
+        (
+            "2026-10-25T02:30:00+03:00[Europe/Berlin]",
+            "",
+            "Europe/Berlin is at +02:00 or +01:00 then, not at +03:00",
+        ),
+        // +00:00 is an offset, unlike Z.
+        ("2027-07-23T07:00:00+00:00[Europe/Berlin]", "", "Europe/Berlin is at +02:00 then, not at +00:00"),
+        ("2027-03-28T02:30:00+01:00[Europe/Berlin]", "", SKIPPED),
+        ("2027-03-28T02:30:00+02:00[Europe/Berlin]", "", SKIPPED),
+        (
+            "1971-06-01T00:00:00-00:44[Africa/Monrovia]",
+            "",
+            "Africa/Monrovia is at -00:44:30 then, not at -00:44",
+        ),
+        ("2027-07-23T09:00:00+02:00[+01:00]", "", "+01:00 is at +01:00 then, not at +02:00"),
+    ] {
+        assert_eq!(read(text, beside(&zone)).unwrap_err().to_string(), why, "{text} {zone}");
     }
-    let seconds = wrong("1971-06-01T00:00:00-00:44[Africa/Monrovia]", None);
-    assert_eq!(seconds, "Africa/Monrovia is at -00:44:30 then, not at -00:44");
-    assert_eq!(wrong("2027-07-23T09:00:00+02:00[+01:00]", None), "+01:00 is at +01:00 then, not at +02:00");
 }
+
+const SKIPPED: &str = "there is no such time in Europe/Berlin, where clocks skip it";
 
 #[test]
 fn an_annotation_and_the_zone_beside_it_must_be_the_same() {
-    for text in [
-        "2027-07-23T09:00:00+02:00[Europe/Paris]",
-        "2027-07-23T09:00[Europe/Paris]",
-        "2027-07-23T09:00:00Z[Europe/Paris]",
-        "2027-07-23T09:00:00+02:00[+02:00]",
-    ] {
-        let other = TimeError::OtherZone("Europe/Berlin".to_owned());
-        assert_eq!(read(text, Some("Europe/Berlin")), Err(other), "{text}");
-    }
+    is_wrong(
+        &[
+            "2027-07-23T09:00:00+02:00[Europe/Paris]",
+            "2027-07-23T09:00[Europe/Paris]",
+            "2027-07-23T09:00:00Z[Europe/Paris]",
+            "2027-07-23T09:00:00+02:00[+02:00]",
+        ]
+        .map(|text| (text, "Europe/Berlin", TimeError::OtherZone("Europe/Berlin".to_owned()))),
+    );
 }
 
 #[test]
 fn what_is_unknown_is_refused_whether_it_is_critical_or_not() {
-    for text in ["2027-01-01T00:00:00Z[!Mars/Phobos]", "2027-01-01T00:00:00Z[Mars/Phobos]"] {
-        assert_eq!(read(text, None), Err(TimeError::UnknownZone("Mars/Phobos".to_owned())));
-    }
-    assert_eq!(read("2027-01-01T00:00:00Z[!u-ca=hebrew]", None), Err(TimeError::Critical("u-ca".to_owned())));
-    assert_eq!(read("2027-01-01T00:00:00Z[u-ca=hebrew]", None).unwrap(), "2027-01-01T00:00:00.000Z");
-    assert_eq!(read("2027-01-01T00:00:00Z[", None), Err(TimeError::Annotation));
+    is_wrong(&[
+        ("2027-01-01T00:00:00Z[!Mars/Phobos]", "", TimeError::UnknownZone("Mars/Phobos".to_owned())),
+        ("2027-01-01T00:00:00Z[Mars/Phobos]", "", TimeError::UnknownZone("Mars/Phobos".to_owned())),
+        ("2027-01-01T00:00:00Z[!u-ca=hebrew]", "", TimeError::Critical("u-ca".to_owned())),
+        ("2027-01-01T00:00:00Z[", "", TimeError::Annotation),
+    ]);
+    is(&[("2027-01-01T00:00:00Z[u-ca=hebrew]", "", "2027-01-01T00:00:00.000")]);
 }
 
 #[test]

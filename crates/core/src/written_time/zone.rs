@@ -6,6 +6,7 @@ use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousTimestamp, Offset, TimeZone, TimeZoneDatabase};
 
 use super::{TimeError, shown};
+use crate::limits::name_start;
 
 /// A time zone of the IANA database, or one of a fixed offset.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,10 +22,10 @@ impl Zone {
     /// # Errors
     /// There is no such zone.
     pub fn named(name: &str) -> Result<Self, TimeError> {
-        // Both stand for a zone that is not known.
+        // Both mean that the zone is not known.
         let is_none = ["Etc/Unknown", "Factory"].iter().any(|none| name.eq_ignore_ascii_case(none));
         let found = if is_none { None } else { TimeZoneDatabase::bundled().get(name).ok() };
-        found.map(Self).ok_or_else(|| TimeError::UnknownZone(name.chars().take(64).collect()))
+        found.map(Self).ok_or_else(|| TimeError::UnknownZone(name_start(name)))
     }
 
     /// The zone of an annotation: a name, or an offset such as `+01:00`.
@@ -35,7 +36,7 @@ impl Zone {
         if text.starts_with(['+', '-']) {
             return offset(text)
                 .map(|offset| Self(TimeZone::fixed(offset)))
-                .ok_or_else(|| TimeError::UnknownZone(text.chars().take(64).collect()));
+                .ok_or_else(|| TimeError::UnknownZone(name_start(text)));
         }
         Self::named(text)
     }

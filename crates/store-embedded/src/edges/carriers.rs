@@ -103,7 +103,7 @@ impl PassRequest {
 
     /// Whether another carrier has claimed the shard since.
     pub(crate) fn is_fenced(&self, txn: &Txn<'_>) -> bool {
-        is_fenced(txn, &self.epoch)
+        txn.row.is_fenced(&self.epoch)
     }
 
     /// Reports a pass: how many jobs it has moved, and when the next of each kind is due.
@@ -124,12 +124,6 @@ impl PassRequest {
             [due, lease, dead, notice].map(|wait| wait.map(Duration::from_micros));
         Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice })
     }
-}
-
-/// Whether another carrier has claimed the shard after this epoch. An epoch that was given back is
-/// still the last one until the next claim.
-pub(crate) fn is_fenced(txn: &Txn<'_>, epoch: &Epoch) -> bool {
-    txn.row.epoch.to_string() != epoch.0
 }
 
 fn promote(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {

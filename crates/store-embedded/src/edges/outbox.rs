@@ -10,7 +10,6 @@ use ringback_core::contract::{
     StoreError, payload,
 };
 
-use super::carriers::is_fenced;
 use crate::error::Result;
 use crate::tables::{Notice, OutboxKey, OutboxRow};
 use crate::txn::Txn;
@@ -52,7 +51,7 @@ fn acknowledge(
     published: &[OutboxKey],
     later: &[(OutboxKey, Duration)],
 ) -> Result<AckResult> {
-    if is_fenced(txn, epoch) {
+    if txn.row.is_fenced(epoch) {
         return Ok(AckResult::Fenced);
     }
     for (key, after) in later {

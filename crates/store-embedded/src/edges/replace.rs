@@ -1,5 +1,5 @@
-//! What a submit does when its key is taken: refuses it, recognises its repetition, puts it in the place
-//! of the job that is there, or begins a new life after the end of the former one.
+//! A submit whose key is taken: whether it is refused, is a repetition, or takes the place of the job or
+//! the tombstone that has the key; and how it takes the place of a job.
 
 use std::time::Duration;
 
@@ -15,10 +15,8 @@ use crate::txn::Txn;
 pub(crate) enum Verdict {
     /// Nothing changes.
     Keep(SubmitResult),
-    /// The submit takes its place.
+    /// The submit takes its place, or that of its tombstone.
     Replace(SubmitResult),
-    /// It has ended. The submit takes the place of its tombstone.
-    Begin,
 }
 
 /// Decides about a submit whose key `known` has.
@@ -43,15 +41,15 @@ pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Verdict {
             let left = deadline.saturating_mul(1000).saturating_sub(txn.now_us());
             Verdict::Keep(SubmitResult::Reserved { retry_after: Duration::from_micros(left) })
         }
-        Stage::Done { .. } | Stage::Cancelled { .. } => Verdict::Begin,
+        Stage::Done { .. } | Stage::Cancelled { .. } => Verdict::Replace(SubmitResult::Created),
     }
 }
 
 /// Puts a submit in the place of a job that has not ended. The key and the number stay.
 pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Result<Record> {
     let record = Record { number: known.number, token: known.token, ..job.record.clone() };
-    let goes_on = !known.was_tried() && !matches!(known.stage, Stage::Dead { .. });
-    let mut record = if goes_on {
+    let continues = !known.was_tried() && !matches!(known.stage, Stage::Dead { .. });
+    let mut record = if continues {
         Record {
             created: known.created,
             imported: known.imported,

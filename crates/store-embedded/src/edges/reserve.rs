@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, Settled, Shard, StoreError};
-use ringback_core::job::DEFAULT_TIMEOUT;
-use ringback_core::limits::MAX_LEASE_STRETCH;
+use ringback_core::limits::lease_stretch;
 use ringback_core::outcome::Outcome;
 use tokio::time::Instant;
 
@@ -104,10 +103,8 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         return Ok(Found { now_us, is_watched, jobs, is_more: true, ..Found::default() });
     }
     let mut found = find(txn, request)?;
-    let (default, longest) = (millis_up(DEFAULT_TIMEOUT), millis_up(MAX_LEASE_STRETCH));
     grant_leases(txn, &request.caller, &mut found.jobs, |job| {
-        let timeout = if job.timeout == 0 { default } else { job.timeout };
-        timeout.min(longest) + request.margin
+        millis_up(lease_stretch(job.timeout())) + request.margin
     })?;
     for lane in &found.parked {
         txn.tables.ready.set_turn(shard, lane, Some(PARKED))?;

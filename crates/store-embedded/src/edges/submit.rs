@@ -51,18 +51,15 @@ pub(crate) fn submit(
     job: &NewRecord,
     keep: KeepTombstones,
 ) -> Result<(SubmitResult, Record)> {
-    let known = match txn.tables.records.find(job.record.locator)? {
+    let (known, answer) = match txn.tables.records.find(job.record.locator)? {
         Some(tombstone) if txn.is_expired(&tombstone, keep) => {
             txn.evict(&tombstone)?;
-            None
+            (None, SubmitResult::Created)
         }
-        Some(known) => Some((judge(txn, job, &known), known)),
-        None => None,
-    };
-    let (known, answer) = match known {
-        Some((Verdict::Keep(answer), known)) => return Ok((answer, known)),
-        Some((Verdict::Replace(answer), known)) => (Some(known), answer),
-        Some((Verdict::Begin, known)) => (Some(known), SubmitResult::Created),
+        Some(known) => match judge(txn, job, &known) {
+            Verdict::Keep(answer) => return Ok((answer, known)),
+            Verdict::Replace(answer) => (Some(known), answer),
+        },
         None => (None, SubmitResult::Created),
     };
     if let Some(limit) = txn.tables.counts.refuse(txn.shard(), &job.record.lane().name())? {

@@ -79,7 +79,7 @@ impl EmbeddedStore {
         PolicyChanges::new(&self.shared.location.policies)
     }
 
-    /// Returns false if the pause would exceed the limit of topics; `capacity` tells whether that counts.
+    /// Returns false if the pause would exceed the limit of topics; `capacity` says whether that counts.
     pub async fn pause(
         &self,
         shard: Shard,
@@ -120,25 +120,28 @@ fn put(txn: &mut Txn<'_>, topic: &str, policy: &Policy, replaced: Option<&str>) 
     if !is_known && txn.tables.policies.count()? >= MAX_POLICIES as u64 {
         return Ok(PolicyPut::TooMany);
     }
-    if policy.metrics == Metrics::ByTopic {
-        let topics = txn.tables.policies.with_metrics()?;
-        if !topics.contains(topic) && topics.len() >= MAX_TOPICS_WITH_METRICS {
-            return Ok(PolicyPut::TooManyWithMetrics);
-        }
+    if !set_metrics(txn, topic, policy.metrics)? {
+        return Ok(PolicyPut::TooManyWithMetrics);
     }
-    set_metrics(txn, topic, policy.metrics)?;
     let version = PolicyVersion(txn.tables.policies.put(topic, policy.written(), now_us)?);
     Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
 }
 
-/// Notes whether a topic has metrics of its own.
-fn set_metrics(txn: &mut Txn<'_>, topic: &str, metrics: Metrics) -> Result<()> {
+/// Notes whether a topic has metrics of its own. Returns false, and changes nothing, if that would be one
+/// topic too many.
+fn set_metrics(txn: &mut Txn<'_>, topic: &str, metrics: Metrics) -> Result<bool> {
     let mut topics = txn.tables.policies.with_metrics()?;
     let has_changed = match metrics {
         Metrics::ByTopic => topics.insert(topic.to_owned()),
         Metrics::Together => topics.remove(topic),
     };
-    if has_changed { txn.tables.policies.set_with_metrics(topics) } else { Ok(()) }
+    if topics.len() > MAX_TOPICS_WITH_METRICS {
+        return Ok(false);
+    }
+    if has_changed {
+        txn.tables.policies.set_with_metrics(topics)?;
+    }
+    Ok(true)
 }
 
 /// Returns whether more lanes are parked; `None` if the topic is not known.

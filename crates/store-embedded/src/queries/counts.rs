@@ -40,34 +40,34 @@ impl EmbeddedStore {
         shards: Vec<Shard>,
         span: &TopicSpan,
     ) -> Result<Vec<TopicShardPage>, StoreError> {
-        let snapshot = self.snapshot().await?;
-        // The writer's time never goes back, and it is read after the snapshot, so nothing in the
-        // snapshot is later.
-        let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
+        let (snapshot, now) = self.dated_snapshot().await?;
         let span = span.clone();
         read(snapshot, move |tables| {
             shards.into_iter().map(|shard| View { tables, shard: shard.0, now }.read(&span)).collect()
         })
         .await
     }
+
+    /// A snapshot, and the store's time in ms. That never goes back, and it is read after the snapshot, so
+    /// nothing in the snapshot is later.
+    pub(super) async fn dated_snapshot(&self) -> Result<(ReadTransaction, u64), StoreError> {
+        let snapshot = self.snapshot().await?;
+        let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
+        Ok((snapshot, now))
+    }
 }
 
 fn stats(txn: &Txn<'_>) -> Result<Stats> {
     let (shard, ledger) = (txn.shard(), &txn.row.ledger);
-    let mut stats = Stats {
+    Ok(Stats {
         accepted: ledger.accepted,
+        states: ledger.counts(),
         topics: txn.tables.due.topics(shard, "", usize::MAX)?.into_iter().collect(),
         lateness: txn.tables.minutes.recent(shard, txn.now())?,
         evicted_early: ledger.evicted_early,
         // The first shard reports the notices of all shards.
         pending_notices: if shard == 0 { txn.tables.outbox.len()? } else { 0 },
-        ..Stats::default()
-    };
-    stats.states.purged = ledger.purged;
-    for state in State::ALL {
-        *stats.states.of(state) = ledger.of(state);
-    }
-    Ok(stats)
+    })
 }
 
 /// A shard in a snapshot.
@@ -97,14 +97,14 @@ impl View<'_> {
         };
         let (mut found, mut lanes_left) = (Vec::with_capacity(names.len()), MAX_LANES_SEARCHED);
         for name in names {
-            let (counts, _oldest) = self.counts(&name, &mut lanes_left)?;
+            let (counts, _oldest_ready) = self.counts(&name, &mut lanes_left)?;
             let topic: Topic = name.parse().map_err(|_| StoreError::Unreadable("a topic"))?;
             found.push((topic, counts));
         }
         Ok((found, is_more))
     }
 
-    /// The counts of a topic, and when the oldest of its first ready jobs was due. `lanes_left` limits the
+    /// The counts of a topic, and the earliest due time of its first ready jobs. `lanes_left` limits the
     /// lanes whose first jobs are read.
     pub(super) fn counts(&self, topic: &str, lanes_left: &mut usize) -> Result<(TopicCounts, Option<u64>)> {
         let row = self.tables.counts.topics.stored(self.shard, topic)?;

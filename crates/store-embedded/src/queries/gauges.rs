@@ -7,11 +7,10 @@ use ringback_core::contract::{
     Epoch, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts, StoreError, TopicCounts,
 };
 use ringback_core::job::Topic;
-use ringback_core::state::State;
 
 use super::counts::View;
 use crate::error::Result;
-use crate::{ANY_SHARD, EmbeddedStore, read};
+use crate::{EmbeddedStore, read};
 
 impl EmbeddedStore {
     /// The gauges of shards; `None` for a shard that another carrier has claimed.
@@ -20,9 +19,7 @@ impl EmbeddedStore {
         held: Vec<(Shard, Epoch)>,
         topics: &[Topic],
     ) -> Result<Vec<Option<ShardGauges>>, StoreError> {
-        let snapshot = self.snapshot().await?;
-        // Read after the snapshot, so nothing in the snapshot is later.
-        let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
+        let (snapshot, now) = self.dated_snapshot().await?;
         let topics = topics.to_vec();
         read(snapshot, move |tables| {
             let gauges =
@@ -36,13 +33,10 @@ impl EmbeddedStore {
 impl View<'_> {
     fn gauges(&self, epoch: &Epoch, topics: &[Topic]) -> Result<Option<ShardGauges>> {
         let row = self.tables.shards.get(self.shard)?;
-        if row.epoch.to_string() != epoch.0 {
+        if row.is_fenced(epoch) {
             return Ok(None);
         }
-        let mut states = StateCounts::default();
-        for state in State::ALL {
-            *states.of(state) = row.ledger.of(state);
-        }
+        let states = StateCounts { purged: 0, ..row.ledger.counts() };
         let oldest = if states.ready > 0 { self.oldest_of_all()? } else { None };
         let mut lanes_left = MAX_LANES_SEARCHED;
         let topic = |topic: &Topic| {
@@ -53,7 +47,7 @@ impl View<'_> {
         Ok(Some(ShardGauges { all: self.gauge(states, oldest), topics }))
     }
 
-    /// When the first ready job of all lanes was due.
+    /// The earliest due time of the first ready jobs of all lanes.
     fn oldest_of_all(&self) -> Result<Option<u64>> {
         let mut oldest = None;
         for lane in self.tables.ready.all_lanes(self.shard, MAX_LANES_SEARCHED)? {
@@ -62,11 +56,9 @@ impl View<'_> {
         Ok(oldest)
     }
 
-    /// A gauge. `oldest` is when the oldest ready job that was found was due.
+    /// A gauge. `oldest` is the due time of the oldest ready job that was found.
     fn gauge(&self, states: StateCounts, oldest: Option<u64>) -> JobGauge {
-        let since = |due| Duration::from_millis(self.now.saturating_sub(due));
-        let none = (states.ready == 0).then_some(Duration::ZERO);
-        JobGauge { oldest_ready: oldest.map(since).or(none), states }
+        JobGauge::new(states, oldest.map(|due| Duration::from_millis(self.now.saturating_sub(due))))
     }
 }
 

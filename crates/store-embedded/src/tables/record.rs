@@ -5,6 +5,7 @@ mod tail;
 
 use std::time::Duration;
 
+use ringback_core::clock::millis;
 use ringback_core::contract::LeaseId;
 use ringback_core::lane::Lane;
 use ringback_core::limits::{MAX_ERROR, truncated};
@@ -72,7 +73,7 @@ impl From<&LastAttempt> for Last {
             at: last.at.as_millis(),
             status: last.status,
             error: error.filter(|error| !error.is_empty()).map(Into::into),
-            duration: u64::try_from(last.duration.as_millis()).unwrap_or(u64::MAX),
+            duration: millis(last.duration),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ringback_core::contract::StoreError;
+use ringback_core::contract::{Epoch, StateCounts, StoreError};
 use ringback_core::state::State;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,14 @@ pub(crate) struct ShardRow {
     pub(crate) ledger: Ledger,
 }
 
+impl ShardRow {
+    /// Whether the shard was claimed after this epoch. An epoch that was given back is still the last one
+    /// until the next claim.
+    pub(crate) fn is_fenced(&self, epoch: &Epoch) -> bool {
+        self.epoch.to_string() != epoch.0
+    }
+}
+
 /// How many jobs are in each state, and how many were ever accepted, purged, or evicted early as
 /// tombstones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +47,15 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn of(&self, state: State) -> u64 {
         self.states[slot(state)]
+    }
+
+    /// All counts of states.
+    pub(crate) fn counts(&self) -> StateCounts {
+        let mut counts = StateCounts { purged: self.purged, ..StateCounts::default() };
+        for state in State::ALL {
+            *counts.of(state) = self.of(state);
+        }
+        counts
     }
 
     pub(crate) fn enter(&mut self, state: State) {

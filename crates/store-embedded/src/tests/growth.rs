@@ -1,34 +1,43 @@
-//! Tests that a job that is changed or moved many times takes the room of one job, in tables and files.
+//! Tests that jobs that are changed or moved many times take the space of as many jobs, in tables and files.
 
 use std::collections::BTreeMap;
 
-use ringback_core::contract::{Move, Token};
+use ringback_core::contract::{Move, Token, TopicCapacity};
 
 use super::super::tables::dump;
 use super::*;
 
 const SHARD: Shard = Shard(0);
-/// As many changes as are made at a time.
+/// How many rounds of changes a test makes, each in a store that is opened anew.
+const ROUNDS: usize = 6;
+/// How many changes a round makes.
 const ROUND: u64 = 150;
+/// How many jobs a deep queue has.
+const DEPTH: usize = 1000;
 
 /// A delay of some hours, which is seldom the same.
 fn delay(n: u64) -> Duration {
     Duration::from_millis(3_600_000 + n * 7_919 % 900_000_000)
 }
 
-/// Postpones job 1, which has a body of always the same size.
-async fn postpone(store: &EmbeddedStore, n: u64) {
-    let if_exists = IfExists::Postpone { token: Token(n.to_be_bytes()), max_delay: None };
-    let mut new =
-        NewJob { due: Due::In(delay(n)), content: ContentHash(n.to_le_bytes()), if_exists, ..job(1) };
+/// Change `n` of a job, with new content. The body always has the same size.
+fn changed(job: usize, n: u64, due: Due, if_exists: IfExists) -> NewJob {
+    let mut new = NewJob { due, content: ContentHash(n.to_le_bytes()), if_exists, ..super::job(job) };
     new.delivery.body.bytes = n.to_be_bytes().repeat(40).into();
-    let answer = store.submit(SHARD, &[new]).await.unwrap().remove(0).answer;
-    assert_eq!(answer, if n == 0 { SubmitResult::Created } else { SubmitResult::Postponed });
+    new
 }
 
-async fn reschedule(store: &EmbeddedStore, n: u64) {
-    let (due, token) = (Due::In(delay(n)), Token(n.to_be_bytes()));
-    store.move_job(SHARD, &job(1).key, Move::Reschedule(due, token)).await.unwrap();
+fn postponed(job: usize, n: u64) -> NewJob {
+    let if_exists = IfExists::Postpone { token: Token(n.to_be_bytes()), max_delay: None };
+    changed(job, n, Due::In(delay(n)), if_exists)
+}
+
+fn replaced(job: usize, n: u64, due: Due) -> NewJob {
+    changed(job, n, due, IfExists::Replace { token: Token(n.to_be_bytes()) })
+}
+
+async fn submit_all(store: &EmbeddedStore, jobs: &[NewJob]) -> Vec<SubmitResult> {
+    store.submit(SHARD, jobs).await.unwrap().into_iter().map(|submitted| submitted.answer).collect()
 }
 
 /// How many rows each table has.
@@ -48,27 +57,71 @@ fn size(directory: &Path) -> u64 {
     files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
 }
 
-#[tokio::test]
-async fn a_job_that_is_postponed_or_rescheduled_many_times_takes_the_room_of_one() {
+/// Makes all rounds of changes in a store that `begin` has filled, and checks that each leaves as many rows.
+/// Returns how many bytes the files take after each round: the first rounds fill the free pages that later ones
+/// use again.
+async fn sizes(
+    begin: impl AsyncFn(&EmbeddedStore),
+    change: impl AsyncFn(&EmbeddedStore, u64),
+) -> [u64; ROUNDS] {
     let directory = tempfile::tempdir().unwrap();
-    let (mut sizes, mut tables, mut n) = (Vec::new(), Vec::new(), 0);
-    for round in 0..6 {
-        let fault = Arc::<Fault>::default();
-        let store = on_disk(directory.path(), &fault).await;
-        for _ in 0..ROUND {
-            postpone(&store, n).await;
-            if round > 0 {
-                reschedule(&store, n).await;
-            }
-            n += 1;
+    let (mut sizes, mut tables) = ([0; ROUNDS], Vec::new());
+    for (round, bytes) in (0..).zip(&mut sizes) {
+        let store = on_disk(directory.path(), &Arc::default()).await;
+        if round == 0 {
+            begin(&store).await;
+        }
+        let accepted = store.stats(SHARD).await.unwrap().accepted;
+        for n in 1..=ROUND {
+            change(&store, round * ROUND + n).await;
         }
         tables.push(rows(&store).await);
-        let stats = store.stats(SHARD).await.unwrap();
-        assert_eq!((stats.accepted, stats.states.delayed), (1, 1));
+        assert_eq!(store.stats(SHARD).await.unwrap().accepted, accepted);
         drop(store);
-        sizes.push(size(directory.path()));
+        *bytes = size(directory.path());
     }
     assert!(tables.iter().all(|table| *table == tables[0]), "rows after every {ROUND} changes: {tables:?}");
-    // The first rounds fill the free pages that later ones use again.
+    sizes
+}
+
+#[tokio::test]
+async fn a_job_that_is_postponed_or_rescheduled_many_times_takes_the_space_of_one() {
+    let sizes = sizes(
+        async |store| assert_eq!(submit_all(store, &[postponed(1, 0)]).await, [SubmitResult::Created]),
+        async |store, n| {
+            assert_eq!(submit_all(store, &[postponed(1, n)]).await, [SubmitResult::Postponed]);
+            let (due, token) = (Due::In(delay(n)), Token(n.to_be_bytes()));
+            store.move_job(SHARD, &job(1).key, Move::Reschedule(due, token)).await.unwrap();
+        },
+    )
+    .await;
     assert_eq!(sizes[3..], [sizes[3]; 3], "bytes after every {ROUND} changes: {sizes:?}");
+}
+
+#[tokio::test]
+async fn jobs_of_a_deep_paused_queue_that_are_replaced_many_times_take_the_space_of_as_many() {
+    let begin = async |store: &EmbeddedStore| {
+        store.pause(SHARD, &job(0).key.topic, TopicCapacity::Needed).await.unwrap();
+        let ready = |job| changed(job, 0, Due::In(Duration::ZERO), IfExists::Refuse);
+        let jobs: Vec<_> = (0..DEPTH).map(ready).collect();
+        assert_eq!(submit_all(store, &jobs).await, vec![SubmitResult::Created; DEPTH]);
+    };
+    let change = async |store: &EmbeddedStore, n: u64| {
+        let now = Due::In(Duration::ZERO);
+        // One job stays ready, one becomes far and ready in turn, and one of another origin comes and goes.
+        let due = if n.is_multiple_of(2) { now } else { Due::In(delay(n)) };
+        let mut elsewhere = replaced(700, n, due);
+        if n.is_multiple_of(2) {
+            elsewhere.delivery.callback = Callback::parse("http://other.example/hook").unwrap();
+        }
+        let jobs = [replaced(500, n, now), replaced(600, n, due), elsewhere];
+        assert_eq!(submit_all(store, &jobs).await, [SubmitResult::Replaced; 3]);
+    };
+    let sizes = sizes(begin, change).await;
+    // Pages are more or less full by chance. If each change took a page more, the files would double.
+    let [first, later] = [&sizes[..3], &sizes[3..]].map(|sizes| sizes.iter().max());
+    assert!(
+        later < first.map(|bytes| bytes * 9 / 8).as_ref(),
+        "bytes after every {ROUND} changes: {sizes:?}"
+    );
 }

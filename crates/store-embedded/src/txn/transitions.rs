@@ -38,31 +38,27 @@ impl Txn<'_> {
     pub(crate) fn add(&mut self, mut record: Record, body: &[u8], to: To) -> Result<Record> {
         self.tables.records.add(&mut record, body)?;
         self.row.ledger.accepted += 1;
-        let due = Timestamp::from_millis(record.due);
-        self.publish(&record, || EventKind::Submitted { due })?;
-        self.link(&mut record, to)?;
-        self.tables.records.put(&record)?;
-        self.note_edge(&record, None, Some(record.state()), record.reason())?;
-        Ok(record)
+        self.arrive(record, None, to)
     }
 
     /// Puts a submitted job in the place of one that has not ended and is not reserved. `record` has the
     /// number of that one. The ledger counts no further accepted job.
-    pub(crate) fn replace(
-        &mut self,
-        before: &Record,
-        mut record: Record,
-        body: &[u8],
-        to: To,
-    ) -> Result<Record> {
+    pub(crate) fn replace(&mut self, before: &Record, record: Record, body: &[u8], to: To) -> Result<Record> {
         self.unlink(before)?;
         self.tables.records.replace_body(record.number, body)?;
+        let record = self.arrive(record, Some(before.state()), to)?;
+        self.tidy(before)?;
+        Ok(record)
+    }
+
+    /// Publishes a submit, and links and writes its record. `from` is the state of the job in whose place it
+    /// comes.
+    fn arrive(&mut self, mut record: Record, from: Option<State>, to: To) -> Result<Record> {
         let due = Timestamp::from_millis(record.due);
         self.publish(&record, || EventKind::Submitted { due })?;
         self.link(&mut record, to)?;
-        self.tidy(before)?;
         self.tables.records.put(&record)?;
-        self.note_edge(&record, Some(before.state()), Some(record.state()), None)?;
+        self.note_edge(&record, from, Some(record.state()), record.reason())?;
         Ok(record)
     }
 

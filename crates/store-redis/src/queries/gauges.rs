@@ -102,10 +102,5 @@ fn state_counts(counts: &[i64]) -> Result<StateCounts, StoreError> {
 
 /// A gauge. `late` is for how long the oldest ready job that was found has been due, in ms; negative if none was.
 fn gauge(states: StateCounts, late: i64) -> JobGauge {
-    let oldest_ready = match u64::try_from(late) {
-        Ok(late) => Some(Duration::from_millis(late)),
-        Err(_) if states.ready == 0 => Some(Duration::ZERO),
-        Err(_) => None,
-    };
-    JobGauge { states, oldest_ready }
+    JobGauge::new(states, u64::try_from(late).ok().map(Duration::from_millis))
 }

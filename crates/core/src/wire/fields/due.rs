@@ -18,19 +18,21 @@ const NEEDS_ZONE: &str =
 
 /// When a job is due: `delay`, `at` with or without `time_zone`, or now without any.
 pub(crate) fn due(fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> Due {
-    let found = match (fields.get("delay"), fields.get("at")) {
-        (None, None) => Some(Due::In(Duration::ZERO)),
+    let due = match (fields.get("delay"), fields.get("at")) {
         (Some(_), Some(_)) => {
             mistakes.add("delay", "given together with at", "one of delay and at, or neither for now");
-            return Due::In(Duration::ZERO);
+            None
         }
-        (Some(raw), None) => delay(raw, mistakes),
-        (None, Some(raw)) => return at(raw, fields, now, mistakes).unwrap_or(Due::In(Duration::ZERO)),
+        (None, Some(raw)) => at(raw, fields, now, mistakes),
+        (given, None) => {
+            if fields.get("time_zone").is_some() {
+                let allowed = "only together with at, which is a local time then";
+                mistakes.add("time_zone", "given without at", allowed);
+            }
+            given.and_then(|raw| delay(raw, mistakes))
+        }
     };
-    if fields.get("time_zone").is_some() {
-        mistakes.add("time_zone", "given without at", "only together with at, which is a local time then");
-    }
-    found.unwrap_or(Due::In(Duration::ZERO))
+    due.unwrap_or(Due::In(Duration::ZERO))
 }
 
 fn delay(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Due> {

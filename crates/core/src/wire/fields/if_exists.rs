@@ -25,14 +25,17 @@ pub(crate) fn if_exists(
     make_token: &mut dyn FnMut() -> Token,
     mistakes: &mut Mistakes,
 ) -> IfExists {
-    let is_given = fields.get("if_exists").is_some();
-    let found = field(fields, "if_exists", "is none of them", MODES, mistakes, mode);
     let max_delay = max_delay(fields, mistakes);
-    let mode = found.unwrap_or(Mode::Refuse);
+    let mode = match field(fields, "if_exists", "is none of them", MODES, mistakes, mode) {
+        Some(mode) => mode,
+        None if fields.get("if_exists").is_none() => Mode::Refuse,
+        // Whether the other fields fit is not known then.
+        None => return IfExists::Refuse,
+    };
     if mode != Mode::Refuse && fields.get("id").is_none() {
         mistakes.add("if_exists", "given without id", "only together with id, by which the job is found");
     }
-    if mode != Mode::Postpone && fields.get("max_delay").is_some() && found.is_some() == is_given {
+    if mode != Mode::Postpone && fields.get("max_delay").is_some() {
         mistakes.add("max_delay", "given without postpone", "only together with \"if_exists\":\"postpone\"");
     }
     match mode {

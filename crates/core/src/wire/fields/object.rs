@@ -10,6 +10,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::job::MAX_JOB;
+use crate::limits::name_start;
 use crate::wire::problem::{FieldError, Problem};
 
 /// The most fields of an object. More are refused without being read.
@@ -119,11 +120,11 @@ impl<'a> Fields<'a> {
     /// Adds a mistake for each field that is not `known` or occurs twice.
     pub(crate) fn check_names(&self, prefix: &str, known: &[&str], mistakes: &mut Mistakes) {
         for (i, (name, _)) in self.0.iter().enumerate() {
-            let shown: String = name.chars().take(64).collect();
+            let path = || format!("{prefix}{}", name_start(name));
             if !known.contains(&name.as_ref()) {
-                mistakes.add(format!("{prefix}{shown}"), "unknown field", known.join(", "));
+                mistakes.add(path(), "unknown field", known.join(", "));
             } else if self.0[..i].iter().any(|(n, _)| n == name) {
-                mistakes.add(format!("{prefix}{shown}"), "given twice", "once");
+                mistakes.add(path(), "given twice", "once");
             }
         }
     }

@@ -115,7 +115,9 @@ pub(crate) fn entries<T: Default>(
 pub(crate) fn headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Headers {
     let headers = entries(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
     for name in headers.masked_names() {
-        let detail = format!("{name} is {MASK}, which stands for a value that was hidden, not for a value");
+        let detail = format!(
+            "{name} is {MASK}, which is shown in place of a secret value; the value itself is not known here"
+        );
         mistakes.add("headers", detail, "the value itself; an export has it");
     }
     headers

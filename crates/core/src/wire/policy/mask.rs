@@ -52,16 +52,16 @@ pub fn unmask_policy(policy: &Policy, stored: Option<&Policy>) -> Result<Policy,
 
 /// The JSON of a policy with changed header values. All other fields stay as they are.
 fn with_headers(written: &str, mut change: impl FnMut(&str, &mut Value)) -> String {
-    let Ok(fields) = open(written.as_bytes()) else { return written.to_owned() };
+    let fields = open(written.as_bytes()).expect("a policy keeps the JSON that it was parsed from");
     let mut parts = Vec::new();
     for (field, raw) in fields.iter() {
-        let headers = (field == "headers").then(|| read::<Map<String, Value>>(raw)).flatten();
-        let value = match headers {
-            Some(mut headers) => {
-                headers.iter_mut().for_each(|(name, value)| change(name, value));
-                Value::Object(headers).to_string()
-            }
-            None => raw.get().to_owned(),
+        let value = if field == "headers" {
+            let headers = read::<Map<String, Value>>(raw);
+            let mut headers = headers.expect("the headers of a policy are an object of strings");
+            headers.iter_mut().for_each(|(name, value)| change(name, value));
+            Value::Object(headers).to_string()
+        } else {
+            raw.get().to_owned()
         };
         parts.push(format!("\"{field}\":{value}"));
     }

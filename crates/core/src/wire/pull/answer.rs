@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::contract::PulledJob;
 use crate::wire::problem::Problem;
+use crate::wire::submit::body::as_json;
 
 /// The answer to a reserve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -58,13 +59,7 @@ impl From<PulledJob> for PulledAnswer {
     fn from(job: PulledJob) -> Self {
         let delivery = job.delivery;
         let content_type = delivery.body.content_type().to_owned();
-        let json = std::str::from_utf8(&delivery.body.bytes)
-            .ok()
-            .filter(|_| content_type == "application/json")
-            .and_then(|text| serde_json::from_str::<&RawValue>(text).ok())
-            // White space around it would be lost.
-            .filter(|json| json.get().len() == delivery.body.bytes.len())
-            .map(ToOwned::to_owned);
+        let json = as_json(&delivery.body).map(ToOwned::to_owned);
         let base64 = if json.is_some() { None } else { Some(STANDARD.encode(&delivery.body.bytes)) };
         let map = |entries: &[(String, String)]| entries.iter().cloned().collect();
         Self {

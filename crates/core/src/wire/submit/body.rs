@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 use crate::job::{Body, MAX_BODY, MAX_DEPTH};
 use crate::wire::fields::object::{Fields, Mistakes, depth, read, shown};
@@ -49,6 +50,16 @@ pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body,
     let content_type = content_type.unwrap_or_else(|| DEFAULT_CONTENT_TYPE.to_owned());
     // The default need not be stored: it is delivered the same.
     Ok(Body { bytes, content_type: Some(content_type).filter(|name| name != JSON) })
+}
+
+/// The body as a JSON value that can be written into an answer unchanged. Not a body with white space at
+/// its ends, which would be lost.
+pub(crate) fn as_json(body: &Body) -> Option<&RawValue> {
+    if body.content_type() != JSON {
+        return None;
+    }
+    let json: &RawValue = serde_json::from_slice(&body.bytes).ok()?;
+    (json.get().len() == body.bytes.len()).then_some(json)
 }
 
 fn sized(bytes: Bytes) -> Result<Bytes, Problem> {

@@ -1,9 +1,10 @@
-//! The parts of a record that few jobs have, packed after it: tokens, a postponed look at a lease, and
-//! the beginning of a life that is not the first. A record without them ends with its postcard part.
+//! The parts of a record that few jobs have, packed after it: two tokens, the time by which the check of
+//! an expired lease is put off, and the beginning of a life that is not the first. Without them nothing is
+//! packed.
 //!
-//! Rows without the last two have the token and the time in this order, each if it is there, and nothing
-//! else, which is how earlier versions wrote them. Other rows begin with a byte that says which parts
-//! follow. Their lengths differ, so that they are not confused.
+//! There are two forms. If only the first token and the time are there, they follow each other, as earlier
+//! versions wrote them. Otherwise a byte comes first, whose bits say which parts follow. The length says
+//! which form it is, because no length is possible in both.
 
 /// The length of a stored token.
 pub(super) const TOKEN: usize = 8;
@@ -12,7 +13,7 @@ const TIME: usize = 6;
 /// The length of both.
 const TOKEN_AND_TIME: usize = TOKEN + TIME;
 
-/// The flags of the parts, in the order in which these follow.
+/// The bits of the parts, in the order in which the parts follow.
 const HAS_TOKEN: u8 = 1;
 const HAS_PUT_OFF: u8 = 2;
 const HAS_SUBMITTED: u8 = 4;
