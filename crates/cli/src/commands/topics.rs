@@ -69,7 +69,7 @@ async fn ask(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
     session.show(call, |topic: &TopicAnswer, view| table(view.colour).page(&[row(topic, view)])).await
 }
 
-fn table(colour: Colour) -> Table<10> {
+fn table(colour: Colour) -> Table {
     let columns = [
         "TOPIC",
         "",
