@@ -108,8 +108,8 @@ pub(crate) struct SubmitArgs {
     /// URL (http or https) that gets a notice when the job is dead
     #[arg(long, value_name = "URL")]
     pub(crate) on_dead: Option<String>,
-    /// What to do if a job has this topic and id: refuse this submit, replace that job, or postpone it, which
-    /// replaces it too but keeps to --max-delay [default: refuse]
+    /// What to do if a job has this topic and id: refuse this submit, replace that job, or postpone it (replace it,
+    /// and be due within --max-delay of its first submit) [default: refuse]
     #[arg(long, value_name = "MODE", requires = "id")]
     pub(crate) if_exists: Option<IfExists>,
     /// The most time from the first submit of a job to its due time; only with --if-exists postpone
