@@ -2,6 +2,7 @@
 
 mod attempts;
 mod dead_letters;
+mod idempotency_key;
 mod if_exists;
 mod import_export_faults;
 mod list;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what checks the OpenAPI document from outside, below target/openapi-tools: schemathesis (needs python3
-# 3.10 or later) and redocly (needs node 20 or later). Where one of them cannot be had, its test does nothing.
+# 3.10 or later) and redocly (needs node 20 or later). Each has a test, which passes without it where it is missing.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 

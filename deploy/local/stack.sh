@@ -172,8 +172,9 @@ what_next() {
 
 Ringback is up: the API is on http://127.0.0.1:7411. Try:
 
+  target/release/ringback listen    # a receiver, in another terminal
   curl -i http://127.0.0.1:7411/v1/jobs -H 'content-type: application/json' \
-    -d '{"topic":"demo","id":"first","delay":"10s","url":"http://127.0.0.1:8080/","body":{"hello":"world"}}'
+    -d '{"topic":"demo","id":"first","delay":"10s","url":"http://127.0.0.1:8080/hook","body":{"hello":"world"}}'
   curl http://127.0.0.1:7411/v1/jobs/demo/first
   curl -X DELETE http://127.0.0.1:7411/v1/jobs/demo/first
   curl http://127.0.0.1:7411/v1/stats

@@ -1,6 +1,7 @@
 //! `ringback listen`: what it prints and what it answers.
 
-use std::net::TcpListener;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -126,6 +127,23 @@ async fn bodies_are_bounded() {
     assert_eq!(requests[0]["body"].as_str().map(str::len), Some(512 * 1024));
     assert_eq!((&requests[1]["body"], &requests[1]["status"]), (&Value::Null, &json!(413)));
     assert!(requests[1]["body_missing"].as_str().is_some_and(|why| why.contains("512 KiB")));
+}
+
+#[tokio::test]
+async fn a_body_that_ends_early_is_printed_as_incomplete() {
+    let receiver = Receiver::start(&["--json"]).await;
+    for (count, length) in [(1, "content-length: 10"), (2, "transfer-encoding: chunked")] {
+        let mut client = TcpStream::connect(("127.0.0.1", receiver.port)).expect("it listens");
+        let request = format!("POST / HTTP/1.1\r\nhost: h\r\n{length}\r\n\r\n5\r\nhel");
+        client.write_all(request.as_bytes()).expect("it reads");
+        drop(client);
+        let requests = receiver.requests(count).await;
+        let shown = &requests[count - 1];
+        assert_eq!(
+            (&shown["body_missing"], &shown["status"]),
+            (&json!("the body is incomplete"), &json!(400))
+        );
+    }
 }
 
 #[tokio::test]

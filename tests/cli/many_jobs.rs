@@ -1,9 +1,14 @@
 //! `ringback get`, `run`, `revive` and `cancel` with many jobs.
 
-use ringback_testkit::{Answer, Sink, Stack, StackOptions};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::Stdio;
+
+use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually, free_port};
 use serde_json::{Value, json};
 
-use super::{fed, ringback};
+use super::{Run, fed, ringback, spec};
+use crate::sample_jobs::SOON;
 
 /// Submits jobs that are due much later; returns their names.
 async fn submit(stack: &Stack, count: usize) -> Vec<String> {
@@ -121,4 +126,42 @@ async fn a_server_that_fails_stops_the_command_with_2() {
     assert!((2..20).contains(&shown) && sink.seen() == shown + 1, "{} calls: {run:?}", sink.seen());
     assert!(run.err.contains("error: stopped at t/job-2: 503 Service Unavailable: no store"), "{run:?}");
     assert!(run.err.contains("next: run the command again for the jobs from t/job-2 on"), "{run:?}");
+}
+
+#[tokio::test]
+async fn a_failure_ends_the_command_while_standard_input_is_open() {
+    let server = format!("http://127.0.0.1:{}", free_port());
+    let mut command = spec(&server, &["run", "-"]).command();
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    stdin.write_all(b"t/a\n").expect("it reads its input");
+    let status = eventually(SOON, "it ends", async || match child.try_wait().expect("its status") {
+        Some(status) => Ok(status),
+        None => Err("it still runs"),
+    })
+    .await;
+    drop(stdin);
+    let mut err = String::new();
+    child.stderr.take().expect("it is piped").read_to_string(&mut err).expect("text");
+    assert_eq!(status.code(), Some(2), "{err}");
+    assert!(
+        err.contains("error: stopped at t/a: no response from ")
+            && err.contains("; 0 were done and 0 refused"),
+        "{err}"
+    );
+}
+
+#[tokio::test]
+async fn standard_input_that_cannot_be_read_is_2() {
+    let mut command = spec("http://127.0.0.1:1", &["cancel", "-"]).command();
+    // A directory can be opened, and not be read.
+    command.stdin(File::open("/").expect("it can be opened"));
+    let run = tokio::task::spawn_blocking(move || command.output().expect("the binary starts")).await;
+    let run = Run::from(run.expect("it runs to its end"));
+    assert_eq!((run.code, run.out.as_str()), (Some(2), ""), "{run:?}");
+    assert!(
+        run.err.starts_with("error: standard input cannot be read after line 0: Is a directory"),
+        "{run:?}"
+    );
 }

@@ -128,7 +128,7 @@ async fn what_has_no_callback_is_reported() {
         assert_eq!(stack.cancel("t", "pull").await.0, 200);
         let run = ringback(&server, &["get", "t/pull", "--curl"]).await;
         assert_eq!((run.code, run.out.as_str()), (Some(1), ""));
-        assert_eq!(run.err, "t/pull: Its request is not stored any more, because it is cancelled.\n");
+        assert_eq!(run.err, "t/pull: its request is not stored any more, because it is cancelled\n");
         let run = ringback(&server, &["get", "t/pull", "--full"]).await;
         assert!(
             run.code == Some(0) && run.out.contains("not stored any more, because it is cancelled"),
@@ -212,9 +212,12 @@ async fn a_server_without_requests_is_reported() {
     sink.answer(ringback_testkit::Answer::status(200).body(job.to_string()));
     let run = ringback(&sink.url(""), &["get", "t/a", "--full"]).await;
     assert!(
-        run.code == Some(0) && run.out.contains("\nThis server does not show requests of jobs"),
+        run.code == Some(0) && run.out.contains("\nthe server does not show requests of jobs"),
         "{run:?}"
     );
     let run = ringback(&sink.url(""), &["get", "t/a", "--curl"]).await;
-    assert!(run.code == Some(1) && run.err.contains("This server does not show requests of jobs"), "{run:?}");
+    assert!(
+        run.code == Some(1) && run.err.contains("t/a: the server does not show requests of jobs"),
+        "{run:?}"
+    );
 }

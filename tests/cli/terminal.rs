@@ -1,4 +1,4 @@
-//! Output on a terminal: times in the local zone.
+//! Output on a terminal: times in the local zone, and the order of output and notes.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,12 +10,13 @@ use serde_json::json;
 
 use super::{ringback, spec};
 
-/// What a run prints on a terminal, in a zone.
+/// What a run prints on a terminal, its notes too, in a zone.
 async fn on_a_terminal(server: &str, words: &[&str], zone: &str) -> String {
     let mut command = spec(server, words).env("TZ", zone).env("NO_COLOR", "1").command();
     let run = move || {
         let terminal = openpty(None, None).expect("a terminal");
-        command.stdin(Stdio::null()).stdout(Stdio::from(terminal.slave)).stderr(Stdio::null());
+        let notes = terminal.slave.try_clone().expect("another handle");
+        command.stdin(Stdio::null()).stdout(Stdio::from(terminal.slave)).stderr(Stdio::from(notes));
         let mut child = command.spawn().expect("the binary starts");
         // The last handle of the slave in this process; reading fails when all are closed.
         drop(command);
@@ -56,4 +57,23 @@ async fn times_are_local_on_a_terminal_and_utc_elsewhere() {
     assert!(shown.contains(r#""due_at":"2030-01-02T03:04:05.678Z""#), "{shown}");
     let run = ringback(&server, &["get", "t/winter"]).await;
     assert!(run.out.contains("due       2030-01-02T03:04:05.678Z (in "), "{run:?}");
+}
+
+#[tokio::test]
+async fn a_note_comes_below_what_it_is_about() {
+    let stack = StackOptions::api_only().start().await;
+    let server = stack.url("");
+    for id in ["a", "b"] {
+        let job = json!({"topic": "t", "id": id, "delay": "1h", "url": "http://127.0.0.1:9/"});
+        stack.accept(&job).await;
+    }
+    for (words, output, note) in [
+        (&["list", "--limit", "1"][..], "TOPIC", "the first 1 jobs; more with --limit or --all"),
+        (&["get", "t/a", "--curl"], "curl 'http", "webhook-timestamp and traceparent are left out"),
+        (&["submit", "--topic", "t", "--id", "c"], "state", "it is a pull job"),
+    ] {
+        let shown = on_a_terminal(&server, words, "UTC").await;
+        let place = |text: &str| shown.find(text).unwrap_or_else(|| panic!("no {text:?} in {shown}"));
+        assert!(place(output) < place(note), "{shown}");
+    }
 }

@@ -21,7 +21,7 @@ const OWN: &[Setting] = &[
     Setting::new(
         "LOCK_TTL",
         "5s",
-        "How long a carrier keeps its shards without a heartbeat, 300ms to 5m; a third of it, at most 3s, is the timeout of a store call, and DRAIN must not be shorter than that",
+        "How long a carrier keeps its shards without a heartbeat, 300ms to 5m; a call to the store times out after a third of it, at most 3s, and --drain must be at least that",
     ),
     Setting::new(
         "ADMIN_LISTEN",

@@ -46,7 +46,7 @@ pub(crate) enum Format {
 /// One job, by topic and id.
 #[derive(Debug, Args)]
 pub(crate) struct JobArgs {
-    /// Topic and id of the job, as TOPIC/ID or as two arguments
+    /// The job, as TOPIC/ID or TOPIC ID
     #[arg(required = true, num_args = 1..=2, value_name = "TOPIC/ID")]
     name: Vec<String>,
 }
@@ -64,8 +64,7 @@ impl JobArgs {
 /// One job or many, by topic and id.
 #[derive(Debug, Args)]
 pub(crate) struct JobsArgs {
-    /// Topic and id of each job as TOPIC/ID, or of one job as two arguments; - reads them from standard input, one
-    /// per line
+    /// Jobs, each as TOPIC/ID; a single one also as TOPIC ID; - reads them from standard input, one per line
     #[arg(required = true, num_args = 1.., value_name = "TOPIC/ID")]
     names: Vec<String>,
 }

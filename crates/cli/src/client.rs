@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use reqwest::{Response, Url};
 use ringback_core::job::JobKey;
 use ringback_core::wire::Problem;
@@ -30,15 +30,17 @@ pub(crate) struct Call {
     /// The segments of the path, not encoded.
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<(&'static str, String)>,
+    /// The headers besides those of the body.
+    pub(crate) headers: HeaderMap,
     /// The content type and the body.
     pub(crate) body: Option<(&'static str, Bytes)>,
 }
 
 impl Call {
-    /// A call without query and body.
+    /// A call without query, headers and body.
     pub(crate) fn new(method: Method, path: &[&str]) -> Self {
         let path = path.iter().map(|part| (*part).to_owned()).collect();
-        Self { method, path, query: Vec::new(), body: None }
+        Self { method, path, query: Vec::new(), headers: HeaderMap::new(), body: None }
     }
 
     /// A call to a job, or to a path below it.
@@ -170,7 +172,8 @@ impl Client {
 
     /// Makes a call and reads the head of the response, which must be a success. The caller reads the body.
     pub(crate) async fn open(&self, call: Call) -> Result<Response, ClientError> {
-        let mut request = self.http.request(call.method, self.url(&call.path, &call.query));
+        let url = self.url(&call.path, &call.query);
+        let mut request = self.http.request(call.method, url).headers(call.headers);
         if let Some((content_type, body)) = call.body {
             request = request.header(header::CONTENT_TYPE, content_type).body(body);
         }

@@ -32,16 +32,26 @@ use crate::failure::{self, Verdict, report};
 use crate::output::{Output, Times};
 use crate::{listen, up};
 
-/// The meaning of the exit codes, at the end of `--help`.
-const EXIT_CODES: &str = "\
-Exit codes: 0 success; 1 refused or not found (no such job or topic, the topic and id belong to another job, the job's state forbids it, a watched job is dead or cancelled, some of many jobs or some lines of an import were refused, an audit has findings that are not repaired); \
-2 failure (server unreachable, server error, file error); 64 wrong usage.
+/// The first steps and the meaning of the exit codes, at the end of `--help`.
+const FIRST_STEPS: &str = "\
+First steps, each in a terminal of its own:
+  ringback up --demo     # Ringback, with a receiver that prints what is delivered
+  ringback submit --topic demo --delay 2s --url http://127.0.0.1:8080/hook \\
+      --body '{\"hello\":\"world\"}'
 
-`ringback help COMMAND` shows examples of a command.";
+Exit codes:
+  0   done
+  1   refused, or the answer is no: there is no such job or topic, another job has
+      the topic and id, the job's state forbids it, some of many jobs or lines
+      were refused, a watched job is dead or cancelled, an audit left findings
+  2   failed: no server, an error of the server, a file that cannot be read or written
+  64  wrong usage
+
+`ringback help COMMAND` shows the flags of a command, and examples.";
 
 /// Run Ringback, or call its HTTP API from a shell
 #[derive(Debug, Parser)]
-#[command(name = "ringback", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "ringback", version, after_help = FIRST_STEPS, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) remote: Remote,
@@ -52,12 +62,12 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a complete Ringback in one process: API, carrier and notifier on one store
+    /// Run a complete Ringback in one process, with its jobs in ./ringback-data or on Redis
     #[command(after_help = UP_EXAMPLES)]
     Up(up::UpArgs),
-    /// Receive deliveries and print them: a receiver to try Ringback with
+    /// Receive deliveries, print and answer them: a receiver to try Ringback with
     Listen(listen::ListenArgs),
-    /// Submit a job
+    /// Submit a job, to be delivered to a URL now or later
     Submit(Box<submit::SubmitArgs>),
     /// Submit jobs from a file with one JSON job per line, or restore an export
     Import(import::ImportArgs),
@@ -66,7 +76,7 @@ pub(crate) enum Command {
     /// Show jobs
     #[command(after_help = job::GET_EXAMPLES)]
     Get(job::GetArgs),
-    /// Show the logged attempts of a job
+    /// Show the last attempts of a job and what was answered
     #[command(after_help = attempts::ATTEMPTS_EXAMPLES)]
     Attempts(JobArgs),
     /// Change the due time of a delayed job
@@ -85,10 +95,10 @@ pub(crate) enum Command {
     /// List, purge or redrive the dead jobs of a topic
     #[command(subcommand, after_help = DEAD_EXAMPLES)]
     Dead(dead::DeadCommand),
-    /// Set topic defaults
+    /// Set, show or delete the defaults of a topic for its jobs
     #[command(subcommand, after_help = policy::EXAMPLES)]
     Policy(policy::PolicyCommand),
-    /// Reserve pull jobs (jobs without a URL)
+    /// Reserve pull jobs (jobs without a URL) to work on them; each has a receipt
     Reserve(pull::ReserveArgs),
     /// Mark a reserved job as done
     #[command(after_help = pull::RECEIPT_EXAMPLES)]
@@ -96,13 +106,13 @@ pub(crate) enum Command {
     /// Record a failure of a reserved job: it is retried later, or dead after the last retry
     #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Retry(pull::RetryArgs),
-    /// Extend the lease of a reserved job
+    /// Extend the lease of a reserved job, to have more time for it
     #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Renew(pull::RenewArgs),
-    /// Make a reserved job dead
+    /// Give a reserved job up: it is dead, and kept
     #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Bury(pull::BuryArgs),
-    /// Release a reserved job without recording a failure
+    /// Give a reserved job back without recording a failure
     #[command(after_help = pull::RECEIPT_EXAMPLES)]
     Release(pull::ReleaseArgs),
     /// List topics with their number of jobs per state
@@ -110,18 +120,18 @@ pub(crate) enum Command {
     /// Show a topic
     #[command(after_help = topics::TOPIC_EXAMPLES)]
     Topic(TopicArgs),
-    /// Stop delivering a topic
+    /// Stop delivering the jobs of a topic until it is resumed
     #[command(after_help = topics::PAUSE_EXAMPLES)]
     Pause(TopicArgs),
-    /// Resume delivering a paused topic
+    /// Deliver the jobs of a paused topic again
     #[command(after_help = topics::RESUME_EXAMPLES)]
     Resume(TopicArgs),
     /// Show the number of jobs per state, and how late deliveries were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
-    /// Show events of jobs live
+    /// Show live what happens to jobs
     Watch(watch::WatchArgs),
-    /// Check that no job is lost or miscounted, and repair that
+    /// Check that every job can be found and is counted; with --repair, correct what is wrong
     Audit(audit::AuditArgs),
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_EXAMPLES)]

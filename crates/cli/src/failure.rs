@@ -109,7 +109,7 @@ fn next(error: &anyhow::Error) -> Option<String> {
             "start a server there, or name another with --server or RINGBACK_URL"
         }
         ClientError::TimedOut { .. } | ClientError::CutOff { .. } => {
-            "run the same command again; submitting a job again with the same id does no harm"
+            "run the same command again; `ringback help submit` says when a submit is safe to repeat"
         }
         ClientError::NotRingback { .. } => "check --server or RINGBACK_URL, which must be the URL of the API",
         ClientError::Unsupported { .. } => {

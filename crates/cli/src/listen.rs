@@ -45,7 +45,8 @@ Examples:
   ringback listen --listen 127.0.0.1:9000 --delay 2s --body success
   ringback listen --json | jq .headers
 
-In another terminal: ringback submit --topic demo --url http://127.0.0.1:8080/hook --body '{\"hello\":\"world\"}'
+In another terminal, while Ringback runs:
+  ringback submit --topic demo --url http://127.0.0.1:8080/hook --body '{\"hello\":\"world\"}'
 
 Every method and path is taken. Bodies of up to 512 KiB are read; larger ones are answered with 413. Control characters \
 are printed escaped.";
@@ -57,8 +58,8 @@ pub(crate) struct ListenArgs {
     /// Address to listen on; a port alone is on 127.0.0.1
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080", value_parser = values::listen)]
     listen: SocketAddr,
-    /// Status to answer with, 200 to 599; of several, separated by commas, each job (by its webhook-id) gets one after
-    /// the other, and the last one repeats
+    /// Status to answer with, 200 to 599; several, such as 500,500,200, are the answers to the first, second and third
+    /// request of each job (by its webhook-id), and the last one repeats
     #[arg(long, value_name = "STATUS", default_value = "200", value_delimiter = ',', value_parser = status)]
     status: Vec<StatusCode>,
     /// How long to wait before each answer, at most 1h

@@ -15,11 +15,11 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 
-pub(crate) use self::dead::{dead_row, dead_row_full, redrive_details, redrive_row};
-pub(crate) use self::escape::{escape_json, escape_text};
-pub(crate) use self::job::{job_details, job_row, job_row_full, state};
-pub(crate) use self::request::request_details;
-pub(crate) use self::shell::Post;
+pub(crate) use self::dead::{dead_row, redrive_details, redrive_row};
+pub(crate) use self::escape::{escape_json, escape_lines, escape_text, is_unsafe};
+pub(crate) use self::job::{job_details, job_row, state};
+pub(crate) use self::request::{REQUEST_COLUMNS, request_cells, request_details};
+pub(crate) use self::shell::{Post, quoted};
 pub(crate) use self::table::{Cell, Table};
 pub(crate) use self::time::{Times, relative};
 use crate::args::Format;
@@ -132,6 +132,13 @@ impl Output {
         self.bytes(b"\n")
     }
 
+    /// Prints a line on standard error, after all that was written before: where both are a terminal, it comes below.
+    pub(crate) fn note(&mut self, text: &str) -> anyhow::Result<()> {
+        self.flush()?;
+        note(text);
+        Ok(())
+    }
+
     /// Writes what is buffered.
     pub(crate) fn flush(&mut self) -> anyhow::Result<()> {
         self.out.flush().map_err(closed)
@@ -145,7 +152,7 @@ fn closed(error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context("standard output")
 }
 
-/// Prints a line on standard error.
+/// Prints a line on standard error. After something on standard output, use [`Output::note`].
 pub(crate) fn note(text: &str) {
     // There is nowhere to report a failure of this.
     writeln!(io::stderr().lock(), "{text}").ok();

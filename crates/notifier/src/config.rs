@@ -26,12 +26,12 @@ const OWN: &[Setting] = &[
     Setting::new(
         "LANE_CONCURRENCY",
         "64",
-        "Maximum callbacks in flight per lane (topic and origin); lower while few permits are free",
+        "Maximum callbacks in flight per lane (topic and origin); fewer while most of --concurrency is in use",
     ),
     Setting::new(
         "LEASE_MARGIN",
         "10s",
-        "How much longer than the timeout of its attempt a lease is, 200ms to 10m; half of it, at most 3s, is the timeout of a store call, and DRAIN must not be shorter than that",
+        "How much longer a lease is than the timeout of its attempt, 200ms to 10m; a call to the store times out after half of it, at most 3s, and --drain must be at least that",
     ),
     Setting::new(
         "ADMIN_LISTEN",

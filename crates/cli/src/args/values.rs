@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
+use http::HeaderValue;
 use reqwest::Url;
 use ringback_core::duration::{ALLOWED_DURATION, parse_duration};
 use ringback_core::job::{JobId, JobKey, Topic};
@@ -97,21 +98,27 @@ fn no_time(error: &TimeError) -> String {
     format!("{error}; write {}", error.allowed())
 }
 
-/// Checks that a due time is more than a local time, or has a zone.
+/// Checks that a due time is a point in time, or a local time with a zone beside it.
 ///
 /// # Errors
 /// A usage error when it is a local time without a zone.
 pub(crate) fn check_zone(at: Option<&str>, time_zone: Option<&str>) -> Result<(), clap::Error> {
-    let is_local = at.is_some_and(|at| WrittenTime::parse(at).is_ok_and(|time| time.is_local()));
-    if is_local && time_zone.is_none() {
-        let why = format!(
-            "{:?} is a local time: add --time-zone, such as --time-zone Europe/Berlin, or an offset, such as \
-             2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00",
-            at.unwrap_or_default()
-        );
-        return Err(wrong(why));
+    let is_local = |at: &&str| WrittenTime::parse(at).is_ok_and(|time| time.is_local());
+    match at.filter(is_local) {
+        Some(at) if time_zone.is_none() => Err(wrong(format!(
+            "{at:?} is a local time: add --time-zone, such as --time-zone Europe/Berlin, or an offset, such as \
+             2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00"
+        ))),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// An idempotency key as the value of its header: a quoted string (RFC 9651), which can have any visible character.
+pub(crate) fn idempotency_key(text: &str) -> Result<HeaderValue, String> {
+    let is_key = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let quoted = format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""));
+    let value = Some(quoted).filter(|_| is_key).and_then(|quoted| quoted.parse().ok());
+    value.ok_or_else(|| "a key is 1 to 255 visible ASCII characters, such as 8e03978e-40d5".to_owned())
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -145,7 +152,7 @@ pub(crate) fn server(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// A usage error. `failure::usage` adds the usage of the command.
+/// A usage error. `failure::report` adds the usage of the command.
 pub(crate) fn wrong(why: String) -> clap::Error {
     clap::Error::raw(ErrorKind::ValueValidation, why)
 }

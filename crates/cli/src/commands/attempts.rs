@@ -1,4 +1,4 @@
-//! `ringback attempts`: prints the recorded attempts of a job.
+//! `ringback attempts`: prints the logged attempts of a job.
 
 use http::Method;
 use ringback_core::job::JobKey;
@@ -8,7 +8,7 @@ use super::session::{Session, parse};
 use crate::args::{Format, JobArgs};
 use crate::client::{Call, ClientError, SHORT};
 use crate::failure::Verdict;
-use crate::output::{Cell, Table, View, note};
+use crate::output::{Cell, Table, View, is_unsafe, note};
 
 pub(crate) const ATTEMPTS_EXAMPLES: &str = "\
 Examples:
@@ -84,7 +84,7 @@ fn row(attempt: &AttemptAnswer, view: &View) -> [Cell; 7] {
 /// The start of a text on one line, without control characters: a response must not move the cursor or colour the
 /// terminal.
 fn printable(text: &str) -> String {
-    let mut line: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut line: String = text.chars().take(SHOWN).map(|c| if is_unsafe(c) { ' ' } else { c }).collect();
     if text.chars().nth(SHOWN).is_some() {
         line.push('…');
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_response_is_printed_on_one_line_without_control_characters() {
-        assert_eq!(printable("a\r\nb\u{1b}[31mc\td"), "a  b [31mc d");
+        assert_eq!(printable("a\r\nb\u{1b}[31mc\td\u{202e}e"), "a  b [31mc d e");
         assert_eq!(printable(&"ä".repeat(SHOWN)), "ä".repeat(SHOWN));
         assert_eq!(printable(&"ä".repeat(SHOWN + 1)), format!("{}…", "ä".repeat(SHOWN)));
     }

@@ -4,7 +4,7 @@ mod redrive;
 
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{JobAnswer, PurgeAnswer};
+use ringback_core::wire::{DeadJobAnswer, JobAnswer, PurgeAnswer};
 use serde_json::json;
 
 use self::redrive::{DeadReviveArgs, RedriveArgs};
@@ -14,7 +14,7 @@ use super::session::{Session, parse};
 use crate::args::{DeadFilter, Format, Page, TopicArgs, values};
 use crate::client::{Call, LONG};
 use crate::failure::Verdict;
-use crate::output::{Table, View, dead_row, dead_row_full, note};
+use crate::output::{REQUEST_COLUMNS, Table, View, dead_row, note, request_cells};
 use crate::progress::Progress;
 
 const LIST_EXAMPLES: &str = "\
@@ -29,7 +29,7 @@ Examples:
   ringback dead purge pay.notify --reason gone --died-before 2026-11-01T00:00:00Z
   ringback dead purge pay.notify --all
 
-A purged job is no longer known and its id can be used again; only its recorded attempts remain.";
+A purged job is no longer known and its id can be used again; only its logged attempts remain.";
 
 const PURGE_USAGE: &str = "\
 ringback dead purge [OPTIONS] <TOPIC> <ID>
@@ -48,10 +48,13 @@ pub(crate) enum DeadCommand {
     #[command(after_help = redrive::EXAMPLES)]
     Revive(DeadReviveArgs),
     /// List the redrives of a topic
+    #[command(after_help = redrive::STARTED_EXAMPLES)]
     Revivals(TopicArgs),
     /// Show the progress of a redrive until it ends
+    #[command(after_help = redrive::STARTED_EXAMPLES)]
     Watch(RedriveArgs),
-    /// Stop a redrive; jobs that it has made due stay so
+    /// Stop a redrive; jobs that it made due already stay due
+    #[command(after_help = redrive::STARTED_EXAMPLES)]
     Stop(RedriveArgs),
 }
 
@@ -103,16 +106,20 @@ async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Verd
     let path = ["v1", "topics", args.of.topic.as_str(), "dead"];
     let (query, limit) = (args.filter.query(), args.page.limit());
     let mut list = List { path: &path, query, limit, of: "dead jobs", feature: "lists of dead jobs" };
-    let [id, died, relative, attempts, reason, last] =
-        ["ID", "DIED", "", ">ATTEMPTS", "REASON", "LAST FAILURE"];
-    let colour = session.out.colour;
+    let mut columns = vec!["ID", "DIED", "", ">ATTEMPTS", "REASON", "LAST FAILURE"];
     if args.full {
         list.query.push(include());
-        let columns = [id, died, relative, attempts, reason, last, "URL", "BODY"];
-        return pages::print(session, list, Table::new(columns, colour), dead_row_full).await;
+        columns.extend(REQUEST_COLUMNS);
     }
-    let columns = [id, died, relative, attempts, reason, last];
-    pages::print(session, list, Table::new(columns, colour), dead_row).await
+    let row = |dead: &DeadJobAnswer, view: &View| {
+        let mut row = dead_row(dead, view).to_vec();
+        if args.full {
+            row.extend(request_cells(dead.request.as_deref()));
+        }
+        row
+    };
+    let table = Table::new(columns, session.out.colour);
+    pages::print(session, list, table, row).await
 }
 
 async fn purge_one(session: &mut Session, topic: &str, id: &str) -> anyhow::Result<Verdict> {

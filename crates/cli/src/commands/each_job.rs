@@ -3,26 +3,25 @@
 
 mod lines;
 
-use std::cell::Cell;
-use std::future::ready;
 use std::io::{self, BufReader};
 use std::pin::pin;
 
 use anstyle::AnsiColor;
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use ringback_core::job::JobKey;
 use ringback_core::wire::Problem;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use self::lines::{BadLine, Lines};
 use super::session::{Session, parse};
 use crate::args::{Format, Jobs, JobsArgs};
 use crate::client::{Call, ClientError, Reply, SHORT};
 use crate::failure::{Unfinished, Verdict, is_refused};
-use crate::output::{Colour, Output, View, note};
+use crate::output::{Colour, Output, View};
 
 /// The most calls in flight.
 const IN_FLIGHT: usize = 8;
@@ -43,37 +42,33 @@ pub(crate) async fn run<T: DeserializeOwned>(
         Jobs::Stdin => from_stdin(),
     };
     let Session { client, out } = session;
-    let (client, call, has_failed) = (&*client, &call, Cell::new(false));
+    let (client, call, failed) = (&*client, &call, Notify::new());
     let ask = |named: Named| async move {
         let key = named?;
         let reply = client.ask(call(&key), SHORT).await;
         Ok::<_, BadLine>((key, reply))
     };
-    let jobs = jobs.take_while(|_| ready(!has_failed.get()));
-    let mut results = pin!(jobs.map(ask).buffered(IN_FLIGHT));
-    let mut printer = Printer { out, done: 0, refused: 0 };
-    let mut failure = None;
+    // After a failure the next line of standard input is not waited for.
+    let mut results = pin!(jobs.take_until(failed.notified()).map(ask).buffered(IN_FLIGHT));
+    let (mut printer, mut failure) = (Printer { out, done: 0, refused: 0 }, None);
     while let Some(result) = results.next().await {
-        match result {
-            Ok((key, Ok(Reply { body, .. }))) => match printer.out.format {
-                Format::Json => printer.answer(&String::from_utf8_lossy(body.trim_ascii_end()))?,
-                Format::Table => {
-                    let text = text(&key, &parse(&body)?, &printer.out.view());
-                    printer.answer(text.trim_end_matches('\n'))?;
-                }
-            },
-            Ok((key, Err(error))) if is_refused(&error) => printer.refused(&key, &error)?,
-            // The calls in flight are still printed, so that it is known what was done.
-            Ok((key, Err(error))) => {
-                has_failed.set(true);
-                failure.get_or_insert((key, error));
-            }
+        let stopped = match result {
+            Ok((key, reply)) => printer.result(&key, reply, &text)?,
             Err(line) => printer.bad_line(&line)?,
+        };
+        // The calls in flight are still printed, so that it is known what was done.
+        if stopped.is_some() {
+            failed.notify_one();
+            failure = failure.or(stopped);
         }
     }
+    let Printer { done, refused, .. } = printer;
     match failure {
-        Some((key, error)) => Err(printer.stopped(&key, &error).into()),
-        None if printer.refused > 0 => Ok(Verdict::No),
+        Some(Unfinished { what, next }) => {
+            let what = format!("{what}; {done} were done and {refused} refused");
+            Err(Unfinished { what, next }.into())
+        }
+        None if refused > 0 => Ok(Verdict::No),
         None => Ok(Verdict::Done),
     }
 }
@@ -109,13 +104,33 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
+    /// Prints the result of a call. If the server failed, returns that and prints nothing.
+    fn result<T: DeserializeOwned>(
+        &mut self,
+        key: &JobKey,
+        reply: Result<Reply, ClientError>,
+        text: impl Fn(&JobKey, &T, &View) -> String,
+    ) -> anyhow::Result<Option<Unfinished>> {
+        let text = |answer: &T| text(key, answer, &self.out.view());
+        match reply.and_then(|Reply { body, .. }| shown(self.out.format, &body, text)) {
+            Ok(shown) => self.answer(&shown)?,
+            Err(error) if is_refused(&error) => self.refused(key, &error)?,
+            Err(error) => {
+                let what = format!("stopped at {key}: {error}");
+                let next = format!("run the command again for the jobs from {key} on");
+                return Ok(Some(Unfinished { what, next }));
+            }
+        }
+        Ok(None)
+    }
+
     /// Prints an answer. Answers of several lines have an empty line between them.
-    fn answer(&mut self, text: &str) -> anyhow::Result<()> {
-        if self.done > 0 && text.contains('\n') {
+    fn answer(&mut self, shown: &[u8]) -> anyhow::Result<()> {
+        if self.done > 0 && shown.contains(&b'\n') {
             self.out.line("")?;
         }
         self.done += 1;
-        self.out.line(text)?;
+        self.out.line(shown)?;
         // Each job is shown when it is done, also to those who type one job after the other.
         self.out.flush()
     }
@@ -131,22 +146,32 @@ impl Printer<'_> {
         }
     }
 
-    fn bad_line(&mut self, line: &BadLine) -> anyhow::Result<()> {
-        self.error(&format!("{} {line}", label()))
+    /// Prints that a line names no job. If standard input cannot be read, returns that and prints nothing.
+    fn bad_line(&mut self, line: &BadLine) -> anyhow::Result<Option<Unfinished>> {
+        if let BadLine::Unreadable { number, .. } = line {
+            let next = format!("run the command again for the jobs after line {number}");
+            return Ok(Some(Unfinished { what: line.to_string(), next }));
+        }
+        self.error(&format!("{} {line}", label()))?;
+        Ok(None)
     }
 
     fn error(&mut self, text: &str) -> anyhow::Result<()> {
         self.refused += 1;
-        self.out.flush()?;
-        note(text);
-        Ok(())
+        self.out.note(text)
     }
+}
 
-    fn stopped(&self, key: &JobKey, error: &ClientError) -> Unfinished {
-        let Self { done, refused, .. } = self;
-        let what = format!("stopped at {key}: {error}; before that {done} were done and {refused} refused");
-        Unfinished { what, next: format!("run the command again for the jobs from {key} on") }
-    }
+/// An answer as it is printed, without a line break at its end.
+fn shown<T: DeserializeOwned>(
+    format: Format,
+    body: &Bytes,
+    text: impl FnOnce(&T) -> String,
+) -> Result<Vec<u8>, ClientError> {
+    Ok(match format {
+        Format::Json => body.trim_ascii_end().to_vec(),
+        Format::Table => text(&parse(body)?).trim_end_matches('\n').as_bytes().to_vec(),
+    })
 }
 
 /// What an error begins with.

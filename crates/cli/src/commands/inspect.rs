@@ -48,17 +48,17 @@ pub(crate) fn details(job: &InspectedJob, view: &View) -> String {
         (Some(request), Some(effective)) => {
             format!("{details}\n{}", request_details(request, effective, view.colour))
         }
-        _ => format!("{details}\n{}\n", without_request(job)),
+        _ => format!("{details}\n{}\n", why_none(job)),
     }
 }
 
 /// Why there is no request.
-fn without_request(job: &InspectedJob) -> String {
+fn why_none(job: &InspectedJob) -> String {
     let state = &job.job.state;
     if matches!(state.as_str(), "done" | "cancelled") {
-        return format!("Its request is not stored any more, because it is {state}.");
+        return format!("its request is not stored any more, because it is {state}");
     }
-    "This server does not show requests of jobs; check that it has the version of `ringback --version`."
+    "the server does not show requests of jobs; check that it has the same version as `ringback --version`"
         .to_owned()
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Resu
     let body = session.client.ask(call(&key), SHORT).await?.body;
     let job: InspectedJob = parse(&body)?;
     let (Some(request), Some(effective)) = (&job.request, &job.effective) else {
-        note(&format!("{key}: {}", without_request(&job)));
+        note(&format!("{key}: {}", why_none(&job)));
         return Ok(Verdict::No);
     };
     let Some(url) = &request.url else {
@@ -87,12 +87,11 @@ pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Resu
     let (body, content_type) = delivered(request)?;
     let post = Post { url, headers: headers(&key, &job, request, effective, content_type)?, body };
     session.out.bytes(post.command().as_bytes())?;
-    note(OF_AN_ATTEMPT);
-    let masked =
-        post.headers.iter().filter(|(name, value)| is_masked(name, value)).map(|(name, _)| name.as_str());
-    let masked: Vec<_> = masked.collect();
+    session.out.note(OF_AN_ATTEMPT)?;
+    let masked = post.headers.iter().filter(|(name, value)| is_masked(name, value));
+    let masked: Vec<_> = masked.map(|(name, _)| name.as_str()).collect();
     if !masked.is_empty() {
-        note(&format!("masked: {}; put the value in place of {MASK}", masked.join(", ")));
+        session.out.note(&format!("masked: {}; put the value in place of {MASK}", masked.join(", ")))?;
     }
     Ok(Verdict::Done)
 }

@@ -22,7 +22,7 @@ Examples:
   ringback get pay.notify/order-1 --full
   ringback get pay.notify/order-1 --curl > callback.sh
 
-Secret header values are masked. --curl leaves out webhook-timestamp and traceparent, which each attempt has anew.";
+Secret header values are masked. --curl leaves out webhook-timestamp and traceparent, which differ in each attempt.";
 
 pub(crate) const RUN_EXAMPLES: &str = "\
 Examples:
@@ -37,7 +37,7 @@ Examples:
   ringback list --state dead --all --output json | jq -r '.topic + \"/\" + .id' |
       ringback revive -
 
-Its failures start at 0 again; the count of its attempts goes on.";
+Its failures count from 0 again, and its attempts go on counting.";
 
 pub(crate) const CANCEL_EXAMPLES: &str = "\
 Examples:
@@ -47,7 +47,7 @@ Examples:
   ringback list --topic pay.notify --state delayed --all --output json |
       jq -r '.topic + \"/\" + .id' | ringback cancel -
 
-An attempt in flight goes on: if it succeeds the job is done after all, and the answer says so.";
+A delivery that has begun goes on, and the output says so: if it succeeds, the job is done and not cancelled.";
 
 const RESCHEDULE_EXAMPLES: &str = "\
 Examples:

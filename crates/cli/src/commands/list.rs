@@ -1,13 +1,14 @@
 //! `ringback list`: prints pending and dead jobs, page by page.
 
 use clap::Args;
+use ringback_core::wire::InspectedJob;
 
 use super::inspect::include;
 use super::pages::{self, List};
 use super::session::Session;
 use crate::args::{Filter, Page};
 use crate::failure::Verdict;
-use crate::output::{Table, job_row, job_row_full};
+use crate::output::{REQUEST_COLUMNS, Table, View, job_row, request_cells};
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -32,14 +33,18 @@ pub(crate) struct ListArgs {
 pub(crate) async fn run(session: &mut Session, args: &ListArgs) -> anyhow::Result<Verdict> {
     let (path, query, limit) = (&["v1", "jobs"], args.filter.query(), args.page.limit());
     let mut list = List { path, query, limit, of: "jobs", feature: "lists of jobs" };
-    let [topic, id, state, due, relative, attempts, failures, reason] =
-        ["TOPIC", "ID", "STATE", "DUE", "", ">ATTEMPTS", ">FAILURES", "REASON"];
-    let colour = session.out.colour;
+    let mut columns = vec!["TOPIC", "ID", "STATE", "DUE", "", ">ATTEMPTS", ">FAILURES", "REASON"];
     if args.full {
         list.query.push(include());
-        let columns = [topic, id, state, due, relative, attempts, failures, reason, "URL", "BODY"];
-        return pages::print(session, list, Table::new(columns, colour), job_row_full).await;
+        columns.extend(REQUEST_COLUMNS);
     }
-    let columns = [topic, id, state, due, relative, attempts, failures, reason];
-    pages::print(session, list, Table::new(columns, colour), job_row).await
+    let row = |job: &InspectedJob, view: &View| {
+        let mut row = job_row(&job.job, view).to_vec();
+        if args.full {
+            row.extend(request_cells(job.request.as_deref()));
+        }
+        row
+    };
+    let table = Table::new(columns, session.out.colour);
+    pages::print(session, list, table, row).await
 }

@@ -34,11 +34,11 @@ pub(crate) struct List<'a> {
 }
 
 /// Prints page after page: the JSON of the items unchanged, or rows of a table.
-pub(crate) async fn print<T: DeserializeOwned, const N: usize>(
+pub(crate) async fn print<T: DeserializeOwned, R: AsRef<[Cell]>>(
     session: &mut Session,
     list: List<'_>,
-    mut table: Table<N>,
-    row: impl Fn(&T, &View) -> [Cell; N],
+    mut table: Table,
+    row: impl Fn(&T, &View) -> R,
 ) -> anyhow::Result<Verdict> {
     let List { path, query, limit, of, feature } = list;
     let (mut shown, mut cursor) = (0, None);
@@ -64,7 +64,7 @@ pub(crate) async fn print<T: DeserializeOwned, const N: usize>(
         match page.next {
             None => break,
             Some(_) if shown >= limit => {
-                note(&format!("the first {shown} {of}; more with --limit or --all"));
+                session.out.note(&format!("the first {shown} {of}; more with --limit or --all"))?;
                 return Ok(Verdict::Done);
             }
             next => cursor = Some(next_cursor(cursor.as_ref(), next)?),

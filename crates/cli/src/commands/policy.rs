@@ -66,19 +66,19 @@ pub(crate) struct SetArgs {
     /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
     #[arg(long, value_name = "DELAYS")]
     pub(crate) retry: Option<Retry>,
-    /// Failures after which a job is dead, -1 for never; the last delay repeats
+    /// Number of failures after which a job is dead, -1 for never; beyond the list the last delay repeats
     #[arg(long, value_name = "N", requires = "retry", allow_hyphen_values = true)]
     pub(crate) max: Option<i64>,
-    /// Random share of a delay that may be added to it, 0 to 1
+    /// Largest share of a delay that is added to it at random, 0 to 1 [default: 0.1]
     #[arg(long, value_name = "SHARE", requires = "retry")]
     pub(crate) jitter: Option<f64>,
     /// Time limit of one attempt, 100ms to 10m
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
-    /// Lease of a pull job, 100ms to 12h
+    /// Lease of a pull job: how long a consumer may work on it, 100ms to 12h
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
-    /// URL of jobs that are submitted without one after this
+    /// URL for jobs that are submitted without one from now on
     #[arg(long)]
     pub(crate) url: Option<String>,
     /// Header for jobs that have none of this name; may be repeated
@@ -87,13 +87,13 @@ pub(crate) struct SetArgs {
     /// Response body that means success; white space around it is ignored
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_body: Option<String>,
-    /// Attempts to record: failed, all or off
+    /// Attempts to log: failed, all or off
     #[arg(long, value_name = "WHICH", value_parser = ["failed", "all", "off"])]
     pub(crate) attempts: Option<String>,
-    /// URL (http or https) for dead-letter notices of jobs that have none themselves
+    /// URL (http or https) that gets a notice of each dead job, if the job has no such URL itself
     #[arg(long, value_name = "URL")]
     pub(crate) on_dead: Option<String>,
-    /// Show the jobs of this topic by itself in the metrics of the carriers; for at most 100 topics
+    /// Give this topic metrics of its own; for at most 100 topics
     #[arg(long)]
     pub(crate) metrics: bool,
 }

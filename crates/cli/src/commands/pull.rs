@@ -44,7 +44,7 @@ pub(crate) struct ReserveArgs {
     /// Maximum number of jobs, 1 to 100
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) max: u32,
-    /// Lease, 100ms to 12h [default: that of the job or of its topic, else 30s]
+    /// Lease: how long to work on each job, 100ms to 12h [default: that of the job or of its topic, else 30s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
     /// How long to wait when no job is ready, at most 60s [default: 0s]
@@ -87,7 +87,7 @@ pub(crate) struct RenewArgs {
 pub(crate) struct BuryArgs {
     #[command(flatten)]
     pub(crate) of: ReceiptArgs,
-    /// Reason, as one word [default: buried]
+    /// Why, in one word [default: buried]
     #[arg(long, value_name = "WORD")]
     pub(crate) reason: Option<String>,
     /// Error message to record

@@ -1,29 +1,30 @@
-//! `ringback submit`: submits one job, made from flags or given as JSON.
+//! `ringback submit`: submits one job, made from flags or given as JSON, and says what became of it.
 
 mod destination;
+mod flags;
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
-use http::{Method, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use ringback_core::job::MAX_JOB;
 use ringback_core::wire::Problem;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::session::{Session, parse};
 use crate::args::Format;
 use crate::args::values::{self, Pair, Retry, Wait};
 use crate::client::{Call, ClientError, Reply, SHORT};
 use crate::failure::Verdict;
-use crate::output::{job_details, note};
+use crate::output::job_details;
+
+/// The header of a key by which the server recognises a repeated submit.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 const SUBMIT_EXAMPLES: &str = "\
 Examples:
@@ -37,12 +38,13 @@ Examples:
       --content-type image/png --body-file a.png
   ringback submit --topic index --id page-7 --delay 30s --if-exists postpone --max-delay 5m \\
       --url http://127.0.0.1:8080/index
+  ringback submit --topic mail --idempotency-key 8e03978e-40d5 --url http://127.0.0.1:8080/mail
   ringback submit job.json
   echo '{\"topic\":\"t\",\"url\":\"http://127.0.0.1:8080/hook\"}' | ringback submit -
 
-Submitting the same topic and id with the same content again changes nothing and is not an error, unless the job was \
-cancelled. With --if-exists replace or postpone the new job takes its place. A job without a URL, its own or its topic's, \
-is a pull job.";
+A submit with --id or --idempotency-key is safe to repeat: the same content again changes nothing, and is refused only if \
+the job was cancelled. With --if-exists replace or postpone every submit counts, unless its --idempotency-key is that of \
+the last one. A job that has no URL, neither its own nor its topic's, is a pull job.";
 
 /// A job, made from flags or given as JSON.
 #[derive(Debug, Args)]
@@ -61,6 +63,10 @@ pub(crate) struct SubmitArgs {
     /// Id of the job, unique in its topic [default: made by the server]
     #[arg(long, value_parser = values::id)]
     pub(crate) id: Option<String>,
+    /// Key that makes it safe to repeat this submit: instead of --id, which the server then derives from it, or
+    /// beside --id with --if-exists replace or postpone
+    #[arg(long, value_name = "KEY", value_parser = values::idempotency_key)]
+    pub(crate) idempotency_key: Option<HeaderValue>,
     /// Delay until the job is due: 10m, "1h 30m", 250ms, or a number of seconds
     #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
     pub(crate) delay: Option<Wait>,
@@ -95,17 +101,18 @@ pub(crate) struct SubmitArgs {
     /// Time limit of one attempt, 100ms to 10m [default: that of the topic, else 10s]
     #[arg(long, value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
-    /// Lease of a pull job, 100ms to 12h; not with --url [default: that of the topic, else 30s]
+    /// Lease of a pull job: how long a consumer may work on it, 100ms to 12h; not with --url [default: that of the
+    /// topic, else 30s]
     #[arg(long, value_name = "DURATION", conflicts_with = "url")]
     pub(crate) ttr: Option<Wait>,
-    /// URL (http or https) for a dead-letter notice if the job dies
+    /// URL (http or https) that gets a notice when the job is dead
     #[arg(long, value_name = "URL")]
     pub(crate) on_dead: Option<String>,
-    /// If a job has this topic and id: refuse leaves it as it is, replace takes its place, postpone too but
-    /// not later than --max-delay [default: refuse]
+    /// What to do if a job has this topic and id: refuse this submit, replace that job, or postpone it (replace it,
+    /// and be due within --max-delay of its first submit) [default: refuse]
     #[arg(long, value_name = "MODE", requires = "id")]
     pub(crate) if_exists: Option<IfExists>,
-    /// How long after its first submit a job is due at the latest; only with --if-exists postpone
+    /// The most time from the first submit of a job to its due time; only with --if-exists postpone
     #[arg(long, value_name = "DURATION", requires = "if_exists")]
     pub(crate) max_delay: Option<Wait>,
 }
@@ -120,108 +127,56 @@ pub(crate) enum IfExists {
     Postpone,
 }
 
-/// The field `if_exists` of a job from a file. The server judges the others.
-#[derive(Deserialize)]
-struct Mode {
+/// The fields of a job that decide what is said about it. The server judges them all.
+#[derive(Default, Deserialize)]
+struct Given {
+    url: Option<IgnoredAny>,
     if_exists: Option<IfExists>,
 }
 
+impl Given {
+    fn of(job: &[u8]) -> Self {
+        serde_json::from_slice(job).unwrap_or_default()
+    }
+}
+
 pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Result<Verdict> {
-    let (job, if_exists): (Bytes, _) = match &args.file {
-        Some(path) => {
-            let job = read(path)?;
-            let if_exists = serde_json::from_slice::<Mode>(&job).ok().and_then(|mode| mode.if_exists);
-            (job.into(), if_exists)
-        }
-        None => {
-            let if_exists = args.if_exists;
-            (from_flags(args)?, if_exists)
-        }
+    let key = args.idempotency_key.clone();
+    let job: Bytes = match &args.file {
+        Some(path) => read(path)?.into(),
+        None => flags::job(args)?,
     };
-    let has_url = destination::has_url(&job);
-    let call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
+    let given = Given::of(&job);
+    let mut call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
+    call.headers.extend(key.clone().map(|key| (IDEMPOTENCY_KEY, key)));
     let Reply { status, body } = session.client.ask(call, SHORT).await?;
     let verdict = session.print(&body, job_details)?;
     if session.out.format == Format::Table {
-        // The notes come after the job, also on a terminal.
-        session.out.flush()?;
         if status == StatusCode::OK {
-            note(match if_exists.unwrap_or(IfExists::Refuse) {
-                IfExists::Refuse => "the same job was accepted before: nothing changed",
-                IfExists::Replace => "it took the place of the job that had this topic and id",
-                IfExists::Postpone => "it postponed the job that had this topic and id",
-            });
+            session.out.note(&effect(given.if_exists, key.as_ref()))?;
         }
-        if !has_url && let Some(destination) = destination::of(session, &parse(&body)?).await {
-            note(&destination);
+        if given.url.is_none()
+            && let Some(destination) = destination::of(session, &parse(&body)?).await
+        {
+            session.out.note(&destination)?;
         }
     }
     Ok(verdict)
 }
 
-/// The JSON job that the flags describe.
-fn from_flags(args: SubmitArgs) -> anyhow::Result<Bytes> {
-    values::check_zone(args.at.as_deref(), args.time_zone.as_deref())?;
-    if args.max_delay.is_some() && args.if_exists != Some(IfExists::Postpone) {
-        return Err(values::wrong("--max-delay is only for --if-exists postpone".to_owned()).into());
+/// What a submit did to the job that had its topic and id. The response to a repetition by its key looks the same.
+fn effect(if_exists: Option<IfExists>, key: Option<&HeaderValue>) -> String {
+    let effect = match if_exists {
+        None | Some(IfExists::Refuse) => {
+            return "the same job was accepted before: nothing changed".to_owned();
+        }
+        Some(IfExists::Replace) => "it took the place of the job that had this topic and id",
+        Some(IfExists::Postpone) => "it postponed the job that had this topic and id",
+    };
+    match key {
+        None => effect.to_owned(),
+        Some(_) => format!("{effect}, unless this key was sent before: then nothing changed"),
     }
-    let bytes = match (args.body, args.body_file) {
-        (Some(text), _) => Some(text.into_bytes()),
-        (None, Some(path)) => Some(read(&path)?),
-        (None, None) => None,
-    };
-    let (body, body_base64) = match (bytes, &args.content_type) {
-        (Some(bytes), Some(_)) => (None, Some(STANDARD.encode(bytes))),
-        (Some(bytes), None) => (Some(parsed(bytes)?), None),
-        (None, _) => (None, None),
-    };
-    let text = |text: Option<String>| text.map(|text| Value::from(text).to_string());
-    let wait = |wait: Option<Wait>| wait.map(|Wait(value)| value.to_string());
-    let job = object([
-        ("topic", text(args.topic)),
-        ("id", text(args.id)),
-        ("delay", wait(args.delay)),
-        ("at", text(args.at)),
-        ("time_zone", text(args.time_zone)),
-        ("url", text(args.url)),
-        ("body", body.map(|body| body.get().to_owned())),
-        ("body_base64", text(body_base64)),
-        ("content_type", text(args.content_type)),
-        ("headers", pairs(&args.header)),
-        ("context", pairs(&args.context)),
-        ("retry", args.retry.map(|Retry(value)| value.to_string())),
-        ("timeout", wait(args.timeout)),
-        ("ttr", wait(args.ttr)),
-        ("on_dead", text(args.on_dead)),
-        ("if_exists", args.if_exists.map(|mode| json!(mode).to_string())),
-        ("max_delay", wait(args.max_delay)),
-    ]);
-    Ok(job.into())
-}
-
-/// A JSON object of the names and those values, as JSON, that are given. A parsed body would lose how its numbers are
-/// written.
-fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
-    let field = |(name, value): (&str, Option<String>)| Some(format!("{}:{}", Value::from(name), value?));
-    format!("{{{}}}", fields.into_iter().filter_map(field).collect::<Vec<_>>().join(","))
-}
-
-fn pairs(pairs: &[Pair]) -> Option<String> {
-    let json = |value: &String| Some(Value::from(value.as_str()).to_string());
-    (!pairs.is_empty()).then(|| object(pairs.iter().map(|Pair(name, value)| (name.as_str(), json(value)))))
-}
-
-/// Parses a body without a content type, which must be JSON.
-fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
-    let parsed = String::from_utf8(bytes).map_err(|error| error.to_string());
-    let parsed = parsed.and_then(|text| RawValue::from_string(text).map_err(|error| error.to_string()));
-    parsed.map_err(|why| {
-        let text = format!(
-            "the body is not JSON: {why}\n\nWrite JSON, such as --body '{{\"status\":\"PAID\"}}' or --body '\"text\"', \
-            or give its type, such as --content-type text/plain"
-        );
-        values::wrong(text)
-    })
 }
 
 /// Reads a file or standard input, up to the largest job that is allowed.
@@ -247,63 +202,13 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use clap::FromArgMatches as _;
-
     use super::*;
 
-    fn job(line: &[&str]) -> anyhow::Result<String> {
-        let words = ["submit", "--topic", "t", "--url", "http://h/"].iter().chain(line);
-        let matches = SubmitArgs::augment_args(clap::Command::new("submit")).try_get_matches_from(words)?;
-        Ok(String::from_utf8(from_flags(SubmitArgs::from_arg_matches(&matches)?)?.to_vec())?)
-    }
-
     #[test]
-    fn flags_become_the_fields_of_a_submit() {
-        let all = "--id i --delay 10m --header x-b: --context k=v=w --timeout 0.5 --on-dead http://h/dead";
-        let more = ["--body", "{\"b\": 1.0e5}", "--header", "x-a: 1:2", "--retry", "15s, 3m"];
-        let all = job(&[&all.split(' ').collect::<Vec<_>>()[..], &more].concat());
-        let expected = r#"{"topic":"t","id":"i","delay":"10m","url":"http://h/","body":{"b": 1.0e5},"headers":{"x-b":"","x-a":"1:2"},"context":{"k":"v=w"},"retry":{"delays":["15s","3m"]},"timeout":0.5,"on_dead":"http://h/dead"}"#;
-        assert_eq!(all.unwrap(), expected);
-        let preset = job(&["--retry", "none", "--at", "2026-11-20T09:30:00Z"]).unwrap();
-        let expected =
-            r#"{"topic":"t","at":"2026-11-20T09:30:00Z","url":"http://h/","retry":{"preset":"none"}}"#;
-        assert_eq!(preset, expected);
-        let local = job(&["--at", "2026-11-23T09:00", "--time-zone", "Europe/Berlin"]).unwrap();
-        let expected =
-            r#"{"topic":"t","at":"2026-11-23T09:00","time_zone":"Europe/Berlin","url":"http://h/"}"#;
-        assert_eq!(local, expected);
-    }
-
-    #[test]
-    fn a_local_time_needs_a_time_zone_and_a_time_zone_a_time() {
-        let error = job(&["--at", "2026-11-23T09:00"]).unwrap_err().to_string();
-        assert!(error.contains("--time-zone Europe/Berlin"), "{error}");
-        assert!(job(&["--at", "2026-11-23T09:00[Europe/Berlin]"]).is_ok());
-        let error = job(&["--time-zone", "Europe/Berlin"]).unwrap_err().to_string();
-        assert!(error.contains("--at <TIME>"), "{error}");
-    }
-
-    #[test]
-    fn a_submit_may_change_a_job_that_exists() {
-        let postpone = ["--id", "i", "--if-exists", "postpone", "--max-delay", "5m"];
-        let expected = r#"{"topic":"t","id":"i","url":"http://h/","if_exists":"postpone","max_delay":"5m"}"#;
-        assert_eq!(job(&postpone).unwrap(), expected);
-        let refused = |line: &[&str]| job(line).unwrap_err().to_string();
-        assert!(refused(&postpone[2..]).contains("--id <ID>"), "{}", refused(&postpone[2..]));
-        assert!(refused(&["--max-delay", "5m"]).contains("--if-exists <MODE>"));
-        let replace = ["--id", "i", "--if-exists", "replace", "--max-delay", "5m"];
-        assert!(refused(&replace).contains("only for --if-exists postpone"));
-        assert!(refused(&["--id", "i", "--if-exists", "ignore"]).contains("refuse, replace, postpone"));
-    }
-
-    #[test]
-    fn a_body_that_is_no_json_needs_a_content_type() {
-        let error = job(&["--body", "hello"]).unwrap_err().to_string();
-        assert!(error.contains("not JSON") && error.contains("--content-type text/plain"), "{error}");
-        let text = job(&["--body", "hello", "--content-type", "text/plain"]).unwrap();
-        assert_eq!(
-            text,
-            r#"{"topic":"t","url":"http://h/","body_base64":"aGVsbG8=","content_type":"text/plain"}"#
-        );
+    fn a_null_url_is_none() {
+        assert!(Given::of(br#"{"topic":"t","url":"http://h/"}"#).url.is_some());
+        for without in [&br#"{"topic":"t","url":null}"#[..], br#"{"topic":"t"}"#, b"[]", b"{"] {
+            assert!(Given::of(without).url.is_none());
+        }
     }
 }

@@ -27,10 +27,15 @@ fn the_definitions_agree_with_themselves() {
 
 #[test]
 fn every_command_shows_examples_of_itself() {
-    for command in Cli::command().get_subcommands() {
-        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        assert!(help.contains(&format!("ringback {}", command.get_name())), "{}", command.get_name());
+    fn check(command: &clap::Command, name: &str) {
+        for below in command.get_subcommands() {
+            let name = format!("{name} {}", below.get_name());
+            let help = below.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains(&format!("\n  {name}")), "{name}");
+            check(below, &name);
+        }
     }
+    check(&Cli::command(), "ringback");
 }
 
 #[test]

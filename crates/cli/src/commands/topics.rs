@@ -29,7 +29,8 @@ pub(crate) const PAUSE_EXAMPLES: &str = "\
 Examples:
   ringback pause pay.notify
 
-Jobs of a paused topic can be submitted and cancelled, and become due. Deliveries in flight go on.";
+Jobs of a paused topic can be submitted and cancelled, and become due. Consumers get none of them. Deliveries in flight \
+go on.";
 
 pub(crate) const RESUME_EXAMPLES: &str = "\
 Examples:
@@ -69,7 +70,7 @@ async fn ask(session: &mut Session, call: Call) -> anyhow::Result<Verdict> {
     session.show(call, |topic: &TopicAnswer, view| table(view.colour).page(&[row(topic, view)])).await
 }
 
-fn table(colour: Colour) -> Table<10> {
+fn table(colour: Colour) -> Table {
     let columns = [
         "TOPIC",
         "",

@@ -26,9 +26,6 @@ fn with_usage(command: Command, built: &mut Command) -> Command {
 
 /// The command that was called, which knows its usage.
 pub(crate) fn called(command: &Command, matches: &ArgMatches) -> Command {
-    match matches.subcommand() {
-        Some((name, matches)) => command.find_subcommand(name).map(|below| called(below, matches)),
-        None => None,
-    }
-    .unwrap_or_else(|| command.clone())
+    let below = matches.subcommand().and_then(|(name, of)| Some((command.find_subcommand(name)?, of)));
+    below.map_or_else(|| command.clone(), |(below, matches)| called(below, matches))
 }

@@ -36,7 +36,7 @@ done, and 1 when it is dead, cancelled or not known. For topics it runs until it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct WatchArgs {
-    /// A topic, or a job as TOPIC/ID or as two arguments [default: all topics]
+    /// A topic, or a job as TOPIC/ID or TOPIC ID [default: all topics]
     #[arg(num_args = 0..=2, value_name = "TOPIC[/ID]")]
     name: Vec<String>,
     /// Show only these kinds of events, separated by commas

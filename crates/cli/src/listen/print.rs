@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::args::Format;
-use crate::output::{Colour, Times, escape_json, escape_text};
+use crate::output::{Colour, Times, escape_json, escape_lines, escape_text};
 
 /// The most bytes of a body that people see. JSON has the whole body.
 const SHOWN: usize = 16 * 1024;
@@ -137,12 +137,7 @@ fn body_text(body: &[u8]) -> String {
         Ok(text) => {
             let end = (0..=SHOWN.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
             let start = &text[..end.unwrap_or(0)];
-            let lines = start.split('\n').map(|line| {
-                let parts: Vec<_> = line.split('\t').map(escape_text).collect();
-                parts.join("\t")
-            });
-            let lines: Vec<_> = lines.collect();
-            (start.len(), lines.join("\n"))
+            (start.len(), escape_lines(start))
         }
         Err(_) => {
             let start = &body[..body.len().min(SHOWN)];

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, HttpBody as _, to_bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::clock::{Clock as _, SystemClock};
 use tokio::time::{sleep, timeout};
@@ -22,6 +24,13 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 /// The header by which the attempts of a job are recognised.
 const WEBHOOK_ID: &str = "webhook-id";
 
+/// The answer to a request whose body was not read to its end, and the reason.
+type Refusal = (StatusCode, &'static str);
+
+const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 512 KiB");
+const TOO_SLOW: Refusal = (StatusCode::REQUEST_TIMEOUT, "the body did not arrive within 30 s");
+const INCOMPLETE: Refusal = (StatusCode::BAD_REQUEST, "the body is incomplete");
+
 struct Receiver {
     answers: Answers,
     printer: Printer,
@@ -36,13 +45,9 @@ pub(super) fn receiver(answers: Answers, printer: Printer, connections: Connecti
 async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Response {
     let Receiver { answers, printer, connections } = &*receiver;
     let (head, body) = request.into_parts();
-    let fits = body.size_hint().exact().is_some_and(|length| length <= MAX_BODY as u64);
-    let (body, refused) = match timeout(BODY_WITHIN, to_bytes(body, MAX_BODY)).await {
-        Ok(Ok(body)) => (Ok(body), None),
-        Ok(Err(_)) if fits => (Err("the body was cut off"), Some(StatusCode::BAD_REQUEST)),
-        Ok(Err(_)) => (Err("the body is larger than 512 KiB"), Some(StatusCode::PAYLOAD_TOO_LARGE)),
-        Err(_) => (Err("the body did not arrive within 30 s"), Some(StatusCode::REQUEST_TIMEOUT)),
-    };
+    let body = timeout(BODY_WITHIN, read(body)).await.unwrap_or(Err(TOO_SLOW));
+    let refused = body.as_ref().err().map(|(status, _)| *status);
+    let body = body.map_err(|(_, reason)| reason);
     let status = refused.unwrap_or_else(|| answers.next_status(head.headers.get(WEBHOOK_ID)));
     let path = head.uri.path_and_query().map_or_else(|| head.uri.to_string(), ToString::to_string);
     let (at, method) = (SystemClock.now().to_string(), head.method.to_string());
@@ -56,4 +61,16 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+async fn read(body: Body) -> Result<Bytes, Refusal> {
+    let (mut chunks, mut whole) = (body.into_data_stream(), Vec::new());
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| INCOMPLETE)?;
+        if whole.len() + chunk.len() > MAX_BODY {
+            return Err(TOO_LARGE);
+        }
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(whole.into())
 }

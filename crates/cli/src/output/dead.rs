@@ -3,7 +3,6 @@
 use ringback_core::wire::{DeadJobAnswer, RevivalAnswer};
 
 use super::job::{failure, state};
-use super::request::{content, target};
 use super::{Cell, Table, View};
 
 /// The row of a dead job in a list.
@@ -16,14 +15,6 @@ pub(crate) fn dead_row(dead: &DeadJobAnswer, view: &View) -> [Cell; 6] {
         Cell::from(dead.job.reason.as_deref().unwrap_or_default()),
         Cell::from(dead.job.last.as_ref().map(failure).unwrap_or_default()),
     ]
-}
-
-/// The row of a dead job in a list, with its URL and body.
-pub(crate) fn dead_row_full(dead: &DeadJobAnswer, view: &View) -> [Cell; 8] {
-    let [id, died, relative, attempts, reason, last] = dead_row(dead, view);
-    let request = dead.request.as_deref();
-    let (url, content) = (Cell::from(target(request)), Cell::from(request.map(content).unwrap_or_default()));
-    [id, died, relative, attempts, reason, last, url, content]
 }
 
 /// The row of a redrive in a list.

@@ -1,9 +1,8 @@
 //! A job as a row of a list, or with its details one per line.
 
 use anstyle::{AnsiColor, Style};
-use ringback_core::wire::{InspectedJob, JobAnswer, LastAnswer};
+use ringback_core::wire::{JobAnswer, LastAnswer};
 
-use super::request::{content, target};
 use super::{Cell, Table, View};
 
 /// The state of a job or of a redrive, in its colour.
@@ -37,14 +36,6 @@ pub(crate) fn job_row(job: &JobAnswer, view: &View) -> [Cell; 8] {
         Cell::from(job.failures),
         Cell::from(job.reason.as_deref().unwrap_or_default()),
     ]
-}
-
-/// The row of a job in a list, with its URL and body.
-pub(crate) fn job_row_full(job: &InspectedJob, view: &View) -> [Cell; 10] {
-    let [topic, id, state, due, relative, attempts, failures, reason] = job_row(&job.job, view);
-    let request = job.request.as_deref();
-    let (url, content) = (Cell::from(target(request)), Cell::from(request.map(content).unwrap_or_default()));
-    [topic, id, state, due, relative, attempts, failures, reason, url, content]
 }
 
 /// The details of a job, one per line.

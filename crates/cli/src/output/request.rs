@@ -1,11 +1,9 @@
 //! The request of a job and the settings that apply to it, one per line, with the body at the end; and the
 //! short form of both in lists.
 
-use std::borrow::Cow;
-
 use ringback_core::wire::{EffectiveAnswer, EffectiveRetry, RequestAnswer, SetBy};
 
-use super::{Cell, Colour, Table, escape_text};
+use super::{Cell, Colour, Table, escape_lines};
 
 /// The request and the settings that apply, for people.
 pub(crate) fn request_details(
@@ -75,7 +73,7 @@ fn headers<'a>(
 }
 
 /// The content type and the size of the body.
-pub(crate) fn content(request: &RequestAnswer) -> String {
+fn content(request: &RequestAnswer) -> String {
     match request.delivered_body() {
         Ok((bytes, _)) if bytes.is_empty() => "no body".to_owned(),
         Ok((bytes, content_type)) => format!("{content_type}, {} bytes", bytes.len()),
@@ -83,24 +81,22 @@ pub(crate) fn content(request: &RequestAnswer) -> String {
     }
 }
 
-/// The URL, or that there is none.
-pub(crate) fn target(request: Option<&RequestAnswer>) -> &str {
-    request.map_or("", |request| request.url.as_deref().unwrap_or("(pull)"))
+/// The columns of [`request_cells`].
+pub(crate) const REQUEST_COLUMNS: [&str; 2] = ["URL", "BODY"];
+
+/// The URL and the body of a job in a list; empty when the server does not show them.
+pub(crate) fn request_cells(request: Option<&RequestAnswer>) -> [Cell; 2] {
+    let url = |request: &RequestAnswer| request.url.clone().unwrap_or_else(|| "(pull)".to_owned());
+    [request.map(url), request.map(content)].map(|text| Cell::from(text.unwrap_or_default()))
 }
 
-/// The body as text, if it is text. Control characters are escaped: a body must not move the cursor or colour
-/// the terminal.
+/// The body, if it can be read.
 fn body(request: &RequestAnswer) -> Option<String> {
     let (bytes, _) = request.delivered_body().ok()?;
-    let text = match bytes {
-        Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok()?.to_owned(),
-        Cow::Owned(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(_) => return Some("(not text; --output json has it as base64)".to_owned()),
-        },
-    };
-    let shown = |line: &str| line.split('\t').map(escape_text).collect::<Vec<_>>().join("\t");
-    Some(text.trim_end_matches('\n').split('\n').map(shown).collect::<Vec<_>>().join("\n"))
+    Some(match std::str::from_utf8(&bytes) {
+        Ok(text) => escape_lines(text.trim_end_matches('\n')),
+        Err(_) => "(not text; --output json has it as base64)".to_owned(),
+    })
 }
 
 #[cfg(test)]

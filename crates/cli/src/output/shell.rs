@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::escape::is_unsafe;
+use super::escape::{is_layout, is_unsafe};
 
 /// The longest body that is an argument. Linux takes at most 128 KiB in one.
 const MAX_ARGUMENT: usize = 96 * 1024;
@@ -47,8 +47,7 @@ impl Post<'_> {
     /// characters that a terminal may act on, other than tabs and line feeds.
     fn argument(&self) -> Option<&str> {
         let text = std::str::from_utf8(&self.body).ok().filter(|text| text.len() <= MAX_ARGUMENT)?;
-        let is_plain = |c: char| !is_unsafe(c) || matches!(c, '\n' | '\t');
-        text.chars().all(is_plain).then_some(text)
+        text.chars().all(|c| !is_unsafe(c) || is_layout(c)).then_some(text)
     }
 }
 
@@ -58,7 +57,7 @@ fn header(name: &str, value: &str) -> String {
 }
 
 /// A text in single quotes, in which a POSIX shell gives no character a meaning but the quote itself.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

@@ -2,9 +2,9 @@
 
 use anstyle::Style;
 
-use super::Colour;
+use super::{Colour, escape_text};
 
-/// The text and the style of a cell.
+/// The text and the style of a cell. The text is one line: control characters in it are escaped.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -14,7 +14,7 @@ pub(crate) struct Cell {
 impl Cell {
     /// A cell in a style.
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style }
+        Self { text: escape_text(&text.into()), style }
     }
 }
 
@@ -32,52 +32,57 @@ struct Column {
 }
 
 /// A table that is printed page by page.
-pub(crate) struct Table<const N: usize> {
-    columns: [Column; N],
+pub(crate) struct Table {
+    columns: Vec<Column>,
     /// Set by the first page.
-    widths: Option<[usize; N]>,
+    widths: Option<Vec<usize>>,
     colour: Colour,
 }
 
-impl<const N: usize> Table<N> {
+impl Table {
     /// A table with these columns. The name of a right-aligned column begins with `>`. There is no heading when all
     /// names are empty.
-    pub(crate) fn new(names: [&'static str; N], colour: Colour) -> Self {
-        let columns = names.map(|name| match name.strip_prefix('>') {
+    pub(crate) fn new(names: impl IntoIterator<Item = &'static str>, colour: Colour) -> Self {
+        let column = |name: &'static str| match name.strip_prefix('>') {
             Some(heading) => Column { heading, is_right: true },
             None => Column { heading: name, is_right: false },
-        });
-        Self { columns, widths: None, colour }
+        };
+        Self { columns: names.into_iter().map(column).collect(), widths: None, colour }
     }
 
-    /// More rows, each with a line break. The first page has the heading.
-    pub(crate) fn page(&mut self, rows: &[[Cell; N]]) -> String {
+    /// More rows, each with a line break and with a cell for each column. The first page has the heading.
+    pub(crate) fn page(&mut self, rows: &[impl AsRef<[Cell]>]) -> String {
         let mut text = String::new();
-        let widths = match self.widths {
+        let widths = match self.widths.take() {
             Some(widths) => widths,
             None => {
-                let widths = std::array::from_fn(|column| self.width(rows, column));
+                let widths = self.fit(rows);
                 if self.columns.iter().any(|column| !column.heading.is_empty()) {
-                    let heading =
-                        self.columns.map(|column| Cell::styled(column.heading, Style::new().bold()));
-                    text += &self.row(&heading, &widths);
+                    let bold = |column: &Column| Cell::styled(column.heading, Style::new().bold());
+                    text += &self.row(&self.columns.iter().map(bold).collect::<Vec<_>>(), &widths);
                 }
                 widths
             }
         };
-        self.widths = Some(widths);
         for row in rows {
-            text += &self.row(row, &widths);
+            text += &self.row(row.as_ref(), &widths);
         }
+        self.widths = Some(widths);
         text
     }
 
-    fn width(&self, rows: &[[Cell; N]], column: usize) -> usize {
-        let texts = rows.iter().map(|row| row[column].text.chars().count());
-        texts.max().unwrap_or(0).max(self.columns[column].heading.len())
+    /// The width that each column needs for its heading and these rows.
+    fn fit(&self, rows: &[impl AsRef<[Cell]>]) -> Vec<usize> {
+        let mut widths: Vec<_> = self.columns.iter().map(|column| column.heading.len()).collect();
+        for row in rows {
+            for (width, cell) in widths.iter_mut().zip(row.as_ref()) {
+                *width = cell.text.chars().count().max(*width);
+            }
+        }
+        widths
     }
 
-    fn row(&self, cells: &[Cell; N], widths: &[usize; N]) -> String {
+    fn row(&self, cells: &[Cell], widths: &[usize]) -> String {
         let mut line = String::new();
         for ((cell, width), column) in cells.iter().zip(widths).zip(&self.columns) {
             let gap = " ".repeat(width.saturating_sub(cell.text.chars().count()));
@@ -108,6 +113,15 @@ mod tests {
     fn a_table_without_names_has_no_heading() {
         let mut table = Table::new([""; 2], Colour::No);
         assert_eq!(table.page(&[["a".into(), "b".into()]]), "a  b\n");
+    }
+
+    #[test]
+    fn a_cell_is_one_line_that_does_nothing_to_a_terminal() {
+        let mut table = Table::new([""; 2], Colour::No);
+        assert_eq!(
+            table.page(&[["a\u{1b}[31m\nb\u{202e}".into(), "c".into()]]),
+            "a\\u{1b}[31m\\nb\\u{202e}  c\n"
+        );
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct UpArgs {
     pub(crate) demo: Option<DemoPort>,
 }
 
-/// The port of the receiver in the same process; 0 stands for any that is free.
+/// The port of the receiver in the same process; 0 is any free one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DemoPort {
     Default,

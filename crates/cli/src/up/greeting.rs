@@ -10,6 +10,7 @@ use ringback_core::clock::{Clock as _, SystemClock};
 
 use super::config::Config;
 use crate::listen::PORT;
+use crate::output::quoted;
 
 /// The values of the message.
 pub(crate) struct Greeting {
@@ -31,7 +32,7 @@ impl Greeting {
             api: url(config.api.listen),
             admin: url(config.admin),
             data: location(&config.store),
-            program: quoted(&program),
+            program: word(&program),
             demo,
             job: format!("hello-{}", SystemClock.now().as_millis() / 1000 % 100_000),
         }
@@ -100,13 +101,11 @@ fn location(store: &str) -> String {
     format!("{} (embedded)", path.display())
 }
 
-/// A path, in single quotes when it has characters that are special in a shell.
-fn quoted(program: &Path) -> String {
+/// A path as one word of a shell, in quotes when it has characters that are special there.
+fn word(program: &Path) -> String {
     let text = program.to_string_lossy();
-    if text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c)) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c));
+    if is_plain { text.into_owned() } else { quoted(&text) }
 }
 
 #[cfg(test)]
@@ -138,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_path_is_one_word_for_a_shell() {
-        assert_eq!(quoted(Path::new("target/release/ringback")), "target/release/ringback");
-        assert_eq!(quoted(Path::new("/it's here/ringback")), r"'/it'\''s here/ringback'");
+        assert_eq!(word(Path::new("target/release/ringback")), "target/release/ringback");
+        assert_eq!(word(Path::new("/it's here/ringback")), r"'/it'\''s here/ringback'");
     }
 }

@@ -21,6 +21,13 @@ Examples:
 
 A carrier does the work. Ctrl-C stops watching, not the redrive: use `ringback dead stop` for that.";
 
+/// The examples of all commands on redrives that were started.
+pub(crate) const STARTED_EXAMPLES: &str = "\
+Examples:
+  ringback dead revivals pay.notify
+  ringback dead watch pay.notify 0123456789abcdef
+  ringback dead stop pay.notify 0123456789abcdef";
+
 /// The pause between two looks at a redrive.
 const POLL: Duration = Duration::from_millis(500);
 /// The number of failed looks in a row before giving up.

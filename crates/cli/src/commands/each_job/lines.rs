@@ -72,15 +72,13 @@ impl<R: BufRead> Iterator for Lines<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.is_broken {
-            let line = match self.read() {
+            let named = match self.read() {
                 Ok(line) if line.is_empty() => return None,
-                Ok(line) => line,
-                Err(error) => {
-                    self.is_broken = true;
-                    return Some(Err(BadLine::Unreadable { number: self.number, error }));
-                }
+                Ok(line) => self.job(&line),
+                Err(error) => Err(BadLine::Unreadable { number: self.number, error }),
             };
-            if let Some(named) = self.job(&line).transpose() {
+            self.is_broken = matches!(named, Err(BadLine::Unreadable { .. }));
+            if let Some(named) = named.transpose() {
                 return Some(named);
             }
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::Format;
 use crate::client::ClientError;
-use crate::output::{Colour, Output, Times, job_details, note, relative};
+use crate::output::{Colour, Output, Times, escape_text, job_details, note, relative};
 
 /// The width of the longest kind.
 const KIND: usize = 9;
@@ -72,7 +72,7 @@ impl EventPrinter {
         parts.extend(event.reason.clone());
         let due = |due: &str| format!("due {}{}", self.times.show(due), from(&event.at, due));
         parts.extend(event.due_at.as_deref().map(due));
-        parts.join(", ")
+        escape_text(&parts.join(", "))
     }
 
     /// Prints the current state of the watched job.
@@ -88,11 +88,7 @@ impl EventPrinter {
         self.is_waiting = false;
         match self.format {
             Format::Json => out.line(r#"{"event":"missed"}"#),
-            Format::Table => {
-                out.flush()?;
-                note("some events may be missing");
-                Ok(())
-            }
+            Format::Table => out.note("some events may be missing"),
         }
     }
 

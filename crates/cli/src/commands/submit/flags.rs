@@ -1,0 +1,153 @@
+//! The JSON of the job that the flags of `ringback submit` describe.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{IfExists, SubmitArgs, read};
+use crate::args::values::{self, Pair, Retry, Wait};
+
+/// The job as JSON.
+///
+/// # Errors
+/// A usage error when flags contradict each other, and when the file with the body cannot be read.
+pub(super) fn job(args: SubmitArgs) -> anyhow::Result<Bytes> {
+    check(&args)?;
+    let bytes = match (args.body, args.body_file) {
+        (Some(text), _) => Some(text.into_bytes()),
+        (None, Some(path)) => Some(read(&path)?),
+        (None, None) => None,
+    };
+    let (body, body_base64) = match (bytes, &args.content_type) {
+        (Some(bytes), Some(_)) => (None, Some(STANDARD.encode(bytes))),
+        (Some(bytes), None) => (Some(parsed(bytes)?), None),
+        (None, _) => (None, None),
+    };
+    let text = |text: Option<String>| text.map(|text| Value::from(text).to_string());
+    let wait = |wait: Option<Wait>| wait.map(|Wait(value)| value.to_string());
+    let job = object([
+        ("topic", text(args.topic)),
+        ("id", text(args.id)),
+        ("delay", wait(args.delay)),
+        ("at", text(args.at)),
+        ("time_zone", text(args.time_zone)),
+        ("url", text(args.url)),
+        ("body", body.map(|body| body.get().to_owned())),
+        ("body_base64", text(body_base64)),
+        ("content_type", text(args.content_type)),
+        ("headers", pairs(&args.header)),
+        ("context", pairs(&args.context)),
+        ("retry", args.retry.map(|Retry(value)| value.to_string())),
+        ("timeout", wait(args.timeout)),
+        ("ttr", wait(args.ttr)),
+        ("on_dead", text(args.on_dead)),
+        ("if_exists", args.if_exists.map(|mode| json!(mode).to_string())),
+        ("max_delay", wait(args.max_delay)),
+    ]);
+    Ok(job.into())
+}
+
+/// Checks what the definitions of the flags cannot express.
+fn check(args: &SubmitArgs) -> Result<(), clap::Error> {
+    values::check_zone(args.at.as_deref(), args.time_zone.as_deref())?;
+    let changes_none = matches!(args.if_exists, None | Some(IfExists::Refuse));
+    if args.max_delay.is_some() && args.if_exists != Some(IfExists::Postpone) {
+        return Err(values::wrong("--max-delay is only for --if-exists postpone".to_owned()));
+    }
+    if args.id.is_some() && args.idempotency_key.is_some() && changes_none {
+        let why = "a submit with --id is safe to repeat without --idempotency-key; both are only for --if-exists \
+                   replace or postpone";
+        return Err(values::wrong(why.to_owned()));
+    }
+    Ok(())
+}
+
+/// A JSON object of the names and those values, as JSON, that are given. A parsed body would lose how its numbers are
+/// written.
+fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
+    let field = |(name, value): (&str, Option<String>)| Some(format!("{}:{}", Value::from(name), value?));
+    format!("{{{}}}", fields.into_iter().filter_map(field).collect::<Vec<_>>().join(","))
+}
+
+fn pairs(pairs: &[Pair]) -> Option<String> {
+    let json = |value: &String| Some(Value::from(value.as_str()).to_string());
+    (!pairs.is_empty()).then(|| object(pairs.iter().map(|Pair(name, value)| (name.as_str(), json(value)))))
+}
+
+/// Parses a body without a content type, which must be JSON.
+fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
+    let parsed = String::from_utf8(bytes).map_err(|error| error.to_string());
+    let parsed = parsed.and_then(|text| RawValue::from_string(text).map_err(|error| error.to_string()));
+    parsed.map_err(|why| {
+        let text = format!(
+            "the body is not JSON: {why}\n\nWrite JSON, such as --body '{{\"status\":\"PAID\"}}' or --body '\"text\"', \
+            or give its type, such as --content-type text/plain"
+        );
+        values::wrong(text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+
+    fn given(line: &[&str]) -> anyhow::Result<String> {
+        let words = ["submit", "--topic", "t", "--url", "http://h/"].iter().chain(line);
+        let matches = SubmitArgs::augment_args(clap::Command::new("submit")).try_get_matches_from(words)?;
+        Ok(String::from_utf8(job(SubmitArgs::from_arg_matches(&matches)?)?.to_vec())?)
+    }
+
+    #[test]
+    fn flags_become_the_fields_of_a_submit() {
+        let all = "--id i --delay 10m --header x-b: --context k=v=w --timeout 0.5 --on-dead http://h/dead";
+        let more = ["--body", "{\"b\": 1.0e5}", "--header", "x-a: 1:2", "--retry", "15s, 3m"];
+        let all = given(&[&all.split(' ').collect::<Vec<_>>()[..], &more].concat());
+        let expected = r#"{"topic":"t","id":"i","delay":"10m","url":"http://h/","body":{"b": 1.0e5},"headers":{"x-b":"","x-a":"1:2"},"context":{"k":"v=w"},"retry":{"delays":["15s","3m"]},"timeout":0.5,"on_dead":"http://h/dead"}"#;
+        assert_eq!(all.unwrap(), expected);
+        let preset = given(&["--retry", "none", "--at", "2026-11-20T09:30:00Z"]).unwrap();
+        let expected =
+            r#"{"topic":"t","at":"2026-11-20T09:30:00Z","url":"http://h/","retry":{"preset":"none"}}"#;
+        assert_eq!(preset, expected);
+        let local = given(&["--at", "2026-11-23T09:00", "--time-zone", "Europe/Berlin"]).unwrap();
+        let expected =
+            r#"{"topic":"t","at":"2026-11-23T09:00","time_zone":"Europe/Berlin","url":"http://h/"}"#;
+        assert_eq!(local, expected);
+    }
+
+    #[test]
+    fn a_local_time_needs_a_time_zone_and_a_time_zone_a_time() {
+        let error = given(&["--at", "2026-11-23T09:00"]).unwrap_err().to_string();
+        assert!(error.contains("--time-zone Europe/Berlin"), "{error}");
+        assert!(given(&["--at", "2026-11-23T09:00[Europe/Berlin]"]).is_ok());
+        let error = given(&["--time-zone", "Europe/Berlin"]).unwrap_err().to_string();
+        assert!(error.contains("--at <TIME>"), "{error}");
+    }
+
+    #[test]
+    fn a_submit_may_change_a_job_that_exists() {
+        let postpone = ["--id", "i", "--if-exists", "postpone", "--max-delay", "5m"];
+        let expected = r#"{"topic":"t","id":"i","url":"http://h/","if_exists":"postpone","max_delay":"5m"}"#;
+        assert_eq!(given(&postpone).unwrap(), expected);
+        let refused = |line: &[&str]| given(line).unwrap_err().to_string();
+        assert!(refused(&postpone[2..]).contains("--id <ID>"), "{}", refused(&postpone[2..]));
+        assert!(refused(&["--max-delay", "5m"]).contains("--if-exists <MODE>"));
+        let replace = ["--id", "i", "--if-exists", "replace", "--max-delay", "5m"];
+        assert!(refused(&replace).contains("only for --if-exists postpone"));
+        assert!(refused(&["--id", "i", "--if-exists", "ignore"]).contains("refuse, replace, postpone"));
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_needs_a_content_type() {
+        let error = given(&["--body", "hello"]).unwrap_err().to_string();
+        assert!(error.contains("not JSON") && error.contains("--content-type text/plain"), "{error}");
+        let text = given(&["--body", "hello", "--content-type", "text/plain"]).unwrap();
+        assert_eq!(
+            text,
+            r#"{"topic":"t","url":"http://h/","body_base64":"aGVsbG8=","content_type":"text/plain"}"#
+        );
+    }
+}
