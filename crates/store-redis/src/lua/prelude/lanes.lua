@@ -40,6 +40,17 @@ do
     end
   end
 
+  -- How many jobs of a lane are ready, with the changes of this call.
+  function lanes.ready(lane)
+    shard.load_rows({lane})
+    local n = moved[lane] and moved[lane][READY] or 0
+    if rows[lane] then
+      local _, stored = read(COUNTS, rows[lane])
+      n = n + stored
+    end
+    return max(0, n)
+  end
+
   -- Writes the counts. A lane is forgotten with its last job. If jobs only move within a lane its row stays, even
   -- if no job is left by its counts: they may be wrong, and calls that end no job have not read the fields that
   -- forgetting a lane changes.

@@ -38,8 +38,8 @@ do
     shard.set(field, rows[field])
   end
 
-  -- Whether a row has the size of a topic's row.
-  function topics.is_row(row) return #row == 21 end
+  -- The topic whose row an entry of the shard's hash is; nil if it is another entry.
+  function topics.of_entry(name, row) return #row == 21 and string.match(name, '^topic:(.+)$') or nil end
 
   -- Forgets topics without lanes, the oldest first, if there are too many. Topics with lanes and paused topics are
   -- moved to the end of the list.
@@ -165,8 +165,8 @@ do
 
   -- The name under which a row is missing in the lists; false if nothing is missing.
   function topics.unlisted(name)
-    local topic = string.match(name, '^topic:(.+)$')
-    if topic and topics.is_row(rows[name]) then
+    local topic = topics.of_entry(name, rows[name])
+    if topic then
       return not (call('ZSCORE', KEY.index, topic .. ' ') and call('ZSCORE', KEY.topics, topic)) and topic .. ' '
     end
     return not call('ZSCORE', KEY.index, member(name)) and member(name)
