@@ -130,10 +130,10 @@ pub(crate) async fn thousands_of_lanes_are_counted_whole_and_the_oldest_waits_fi
         bench.submit(jobs).await;
     }
     let other = bench.accept(bench.job_of("stor", "a").after(LONG)).await;
+    let begun = now();
     let gauges = gauges(bench, &["stor", TOPIC, "store."]).await;
     assert_eq!(gauges.all.states.ready, LANES);
-    let youngest = now().since(oldest.due.plus(ms(20)));
-    assert!(gauges.all.oldest_ready > Some(ms(20)), "{:?} {youngest:?}", gauges.all.oldest_ready);
+    assert!(gauges.all.oldest_ready >= Some(begun.since(oldest.due)), "{:?}", gauges.all.oldest_ready);
     let counts: Vec<_> = gauges.topics.iter().map(|gauge| states(&gauge.states)).collect();
     assert_eq!(counts, [[1, 0, 0, 0, 0, 0], [0, LANES, 0, 0, 0, 0], [0; 6]]);
     assert!(gauges.topics[1].oldest_ready > Some(ms(0)), "some of its lanes were looked into");

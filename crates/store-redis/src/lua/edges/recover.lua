@@ -49,7 +49,7 @@ local function expired_leases(left)
   return over, looked, by_number
 end
 
--- Forgets batches without reserved jobs, and schedules the next look at the others.
+-- Removes batches without reserved jobs, and schedules the next look at the others.
 local function save_batches(looked)
   local later, over = {}, {}
   for _, batch in ipairs(looked) do

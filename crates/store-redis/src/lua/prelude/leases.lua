@@ -1,6 +1,6 @@
 -- Leases in batches. A batch is the jobs that one call granted with one deadline. `batches` has their locators,
 -- under the number that the leases share. `leases` has the time of the next look at each batch: the deadline, or
--- earlier to forget settled jobs. A batch is removed when its last job is settled. A receipt is the lease's number
+-- earlier to drop settled jobs. A batch is removed when its last job is settled. A receipt is the lease's number
 -- (8 bytes) and random bits (8 bytes).
 local leases = {
   FIELDS = {'next', 'lease_at'},

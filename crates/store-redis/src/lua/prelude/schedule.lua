@@ -123,20 +123,18 @@ local function clean_slot(slot)
   call('LTRIM', list, #found, -1)
 end
 
--- Takes a waiting job out of the schedule. Returns false for a ready job, which is not in it.
+-- Takes a delayed job out of the schedule.
 function schedule.remove(loc, raw, s)
   local due, lane = jobs.due(raw, s), record.lane(raw)
   local key, entry, at = schedule.key(lane), schedule.entry(loc, due), read('>I6', due)
   local is_alone = call('ZCARD', key) == 1
   if call('ZREM', key, entry) == 1 then
     if is_alone then call('ZREM', KEY.schedule, lane) end
-    return true
+  elseif schedule.is_far(at) then
+    local slot = floor(at / WIDTH)
+    call('SADD', KEY.cancelled_in_slot .. slot, entry .. lane)
+    clean_slot(slot)
   end
-  if not schedule.is_far(at) or schedule.was_ready_at_once(raw, s) then return false end
-  local slot = floor(at / WIDTH)
-  call('SADD', KEY.cancelled_in_slot .. slot, entry .. lane)
-  clean_slot(slot)
-  return true
 end
 
 -- The code of a job's state. For a waiting job the index that holds it decides.
