@@ -136,7 +136,7 @@ function ready.swap(list, at, entry) call('LSET', list, at, entry) end
 
 -- How many entries a cleaning looks at: at least FEW, and PER_ENTRY for each entry that the call leaves. Two would
 -- keep up, because half of the entries do not count.
-local FEW, PER_ENTRY = 16, 4
+local FEW, PER_ENTRY = 16, 3
 
 -- Cleans a queue in which this call leaves `new` entries that no longer count. Nothing is done while more than half of
 -- the entries count. Must run after all that the call writes but the counts. An audit that reads queues from their
