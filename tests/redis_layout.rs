@@ -3,6 +3,7 @@
 //! How a key of the layout is called and packed is known to `keys` alone.
 
 pub(crate) mod audit;
+mod cleaning;
 mod damage;
 mod due_slots;
 mod foreign_keys;

@@ -222,7 +222,15 @@ pub(crate) async fn redrives_imports_and_replacing_submits_are_logged(bench: &Wo
     for _repeated in 0..2 {
         bench.submit(std::slice::from_ref(&job)).await;
     }
-    assert_eq!(edges_of(&key), ["submit: nothing -> delayed", "submit: delayed -> ready, replaced"]);
+    let mut expected = vec!["submit: nothing -> delayed", "submit: delayed -> ready, replaced"];
+    assert_eq!(edges_of(&key), expected);
+    for (wait, max_delay) in [(LONG, None), (LONG / 2, Some(LONG))] {
+        let if_exists = IfExists::Postpone { token: bench.token(), max_delay };
+        let job = NewJob { if_exists, ..bench.job_of(&topic, "replaced").after(wait) };
+        bench.submit(&[job]).await;
+    }
+    expected.extend(["submit: ready -> delayed, postponed", "submit: delayed -> delayed, postponed"]);
+    assert_eq!(edges_of(&key), expected);
 }
 
 pub(crate) async fn edges_of_pull_jobs_are_logged_by_name(bench: &Workbench) {

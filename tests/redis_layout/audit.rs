@@ -54,6 +54,7 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
     let mut pools: BTreeMap<String, Vec<(Vec<u8>, Record)>> = BTreeMap::new();
     let mut bodies = HashSet::new();
     let mut bases = HashSet::new();
+    let mut fronts: BTreeMap<String, i64> = BTreeMap::new();
     for key in scan(redis, prefix).await {
         let end = key.iter().position(|b| *b == b'}').expect("every key has a tag") + 1;
         let (base, name) = (String::from_utf8_lossy(&key[..end]).into_owned(), &key[end..]);
@@ -68,6 +69,8 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
             assert!(runs.is_empty(), "{base} has runs without their records: {runs:?}");
         } else if let Some(locator) = name.strip_prefix(b":body:") {
             assert!(bodies.insert((base, locator.to_vec())));
+        } else if name.starts_with(b":front:") {
+            *fronts.entry(base).or_default() += 1;
         } else if name == b":shard" {
             bases.insert(base);
         }
@@ -87,10 +90,13 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
             );
         }
         shard_ledger(redis, base, &lanes).await;
+        let counted: Option<i64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("fronts")).await;
+        assert_eq!(counted.unwrap_or(0), fronts.remove(base).unwrap_or(0), "lanes of {base} with a front");
         empty_lists(redis, base).await;
         attempts(redis, base).await;
         outbox(redis, base).await;
     }
+    assert!(fronts.is_empty(), "fronts without a ledger: {fronts:?}");
     assert!(pools.is_empty(), "records without a ledger: {:?}", pools.keys());
     assert!(bodies.is_empty(), "bodies without a record: {bodies:?}");
 }
@@ -214,7 +220,8 @@ async fn indexed(
                     && !is_void
             } else {
                 let turns = if lane[0] < 128 { "lanes" } else { "pulls" };
-                let queued = is_in(redis, &key("ready:", lane), &entry).await;
+                let queued = is_in(redis, &key("ready:", lane), &entry).await
+                    || is_in(redis, &key("front:", lane), &entry).await;
                 let has_turn = score(redis, &key(turns, b""), lane).await.is_some();
                 assert!(
                     queued && (has_turn || is_parked(redis, base, lane).await),

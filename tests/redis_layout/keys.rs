@@ -19,11 +19,16 @@ pub(crate) async fn bench() -> (Workbench, MultiplexedConnection) {
 
 /// Runs a command, given as its arguments.
 pub(crate) async fn run(redis: &mut MultiplexedConnection, words: &[&[u8]]) {
+    ask(redis, words).await
+}
+
+/// The answer to a command, given as its arguments.
+pub(crate) async fn ask<T: redis::FromRedisValue>(redis: &mut MultiplexedConnection, words: &[&[u8]]) -> T {
     let mut command = cmd(std::str::from_utf8(words[0]).expect("a command"));
     words[1..].iter().for_each(|word| {
         command.arg(word);
     });
-    command.exec_async(redis).await.expect("redis answers");
+    command.query_async(redis).await.expect("redis answers")
 }
 
 /// A key of the bench's shard, the only one that anything was written to.
@@ -82,4 +87,26 @@ pub(crate) async fn remove_tombstones(redis: &mut MultiplexedConnection) {
 /// The keys of this name in all shards of all installations; `*` stands for any characters.
 pub(crate) async fn all<T: FromRedisValue>(redis: &mut MultiplexedConnection, name: &str) -> Vec<T> {
     cmd("KEYS").arg(format!("*:{name}")).query_async(redis).await.expect("redis answers")
+}
+
+/// The bytes of all keys of these names.
+pub(crate) async fn memory(redis: &mut MultiplexedConnection, names: &[&str]) -> i64 {
+    let mut sum = 0;
+    for name in names {
+        for key in all::<Vec<u8>>(redis, name).await {
+            let bytes: Option<i64> = ask(redis, &[b"MEMORY", b"USAGE", &key, b"SAMPLES", b"0"]).await;
+            sum += bytes.unwrap_or(0);
+        }
+    }
+    sum
+}
+
+/// The number of entries in the queue of the bench's lane.
+pub(crate) async fn queued(redis: &mut MultiplexedConnection) -> usize {
+    let mut sum = 0;
+    for part in ["front:", "ready:"] {
+        let key = key_of(redis, part, &lane()).await;
+        sum += ask::<usize>(redis, &[b"LLEN", &key]).await;
+    }
+    sum
 }

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::cmd;
 use ringback_core::contract::{MoveResult, Settled, StoreError, SubmitResult};
 use ringback_core::job::{Due, IfExists, Job, NewJob};
 use ringback_core::outcome::Outcome;
@@ -14,7 +13,7 @@ use ringback_store::Store;
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, retry};
 use crate::contract::workbench::{Workbench, now};
-use crate::redis_layout::keys::{self, bench, entry, key, key_of, lane, run};
+use crate::redis_layout::keys::{self, ask, bench, entry, key, key_of, lane, memory, queued, run};
 
 /// So far off that a new job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
@@ -39,40 +38,16 @@ async fn submit(bench: &Workbench, job: NewJob, answer: SubmitResult) -> Job {
     submitted.job
 }
 
-async fn ask<T: redis::FromRedisValue>(redis: &mut MultiplexedConnection, words: &[&[u8]]) -> T {
-    let mut command = cmd(std::str::from_utf8(words[0]).expect("a command"));
-    words[1..].iter().for_each(|word| {
-        command.arg(word);
-    });
-    command.query_async(redis).await.expect("redis answers")
-}
-
-/// The bytes of all keys of all installations.
-async fn memory(redis: &mut MultiplexedConnection) -> i64 {
-    let mut sum = 0;
-    for key in keys::all::<Vec<u8>>(redis, "*").await {
-        let bytes: Option<i64> = ask(redis, &[b"MEMORY", b"USAGE", &key, b"SAMPLES", b"0"]).await;
-        sum += bytes.unwrap_or(0);
-    }
-    sum
-}
-
-/// The number of entries in the queue of the bench's lane.
-async fn queued(redis: &mut MultiplexedConnection) -> usize {
-    let queue = key_of(redis, "ready:", &lane()).await;
-    ask(redis, &[b"LLEN", &queue]).await
-}
-
 #[tokio::test]
 async fn thousands_of_postponements_of_one_far_job_take_less_than_a_kilobyte() {
     let (bench, mut redis) = bench().await;
     let job = bench.accept(bench.job("a").after(HOURS)).await;
-    let before = memory(&mut redis).await;
+    let before = memory(&mut redis, &["*"]).await;
     for n in 0..2_000_u32 {
         let new = bench.job("a").after(HOURS + ms(700_000) * (n % 500)).content((n % 250) as u8);
         submit(&bench, postpone(&bench, new), SubmitResult::Postponed).await;
     }
-    let more = memory(&mut redis).await - before;
+    let more = memory(&mut redis, &["*"]).await - before;
     assert!(more < 1024, "2,000 postponements take {more} bytes");
     assert_eq!(bench.get(&job.key).await.created, job.created);
     bench.audit().await;
@@ -86,13 +61,13 @@ async fn thousands_of_postponements_of_one_far_job_take_less_than_a_kilobyte() {
 async fn thousands_of_reschedules_of_one_far_job_take_less_than_a_kilobyte() {
     let (bench, mut redis) = bench().await;
     let job = bench.accept(bench.job("a").after(HOURS)).await;
-    let before = memory(&mut redis).await;
+    let before = memory(&mut redis, &["*"]).await;
     for n in 0..2_000_u32 {
         let due = Due::In(HOURS + ms(700_000) * (n % 500));
         let moved = bench.store().reschedule(&job.key, due, bench.token()).await.expect("reschedule");
         assert!(matches!(moved, MoveResult::Applied(_)), "{moved:?}");
     }
-    let more = memory(&mut redis).await - before;
+    let more = memory(&mut redis, &["*"]).await - before;
     assert!(more < 1024, "2,000 reschedules take {more} bytes");
     bench.audit().await;
 }
@@ -123,21 +98,43 @@ async fn a_job_replaced_for_ever_new_origins_leaves_no_lanes_behind() {
 }
 
 #[tokio::test]
-async fn a_far_job_that_is_moved_leaves_one_entry_in_its_slot_which_nothing_acts_on() {
+async fn a_far_job_that_is_moved_takes_no_more_memory_in_the_schedule() {
+    const SCHEDULE: [&str; 5] = ["due:*", "turns", "slot:*", "void:*", "slots"];
+    let (bench, mut redis) = bench().await;
+    let due = now().plus(HOURS);
+    let jobs: Vec<_> = (0..500).map(|n| bench.job(&format!("job-{n}")).at(due)).collect();
+    bench.submit(&jobs).await;
+    let before = memory(&mut redis, &SCHEDULE).await;
+    for (n, job) in jobs.into_iter().enumerate() {
+        let moved = job.at(due.plus(LONG).plus(ms(n as u64)));
+        submit(&bench, postpone(&bench, moved), SubmitResult::Postponed).await;
+    }
+    let after = memory(&mut redis, &SCHEDULE).await;
+    assert!(after < before + before / 10, "{before} bytes have become {after}");
+    bench.audit().await;
+}
+
+#[tokio::test]
+async fn a_far_job_that_is_moved_leaves_an_entry_in_its_slot_which_nothing_acts_on() {
     let (bench, mut redis) = bench().await;
     let job = bench.accept(bench.job("a").after(HOURS)).await;
+    let others =
+        [bench.accept(bench.job("b").at(job.due)).await, bench.accept(bench.job("c").at(job.due)).await];
     let slot = job.due.as_millis() / WIDTH;
-    let other = bench.job("a").after(HOURS + LONG).to("http://other.example");
-    let moved = submit(&bench, replace(&bench, other), SubmitResult::Replaced).await;
-    let again = submit(&bench, postpone(&bench, bench.job("a").at(job.due)), SubmitResult::Postponed).await;
-    assert_eq!((again.due, again.created, moved.created), (job.due, job.created, job.created));
-    bench.audit().await;
     let (list, void) =
         (key(&mut redis, &format!("slot:{slot}")).await, key(&mut redis, &format!("void:{slot}")).await);
     let item = [entry(&job), lane()].concat();
-    let entries: Vec<Vec<u8>> = ask(&mut redis, &[b"LRANGE", list.as_bytes(), b"0", b"-1"]).await;
-    let notes: Vec<Vec<u8>> = ask(&mut redis, &[b"SMEMBERS", void.as_bytes()]).await;
-    assert_eq!((entries, notes), (vec![item.clone()], vec![item]));
+    let other = bench.job("a").after(HOURS + LONG).to("http://other.example");
+    for is_back in [false, true, false] {
+        let new = if is_back { bench.job("a").at(job.due) } else { other.clone() };
+        let moved = submit(&bench, postpone(&bench, new), SubmitResult::Postponed).await;
+        assert_eq!((moved.due == job.due, moved.created), (is_back, job.created));
+        bench.audit().await;
+        let entries: Vec<Vec<u8>> = ask(&mut redis, &[b"LRANGE", list.as_bytes(), b"0", b"-1"]).await;
+        assert_eq!(entries.iter().filter(|entry| **entry == item).count(), 1, "{entries:?}");
+        let notes: Vec<Vec<u8>> = ask(&mut redis, &[b"SMEMBERS", void.as_bytes()]).await;
+        assert_eq!(notes, if is_back { vec![] } else { vec![item.clone()] });
+    }
     // As if its time had come near.
     let near = now().as_millis() / WIDTH + 1;
     for (name, from) in [("slot", &list), ("void", &void)] {
@@ -146,13 +143,16 @@ async fn a_far_job_that_is_moved_leaves_one_entry_in_its_slot_which_nothing_acts
     }
     let (slots, shard, number) =
         (key(&mut redis, "slots").await, key(&mut redis, "shard").await, near.to_string());
-    run(&mut redis, &[b"DEL", slots.as_bytes()]).await;
+    run(&mut redis, &[b"ZREM", slots.as_bytes(), slot.to_string().as_bytes()]).await;
     run(&mut redis, &[b"ZADD", slots.as_bytes(), number.as_bytes(), number.as_bytes()]).await;
     run(&mut redis, &[b"HSET", shard.as_bytes(), b"slot", number.as_bytes()]).await;
     assert_eq!(bench.promote(10).await.moved, 0);
-    assert_eq!(bench.get(&job.key).await, again);
     let due = key_of(&mut redis, "due:", &lane()).await;
-    assert_eq!(keys::members::<Vec<u8>>(&mut redis, &due).await, [entry(&again)]);
+    let mut sorted: Vec<Vec<u8>> = keys::members(&mut redis, &due).await;
+    let mut expected = others.each_ref().map(entry).to_vec();
+    sorted.sort();
+    expected.sort();
+    assert_eq!(sorted, expected);
     bench.audit().await;
 }
 

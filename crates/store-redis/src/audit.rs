@@ -199,9 +199,9 @@ impl Walk<'_> {
     async fn search(&mut self, waiting: &mut Waiting, count: &mut Count) -> Result<(), StoreError> {
         let mut waiting = std::mem::take(waiting);
         for _ in 0..ROUNDS {
-            let ((unmet, removed), mut again) = (self.read_lists(waiting).await?, Waiting::default());
+            let ((unmet, cleaned), mut again) = (self.read_lists(waiting).await?, Waiting::default());
             for jobs in unmet.some() {
-                let verdicts = self.calls.confirm(removed, &jobs).await?;
+                let verdicts = self.calls.confirm(cleaned, &jobs).await?;
                 self.unmet(jobs.into_iter().zip(verdicts), &mut again, count).await?;
             }
             waiting = again;
@@ -212,17 +212,17 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reads the lists that must hold jobs. Returns the jobs that were not met, and how often an entry had been
-    /// removed from the midst of a queue at the beginning.
+    /// Reads the lists that must hold jobs. Returns the jobs that were not met, and how often a list had been cleaned
+    /// when the reading began.
     async fn read_lists(&self, mut waiting: Waiting) -> Result<(Waiting, u64), StoreError> {
         waiting.sort();
-        let mut removed = None;
+        let mut cleaned = None;
         for list in [List::Slot, List::Ready] {
             let names: Vec<_> = waiting.names(list).into_iter().collect();
             let (mut from, mut skip) = (0, 0);
             while from < names.len() {
                 let (lists, read, entries, count) = self.calls.read_lists(list, skip, &names[from..]).await?;
-                removed.get_or_insert(count);
+                cleaned.get_or_insert(count);
                 for (name, entries) in names[from..].iter().zip(&entries) {
                     waiting.mark_all(list, name, entries);
                 }
@@ -230,7 +230,7 @@ impl Walk<'_> {
             }
         }
         waiting.retain_unmet();
-        Ok((waiting, removed.unwrap_or_default()))
+        Ok((waiting, cleaned.unwrap_or_default()))
     }
 
     /// Reports jobs that were not met and are lost, and collects those that another list must hold.

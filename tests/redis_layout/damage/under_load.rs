@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::HOURS;
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};
+use crate::redis_layout::keys;
 
 /// Moves jobs through every edge until `is_over`, and returns how many were submitted.
 async fn work(store: &Store, is_over: &AtomicBool) -> usize {
@@ -210,38 +211,81 @@ async fn nothing_is_repaired_in_a_redis_in_which_everything_moves() {
     on_redis(Repair::Yes).await;
 }
 
-/// Counts are compared only if no job has moved, and this job comes back to the same counts without a lease.
-#[tokio::test]
-async fn no_count_is_wrong_while_a_job_is_replaced_there_and_back() {
-    let server = RedisServer::start().await;
+async fn of_one_shard(server: &RedisServer) -> (Store, Shard) {
     let options = Options { url: server.url(), shards: 1, ..settings::defaults(Duration::from_secs(10)) };
     let store = Store::open(options).expect("a store");
     store.prepare().await.expect("the store is fit");
     let shard = store.shards().next().expect("a shard");
-    let jobs: Vec<_> = (0..450).map(|n| backlog_job(n).after(LONG)).collect();
-    store.submit(shard, &jobs).await.expect("submit");
+    (store, shard)
+}
+
+/// Audits `times` while `change` is called with growing numbers. Returns how often it was called.
+async fn audited(store: &Store, times: usize, change: impl AsyncFn(u64)) -> u64 {
     let is_over = AtomicBool::new(false);
-    let replaces = async {
+    let changes = async {
         let mut n = 0;
         while !is_over.load(Ordering::Relaxed) {
             n += 1;
-            let token = Token(u64::to_be_bytes(n));
-            let job = backlog_job(7).after(if n % 2 == 0 { LONG } else { ms(0) });
-            let new = NewJob { if_exists: IfExists::Replace { token }, ..job };
-            store.submit(shard, &[new]).await.expect("submit");
+            change(n).await;
         }
         n
     };
     let audits = async {
-        for _ in 0..60 {
+        for _ in 0..times {
             let audit = store.audit(Repair::Yes).await.expect("audit");
             assert_eq!(audit.total(), 0, "{audit:#?}");
         }
         is_over.store(true, Ordering::Relaxed);
     };
-    let (replaced, ()) = tokio::join!(replaces, audits);
+    let (changed, ()) = tokio::join!(changes, audits);
+    crate::contract::audit::own(store).await;
+    changed
+}
+
+/// Counts are compared only if no job has moved, and this job comes back to the same counts without a lease.
+#[tokio::test]
+async fn no_count_is_wrong_while_a_job_is_replaced_there_and_back() {
+    let server = RedisServer::start().await;
+    let (store, shard) = of_one_shard(&server).await;
+    let jobs: Vec<_> = (0..450).map(|n| backlog_job(n).after(LONG)).collect();
+    store.submit(shard, &jobs).await.expect("submit");
+    let replace = async |n: u64| {
+        let token = Token(u64::to_be_bytes(n));
+        let job = backlog_job(7).after(if n.is_multiple_of(2) { LONG } else { ms(0) });
+        let new = NewJob { if_exists: IfExists::Replace { token }, ..job };
+        store.submit(shard, &[new]).await.expect("submit");
+    };
+    let replaced = audited(&store, 60, replace).await;
     assert!(replaced > 100, "{replaced} times are no load");
-    crate::contract::audit::own(&store).await;
+}
+
+/// A cleaning moves entries in lists that an audit reads in several calls.
+#[tokio::test]
+async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
+    const JOBS: u64 = 3_000;
+    let server = RedisServer::start().await;
+    let (store, shard) = of_one_shard(&server).await;
+    let ready = |n: u64| backlog_job(n % JOBS);
+    let far = |n: u64| backlog_job(JOBS + n % JOBS).after(HOURS * (1 + (n / JOBS % 2) as u32));
+    for from in (0..JOBS).step_by(250) {
+        let jobs: Vec<_> = (from..from + 250).flat_map(|n| [ready(n), far(n)]).collect();
+        store.submit(shard, &jobs).await.expect("submit");
+    }
+    let replace = async |turn: u64| {
+        let from = JOBS + turn * 100;
+        let new = |n: u64, job: NewJob, kind| {
+            let token = Token((2 * n + kind).to_be_bytes());
+            NewJob { if_exists: IfExists::Replace { token }, ..job }
+        };
+        let jobs: Vec<_> =
+            (from..from + 100).flat_map(|n| [new(n, ready(n), 0), new(n, far(n), 1)]).collect();
+        store.submit(shard, &jobs).await.expect("submit");
+    };
+    audited(&store, 20, replace).await;
+    let mut redis = server.client().await;
+    let shards: Vec<String> = keys::all(&mut redis, "shard").await;
+    let cleanings: u64 = keys::ask(&mut redis, &[b"HGET", shards[0].as_bytes(), b"unqueued"]).await;
+    assert!(cleanings > 50, "{cleanings} cleanings are no load");
 }
 
 #[tokio::test]

@@ -64,7 +64,8 @@ pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Res
     };
     let (due, to) = job.enters(txn, record.created);
     record.due = due;
-    txn.because(job.edge, Some("replaced"));
+    let is_postponed = matches!(job.if_exists, IfExists::Postpone { .. });
+    txn.because(job.edge, Some(if is_postponed { "postponed" } else { "replaced" }));
     txn.replace(known, record, &job.body, to)
 }
 

@@ -108,5 +108,5 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
 
 /// The topic in a lane's name or in a member of `index`.
 pub(crate) fn topic_of(name: &[u8]) -> String {
-    lossy(name.split(|byte| *byte == b' ').next().unwrap_or_default())
+    ringback_core::lane::Lane::topic_of(&lossy(name)).to_owned()
 }

@@ -149,7 +149,7 @@ impl Calls<'_> {
 
     /// Reads lists on. The first `skip` entries of the first list were read before. Returns how many lists were
     /// read to their beginning, how many entries of the next one were read, the entries of each list, and how
-    /// often an entry was removed from the midst of a queue.
+    /// often a list was cleaned.
     pub(crate) async fn read_lists(
         &self,
         list: List,
@@ -160,15 +160,14 @@ impl Calls<'_> {
         self.call(&script::AUDIT_LISTS, (list.name(), skip, ENTRIES, names)).await
     }
 
-    /// Judges jobs that were not found. `removed` is how often an entry had been removed from the midst of a queue
-    /// when the reading began.
+    /// Judges jobs that were not found. `cleaned` is how often a list had been cleaned when the reading began.
     pub(crate) async fn confirm(
         &self,
-        removed: u64,
+        cleaned: u64,
         jobs: &[(Vec<u8>, u8)],
     ) -> Result<Vec<Verdict>, StoreError> {
         let answers: Vec<(String, u8, Vec<u8>, Vec<u8>)> =
-            self.call(&script::AUDIT_CONFIRM, (removed, jobs)).await?;
+            self.call(&script::AUDIT_CONFIRM, (cleaned, jobs)).await?;
         let verdicts = answers.into_iter().map(|(verdict, state, lane, record)| match verdict.as_str() {
             "" => Ok(Verdict::MovedOn),
             "again" if state == List::Ready.state() => Ok(Verdict::Again(List::Ready)),

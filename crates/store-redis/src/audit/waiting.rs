@@ -5,9 +5,8 @@
 //! looked up, so its list had to hold it. A job leaves its list only for another attempt, another due time, or an
 //! index. The list is read later, from its end to its beginning. Entries are added at both ends and removed at the
 //! beginning, so the reading meets every entry that stays. So the entry was missing if the reading did not meet
-//! it, and the job still has the same attempts and due time, and is in no index. A submit that takes a ready job's
-//! place can remove an entry from the midst of a queue. The shard counts that, and the queue is read again if it
-//! has happened.
+//! it, and the job still has the same attempts and due time, and is in no index. A cleaning of a list can move an
+//! entry past the place that is being read. The shard counts cleanings, and the list is read again if there was one.
 
 use std::collections::BTreeSet;
 

@@ -117,11 +117,12 @@ fn push_groups(cmd: &mut Cmd, arrivals: &[Arrival<'_>]) {
 /// Adds jobs as replace.lua takes them.
 fn push_replacing(cmd: &mut Cmd, arrivals: &[Arrival<'_>]) {
     for Arrival { job, lane, packed, .. } in arrivals {
-        let longest = match job.if_exists {
-            IfExists::Postpone { max_delay: Some(longest), .. } => millis_up(longest).to_string(),
-            IfExists::Refuse | IfExists::Replace { .. } | IfExists::Postpone { .. } => String::new(),
+        let limit = match job.if_exists {
+            IfExists::Postpone { max_delay: Some(limit), .. } => millis_up(limit).to_string(),
+            IfExists::Postpone { max_delay: None, .. } => "any".to_owned(),
+            IfExists::Refuse | IfExists::Replace { .. } => String::new(),
         };
-        cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(longest);
+        cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(limit);
         cmd.arg(&lane.0).arg(&packed.rest).arg(&packed.external);
     }
 }

@@ -67,11 +67,10 @@ impl RedisStore {
             let names: Vec<&str> = topics[next..].iter().map(Topic::as_str).collect();
             let args = (&epoch.0, into, most, &from, names);
             let answer: Vec<Value> = self.ask(&script::TOPIC_GAUGES, shard, args).await?;
-            if answer.len() < 3 {
+            if answer.is_empty() {
                 return Ok(None);
             }
-            let (_held, last, parts): (i64, Vec<u8>, Vec<Vec<i64>>) =
-                reply::read(Value::Array(answer), WHAT)?;
+            let (last, parts): (Vec<u8>, Vec<Vec<i64>>) = reply::read(Value::Array(answer), WHAT)?;
             if parts.is_empty() {
                 return Err(StoreError::Unreadable(WHAT));
             }

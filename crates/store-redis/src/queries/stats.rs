@@ -72,7 +72,7 @@ impl RedisStore {
     }
 
     pub async fn presence(&self, shard: Shard, topic: &Topic) -> Result<Option<TopicPresence>, StoreError> {
-        // The topic and its first lane: a lane without jobs is forgotten.
+        // The topic and its first lane: a lane without jobs is removed.
         let (_, found) = self.part(shard, &begin(topic), &end(topic), Look::At(2)).await?;
         let seen = |(_, counts): &(Topic, TopicCounts)| match counts.jobs() {
             0 => TopicPresence::NoJobs,

@@ -16,7 +16,7 @@ function edges.audit_lanes(args)
   end
   for i = 1, #found, 2 do
     local name, row = found[i], found[i + 1]
-    local topic = audit.topic_of(name, row)
+    local topic = topics.of_entry(name, row)
     rows[name] = row
     if topic then
       topic_rows[#topic_rows + 1] = {topic, row}

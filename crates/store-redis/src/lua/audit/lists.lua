@@ -17,28 +17,29 @@ function edges.audit_entries(args)
       sum = sum + call('ZCARD', schedule.key(name))
     elseif kind == 'parked' then
       local lane = sub(name, -8)
-      if not call('ZSCORE', ready.turns(lane), lane) then sum = sum + call('LLEN', ready.key(lane)) end
+      if not call('ZSCORE', ready.turns(lane), lane) then sum = sum + ready.length(lane) end
     else
-      sum = sum + call('LLEN', kind == 'slots' and KEY.slot .. name or ready.key(name))
+      sum = sum + (kind == 'slots' and call('LLEN', KEY.slot .. name) or ready.length(name))
     end
   end
   return {life, at, floor(sum)}
 end
 
--- audit_lists: reads lists, each from its end to its beginning. Entries are added at both ends and removed at the
---   beginning, so none is missed, unless an entry of a queue was removed elsewhere meanwhile.
+-- audit_lists: reads queues or slots, each from its end to its beginning. Entries are added at both ends and removed
+--   at the beginning, so none is missed, unless a cleaning has moved entries meanwhile.
 -- KEYS  shard
 -- ARGV  'ready' or 'slot', how many entries of the first list were read before, how many entries to read,
 --   and per list its lane or its slot's number
 -- Returns {how many lists were read to their beginning, how many entries of the next one were read, {entries
---   of a list, ...}, how often an entry was removed elsewhere}
+--   of a list, ...}, how often a queue or slot was cleaned}
 function edges.audit_lists(args)
   shard.begin({'unqueued'})
-  local base, skip, left = args[1] == 'slot' and KEY.slot or KEY.ready, tonumber(args[2]), tonumber(args[3])
+  local is_queue, skip, left = args[1] == 'ready', tonumber(args[2]), tonumber(args[3])
   local done, lists = 0, {}
   for i = 4, #args do
     if left <= 0 then return {done, 0, lists, fields.unqueued} end
-    local entries = call('LRANGE', base .. args[i], -skip - left, -skip - 1)
+    local entries = is_queue and ready.range_from_end(args[i], skip, left)
+      or call('LRANGE', KEY.slot .. args[i], -skip - left, -skip - 1)
     lists[#lists + 1] = concat(entries)
     if #entries == left then return {done, skip + left, lists, fields.unqueued} end
     -- An empty list costs a call too.

@@ -4,32 +4,35 @@
 -- Returns {state code after, 1 when a delivery may still be in flight}, or {0, 0} unknown
 local CANCEL = union(
   tombs.ADD_FIELDS, schedule.FIELDS, dead_letters.FIELDS, lanes.END_FIELDS,
-  {'delayed', 'ready', 'dead', 'cancelled'}
+  ready.CLEAN_FIELDS, {'delayed', 'ready', 'dead', 'cancelled'}
 )
 
--- Takes a job out of the index of its state, and returns the state's code.
-local function leave_index(loc, raw, s)
-  if s and state.code(s) == DEAD then
-    dead_letters.remove({dead_letters.entry(loc, record.lane(raw))})
-    return DEAD
+-- Takes a job out of the index of its state.
+local function leave_index(code, loc, raw, s)
+  local lane = record.lane(raw)
+  if code == DEAD then
+    dead_letters.remove({dead_letters.entry(loc, lane)})
+  elseif code == DELAYED then
+    schedule.remove(loc, raw, s)
+  else
+    ready.clean(lane, 1)
   end
-  return schedule.remove(loc, raw, s) and DELAYED or READY
 end
 
 function edges.cancel(args)
   local loc = args[1]
   shard.begin(CANCEL)
-  local raw, s = jobs.get(loc)
+  local raw, s, tomb = tombs.find(loc)
   if not raw then
-    local tomb = tombs.get(loc)
     if not tomb then return {0, 0} end
     local code, maybe_in_flight = tombs.state(tomb)
     return {code, maybe_in_flight and 1 or 0}
   end
 
-  if s and state.code(s) == RESERVED then
+  local lane, from = record.lane(raw), schedule.code(loc, raw, s)
+  if from == RESERVED then
     if not state.is_cancel_requested(s) then
-      events.step(loc, record.lane(raw), RESERVED, RESERVED, 'requested')
+      events.step(loc, lane, RESERVED, RESERVED, 'requested')
       jobs.put(loc, state.with_cancel(s))
       jobs.save()
     end
@@ -37,14 +40,15 @@ function edges.cancel(args)
   end
 
   -- A push lease that ran out unsettled leaves a delivery that may still be in flight.
-  local maybe_in_flight, lane = state.lost(s) > 0 and 1 or 0, record.lane(raw)
-  events.cancelled(loc, lane)
+  local maybe_in_flight = state.lost(s) > 0 and 1 or 0
+  events.cancelled(loc, lane, from)
+  -- The keys of the queue are touched before the first write.
+  if from == READY then ready.length(lane) end
   tombs.add(loc, tombs.of(raw, s, CANCELLED, state.settled(s)), record.is_external(raw))
   tombs.save(tonumber(args[2]), tonumber(args[3]))
   jobs.save_removed()
-  local from = leave_index(loc, raw, s)
-  events.came_from(from)
   lanes.move(lane, from, CANCELLED, 1)
+  leave_index(from, loc, raw, s)
   shard.close()
   return {CANCELLED, maybe_in_flight}
 end

@@ -10,7 +10,7 @@ function edges.exchange(args)
   shard.begin(EXCHANGE, names)
   local settled = outcomes.settle(args, n, over, from)
   -- The settle has written its changes; what it has read of jobs is older.
-  jobs.forget()
+  jobs.discard()
   -- Where the reserve fails, what the settle has moved must still be counted.
   local is_done, reserved = pcall(grants.reserve, args, n)
   shard.close()

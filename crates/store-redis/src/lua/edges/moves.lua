@@ -23,7 +23,7 @@ function edges.reschedule(args)
   if due_six == jobs.due(raw, s) then
     jobs.save()
   else
-    schedule.move(lane, at, schedule.entry(loc, due_six))
+    schedule.add(lane, at, schedule.entry(loc, due_six))
     schedule.save()
     jobs.save()
     schedule.remove(loc, raw, s)

@@ -22,7 +22,7 @@ function edges.pull(args)
   -- A lane that lost its last job to a cancel has no name, but may still have entries.
   local n, is_all, is_stuck = 0, false, false
   for _, most in ipairs({limit, MOST_GONE}) do
-    local entries = call('LRANGE', ready.key(lane), n, n + most)
+    local entries = ready.range(lane, n, most + 1)
     local some = min(#entries, most)
     local passed = grants.take(grant, lane, entries, some)
     n, is_all = n + passed, passed == #entries

@@ -1,14 +1,15 @@
 -- replace: submit of jobs that may take the place of others: nothing, delayed, ready or dead -> delayed, or ready if
 --   already due. A job that was tried or has ended begins a new life. No job may occur twice.
 -- KEYS  shard
--- ARGV  how many lanes, then per lane: id, name; then per job: locator, due ("+ms" from now, or absolute ms), the
---   longest time from creation to due (ms) or '', lane id, the record from its flags on, external payload or ''
+-- ARGV  how many lanes, then per lane: id, name; then per job: locator, due ("+ms" from now, or absolute ms), '' to
+--   replace, to postpone the longest time from creation to due (ms) or 'any', lane id, the record from its flags on,
+--   external payload or ''
 -- Returns per job: {201, state, job state or '', record's start} new; {202, ...} in the place of a job; {200, ...} the
 --   same submit again; {409, ...} the same with other content; {200 or 409, tombstone} either of them once the job
 --   has ended; {423, how long the lease lasts (us), state, job state, record's start} reserved; {422, 'topics' or
 --   'lanes'} if there are too many of them
 local REPLACE = union(
-  arrivals.FIELDS, tombs.ADD_FIELDS, dead_letters.FIELDS, ready.REMOVE_FIELDS, {'dead', 'lease', 'replaced'}
+  arrivals.FIELDS, tombs.ADD_FIELDS, dead_letters.FIELDS, ready.CLEAN_FIELDS, {'dead', 'lease', 'replaced'}
 )
 -- The place of the id's length in the rest of a record.
 local ID = RECORD - 12
@@ -48,18 +49,21 @@ local function plan(new)
   local raw, s = records[new.loc], states[new.loc]
   begin_life(new, raw, s)
   local at = arrivals.due_time(new.due)
-  if new.limit ~= '' then at = max(NOW, min(at, new.created + tonumber(new.limit))) end
+  local limit = tonumber(new.limit)
+  if limit then at = max(NOW, min(at, new.created + limit)) end
   new.group = arrivals.group(new.lane, at, nil, new.arrived)
   if new.group.code == READY then new.rest = char(byte(new.rest) + AT_ONCE) .. sub(new.rest, 2) end
   -- The key of a payload is touched before the first write, as all others are.
   if new.external ~= '' then call('EXISTS', KEY.body .. new.loc) end
   if not raw then return end
   local due, lane = jobs.due(raw, s), record.lane(raw)
-  local old = {raw = raw, state = s, lane = lane, entry = schedule.entry(new.loc, due)}
-  new.old, new.leaves_body = old, record.is_external(raw) and new.external == ''
-  new.stays = new.code == new.group.code and lane == new.lane and due == new.group.due
-  if new.code == READY then old.at, old.near = ready.find(lane, old.entry) end
-  new.is_swapped = old.at and new.group.code == READY and lane == new.lane
+  new.old, new.leaves_body = {raw = raw, state = s, lane = lane}, record.is_external(raw) and new.external == ''
+  local is_in_place = new.code == new.group.code and lane == new.lane
+  new.stays = is_in_place and due == new.group.due
+  if new.code ~= READY or new.stays then return end
+  -- The keys of the queue are touched before the first write too.
+  ready.length(lane)
+  if is_in_place then new.list, new.at = ready.find(lane, schedule.entry(new.loc, due)) end
 end
 
 -- Puts the new job into its index, and counts it.
@@ -69,18 +73,17 @@ local function enter(new)
   local entry = group.entries[1]
   if new.stays then
     -- The index has it already.
-  elseif new.is_swapped then
-    ready.swap(lane, new.old.at, entry)
+  elseif new.at then
+    ready.swap(new.list, new.at, entry)
   elseif group.code == READY then
     ready.add(lane, entry)
-  elseif new.old or tombstones[new.loc] then
-    schedule.move(lane, group.at, entry)
   else
     schedule.add(lane, group.at, entry)
   end
   if new.state then jobs.put(new.loc, new.state) end
+  records[new.loc] = group.times .. new.rest
   if new.old then
-    events.came_from(new.code, 'replaced')
+    events.came_from(new.code, new.limit == '' and 'replaced' or 'postponed')
     lanes.move(new.old.lane, new.code, nil, 1)
     shard.count('replaced', 1)
   else
@@ -92,23 +95,24 @@ end
 -- Takes replaced jobs out of the index of their former states, and removes the tombstones of those that begin a new
 -- life.
 local function leave(all)
-  local dead, ended = {}, {}
+  local dead, ended, unqueued = {}, {}, {}
   for _, new in ipairs(all) do
     local loc, old = new.loc, new.old
-    if not old or new.stays or new.is_swapped then
+    if not old or new.stays or new.at then
       -- The index has nothing of the former job alone.
     elseif new.code == DEAD then
       dead[#dead + 1] = dead_letters.entry(loc, old.lane)
     elseif new.code == DELAYED then
       schedule.remove(loc, old.raw, old.state)
-    elseif old.at then
-      ready.remove(old.lane, old.entry, old.near)
+    else
+      unqueued[old.lane] = (unqueued[old.lane] or 0) + 1
     end
     if tombstones[loc] then ended[#ended + 1] = loc end
     if new.leaves_body then call('UNLINK', KEY.body .. loc) end
   end
   dead_letters.remove(dead)
   tombs.remove(ended)
+  for lane, n in pairs(unqueued) do ready.clean(lane, n) end
 end
 
 function edges.replace(args)

@@ -33,7 +33,7 @@ function grants.reserve(args, n_args)
       more = grants.MORE
       break
     else
-      local entries = ready.first(lane, most)
+      local entries = ready.range(lane, 0, most + 1)
       local n, taken = grants.take(grant, lane, entries, min(#entries, most))
       -- A lane without a name has nothing more to give.
       if n < #entries and lanes.name(lane) then

@@ -1,4 +1,4 @@
--- members: a carrier's heartbeat, or its farewell.
+-- members: records that a carrier lives, or that it leaves.
 -- KEYS  installation
 -- ARGV  carrier, time to live (ms; 0 to leave)
 -- Returns {ms until the first of the other carriers expires or -1, ms until a redrive can be taken or -1,

@@ -14,7 +14,7 @@ function edges.begin_redrive(args)
   local redrive = char(redrives.RUNNING) .. six(NOW) .. NO_TIME .. redrives.NOT_KNOWN .. NO_LEASE .. args[2]
   redrives.put(id, redrive)
   call('ZADD', redrives.running(), 0, id)
-  redrives.forget(tonumber(args[4]), tonumber(args[5]))
+  redrives.evict(tonumber(args[4]), tonumber(args[5]))
   publish('revival')
   return redrive
 end

@@ -82,7 +82,7 @@ end
 -- Judges a job that was not found: 'lost', 'again' if another list must hold it now, or nil if it has moved on.
 -- `known` is the earlier result of `waiting`. A job leaves a list only for another attempt or another due time; if
 -- both are the same and the list was read without meeting the job, it was not in the list. `place` is the state
--- whose list was read, or 0 if the missing index is not a list. A queue is read again if entries were removed
+-- whose list was read, or 0 if the missing index is not a list. A list is read again if a queue or slot was cleaned
 -- meanwhile: `unqueued` says how often that had been done when the reading began.
 function audit.judge(loc, known, place, unqueued)
   local raw, s = records[loc], states[loc]
@@ -90,7 +90,7 @@ function audit.judge(loc, known, place, unqueued)
   local code, is_there = audit.index_of(loc, raw, s)
   if is_there == false then return 'lost', code end
   if is_there or place == 0 or audit.waiting(loc, raw, s) ~= known then return nil end
-  local has_shifted = code == READY and unqueued and unqueued ~= fields.unqueued
+  local has_shifted = unqueued and unqueued ~= fields.unqueued
   if code ~= place or has_shifted then return 'again', code end
   return 'lost', code
 end
@@ -99,7 +99,7 @@ end
 -- the schedule. The rows of the lane and its topic must have been read.
 function audit.missing_links(lane)
   local missing, first = {}, first_score(schedule.key(lane))
-  if call('EXISTS', ready.key(lane)) == 1 then
+  if ready.length(lane) > 0 then
     local has_turn = call('ZSCORE', ready.turns(lane), lane)
     missing.ready = not has_turn and not topics.is_parked(lane) or nil
   end
@@ -112,8 +112,6 @@ end
 
 -- Whether an entry of the shard's hash is a lane's row.
 function audit.is_lane(name, row) return #name == 8 and #row > 29 and string.find(row, ' ', 30, true) ~= nil end
--- The topic of an entry of the shard's hash; false or nil if it is not a topic's row.
-function audit.topic_of(name, row) return topics.is_row(row) and string.match(name, '^topic:(.+)$') end
 
 -- Reads rows of lanes and of their topics.
 function audit.load_lanes(ids)

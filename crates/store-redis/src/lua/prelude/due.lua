@@ -16,9 +16,7 @@ function due.sort_slot(limit)
     call('LTRIM', key, limit, -1)
     return true
   end
-  call('UNLINK', key, cancelled)
-  call('ZREM', KEY.slots, slot)
-  shard.set('slot', tonumber(call('ZRANGE', KEY.slots, 0, 0)[1] or 0))
+  schedule.drop_slot(slot)
   return fields.slot > 0 and fields.slot <= floor(NOW / WIDTH) + 1
 end
 

@@ -57,9 +57,9 @@ do
     if events.is_logged then add(loc, lane, false, edge(from, to, reason, name)) end
   end
 
-  -- The state that the job of the last edge came from, and a reason, where they are known only afterwards.
+  -- The state of the job whose place the last submit takes, and the reason.
   function events.came_from(code, reason)
-    if events.is_logged then taken[#taken][2], taken[#taken][4] = code, reason or '' end
+    if events.is_logged then taken[#taken][2], taken[#taken][4] = code, reason end
   end
 
   local function id_in(text, at) return sub(text, at, at + byte(text, at)) end

@@ -5,7 +5,7 @@
 -- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when
 -- more jobs can be taken, and WATCHED, while somebody watches the shard's events.
 local grants = {MORE = 1, WATCHED = 2}
-grants.FIELDS = union(leases.FIELDS, {'ready', 'reserved', 'lease'}, topics.SPLIT_FIELDS)
+grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, topics.SPLIT_FIELDS)
 
 -- The job state of a first delivery, before and behind receipt and deadline.
 local FIRST = char(RESERVED, 0) .. NO_TIME .. pack('>I4', 1) .. string.rep('\0', 5)

@@ -40,9 +40,20 @@ do
     end
   end
 
-  -- Writes the counts. A lane is forgotten with its last job. If jobs only move within a lane its row stays, even
+  -- How many jobs of a lane are ready, with the changes of this call.
+  function lanes.ready(lane)
+    shard.load_rows({lane})
+    local n = moved[lane] and moved[lane][READY] or 0
+    if rows[lane] then
+      local _, stored = read(COUNTS, rows[lane])
+      n = n + stored
+    end
+    return max(0, n)
+  end
+
+  -- Writes the counts. A lane is removed with its last job. If jobs only move within a lane its row stays, even
   -- if no job is left by its counts: they may be wrong, and calls that end no job have not read the fields that
-  -- forgetting a lane changes.
+  -- removing a lane changes.
   function lanes.save()
     if next(moved) == nil then return end
     local names, gone = {}, {}
@@ -65,6 +76,6 @@ do
         end
       end
     end
-    if #gone > 0 then topics.forget_lanes(gone) end
+    if #gone > 0 then topics.remove_lanes(gone) end
   end
 end

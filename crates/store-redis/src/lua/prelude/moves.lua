@@ -7,9 +7,8 @@ local moves = {
 -- Record, job state and code of a job; nil, nil, nil and the answer if it has no record. The fields of FIELDS
 -- must have been read.
 function moves.look(loc)
-  local raw, s = jobs.get(loc)
+  local raw, s, tomb = tombs.find(loc)
   if raw then return raw, s, schedule.code(loc, raw, s) end
-  local tomb = tombs.get(loc)
   return nil, nil, nil, tomb and {409, tomb} or {}
 end
 

@@ -13,16 +13,11 @@ function oldest.is_tired() return compared >= MOST_COMPARED end
 
 -- The earliest due time of these entries; nil if all are stale.
 local function first_of(entries, lane)
-  local locs, first = {}, nil
-  for i, entry in ipairs(entries) do locs[i] = sub(entry, 1, 12) end
-  jobs.load_new(locs)
-  compared = compared + #locs
-  for i, entry in ipairs(entries) do
-    local raw, s, at = records[locs[i]], states[locs[i]], read('>I6', entry, 13)
-    local is_waiting = raw and not (s and state.code(s) ~= DELAYED)
-    if is_waiting and jobs.due(raw, s) == sub(entry, 13) and record.lane(raw) == lane and (not first or at < first) then
-      first = at
-    end
+  compared = compared + #entries
+  local first
+  for _, entry in ipairs(ready.counting(lane, entries)) do
+    local at = read('>I6', entry, 13)
+    if not first or at < first then first = at end
   end
   return first
 end
@@ -31,7 +26,7 @@ end
 function oldest.of(lane, bound)
   local from, to = 0, oldest.FEW - 1
   while true do
-    local entries, before = call('LRANGE', ready.key(lane), from, to), {}
+    local entries, before = ready.range(lane, from, to - from + 1), {}
     for _, entry in ipairs(entries) do
       if read('>I6', entry, 13) < bound then before[#before + 1] = entry end
     end

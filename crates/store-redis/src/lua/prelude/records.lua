@@ -124,8 +124,8 @@ function jobs.start()
   gone, unlinks = {}, {}
 end
 
--- Forgets the jobs that were read, so that they are read again.
-function jobs.forget() records, states, writes = {}, {}, {} end
+-- Discards the jobs that were read, so that they are read again.
+function jobs.discard() records, states, writes = {}, {}, {} end
 
 -- Reads records and job states. One that is too short counts as missing, so that it blocks nobody else's jobs. A job
 -- state without its record is ignored.

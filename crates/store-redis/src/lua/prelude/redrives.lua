@@ -26,7 +26,7 @@ function redrives.next_free()
 end
 
 -- Removes redrives that ended more than `keep` ms ago, and all ended ones but the last `most`.
-function redrives.forget(keep, most)
+function redrives.evict(keep, most)
   local ended, all = {}, call('HGETALL', redrives.all())
   for i = 1, #all, 2 do
     if byte(all[i + 1]) ~= redrives.RUNNING then ended[#ended + 1] = {read('>I6', all[i + 1], 8), all[i]} end

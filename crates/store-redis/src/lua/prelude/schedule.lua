@@ -5,12 +5,10 @@
 -- minutes, `slot:<number>`, which take a third of the memory; `slots` says which lists exist. A slot is
 -- sorted into the sets when its time comes near, and nothing of its time is promoted before it is empty.
 --
--- A job that is moved by its name goes to the sorted set however far off its time is. From there its entry is
--- removed by the next move. So only its first move leaves something behind in a slot, however often it moves.
---
 -- An entry is a locator and a due time. In a slot the lane follows. A list cannot be searched, so an
 -- entry that is cancelled in its slot goes into a set, stored as ':void:<number>'. It leaves the set when
--- the same entry comes to the slot again, and counts again. The set goes with the slot.
+-- the same entry comes to the slot again, and counts again. If half of a slot is cancelled, each cancel
+-- removes a few such entries from both. The set goes with the slot.
 local schedule = {
   -- The fields that finding a job's state reads, and those that adding a job reads.
   FIELDS = {'slot'},
@@ -19,6 +17,8 @@ local schedule = {
   WIDTH = 600000,
 }
 local WIDTH = schedule.WIDTH
+-- How many entries a cleaning of a slot looks at. Two for each that is cancelled would keep up.
+local FEW = 16
 -- Entries to be written, by lane and by slot.
 local near_entries, slot_entries
 
@@ -61,11 +61,6 @@ function schedule.add_all(lane, at, entries)
   shard.wake_at(at)
 end
 function schedule.add(lane, at, entry) schedule.add_all(lane, at, {entry}) end
--- Schedules a job that is moved by its name.
-function schedule.move(lane, at, entry)
-  schedule.add_near(lane, at, {entry})
-  shard.wake_at(at)
-end
 
 -- The entries that are not in a slot yet. Those that were cancelled there are in it, and count again.
 local function new_in_slot(slot, list)
@@ -100,18 +95,46 @@ function schedule.save()
   end
 end
 
--- Takes a waiting job out of the schedule. Returns false for a ready job, which is not in it.
+-- Removes a slot that has nothing left.
+function schedule.drop_slot(slot)
+  call('UNLINK', KEY.slot .. slot, KEY.cancelled_in_slot .. slot)
+  call('ZREM', KEY.slots, slot)
+  if slot == fields.slot then shard.set('slot', tonumber(call('ZRANGE', KEY.slots, 0, 0)[1] or 0)) end
+end
+
+-- Cleans a slot if half of its entries are cancelled: looks at the first few, removes the cancelled ones, and puts the
+-- others at the end, because a slot has no order. An audit compares `unqueued`, the number of cleanings.
+local function clean_slot(slot)
+  local list, cancelled = KEY.slot .. slot, KEY.cancelled_in_slot .. slot
+  local size = call('LLEN', list)
+  if size == 0 or 2 * call('SCARD', cancelled) < size then return end
+  local found, counting, void = call('LRANGE', list, 0, FEW - 1), {}, {}
+  for i, is_cancelled in ipairs(call('SMISMEMBER', cancelled, unpack(found))) do
+    local part = is_cancelled == 1 and void or counting
+    part[#part + 1] = found[i]
+  end
+  call('HINCRBY', KEY.shard, 'unqueued', 1)
+  if #void == size then
+    schedule.drop_slot(slot)
+    return
+  end
+  sliced('RPUSH', list, counting)
+  sliced('SREM', cancelled, void)
+  call('LTRIM', list, #found, -1)
+end
+
+-- Takes a delayed job out of the schedule.
 function schedule.remove(loc, raw, s)
   local due, lane = jobs.due(raw, s), record.lane(raw)
   local key, entry, at = schedule.key(lane), schedule.entry(loc, due), read('>I6', due)
   local is_alone = call('ZCARD', key) == 1
   if call('ZREM', key, entry) == 1 then
     if is_alone then call('ZREM', KEY.schedule, lane) end
-    return true
+  elseif schedule.is_far(at) then
+    local slot = floor(at / WIDTH)
+    call('SADD', KEY.cancelled_in_slot .. slot, entry .. lane)
+    clean_slot(slot)
   end
-  if not schedule.is_far(at) or schedule.was_ready_at_once(raw, s) then return false end
-  call('SADD', KEY.cancelled_in_slot .. floor(at / WIDTH), entry .. lane)
-  return true
 end
 
 -- The code of a job's state. For a waiting job the index that holds it decides.

@@ -29,6 +29,13 @@ function tombs.get(loc)
   return tombstones[loc]
 end
 
+-- The record and the job state of a job. If it has no record: nil, nil and its tombstone, false for none.
+function tombs.find(loc)
+  local raw, s = jobs.get(loc)
+  if raw then return raw, s end
+  return nil, nil, tombs.get(loc)
+end
+
 function tombs.hash(tomb) return sub(tomb, 22, 29) end
 function tombs.lease(tomb) return sub(tomb, 2, 9) end
 function tombs.created(tomb) return sub(tomb, 16, 21) end

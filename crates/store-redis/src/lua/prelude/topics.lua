@@ -2,7 +2,7 @@
 --
 -- Each known topic has a row in the shard's hash, under `topic:<name>`: the number of its lanes (4 bytes),
 -- the hour of its last submit (4 bytes), 1 when it is paused or 2 while it is being resumed, and how many
--- of its jobs were done and cancelled in lanes that were forgotten (6 bytes each). `topics` lists them by
+-- of its jobs were done and cancelled in lanes that were removed (6 bytes each). `topics` lists them by
 -- that hour. `index` lists them and their lanes by name: `<name> ` and `<name> <lane>`. A topic without
 -- lanes that is not paused stays known until there are too many.
 --
@@ -38,10 +38,10 @@ do
     shard.set(field, rows[field])
   end
 
-  -- Whether a row has the size of a topic's row.
-  function topics.is_row(row) return #row == 21 end
+  -- The topic whose row an entry of the shard's hash is; nil if it is another entry.
+  function topics.of_entry(name, row) return #row == 21 and string.match(name, '^topic:(.+)$') or nil end
 
-  -- Forgets topics without lanes, the oldest first, if there are too many. Topics with lanes and paused topics are
+  -- Removes topics without lanes, the oldest first, if there are too many. Topics with lanes and paused topics are
   -- moved to the end of the list.
   local function trim()
     local left = call('ZCARD', KEY.topics) - MOST_KNOWN
@@ -143,8 +143,8 @@ do
     sliced('HDEL', KEY.shard, leaving)
   end
 
-  -- Forgets lanes that have no job left.
-  function topics.forget_lanes(leaving)
+  -- Removes lanes that have no job left.
+  function topics.remove_lanes(leaving)
     topics.drop_rows(leaving, 1)
     shard.count('lanes', -#leaving)
   end
@@ -165,8 +165,8 @@ do
 
   -- The name under which a row is missing in the lists; false if nothing is missing.
   function topics.unlisted(name)
-    local topic = string.match(name, '^topic:(.+)$')
-    if topic and topics.is_row(rows[name]) then
+    local topic = topics.of_entry(name, rows[name])
+    if topic then
       return not (call('ZSCORE', KEY.index, topic .. ' ') and call('ZSCORE', KEY.topics, topic)) and topic .. ' '
     end
     return not call('ZSCORE', KEY.index, member(name)) and member(name)

@@ -1,7 +1,8 @@
 -- Gauges of a shard: how many jobs are in each state, and when the oldest ready job was due. Only the carrier that
 -- holds the shard asks, so that each shard is counted once.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-local GAUGES = union(carrier.EPOCH_FIELDS, LEDGER)
+local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER)
+local TOPIC_GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS)
 
 -- At most `most` lanes with ready jobs, behind the first `skip`: those that wait for a turn, the longest first, then
 -- those of consumers, then those of paused topics.
@@ -51,11 +52,11 @@ end
 -- KEYS  shard
 -- ARGV  epoch, 1 to look at ready jobs too, how many members of `index` to look at, where to begin in the first
 --   topic, the topics
--- Returns {0} fenced, or {1, the last member if the last topic may have more lanes, else '', {{jobs in each state, for
---   how long the oldest ready job has been due (ms), -1 if there is none}, ...}}: the topics as far as they were read
+-- Returns {} fenced, or {the last member if the last topic may have more lanes, else '', {{jobs in each state, for how
+--   long the oldest ready job has been due (ms), -1 if there is none}, ...}}: the topics as far as they were read
 function edges.topic_gauges(args)
-  shard.begin(carrier.EPOCH_FIELDS)
-  if carrier.is_fenced(args[1]) then return {0} end
+  shard.begin(TOPIC_GAUGES)
+  if carrier.is_fenced(args[1]) then return {} end
   local looks_at_jobs, left, from, found = args[2] == '1', tonumber(args[3]), args[4], {}
   for i = 5, #args do
     if left == 0 then break end
@@ -81,7 +82,7 @@ function edges.topic_gauges(args)
     end
     sum[7] = first < math.huge and max(0, NOW - first) or -1
     found[#found + 1] = sum
-    if left == 0 then return {1, last or '', found} end
+    if left == 0 then return {last or '', found} end
   end
-  return {1, '', found}
+  return {'', found}
 end

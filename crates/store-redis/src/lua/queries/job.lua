@@ -9,9 +9,8 @@ local ATTEMPTS = union(tombs.FIELDS, logs.FIND_FIELDS)
 function edges.get(args)
   local loc = args[1]
   shard.begin(GET)
-  local raw, s = jobs.get(loc)
+  local raw, s, tomb = tombs.find(loc)
   if raw then return {schedule.code(loc, raw, s), s or '', sub(raw, 1, RECORD)} end
-  local tomb = tombs.get(loc)
   return tomb and {tomb} or {}
 end
 
@@ -22,11 +21,8 @@ end
 function edges.get_stored(args)
   local loc = args[1]
   shard.begin(GET)
-  local raw, s = jobs.get(loc)
-  if not raw then
-    local tomb = tombs.get(loc)
-    return tomb and {tomb} or {}
-  end
+  local raw, s, tomb = tombs.find(loc)
+  if not raw then return tomb and {tomb} or {} end
   local lane = record.lane(raw)
   shard.load_rows({lane})
   return {schedule.code(loc, raw, s), s or '', lanes.name(lane) or '', raw}
@@ -39,8 +35,7 @@ end
 function edges.attempts(args)
   local loc = args[1]
   shard.begin(ATTEMPTS)
-  local raw, s = jobs.get(loc)
-  local tomb = not raw and tombs.get(loc)
+  local raw, s, tomb = tombs.find(loc)
   local created = raw and jobs.created(raw, s) or tomb and tombs.created(tomb) or ''
   local found = logs.find({loc})
   return {NOW, created, found[loc] or ''}

@@ -25,7 +25,7 @@ local function add_lane(counts, lane, row, looks_at_jobs)
 end
 
 function edges.topics(args)
-  shard.begin({})
+  shard.begin(ready.FIELDS)
   local most, found = tonumber(args[3]), {}
   local members = call('ZRANGE', KEY.index, args[1], args[2], 'BYLEX', 'LIMIT', 0, most)
   local names, lane_ids = {}, {}
