@@ -273,7 +273,7 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
     }
     let replace = async |turn: u64| {
         let from = JOBS + turn * 100;
-        let new = |n: u64, job: NewJob, kind| {
+        let new = |n: u64, job: NewJob, kind: u64| {
             let token = Token((2 * n + kind).to_be_bytes());
             NewJob { if_exists: IfExists::Replace { token }, ..job }
         };
