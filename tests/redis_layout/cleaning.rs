@@ -150,9 +150,9 @@ async fn partly_cleaned(
         bench.cancel(&job.key).await;
     }
     others.splice(0..0, jobs.drain(..5));
-    let front = key_of(redis, "front:", queue).await;
+    let (front, list) = (key_of(redis, "front:", queue).await, key_of(redis, "ready:", queue).await);
     let in_front: usize = ask(redis, &[b"LLEN", &front]).await;
-    let in_list: usize = ask(redis, &[b"LLEN", &key_of(redis, "ready:", queue).await]).await;
+    let in_list: usize = ask(redis, &[b"LLEN", &list]).await;
     assert!(in_front > 0 && in_list > 0, "{in_front} and {in_list} entries");
     bench.audit().await;
     others

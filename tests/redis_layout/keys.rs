@@ -101,12 +101,13 @@ pub(crate) async fn memory(redis: &mut MultiplexedConnection, names: &[&str]) ->
     sum
 }
 
-/// The number of entries in the queue of the bench's lane.
+/// The number of entries in all ready queues.
 pub(crate) async fn queued(redis: &mut MultiplexedConnection) -> usize {
     let mut sum = 0;
-    for part in ["front:", "ready:"] {
-        let key = key_of(redis, part, &lane()).await;
-        sum += ask::<usize>(redis, &[b"LLEN", &key]).await;
+    for name in ["front:*", "ready:*"] {
+        for key in all::<Vec<u8>>(redis, name).await {
+            sum += ask::<usize>(redis, &[b"LLEN", &key]).await;
+        }
     }
     sum
 }

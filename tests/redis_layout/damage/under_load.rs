@@ -272,16 +272,16 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
         store.submit(shard, &jobs).await.expect("submit");
     }
     let replace = async |turn: u64| {
-        let from = JOBS + turn * 100;
-        let new = |n: u64, job: NewJob, kind| {
+        let from = JOBS + turn * 25;
+        let new = |n: u64, job: NewJob, kind: u64| {
             let token = Token((2 * n + kind).to_be_bytes());
             NewJob { if_exists: IfExists::Replace { token }, ..job }
         };
         let jobs: Vec<_> =
-            (from..from + 100).flat_map(|n| [new(n, ready(n), 0), new(n, far(n), 1)]).collect();
+            (from..from + 25).flat_map(|n| [new(n, ready(n), 0), new(n, far(n), 1)]).collect();
         store.submit(shard, &jobs).await.expect("submit");
     };
-    audited(&store, 20, replace).await;
+    audited(&store, 6, replace).await;
     let mut redis = server.client().await;
     let shards: Vec<String> = keys::all(&mut redis, "shard").await;
     let cleanings: u64 = keys::ask(&mut redis, &[b"HGET", shards[0].as_bytes(), b"unqueued"]).await;
