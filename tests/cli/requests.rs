@@ -119,7 +119,7 @@ async fn a_secret_is_a_placeholder_in_the_command() {
 
 #[tokio::test]
 async fn what_has_no_callback_is_reported() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         stack.accept(&json!({"topic": "t", "id": "pull", "delay": "1h"})).await;
@@ -153,7 +153,7 @@ async fn what_has_no_callback_is_reported() {
 
 #[tokio::test]
 async fn a_whole_job_is_shown_to_people_and_as_json() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let job = r#"{"topic":"t","id":"a","delay":"1h","url":"http://127.0.0.1:9/","body":{"n":  1},

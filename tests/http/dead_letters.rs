@@ -68,7 +68,7 @@ async fn wait_begun(stack: &Stack, location: &str, most: u64) -> u64 {
 
 #[tokio::test]
 async fn dead_jobs_are_listed_by_why_and_when_they_died() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let began = now();
         stack.import(&many(30, "gone")).await;
@@ -107,7 +107,7 @@ async fn dead_jobs_are_listed_by_why_and_when_they_died() {
 
 #[tokio::test]
 async fn dead_jobs_are_purged_by_filter_and_by_name() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         stack.import(&many(1200, "gone")).await;
         stack.import(&[many(3, "lost"), vec![dead("other", "x", "gone")]].concat()).await;

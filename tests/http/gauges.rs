@@ -114,7 +114,7 @@ async fn the_gauges_agree_with_the_statistics_and_show_chosen_topics() {
 
 #[tokio::test]
 async fn no_more_topics_than_the_limit_have_gauges() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         for n in 0..100 {
             stack.set_policy(&format!("topic-{n}"), &json!({"metrics": true})).await;

@@ -33,7 +33,7 @@ fn ids(pages: &[Vec<Value>]) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn a_listing_has_every_job_whatever_the_size_of_its_pages() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let known = accept_far(&stack, 300).await;
         for (limit, most) in

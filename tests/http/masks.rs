@@ -60,7 +60,7 @@ async fn a_policy_put_as_it_was_shown_keeps_its_secrets() {
 
 #[tokio::test]
 async fn the_mask_is_refused_as_a_value_of_a_job() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let job = json!({"topic": TOPIC, "id": "a", "delay": "1h", "url": "http://127.0.0.1:9/",
             "headers": {"x-a": MASK, "X-Signature": MASK}});

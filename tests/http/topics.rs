@@ -55,7 +55,7 @@ async fn the_lateness_of_waiting_jobs_is_known() {
 
 #[tokio::test]
 async fn all_topics_are_listed_in_order_whatever_the_size_of_the_pages() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let mut names: Vec<_> = (0..23).map(|n| format!("topic-{n}")).collect();
         for name in &names {

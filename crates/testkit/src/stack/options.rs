@@ -116,6 +116,11 @@ impl StackOptions {
         Self::default().in_one_process().store("embedded:./data")
     }
 
+    /// Both kinds of store, each with one API process alone.
+    pub fn api_on_each_store() -> [Self; 2] {
+        [Self::api_only(), Self::api_only().store("embedded:./data")]
+    }
+
     /// Both kinds of store: Redis with one process of each role, and one process on an embedded store.
     pub fn each_store() -> [Self; 2] {
         [Self::default(), Self::embedded()]
