@@ -19,20 +19,17 @@ async fn inspect(stack: &Stack, topic: &str, id: &str) -> Value {
     stack.get(&format!("/v1/jobs/{topic}/{id}?include=request")).await.expect(200)
 }
 
-fn both() -> [StackOptions; 2] {
-    [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")]
-}
-
 #[tokio::test]
 async fn a_job_has_its_request_where_that_is_asked_for() {
-    for options in both() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         assert_eq!(stack.submit_text(RICH).await.status, 201);
         let request = json!({"url": "http://127.0.0.1:9/hook?a=b%27c", "body": {"b": 1.0e5, "a": "é"},
             "headers": {"x-merchant": "88231", "authorization": "[masked by ringback]"},
             "context": {"Key": "v"}, "retry": {"delays": ["15s", "3m"], "max": 7, "jitter": 0.0},
             "timeout": "5s", "on_dead": "http://127.0.0.1:9/dead"});
-        let effective = json!({"retry": {"from": "job", "delays": ["15s", "3m"], "max": 7, "jitter": 0.0},
+        let effective = json!({"url": "http://127.0.0.1:9/hook?a=b%27c",
+            "retry": {"from": "job", "delays": ["15s", "3m"], "max": 7, "jitter": 0.0},
             "timeout": {"from": "job", "value": "5s"},
             "headers": {"x-merchant": "88231", "authorization": "[masked by ringback]"},
             "on_dead": {"from": "job", "value": "http://127.0.0.1:9/dead"}});
@@ -57,7 +54,7 @@ async fn a_job_has_its_request_where_that_is_asked_for() {
 
 #[tokio::test]
 async fn bodies_of_all_kinds_come_back_as_they_were_submitted() {
-    for options in both() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         for (id, fields) in [
             ("null", json!({"body": null})),
@@ -99,7 +96,7 @@ async fn what_applies_follows_the_policy_of_the_topic_and_its_changes() {
             "headers": {"x-a": "topic", "x-b": "topic", "x-key": "hunter2"}, "on_dead": "http://h/dead"});
         stack.set_policy(TOPIC, &policy).await;
         let expected = json!({
-            "retry": {"from": "topic", "delays": ["1s"], "max": -1, "jitter": 0.1},
+            "url": "http://127.0.0.1:9/hook?a=b%27c", "retry": {"from": "topic", "delays": ["1s"], "max": -1, "jitter": 0.1},
             "timeout": {"from": "topic", "value": "3s"}, "expect_body": "ok",
             "headers": {"x-a": "topic", "x-b": "job", "x-key": "[masked by ringback]"},
             "on_dead": {"from": "topic", "value": "http://h/dead"}});
@@ -110,6 +107,24 @@ async fn what_applies_follows_the_policy_of_the_topic_and_its_changes() {
         .await;
         let listed = stack.get("/v1/jobs?include=request&topic=e2e").await.expect(200);
         assert_eq!(listed["items"][0]["effective"], expected);
+    }
+}
+
+#[tokio::test]
+async fn the_url_that_applies_is_the_one_that_the_policy_had_at_the_submit() {
+    for options in StackOptions::each_store() {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        for path in ["/before", "/after"] {
+            stack.set_policy(TOPIC, &json!({"url": sink.url(path)})).await;
+            stack.accept(&json!({"topic": TOPIC, "id": path.trim_start_matches('/'), "delay": "1h"})).await;
+        }
+        for path in ["/before", "/after"] {
+            let id = path.trim_start_matches('/');
+            let effective = inspect(&stack, TOPIC, id).await["effective"].clone();
+            assert_eq!(effective["url"], sink.url(path), "{id}");
+            stack.run(TOPIC, id).await;
+            assert_eq!(sink.wait_for_job(id, 1, SOON).await[0].path, path, "it is sent there");
+        }
     }
 }
 
@@ -139,7 +154,7 @@ async fn dead_jobs_have_their_requests_too() {
 
 #[tokio::test]
 async fn pages_of_large_jobs_are_bounded_and_complete() {
-    for options in both() {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let body = "x".repeat(200_000);
         let dead = |n| {
