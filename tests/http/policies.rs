@@ -315,7 +315,7 @@ async fn a_policy_put_at_one_api_is_known_to_all_others() {
     let shown = Reply::read(shown).await.expect("a body").json();
     assert_eq!(shown["policy"]["url"], sink.url("/topic"), "it is looked up");
     let mut n = 0;
-    eventually(SECOND, "the other API goes by the policy", async || {
+    eventually(SECOND, "the other API applies the policy", async || {
         n += 1;
         let id = format!("job-{n}");
         assert_eq!(

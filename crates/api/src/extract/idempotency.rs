@@ -1,5 +1,5 @@
-//! The `Idempotency-Key` header. Callers send a key with a submit and each of its repetitions. The job id
-//! is derived from it, or for a job with an id that may change another one, the token of the submit.
+//! The `Idempotency-Key` header. Callers send a key with a submit and each of its repetitions. From the key
+//! comes the job's id, or, if the submit has an id and may change the job of that id, the submit's token.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
