@@ -28,7 +28,8 @@ async fn a_job_has_its_request_where_that_is_asked_for() {
             "headers": {"x-merchant": "88231", "authorization": "[masked by ringback]"},
             "context": {"Key": "v"}, "retry": {"delays": ["15s", "3m"], "max": 7, "jitter": 0.0},
             "timeout": "5s", "on_dead": "http://127.0.0.1:9/dead"});
-        let effective = json!({"retry": {"from": "job", "delays": ["15s", "3m"], "max": 7, "jitter": 0.0},
+        let effective = json!({"url": "http://127.0.0.1:9/hook?a=b%27c",
+            "retry": {"from": "job", "delays": ["15s", "3m"], "max": 7, "jitter": 0.0},
             "timeout": {"from": "job", "value": "5s"},
             "headers": {"x-merchant": "88231", "authorization": "[masked by ringback]"},
             "on_dead": {"from": "job", "value": "http://127.0.0.1:9/dead"}});
@@ -94,7 +95,7 @@ async fn what_applies_follows_the_policy_of_the_topic_and_its_changes() {
             "headers": {"x-a": "topic", "x-b": "topic", "x-key": "hunter2"}, "on_dead": "http://h/dead"});
         stack.set_policy(TOPIC, &policy).await;
         let expected = json!({
-            "retry": {"from": "topic", "delays": ["1s"], "max": -1, "jitter": 0.1},
+            "url": "http://127.0.0.1:9/hook?a=b%27c", "retry": {"from": "topic", "delays": ["1s"], "max": -1, "jitter": 0.1},
             "timeout": {"from": "topic", "value": "3s"}, "expect_body": "ok",
             "headers": {"x-a": "topic", "x-b": "job", "x-key": "[masked by ringback]"},
             "on_dead": {"from": "topic", "value": "http://h/dead"}});
@@ -105,6 +106,24 @@ async fn what_applies_follows_the_policy_of_the_topic_and_its_changes() {
         .await;
         let listed = stack.get("/v1/jobs?include=request&topic=e2e").await.expect(200);
         assert_eq!(listed["items"][0]["effective"], expected);
+    }
+}
+
+#[tokio::test]
+async fn the_url_that_applies_is_the_one_that_the_policy_had_at_the_submit() {
+    for options in StackOptions::each_store() {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        for path in ["/before", "/after"] {
+            stack.set_policy(TOPIC, &json!({"url": sink.url(path)})).await;
+            stack.accept(&json!({"topic": TOPIC, "id": path.trim_start_matches('/'), "delay": "1h"})).await;
+        }
+        for path in ["/before", "/after"] {
+            let id = path.trim_start_matches('/');
+            let effective = inspect(&stack, TOPIC, id).await["effective"].clone();
+            assert_eq!(effective["url"], sink.url(path), "{id}");
+            stack.run(TOPIC, id).await;
+            assert_eq!(sink.wait_for_job(id, 1, SOON).await[0].path, path, "it is sent there");
+        }
     }
 }
 

@@ -61,11 +61,12 @@ pub(crate) fn weight(policies: &Policies, topic: &Topic, delivery: &Delivery) ->
             + retry(policy.retry.as_ref())
     });
     // The job's own settings are in the answer twice: in its request, and in what applies.
-    let own = entries(delivery.headers.entries())
+    let own = url(&delivery.callback)
+        + entries(delivery.headers.entries())
         + delivery.on_dead.as_deref().map_or(0, url)
         + retry(delivery.retry.as_ref());
     let body = delivery.body.bytes.len() / 3 * 4;
-    JOB + body + url(&delivery.callback) + entries(delivery.context.entries()) + 2 * own + of_topic
+    JOB + body + entries(delivery.context.entries()) + 2 * own + of_topic
 }
 
 /// An answer of whole jobs. A large one keeps the permit until it is written.

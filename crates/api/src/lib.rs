@@ -3,8 +3,9 @@
 //! `app` puts the routes and the layers around them together. A handler of `routes` gets its input
 //! from the extractors of `extract` and the shared `Api` of `state`. Submits and imports go
 //! through the queues of `submit`, reserves through `pull`, event streams through `events`. `inspect`
-//! answers with whole jobs. `limits` bounds memory and time, `error` turns failures into problem details, and `schema` describes the
-//! requests for `openapi`. The process keeps no state that another API process would miss.
+//! answers with whole jobs. `limits` bounds memory and time, `error` turns failures into problem
+//! details, and `schema` describes the requests for `openapi`. The process keeps no state that another
+//! API process would miss.
 
 mod app;
 mod config;

@@ -9,7 +9,7 @@ use opentelemetry::{KeyValue, Value};
 use ringback_core::contract::SubmitResult;
 
 const REQUESTS: &str = "ringback_api_requests_total";
-const REQUEST_SECONDS: &str = "ringback_api_request_seconds";
+const REQUEST_DURATION: &str = "ringback_api_request_duration_seconds";
 const SUBMITTED: &str = "ringback_api_submitted_jobs_total";
 const PULLED: &str = "ringback_api_pulled_jobs_total";
 const UNLOGGED: &str = "ringback_api_unlogged_attempts_total";
@@ -67,7 +67,7 @@ impl Metrics {
     pub(crate) fn new(meter: &Meter) -> Self {
         let outcome = |name: &'static str| [KeyValue::new("result", name)];
         let counter = |name, description| meter.u64_counter(name).with_description(description).build();
-        let seconds = meter.f64_histogram(REQUEST_SECONDS).with_boundaries(SECONDS.to_vec());
+        let seconds = meter.f64_histogram(REQUEST_DURATION).with_boundaries(SECONDS.to_vec());
         let batch_jobs = meter.u64_histogram(BATCH_JOBS).with_boundaries(JOBS.to_vec());
         let listeners = meter.i64_up_down_counter(LISTENERS).with_description("Open event streams");
         Self {

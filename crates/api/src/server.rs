@@ -77,6 +77,7 @@ async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
     if !matches!(known, Ok(Ok(()))) {
         return;
     }
+    // The streams of HTTP/2 are tasks of their own, which h2 ends when their connection is dropped.
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(KEEP_ALIVE);
@@ -117,19 +118,26 @@ fn is_of_the_connection(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
     use std::net::SocketAddr;
 
+    use axum::body::{Body, Bytes};
     use axum::routing::{get, post};
+    use futures_util::stream;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::sync::mpsc;
     use tokio::task::JoinHandle;
 
     use super::*;
 
     async fn started() -> (SocketAddr, Shutdown, JoinHandle<io::Result<()>>) {
+        let app = Router::new().route("/", get(async || "here"));
+        serving(app.route("/slow", post(async |body: String| body))).await
+    }
+
+    async fn serving(app: Router) -> (SocketAddr, Shutdown, JoinHandle<io::Result<()>>) {
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), Shutdown::new(Duration::from_secs(30)));
-        let app =
-            Router::new().route("/", get(async || "here")).route("/slow", post(async |body: String| body));
         let tasks = tokio::runtime::Handle::current();
         let serving = tasks.spawn(serve(listener, app, shutdown.clone()));
         (address, shutdown, serving)
@@ -185,5 +193,36 @@ mod tests {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.ok();
         assert_eq!(answer, b"");
+    }
+
+    /// An HTTP/2 client that sends `GET /wait` and `GET /body`: the preface, empty settings, and the heads.
+    const TWO_STREAMS: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
+        \0\0\x0c\x01\x05\0\0\0\x01\x82\x86\x04\x05/wait\x41\x01h\
+        \0\0\x0c\x01\x05\0\0\0\x03\x82\x86\x04\x05/body\x41\x01h";
+
+    #[tokio::test]
+    async fn the_streams_of_a_connection_that_is_cut_end_with_it() {
+        let (holder, mut held) = mpsc::channel(2);
+        let of_body = holder.clone();
+        let wait = async move || {
+            holder.send(()).await.unwrap();
+            pending::<()>().await;
+        };
+        let body = async move || {
+            Body::from_stream(stream::once(async move {
+                of_body.send(()).await.unwrap();
+                pending::<io::Result<Bytes>>().await
+            }))
+        };
+        let app = Router::new().route("/wait", get(wait)).route("/body", get(body));
+        let (address, shutdown, serving) = serving(app).await;
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(TWO_STREAMS).await.unwrap();
+        assert_eq!((held.recv().await, held.recv().await), (Some(()), Some(())), "both are under way");
+        shutdown.expire();
+        serving.await.unwrap().unwrap();
+        // A sender that is left would keep the channel open.
+        let ended = timeout(LAST_REQUESTS, held.recv()).await;
+        assert_eq!(ended, Ok(None));
     }
 }

@@ -8,9 +8,15 @@ use jiff::{Span, SpanRelativeTo};
 pub const ALLOWED_DURATION: &str =
     "write \"250ms\", \"10s\", \"1h 30m\" or \"7d\"; the units are w, d, h, m, s and ms";
 
+/// The longest text of a duration, in bytes.
+pub const MAX_DURATION: usize = 1024;
+
 /// A text that is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
+    /// It is longer than [`MAX_DURATION`].
+    #[error("it is longer than {} bytes", MAX_DURATION)]
+    TooLong,
     /// It has months or years.
     #[error("months and years have no fixed length")]
     Calendar,
@@ -28,6 +34,9 @@ pub enum DurationError {
 /// # Errors
 /// What is wrong; [`ALLOWED_DURATION`] says what is allowed.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    if text.len() > MAX_DURATION {
+        return Err(DurationError::TooLong);
+    }
     let span: Span = text.parse().map_err(|_| DurationError::Unreadable)?;
     if span.get_months() != 0 || span.get_years() != 0 {
         return Err(DurationError::Calendar);
@@ -106,5 +115,8 @@ mod tests {
         ] {
             assert_eq!(parse_duration(bad), Err(why), "{bad:?}");
         }
+        let padded = |length: usize| format!("{:<length$}", "5s");
+        assert_eq!(parse_duration(&padded(MAX_DURATION)), Ok(Duration::from_secs(5)));
+        assert_eq!(parse_duration(&padded(MAX_DURATION + 1)), Err(DurationError::TooLong));
     }
 }

@@ -14,12 +14,17 @@ use crate::clock::Timestamp;
 
 /// The form of a time, for error messages.
 pub const ALLOWED_TIME: &str = "a time by RFC 3339, such as 2026-11-20T09:30:00Z";
+/// The longest text of a time, in bytes.
+pub const MAX_TIME: usize = 256;
 const ALLOWED_ANNOTATIONS: &str = "annotations by RFC 9557: at most one time zone, such as [Europe/Berlin], which comes first; others without !";
 const ALLOWED_OFFSET: &str = "the offset of the zone at that time, or the local time without an offset";
 
 /// Why a text is not a time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
+    /// It is longer than [`MAX_TIME`].
+    #[error("longer than {} bytes", MAX_TIME)]
+    TooLong,
     /// It is not a date and time by RFC 3339.
     #[error("not RFC 3339")]
     Unreadable,
@@ -60,7 +65,7 @@ impl TimeError {
     /// What is allowed instead in a field that must be a point in time by itself.
     pub fn allowed(&self) -> &'static str {
         match self {
-            Self::Unreadable | Self::OutOfRange => ALLOWED_TIME,
+            Self::TooLong | Self::Unreadable | Self::OutOfRange => ALLOWED_TIME,
             Self::Local => "an offset, such as 2026-11-20T09:30:00Z or 2026-11-20T10:30:00+01:00",
             Self::Annotation | Self::Critical(_) => ALLOWED_ANNOTATIONS,
             Self::UnknownZone(_) => Zone::ALLOWED,
@@ -98,6 +103,9 @@ impl<'a> WrittenTime<'a> {
     /// # Errors
     /// The text is not a time, or a critical annotation is not known.
     pub fn parse(text: &'a str) -> Result<Self, TimeError> {
+        if text.len() > MAX_TIME {
+            return Err(TimeError::TooLong);
+        }
         let (time, annotations) = text.split_at(text.find('[').unwrap_or(text.len()));
         let pieces = Pieces::parse(time).map_err(|_| TimeError::Unreadable)?;
         let of_day = pieces.time().ok_or(TimeError::Unreadable)?;

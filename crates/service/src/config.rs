@@ -182,7 +182,7 @@ fn duration_within(text: &str, range: &RangeInclusive<Duration>) -> Result<Durat
             Err("must not have months or years, which have no fixed length; write days, such as 30d"
                 .to_owned())
         }
-        Err(DurationError::Negative | DurationError::Unreadable) => {
+        Err(DurationError::TooLong | DurationError::Negative | DurationError::Unreadable) => {
             Err("must be a duration with a unit, such as 250ms, 5s or 1h 30m".to_owned())
         }
     }

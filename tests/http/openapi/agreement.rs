@@ -63,15 +63,17 @@ fn check_body(document: &Value, operation: &Operation, case: &Case, answer: &Ans
     let schema = |media_type: &str| operation.bodies.iter().find(|(name, _)| name == media_type);
     let Some((media_type, schema)) = case.media_type().and_then(schema) else { return Ok(()) };
     let reply: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    if media_type.ends_with("ndjson") || (answer.status == 200 && schema["type"] == "array") {
+    let value = serde_json::from_slice::<Value>(&case.body);
+    let has_items = value.as_ref().is_ok_and(|value| value.as_array().is_some_and(|items| items.len() > 1));
+    if media_type.ends_with("ndjson") || (schema["type"] == "array" && (answer.status == 200 || has_items)) {
         return check_items(document, media_type, schema, &case.body, &reply);
     }
-    let is_valid = match serde_json::from_slice(&case.body) {
+    let is_valid = match value {
         Ok(value) => validate(document, schema, &value),
         Err(_) if case.body.trim_ascii().is_empty() && operation.body_is_optional => Ok(()),
         Err(error) => Err(error.to_string()),
     };
-    agree(&is_valid, answer.status.into(), &reply, &case.body)
+    agree(&is_valid, answer.status.into(), &reply, || case.body.clone())
 }
 
 /// Whether each item is taken if it is valid, and refused if it is not. Only of answers that have a result per
@@ -98,22 +100,29 @@ fn check_items(
             (_, Value::Array(problems)) => {
                 problems.iter().find(|problem| problem["line"] == n + 1).unwrap_or(&Value::Null)
             }
-            // The whole of it was refused.
+            _ if items.len() > 1 => return Err(format!("no results of {} items: {reply}", items.len())),
+            // It is no list.
             _ => return Ok(()),
         };
         let status = result.get("status").unwrap_or(&accepted).as_u64().expect("a status");
         let is_valid =
             item.as_ref().map_or(Err("no JSON".to_owned()), |item| validate(document, schema, item));
-        let text = item.as_ref().map(Value::to_string).unwrap_or_default();
-        let agreed = agree(&is_valid, status, &result["problem"], text.as_bytes());
-        agreed.map_err(|why| format!("item {n}: {why}"))?;
+        let text = || item.as_ref().map(Value::to_string).unwrap_or_default();
+        let agreed = agree(&is_valid, status, &result["problem"], || text().into_bytes());
+        let shown = || text().chars().take(200).collect::<String>();
+        agreed.map_err(|why| format!("item {n}, {}: {why}", shown()))?;
     }
     Ok(())
 }
 
-fn agree(is_valid: &Result<(), String>, status: u64, problem: &Value, body: &[u8]) -> Result<(), String> {
+fn agree(
+    is_valid: &Result<(), String>,
+    status: u64,
+    problem: &Value,
+    body: impl FnOnce() -> Vec<u8>,
+) -> Result<(), String> {
     match (is_valid, REFUSED.contains(&status)) {
-        (Ok(()), true) if !is_unsaid(status, problem, body) => {
+        (Ok(()), true) if !is_beyond_the_schema(status, problem, &body()) => {
             Err(format!("{status}, though the body is valid by its schema: {problem}"))
         }
         (Err(why), false) => Err(format!("{status}, though the body is not valid by its schema: {why}")),
@@ -122,16 +131,16 @@ fn agree(is_valid: &Result<(), String>, status: u64, problem: &Value, body: &[u8
 }
 
 /// Whether every reason of a refusal is one that a schema cannot state.
-fn is_unsaid(status: u64, problem: &Value, body: &[u8]) -> bool {
+fn is_beyond_the_schema(status: u64, problem: &Value, body: &[u8]) -> bool {
     if status == 413 {
         return body.len() > LONG;
     }
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let errors = problem["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let is_unsaid = |error: &Value| {
+    let is_known = |error: &Value| {
         let (field, detail) = (error["field"].as_str()?, error["detail"].as_str()?);
         let value = body.pointer(&format!("/{}", field.replace('.', "/")))?;
         Some(may_be_refused(field, value, detail))
     };
-    !errors.is_empty() && errors.iter().all(|error| is_unsaid(error) == Some(true))
+    !errors.is_empty() && errors.iter().all(|error| is_known(error) == Some(true))
 }

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use super::edges::{edges, least, pairs};
 use super::operation::Operation;
 
+/// How long lists become. What is longer may be refused for its size.
+const LIST_BYTES: usize = 80 * 1024;
+
 /// One request.
 pub(crate) struct Case {
     pub(crate) method: String,
@@ -55,17 +58,20 @@ impl Names {
 
 /// All requests to an operation.
 pub(crate) fn of(operation: &Operation, names: &Names) -> Vec<Case> {
-    let good = |name: &str| names.of(name);
-    let target = path(operation, |name| good(name));
+    let named = |name: &str| names.of(name);
+    let target = path(operation, named);
     let mut cases = bodies(operation, &target);
     for wrong in &operation.path_parameters {
         for value in url_values() {
-            let target = path(operation, |name| if name == wrong { value.clone() } else { good(name) });
+            let target = path(operation, |name| if name == wrong { value.clone() } else { named(name) });
             cases.push(with_good_body(operation, target));
         }
     }
     let mut queries = vec!["colour=red".to_owned(), "&&=%&".to_owned(), "=".to_owned(), "%ff=%ff".to_owned()];
-    for name in &operation.query_parameters {
+    for (name, schema) in &operation.query_parameters {
+        let good = good(schema);
+        let text = item(&good).as_str().map_or_else(|| good.to_string(), str::to_owned);
+        queries.push(format!("{name}={text}"));
         queries.extend(url_values().into_iter().map(|value| format!("{name}={value}")));
         queries.push(format!("{name}=1&{name}=2"));
         queries.push(name.clone());
@@ -143,19 +149,47 @@ fn bodies(operation: &Operation, target: &str) -> Vec<Case> {
         let good = good(schema);
         cases.push(with(&kind, Vec::new()));
         // Jobs of many at once are parsed as a single one is.
-        let depth = if media_type.ends_with("ndjson") { 1 } else { 3 - usize::from(good.is_array()) };
-        for value in variations(schema, &good, depth) {
+        let is_lines = media_type.ends_with("ndjson");
+        let depth = if is_lines { 1 } else { 3 - usize::from(good.is_array()) };
+        let mut values = variations(schema, &good, depth);
+        if is_lines {
+            values.iter_mut().filter(|value| !value.is_array()).for_each(|line| *line = json!([line.take()]));
+        }
+        // Each item has a result of its own in the answer.
+        let values = if is_lines || good.is_array() { in_few_lists(values) } else { values };
+        for value in values {
             cases.push(with(&kind, written(media_type, schema, &value)));
         }
         // More than any request for one job may have, and then some.
-        let long = "x".repeat(1_200_000);
+        let long = format!("\"{}\"", "x".repeat(1_200_000));
         for field in fields(schema) {
             let mut value = item(&good).clone();
-            value[&field] = json!(long);
-            cases.push(with(&kind, written(media_type, schema, &value)));
+            value[&field] = json!("too long");
+            let body = String::from_utf8(written(media_type, schema, &value)).expect("JSON");
+            cases.push(with(&kind, body.replace("\"too long\"", &long).into_bytes()));
         }
     }
     cases
+}
+
+/// Puts lists of one item together, as many as fit into one body. All else stays as it is.
+fn in_few_lists(values: Vec<Value>) -> Vec<Value> {
+    let (mut lists, mut items, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for value in values {
+        match value {
+            Value::Array(mut one) if one.len() == 1 => {
+                bytes += one[0].to_string().len();
+                if bytes > LIST_BYTES {
+                    lists.push(Value::Array(std::mem::take(&mut items)));
+                    bytes = one[0].to_string().len();
+                }
+                items.append(&mut one);
+            }
+            other => lists.push(other),
+        }
+    }
+    lists.push(Value::Array(items));
+    lists
 }
 
 /// Bodies that are no JSON, or JSON that no operation takes.

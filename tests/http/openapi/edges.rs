@@ -61,6 +61,16 @@ pub(super) fn edges(schema: &Value) -> Vec<Value> {
     if schema["type"] == "string" {
         values.extend(TEXTS.map(Value::from));
     }
+    if schema["format"] == "friendly-duration" {
+        let longest = schema["maxLength"].as_u64().expect("a limit") as usize;
+        values.extend([longest, longest + 1].map(|length| json!(format!("{:<length$}", "5s"))));
+        values.extend(["5s", "5"].map(Value::from));
+    }
+    if schema["format"] == "timestamp" {
+        let longest = schema["maxLength"].as_u64().expect("a limit") as usize;
+        let annotated = |length: usize| format!("2026-11-20T09:30:00Z[a={}]", "b".repeat(length - 24));
+        values.extend([longest, longest + 1].map(|length| json!(annotated(length))));
+    }
     if let Some(most) = schema["maxItems"].as_u64().filter(|most| *most <= MAX_EDGE) {
         values.extend([most, most + 1].map(|count| (0..count).map(|_| good(&schema["items"])).collect()));
     }

@@ -11,7 +11,8 @@ pub(crate) struct Operation {
     /// With the names of its parameters in braces.
     pub(crate) path: String,
     pub(crate) path_parameters: Vec<String>,
-    pub(crate) query_parameters: Vec<String>,
+    /// Its query parameters and their schemas, all references resolved.
+    pub(crate) query_parameters: Vec<(String, Value)>,
     /// Media types of the request's body, each with a good value and its schema, all references resolved.
     pub(crate) bodies: Vec<(String, Value)>,
     /// Whether the body may be left out.
@@ -43,10 +44,18 @@ impl Operation {
 
     fn of(document: &Value, path: &str, method: &str, operation: &Value) -> Self {
         let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let named = |place: &str| {
-            let here = parameters.iter().filter(|parameter| parameter["in"] == place);
-            here.map(|parameter| parameter["name"].as_str().expect("a name").to_owned()).collect()
+        let named = |place: &'static str| {
+            let here = parameters.iter().filter(move |parameter| parameter["in"] == place);
+            here.map(|parameter| (parameter["name"].as_str().expect("a name").to_owned(), parameter))
         };
+        let query = named("query").map(|(name, parameter)| {
+            // Where the schema has no example, the parameter has one.
+            let mut schema = resolved(document, &parameter["schema"], 0);
+            if let Some(example) = parameter.get("example") {
+                schema["example"] = example.clone();
+            }
+            (name, schema)
+        });
         let content = operation["requestBody"]["content"].as_object();
         let bodies = content
             .into_iter()
@@ -64,12 +73,17 @@ impl Operation {
         Self {
             method: method.to_uppercase(),
             path: path.to_owned(),
-            path_parameters: named("path"),
-            query_parameters: named("query"),
+            path_parameters: named("path").map(|(name, _)| name).collect(),
+            query_parameters: query.collect(),
             bodies: bodies.collect(),
             body_is_optional: operation["requestBody"]["required"] != true,
             responses: responses.collect(),
         }
+    }
+
+    /// Whether its answers have the requests of jobs on demand.
+    pub(crate) fn includes_requests(&self) -> bool {
+        self.query_parameters.iter().any(|(name, _)| name == "include")
     }
 
     /// Whether a parameter of its path has this name.

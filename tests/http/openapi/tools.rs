@@ -15,7 +15,7 @@ use super::exceptions::exceptions;
 const CASES: &str = "8";
 /// Unless `RINGBACK_TEST_SEED` says another.
 const SEED: &str = "1";
-/// Operations with so many edges that they are left out unless more is asked for. Their jobs are those of a submit.
+/// Operations whose edges are left out unless more is asked for: thousands, most of them those of a submit.
 const MANY_EDGES: [&str; 2] = ["POST /v1/jobs/batch", "POST /v1/import"];
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn run(mut command: Command) {
 }
 
 fn schemathesis_config() -> String {
-    // These stand in the hooks in another form, which knows the exceptions.
+    // The hooks have these checks in another form, which knows the exceptions.
     let mut config = "[cache]\nenabled = false\n\
         [checks]\npositive_data_acceptance.enabled = false\nnegative_data_rejection.enabled = false\n"
         .to_owned();

@@ -56,7 +56,7 @@ pub(crate) async fn send(address: SocketAddr, case: &Case) -> Result<Answer, Str
 /// Reads a response to its end; of an endless stream of events, the head and the first comment.
 async fn read(reading: &mut OwnedReadHalf, answer: &mut Vec<u8>) -> std::io::Result<()> {
     while reading.read_buf(answer).await? > 0 {
-        if answer.windows(EVENTS.len()).any(|part| part == EVENTS) && answer.ends_with(b"\n\n\r\n") {
+        if answer.ends_with(b"\n\n\r\n") && answer.windows(EVENTS.len()).any(|part| part == EVENTS) {
             answer.extend_from_slice(b"0\r\n\r\n");
             return Ok(());
         }

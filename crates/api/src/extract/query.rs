@@ -53,7 +53,7 @@ pub(crate) enum Include {
 
 impl FromQuery for Include {
     fn read(query: &mut Parameters) -> Self {
-        let allowed = format!("{INCLUDE_REQUEST}; omit it for jobs without their requests");
+        let allowed = format_args!("{INCLUDE_REQUEST}; omit it for jobs without their requests");
         let include = query.read("include", allowed, |text| {
             let include = Some(Self::Request).filter(|_| text == INCLUDE_REQUEST);
             include.ok_or_else(|| format!("{:?} cannot be included", shortened(text)))

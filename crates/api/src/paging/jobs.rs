@@ -17,7 +17,7 @@ use super::MAX_PAGE_BYTES;
 
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);
-/// How many whole jobs one page of the store scans. A page exceeds its bytes by these at most.
+/// How many whole jobs one page of the store scans. A page exceeds [`MAX_PAGE_BYTES`] by that many at most.
 const WHOLE_SCAN: usize = 100;
 
 /// Where a page begins: at a cursor of the store, or among the jobs that it returns together.
@@ -131,24 +131,24 @@ pub(crate) async fn list_jobs<T: Listed, P: Future<Output = Result<Page<T>, Stor
     let (mut at, mut within) = from.map_or((None, None), |place| (place.at, place.within));
     let (mut items, mut bytes) = (Vec::new(), 0);
     // Jobs that did not fit were found by scanning 1, and are found that way again.
-    let mut scan = if within.is_some() { 1 } else { a_little_less(limit, max_scan) };
+    let mut scan = if within.is_some() { 1 } else { slightly_fewer(limit, max_scan) };
     loop {
         let found = page(at, scan).await?;
         let mut jobs = found.items;
         if let Some(within) = within.take().filter(|within| within.end == found.next) {
             jobs.retain(|job| job.key().locator().0 > within.last);
         }
-        let (count, room) = (jobs.len(), limit - items.len());
-        if count > room && scan > 1 {
+        let (count, remaining) = (jobs.len(), limit - items.len());
+        if count > remaining && scan > 1 {
             scan /= 2;
             if Instant::now() < until || items.is_empty() {
                 continue;
             }
         }
-        if count > room {
+        if count > remaining {
             // They fit on the next page, unless they are too many for any page.
             let left = if items.is_empty() {
-                ListCursor { at, within: Some(cut(&mut jobs, room, found.next)) }
+                ListCursor { at, within: Some(cut(&mut jobs, remaining, found.next)) }
             } else {
                 jobs.clear();
                 ListCursor { at, within: None }
@@ -167,20 +167,21 @@ pub(crate) async fn list_jobs<T: Listed, P: Future<Output = Result<Page<T>, Stor
     }
 }
 
-/// How many jobs to scan to find at most `room`: slightly fewer, since the store scans a few more.
-fn a_little_less(room: usize, max: usize) -> usize {
-    (room - room / 8).clamp(1, max)
+/// How many jobs to scan to find at most `wanted`: slightly fewer, since the store scans a few more.
+fn slightly_fewer(wanted: usize, max: usize) -> usize {
+    (wanted - wanted / 8).clamp(1, max)
 }
 
-/// How many jobs to scan next, after `found` of `scan` jobs matched: more if few matched.
-fn next_scan(scan: usize, found: usize, room: usize, max: usize) -> usize {
-    if found < scan / 4 || found == 0 { (scan * 4).min(max) } else { a_little_less(room, max) }
+/// How many jobs to scan next to find at most `wanted`, after `found` of `scan` jobs matched: more if few
+/// matched.
+fn next_scan(scan: usize, found: usize, wanted: usize, max: usize) -> usize {
+    if found < scan / 4 || found == 0 { (scan * 4).min(max) } else { slightly_fewer(wanted, max) }
 }
 
-/// Truncates `jobs` to `room` jobs, and returns the place after them.
-fn cut<T: Listed>(jobs: &mut Vec<T>, room: usize, end: Option<Cursor>) -> Within {
+/// Truncates `jobs` to this length, and returns the place after them.
+fn cut<T: Listed>(jobs: &mut Vec<T>, length: usize, end: Option<Cursor>) -> Within {
     jobs.sort_unstable_by_key(|job| job.key().locator().0);
-    jobs.truncate(room);
+    jobs.truncate(length);
     let last = jobs.last().map(|job| job.key().locator().0).unwrap_or_default();
     Within { end, last }
 }

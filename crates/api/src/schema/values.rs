@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use ringback_core::duration::MAX_DURATION;
 use ringback_core::job::{
     MAX_AHEAD, MAX_BODY, MAX_CONTEXT, MAX_HEADERS, MAX_TIMEOUT, MAX_TTR, MAX_URL, MIN_TIMEOUT, MIN_TTR,
 };
@@ -10,6 +11,7 @@ use ringback_core::limits::{MAX_ERROR, MAX_REASON};
 use ringback_core::policy::MAX_EXPECTED;
 use ringback_core::retry::{MAX_TIER, MIN_TIER};
 use ringback_core::wire::MAX_WAIT;
+use ringback_core::written_time::MAX_TIME;
 use serde_json::Value;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaFormat, Type};
@@ -45,12 +47,12 @@ values! {
     ErrorText = text(patterns::LINE, 1, MAX_ERROR).examples(["no such account"]);
     /// A point in time by RFC 3339, also with annotations by RFC 9557 or in the shorter forms of ISO 8601. A
     /// fraction of a millisecond is rounded up.
-    Time = text(patterns::TIME, 12, 256)
+    Time = text(patterns::TIME, 12, MAX_TIME)
         .format(Some(SchemaFormat::Custom("timestamp".to_owned())))
         .examples(["2026-11-20T09:30:00Z"]);
     /// A time by RFC 3339, also with annotations by RFC 9557 such as `[Europe/Berlin]`, or a local time together
     /// with `time_zone`. A fraction of a millisecond is rounded up.
-    DueTime = text(patterns::DUE_TIME, 11, 256)
+    DueTime = text(patterns::DUE_TIME, 11, MAX_TIME)
         .format(Some(SchemaFormat::Custom("timestamp".to_owned())))
         .examples(["2026-11-20T09:30:00Z"]);
     /// A name of the IANA time zone database, in any case.
@@ -93,7 +95,7 @@ values! {
 
     /// A duration with units: `250ms`, `10s`, `1h 30m`, `7d`. A day has 24 hours, a week 7 days. Months and
     /// years have no fixed length and are refused.
-    FriendlyDuration = text(patterns::DURATION, 2, 1024)
+    FriendlyDuration = text(patterns::DURATION, 2, MAX_DURATION)
         .format(Some(SchemaFormat::Custom("friendly-duration".to_owned())))
         .examples(["1h 30m"]);
     /// How long to wait, at most 10 years of 365 days: seconds as a number, or a friendly duration.

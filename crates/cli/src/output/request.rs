@@ -11,7 +11,7 @@ pub(crate) fn request_details(
     effective: &EffectiveAnswer,
     colour: Colour,
 ) -> String {
-    let mut rows = vec![row("url", request.url.clone().unwrap_or_else(|| "none: a pull job".to_owned()))];
+    let mut rows = vec![row("url", effective.url.clone().unwrap_or_else(|| "none: a pull job".to_owned()))];
     rows.push(row("content", content(request)));
     let value = |from: SetBy, value: &str| format!("{value}{}", origin(from));
     rows.extend(effective.timeout.iter().map(|of| row("timeout", value(of.from, &of.value))));
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a_request_is_shown_with_what_applies_and_where_it_comes_from() {
         let request = r#"{"url":"http://h/a","body":{"a": 1},"headers":{"x-a":"1"},"context":{"k":"v"},"timeout":"2s"}"#;
-        let effective = r#"{"retry":{"from":"installation","delays":["15s","3m"],"max":3,"jitter":0.1},
+        let effective = r#"{"url":"http://h/a","retry":{"from":"installation","delays":["15s","3m"],"max":3,"jitter":0.1},
             "timeout":{"from":"job","value":"2s"},"headers":{"x-token":"[masked by ringback]","x-a":"1"},
             "expect_body":"ok","on_dead":{"from":"topic","value":"http://h/dead"}}"#;
         let expected = "\

@@ -43,6 +43,10 @@ impl SetBy {
 /// The settings of a job's next attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EffectiveAnswer {
+    /// The URL that an attempt is sent to. It was fixed at the submit: if it came from the topic's policy, it
+    /// is that of the policy at that time. Absent for a pull job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// The retry policy.
     pub retry: EffectiveRetry,
     /// The deadline of an attempt; absent for a pull job.
@@ -95,6 +99,7 @@ impl EffectiveAnswer {
         let ttr = duration(delivery.timeout, policy.and_then(|policy| policy.ttr), DEFAULT_TTR);
         let of_callback = policy.filter(|_| is_push);
         Self {
+            url: is_push.then(|| delivery.callback.to_string()),
             retry: EffectiveRetry::new(delivery, policy, default),
             timeout: is_push.then_some(timeout),
             ttr: (!is_push).then_some(ttr),
@@ -164,10 +169,10 @@ mod tests {
 
     #[test]
     fn without_a_policy_the_job_counts_then_the_installation_and_the_defaults() {
-        let expected = r#"{"retry":{"from":"installation","delays":["15s","3m"],"max":3,"jitter":0.1},"timeout":{"from":"default","value":"10s"}}"#;
+        let expected = r#"{"url":"http://h/","retry":{"from":"installation","delays":["15s","3m"],"max":3,"jitter":0.1},"timeout":{"from":"default","value":"10s"}}"#;
         assert_eq!(effective(r#""topic":"t","url":"http://h/""#, None), expected);
         let own = r#""topic":"t","url":"http://h/","timeout":2,"retry":{"preset":"none"},"on_dead":"http://h/d","headers":{"Cookie":"a"}"#;
-        let expected = r#"{"retry":{"from":"job","delays":[],"max":1,"jitter":0.0},"timeout":{"from":"job","value":"2s"},"headers":{"cookie":"[masked by ringback]"},"on_dead":{"from":"job","value":"http://h/d"}}"#;
+        let expected = r#"{"url":"http://h/","retry":{"from":"job","delays":[],"max":1,"jitter":0.0},"timeout":{"from":"job","value":"2s"},"headers":{"cookie":"[masked by ringback]"},"on_dead":{"from":"job","value":"http://h/d"}}"#;
         assert_eq!(effective(own, None), expected);
     }
 
@@ -176,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_policy_of_the_topic_counts_for_what_the_job_leaves_out() {
-        let expected = r#"{"retry":{"from":"topic","delays":["1s"],"max":-1,"jitter":0.0},"timeout":{"from":"topic","value":"5s"},"headers":{"x-token":"[masked by ringback]","x-a":"own"},"expect_body":"success","on_dead":{"from":"topic","value":"http://h/topic"}}"#;
+        let expected = r#"{"url":"http://h/","retry":{"from":"topic","delays":["1s"],"max":-1,"jitter":0.0},"timeout":{"from":"topic","value":"5s"},"headers":{"x-token":"[masked by ringback]","x-a":"own"},"expect_body":"success","on_dead":{"from":"topic","value":"http://h/topic"}}"#;
         assert_eq!(
             effective(r#""topic":"t","url":"http://h/","headers":{"x-a":"own"}"#, Some(POLICY)),
             expected

@@ -49,8 +49,8 @@ impl Parameters {
     pub(super) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         self.known.push(name);
         let (_, text) = self.pairs.iter().find(|(given, _)| given == name)?;
-        let (time, shown) = (parse_time(text), is_no("time", text));
-        time.map_err(|error| self.mistake(name, format_args!("{shown}: {error}"), error.allowed())).ok()
+        let time = parse_time(text).map_err(|error| (format!("{}: {error}", is_no("time", text)), error));
+        time.map_err(|(detail, error)| self.mistake(name, detail, error.allowed())).ok()
     }
 
     /// The parameter `limit`, or its default.
