@@ -202,7 +202,7 @@ async fn consumers_take_from_a_queue_that_was_cleaned_in_part() {
         }
         for job in pulled.jobs {
             taken.push(job.key);
-            assert_eq!(bench.say(job.receipt, Outcome::Complete).await, Settled::Applied);
+            assert_eq!(bench.settle_receipt(job.receipt, Outcome::Complete).await, Settled::Applied);
         }
     }
     assert_eq!(taken, others.into_iter().map(|job| job.key).collect::<Vec<_>>());

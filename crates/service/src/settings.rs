@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tracing_subscriber::filter::Targets;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::Targets;
 
 use crate::config::{Lookup, PREFIX, Setting};
 use crate::telemetry::LogFormat;

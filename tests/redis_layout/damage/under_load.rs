@@ -277,8 +277,7 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
             let token = Token((2 * n + kind).to_be_bytes());
             NewJob { if_exists: IfExists::Replace { token }, ..job }
         };
-        let jobs: Vec<_> =
-            (from..from + 25).flat_map(|n| [new(n, ready(n), 0), new(n, far(n), 1)]).collect();
+        let jobs: Vec<_> = (from..from + 25).flat_map(|n| [new(n, ready(n), 0), new(n, far(n), 1)]).collect();
         store.submit(shard, &jobs).await.expect("submit");
     };
     audited(&store, 6, replace).await;
