@@ -60,7 +60,7 @@ pub(crate) fn weight(policies: &Policies, topic: &Topic, delivery: &Delivery) ->
             + policy.on_dead.as_ref().map_or(0, url)
             + retry(policy.retry.as_ref())
     });
-    // The job's own settings are in the answer twice: in its request, and in what applies.
+    // What the job brought itself and can also apply is there twice.
     let own = entries(delivery.headers.entries())
         + delivery.on_dead.as_deref().map_or(0, url)
         + retry(delivery.retry.as_ref());

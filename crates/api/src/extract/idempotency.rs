@@ -1,5 +1,5 @@
-//! The `Idempotency-Key` header. Callers send a key with a submit and each of its repetitions. For a job
-//! without an id, the id is derived from it; for a submit that may change a job, the token of the submit.
+//! The `Idempotency-Key` header. Callers send a key with a submit and each of its repetitions. The job id
+//! is derived from it, or for a job with an id that may change another one, the token of the submit.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;

@@ -17,7 +17,8 @@ use super::MAX_PAGE_BYTES;
 
 /// After this time a page is returned though it is not full.
 const FILL_FOR: Duration = Duration::from_millis(500);
-/// How many whole jobs one page of the store scans. A page exceeds its bytes by these at most.
+/// How many whole jobs one page of the store scans: a page that is full otherwise exceeds its bytes by
+/// these at most.
 const WHOLE_SCAN: usize = 100;
 
 /// Where a page begins: at a cursor of the store, or among the jobs that it returns together.

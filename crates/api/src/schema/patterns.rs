@@ -150,7 +150,7 @@ macro_rules! dead {
     };
 }
 
-/// A topic; the schema excludes `.` and `..` separately.
+/// A topic; neither `.` nor `..`, which the schema states apart.
 pub(super) const TOPIC: &str = "^[A-Za-z0-9._-]{1,64}$";
 /// A job's id; neither `.` nor `..`.
 pub(super) const JOB_ID: &str = "^[A-Za-z0-9._~:@+=,-]{1,128}$";
@@ -192,7 +192,7 @@ pub(super) const URL: &str = concat!(
 /// ISO 8601. Without an offset an annotation must name the zone.
 pub(super) const TIME: &str =
     concat!("^", local_time!(), "(?:", offset!(), annotations!("*"), "|", annotations!("+"), ")$");
-/// A time that may be local, with its zone in another field.
+/// A time that may be local: then its zone stands in another field.
 pub(super) const DUE_TIME: &str = concat!("^", local_time!(), "(?:", offset!(), ")?", annotations!("*"), "$");
 /// The name of a time zone.
 pub(super) const ZONE: &str = "^[A-Za-z][A-Za-z0-9._+/-]{0,63}$";
