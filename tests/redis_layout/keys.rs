@@ -19,11 +19,11 @@ pub(crate) async fn bench() -> (Workbench, MultiplexedConnection) {
 
 /// Runs a command, given as its arguments.
 pub(crate) async fn run(redis: &mut MultiplexedConnection, words: &[&[u8]]) {
-    ask(redis, words).await
+    ask::<()>(redis, words).await;
 }
 
 /// The answer to a command, given as its arguments.
-pub(crate) async fn ask<T: redis::FromRedisValue>(redis: &mut MultiplexedConnection, words: &[&[u8]]) -> T {
+pub(crate) async fn ask<T: FromRedisValue>(redis: &mut MultiplexedConnection, words: &[&[u8]]) -> T {
     let mut command = cmd(std::str::from_utf8(words[0]).expect("a command"));
     words[1..].iter().for_each(|word| {
         command.arg(word);

@@ -266,7 +266,12 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
     let server = RedisServer::start().await;
     let (store, shard) = of_one_shard(&server).await;
     let ready = |n: u64| backlog_job(n % JOBS);
-    let far = |n: u64| backlog_job(JOBS + n % JOBS).after(HOURS * (1 + (n / JOBS % 2) as u32));
+    // Each pass over the far jobs has another order, so that those that stay are everywhere in their slot.
+    let far = |n: u64| {
+        let pass = n / JOBS;
+        let factor = [1, 7, 11, 13][pass as usize % 4];
+        backlog_job(JOBS + n * factor % JOBS).after(HOURS * (1 + pass as u32 % 2))
+    };
     for from in (0..JOBS).step_by(250) {
         let jobs: Vec<_> = (from..from + 250).flat_map(|n| [ready(n), far(n)]).collect();
         store.submit(shard, &jobs).await.expect("submit");
