@@ -19,8 +19,8 @@ pub struct AuditAnswer {
     pub repaired: u64,
     /// How many jobs were checked: all that have not ended.
     pub checked: u64,
-    /// Index entries without a job, or of a job that has moved on. They do no harm, and are dropped when
-    /// an edge finds them. The number is exact if nothing moved meanwhile.
+    /// Index entries without a job, or of a job that has changed its state since. They do no harm, and are
+    /// dropped when an edge finds them. The number is exact if nothing moved meanwhile.
     pub stale: u64,
     /// The number of shards.
     pub shards: u16,

@@ -1,6 +1,6 @@
 //! The parts of a record that few jobs have, packed after it: two tokens, the time by which the check of
-//! an expired lease is put off, and the beginning of a life that is not the first. Without them nothing is
-//! packed.
+//! an expired lease is postponed, and the beginning of a life that is not the first. Without them nothing
+//! is packed.
 //!
 //! There are two forms. If only the first token and the time are there, they follow each other, as earlier
 //! versions wrote them. Otherwise a byte comes first, whose bits say which parts follow. The length says

@@ -79,11 +79,11 @@ function audit.waiting(loc, raw, s)
   return loc .. jobs.due(raw, s) .. record.lane(raw) .. (s and sub(s, 9, 12) or '\0\0\0\0')
 end
 
--- Judges a job that was not found: 'lost', 'again' if another list must hold it now, or nil if it has moved on.
--- `known` is the earlier result of `waiting`. A job leaves a list only for another attempt or another due time; if
--- both are the same and the list was read without meeting the job, it was not in the list. `place` is the state
--- whose list was read, or 0 if the missing index is not a list. A list is read again if a queue or slot was cleaned
--- meanwhile: `unqueued` says how often that had been done when the reading began.
+-- Judges a job that was not found: 'lost', 'again' if another list must hold it now, or nil if it has changed
+-- since. `known` is the earlier result of `waiting`. A job leaves a list only for another attempt or another due
+-- time; if both are the same and the list was read without meeting the job, it was not in the list. `place` is the
+-- state whose list was read, or 0 if the missing index is not a list. A list is read again if a queue or slot was
+-- cleaned meanwhile: `unqueued` says how often that had been done when the reading began.
 function audit.judge(loc, known, place, unqueued)
   local raw, s = records[loc], states[loc]
   if not raw then return nil end
