@@ -16,7 +16,7 @@ fn submit<'a>(more: &[&'a str]) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn a_submit_without_an_id_is_repeated_by_its_key() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let words = submit(&["--idempotency-key", KEY, "--body", "1"]);
@@ -41,7 +41,7 @@ async fn a_submit_without_an_id_is_repeated_by_its_key() {
 
 #[tokio::test]
 async fn a_submit_that_replaces_a_job_is_repeated_by_its_key() {
-    for options in [StackOptions::api_only(), StackOptions::api_only().store("embedded:./data")] {
+    for options in StackOptions::api_on_each_store() {
         let stack = options.start().await;
         let server = stack.url("");
         let run = ringback(&server, &submit(&["--id", "i", "--body", "1"])).await;
