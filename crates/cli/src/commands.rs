@@ -131,7 +131,7 @@ pub(crate) enum Command {
     Stats,
     /// Show live what happens to jobs
     Watch(watch::WatchArgs),
-    /// Check that every job can be found and is counted; with --repair, correct what is wrong
+    /// Check that every job is found and counted; --repair corrects what is wrong
     Audit(audit::AuditArgs),
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_EXAMPLES)]
