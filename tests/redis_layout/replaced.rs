@@ -290,14 +290,17 @@ async fn a_lease_of_a_former_life_is_stale_even_if_lease_numbers_are_ahead_of_th
 }
 
 #[tokio::test]
-async fn a_store_of_the_layout_before_is_taken_over_with_its_jobs() {
+async fn a_store_of_an_earlier_layout_is_taken_over_with_its_jobs() {
     let (bench, mut redis) = bench().await;
     let job = bench.accept(bench.job("a").after(HOURS)).await;
     let install = format!("{}:{{meta}}:install", bench.options().prefix);
     let layout = async |redis: &mut MultiplexedConnection| -> String {
         ask(redis, &[b"HGET", install.as_bytes(), b"layout"]).await
     };
-    run(&mut redis, &[b"HSET", install.as_bytes(), b"layout", b"5"]).await;
+    let set = async |redis: &mut MultiplexedConnection, version: &[u8]| {
+        run(redis, &[b"HSET", install.as_bytes(), b"layout", version]).await;
+    };
+    set(&mut redis, b"5").await;
     // A process that does not fit the installation changes nothing.
     let mut wrong = bench.options();
     wrong.shards += 1;
@@ -305,8 +308,11 @@ async fn a_store_of_the_layout_before_is_taken_over_with_its_jobs() {
         Store::open(wrong).expect("the options are right").prepare().await.expect_err("another number");
     assert!(matches!(&error, StoreError::Unfit(why) if why.contains("shards")), "{error}");
     assert_eq!(layout(&mut redis).await, "5");
-    let store = Store::open(bench.options()).expect("the options are right");
-    store.prepare().await.expect("the layout before");
-    assert_eq!(layout(&mut redis).await, "6");
-    assert_eq!(store.get(&job.key).await.expect("get"), Some(job));
+    for earlier in [b"5", b"6"] {
+        set(&mut redis, earlier).await;
+        let store = Store::open(bench.options()).expect("the options are right");
+        store.prepare().await.expect("an earlier layout");
+        assert_eq!(layout(&mut redis).await, "7");
+        assert_eq!(store.get(&job.key).await.expect("get").as_ref(), Some(&job));
+    }
 }

@@ -16,9 +16,9 @@ use ringback_core::state::State;
 use ringback_core::token::Token;
 
 /// The version of the layout of keys and records.
-pub(crate) const VERSION: u16 = 6;
-/// The earliest layout that this version reads. It has no submit tokens, and does not record where a new life
-/// begins.
+pub(crate) const VERSION: u16 = 7;
+/// The earliest layout that this version reads. It has no submit tokens, does not record where a new life begins,
+/// and has no fronts of ready queues.
 pub(crate) const EARLIEST: u16 = 5;
 /// Larger payloads have a key of their own, so that scripts read little.
 const INLINE: usize = 2048;
