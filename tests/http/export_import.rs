@@ -189,7 +189,8 @@ async fn a_redis_that_is_nearly_full_takes_no_imports() {
     let stack = StackOptions::api_only().start().await;
     let line = json!({"topic": TOPIC, "id": "a", "delay": "1h", "url": "http://h/"}).to_string();
     assert_eq!(counts(&stack.import_lines(line.clone()).await.json()), [1, 0, 0]);
-    let limit = stack.redis().used_memory().await * 10 / 9;
+    // What Redis uses changes by some per cent as connections come and go.
+    let limit = stack.redis().used_memory().await * 20 / 19;
     let mut redis = stack.redis().client().await;
     let mut config = redis::cmd("CONFIG");
     config.arg("SET").arg("maxmemory").arg(limit).query_async::<()>(&mut redis).await.expect("CONFIG SET");
