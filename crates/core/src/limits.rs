@@ -21,6 +21,14 @@ pub const MAX_ERROR: usize = 128;
 /// The most attempts and the most failures that an imported job may have: half of what can be counted.
 pub const MAX_IMPORTED_COUNT: u32 = u32::MAX / 2;
 
+/// The longest idempotency key, in characters.
+pub const MAX_IDEMPOTENCY_KEY: usize = 255;
+
+/// Whether a text can be an idempotency key: visible ASCII characters.
+pub fn is_idempotency_key(text: &str) -> bool {
+    (1..=MAX_IDEMPOTENCY_KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// The first stretch of the lease of a push job that has this timeout, without the margin.
 pub fn lease_stretch(timeout: Option<Duration>) -> Duration {
     timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_LEASE_STRETCH)

@@ -3,12 +3,12 @@
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use ringback_core::limits::is_idempotency_key;
 use ringback_core::wire::Problem;
 
 use crate::error::{ApiError, invalid_field};
 
 const NAME: &str = "idempotency-key";
-const MAX: usize = 255;
 const ALLOWED: &str = "1 to 255 visible ASCII characters, as they are or as one quoted string; once";
 
 /// The caller's key, if there is one.
@@ -58,8 +58,7 @@ fn unquoted(text: &str) -> Option<String> {
         None => text.to_owned(),
         Some(rest) => unescaped(rest.strip_suffix('"')?)?,
     };
-    let is_visible = key.bytes().all(|b| b.is_ascii_graphic());
-    ((1..=MAX).contains(&key.len()) && is_visible).then_some(key)
+    is_idempotency_key(&key).then_some(key)
 }
 
 /// Resolves the escapes of a quote and of a backslash. `None` for any other.
@@ -78,6 +77,7 @@ fn unescaped(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use ringback_core::job::JobId;
+    use ringback_core::limits::MAX_IDEMPOTENCY_KEY;
 
     use super::*;
 
@@ -103,7 +103,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_invalid_key_is_refused() {
-        let long = "k".repeat(MAX + 1);
+        let long = "k".repeat(MAX_IDEMPOTENCY_KEY + 1);
         for wrong in ["", " ", "\"\"", "\"a", "a b", r#""a"b""#, r#""a\b""#, long.as_str()] {
             assert_eq!(extract(&[wrong]).await, Err(422), "{wrong}");
         }

@@ -9,6 +9,7 @@ use http::HeaderValue;
 use reqwest::Url;
 use ringback_core::duration::{ALLOWED_DURATION, parse_duration};
 use ringback_core::job::{JobId, JobKey, Topic};
+use ringback_core::limits::is_idempotency_key;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::written_time::{TimeError, WrittenTime, parse_time};
 use serde_json::{Value, json};
@@ -115,9 +116,8 @@ pub(crate) fn check_zone(at: Option<&str>, time_zone: Option<&str>) -> Result<()
 
 /// An idempotency key as the value of its header: a quoted string (RFC 9651), which can have any visible character.
 pub(crate) fn idempotency_key(text: &str) -> Result<HeaderValue, String> {
-    let is_key = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     let quoted = format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""));
-    let value = Some(quoted).filter(|_| is_key).and_then(|quoted| quoted.parse().ok());
+    let value = Some(quoted).filter(|_| is_idempotency_key(text)).and_then(|quoted| quoted.parse().ok());
     value.ok_or_else(|| "a key is 1 to 255 visible ASCII characters, such as 8e03978e-40d5".to_owned())
 }
 

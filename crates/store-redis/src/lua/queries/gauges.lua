@@ -19,6 +19,9 @@ local function ready_lanes(skip, most)
   return found
 end
 
+-- For how long a job that was due at `first` has been due (ms), -1 if there is none.
+local function age(first) return first < math.huge and max(0, NOW - first) or -1 end
+
 -- gauges: the ledger, and the oldest ready job of some lanes.
 -- KEYS  shard
 -- ARGV  epoch, how many lanes to skip, how many lanes to look at
@@ -36,7 +39,7 @@ function edges.gauges(args)
     first = oldest.of(lane, first) or first
     looked = looked + 1
   end
-  answer[7] = first < math.huge and max(0, NOW - first) or -1
+  answer[7] = age(first)
   answer[8] = (#found == most or looked < #found) and looked or -1
   return answer
 end
@@ -80,7 +83,7 @@ function edges.topic_gauges(args)
       if oldest.is_tired() then left = 0 end
       if left == 0 then break end
     end
-    sum[7] = first < math.huge and max(0, NOW - first) or -1
+    sum[7] = age(first)
     found[#found + 1] = sum
     if left == 0 then return {last or '', found} end
   end
