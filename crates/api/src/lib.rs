@@ -20,7 +20,6 @@ mod paging;
 mod pull;
 mod routes;
 mod schema;
-mod server;
 mod state;
 mod submit;
 
@@ -30,6 +29,7 @@ use anyhow::Context as _;
 use ringback_core::clock::SystemClock;
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
+use ringback_service::http_server::{self, Connections};
 use ringback_service::{Context, Tasks, random};
 use ringback_store::{PolicyBook, Retries, Store};
 use tokio::net::TcpListener;
@@ -73,5 +73,6 @@ pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Co
     let retries = Retries { policies, default: config.retry.clone() };
     let (clock, rng, listeners) = (Arc::new(SystemClock), random::generator(), config.event_listeners);
     let api = Api::new(store, retries, clock, rng, listeners, context, tasks);
-    tasks.spawn("http", server::serve(listener, app::app(Arc::new(api)), context.shutdown.clone()));
+    let (app, shutdown) = (app::app(Arc::new(api)), context.shutdown.clone());
+    tasks.spawn("http", http_server::serve(listener, app, Connections::unlimited(), shutdown));
 }

@@ -4,9 +4,7 @@
 mod answers;
 mod print;
 mod receive;
-mod server;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -15,6 +13,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use http::{HeaderName, HeaderValue, StatusCode};
+use ringback_service::Shutdown;
+use ringback_service::http_server::{self, Connections};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use self::answers::Answers;
 use self::print::{Printer, Style};
-use self::receive::receiver;
+use self::receive::{MAX_CONNECTIONS, receiver};
 use crate::args::{Format, values};
 use crate::output::{Times, note};
 
@@ -114,7 +114,7 @@ async fn run(args: ListenArgs, format: Format, times: Times) -> anyhow::Result<(
     note(&format!("listening on http://{}; press Ctrl-C to stop", listener.local_addr()?));
     let answers = Answers::new(args.status, args.delay, args.header, args.body);
     tokio::select! {
-        never = server::serve(listener, |connections| receiver(answers, printer.clone(), connections)) => match never {},
+        () = serve(listener, answers, printer.clone()) => {}
         () = printer.closed() => {}
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -128,6 +128,13 @@ async fn run(args: ListenArgs, format: Format, times: Times) -> anyhow::Result<(
     }
 }
 
+/// Receives until it is dropped.
+async fn serve(listener: TcpListener, answers: Answers, printer: Printer) {
+    let connections = Connections::at_most(MAX_CONNECTIONS);
+    let app = receiver(answers, printer, connections.clone());
+    http_server::serve(listener, app, connections, Shutdown::new(Duration::ZERO)).await;
+}
+
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let bound = TcpListener::bind(address).await;
     bound.with_context(|| format!("cannot listen on {address}; choose another address with --listen"))
@@ -136,7 +143,7 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 /// A receiver inside another process. It answers 200 and ends when it is dropped.
 pub(crate) struct Demo {
     pub(crate) address: SocketAddr,
-    _server: JoinSet<Infallible>,
+    _server: JoinSet<()>,
 }
 
 impl Demo {
@@ -159,7 +166,7 @@ impl Demo {
         let (printer, _) = Printer::start(Style::of_stdout(format, times));
         let answers = Answers::new(vec![StatusCode::OK], Duration::ZERO, Vec::new(), None);
         let mut server = JoinSet::new();
-        server.spawn(server::serve(listener, |connections| receiver(answers, printer, connections)));
+        server.spawn(serve(listener, answers, printer));
         Ok(Self { address, _server: server })
     }
 }

@@ -2,9 +2,9 @@
 //! jobs and changes nothing.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
@@ -16,6 +16,7 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::json;
 use tokio::net::TcpListener;
 
+use crate::http_server::{self, Connections};
 use crate::scrape::Scrapes;
 use crate::shutdown::Shutdown;
 
@@ -78,13 +79,11 @@ pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 }
 
 /// Serves the admin port until the future is dropped.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    health: Health,
-    registry: Registry,
-    scrapes: Scrapes,
-) -> io::Result<()> {
-    axum::serve(listener, router(health, registry, scrapes)).await
+pub(crate) async fn serve(listener: TcpListener, health: Health, registry: Registry, scrapes: Scrapes) {
+    // It answers during the shutdown of the process too.
+    let until_dropped = Shutdown::new(Duration::ZERO);
+    let app = router(health, registry, scrapes);
+    http_server::serve(listener, app, Connections::unlimited(), until_dropped).await;
 }
 
 /// The routes of the admin port.
@@ -115,8 +114,6 @@ async fn metrics(State((registry, scrapes)): State<(Registry, Scrapes)>) -> Resp
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use axum::body::{Body, to_bytes};
     use axum::http::Request;
     use opentelemetry::metrics::MeterProvider as _;

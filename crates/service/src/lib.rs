@@ -1,9 +1,9 @@
-//! How a Ringback process lives: configuration, telemetry, signals and shutdown, the admin port.
+//! How a Ringback process lives: configuration, telemetry, signals and shutdown, HTTP server, the admin port.
 //!
 //! A binary describes itself as a [`Service`] and passes in its work; this crate does not know what
 //! that work is. In reading order: [`service`](Service), [`config`], [`settings`], [`flags`],
-//! [`process`](process_name), [`context`](Context), [`shutdown`], [`tasks`], [`admin`],
-//! [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use:
+//! [`process`](process_name), [`context`](Context), [`shutdown`], [`tasks`], [`http_server`],
+//! [`admin`], [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use:
 //! [`backoff`], [`files`], [`random`].
 
 pub mod admin;
@@ -13,6 +13,7 @@ mod context;
 pub mod dependency;
 pub mod files;
 pub mod flags;
+pub mod http_server;
 mod process;
 pub mod random;
 mod scrape;

@@ -11,16 +11,20 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{HeaderValue, StatusCode, header};
 use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_service::http_server::Connections;
 use tokio::time::{sleep, timeout};
 
 use super::answers::Answers;
 use super::print::{Printer, Received};
-use super::server::Connections;
 
 /// The most bytes of a body. Ringback delivers at most half of it.
 const MAX_BODY: usize = 512 * 1024;
 /// How long a body may take to arrive.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// The most connections at a time. More wait until one ends.
+pub(super) const MAX_CONNECTIONS: usize = 256;
+/// With fewer free connections than this, none is kept alive after its answer.
+const SHORT: usize = 64;
 /// The header by which the attempts of a job are recognised.
 const WEBHOOK_ID: &str = "webhook-id";
 
@@ -57,7 +61,7 @@ async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Res
     *response.status_mut() = status;
     response.headers_mut().extend(answers.headers.clone());
     // The rest of a body that was not read would be taken for the next request.
-    if refused.is_some() || connections.are_short() {
+    if refused.is_some() || connections.free() < SHORT {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response

@@ -1,23 +1,26 @@
-//! The HTTP server: accepts connections until the shutdown, then lets their requests finish for a
-//! few seconds. Time limits keep slow clients from holding a connection, or the process, forever.
+//! The HTTP server of the API, the admin port and `ringback listen`: accepts connections until the shutdown, then
+//! lets their requests finish for a few seconds. Time limits keep slow clients from holding a connection, or the
+//! process, forever.
 
 mod write_timeout;
 
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
-use ringback_service::Shutdown;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::write_timeout::WriteTimeout;
+use crate::shutdown::Shutdown;
 
 /// How long a client may take to send the head of a request. Also how long a kept-alive connection
 /// may be idle.
@@ -34,19 +37,54 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How often to check whether the rest of a preface has arrived.
 const PEEK_EVERY: Duration = Duration::from_millis(50);
 
-pub(crate) async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown) -> io::Result<()> {
+/// The connections that a server may have at a time. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Connections(Arc<Semaphore>);
+
+impl Connections {
+    /// As many as the system allows.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self::at_most(Semaphore::MAX_PERMITS)
+    }
+
+    /// At most `limit`. More wait until one ends.
+    #[must_use]
+    pub fn at_most(limit: usize) -> Self {
+        Self(Arc::new(Semaphore::new(limit)))
+    }
+
+    /// How many more there may be.
+    #[must_use]
+    pub fn free(&self) -> usize {
+        self.0.available_permits()
+    }
+
+    async fn one(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.0).acquire_owned().await.expect("it is never closed")
+    }
+}
+
+/// Serves HTTP/1.1 and HTTP/2 until the shutdown, or until it is dropped, which ends all connections.
+///
+/// Takes a router, not any service, so that the server is compiled once.
+pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shutdown: Shutdown) {
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
+    let _cut_when_dropped = cut.clone().drop_guard();
     loop {
         let accepted = tokio::select! {
             biased;
             () = shutdown.stopping() => break,
-            accepted = listener.accept() => accepted,
+            accepted = accept(&listener, &allowed) => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, permit)) => {
                 let serving = connection(stream, app.clone(), shutdown.clone());
                 let cut = cut.clone();
-                connections.spawn(async move { cut.run_until_cancelled_owned(serving).await });
+                connections.spawn(async move {
+                    cut.run_until_cancelled_owned(serving).await;
+                    drop(permit);
+                });
             }
             Err(error) if is_of_the_connection(&error) => {}
             Err(error) => {
@@ -64,7 +102,14 @@ pub(crate) async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown
     }
     cut.cancel();
     connections.wait().await;
-    Ok(())
+}
+
+async fn accept(
+    listener: &TcpListener,
+    allowed: &Connections,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let permit = allowed.one().await;
+    Ok((listener.accept().await?.0, permit))
 }
 
 async fn connection(stream: TcpStream, app: Router, shutdown: Shutdown) {
@@ -130,16 +175,16 @@ mod tests {
 
     use super::*;
 
-    async fn started() -> (SocketAddr, Shutdown, JoinHandle<io::Result<()>>) {
+    async fn started() -> (SocketAddr, Shutdown, JoinHandle<()>) {
         let app = Router::new().route("/", get(async || "here"));
         serving(app.route("/slow", post(async |body: String| body))).await
     }
 
-    async fn serving(app: Router) -> (SocketAddr, Shutdown, JoinHandle<io::Result<()>>) {
+    async fn serving(app: Router) -> (SocketAddr, Shutdown, JoinHandle<()>) {
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let (address, shutdown) = (listener.local_addr().unwrap(), Shutdown::new(Duration::from_secs(30)));
         let tasks = tokio::runtime::Handle::current();
-        let serving = tasks.spawn(serve(listener, app, shutdown.clone()));
+        let serving = tasks.spawn(serve(listener, app, Connections::unlimited(), shutdown.clone()));
         (address, shutdown, serving)
     }
 
@@ -157,7 +202,7 @@ mod tests {
         stream.read_exact(&mut start).await.unwrap();
         assert_eq!(&start, b"HTTP/1.1 200");
         shutdown.begin();
-        serving.await.unwrap().unwrap();
+        serving.await.unwrap();
         let mut rest = String::new();
         stream.read_to_string(&mut rest).await.unwrap();
         assert!(rest.ends_with("here"), "{rest}");
@@ -168,7 +213,7 @@ mod tests {
         let (address, shutdown, serving) = started().await;
         let _silent = TcpStream::connect(address).await.unwrap();
         shutdown.begin();
-        serving.await.unwrap().unwrap();
+        serving.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
@@ -189,7 +234,7 @@ mod tests {
         let mut other = asked(address, "GET / HTTP/1.1\r\nhost: h\r\n\r\n").await;
         other.read_exact(&mut [0; 12]).await.unwrap();
         shutdown.expire();
-        serving.await.unwrap().unwrap();
+        serving.await.unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.ok();
         assert_eq!(answer, b"");
@@ -220,7 +265,7 @@ mod tests {
         client.write_all(TWO_STREAMS).await.unwrap();
         assert_eq!((held.recv().await, held.recv().await), (Some(()), Some(())), "both are under way");
         shutdown.expire();
-        serving.await.unwrap().unwrap();
+        serving.await.unwrap();
         // A sender that is left would keep the channel open.
         let ended = timeout(LAST_REQUESTS, held.recv()).await;
         assert_eq!(ended, Ok(None));
