@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use ringback_service::Shutdown;
+use ringback_service::backoff::Outage;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,7 @@ const PEEK_EVERY: Duration = Duration::from_millis(50);
 
 pub(crate) async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown) -> io::Result<()> {
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
+    let mut outage = Outage::new();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -44,13 +46,18 @@ pub(crate) async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown
         };
         match accepted {
             Ok((stream, _)) => {
+                if outage.ends() {
+                    tracing::info!("connections are accepted again");
+                }
                 let serving = connection(stream, app.clone(), shutdown.clone());
                 let cut = cut.clone();
                 connections.spawn(async move { cut.run_until_cancelled_owned(serving).await });
             }
             Err(error) if is_of_the_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                if outage.begins() {
+                    tracing::warn!(%error, "cannot accept connections; retrying");
+                }
                 sleep(ACCEPT_PAUSE).await;
             }
         }
