@@ -250,8 +250,11 @@ async fn an_export_that_loses_redis_breaks_off() {
     stack.forgo_audit();
     breaks_off(export).await;
     breaks_off(by_http2).await;
-    let log = stack.apis[0].log();
-    assert!(log.contains("export aborted"), "{log}");
+    eventually(SOON, "it is logged", async || {
+        let log = stack.apis[0].log();
+        if log.contains("export aborted") { Ok(()) } else { Err(log) }
+    })
+    .await;
 }
 
 #[tokio::test]

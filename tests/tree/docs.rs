@@ -51,7 +51,7 @@ fn documented_settings(text: &str) -> BTreeSet<Row> {
 #[test]
 fn the_metrics_are_those_of_the_code() {
     let documented = metrics_in(&read(&root().join("docs/operations.md")), '`');
-    let known: BTreeSet<_> = ["api", "carrier", "notifier"]
+    let known: BTreeSet<_> = ["api", "carrier", "notifier", "service"]
         .iter()
         .flat_map(|name| files_below(&root().join("crates").join(name).join("src"), ".rs"))
         .flat_map(|path| metrics_in(&read(&path), '"'))
@@ -75,10 +75,11 @@ fn every_alarm_is_on_a_metric_of_the_code() {
 }
 
 /// How the names of metrics begin: with the role that they are of, or with what they count.
-const START: [&str; 6] = [
+const START: [&str; 7] = [
     "ringback_api_",
     "ringback_carrier_",
     "ringback_notifier_",
+    "ringback_log_",
     "ringback_jobs",
     "ringback_oldest_ready",
     "ringback_topic_",

@@ -67,7 +67,8 @@ async fn run(
             let (greeted, greeting) = (Arc::clone(&greeted), greeting.clone());
             async move {
                 let found = store.prepared().await?;
-                greeted.call_once(|| print(&greeting));
+                // Not waited for: nobody may read standard output.
+                greeted.call_once(|| drop(tokio::task::spawn_blocking(move || print(&greeting))));
                 Ok(found)
             }
         },

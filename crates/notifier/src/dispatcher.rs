@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::contract::{Reserved, Shard, StoreError};
-use ringback_service::backoff::Backoff;
+use ringback_service::backoff::{Backoff, PartialOutage};
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
@@ -67,6 +67,8 @@ pub(crate) struct Dispatcher {
     /// Set after a reserve that failed: no reserve before this time.
     paused_until: Option<Instant>,
     backoff: Backoff,
+    /// The shards whose last reserve failed.
+    outage: PartialOutage<Shard>,
     resources: ResourceBackoff,
     /// No reserve before this time while permits are scarce.
     scarce_until: Option<Instant>,
@@ -101,6 +103,7 @@ impl Dispatcher {
             settle_queue,
             paused_until: None,
             backoff: Backoff::new(random::generator()),
+            outage: PartialOutage::default(),
             resources: ResourceBackoff::new(random::generator()),
             scarce_until: None,
         }
@@ -324,7 +327,8 @@ impl Dispatcher {
             *sequence += 1;
         }
         self.backoff.reset();
-        if self.paused_until.take().is_some() {
+        self.paused_until = None;
+        if self.outage.succeeded(&shard) {
             info!("reserve succeeds again");
         }
         self.signals.record(shard, cause, &reserved);
@@ -345,7 +349,7 @@ impl Dispatcher {
 
     fn reserve_failed(&mut self, shard: Shard, error: &StoreError) {
         // The store's own check logs why it is not prepared.
-        if self.paused_until.is_none() && !matches!(error, StoreError::Unprepared) {
+        if !matches!(error, StoreError::Unprepared) && self.outage.failed(shard) {
             warn!(shard = shard.number(), error = with_causes(error), "reserve failed; retrying");
         }
         self.paused_until = Some(Instant::now() + self.backoff.next());

@@ -11,11 +11,11 @@ use ringback_core::contract::{Lease, Settled, Shard, Unsettled};
 use ringback_core::job::JobKey;
 use ringback_core::limits::MAX_BATCH;
 use ringback_core::outcome::Outcome;
-use ringback_service::backoff::Backoff;
+use ringback_service::backoff::{Backoff, PartialOutage};
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
 use tokio::time::Instant;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::metrics::Metrics;
 use crate::store_call::{SettleBatch, SettleBatchMeta, Settlement};
@@ -53,12 +53,14 @@ pub(crate) struct SettleQueue {
     shards: HashMap<Shard, ShardQueue>,
     /// Shards with a settle in flight. Outcomes added meanwhile share the next call.
     in_flight: HashSet<Shard>,
+    /// The shards whose last settle failed.
+    outage: PartialOutage<Shard>,
     metrics: Metrics,
 }
 
 impl SettleQueue {
     pub(crate) fn new(metrics: Metrics) -> Self {
-        Self { shards: HashMap::new(), in_flight: HashSet::new(), metrics }
+        Self { shards: HashMap::new(), in_flight: HashSet::new(), outage: PartialOutage::default(), metrics }
     }
 
     pub(crate) fn add(&mut self, settlement: Settlement, now: Instant) {
@@ -116,6 +118,9 @@ impl SettleQueue {
         if let Some(queue) = self.shards.get_mut(&shard) {
             queue.retry = None;
         }
+        if self.outage.succeeded(&shard) {
+            info!("settle succeeds again");
+        }
         for (job, settled) in jobs.iter().zip(results) {
             self.report(job, *settled);
         }
@@ -150,14 +155,12 @@ impl SettleQueue {
         let (items, expired): (Vec<_>, Vec<_>) =
             unsettled.items.into_iter().partition(|item| now < retry_until(item));
         self.give_up(&expired);
+        if self.outage.failed(shard) {
+            warn!(shard = shard.number(), jobs, error = with_causes(&error), "settle failed; retrying");
+        }
         let queue = self.shards.entry(shard).or_default();
-        let mut backoff = match queue.retry.take() {
-            Some(retry) => retry.backoff,
-            None => {
-                warn!(shard = shard.number(), jobs, error = with_causes(&error), "settle failed; retrying");
-                Backoff::new(random::generator())
-            }
-        };
+        let retry = queue.retry.take();
+        let mut backoff = retry.map_or_else(|| Backoff::new(random::generator()), |retry| retry.backoff);
         if !items.is_empty() {
             let batch = Some(SettleBatch { items, lateness, notes });
             queue.retry = Some(Retry { batch, at: now + backoff.next(), backoff });
@@ -177,10 +180,17 @@ impl SettleQueue {
     }
 
     fn give_up(&self, items: &[(Lease, Outcome)]) {
+        if items.is_empty() {
+            return;
+        }
+        self.metrics.unsettled.add(items.len() as u64, &[]);
+        warn!(
+            jobs = items.len(),
+            "jobs not settled before their leases expired; they will be delivered again"
+        );
         for (lease, _) in items {
             let job = &lease.key;
-            self.metrics.unsettled.add(1, &[]);
-            warn!(job.topic = %job.topic, job.id = %job.id, "not settled before the lease expired; the job will be delivered again");
+            debug!(job.topic = %job.topic, job.id = %job.id, "not settled before the lease expired");
         }
     }
 }

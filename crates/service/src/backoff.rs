@@ -1,5 +1,7 @@
-//! Exponential backoff with jitter, and [`Outage`], which adds "log it once".
+//! Exponential backoff with jitter; [`Outage`], which adds "log it once"; and [`PartialOutage`], which does so for
+//! something that fails in parts.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rand::RngExt as _;
@@ -88,6 +90,32 @@ impl Default for Outage {
     }
 }
 
+/// An outage of some parts of a dependency, such as shards. Its begin and its end are each logged once, although calls
+/// to other parts succeed meanwhile.
+#[derive(Debug)]
+pub struct PartialOutage<K>(BTreeSet<K>);
+
+impl<K: Ord> PartialOutage<K> {
+    /// Records a failure. Returns true if no part had failed before.
+    #[must_use]
+    pub fn failed(&mut self, part: K) -> bool {
+        let begins = self.0.is_empty();
+        self.0.insert(part);
+        begins
+    }
+
+    /// Records a success. Returns true if it ends the failures of the last part that failed.
+    pub fn succeeded(&mut self, part: &K) -> bool {
+        self.0.remove(part) && self.0.is_empty()
+    }
+}
+
+impl<K> Default for PartialOutage<K> {
+    fn default() -> Self {
+        Self(BTreeSet::new())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng as _;
@@ -113,5 +141,14 @@ mod tests {
         }
         assert!(outage.ends() && !outage.ends());
         assert!(outage.wait() <= FIRST && outage.begins());
+    }
+
+    #[test]
+    fn an_outage_of_some_parts_begins_and_ends_once_whatever_others_do() {
+        let mut outage = PartialOutage::default();
+        assert!(!outage.succeeded(&1) && outage.failed(1) && !outage.failed(1));
+        assert!(!outage.failed(2) && !outage.succeeded(&3));
+        assert!(!outage.succeeded(&1) && outage.succeeded(&2) && !outage.succeeded(&2));
+        assert!(outage.failed(1));
     }
 }

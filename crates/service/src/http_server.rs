@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::write_timeout::WriteTimeout;
+use crate::backoff::Outage;
 use crate::shutdown::Shutdown;
 
 /// How long a client may take to send the head of a request. Also how long a kept-alive connection
@@ -71,6 +72,7 @@ impl Connections {
 pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shutdown: Shutdown) {
     let (connections, cut) = (TaskTracker::new(), CancellationToken::new());
     let _cut_when_dropped = cut.clone().drop_guard();
+    let mut outage = Outage::new();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -79,6 +81,9 @@ pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shu
         };
         match accepted {
             Ok((stream, permit)) => {
+                if outage.ends() {
+                    tracing::info!("connections are accepted again");
+                }
                 let serving = connection(stream, app.clone(), shutdown.clone());
                 let cut = cut.clone();
                 connections.spawn(async move {
@@ -88,7 +93,9 @@ pub async fn serve(listener: TcpListener, app: Router, allowed: Connections, shu
             }
             Err(error) if is_of_the_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                if outage.begins() {
+                    tracing::warn!(%error, "cannot accept connections; retrying");
+                }
                 sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -18,7 +18,7 @@ use crate::files;
 use crate::scrape::Scrapes;
 use crate::settings::ProcessSettings;
 use crate::shutdown::Shutdown;
-use crate::telemetry::{self, Telemetry};
+use crate::telemetry::{self, LogQueue, Telemetry};
 
 use self::signals::{Caught, Signals};
 
@@ -27,6 +27,10 @@ pub const USAGE: u8 = 64;
 const FAILURE: u8 = 1;
 /// How long work may take to stop after the grace period.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the last log lines may take to be written.
+const LAST_LINES: Duration = Duration::from_secs(1);
+/// The same after a second signal, which ends the process at once.
+const LAST_LINES_AT_ONCE: Duration = Duration::from_millis(100);
 
 /// The result of the work; the outer error is a panic.
 type Outcome = Result<anyhow::Result<()>, Box<dyn Any + Send>>;
@@ -51,13 +55,23 @@ impl Process {
             Ok(runtime) => runtime,
             Err(error) => return refuse(&format!("cannot start a runtime: {error}"), FAILURE),
         };
-        let code = runtime.block_on(self.run_async(work));
+        let log = match LogQueue::to_stderr(self.settings.format) {
+            Ok(log) => log,
+            Err(error) => return refuse(&format!("cannot start the log: {error}"), FAILURE),
+        };
+        let ended = runtime.block_on(self.run_async(work, &log));
         // Tasks that still run did not stop in time or have no owner.
         runtime.shutdown_background();
-        code
+        let (code, last_lines) = match ended {
+            Ok(code) => (code, LAST_LINES),
+            Err(second) => (second.exit_code(), LAST_LINES_AT_ONCE),
+        };
+        log.end(last_lines);
+        ExitCode::from(code)
     }
 
-    async fn run_async(self, work: Work) -> ExitCode {
+    /// Runs until the work ends, and returns the exit status; the error is a second signal.
+    async fn run_async(self, work: Work, log: &LogQueue) -> Result<u8, Caught> {
         let options = telemetry::Options {
             service: self.name,
             version: self.version,
@@ -65,9 +79,12 @@ impl Process {
             format: self.settings.format,
             export_traces: self.settings.export_traces,
         };
-        let telemetry = match Telemetry::start(&options) {
+        let telemetry = match Telemetry::start(&options, log) {
             Ok(telemetry) => telemetry,
-            Err(error) => return refuse(&format!("{error:#}"), USAGE),
+            Err(error) => {
+                print_refusal(&format!("{error:#}"));
+                return Ok(USAGE);
+            }
         };
         for variable in &self.unknown_variables {
             tracing::warn!("{variable} is set, but no Ringback process reads it; see --help for the names");
@@ -88,16 +105,13 @@ impl Process {
                 tracing::info!(version = self.version, admin = %address, "{} started", self.name);
                 let admin = admin::serve(listener, health, telemetry.registry(), scrapes);
                 let work = AssertUnwindSafe(async { work(context).await }).catch_unwind();
-                match supervise(work, signals.obey(&shutdown), admin, &shutdown).await {
-                    Ok(code) => code,
-                    Err(second) => return ExitCode::from(second.exit_code()),
-                }
+                supervise(work, signals.obey(&shutdown), admin, &shutdown).await?
             }
             (Err(error), _) => failed("cannot listen for signals", &error.into()),
             (_, Err(error)) => failed("cannot start", &error),
         };
         telemetry.stop().await;
-        ExitCode::from(code)
+        Ok(code)
     }
 }
 
@@ -152,10 +166,14 @@ fn failed(what: &str, error: &anyhow::Error) -> u8 {
 }
 
 /// Prints to stderr why the process does not run, and returns the exit status.
-#[expect(clippy::print_stderr, reason = "logging is not set up")]
 pub(crate) fn refuse(why: &str, code: u8) -> ExitCode {
-    eprintln!("{why}");
+    print_refusal(why);
     ExitCode::from(code)
+}
+
+#[expect(clippy::print_stderr, reason = "logging is not set up")]
+fn print_refusal(why: &str) {
+    eprintln!("{why}");
 }
 
 /// Returns the name that identifies this process to others: host and process id, such as

@@ -1,19 +1,23 @@
 //! Logs, traces and metrics of one process.
 //!
-//! Logs go to stderr, as text or as JSON lines. Traces are exported over OTLP (protobuf over HTTP) if
-//! an OTLP endpoint is set: spans and events of Ringback's crates at level `info` and above,
-//! regardless of the log filter. Prometheus reads the metrics from the admin port.
+//! Logs go to stderr, as text or as JSON lines, through a queue that never blocks. Traces are exported over
+//! OTLP (protobuf over HTTP) if an OTLP endpoint is set: spans and events of Ringback's crates at level `info`
+//! and above, regardless of the log filter. Prometheus reads the metrics from the admin port.
 //!
 //! A metric has exactly the name of its instrument. No suffix is added for the unit or the kind, so
 //! the name contains both (`ringback_callback_duration_seconds`, `ringback_submitted_total`). There is
 //! neither `target_info` nor an `otel_scope_` label. Histograms set their own boundaries
 //! (`with_boundaries`).
 
+mod callsite_limits;
 mod export;
+mod limited;
+mod log_format;
+mod log_queue;
+mod panics;
 
 use std::error::Error;
 use std::io::{self, IsTerminal as _};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -33,6 +37,10 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use self::limited::Limited;
+pub use self::log_format::LogFormat;
+pub(crate) use self::log_queue::LogQueue;
+
 /// How long the last spans may take to be exported when the process ends.
 const FLUSH: Duration = Duration::from_secs(3);
 
@@ -47,27 +55,6 @@ pub fn tracing_active() -> bool {
 /// Formats an error as a log field that includes its causes.
 pub fn with_causes<E: Error + 'static>(error: &E) -> &(dyn Error + 'static) {
     error
-}
-
-/// The format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// Text; coloured on a terminal.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-impl FromStr for LogFormat {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        match text {
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err("must be text or json"),
-        }
-    }
 }
 
 /// The options of [`Telemetry::start`].
@@ -89,11 +76,12 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Sets up logs, traces and metrics for the process. Must run inside its runtime.
-    pub(crate) fn start(options: &Options) -> anyhow::Result<Self> {
+    /// Sets up logs, traces and metrics for the process. Must run inside its runtime. Log lines go to `queue`.
+    pub(crate) fn start(options: &Options, queue: &LogQueue) -> anyhow::Result<Self> {
         let (registry, metrics) = metrics()?;
         let traces = options.export_traces.then(|| export::provider(resource(options))).transpose()?;
-        log(options, traces.as_ref())?;
+        log(options, queue, traces.as_ref())?;
+        count_dropped(&metrics.meter(options.service), queue.clone());
         opentelemetry::global::set_text_map_propagator(TraceContextPropagator::new());
         EXPORTING.store(traces.is_some(), Ordering::Relaxed);
         Ok(Self { service: options.service, registry, metrics, traces })
@@ -143,11 +131,11 @@ fn resource(options: &Options) -> Resource {
     if named { detected.build() } else { detected.with_service_name(options.service).build() }
 }
 
-fn log(options: &Options, traces: Option<&SdkTracerProvider>) -> anyhow::Result<()> {
+fn log(options: &Options, queue: &LogQueue, traces: Option<&SdkTracerProvider>) -> anyhow::Result<()> {
     let filter = options.filter.clone();
     let registry = tracing_subscriber::registry();
     let set = match traces {
-        None => registry.with(filter).with(lines(options.format)).try_init(),
+        None => registry.with(filter).with(lines(options.format, queue)).try_init(),
         Some(provider) => {
             let spans = tracing_opentelemetry::layer()
                 .with_tracer(provider.tracer(options.service))
@@ -156,30 +144,128 @@ fn log(options: &Options, traces: Option<&SdkTracerProvider>) -> anyhow::Result<
                 .with_tracked_inactivity(false)
                 // Spans of the HTTP client would create new spans with every export.
                 .with_filter(Targets::new().with_target("ringback", LevelFilter::INFO));
-            registry.with(spans).with(lines(options.format).with_filter(filter)).try_init()
+            registry.with(spans).with(lines(options.format, queue).with_filter(filter)).try_init()
         }
     };
     set.context("cannot set up logging")?;
-    if options.format == LogFormat::Json {
-        std::panic::set_hook(Box::new(|panic| tracing::error!(panic = %panic, "a thread panicked")));
-    }
+    panics::log(queue.clone());
     Ok(())
 }
 
-fn lines<S: Subscriber + for<'a> LookupSpan<'a>>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync> {
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+fn lines<S: Subscriber + for<'a> LookupSpan<'a>>(
+    format: LogFormat,
+    queue: &LogQueue,
+) -> Box<dyn Layer<S> + Send + Sync> {
+    let lines = tracing_subscriber::fmt::layer().with_writer(queue.clone());
+    let queue = queue.clone();
     match format {
-        LogFormat::Text if io::stderr().is_terminal() => lines.boxed(),
-        LogFormat::Text => lines.with_ansi(false).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+        LogFormat::Text => {
+            let lines = lines.with_ansi(io::stderr().is_terminal());
+            lines.map_event_format(|format| Limited { format, queue }).boxed()
+        }
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true).with_span_list(false);
+            lines.map_event_format(|format| Limited { format, queue }).boxed()
+        }
     }
+}
+
+/// Exports the number of dropped log lines, which is 0 at the start.
+fn count_dropped(meter: &Meter, queue: LogQueue) {
+    meter
+        .u64_observable_counter("ringback_log_lines_dropped_total")
+        .with_description("Log lines that stderr did not take in time")
+        .with_callback(move |counter| counter.observe(queue.dropped(), &[]))
+        .build();
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+    use std::panic;
+
     use prometheus::TextEncoder;
+    use tracing::subscriber::with_default;
 
     use super::*;
+
+    /// Long enough for a thread to write some lines.
+    const SOON: Duration = Duration::from_secs(20);
+
+    /// What is logged meanwhile, up to the end of the process.
+    fn logged(format: LogFormat, work: impl FnOnce(&LogQueue)) -> String {
+        let (mut reader, out) = io::pipe().unwrap();
+        let queue = LogQueue::start(format, out).unwrap();
+        with_default(tracing_subscriber::registry().with(lines(format, &queue)), || work(&queue));
+        queue.end(SOON);
+        let mut text = vec![0; 64 * 1024];
+        let length = reader.read(&mut text).unwrap();
+        String::from_utf8(text[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn at_most_ten_lines_of_a_kind_are_logged_and_the_rest_is_counted() {
+        let text = logged(LogFormat::Text, |_| {
+            for n in 0..57 {
+                tracing::warn!(n, "it failed");
+                tracing::debug!(n, "attempt");
+            }
+            tracing::info!("another kind");
+        });
+        let count = |part: &str| text.lines().filter(|line| line.contains(part)).count();
+        assert_eq!(
+            (count(": it failed n="), count(": attempt n="), count(": another kind")),
+            (10, 57, 1),
+            "{text}"
+        );
+        let report = " WARN ringback_service::telemetry::tests: similar lines were suppressed like=\"it failed\" lines=47 since=";
+        assert_eq!((count(report), text.lines().count()), (1, 10 + 57 + 1 + 1), "{text}");
+    }
+
+    #[test]
+    fn reports_of_suppressed_lines_are_json_too() {
+        let text = logged(LogFormat::Json, |_| (0..12).for_each(|n| tracing::info!(n, "it {}", "began")));
+        let lines: Vec<serde_json::Value> = text.lines().map(|line| line.parse().unwrap()).collect();
+        let report = &lines[10];
+        assert_eq!(
+            (lines.len(), &report["level"], &report["lines"]),
+            (11, &"INFO".into(), &2.into()),
+            "{text}"
+        );
+        assert_eq!((&report["like"], &report["target"]), (&"it began".into(), &lines[0]["target"]), "{text}");
+    }
+
+    /// Panics with the hook that logs to this queue.
+    fn log_panic(queue: &LogQueue) {
+        let before = panic::take_hook();
+        panics::log(queue.clone());
+        panic::catch_unwind(|| panic!("out of {}", "luck")).unwrap_err();
+        panic::set_hook(before);
+    }
+
+    #[test]
+    fn a_panic_is_a_line_of_the_log() {
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let text = logged(format, log_panic);
+            // A backtrace may follow.
+            let line = text.lines().next().unwrap();
+            for part in ["a thread panicked", "out of luck", "telemetry.rs:"] {
+                assert!(line.contains(part), "no {part} in {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_its_thread_although_nobody_reads_the_log() {
+        let (_reader, out) = io::pipe().unwrap();
+        let queue = LogQueue::start(LogFormat::Text, out).unwrap();
+        with_default(tracing_subscriber::registry().with(lines(LogFormat::Text, &queue)), || {
+            // Fills the pipe.
+            (0..2_000)
+                .for_each(|n| tracing::debug!(n, "a line of some length, so that the pipe is full soon"));
+            log_panic(&queue);
+        });
+    }
 
     #[test]
     fn metrics_come_out_under_the_names_of_their_instruments() {
@@ -214,12 +300,5 @@ ringback_lateness_seconds_count 1
 ringback_submitted_total{topic=\"pay\"} 2
 ";
         assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn the_log_format_is_text_or_json() {
-        assert_eq!("json".parse(), Ok(LogFormat::Json));
-        assert_eq!("text".parse(), Ok(LogFormat::Text));
-        assert_eq!("xml".parse::<LogFormat>(), Err("must be text or json"));
     }
 }

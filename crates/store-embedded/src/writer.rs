@@ -46,6 +46,7 @@ pub(crate) fn start(
         passes: PassTimes::default(),
         queue: Queue::new(requests)?,
         snapshot: None,
+        is_failing: false,
     };
     let thread = std::thread::Builder::new().name("ringback-store".to_owned()).spawn(|| writer.run())?;
     Ok((sender, thread, shards))
@@ -61,6 +62,8 @@ struct Writer {
     queue: Queue,
     /// A request for a snapshot that is not answered yet.
     snapshot: Option<Reply>,
+    /// From a group that could not be written until one is.
+    is_failing: bool,
 }
 
 /// Why the open transaction is thrown away.
@@ -135,8 +138,12 @@ impl Writer {
         let unpublished = loop {
             self.run_group(&mut txn, group)?;
             let sealed = txn.seal()?;
+            let has_changes = journal.bytes() > 0;
             if !db.append(&journal)? {
                 break sealed;
+            }
+            if has_changes && std::mem::take(&mut self.is_failing) {
+                tracing::info!("the embedded store can write its files again");
             }
             self.answer(group, sealed);
             let wait = db.until_checkpoint();
@@ -197,11 +204,14 @@ impl Writer {
     /// since what was read of them may be wrong now.
     fn fail(&mut self, group: Vec<Member>, error: Error) -> Vec<Member> {
         let error = StoreError::from(error);
-        tracing::error!(
-            error = &error as &dyn std::error::Error,
-            calls = group.len(),
-            "the embedded store cannot write its files"
-        );
+        // Logged once: every group fails while the disk is full.
+        if !std::mem::replace(&mut self.is_failing, true) {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                calls = group.len(),
+                "the embedded store cannot write its files"
+            );
+        }
         group.into_iter().for_each(|member| member.call.answer(Some(error.clone())));
         if let Some(reply) = self.snapshot.take() {
             let _ = reply.send(Err(error));

@@ -20,32 +20,47 @@ async fn info(topology: &Topology, section: &str) -> Result<Vec<Info>, StoreErro
     answers.into_iter().map(|answer| Ok(Info(reply::read(answer, "INFO")?))).collect()
 }
 
-/// Checks every server. Refuses servers that would lose jobs, and warns of those that might.
-pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> {
-    let mut profile = None;
-    for info in info(topology, "everything").await? {
-        version(&info)?;
-        eviction(&info)?;
-        if info.get("maxmemory") == Some("0") {
+/// How servers that are fit keep jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Servers {
+    pub(crate) profile: Profile,
+    /// Whether every server has a memory limit.
+    are_limited: bool,
+}
+
+impl Servers {
+    /// Warns of what may lose jobs.
+    pub(crate) fn warn(self) {
+        if !self.are_limited {
             tracing::warn!(
                 "the store has no memory limit (maxmemory 0); when the machine runs out, it is killed"
             );
         }
+        let risk = match self.profile {
+            Profile::Memory => Some("it keeps no append-only file: a restart loses accepted jobs"),
+            Profile::Unknown => Some("how it keeps data is not known, since CONFIG is not allowed here"),
+            Profile::Everysec => Some("it syncs every second: a crash can lose the last accepted jobs"),
+            Profile::Disk => None,
+        };
+        if let Some(risk) = risk {
+            tracing::warn!(profile = self.profile.name(), "the store may lose jobs: {risk}");
+        }
+    }
+}
+
+/// Checks every server, and refuses those that would lose jobs.
+pub(crate) async fn servers(topology: &Topology) -> Result<Servers, StoreError> {
+    let (mut profile, mut are_limited) = (None, true);
+    for info in info(topology, "everything").await? {
+        version(&info)?;
+        eviction(&info)?;
+        are_limited &= info.get("maxmemory") != Some("0");
         let aof = info.get("aof_enabled") == Some("1");
         let this = if aof { Profile::Unknown } else { Profile::Memory };
         profile = profile.min(Some(this)).or(Some(this));
     }
     let profile = fsync(topology).await.or(profile).unwrap_or(Profile::Unknown);
-    let risk = match profile {
-        Profile::Memory => Some("it keeps no append-only file: a restart loses accepted jobs"),
-        Profile::Unknown => Some("how it keeps data is not known, since CONFIG is not allowed here"),
-        Profile::Everysec => Some("it syncs every second: a crash can lose the last accepted jobs"),
-        Profile::Disk => None,
-    };
-    if let Some(risk) = risk {
-        tracing::warn!(profile = profile.name(), "the store may lose jobs: {risk}");
-    }
-    Ok(profile)
+    Ok(Servers { profile, are_limited })
 }
 
 /// Checks that every server is a master, because replicas refuse writes.

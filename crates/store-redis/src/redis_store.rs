@@ -6,6 +6,7 @@ use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
+use super::check::Servers;
 use super::keys::Keys;
 use super::script::{self, Returns, Script};
 use super::topology::{Topology, is_not_loaded};
@@ -21,7 +22,7 @@ pub struct RedisStore {
     pub(crate) keys: Keys,
     pub(crate) options: Options,
     /// Set when the store was found fit.
-    profile: RwLock<Option<Profile>>,
+    servers: RwLock<Option<Servers>>,
 }
 
 impl RedisStore {
@@ -29,7 +30,7 @@ impl RedisStore {
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let topology = Topology::open(&options.url, options.call_timeout)?;
         let keys = Keys::new(&options.prefix, options.shards);
-        Ok(Self { topology, keys, options, profile: RwLock::default() })
+        Ok(Self { topology, keys, options, servers: RwLock::default() })
     }
 
     pub fn kind(&self) -> &'static str {
@@ -37,13 +38,13 @@ impl RedisStore {
     }
 
     pub fn profile(&self) -> Option<Profile> {
-        *self.profile.read().unwrap_or_else(PoisonError::into_inner)
+        Some(self.servers.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.profile)
     }
 
     /// Checks the servers and the settings of the installation. Until this has succeeded once, every call
     /// fails with [`StoreError::Unprepared`].
     pub async fn prepare(&self) -> Result<(), StoreError> {
-        let profile = check::servers(&self.topology).await?;
+        let servers = check::servers(&self.topology).await?;
         let installation = self.keys.installation();
         let args = (record::VERSION, self.options.shards, record::EARLIEST);
         let (version, shards): (String, String) =
@@ -57,7 +58,11 @@ impl RedisStore {
         if shards != self.options.shards.to_string() {
             return Err(self.options.shard_mismatch(shards));
         }
-        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Some(profile);
+        let before = self.servers.write().unwrap_or_else(PoisonError::into_inner).replace(servers);
+        // Not at every attempt to reach the store again.
+        if before != Some(servers) {
+            servers.warn();
+        }
         Ok(())
     }
 

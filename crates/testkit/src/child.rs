@@ -1,8 +1,11 @@
-//! A child process that writes its output to a log file, and is killed when its value is dropped.
+//! A child process that writes its output to a log file, or to a pipe that nobody reads, and is killed when its value is
+//! dropped.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::{self, PipeReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child as StdChild, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -11,6 +14,8 @@ use tokio::time::{Instant, sleep};
 
 /// The most that is printed of a log, in bytes from its end.
 const LOG_TAIL: usize = 16 * 1024;
+/// What a pipe takes before a write to it blocks.
+const PIPE: usize = 64 * 1024;
 
 /// A child process and the log file of its output. It is killed when this is dropped.
 pub struct Child {
@@ -18,21 +23,44 @@ pub struct Child {
     child: StdChild,
     exited: Option<ExitStatus>,
     log: PathBuf,
+    /// The end of a pipe that nobody reads.
+    unread: Option<PipeReader>,
 }
 
 impl Child {
     /// Starts `command`; standard output and standard error are appended to `log`.
     pub fn spawn(name: &str, command: &mut Command, log: &Path) -> Self {
-        let out =
-            OpenOptions::new().create(true).append(true).open(log).expect("the temp directory is writable");
+        let out = open(log);
         let err = out.try_clone().expect("a file handle can be cloned");
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
-            .spawn()
-            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
-        Self { name: name.to_owned(), child, exited: None, log: log.to_owned() }
+        Self::start(name, command.stdout(out).stderr(err), log, None)
+    }
+
+    /// Starts `command`; standard output and standard error go to one pipe, which is full and which nobody reads until
+    /// [`Self::read_output`].
+    pub(crate) fn spawn_unread(name: &str, command: &mut Command, log: &Path) -> Self {
+        let (unread, mut out) = io::pipe().expect("a pipe");
+        out.write_all(&[b'\n'; PIPE]).expect("an empty pipe takes as much");
+        let err = out.try_clone().expect("a pipe can be cloned");
+        Self::start(name, command.stdout(out).stderr(err), log, Some(unread))
+    }
+
+    fn start(name: &str, command: &mut Command, log: &Path, unread: Option<PipeReader>) -> Self {
+        let child = command.stdin(Stdio::null()).spawn();
+        let child = child.unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        Self { name: name.to_owned(), child, exited: None, log: log.to_owned(), unread }
+    }
+
+    /// Reads the pipe from now on, into the log.
+    pub(crate) fn read_output(&mut self) {
+        let mut pipe = self.unread.take().expect("it was started with a pipe that nobody reads");
+        let mut log = open(&self.log);
+        // Ends with the child.
+        thread::spawn(move || io::copy(&mut pipe, &mut log));
+    }
+
+    /// Closes the pipe: writes to it fail from now on.
+    pub(crate) fn close_output(&mut self) {
+        self.unread.take().expect("it was started with a pipe that nobody reads");
     }
 
     /// The process id.
@@ -91,6 +119,10 @@ impl Child {
         let start = (start..log.len()).find(|&at| log.is_char_boundary(at)).unwrap_or(start);
         log[start..].to_owned()
     }
+}
+
+fn open(log: &Path) -> File {
+    OpenOptions::new().create(true).append(true).open(log).expect("the temp directory is writable")
 }
 
 impl Drop for Child {

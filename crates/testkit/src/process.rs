@@ -19,12 +19,13 @@ pub struct ProcessSpec {
     binary: String,
     args: Vec<String>,
     env: Vec<(String, String)>,
+    is_unread: bool,
 }
 
 impl ProcessSpec {
     /// A binary of this workspace, by name.
     pub fn new(binary: &str) -> Self {
-        Self { binary: binary.to_owned(), args: Vec::new(), env: Vec::new() }
+        Self { binary: binary.to_owned(), args: Vec::new(), env: Vec::new(), is_unread: false }
     }
 
     /// Adds an argument.
@@ -36,6 +37,12 @@ impl ProcessSpec {
     /// Adds an environment variable. The last value of a name counts.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sends its output to a pipe that is full, and that nobody reads until [`Process::read_output`].
+    pub fn unread(mut self) -> Self {
+        self.is_unread = true;
         self
     }
 
@@ -101,6 +108,16 @@ impl Process {
         self.child = spawn(&self.spec, self.dir.path());
     }
 
+    /// Reads the output of a process that was started [unread](ProcessSpec::unread).
+    pub fn read_output(&mut self) {
+        self.child.read_output();
+    }
+
+    /// Closes the output of a process that was started [unread](ProcessSpec::unread).
+    pub fn close_output(&mut self) {
+        self.child.close_output();
+    }
+
     /// The exit status; `None` while it runs.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.exit_status()
@@ -156,7 +173,7 @@ impl Process {
         self.dir.path()
     }
 
-    /// All of its output, over all its restarts.
+    /// All of its output, over all its restarts, as far as it was read.
     pub fn log(&self) -> String {
         self.child.log()
     }
@@ -165,7 +182,8 @@ impl Process {
 fn spawn(spec: &ProcessSpec, dir: &Path) -> Child {
     let mut command = spec.command();
     command.current_dir(dir);
-    Child::spawn(&spec.binary, &mut command, &dir.join("log"))
+    let start = if spec.is_unread { Child::spawn_unread } else { Child::spawn };
+    start(&spec.binary, &mut command, &dir.join("log"))
 }
 
 /// `target/debug/<name>` for a test in `target/debug/deps`, and `<name>` beside a program in `target/debug`.

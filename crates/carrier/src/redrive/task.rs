@@ -62,12 +62,15 @@ impl RedriveTask {
         while !self.shutdown.is_stopping() {
             let now = Instant::now();
             let extend_at = extended + self.ttl / 3;
-            let step = if now >= extend_at {
+            let is_extension = now >= extend_at;
+            let step = if is_extension {
                 self.extend_claim(now, &mut extended).await
             } else {
                 self.advance(&mut rate, &mut cursors, &filter, extend_at).await
             };
             match step {
+                // A store that is full still extends claims.
+                Ok(true) if is_extension => {}
                 Ok(true) => {
                     outage.ends();
                 }

@@ -57,11 +57,11 @@ fn replay(database: &Database, path: &Path, file: &[u8], checkpoint: Checkpoint)
     let mut tables = ReplayTables::open(&write)?;
     found.each_row(|row| tables.replay(row.table, row.key, row.value))?;
     drop(tables);
+    Checkpoint { sequence: found.sequence, log: 0 }.commit(write, true)?;
     let frames = found.sequence - checkpoint.sequence;
     if frames > 0 {
         tracing::info!(frames, bytes = file.len(), "the redo log was replayed");
     }
-    Checkpoint { sequence: found.sequence, log: 0 }.commit(write, true)?;
     Ok(found.sequence)
 }
 

@@ -49,6 +49,7 @@ pub struct StackOptions {
     pub(crate) notifiers: usize,
     pub(crate) ups: usize,
     pub(crate) is_audited: bool,
+    is_unread: bool,
     env: Vec<(Option<Role>, String, String)>,
 }
 
@@ -69,6 +70,7 @@ impl Default for StackOptions {
             notifiers: 1,
             ups: 0,
             is_audited: true,
+            is_unread: false,
             env: Vec::new(),
         };
         options.lock_ttl("1s").lease_margin("1s").retry("100ms 200ms 400ms")
@@ -138,6 +140,11 @@ impl StackOptions {
         Self { is_audited: false, ..self }
     }
 
+    /// Starts each process [unread](ProcessSpec::unread).
+    pub fn unread(self) -> Self {
+        Self { is_unread: true, ..self }
+    }
+
     /// Sets how long a carrier's lock outlives its carrier.
     pub fn lock_ttl(self, ttl: &str) -> Self {
         self.env("RINGBACK_LOCK_TTL", ttl)
@@ -178,7 +185,7 @@ impl StackOptions {
                 spec = spec.env(name, value);
             }
         }
-        spec
+        if self.is_unread { spec.unread() } else { spec }
     }
 }
 
