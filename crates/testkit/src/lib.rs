@@ -1,12 +1,15 @@
 //! The harness of tests and benchmarks: private redis-servers and clusters, the real binaries as child processes,
-//! whole stacks of them, and HTTP receivers that answer by script.
+//! whole stacks of them, and HTTP receivers that answer by script. Runs under faults write a [`history`], which is
+//! checked afterwards.
 //!
 //! Everything listens on 127.0.0.1 only and ends when its value is dropped. Whatever fails, is answered with another
 //! status than a method names, or takes longer than its time limit, panics with a message that reads alone: only tests
-//! and benchmarks call this crate. The exception is the demo, which is for users and returns errors.
+//! and benchmarks call this crate. The exceptions are the demo, which is for users, and the checker of histories: they
+//! return errors.
 
 mod child;
 pub mod demo;
+pub mod history;
 mod network;
 mod process;
 mod redis;

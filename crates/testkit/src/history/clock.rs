@@ -1,0 +1,75 @@
+//! The clocks of the stores, as far as readings say how far they are ahead of the host's.
+
+use std::collections::BTreeMap;
+
+use super::entry::ClockReading;
+
+/// A moment by the clock of a store, in microseconds since 1970: between these two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) earliest: u64,
+    pub(crate) latest: u64,
+}
+
+impl Moment {
+    /// The time in its middle.
+    pub(crate) const fn middle(self) -> u64 {
+        self.earliest.midpoint(self.latest)
+    }
+}
+
+/// The clocks of all stores.
+#[derive(Default)]
+pub(crate) struct Clocks {
+    wall: u64,
+    readings: BTreeMap<u8, Vec<ClockReading>>,
+}
+
+impl Clocks {
+    /// `wall` is the host's wall clock at its monotonic time 0.
+    pub(crate) fn new(wall: u64, readings: Vec<ClockReading>) -> Self {
+        let mut by_store = BTreeMap::<u8, Vec<_>>::new();
+        for reading in readings {
+            by_store.entry(reading.store).or_default().push(reading);
+        }
+        by_store.values_mut().for_each(|readings| readings.sort_by_key(|reading| reading.t));
+        Self { wall, readings: by_store }
+    }
+
+    /// A moment of the host by a store's clock; `None` if that was never read. Between two readings, either of them
+    /// may hold.
+    pub(crate) fn at(&self, store: u8, t: u64) -> Option<Moment> {
+        let readings = self.readings.get(&store)?;
+        let after = readings.partition_point(|reading| reading.t <= t);
+        let around = &readings[after.saturating_sub(1)..readings.len().min(after + 1)];
+        let wall = self.wall + t;
+        let least =
+            around.iter().map(|reading| reading.ahead.saturating_sub_unsigned(reading.error)).min()?;
+        let most = around.iter().map(|reading| reading.ahead.saturating_add_unsigned(reading.error)).max()?;
+        Some(Moment { earliest: wall.saturating_add_signed(least), latest: wall.saturating_add_signed(most) })
+    }
+
+    /// The same, as if the store had the host's clock where no reading says otherwise.
+    pub(crate) fn about(&self, store: u8, t: u64) -> u64 {
+        self.at(store, t).map_or(self.wall + t, Moment::middle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(t: u64, ahead: i64) -> ClockReading {
+        ClockReading { t, store: 1, ahead, error: 10 }
+    }
+
+    #[test]
+    fn a_moment_is_between_the_readings_around_it() {
+        let clocks = Clocks::new(1_000_000, vec![reading(200, 50), reading(100, -50)]);
+        let moment = |t| clocks.at(1, t).map(|moment| (moment.earliest, moment.latest));
+        assert_eq!(moment(50), Some((999_990, 1_000_010)));
+        assert_eq!(moment(150), Some((1_000_090, 1_000_210)));
+        assert_eq!(moment(300), Some((1_000_340, 1_000_360)));
+        assert_eq!((clocks.at(0, 50), clocks.about(0, 50)), (None, 1_000_050));
+    }
+}

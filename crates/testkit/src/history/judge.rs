@@ -1,0 +1,126 @@
+//! Checks the invariants: job by job, then for the run as a whole.
+
+mod cancel;
+mod content;
+mod counts;
+mod due;
+mod end;
+mod job;
+mod keys;
+mod leases;
+mod locks;
+mod process;
+mod repeat;
+mod retries;
+mod states;
+mod store;
+
+use std::collections::{BTreeMap, HashSet};
+
+pub(crate) use self::counts::{Counts, Lateness};
+use self::job::Jobs;
+use super::entry::FaultClass;
+use super::findings::Findings;
+use super::records::NEVER;
+use super::tables::{FaultRecord, Tables};
+use super::windows::Windows;
+
+/// For how long after its end a fault explains what is unusual, where the start line has no bound, in µs.
+const DEFAULT_GRACE: u64 = 30_000_000;
+
+/// The history and when its faults were, in a form that answers quickly.
+pub(crate) struct Run<'a> {
+    pub(crate) tables: &'a Tables,
+    /// When a fault or the unexpected end of a process explains what is unusual.
+    disturbed: Windows,
+    /// When a fault of a network or a receiver explains a failure that no receiver saw.
+    unreachable: Windows,
+    /// When the store lost or may lose what it has accepted.
+    lossy: Windows,
+    /// The faults by kind, for the lateness in each.
+    by_kind: BTreeMap<&'a str, Windows>,
+    has_policies_with_jitter: bool,
+    /// The idempotency keys whose jobs are known.
+    used_keys: HashSet<u32>,
+}
+
+impl<'a> Run<'a> {
+    fn new(tables: &'a Tables) -> Self {
+        let grace = tables.settings.live.unwrap_or(DEFAULT_GRACE);
+        let faults = &tables.run.faults;
+        let window = |fault: &FaultRecord| (fault.begin, fault.end.saturating_add(grace));
+        // Who ends with 0 has released its jobs before.
+        let exits = tables.run.exits.iter().filter(|exit| exit.status != Some(0));
+        let exits = exits.map(|exit| (exit.time, exit.time.saturating_add(grace)));
+        let of = |classes: &[FaultClass]| {
+            Windows::new(faults.iter().filter(|fault| classes.contains(&fault.class)).map(window))
+        };
+        let store = faults.iter().filter(|fault| fault.class.is_store());
+        let lossy = store.map(|fault| (fault.begin.saturating_sub(tables.settings.loss), fault.end));
+        let mut by_kind = BTreeMap::<_, Vec<_>>::new();
+        for fault in faults {
+            by_kind.entry(fault.kind.as_str()).or_default().push(window(fault));
+        }
+        Self {
+            tables,
+            disturbed: Windows::new(faults.iter().map(window).chain(exits)),
+            unreachable: of(&[FaultClass::Network, FaultClass::Receiver]),
+            lossy: if tables.settings.loss == 0 { Windows::default() } else { Windows::new(lossy) },
+            by_kind: by_kind.into_iter().map(|(kind, windows)| (kind, Windows::new(windows))).collect(),
+            has_policies_with_jitter: tables.run.policies.values().any(|policy| policy.jitter > 0.0),
+            used_keys: keys::used(tables),
+        }
+    }
+
+    /// Whether a fault explains what is unusual between two times.
+    fn explains(&self, first: u64, last: u64) -> bool {
+        self.disturbed.overlap(first, last)
+    }
+
+    /// Whether the history is complete, with the jobs that are left.
+    fn is_dumped(&self) -> bool {
+        self.tables.run.end.as_ref().is_some_and(|end| end.dumped)
+    }
+
+    fn is_drained(&self) -> bool {
+        self.tables.run.end.as_ref().is_some_and(|end| end.drained)
+    }
+}
+
+/// What is found in a history.
+pub(crate) struct Judgement {
+    pub(crate) findings: Findings,
+    pub(crate) counts: Counts,
+}
+
+/// Checks all invariants.
+pub(crate) fn judge(tables: &Tables) -> Judgement {
+    let run = Run::new(tables);
+    let mut found = Judgement { findings: Findings::default(), counts: Counts::new(&run) };
+    let mut spread = retries::Spread::default();
+    for job in Jobs::new(tables) {
+        content::check(&run, &job, &mut found);
+        repeat::check(&run, &job, &mut found);
+        due::check(&run, &job, &mut found);
+        cancel::check(&run, &job, &mut found);
+        retries::check(&run, &job, &mut found, &mut spread);
+        leases::check(&run, &job, &mut found);
+        states::check(&job, &mut found);
+        end::check(&run, &job, &mut found);
+        found.counts.job(&run, &job);
+    }
+    if run.has_policies_with_jitter {
+        spread.check(&mut found.findings);
+    }
+    keys::check(tables, &mut found.findings);
+    leases::check_unknown_receipts(tables, &mut found.findings);
+    locks::check(tables, &mut found.findings);
+    process::check(&run, &mut found);
+    store::check(&run, &mut found);
+    found
+}
+
+/// A time for a sentence, in milliseconds.
+fn millis(micros: u64) -> f64 {
+    if micros == NEVER { f64::INFINITY } else { micros as f64 / 1_000.0 }
+}

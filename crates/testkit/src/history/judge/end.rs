@@ -1,0 +1,161 @@
+//! How jobs ended: none is lost (I1), done only by a success (I12), dead only for a reason (I16), nothing is left over
+//! (I17), and the numbers of attempts and failures are those of the receivers (I11).
+
+use super::job::{Job, Verdict};
+use super::{Judgement, Run};
+use crate::history::entry::{JobState, MoveKind, SettleKind};
+use crate::history::invariant::Invariant::{I1, I9, I11, I12, I16, I17};
+use crate::history::records::{Asked, FinalRecord, NEVER, SubmitRecord};
+
+pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
+    if let Some(accepted) = job.accepted().filter(|_| run.is_dumped()) {
+        found.findings.checked(I1);
+        if is_gone(job) {
+            check_gone(run, job, accepted, found);
+        }
+    }
+    check_success(run, job, found);
+    if let Some(last) = job.last {
+        check_left(run, job, last, found);
+        check_numbers(run, job, last, found);
+        if last.state == JobState::Dead {
+            found.findings.checked(I16);
+            check_reason(run, job, last, found);
+        }
+    }
+}
+
+/// Whether a job can only be done: it is neither pending nor dead, and nobody cancelled or removed it.
+fn is_gone(job: &Job<'_>) -> bool {
+    let is_removed = |asked| matches!(asked, Asked::Cancel | Asked::Move(MoveKind::Purge));
+    let is_done = |state| state == JobState::Done;
+    job.last.is_none_or(|last| is_done(last.state)) && job.possible_calls(is_removed).next().is_none()
+}
+
+/// A job that is gone was delivered with success, or finished.
+fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut Judgement) {
+    let mut lines = accepted.span.lines();
+    lines.extend(job.last.map(|last| last.line));
+    let was_finished = || {
+        let is_finish = |kind| kind == SettleKind::Finish;
+        job.settles.iter().any(|settle| is_finish(settle.kind) && settle.span.may_count())
+    };
+    let (is_handed_over, succeeded) = if job.is_pull() {
+        (!job.leases.is_empty(), was_finished())
+    } else {
+        let mut verdicts = job.deliveries.iter().map(|delivery| job.verdict(delivery));
+        (!job.deliveries.is_empty(), verdicts.any(|verdict| verdict != Verdict::Failure))
+    };
+    found.findings.checked(I12);
+    if succeeded {
+        return;
+    }
+    if is_handed_over && !job.is_pull() {
+        lines.extend(job.deliveries.iter().flat_map(|delivery| delivery.lines()));
+        let what = format_args!("counts as done, although no attempt succeeded");
+        return found.findings.violated(I12, Some(job.name), &lines, what);
+    }
+    let since = job.deliveries.len() + job.leases.len();
+    let may_be_lost = |submit: &SubmitRecord| {
+        submit.span.is_ok() && run.lossy.overlap(submit.span.ended, submit.span.ended)
+    };
+    if since == 0 && job.submits.iter().any(may_be_lost) {
+        found.counts.lost_excused += 1;
+        return;
+    }
+    found.counts.lost += 1;
+    lines.extend(job.leases.iter().map(|lease| lease.line));
+    let what =
+        if is_handed_over { "was reserved, never finished, and is gone" } else { "was accepted and is lost" };
+    found.findings.violated(I1, Some(job.name), &lines, format_args!("{what}"));
+}
+
+/// A job whose delivery succeeded is neither pending nor dead.
+fn check_success(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
+    let Some(last) = job.last.filter(|last| last.state == JobState::Dead || last.state.is_pending()) else {
+        return;
+    };
+    let success = job.deliveries.iter().find(|delivery| job.verdict(delivery) == Verdict::Success);
+    let Some(success) = success.filter(|_| !job.may_begin_anew(NEVER)) else { return };
+    found.findings.checked(I12);
+    if !run.explains(success.start, success.end) {
+        let lines = [success.lines(), vec![last.line]].concat();
+        let state = last.state;
+        let what = format_args!("was delivered with success and is {state:?} at the end");
+        found.findings.violated(I12, Some(job.name), &lines, what);
+    }
+}
+
+fn check_left(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
+    let asked_to_cancel = job.calls.iter().any(|call| call.asked == Asked::Cancel && call.span.may_count());
+    if last.state == JobState::Cancelled && !asked_to_cancel {
+        let what = format_args!("is cancelled, but nobody asked for that");
+        found.findings.violated(I9, Some(job.name), &[last.line], what);
+    }
+    if !run.is_drained() {
+        return;
+    }
+    found.findings.checked(I17);
+    let now = run.tables.clocks.about(job.store(), last.time);
+    let is_overdue = last.due.is_some_and(|due| due * 1_000 <= now);
+    let is_left = match last.state {
+        JobState::Ready | JobState::Reserved => true,
+        JobState::Delayed => is_overdue,
+        JobState::Done | JobState::Dead | JobState::Cancelled | JobState::Nothing => false,
+    };
+    if is_left {
+        let state = last.state;
+        let what = format_args!("is still {state:?} after the run was drained");
+        found.findings.violated(I17, Some(job.name), &[last.line], what);
+    }
+}
+
+/// Attempts and failures by the dump are those that were seen.
+fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
+    found.findings.checked(I11);
+    let delivered = job.deliveries.iter().map(|delivery| delivery.attempt);
+    let leased = job.leases.iter().map(|lease| lease.attempt);
+    let seen = delivered.chain(leased).max().unwrap_or_default();
+    let is_calm = !run.explains(job.begin(), last.time);
+    if last.attempts < seen || (is_calm && !job.is_pull() && last.attempts != seen) {
+        let what =
+            format_args!("has {} attempts at the end, but attempt {seen} was seen last", last.attempts);
+        found.findings.violated(I11, Some(job.name), &[last.line], what);
+    }
+    if job.is_pull() || job.may_begin_anew(NEVER) || run.unreachable.overlap(job.begin(), last.time) {
+        return;
+    }
+    // A fault of the store or of a process never costs a failure: the receiver has seen each one.
+    found.findings.checked(I16);
+    let failed = job.deliveries.iter().filter(|delivery| job.verdict(delivery) != Verdict::Success);
+    let failed = u32::try_from(failed.count()).unwrap_or(u32::MAX);
+    if last.failures > failed {
+        let what = format_args!("has {} failures, but only {failed} attempts failed", last.failures);
+        found.findings.violated(I16, Some(job.name), &[last.line], what);
+    } else if is_calm && last.failures < failed {
+        let what = format_args!("has {} failures, but {failed} attempts failed", last.failures);
+        found.findings.violated(I11, Some(job.name), &[last.line], what);
+    }
+}
+
+fn check_reason(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
+    let reason = run.tables.texts.name(last.reason);
+    let policy = job.accepted().or(job.submits.first()).map(|submit| submit.policy);
+    let policy = policy.and_then(|policy| run.tables.run.policies.get(&policy));
+    let has_bury_call =
+        || job.settles.iter().any(|settle| settle.kind == SettleKind::Bury && settle.span.may_count());
+    let is_right = match reason {
+        "exhausted" => policy.is_none_or(|policy| policy.max > 0 && last.failures >= policy.max),
+        "gone" => job.deliveries.iter().any(|delivery| delivery.status == 410),
+        "lost" => run.explains(job.begin(), last.time) && last.attempts >= 5,
+        "forbidden-address" => job.deliveries.is_empty(),
+        _ => has_bury_call(),
+    };
+    if !is_right {
+        let failures = last.failures;
+        let what = format_args!(
+            "is dead by {reason:?} after {failures} failures, which the history does not explain"
+        );
+        found.findings.violated(I16, Some(job.name), &[last.line], what);
+    }
+}

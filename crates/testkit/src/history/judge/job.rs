@@ -1,0 +1,161 @@
+//! One job after the other, each with its records in the order of time.
+
+use crate::history::records::{
+    Asked, CallRecord, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, SettleRecord, StateRecord,
+    SubmitRecord,
+};
+use crate::history::tables::Tables;
+
+/// What the history has of a job.
+pub(crate) struct Job<'a> {
+    /// `topic/id`.
+    pub(crate) name: &'a str,
+    pub(crate) submits: &'a [SubmitRecord],
+    pub(crate) calls: &'a [CallRecord],
+    pub(crate) deliveries: &'a [Delivery],
+    pub(crate) leases: &'a [LeaseRecord],
+    pub(crate) settles: &'a [SettleRecord],
+    pub(crate) states: &'a [StateRecord],
+    pub(crate) edges: &'a [EdgeRecord],
+    /// How it was at the end.
+    pub(crate) last: Option<&'a FinalRecord>,
+    timeout: u64,
+}
+
+/// What a delivery came to, as the receiver knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// A complete 2xx in time.
+    Success,
+    Failure,
+    /// It did not end, or its success came when the attempt may have timed out.
+    Unknown,
+}
+
+impl Job<'_> {
+    pub(crate) fn topic(&self) -> &str {
+        self.name.split_once('/').map_or(self.name, |(topic, _)| topic)
+    }
+
+    /// The submits that were accepted or may have been.
+    pub(crate) fn possible_submits(&self) -> impl Iterator<Item = &SubmitRecord> {
+        self.submits.iter().filter(|submit| submit.span.may_count())
+    }
+
+    /// The first submit that was accepted for certain.
+    pub(crate) fn accepted(&self) -> Option<&SubmitRecord> {
+        self.submits.iter().find(|submit| submit.span.is_ok())
+    }
+
+    pub(crate) fn is_pull(&self) -> bool {
+        self.possible_submits().all(|submit| submit.is_pull)
+    }
+
+    pub(crate) fn store(&self) -> u8 {
+        self.submits.first().map_or(0, |submit| submit.store)
+    }
+
+    /// Cancels and moves that took effect or may have.
+    pub(crate) fn possible_calls(&self, asked: impl Fn(Asked) -> bool) -> impl Iterator<Item = &CallRecord> {
+        self.calls.iter().filter(move |call| call.span.may_count() && asked(call.asked))
+    }
+
+    /// Whether it may have begun anew before a time: revived, or another job in its place.
+    pub(crate) fn may_begin_anew(&self, until: u64) -> bool {
+        use crate::history::entry::MoveKind::{Purge, Revive};
+        let mut revives = self.possible_calls(|asked| matches!(asked, Asked::Move(Revive | Purge)));
+        revives.any(|call| call.span.sent <= until)
+            || self.possible_submits().any(|submit| submit.replaces && submit.span.sent <= until)
+    }
+
+    /// What a delivery came to.
+    pub(crate) fn verdict(&self, delivery: &Delivery) -> Verdict {
+        if delivery.end_line == crate::history::records::NONE {
+            return Verdict::Unknown;
+        }
+        if !(200..300).contains(&delivery.status) || delivery.is_cut || delivery.is_unexpected {
+            return Verdict::Failure;
+        }
+        // An attempt begins before its delivery arrives, so its deadline comes a little earlier too.
+        let in_time = delivery.end - delivery.start < self.timeout / 10 * 9;
+        if in_time { Verdict::Success } else { Verdict::Unknown }
+    }
+
+    /// When a delivery was over at the latest for the notifier, which knows of its deadline.
+    pub(crate) fn end_of(&self, delivery: &Delivery) -> u64 {
+        delivery.end.min(delivery.start + self.timeout)
+    }
+
+    /// When it was over at the earliest.
+    pub(crate) fn earliest_end_of(&self, delivery: &Delivery) -> u64 {
+        delivery.end.min(delivery.start + self.timeout / 10 * 9)
+    }
+
+    /// The time of its first line.
+    pub(crate) fn begin(&self) -> u64 {
+        let submit = self.submits.first().map(|submit| submit.span.sent);
+        let delivery = self.deliveries.first().map(|delivery| delivery.start);
+        submit.into_iter().chain(delivery).min().unwrap_or_default()
+    }
+}
+
+/// All jobs.
+pub(crate) struct Jobs<'a> {
+    tables: &'a Tables,
+    next: u32,
+    rest: Job<'a>,
+    finals: &'a [FinalRecord],
+}
+
+impl<'a> Jobs<'a> {
+    /// The records must be sorted.
+    pub(crate) fn new(tables: &'a Tables) -> Self {
+        let rest = Job {
+            name: "",
+            submits: &tables.submits,
+            calls: &tables.calls,
+            deliveries: &tables.deliveries,
+            leases: &tables.leases,
+            settles: &tables.settles,
+            states: &tables.states,
+            edges: &tables.edges,
+            last: None,
+            timeout: 0,
+        };
+        Self { tables, next: 0, rest, finals: &tables.finals }
+    }
+}
+
+impl<'a> Iterator for Jobs<'a> {
+    type Item = Job<'a>;
+
+    fn next(&mut self) -> Option<Job<'a>> {
+        let number = self.next;
+        if number == self.tables.jobs.len() {
+            return None;
+        }
+        self.next += 1;
+        let submits = cut(&mut self.rest.submits, number);
+        let timeout = submits.iter().map(|submit| submit.timeout).min();
+        Some(Job {
+            name: self.tables.jobs.name(number),
+            submits,
+            calls: cut(&mut self.rest.calls, number),
+            deliveries: cut(&mut self.rest.deliveries, number),
+            leases: cut(&mut self.rest.leases, number),
+            settles: cut(&mut self.rest.settles, number),
+            states: cut(&mut self.rest.states, number),
+            edges: cut(&mut self.rest.edges, number),
+            last: cut(&mut self.finals, number).last(),
+            timeout: timeout.unwrap_or(self.tables.settings.timeout),
+        })
+    }
+}
+
+/// Cuts the records of a job off the front.
+fn cut<'a, R: JobRecord>(records: &mut &'a [R], job: u32) -> &'a [R] {
+    let count = records.iter().take_while(|record| record.place().0 == job).count();
+    let (these, rest) = records.split_at(count);
+    *records = rest;
+    these
+}

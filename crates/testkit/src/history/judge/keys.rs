@@ -1,0 +1,38 @@
+//! Idempotency keys: the same key makes one job, and refuses other content (I14).
+
+use std::collections::HashSet;
+
+use crate::history::findings::Findings;
+use crate::history::invariant::Invariant::I14;
+use crate::history::records::{NONE, SubmitRecord};
+use crate::history::tables::Tables;
+
+pub(super) fn check(tables: &Tables, findings: &mut Findings) {
+    let mut keyed: Vec<&SubmitRecord> = with_keys(tables).filter(|submit| submit.span.is_ok()).collect();
+    keyed.sort_unstable_by_key(|submit| (submit.key, submit.span.sent));
+    for uses in keyed.chunk_by(|one, other| one.key == other.key) {
+        let first = uses[0];
+        for other in &uses[1..] {
+            findings.checked(I14);
+            let name = (first.job != NONE).then(|| tables.jobs.name(first.job));
+            let lines = [first.span.lines(), other.span.lines()].concat();
+            if other.job != first.job {
+                let what = format_args!("and another one were made by submits with the same idempotency key");
+                findings.violated(I14, name, &lines, what);
+            } else if !other.is_same(first) {
+                let what = format_args!("was answered for other content under the same idempotency key");
+                findings.violated(I14, name, &lines, what);
+            }
+        }
+    }
+}
+
+/// The keys of submits that were answered with their jobs.
+pub(super) fn used(tables: &Tables) -> HashSet<u32> {
+    with_keys(tables).filter(|submit| submit.job != NONE).map(|submit| submit.key).collect()
+}
+
+/// Submits whose key chose the id. Beside an id, a key only marks repetitions.
+fn with_keys(tables: &Tables) -> impl Iterator<Item = &SubmitRecord> {
+    tables.submits.iter().filter(|submit| submit.key != NONE && submit.is_anonymous)
+}

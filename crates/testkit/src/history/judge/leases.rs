@@ -1,0 +1,127 @@
+//! Leases of consumers: numbered upwards (I7), one at a time (I8), and only the current one settles (I15).
+
+use super::job::Job;
+use super::{Judgement, Run};
+use crate::history::entry::SettleKind;
+use crate::history::findings::Findings;
+use crate::history::invariant::Invariant::{I5, I7, I8, I15};
+use crate::history::records::{LeaseRecord, NONE, SettleRecord};
+use crate::history::tables::Tables;
+
+pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
+    let findings = &mut found.findings;
+    for (place, lease) in job.leases.iter().enumerate() {
+        for earlier in &job.leases[..place] {
+            check_tokens(job, earlier, lease, findings);
+        }
+        if place > 0 {
+            check_overlap(run, job, &job.leases[place - 1], lease, findings);
+        }
+    }
+    for settle in job.settles.iter().filter(|settle| settle.span.is_ok()) {
+        findings.checked(I15);
+        check_current(job, settle, findings);
+        check_only(job, settle, findings);
+    }
+}
+
+/// A receipt that no lease has settles nothing.
+pub(super) fn check_unknown_receipts(tables: &Tables, findings: &mut Findings) {
+    for settle in tables.settles.iter().filter(|settle| settle.job == NONE && settle.span.is_ok()) {
+        findings.checked(I15);
+        let what = format_args!("a receipt that nobody was given settled a job");
+        findings.violated(I15, None, &settle.span.lines(), what);
+    }
+}
+
+fn check_tokens(job: &Job<'_>, earlier: &LeaseRecord, lease: &LeaseRecord, findings: &mut Findings) {
+    findings.checked(I7);
+    let lines = [earlier.line, lease.line];
+    if earlier.token == lease.token {
+        if earlier.call != lease.call {
+            let what = format_args!("was given to two reserves with the same receipt");
+            findings.violated(I7, Some(job.name), &lines, what);
+        }
+    } else if earlier.attempt == lease.attempt {
+        let what = format_args!("was reserved twice as attempt {}", lease.attempt);
+        findings.violated(I7, Some(job.name), &lines, what);
+    } else if earlier.attempt > lease.attempt && is_over(job, earlier, lease) {
+        let (from, to) = (earlier.attempt, lease.attempt);
+        let what = format_args!("was reserved as attempt {to} after attempt {from}");
+        findings.violated(I5, Some(job.name), &lines, what);
+    }
+}
+
+/// Whether a lease was settled before another was known, so that their order is certain.
+fn is_over(job: &Job<'_>, earlier: &LeaseRecord, lease: &LeaseRecord) -> bool {
+    settles(job, earlier).any(|settle| settle.span.ended < lease.granted)
+}
+
+/// What may have been done with a lease, renewals aside.
+fn settles<'a>(job: &Job<'a>, lease: &LeaseRecord) -> impl Iterator<Item = &'a SettleRecord> {
+    let token = lease.token;
+    let of_lease = move |settle: &&SettleRecord| settle.token == token && settle.kind != SettleKind::Renew;
+    job.settles.iter().filter(of_lease).filter(|settle| settle.span.may_count())
+}
+
+/// A lease is granted only when the one before has expired or was settled.
+fn check_overlap(
+    run: &Run<'_>,
+    job: &Job<'_>,
+    one: &LeaseRecord,
+    next: &LeaseRecord,
+    findings: &mut Findings,
+) {
+    findings.checked(I8);
+    if one.token == next.token || settles(job, one).any(|settle| settle.span.sent <= next.granted) {
+        return;
+    }
+    let renewals = job.settles.iter().filter(|settle| settle.token == one.token && settle.span.is_ok());
+    let renewed = renewals.filter(|settle| settle.span.ended <= next.granted).map(|settle| settle.deadline);
+    let deadline = renewed.max().unwrap_or_default().max(one.deadline) * 1_000;
+    let Some(now) = run.tables.clocks.at(job.store(), next.granted) else { return };
+    if now.latest + run.tables.settings.epsilon < deadline {
+        let what =
+            format_args!("was reserved as attempt {} while attempt {} held it", next.attempt, one.attempt);
+        findings.violated(I8, Some(job.name), &[one.line, next.line], what);
+    }
+}
+
+/// A receipt settles nothing once another consumer has the job, unless it repeats a settle.
+fn check_current(job: &Job<'_>, settle: &SettleRecord, findings: &mut Findings) {
+    let Some(lease) = job.leases.iter().find(|lease| lease.token == settle.token) else { return };
+    if settles(job, lease).any(|other| other.span.sent < settle.span.sent) {
+        return;
+    }
+    let is_later = |other: &&LeaseRecord| {
+        other.token != lease.token && other.attempt > lease.attempt && other.granted < settle.span.sent
+    };
+    if let Some(later) = job.leases.iter().find(is_later) {
+        let lines = [vec![lease.line, later.line], settle.span.lines()].concat();
+        let (kind, attempt) = (settle.kind, lease.attempt);
+        let what =
+            format_args!("had a {kind:?} of attempt {attempt} accepted after a later attempt had begun");
+        findings.violated(I15, Some(job.name), &lines, what);
+    }
+}
+
+/// After a settle only its repetition succeeds: a finish after a finish, or any other settle after another one.
+fn check_only(job: &Job<'_>, settle: &SettleRecord, findings: &mut Findings) {
+    let contradicts = |earlier: SettleKind| match settle.kind {
+        SettleKind::Finish => earlier != SettleKind::Finish,
+        SettleKind::Retry | SettleKind::Bury | SettleKind::Release => earlier == SettleKind::Finish,
+        SettleKind::Renew => true,
+    };
+    let is_earlier = |other: &&SettleRecord| {
+        other.token == settle.token
+            && other.kind != SettleKind::Renew
+            && other.span.is_ok()
+            && other.span.ended < settle.span.sent
+    };
+    if let Some(other) = job.settles.iter().filter(is_earlier).find(|other| contradicts(other.kind)) {
+        let lines = [other.span.lines(), settle.span.lines()].concat();
+        let (one, two) = (other.kind, settle.kind);
+        let what = format_args!("had a {one:?} and then a {two:?} accepted with the same receipt");
+        findings.violated(I15, Some(job.name), &lines, what);
+    }
+}

@@ -1,0 +1,55 @@
+//! Locks: their fencing tokens grow, and a stale holder has no effect (I7).
+
+use std::collections::BTreeMap;
+
+use crate::history::findings::Findings;
+use crate::history::invariant::Invariant::I7;
+use crate::history::tables::{LockRecord, Tables};
+
+pub(super) fn check(tables: &Tables, findings: &mut Findings) {
+    let mut locks = BTreeMap::<u32, Vec<&LockRecord>>::new();
+    for used in &tables.run.locks {
+        locks.entry(used.lock).or_default().push(used);
+    }
+    for (lock, uses) in locks {
+        let lock = tables.texts.name(lock);
+        let (mut claims, effects): (Vec<_>, Vec<_>) =
+            uses.into_iter().filter(|used| !used.is_fenced).partition(|used| used.is_claim);
+        claims.sort_unstable_by_key(|claim| (claim.known, claim.token));
+        check_claims(lock, &claims, findings);
+        for effect in effects {
+            check_effect(lock, &claims, effect, findings);
+        }
+    }
+}
+
+fn check_claims(lock: &str, claims: &[&LockRecord], findings: &mut Findings) {
+    for pair in claims.windows(2) {
+        let (one, next) = (pair[0], pair[1]);
+        findings.checked(I7);
+        // Of two claims at the same time either may be the first.
+        let is_order_certain = one.known < next.asked;
+        if one.token == next.token || (one.token > next.token && is_order_certain) {
+            let (from, to) = (one.token, next.token);
+            let what = format_args!("{lock} was claimed with the token {to} after {from}");
+            findings.violated(I7, None, &[one.line, next.line], what);
+        }
+    }
+}
+
+/// An effect with an old token was refused, once a later claim was known.
+fn check_effect(lock: &str, claims: &[&LockRecord], effect: &LockRecord, findings: &mut Findings) {
+    findings.checked(I7);
+    let known = claims.partition_point(|claim| claim.known < effect.asked);
+    let newest = claims[..known].iter().max_by_key(|claim| claim.token);
+    if let Some(newest) = newest.filter(|newest| newest.token > effect.token) {
+        let (token, newer) = (effect.token, newest.token);
+        let what = format_args!("{lock} was used with the token {token} after {newer} had been claimed");
+        findings.violated(I7, None, &[newest.line, effect.line], what);
+    }
+    let owner = claims.iter().find(|claim| claim.token == effect.token);
+    if let Some(owner) = owner.filter(|owner| owner.pid != effect.pid) {
+        let what = format_args!("{lock} was used by process {} with the token of {}", effect.pid, owner.pid);
+        findings.violated(I7, None, &[owner.line, effect.line], what);
+    }
+}

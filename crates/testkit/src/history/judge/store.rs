@@ -1,0 +1,189 @@
+//! The store: its indexes (I10) and counts (I11, I19), honest answers (I23), and that a loss is noticed (I24).
+
+use super::{Judgement, Run};
+use crate::history::entry::{FaultClass, JobState, Ledger};
+use crate::history::findings::Findings;
+use crate::history::invariant::Invariant::{I10, I11, I19, I23, I24};
+use crate::history::records::{Asked, NEVER, NONE, SubmitRecord};
+use crate::history::tables::{FaultRecord, Tables};
+
+/// How soon a loss has to be noticed, in µs.
+const ALARM_LIMIT: u64 = 1_000_000;
+
+pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
+    let (tables, findings) = (run.tables, &mut found.findings);
+    for (line, audit) in &tables.run.audits {
+        findings.checked(I10);
+        findings.checked(I11);
+        if audit.findings > 0 || audit.foreign > 0 {
+            let (jobs, keys) = (audit.findings, audit.foreign);
+            let what = format_args!("the audit has {jobs} findings about jobs and {keys} foreign keys");
+            findings.violated(I10, None, &[*line], what);
+        }
+        if audit.miscounts > 0 {
+            let what = format_args!("the audit has {} findings about counts", audit.miscounts);
+            findings.violated(I11, None, &[*line], what);
+        }
+    }
+    if let Some((line, ledger)) = &tables.run.ledger {
+        check_ledger(run, *line, ledger, findings);
+    }
+    check_metrics(tables, findings);
+    for (line, asked, answered) in &tables.mistaken {
+        let (asked, answered) = (tables.jobs.name(*asked), tables.jobs.name(*answered));
+        let what = format_args!("was submitted, and the answer was about {answered}");
+        findings.violated(I23, Some(asked), &[*line], what);
+    }
+    let mut created: Vec<_> = tables.submits.iter().filter(|submit| submit.span.status == 201).collect();
+    created.sort_unstable_by_key(|submit| submit.span.sent);
+    for fault in &tables.run.faults {
+        check_answers(tables, fault, &created, findings);
+        if fault.class == FaultClass::Amnesia {
+            check_alarm(tables, fault, findings);
+        }
+    }
+}
+
+/// The bounds of a count: what was answered, and with it what may have been done.
+#[derive(Default)]
+struct Bounds {
+    least: u64,
+    most: u64,
+}
+
+impl Bounds {
+    fn add(&mut self, is_certain: bool, is_possible: bool) {
+        self.least += u64::from(is_certain);
+        self.most += u64::from(is_possible);
+    }
+}
+
+fn check_ledger(run: &Run<'_>, line: u32, ledger: &Ledger, findings: &mut Findings) {
+    findings.checked(I11);
+    let Ledger { accepted, delayed, ready, reserved, done, dead, cancelled, purged, .. } = *ledger;
+    let sum = delayed + ready + reserved + done + dead + cancelled + purged;
+    if accepted != sum {
+        let what = format_args!("the ledger has accepted {accepted} jobs, but its states add up to {sum}");
+        findings.violated(I11, None, &[line], what);
+    }
+    let created = created(run.tables);
+    let may_lose = !run.lossy.is_empty();
+    if accepted > created.most || (accepted < created.least && !may_lose) {
+        let Bounds { least, most } = created;
+        let what =
+            format_args!("the ledger has accepted {accepted} jobs, the clients created {least} to {most}");
+        findings.violated(I11, None, &[line], what);
+    }
+    let cancels = cancels(run.tables);
+    if cancelled > cancels.most || (cancelled < cancels.least && !may_lose) {
+        let Bounds { least, most } = cancels;
+        let what = format_args!(
+            "the ledger has {cancelled} cancelled jobs, the clients cancelled {least} to {most}"
+        );
+        findings.violated(I11, None, &[line], what);
+    }
+    if run.is_dumped() {
+        let states = [(JobState::Delayed, delayed), (JobState::Ready, ready)];
+        for (state, count) in
+            states.into_iter().chain([(JobState::Reserved, reserved), (JobState::Dead, dead)])
+        {
+            let dumped = run.tables.final_count(state);
+            if dumped != count {
+                let what = format_args!("the ledger has {count} jobs that are {state:?}, the dump {dumped}");
+                findings.violated(I11, None, &[line], what);
+            }
+        }
+    }
+}
+
+/// How many jobs the clients created: those answered with 201; those whose answers were lost may be more.
+fn created(tables: &Tables) -> Bounds {
+    let mut bounds = Bounds::default();
+    for submit in &tables.submits {
+        let is_created = submit.span.is_ok() && submit.span.status == 201;
+        bounds.add(is_created, is_created || (submit.span.may_count() && !submit.span.is_ok()));
+    }
+    // A submit that was answered with 200 had been accepted by one whose answer was lost, which is counted above.
+    bounds
+}
+
+/// How many jobs the clients cancelled.
+fn cancels(tables: &Tables) -> Bounds {
+    let mut bounds = Bounds::default();
+    let cancels: Vec<_> = tables.calls.iter().filter(|call| call.asked == Asked::Cancel).collect();
+    for calls in cancels.chunk_by(|one, other| one.job == other.job) {
+        let is_certain =
+            calls.iter().any(|call| call.span.is_ok() && call.state == Some(JobState::Cancelled));
+        // A job can be cancelled anew in each of its lives.
+        let possible = calls.iter().filter(|call| call.span.may_count()).count() as u64;
+        bounds.least += u64::from(is_certain);
+        bounds.most += possible;
+    }
+    bounds
+}
+
+/// Counters of processes agree with the history, as long as none was killed with what it had counted.
+fn check_metrics(tables: &Tables, findings: &mut Findings) {
+    if tables.run.metrics.is_empty() || tables.kills() > 0 {
+        return;
+    }
+    for ((name, label), (value, line)) in &tables.run.metrics {
+        let (invariant, bounds) = match (name.as_str(), label.as_str()) {
+            ("ringback_api_submitted_jobs_total", "created") => (I11, created(tables)),
+            ("ringback_notifier_attempts_total", "complete") => (I11, successes(tables)),
+            ("ringback_notifier_lateness_seconds_count", _) => (I19, deliveries(tables)),
+            _ => continue,
+        };
+        findings.checked(invariant);
+        let Bounds { least, most } = bounds;
+        if !(least..=most).contains(value) {
+            let what = format_args!("{name}{{{label}}} is {value}, the history has {least} to {most}");
+            findings.violated(invariant, None, &[*line], what);
+        }
+    }
+}
+
+fn successes(tables: &Tables) -> Bounds {
+    let mut bounds = Bounds::default();
+    for delivery in &tables.deliveries {
+        let is_success = (200..300).contains(&delivery.status) && !delivery.is_cut && !delivery.is_unexpected;
+        let is_quick = delivery.end.saturating_sub(delivery.start) < tables.settings.timeout / 10 * 9;
+        let is_calm = tables.run.faults.is_empty();
+        bounds.add(is_success && is_quick && is_calm, is_success || delivery.end == NEVER);
+    }
+    bounds
+}
+
+/// Every attempt has a lateness; an attempt that reached no receiver has one too.
+fn deliveries(tables: &Tables) -> Bounds {
+    let count = tables.deliveries.len() as u64;
+    Bounds { least: count, most: if tables.run.faults.is_empty() { count } else { u64::MAX } }
+}
+
+/// While the store accepts no writes, no submit is answered with 201. `created` are those that were, by time.
+fn check_answers(tables: &Tables, fault: &FaultRecord, created: &[&SubmitRecord], findings: &mut Findings) {
+    let (begin, invariant, what) = match fault.class {
+        FaultClass::StoreDown => (fault.begin, I23, "accepted no writes"),
+        FaultClass::Amnesia => (fault.begin + ALARM_LIMIT, I24, "had lost its data"),
+        FaultClass::Process | FaultClass::Store | FaultClass::Network | FaultClass::Receiver => return,
+    };
+    findings.checked(I23);
+    let epsilon = tables.settings.epsilon;
+    let first = created.partition_point(|submit| submit.span.sent <= begin + epsilon);
+    let within = created[first..].iter().take_while(|submit| submit.span.sent < fault.end);
+    for submit in within.filter(|submit| submit.span.ended + epsilon < fault.end) {
+        let job = (submit.job != NONE).then(|| tables.jobs.name(submit.job));
+        let lines = [vec![fault.line], submit.span.lines()].concat();
+        findings.violated(invariant, job, &lines, format_args!("was accepted while the store {what}"));
+    }
+}
+
+/// A loss is noticed in time.
+fn check_alarm(tables: &Tables, fault: &FaultRecord, findings: &mut Findings) {
+    findings.checked(I24);
+    let in_time = fault.begin..=fault.begin + ALARM_LIMIT;
+    if !tables.run.alarms.iter().any(|alarm| in_time.contains(&alarm.t)) {
+        let what = format_args!("the store lost data, and no process noticed within a second");
+        findings.violated(I24, None, &[fault.line], what);
+    }
+}

@@ -1,0 +1,217 @@
+//! The report on a history: counts, recovery times, lateness, and what became of each invariant.
+
+mod text;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::findings::Violation;
+use super::invariant::Invariant;
+use super::judge::{Judgement, Lateness};
+use super::records::{Outcome, Span};
+use super::tables::Tables;
+
+/// Whether an invariant held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It was checked and held.
+    Held,
+    /// It was violated.
+    Violated,
+    /// The history had nothing to check it by.
+    NotChecked,
+}
+
+/// What became of an invariant.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Standing {
+    /// The invariant.
+    pub invariant: Invariant,
+    /// Whether it held.
+    pub verdict: Verdict,
+    /// How often it was checked.
+    pub checks: u64,
+    /// How often it was violated.
+    pub violations: u64,
+}
+
+/// Quantiles of times in milliseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of quantiles")]
+pub struct Quantiles {
+    pub count: u64,
+    pub p50: f64,
+    pub p99: f64,
+    pub p99_9: f64,
+    pub max: f64,
+}
+
+/// How soon there was an effect after faults of one kind ended, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Recovery {
+    /// How many faults there were.
+    pub faults: u64,
+    /// After how many of them there was no effect any more, or which never ended.
+    pub without_effect: u64,
+    /// The median of the rest.
+    pub median: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Totals {
+    /// Lines of the history.
+    pub lines: u64,
+    /// Jobs that any line names.
+    pub jobs: u64,
+    /// Submits that were sent.
+    pub submits: u64,
+    /// Jobs that were accepted.
+    pub accepted: u64,
+    /// Deliveries at receivers.
+    pub deliveries: u64,
+    /// Leases of consumers.
+    pub leases: u64,
+    /// Calls whose outcome is unknown.
+    pub unknown_outcomes: u64,
+    /// Processes that were ended by SIGKILL.
+    pub kills: u64,
+    /// Faults by kind.
+    pub faults: BTreeMap<String, u64>,
+    /// Accepted jobs that are lost.
+    pub lost: u64,
+    /// Of the lost ones, those that the store may lose by its profile; not among `lost`.
+    pub lost_excused: u64,
+    /// Deliveries before their time.
+    pub early: u64,
+    /// Deliveries that were not submitted so.
+    pub invented: u64,
+    /// Repeated deliveries that a fault explains.
+    pub duplicates_explained: u64,
+    /// Repeated deliveries that no fault explains.
+    pub duplicates_unexplained: u64,
+}
+
+/// The report on a history.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// What ran.
+    pub name: String,
+    /// Whether no invariant is violated.
+    pub clean: bool,
+    /// What was counted.
+    pub totals: Totals,
+    /// How late first deliveries were.
+    pub lateness_ms: Quantiles,
+    /// How late those were that a fault of this kind met.
+    pub lateness_by_fault_ms: BTreeMap<String, Quantiles>,
+    /// How soon there was an effect after faults of each kind.
+    pub recovery_ms: BTreeMap<String, Recovery>,
+    /// All invariants.
+    pub invariants: Vec<Standing>,
+    /// The first violations of each invariant.
+    pub violations: Vec<Violation>,
+}
+
+impl Report {
+    pub(crate) fn new(tables: &Tables, found: Judgement) -> Self {
+        let Judgement { findings, counts } = found;
+        let standing = |invariant| {
+            let (checks, violations) = (findings.checks(invariant), findings.violations(invariant));
+            let verdict = match (checks, violations) {
+                (0, 0) => Verdict::NotChecked,
+                (_, 0) => Verdict::Held,
+                _ => Verdict::Violated,
+            };
+            Standing { invariant, verdict, checks, violations }
+        };
+        let invariants: Vec<_> = Invariant::ALL.into_iter().map(standing).collect();
+        let by_fault = counts.lateness_by_fault.iter();
+        Self {
+            name: tables.settings.name.clone(),
+            clean: invariants.iter().all(|standing| standing.verdict != Verdict::Violated),
+            lateness_ms: quantiles(&counts.lateness),
+            lateness_by_fault_ms: by_fault
+                .map(|(kind, of_kind)| (kind.clone(), quantiles(of_kind)))
+                .collect(),
+            recovery_ms: recoveries(tables, &counts.recoveries()),
+            totals: Totals {
+                jobs: counts.jobs,
+                accepted: counts.accepted,
+                lost: counts.lost,
+                lost_excused: counts.lost_excused,
+                early: counts.early,
+                invented: counts.invented,
+                duplicates_explained: counts.duplicates_explained,
+                duplicates_unexplained: counts.duplicates_unexplained,
+                ..totals(tables)
+            },
+            invariants,
+            violations: findings.into_described(),
+        }
+    }
+
+    /// What became of one invariant.
+    pub fn standing(&self, invariant: Invariant) -> Standing {
+        self.invariants[invariant.index()]
+    }
+}
+
+/// What the tables alone say.
+fn totals(tables: &Tables) -> Totals {
+    let mut faults = BTreeMap::new();
+    for fault in &tables.run.faults {
+        *faults.entry(fault.kind.clone()).or_default() += 1;
+    }
+    let is_unknown = |span: &Span| span.outcome == Outcome::Unknown;
+    let unknown = tables.submits.iter().filter(|submit| is_unknown(&submit.span)).count()
+        + tables.calls.iter().filter(|call| is_unknown(&call.span)).count()
+        + tables.settles.iter().filter(|settle| is_unknown(&settle.span)).count();
+    Totals {
+        lines: tables.lines.into(),
+        submits: tables.submits.len() as u64,
+        deliveries: tables.deliveries.len() as u64,
+        leases: tables.leases.len() as u64,
+        unknown_outcomes: unknown as u64 + tables.unknown_reserves,
+        kills: tables.kills(),
+        faults,
+        ..Totals::default()
+    }
+}
+
+fn quantiles(lateness: &Lateness) -> Quantiles {
+    if lateness.count() == 0 {
+        return Quantiles::default();
+    }
+    let millis = |q| lateness.quantile(q) as f64 / 1_000.0;
+    Quantiles {
+        count: lateness.count(),
+        p50: millis(0.5),
+        p99: millis(0.99),
+        p99_9: millis(0.999),
+        max: millis(1.0),
+    }
+}
+
+fn recoveries(tables: &Tables, after: &[Option<u64>]) -> BTreeMap<String, Recovery> {
+    let mut times = BTreeMap::<&str, Vec<Option<u64>>>::new();
+    for (fault, after) in tables.run.faults.iter().zip(after) {
+        times.entry(&fault.kind).or_default().push(*after);
+    }
+    let recovery = |all: Vec<Option<u64>>| {
+        let mut times: Vec<_> = all.iter().flatten().copied().collect();
+        times.sort_unstable();
+        let millis = |time: Option<&u64>| time.map_or(0.0, |time| *time as f64 / 1_000.0);
+        Recovery {
+            faults: all.len() as u64,
+            without_effect: (all.len() - times.len()) as u64,
+            median: millis(times.get(times.len() / 2)),
+            max: millis(times.last()),
+        }
+    };
+    times.into_iter().map(|(kind, all)| (kind.to_owned(), recovery(all))).collect()
+}

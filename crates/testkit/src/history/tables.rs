@@ -1,0 +1,171 @@
+//! All that is kept of a history.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::clock::Clocks;
+use super::entry::{Alarm, Audit, ClockReading, End, FaultClass, JobState, Ledger, LogLevel, Policy};
+use super::names::Names;
+use super::records::{
+    CallRecord, Content, Delivery, EdgeRecord, FinalRecord, JobRecord, LeaseRecord, SettleRecord,
+    StateRecord, SubmitRecord,
+};
+
+const SIGKILL: i32 = 9;
+
+/// The bounds of the run; times in µs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) name: String,
+    pub(crate) wall: u64,
+    pub(crate) epsilon: u64,
+    pub(crate) live: Option<u64>,
+    pub(crate) timeout: u64,
+    pub(crate) policy: u32,
+    pub(crate) loss: u64,
+}
+
+/// A fault.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultRecord {
+    pub(crate) line: u32,
+    pub(crate) kind: String,
+    pub(crate) class: FaultClass,
+    pub(crate) pid: Option<u32>,
+    pub(crate) begin: u64,
+    /// [`NEVER`](super::records::NEVER) if it does not end.
+    pub(crate) end: u64,
+}
+
+/// The end of a process.
+#[derive(Clone, Debug)]
+pub(crate) struct ExitRecord {
+    pub(crate) line: u32,
+    pub(crate) time: u64,
+    pub(crate) pid: u32,
+    pub(crate) status: Option<i32>,
+    pub(crate) signal: Option<i32>,
+}
+
+/// A line of a log.
+#[derive(Clone, Debug)]
+pub(crate) struct LogRecord {
+    pub(crate) line: u32,
+    pub(crate) level: LogLevel,
+    pub(crate) is_known: bool,
+    pub(crate) text: String,
+}
+
+/// A claim of a lock, or an effect under it.
+#[derive(Clone, Debug)]
+pub(crate) struct LockRecord {
+    pub(crate) line: u32,
+    pub(crate) lock: u32,
+    pub(crate) asked: u64,
+    pub(crate) known: u64,
+    pub(crate) token: u64,
+    pub(crate) pid: u32,
+    pub(crate) is_claim: bool,
+    pub(crate) is_fenced: bool,
+}
+
+/// The samples of one series.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Series {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) most: u64,
+    /// The lines of the first, the largest and the last value.
+    pub(crate) lines: [u32; 3],
+}
+
+/// A bound of a series.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimitRecord {
+    pub(crate) most: u64,
+    pub(crate) leak: Option<u64>,
+}
+
+/// The lines about the run as a whole.
+#[derive(Default)]
+pub(crate) struct RunTables {
+    pub(crate) policies: BTreeMap<u32, Policy>,
+    pub(crate) tenants: BTreeMap<String, u64>,
+    pub(crate) limits: BTreeMap<String, LimitRecord>,
+    pub(crate) canaries: u32,
+    /// The lines that have a canary, at most some of them, and how many there are.
+    pub(crate) leaks: (Vec<u32>, u64),
+    pub(crate) scans: Vec<(u32, u64)>,
+    pub(crate) readings: Vec<ClockReading>,
+    pub(crate) faults: Vec<FaultRecord>,
+    pub(crate) starts: HashMap<u32, u32>,
+    pub(crate) exits: Vec<ExitRecord>,
+    pub(crate) logs: Vec<LogRecord>,
+    /// By what was measured: the name, then the process.
+    pub(crate) series: BTreeMap<(String, String), Series>,
+    pub(crate) locks: Vec<LockRecord>,
+    pub(crate) alarms: Vec<Alarm>,
+    pub(crate) audits: Vec<(u32, Audit)>,
+    pub(crate) ledger: Option<(u32, Ledger)>,
+    /// Sums over the processes, by name and label, with the line of the last value.
+    pub(crate) metrics: BTreeMap<(String, String), (u64, u32)>,
+    pub(crate) end: Option<End>,
+}
+
+/// A history.
+#[derive(Default)]
+pub(crate) struct Tables {
+    pub(crate) settings: Settings,
+    pub(crate) run: RunTables,
+    pub(crate) clocks: Clocks,
+    /// `topic/id` of each job.
+    pub(crate) jobs: Names,
+    /// Receipts.
+    pub(crate) tokens: Names,
+    /// Idempotency keys with their topics, reasons of dead jobs, and locks.
+    pub(crate) texts: Names,
+    /// The job of each receipt.
+    pub(crate) token_jobs: Vec<u32>,
+    /// Contents of submits whose id nobody has learnt, each with the keys of such submits.
+    pub(crate) anonymous: HashMap<Content, Vec<u32>>,
+    /// Answers to submits that were about another job: the line, the job that was submitted, and the other one.
+    pub(crate) mistaken: Vec<(u32, u32, u32)>,
+    pub(crate) submits: Vec<SubmitRecord>,
+    pub(crate) calls: Vec<CallRecord>,
+    pub(crate) deliveries: Vec<Delivery>,
+    pub(crate) leases: Vec<LeaseRecord>,
+    pub(crate) settles: Vec<SettleRecord>,
+    pub(crate) states: Vec<StateRecord>,
+    pub(crate) edges: Vec<EdgeRecord>,
+    pub(crate) finals: Vec<FinalRecord>,
+    /// Reserves whose outcome is unknown.
+    pub(crate) unknown_reserves: u64,
+    /// The lines read.
+    pub(crate) lines: u32,
+}
+
+impl Tables {
+    /// Sorts all records by job and time.
+    pub(crate) fn sort(&mut self) {
+        fn by_place<R: JobRecord>(records: &mut [R]) {
+            records.sort_unstable_by_key(R::place);
+        }
+        by_place(&mut self.submits);
+        by_place(&mut self.calls);
+        by_place(&mut self.deliveries);
+        by_place(&mut self.leases);
+        by_place(&mut self.settles);
+        by_place(&mut self.states);
+        by_place(&mut self.edges);
+        by_place(&mut self.finals);
+    }
+
+    /// How many processes were killed.
+    pub(crate) fn kills(&self) -> u64 {
+        self.run.exits.iter().filter(|exit| exit.signal == Some(SIGKILL)).count() as u64
+    }
+
+    /// How many final lines have a state.
+    pub(crate) fn final_count(&self, state: JobState) -> u64 {
+        self.finals.iter().filter(|last| last.state == state).count() as u64
+    }
+}
