@@ -1,7 +1,9 @@
 //! What goes wrong around Ringback: processes die, stores fail, nodes change, callers race, load is high.
 
 mod cluster;
+mod connections;
 mod crash;
+mod credentials;
 mod installations;
 mod load;
 mod logs;

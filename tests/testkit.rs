@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use redis::AsyncTypedCommands;
 use ringback_testkit::{
-    Answer, Persistence, ProcessSpec, RedisCluster, RedisServer, Script, Sink, eventually, http_client, now,
+    Answer, Persistence, ProcessSpec, Proxy, RedisCluster, RedisServer, Script, Sink, eventually,
+    http_client, now,
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -45,6 +46,28 @@ async fn a_stopped_redis_server_answers_when_it_is_continued() {
     assert!(waits.is_err(), "a stopped server has answered: {waits:?}");
     server.cont();
     eventually(SOON, "the server answers", async || client.get("key").await).await;
+}
+
+#[tokio::test]
+async fn a_proxy_swallows_and_cuts_the_connections_that_exist_and_leads_new_ones_elsewhere() {
+    let (one, other) = (RedisServer::start().await, RedisServer::start().await);
+    let proxy = Proxy::start(one.port());
+    let connect = async || {
+        let client = redis::Client::open(("127.0.0.1", proxy.port())).expect("an address");
+        client.get_multiplexed_async_connection().await.expect("a connection")
+    };
+    let mut first = connect().await;
+    first.set("key", "value").await.expect("SET");
+    assert_eq!(proxy.swallow_subscriptions(), 0);
+    assert_eq!(first.get("key").await.expect("GET").as_deref(), Some("value"));
+    assert_eq!(proxy.swallow(), 1);
+    assert!(first.get("key").await.is_err_and(|error| error.is_timeout()));
+    proxy.lead_to(other.port());
+    let mut second = connect().await;
+    assert_eq!(second.get("key").await.expect("GET"), None);
+    proxy.cut();
+    assert!(second.get("key").await.is_err_and(|error| error.is_connection_dropped()));
+    assert_eq!(proxy.accepted(), 2);
 }
 
 #[tokio::test]

@@ -263,7 +263,7 @@ async fn refusal(request: impl Future<Output = Reply>) -> Duration {
 }
 
 /// A submit that is answered 201, or 200 because an earlier one did arrive.
-async fn accepted(stack: &Stack, job: &Value) -> Result<(), String> {
+pub(super) async fn accepted(stack: &Stack, job: &Value) -> Result<(), String> {
     match stack.submit(job).await {
         (200 | 201, _) => Ok(()),
         (status, answer) => Err(format!("{status} {answer}")),
@@ -276,7 +276,7 @@ async fn set_limit(redis: &mut redis::aio::MultiplexedConnection, bytes: u64) {
 }
 
 /// Nobody has ended: they have recovered by themselves.
-fn still_the_same_processes(stack: &mut Stack) {
+pub(super) fn still_the_same_processes(stack: &mut Stack) {
     for process in stack.apis.iter_mut().chain(&mut stack.carriers).chain(&mut stack.notifiers) {
         assert_eq!(process.exit_status(), None, "{}", process.log());
     }

@@ -4,7 +4,9 @@ mod listener;
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, Process, Role, Sink, Stack, StackOptions, eventually, http_client};
+use ringback_testkit::{
+    Answer, Process, Proxy, RedisServer, Role, Sink, Stack, StackOptions, eventually, http_client,
+};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -111,6 +113,20 @@ async fn every_api_streams_all_events() {
         one.expect("done", &id).await;
         other.expect("done", &id).await;
     }
+}
+
+#[tokio::test]
+async fn a_subscription_that_only_swallows_is_left_and_listeners_learn_that_events_were_missed() {
+    let redis = RedisServer::start().await;
+    let proxy = Proxy::start(redis.port());
+    let options = StackOptions::api_only().store(&format!("redis://127.0.0.1:{}", proxy.port()));
+    let (stack, sink) = (options.start().await, Sink::start().await);
+    let mut listener = listen(&stack, "").await;
+    assert!(proxy.swallow_subscriptions() > 0);
+    stack.accept(&with(job(&sink, "unheard"), "delay", "1h")).await;
+    assert_eq!(listener.next().await.0, "missed");
+    stack.accept(&with(job(&sink, "heard"), "delay", "1h")).await;
+    listener.expect("submitted", "heard").await;
 }
 
 #[tokio::test]

@@ -49,9 +49,11 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let listener = bind(&config).await?;
     let mut tasks = Tasks::new();
     start(listener, &config, &store, &context, &mut tasks);
-    let (prepare, check, is_transient) = (Store::prepared, Store::answers, StoreError::is_transient);
+    let (prepare, check) = (Store::prepared, Store::answers);
+    let (is_transient, is_refusal) = (StoreError::is_transient, StoreError::is_refusal);
     // The submit queues end after the last request, once their jobs are in the store.
-    Dependency { name: "store", subject: store, prepare, check, is_transient }.run(tasks, context).await
+    let dependency = Dependency { name: "store", subject: store, prepare, check, is_transient, is_refusal };
+    dependency.run(tasks, context).await
 }
 
 /// Binds the address of the API.

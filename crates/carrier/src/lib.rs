@@ -43,8 +43,10 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
     let mut tasks = Tasks::new();
     start(&config, &store, &context, &mut tasks);
-    let (prepare, check, is_transient) = (Store::prepared, Store::answers, StoreError::is_transient);
-    Dependency { name: "store", subject: store, prepare, check, is_transient }.run(tasks, context).await
+    let (prepare, check) = (Store::prepared, Store::answers);
+    let (is_transient, is_refusal) = (StoreError::is_transient, StoreError::is_refusal);
+    let dependency = Dependency { name: "store", subject: store, prepare, check, is_transient, is_refusal };
+    dependency.run(tasks, context).await
 }
 
 /// Starts the tasks of a carrier. The caller watches the store.

@@ -74,6 +74,7 @@ async fn run(
         },
         check: Store::answers,
         is_transient: StoreError::is_transient,
+        is_refusal: StoreError::is_refusal,
     };
     tasks.spawn("store", dependency.watch(context.health, context.shutdown.clone()));
     tasks.join_all(&context.shutdown).await

@@ -1,7 +1,6 @@
 //! The shards that are worth a reserve. A shard is marked by a wake-up, by a reserve that left jobs
 //! behind, and at an interval, in case a wake-up was lost.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -135,13 +134,10 @@ impl ShardSignals {
     async fn follow_wakes(&self, mut wakes: Wakes) {
         let mut backoff = WakeBackoff::new(random::generator());
         loop {
-            // Outlives the inner loop: if it were dropped in between, a slow subscription would
-            // never be established.
-            let mut next = pin!(wakes.next());
             let wake = loop {
                 let due = backoff.next_due();
                 tokio::select! {
-                    wake = &mut next => break wake,
+                    wake = wakes.next() => break wake,
                     () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                         backoff.due(Instant::now()).into_iter().for_each(|shard| self.mark(shard, Cause::WakeUp));
                     }

@@ -30,6 +30,18 @@ pub struct Dependency<S, P, C, E> {
     pub check: C,
     /// Returns false for an error that no retry can cure.
     pub is_transient: fn(&E) -> bool,
+    /// Returns true for an error by which the dependency refuses this process, for example its password. Before
+    /// the dependency was reached for the first time it ends the process; after that it is waited out, because
+    /// a password or a permission can be changed while the process runs.
+    pub is_refusal: fn(&E) -> bool,
+}
+
+/// What a dependency that is watched was like so far.
+struct Watched {
+    outage: Outage,
+    was_reached: bool,
+    /// Whether a refusal was logged in this outage.
+    is_refusal_logged: bool,
 }
 
 impl<S, P, C, E, PF, CF> Dependency<S, P, C, E>
@@ -53,22 +65,22 @@ where
     /// Watches the dependency until the shutdown. After an outage it is prepared again.
     ///
     /// # Errors
-    /// At once on an error that is not transient.
+    /// At once on an error that cannot be waited out.
     pub async fn watch(self, health: Health, shutdown: Shutdown) -> anyhow::Result<()> {
-        let mut outage = Outage::new();
+        let mut watched = Watched { outage: Outage::new(), was_reached: false, is_refusal_logged: false };
         health.set(self.name, false, "not reached yet");
         while !shutdown.is_stopping() {
             let wait = match (self.prepare)(self.subject.clone()).await {
                 Ok(found) => {
                     info!(dependency = self.name, %found, "connected to the {}", self.name);
                     health.set(self.name, true, found);
-                    outage.ends();
-                    self.until_unavailable(&mut outage, &health, &shutdown).await;
+                    watched.is_reached();
+                    self.until_unavailable(&mut watched, &health, &shutdown).await;
                     Duration::ZERO
                 }
-                Err(error) if (self.is_transient)(&error) => {
-                    self.report_unavailable(&error, &mut outage, &health);
-                    outage.wait()
+                Err(error) if self.can_be_waited_out(&error, &watched) => {
+                    self.report_unavailable(&error, &mut watched, &health);
+                    watched.outage.wait()
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -80,24 +92,112 @@ where
         Ok(())
     }
 
+    fn can_be_waited_out(&self, error: &E, watched: &Watched) -> bool {
+        if (self.is_refusal)(error) { watched.was_reached } else { (self.is_transient)(error) }
+    }
+
     /// Returns when a check fails, or at the shutdown.
-    async fn until_unavailable(&self, outage: &mut Outage, health: &Health, shutdown: &Shutdown) {
+    async fn until_unavailable(&self, watched: &mut Watched, health: &Health, shutdown: &Shutdown) {
         loop {
             tokio::select! {
                 () = sleep(CHECK_INTERVAL) => {}
                 () = shutdown.stopping() => return,
             }
             if let Err(error) = (self.check)(self.subject.clone()).await {
-                return self.report_unavailable(&error, outage, health);
+                return self.report_unavailable(&error, watched, health);
             }
         }
     }
 
-    fn report_unavailable(&self, error: &E, outage: &mut Outage, health: &Health) {
-        if outage.begins() {
-            let error = with_causes(error);
-            warn!(dependency = self.name, error, "the {} is unavailable; retrying", self.name);
-        }
+    /// Logs the begin of an outage, and once in it that the dependency refuses this process.
+    fn report_unavailable(&self, error: &E, watched: &mut Watched, health: &Health) {
         health.set(self.name, false, error.to_string());
+        let (name, begins) = (self.name, watched.outage.begins());
+        if (self.is_refusal)(error) {
+            if !std::mem::replace(&mut watched.is_refusal_logged, true) {
+                let error = with_causes(error);
+                warn!(
+                    dependency = name,
+                    error,
+                    "the {name} refuses this process; retrying: let it in again there, or restart it with the right settings"
+                );
+            }
+        } else if begins {
+            warn!(dependency = name, error = with_causes(error), "the {name} is unavailable; retrying");
+        }
+    }
+}
+
+impl Watched {
+    fn is_reached(&mut self) {
+        self.outage.ends();
+        (self.was_reached, self.is_refusal_logged) = (true, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Why a call failed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+    enum Failure {
+        #[error("away")]
+        Away,
+        #[error("refused")]
+        Refused,
+        #[error("unfit")]
+        Unfit,
+    }
+
+    /// The results of the calls to come.
+    type Script = Arc<Mutex<VecDeque<Result<(), Failure>>>>;
+
+    fn next(script: &Script, health: &Health) -> Result<(), Failure> {
+        let result = script.lock().expect("nobody panics").pop_front().expect("the shutdown has begun");
+        if let Ok(()) = result {
+            assert!(!health.is_ready(), "each success here is that of a prepare after a failure");
+        }
+        result
+    }
+
+    /// Watches a dependency until its script is at its end or the watch fails. Successes are those of `prepare`;
+    /// the check after each fails.
+    async fn watch(script: &[Result<(), Failure>]) -> Result<(), Failure> {
+        let shutdown = Shutdown::new(Duration::from_secs(1));
+        let health = Health::new(&shutdown);
+        let (script, of_health) = (Script::new(Mutex::new(script.iter().copied().collect())), health.clone());
+        let stopping = shutdown.clone();
+        let watch = Dependency {
+            name: "test",
+            subject: Arc::clone(&script),
+            prepare: move |script: Script| {
+                let result = next(&script, &of_health).map(|()| String::new());
+                if script.lock().expect("nobody panics").is_empty() {
+                    stopping.begin();
+                }
+                async move { result }
+            },
+            check: |_: Script| async { Err(Failure::Away) },
+            is_transient: |error: &Failure| *error == Failure::Away,
+            is_refusal: |error: &Failure| *error == Failure::Refused,
+        };
+        let ended = watch.watch(health, shutdown).await;
+        ended.map_err(|error| *error.downcast_ref().expect("a failure of the script"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_ends_a_process_that_never_reached_the_dependency_and_no_other() {
+        use Failure::{Away, Refused, Unfit};
+        assert_eq!(watch(&[Err(Refused), Ok(())]).await, Err(Refused));
+        assert_eq!(watch(&[Err(Away), Err(Refused), Ok(())]).await, Err(Refused));
+        assert_eq!(
+            watch(&[Ok(()), Err(Refused), Err(Away), Err(Refused), Ok(()), Err(Refused)]).await,
+            Ok(())
+        );
+        assert_eq!(watch(&[Ok(()), Err(Refused), Err(Unfit), Ok(())]).await, Err(Unfit));
     }
 }

@@ -6,14 +6,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use rand::RngExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
 use rand::rngs::StdRng;
-use redis::aio::PubSubStream;
-use ringback_core::contract::Wake;
+use redis::Value;
+use redis::aio::{PubSub, PubSubSink, PubSubStream};
+use ringback_core::backoff::Backoff;
+use ringback_core::contract::{StoreError, Wake};
 use ringback_core::lane::LaneId;
+use tokio::time::{sleep, timeout};
 
 use super::redis_store::RedisStore;
+
+/// The first and the longest pause between two attempts to subscribe, before jitter.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
+/// How often the server of a subscription is asked for a sign of life.
+const PROBE_EVERY: Duration = Duration::from_secs(5);
+/// How long the sign of life may take. Without one the subscription is lost: nobody would notice otherwise that
+/// nothing can be heard any more.
+const PROBE_LIMIT: Duration = Duration::from_secs(3);
 
 /// A message, or a change of the subscription.
 pub(crate) enum Heard {
@@ -28,60 +39,120 @@ pub(crate) enum Heard {
 pub(crate) struct Channel {
     pub(crate) store: Arc<RedisStore>,
     name: String,
-    messages: Option<PubSubStream>,
-    failures: u32,
+    state: State,
     /// Spreads the attempts of many processes that lost the same server.
-    rng: StdRng,
+    backoff: Backoff,
+    /// Whether a failure has been logged since the last subscription.
+    is_failing: bool,
+}
+
+/// Both are kept while nobody waits, so that [`Channel::next`] may be dropped at any time.
+enum State {
+    Subscribing(BoxFuture<'static, Result<PubSub, StoreError>>),
+    Subscribed(Subscription),
+}
+
+struct Subscription {
+    messages: PubSubStream,
+    sink: PubSubSink,
+    /// Waits until the next sign of life. False if none came.
+    probe: BoxFuture<'static, bool>,
 }
 
 impl Channel {
     pub(crate) fn new(store: Arc<RedisStore>, name: String, rng: StdRng) -> Self {
-        Self { store, name, messages: None, failures: 0, rng }
+        let state = subscribe(&store, &name, Duration::ZERO);
+        let backoff = Backoff::between(PAUSES.0, PAUSES.1, rng);
+        Self { store, name, state, backoff, is_failing: false }
     }
 
     /// The next message. Safe to drop and call again.
     pub(crate) async fn next(&mut self) -> Heard {
         loop {
-            let Some(messages) = &mut self.messages else {
-                if self.subscribe().await {
-                    return Heard::Subscribed;
+            match &mut self.state {
+                State::Subscribed(subscription) => {
+                    if let Some(message) = subscription.next().await {
+                        return Heard::Message(message);
+                    }
+                    self.subscribe_later();
+                    return Heard::Lost;
                 }
-                continue;
-            };
-            if let Some(message) = messages.next().await {
-                return Heard::Message(message.get_payload_bytes().to_vec());
+                State::Subscribing(attempt) => match attempt.await {
+                    Ok(pubsub) => {
+                        self.state = State::Subscribed(Subscription::new(pubsub));
+                        self.backoff.reset();
+                        self.is_failing = false;
+                        return Heard::Subscribed;
+                    }
+                    Err(error) => {
+                        self.report(&error);
+                        self.subscribe_later();
+                    }
+                },
             }
-            self.messages = None;
-            self.failures = 1;
-            return Heard::Lost;
         }
     }
 
-    async fn subscribe(&mut self) -> bool {
-        if self.failures > 0 {
-            let step = Duration::from_millis(25 << self.failures.min(5));
-            tokio::time::sleep(step.mul_f64(self.rng.random_range(0.5..=1.0))).await;
+    fn subscribe_later(&mut self) {
+        self.state = subscribe(&self.store, &self.name, self.backoff.next());
+    }
+
+    /// Logs the first failure after a subscription was lost, or at the start.
+    fn report(&mut self, error: &StoreError) {
+        if !std::mem::replace(&mut self.is_failing, true) {
+            tracing::warn!(
+                error = error as &dyn std::error::Error,
+                channel = self.name,
+                "cannot listen to the store; trying again"
+            );
         }
-        match self.store.topology.listen(&self.name).await {
-            Ok(pubsub) => {
-                self.messages = Some(pubsub.into_on_message());
-                self.failures = 0;
-                true
-            }
-            Err(error) => {
-                // Logged once: for the first failure after a lost subscription, or at the start.
-                if self.failures <= 1 {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        channel = self.name,
-                        "cannot listen to the store; trying again"
-                    );
+    }
+}
+
+/// Subscribes after a pause.
+fn subscribe(store: &Arc<RedisStore>, name: &str, pause: Duration) -> State {
+    let (store, name) = (Arc::clone(store), name.to_owned());
+    let attempt = async move {
+        if !pause.is_zero() {
+            sleep(pause).await;
+        }
+        store.topology.listen(&name).await
+    };
+    State::Subscribing(attempt.boxed())
+}
+
+impl Subscription {
+    fn new(pubsub: PubSub) -> Self {
+        let (sink, messages) = pubsub.split();
+        let probe = probe(sink.clone());
+        Self { messages, sink, probe }
+    }
+
+    /// The next message; `None` if the subscription is lost.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            tokio::select! {
+                biased;
+                message = self.messages.next() => return message.map(|message| message.get_payload_bytes().to_vec()),
+                is_alive = &mut self.probe => {
+                    if !is_alive {
+                        tracing::debug!("a subscription gives no sign of life; subscribing anew");
+                        return None;
+                    }
+                    self.probe = probe(self.sink.clone());
                 }
-                self.failures = self.failures.max(1) + 1;
-                false
             }
         }
     }
+}
+
+/// Asks the server for a sign of life after a while. Any answer is one.
+fn probe(mut sink: PubSubSink) -> BoxFuture<'static, bool> {
+    async move {
+        sleep(PROBE_EVERY).await;
+        timeout(PROBE_LIMIT, sink.ping::<Value>()).await.is_ok()
+    }
+    .boxed()
 }
 
 /// The stream of wake-ups. It reconnects by itself and never ends.

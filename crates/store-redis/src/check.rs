@@ -67,7 +67,7 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Servers, StoreError> 
 pub(crate) async fn masters(topology: &Topology) -> Result<(), StoreError> {
     for info in info(topology, "replication").await? {
         if info.get("role").is_some_and(|role| role != "master") {
-            topology.reconnect();
+            topology.reconnect(&StoreError::Replica);
             return Err(StoreError::Replica);
         }
     }

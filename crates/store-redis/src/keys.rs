@@ -1,28 +1,51 @@
 //! The names of keys and channels. All keys of a shard share a hash tag, so that its scripts stay on one
-//! server.
+//! server, and so do those of the installation.
+
+use std::sync::Arc;
 
 use ringback_core::contract::Shard;
 use ringback_core::job::Locator;
+
+/// Whose keys a call names. They are on one server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    Shard(Shard),
+    Installation,
+}
 
 /// The base names of the shards and of the installation.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,
-    shards: Vec<String>,
+    /// Those of the shards, and then that of the installation.
+    bases: Arc<[String]>,
 }
 
 impl Keys {
     pub(crate) fn new(prefix: &str, shards: u16) -> Self {
-        let bases = tags(shards).into_iter().map(|tag| format!("{prefix}:{{{tag}}}")).collect();
-        Self { prefix: prefix.to_owned(), shards: bases }
+        let tags = tags(shards).into_iter().chain(["meta".to_owned()]);
+        Self { prefix: prefix.to_owned(), bases: tags.map(|tag| format!("{prefix}:{{{tag}}}")).collect() }
     }
 
-    pub(crate) fn shard(&self, shard: Shard) -> &str {
-        &self.shards[usize::from(shard.0)]
+    /// The base names of all places.
+    pub(crate) fn bases(&self) -> &Arc<[String]> {
+        &self.bases
     }
 
-    pub(crate) fn installation(&self) -> String {
-        format!("{}:{{meta}}", self.prefix)
+    /// The index of a place among [`Self::bases`].
+    pub(crate) fn index(&self, place: Place) -> usize {
+        match place {
+            Place::Shard(shard) => usize::from(shard.0),
+            Place::Installation => self.bases.len() - 1,
+        }
+    }
+
+    pub(crate) fn base(&self, place: Place) -> &str {
+        &self.bases[self.index(place)]
+    }
+
+    fn installation(&self) -> &str {
+        self.base(Place::Installation)
     }
 
     /// The hash of policies by topic.
@@ -41,13 +64,14 @@ impl Keys {
 
     /// The key of a large payload.
     pub(crate) fn external(&self, shard: Shard, locator: Locator) -> Vec<u8> {
-        [self.shard(shard).as_bytes(), b":body:", &locator.0].concat()
+        [self.base(Place::Shard(shard)).as_bytes(), b":body:", &locator.0].concat()
     }
 
     /// The shard with a hash tag, as wake-ups name it.
     pub(crate) fn by_tag(&self, tag: &str) -> Option<Shard> {
         let wanted = format!("{}:{{{tag}}}", self.prefix);
-        let index = self.shards.iter().position(|base| *base == wanted)?;
+        let (_installation, shards) = self.bases.split_last()?;
+        let index = shards.iter().position(|base| *base == wanted)?;
         u16::try_from(index).ok().map(Shard)
     }
 }
@@ -85,7 +109,7 @@ mod tests {
     fn a_shard_is_found_by_its_tag() {
         let keys = Keys::new("ringback", 8);
         for n in 0..8 {
-            let base = keys.shard(Shard(n)).to_owned();
+            let base = keys.base(Place::Shard(Shard(n))).to_owned();
             let tag = base.trim_start_matches("ringback:{").trim_end_matches('}');
             assert_eq!(keys.by_tag(tag), Some(Shard(n)));
         }

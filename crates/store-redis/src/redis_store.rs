@@ -7,7 +7,7 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
 use super::check::Servers;
-use super::keys::Keys;
+use super::keys::{Keys, Place};
 use super::script::{self, Returns, Script};
 use super::topology::{Topology, is_not_loaded};
 use super::{check, edge_log, record, reply};
@@ -28,8 +28,8 @@ pub struct RedisStore {
 impl RedisStore {
     /// Opens a store without connecting to it.
     pub fn open(options: Options) -> Result<Self, StoreError> {
-        let topology = Topology::open(&options.url, options.call_timeout)?;
         let keys = Keys::new(&options.prefix, options.shards);
+        let topology = Topology::open(&options.url, options.call_timeout, &keys)?;
         Ok(Self { topology, keys, options, servers: RwLock::default() })
     }
 
@@ -45,10 +45,9 @@ impl RedisStore {
     /// fails with [`StoreError::Unprepared`].
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let servers = check::servers(&self.topology).await?;
-        let installation = self.keys.installation();
         let args = (record::VERSION, self.options.shards, record::EARLIEST);
         let (version, shards): (String, String) =
-            self.run_at(&script::INSTALL, &installation, all(&args)).await?;
+            self.run_at(&script::INSTALL, Place::Installation, all(&args)).await?;
         if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
             let (earliest, ours) = (record::EARLIEST, record::VERSION);
             return Err(StoreError::Unfit(format!(
@@ -72,7 +71,7 @@ impl RedisStore {
 
     pub async fn ping(&self) -> Result<(), StoreError> {
         // PING reports a full disk (MISCONF), the role a fail-over after which this server is a replica.
-        self.topology.call(&redis::cmd("PING")).await?;
+        self.topology.call_each(&redis::cmd("PING")).await?;
         check::masters(&self.topology).await
     }
 
@@ -84,7 +83,7 @@ impl RedisStore {
         args: impl FnOnce(&mut Cmd),
     ) -> Result<T, StoreError> {
         self.check_prepared()?;
-        self.run_at(script, self.keys.shard(shard), args).await
+        self.run_at(script, Place::Shard(shard), args).await
     }
 
     /// Runs a script on a shard with few arguments, and reads its answer.
@@ -104,17 +103,18 @@ impl RedisStore {
         args: impl ToRedisArgs,
     ) -> Result<T, StoreError> {
         self.check_prepared()?;
-        self.run_at(script, &self.keys.installation(), all(&args)).await
+        self.run_at(script, Place::Installation, all(&args)).await
     }
 
-    /// Sends one command, and reads its answer. `what` names the answer in an error.
+    /// Sends one command that names a key of a place, and reads its answer. `what` names the answer in an error.
     pub(crate) async fn command<T: FromRedisValue>(
         &self,
         cmd: &Cmd,
+        place: Place,
         what: &'static str,
     ) -> Result<T, StoreError> {
         self.check_prepared()?;
-        reply::read(self.topology.call(cmd).await?, what)
+        reply::read(self.topology.call(cmd, place).await?, what)
     }
 
     /// How long tombstones are kept and how many, as the scripts that end jobs take it.
@@ -134,13 +134,13 @@ impl RedisStore {
     async fn run_at<T: FromRedisValue>(
         &self,
         script: &Script,
-        key: &str,
+        place: Place,
         args: impl FnOnce(&mut Cmd),
     ) -> Result<T, StoreError> {
         let returns = edge_log::wanted(script);
-        let mut call = script.as_function(key, returns);
+        let mut call = script.as_function(self.keys.base(place), returns);
         args(&mut call);
-        reply::read(self.call(script, returns, key, &call).await?, script.name())
+        reply::read(self.call(script, returns, place, &call).await?, script.name())
     }
 
     /// Calls a script as a function. The library is loaded when the server does not have it: at the first
@@ -149,18 +149,18 @@ impl RedisStore {
         &self,
         script: &Script,
         returns: Returns,
-        key: &str,
+        place: Place,
         call: &Cmd,
     ) -> Result<Value, StoreError> {
-        let mut answer = self.topology.call(call).await;
+        let mut answer = self.topology.call(call, place).await;
         if answer.as_ref().is_err_and(is_not_loaded) {
             tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
-            answer = match self.topology.call_at(&script::load(), key).await {
-                Ok(_) => self.topology.call(call).await,
+            answer = match self.topology.call(&script::load(), place).await {
+                Ok(_) => self.topology.call(call, place).await,
                 Err(error) => {
                     // Memory may be full, and scripts that make room must run all the same.
                     tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
-                    self.topology.call(&script.as_text(call, returns)).await
+                    self.topology.call(&script.as_text(call, returns), place).await
                 }
             };
         }

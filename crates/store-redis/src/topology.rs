@@ -1,67 +1,35 @@
 //! The servers and the connections to them: a single server or a cluster, behind one `call`. Sentinel is not
-//! supported. Nothing outside this file knows the difference. Errors of the client become store errors here.
+//! supported. Nothing outside this module knows the difference. Errors of the client become store errors here.
 
-use std::sync::{Arc, PoisonError, RwLock};
+mod address;
+mod cluster;
+mod connection;
+mod error;
+mod single;
+
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
-use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
-use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig, PubSub};
-use redis::cluster::ClusterClient;
-use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{MultipleNodeRoutingInfo, Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
-use redis::io::tcp::TcpSettings;
-use redis::io::tcp::socket2::TcpKeepalive;
-use redis::{Client, Cmd, ConnectionInfo, IntoConnectionInfo, RedisError, Value};
+use rand::SeedableRng as _;
+use rand::rngs::{StdRng, SysRng};
+use redis::aio::PubSub;
+use redis::{Cmd, RedisError, Value};
 use ringback_core::contract::StoreError;
-use tokio::sync::OnceCell;
 use tokio::time::timeout;
+
+pub use self::address::Address;
+use self::cluster::Cluster;
+use self::error::classify;
+pub(crate) use self::error::is_not_loaded;
+use self::single::Single;
+use crate::keys::{Keys, Place};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
-/// How long sent data may stay unacknowledged before the connection counts as broken.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
-/// How long a connection may be silent before it is probed. After two more unanswered probes it counts as
-/// broken.
-const PROBE_AFTER: Duration = Duration::from_secs(5);
-/// Commands that may wait in the connection's queue.
-const PIPELINE: usize = 1024;
-
-/// A store's URL, parsed.
-pub enum Address {
-    Single(Box<ConnectionInfo>),
-    Cluster(Vec<ConnectionInfo>),
-}
-
-impl Address {
-    /// Parses a store's URL; the error says what is allowed.
-    pub fn parse(url: &str) -> Result<Self, String> {
-        const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,... or embedded:directory";
-        let wrong = |e: RedisError| format!("not a store's URL ({e}); allowed are {ALLOWED}");
-        match url.split_once("://") {
-            Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),
-            Some(("redis-cluster", hosts)) => {
-                // Every node takes the same credentials; those of the first serve for all.
-                let login = hosts.split(',').next().and_then(|host| Some(host.rsplit_once('@')?.0));
-                let urls = hosts.split(',').map(|host| match login {
-                    Some(login) if !host.contains('@') => info(&format!("redis://{login}@{host}")),
-                    _ => info(&format!("redis://{host}")),
-                });
-                Ok(Self::Cluster(urls.collect::<Result<_, _>>().map_err(wrong)?))
-            }
-            Some(("redis-sentinel", _)) => {
-                Err(format!("redis-sentinel:// is not supported yet; allowed are {ALLOWED}"))
-            }
-            _ => Err(format!("not a store's URL; allowed are {ALLOWED}")),
-        }
-    }
-}
 
 /// The servers and the connection to them.
 pub(crate) struct Topology {
     servers: Servers,
-    call_timeout: Duration,
 }
 
 enum Servers {
@@ -69,69 +37,18 @@ enum Servers {
     Cluster(Box<Cluster>),
 }
 
-struct Single {
-    client: Client,
-    config: ConnectionManagerConfig,
-    manager: RwLock<ConnectionManager>,
-}
-
-impl Single {
-    fn manager(&self) -> ConnectionManager {
-        self.manager.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Drops the connection, and looks the server's name up again.
-    fn reconnect(&self) {
-        if let Ok(manager) = ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone())
-        {
-            *self.manager.write().unwrap_or_else(PoisonError::into_inner) = manager;
-        }
-    }
-}
-
-struct Cluster {
-    client: ClusterClient,
-    nodes: Vec<Client>,
-    connection: OnceCell<ClusterConnection>,
-}
-
-impl Cluster {
-    /// The connection; made on the first call that finds a node.
-    async fn connection(&self) -> redis::RedisResult<ClusterConnection> {
-        self.connection.get_or_try_init(|| self.client.get_async_connection()).await.cloned()
-    }
-}
-
 impl Topology {
     /// Parses the URL. Connects on the first call.
-    pub(crate) fn open(url: &str, call_timeout: Duration) -> Result<Self, StoreError> {
+    pub(crate) fn open(url: &str, call_timeout: Duration, keys: &Keys) -> Result<Self, StoreError> {
+        let rng = StdRng::try_from_rng(&mut SysRng)
+            .map_err(|error| StoreError::Unfit(format!("the system gives no random numbers: {error}")))?;
         let servers = match Address::parse(url).map_err(StoreError::Unfit)? {
-            Address::Single(info) => {
-                let client = Client::open(*info).map_err(|e| unfit(&e))?;
-                let config = ConnectionManagerConfig::new()
-                    .set_number_of_retries(0)
-                    .set_connection_timeout(Some(CONNECT))
-                    .set_response_timeout(Some(call_timeout))
-                    .set_pipeline_buffer_size(PIPELINE);
-                let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
-                    .map_err(|e| unfit(&e))?;
-                Servers::Single(Box::new(Single { client, config, manager: RwLock::new(manager) }))
-            }
+            Address::Single(info) => Servers::Single(Box::new(Single::open(*info, call_timeout, rng)?)),
             Address::Cluster(infos) => {
-                let nodes = infos.iter().cloned().map(Client::open).collect::<Result<_, _>>();
-                let nodes = nodes.map_err(|e| unfit(&e))?;
-                let client = ClusterClient::builder(infos)
-                    .tcp_settings(tcp())
-                    .connection_timeout(CONNECT)
-                    .response_timeout(call_timeout)
-                    .overall_response_timeout(Some(call_timeout))
-                    .retries(3)
-                    .build()
-                    .map_err(|e| unfit(&e))?;
-                Servers::Cluster(Box::new(Cluster { client, nodes, connection: OnceCell::new() }))
+                Servers::Cluster(Box::new(Cluster::open(infos, call_timeout, keys.clone(), rng)?))
             }
         };
-        Ok(Self { servers, call_timeout })
+        Ok(Self { servers })
     }
 
     /// The kind's name in the API.
@@ -142,76 +59,46 @@ impl Topology {
         }
     }
 
-    /// Sends one command. Answers or fails within the time given to a call.
+    /// Sends one command to the server of a place. Answers or fails within the time given to a call.
     ///
-    /// Boxed, as [`Self::route`] is, so that the client of Redis is compiled into this crate only, and not into
+    /// Boxed, as [`Self::call_each`] is, so that the client of Redis is compiled into this crate only, and not into
     /// each one that waits for a call.
-    pub(crate) fn call<'a>(&'a self, cmd: &'a Cmd) -> BoxFuture<'a, Result<Value, StoreError>> {
+    pub(crate) fn call<'a>(&'a self, cmd: &'a Cmd, place: Place) -> BoxFuture<'a, Result<Value, StoreError>> {
+        match &self.servers {
+            Servers::Single(single) => Box::pin(single.call(cmd)),
+            Servers::Cluster(cluster) => Box::pin(cluster.call(cmd, place)),
+        }
+    }
+
+    /// Sends a command that names no key to every master.
+    pub(crate) fn call_each<'a>(&'a self, cmd: &'a Cmd) -> BoxFuture<'a, Result<Vec<Value>, StoreError>> {
         Box::pin(async move {
-            let answer = timeout(self.call_timeout, async {
-                match &self.servers {
-                    Servers::Single(single) => single.manager().req_packed_command(cmd).await,
-                    Servers::Cluster(cluster) => cluster.connection().await?.req_packed_command(cmd).await,
-                }
-            });
-            let error = match answer.await {
-                Ok(Ok(Value::ServerError(e))) => classify(e.into()),
-                Ok(Ok(value)) => return Ok(value),
-                Ok(Err(e)) if e.is_timeout() => StoreError::Slow(self.call_timeout),
-                Ok(Err(e)) => classify(e),
-                Err(_) => StoreError::Slow(self.call_timeout),
-            };
-            if matches!(error, StoreError::Replica) {
-                self.reconnect();
+            match &self.servers {
+                Servers::Single(single) => Ok(vec![single.call(cmd).await?]),
+                Servers::Cluster(cluster) => cluster.call_each(cmd).await,
             }
-            Err(error)
-        })
-    }
-
-    /// Sends a command that names no key to the server of a key.
-    pub(crate) async fn call_at(&self, cmd: &Cmd, key: &str) -> Result<Value, StoreError> {
-        let route = Route::with_key(key, SlotAddr::Master);
-        self.route(cmd, RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route))).await
-    }
-
-    /// Sends a command to the nodes of a route. A single server takes every command.
-    fn route<'a>(&'a self, cmd: &'a Cmd, route: RoutingInfo) -> BoxFuture<'a, Result<Value, StoreError>> {
-        let Servers::Cluster(cluster) = &self.servers else { return self.call(cmd) };
-        Box::pin(async move {
-            let answer = timeout(self.call_timeout, async {
-                cluster.connection().await?.route_command(cmd.clone(), route).await
-            });
-            answer.await.map_err(|_| StoreError::Slow(self.call_timeout))?.map_err(classify)
         })
     }
 
     /// Connects again, because after a fail-over the name may lead to another server. The client of a cluster
     /// follows by itself.
-    pub(crate) fn reconnect(&self) {
-        if let Servers::Single(single) = &self.servers {
-            single.reconnect();
-        }
-    }
-
-    /// Sends a command to every master, to read their configuration.
-    pub(crate) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
-        let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
-        match (self.route(cmd, all).await?, &self.servers) {
-            (Value::Map(answers), Servers::Cluster(_)) => Ok(answers.into_iter().map(|(_, a)| a).collect()),
-            (answer, _) => Ok(vec![answer]),
+    pub(crate) fn reconnect(&self, why: &StoreError) {
+        match &self.servers {
+            Servers::Single(single) => single.reconnect(why),
+            Servers::Cluster(_) => {}
         }
     }
 
     /// Opens a connection that listens to a channel. Any node of a cluster will do, since published messages
-    /// reach all of them.
+    /// reach all of them. The names of the servers are looked up each time.
     pub(crate) fn listen<'a>(&'a self, channel: &'a str) -> BoxFuture<'a, Result<PubSub, StoreError>> {
         Box::pin(self.listen_to_any(channel))
     }
 
     async fn listen_to_any(&self, channel: &str) -> Result<PubSub, StoreError> {
         let clients = match &self.servers {
-            Servers::Single(single) => std::slice::from_ref(&single.client),
-            Servers::Cluster(cluster) => cluster.nodes.as_slice(),
+            Servers::Single(single) => std::slice::from_ref(single.client()),
+            Servers::Cluster(cluster) => cluster.nodes(),
         };
         let mut last = StoreError::Slow(CONNECT);
         for client in clients {
@@ -227,66 +114,5 @@ impl Topology {
             }
         }
         Err(last)
-    }
-}
-
-/// The store error for an error of the client. The client's error becomes its source.
-fn classify(error: RedisError) -> StoreError {
-    match (error.kind(), error.code()) {
-        (Extension, Some("OOM")) => StoreError::Full,
-        (Server(ReadOnly), _) => StoreError::Replica,
-        (Server(ResponseError | NoPerm) | AuthenticationFailed, _)
-        | (Extension, Some("NOAUTH" | "WRONGPASS")) => StoreError::Refused(Arc::new(error)),
-        // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and the like pass by
-        // themselves.
-        _ => StoreError::Away(Arc::new(error)),
-    }
-}
-
-/// Whether a call failed because the function library is not loaded. Redis has no error code for that, only
-/// this text.
-pub(crate) fn is_not_loaded(error: &StoreError) -> bool {
-    let StoreError::Refused(source) = error else { return false };
-    source.downcast_ref::<RedisError>().and_then(RedisError::detail) == Some("Function not found")
-}
-
-fn unfit(error: &RedisError) -> StoreError {
-    StoreError::Unfit(format!("the store's URL cannot be used: {error}"))
-}
-
-fn info(url: &str) -> Result<ConnectionInfo, RedisError> {
-    Ok(url.into_connection_info()?.set_tcp_settings(tcp()))
-}
-
-fn tcp() -> TcpSettings {
-    // Probes find a connection that only listens and whose other end has vanished.
-    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER).with_retries(2);
-    let settings = TcpSettings::default().set_nodelay(true).set_keepalive(probes);
-    #[cfg(target_os = "linux")]
-    let settings = settings.set_user_timeout(UNACKNOWLEDGED);
-    settings
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_and_unsupported_urls_are_refused_with_what_is_allowed() {
-        for (url, word) in [
-            ("redis-sentinel://a/m", "not supported"),
-            ("mysql://a", "not a store's URL"),
-            ("x", "not a store's URL"),
-            ("redis://", "not a store's URL"),
-            ("redis-cluster://", "not a store's URL"),
-        ] {
-            let error = Address::parse(url).err();
-            let helps = |e: &String| e.contains(word) && e.contains("redis-cluster://host:port");
-            assert!(error.as_ref().is_some_and(helps), "{url}: {error:?}");
-        }
-        assert!(
-            matches!(Address::parse("redis-cluster://a:1,b:2"), Ok(Address::Cluster(nodes)) if nodes.len() == 2)
-        );
-        assert!(matches!(Address::parse("rediss://:secret@a:6380/1"), Ok(Address::Single(_))));
     }
 }

@@ -1,6 +1,6 @@
 //! The harness of tests and benchmarks: private redis-servers and clusters, the real binaries as child processes,
-//! whole stacks of them, and HTTP receivers that answer by script. Runs under faults write a [`history`], which is
-//! checked afterwards.
+//! whole stacks of them, TCP proxies that fail on purpose, and HTTP receivers that answer by script. Runs under faults
+//! write a [`history`], which is checked afterwards.
 //!
 //! Everything listens on 127.0.0.1 only and ends when its value is dropped. Whatever fails, is answered with another
 //! status than a method names, or takes longer than its time limit, panics with a message that reads alone: only tests
@@ -12,6 +12,7 @@ pub mod demo;
 pub mod history;
 mod network;
 mod process;
+mod proxy;
 mod redis;
 mod sink;
 mod stack;
@@ -20,6 +21,7 @@ mod time;
 pub use crate::child::Child;
 pub use crate::network::{free_port, http_client};
 pub use crate::process::{Process, ProcessSpec};
+pub use crate::proxy::Proxy;
 pub use crate::redis::{CallWatch, Persistence, RedisCluster, RedisOptions, RedisServer, server_binary};
 pub use crate::sink::{Answer, Arrival, Script, Sink};
 pub use crate::stack::{Reply, Role, Stack, StackOptions};

@@ -46,6 +46,7 @@ impl Unavailable {
                 | StoreError::Closed
                 | StoreError::Outdated
                 | StoreError::Unfit(_)
+                | StoreError::Unauthorized(_)
                 | StoreError::Refused(_) => false,
             },
         }
@@ -71,9 +72,10 @@ pub(super) fn public_message(error: &StoreError) -> String {
         | StoreError::Disk(_)
         | StoreError::Closed
         | StoreError::Outdated => error.to_string(),
-        StoreError::Unfit(_) | StoreError::Unreadable(_) | StoreError::Refused(_) => {
-            "the store cannot be used as it is set up".to_owned()
-        }
+        StoreError::Unfit(_)
+        | StoreError::Unreadable(_)
+        | StoreError::Unauthorized(_)
+        | StoreError::Refused(_) => "the store cannot be used as it is set up".to_owned(),
     }
 }
 

@@ -93,7 +93,7 @@ async fn receive(bus: &EventBus, store: &Store) {
             StreamItem::Lost => bus.unsubscribed(),
             StreamItem::Events(events) => bus.publish(&events),
         }
-        // Without a subscription `next` would begin to subscribe, which must not be cancelled.
+        // Without a subscription no messages can have arrived.
         if is_subscribed {
             for _ in 0..=MAX_WAITING {
                 // Tokio's budget would stop this loop early, and the rest would pile up.

@@ -41,19 +41,44 @@ pub enum StoreError {
     /// The store's reply cannot be read by this version.
     #[error("the store's answer cannot be read: {0}")]
     Unreadable(&'static str),
+    /// The store does not accept the user or the password of this process. Nothing was done.
+    #[error("the store does not accept the user or the password of this process")]
+    Unauthorized(#[source] Source),
     /// The store refused the call.
     #[error("the store refused the call")]
     Refused(#[source] Source),
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later without anybody changing a setting.
+    /// Whether the same call may succeed later without anybody changing a setting. This includes
+    /// [`Self::Unauthorized`], because a password is not changed everywhere at once.
     pub const fn is_transient(&self) -> bool {
         match self {
-            Self::Away(_) | Self::Slow(_) | Self::Unprepared | Self::Replica | Self::Full | Self::Disk(_) => {
-                true
-            }
+            Self::Away(_)
+            | Self::Slow(_)
+            | Self::Unprepared
+            | Self::Replica
+            | Self::Full
+            | Self::Disk(_)
+            | Self::Unauthorized(_) => true,
             Self::Closed | Self::Outdated | Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
+        }
+    }
+
+    /// Whether the store refuses this process: its user, its password, or the permission for a call.
+    pub const fn is_refusal(&self) -> bool {
+        match self {
+            Self::Unauthorized(_) | Self::Refused(_) => true,
+            Self::Away(_)
+            | Self::Slow(_)
+            | Self::Unprepared
+            | Self::Replica
+            | Self::Full
+            | Self::Disk(_)
+            | Self::Closed
+            | Self::Outdated
+            | Self::Unfit(_)
+            | Self::Unreadable(_) => false,
         }
     }
 }

@@ -15,6 +15,7 @@ use ringback_core::state::State;
 
 use super::reserve::{Grant, Granted, RESERVE_BYTES, all_read};
 use super::settle::pack_outcome;
+use crate::keys::Place;
 use crate::record::{self, Head, Tail};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
@@ -128,7 +129,8 @@ impl RedisStore {
         let packed = if head.is_external() {
             let mut cmd = redis::cmd("GETRANGE");
             cmd.arg(self.keys.external(shard, locator)).arg(0).arg(MAX_META);
-            self.command::<Option<Bytes>>(&cmd, "a job's payload").await?.unwrap_or_default()
+            let stored: Option<Bytes> = self.command(&cmd, Place::Shard(shard), "a job's payload").await?;
+            stored.unwrap_or_default()
         } else {
             Tail::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
         };

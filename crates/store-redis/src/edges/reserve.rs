@@ -19,6 +19,7 @@ use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
 use tokio::time::Instant;
 
+use crate::keys::Place;
 use crate::record::{self, Head, Tail};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
@@ -177,7 +178,7 @@ impl RedisStore {
         let packed = if head.is_external() {
             let mut get = redis::cmd("GET");
             get.arg(self.keys.external(shard, locator));
-            let stored: Option<Bytes> = self.command(&get, "a job's payload").await?;
+            let stored: Option<Bytes> = self.command(&get, Place::Shard(shard), "a job's payload").await?;
             match stored.and_then(|stored| tail.external(stored)) {
                 Some(payload) => payload,
                 None => return Ok(None),

@@ -13,6 +13,7 @@ use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Metrics, Policy};
 
 use crate::channel::{Channel, Heard};
+use crate::keys::Place;
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -72,7 +73,8 @@ impl RedisStore {
 
     pub async fn policy(&self, topic: &Topic) -> Result<Option<String>, StoreError> {
         let mut cmd = redis::cmd("HGET");
-        self.command(cmd.arg(self.keys.policies()).arg(topic.as_str()), "a policy").await
+        cmd.arg(self.keys.policies()).arg(topic.as_str());
+        self.command(&cmd, Place::Installation, "a policy").await
     }
 
     pub async fn policies(
@@ -80,18 +82,21 @@ impl RedisStore {
         known: Option<PolicyVersion>,
     ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
         let mut cmd = redis::cmd("GET");
-        let version = self.command(cmd.arg(self.keys.policies_version()), "the version of the policies");
+        cmd.arg(self.keys.policies_version());
+        let version = self.command(&cmd, Place::Installation, "the version of the policies");
         let version: Option<u64> = version.await?;
         let version = PolicyVersion(version.unwrap_or_default());
         if known == Some(version) {
             return Ok(None);
         }
         let mut cmd = redis::cmd("HKEYS");
-        let topics: Vec<String> = self.command(cmd.arg(self.keys.policies()), "the policies' topics").await?;
+        cmd.arg(self.keys.policies());
+        let topics: Vec<String> = self.command(&cmd, Place::Installation, "the policies' topics").await?;
         let mut rows = PolicyRows::with_capacity(topics.len());
         for page in topics.chunks(PAGE) {
             let mut cmd = redis::cmd("HMGET");
-            let values = self.command(cmd.arg(self.keys.policies()).arg(page), "the policies");
+            cmd.arg(self.keys.policies()).arg(page);
+            let values = self.command(&cmd, Place::Installation, "the policies");
             let values: Vec<Option<String>> = values.await?;
             // A policy that was deleted meanwhile has no value.
             let found =

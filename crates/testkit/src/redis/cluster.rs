@@ -62,6 +62,26 @@ impl RedisCluster {
         &mut self.nodes[index]
     }
 
+    /// Lets each master announce another port to clients, that of a proxy to it, and waits until all masters say so.
+    pub async fn announce(&self, ports: &[u16]) {
+        for (node, port) in self.nodes.iter().zip(ports) {
+            let mut config = redis::cmd("CONFIG");
+            config.arg("SET").arg("cluster-announce-port").arg(*port);
+            config.exec_async(&mut node.client().await).await.expect("CONFIG SET");
+        }
+        for node in &self.nodes {
+            let what = format!("the master on port {} names all announced ports", node.port());
+            eventually(FORM_DEADLINE, &what, async || {
+                let (mut client, mut cluster) = (node.client().await, redis::cmd("CLUSTER"));
+                let nodes: String =
+                    cluster.arg("NODES").query_async(&mut client).await.expect("CLUSTER NODES");
+                let is_named = |port: &u16| nodes.contains(&format!("127.0.0.1:{port}@"));
+                if ports.iter().all(is_named) { Ok(()) } else { Err(nodes) }
+            })
+            .await;
+        }
+    }
+
     /// A connection to the whole cluster.
     pub async fn client(&self) -> ClusterConnection {
         let nodes: Vec<String> = self.nodes.iter().map(RedisServer::url).collect();

@@ -1,0 +1,129 @@
+//! A cluster: how its connection is made, and calls on it. The client of Redis keeps a connection to each node
+//! behind this one, and follows slots that move and nodes that end. It does not notice a node that takes everything
+//! and never answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::try_join_all;
+use rand::rngs::StdRng;
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{MultipleNodeRoutingInfo, Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+use redis::{Client, Cmd, ConnectionInfo, RedisResult, Value};
+use ringback_core::backoff::Backoff;
+use ringback_core::contract::StoreError;
+use tokio::time::timeout;
+
+use super::CONNECT;
+use super::address::tcp;
+use super::connection::{FIRST_PAUSE, SharedConnection};
+use super::error::{classify, classify_connect, unfit};
+use crate::keys::{Keys, Place};
+
+/// How long it may take to connect to all nodes.
+const CONNECT_ALL: Duration = Duration::from_secs(5);
+/// The longest pause between two attempts to connect. An attempt is a connection to each node.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+pub(super) struct Cluster {
+    nodes: Vec<Client>,
+    keys: Keys,
+    /// Its places are those of the keys, and one more: every master.
+    connection: SharedConnection<ClusterConnection>,
+}
+
+impl Cluster {
+    pub(super) fn open(
+        infos: Vec<ConnectionInfo>,
+        call_timeout: Duration,
+        keys: Keys,
+        rng: StdRng,
+    ) -> Result<Self, StoreError> {
+        let nodes = infos.iter().cloned().map(Client::open).collect::<RedisResult<_>>();
+        let nodes = nodes.map_err(|error| unfit(&error))?;
+        let client = ClusterClient::builder(infos)
+            .tcp_settings(tcp())
+            .connection_timeout(CONNECT)
+            .response_timeout(call_timeout)
+            .overall_response_timeout(Some(call_timeout))
+            .retries(3)
+            .build()
+            .map_err(|error| unfit(&error))?;
+        let backoff = Backoff::between(FIRST_PAUSE, LONGEST_PAUSE, rng);
+        let bases = Arc::clone(keys.bases());
+        let places = bases.len() + 1;
+        let make = move |silent| connect(client.clone(), Arc::clone(&bases), silent).boxed();
+        let connection = SharedConnection::new(places, call_timeout, backoff, make);
+        Ok(Self { nodes, keys, connection })
+    }
+
+    pub(super) fn nodes(&self) -> &[Client] {
+        &self.nodes
+    }
+
+    /// Sends one command to the master of a place.
+    pub(super) async fn call(&self, cmd: &Cmd, place: Place) -> Result<Value, StoreError> {
+        self.send(cmd, route(self.keys.base(place)), self.keys.index(place)).await
+    }
+
+    /// Sends a command to every master.
+    pub(super) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
+        let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+        match self.send(cmd, all, self.keys.bases().len()).await? {
+            Value::Map(answers) => answers.into_iter().map(|(_, answer)| value(answer)).collect(),
+            answer => Ok(vec![answer]),
+        }
+    }
+
+    async fn send(&self, cmd: &Cmd, route: RoutingInfo, place: usize) -> Result<Value, StoreError> {
+        let send =
+            async |mut connection: ClusterConnection| connection.route_command(cmd.clone(), route).await;
+        let (answer, _) = self.connection.call(place, send).await?;
+        answer.map_err(classify).and_then(value)
+    }
+}
+
+fn value(answer: Value) -> Result<Value, StoreError> {
+    match answer {
+        Value::ServerError(error) => Err(classify(error.into())),
+        value => Ok(value),
+    }
+}
+
+/// The master of a key.
+fn route(key: &str) -> RoutingInfo {
+    let route = Route::with_key(key, SlotAddr::Master);
+    RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route))
+}
+
+/// Connects to all nodes, beginning with those of the URL. If a place is silent on the connection that is used,
+/// the new one must answer there: meanwhile the other places are served by the old one, and a new one without a
+/// connection to each master would serve them worse.
+async fn connect(
+    client: ClusterClient,
+    bases: Arc<[String]>,
+    silent: Option<usize>,
+) -> Result<ClusterConnection, StoreError> {
+    let connect = async {
+        let connection = client.get_async_connection().await?;
+        // Checks of the servers belong here: no call can use the connection before this function returns.
+        let asked = match silent {
+            None => &[][..],
+            // Without a place of this number, every master is.
+            Some(place) => bases.get(place..=place).unwrap_or(&bases),
+        };
+        try_join_all(asked.iter().map(|base| answer(connection.clone(), base))).await?;
+        Ok(connection)
+    };
+    timeout(CONNECT_ALL, connect)
+        .await
+        .map_or(Err(StoreError::Slow(CONNECT_ALL)), |made| made.map_err(classify_connect))
+}
+
+/// Waits for an answer of the master of a key, whichever it is. A command without a key could be answered by
+/// another node.
+async fn answer(mut connection: ClusterConnection, key: &str) -> RedisResult<Value> {
+    connection.route_command(redis::cmd("GET").arg(key).to_owned(), route(key)).await
+}

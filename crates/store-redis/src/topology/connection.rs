@@ -1,0 +1,267 @@
+//! The one connection that all calls of a process share. The first call that needs it makes it, and the others
+//! wait for that. It is made anew after it was lost, and after calls on it were not answered: whatever swallows all
+//! that is sent looks like a server that is slow. Knows no commands.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use redis::RedisResult;
+use ringback_core::backoff::Backoff;
+use ringback_core::contract::StoreError;
+use tokio::time::{Instant, timeout_at};
+
+/// After so many calls in a row without an answer the connection is made anew.
+const MAX_UNANSWERED: u8 = 3;
+/// A connection that lasted as long is made anew without a pause.
+const SETTLED: Duration = Duration::from_secs(5);
+/// The first pause between two attempts to connect, before jitter.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(25);
+
+/// An attempt to connect.
+type Connecting<C> = BoxFuture<'static, Result<C, StoreError>>;
+/// Begins an attempt. The argument is the place where the connection that is used does not answer; `None` if
+/// there is no connection.
+type Connect<C> = Box<dyn Fn(Option<usize>) -> Connecting<C> + Send + Sync>;
+
+/// The connection, and how it is made.
+///
+/// Calls go to places, which are counted from 0. Each fails or answers by itself, so each has its own count of
+/// calls without an answer, and a connection that is silent at one place is used at the others until a better one
+/// is made.
+pub(super) struct SharedConnection<C> {
+    state: RwLock<State<C>>,
+    /// For each place, how many of its last calls were not answered.
+    unanswered: Box<[AtomicU8]>,
+    connect: Connect<C>,
+    call_timeout: Duration,
+}
+
+struct State<C> {
+    current: Option<Current<C>>,
+    attempt: Option<Attempt<C>>,
+    /// How many attempts have begun.
+    attempts: u64,
+    backoff: Backoff,
+    /// No attempt begins before this time.
+    paused_until: Option<Instant>,
+    /// What went wrong last.
+    error: StoreError,
+}
+
+/// The connection that is used.
+struct Current<C> {
+    connection: C,
+    /// The number of the attempt that made it.
+    number: u64,
+    since: Instant,
+}
+
+/// The attempt that is going on. Whoever waits for it drives it, so it goes on with the next call if all give up.
+struct Attempt<C> {
+    number: u64,
+    connecting: Shared<Connecting<C>>,
+}
+
+/// What a call without a connection has to do.
+enum Step<C> {
+    Use(C, u64),
+    Wait(Shared<Connecting<C>>, u64),
+}
+
+impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
+    /// Connects on the first call. `backoff` gives the pauses between attempts.
+    pub(super) fn new(
+        places: usize,
+        call_timeout: Duration,
+        backoff: Backoff,
+        connect: impl Fn(Option<usize>) -> Connecting<C> + Send + Sync + 'static,
+    ) -> Self {
+        let state = State {
+            current: None,
+            attempt: None,
+            attempts: 0,
+            backoff,
+            paused_until: None,
+            error: StoreError::Slow(call_timeout),
+        };
+        Self {
+            state: RwLock::new(state),
+            unanswered: (0..places).map(|_| AtomicU8::new(0)).collect(),
+            connect: Box::new(connect),
+            call_timeout,
+        }
+    }
+
+    /// Makes a call, and before it a connection if there is none, all within the time of a call. Returns the answer
+    /// and the number of its connection, for [`Self::lost`].
+    pub(super) async fn call<T>(
+        &self,
+        place: usize,
+        send: impl AsyncFnOnce(C) -> RedisResult<T>,
+    ) -> Result<(RedisResult<T>, u64), StoreError> {
+        let slow = StoreError::Slow(self.call_timeout);
+        let deadline = Instant::now() + self.call_timeout;
+        let usable = self.usable(&self.read(), place);
+        let has_waited = usable.is_none();
+        let (connection, number) = match usable {
+            Some(usable) => usable,
+            None => match timeout_at(deadline, self.connected(place)).await {
+                Ok(connected) => connected?,
+                Err(_elapsed) => return Err(slow),
+            },
+        };
+        match timeout_at(deadline, send(connection)).await {
+            Ok(Err(error)) if error.is_timeout() => {}
+            Ok(answer) => {
+                if answer.is_ok() {
+                    self.answered(place);
+                }
+                return Ok((answer, number));
+            }
+            Err(_elapsed) => {}
+        }
+        // A call that has waited may have left the server too little time.
+        if !has_waited {
+            self.not_answered(place, number);
+        }
+        Err(slow)
+    }
+
+    /// The connection of this number is gone, or no good. The next call makes another.
+    pub(super) fn lost(&self, number: u64, why: &StoreError) {
+        self.drop_if(why, |current| current.number == number);
+    }
+
+    /// The connection is no good, whichever it is.
+    pub(super) fn drop_current(&self, why: &StoreError) {
+        self.drop_if(why, |_| true);
+    }
+
+    fn drop_if(&self, why: &StoreError, is_meant: impl Fn(&Current<C>) -> bool) {
+        let mut state = self.write();
+        if state.current.as_ref().is_some_and(is_meant) {
+            state.give_up(why.clone());
+            state.current = None;
+        }
+    }
+
+    /// The connection and its number, unless it is silent at this place.
+    fn usable(&self, state: &State<C>, place: usize) -> Option<(C, u64)> {
+        let current = state.current.as_ref()?;
+        let is_silent = self.unanswered[place].load(Ordering::Relaxed) >= MAX_UNANSWERED;
+        (!is_silent).then(|| (current.connection.clone(), current.number))
+    }
+
+    /// Waits for a connection. Fails at once during a pause.
+    async fn connected(&self, place: usize) -> Result<(C, u64), StoreError> {
+        match self.next_step(place)? {
+            Step::Use(connection, number) => Ok((connection, number)),
+            Step::Wait(connecting, number) => {
+                let made = connecting.await;
+                self.ended(number, &made);
+                Ok((made?, number))
+            }
+        }
+    }
+
+    fn next_step(&self, place: usize) -> Result<Step<C>, StoreError> {
+        let mut state = self.write();
+        // Another call may have connected by now.
+        if let Some((connection, number)) = self.usable(&state, place) {
+            return Ok(Step::Use(connection, number));
+        }
+        if state.attempt.is_none() {
+            if state.paused_until.is_some_and(|until| Instant::now() < until) {
+                return Err(state.error.clone());
+            }
+            state.attempts += 1;
+            let silent = state.current.is_some().then_some(place);
+            let connecting = (self.connect)(silent).shared();
+            state.attempt = Some(Attempt { number: state.attempts, connecting });
+        }
+        let Attempt { number, connecting } =
+            state.attempt.as_ref().expect("it was begun at the latest above");
+        Ok(Step::Wait(connecting.clone(), *number))
+    }
+
+    /// Records the end of an attempt. The first of those who waited for it does.
+    fn ended(&self, number: u64, made: &Result<C, StoreError>) {
+        let mut state = self.write();
+        if state.attempt.take_if(|attempt| attempt.number == number).is_none() {
+            return;
+        }
+        match made {
+            Ok(connection) => {
+                let (connection, since) = (connection.clone(), Instant::now());
+                state.current = Some(Current { connection, number, since });
+                self.unanswered.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+            }
+            Err(error) => state.pause(error.clone()),
+        }
+    }
+
+    fn answered(&self, place: usize) {
+        let count = &self.unanswered[place];
+        // Written only if it changes, because every call comes here.
+        if count.load(Ordering::Relaxed) != 0 {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn not_answered(&self, place: usize, number: u64) {
+        let mut state = self.write();
+        let Some(current) = state.current.as_ref().filter(|current| current.number == number) else { return };
+        let count = self.unanswered[place].load(Ordering::Relaxed).saturating_add(1);
+        if count > MAX_UNANSWERED {
+            return;
+        }
+        self.unanswered[place].store(count, Ordering::Relaxed);
+        if count == MAX_UNANSWERED {
+            let is_first = current.since.elapsed() >= SETTLED;
+            state.give_up(StoreError::Slow(self.call_timeout));
+            drop(state);
+            log_silence(is_first);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State<C>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State<C>> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<C> State<C> {
+    /// Another connection is needed. Connections that do not last are made with pauses.
+    fn give_up(&mut self, why: StoreError) {
+        if self.current.as_ref().is_some_and(|current| current.since.elapsed() >= SETTLED) {
+            self.backoff.reset();
+            (self.paused_until, self.error) = (None, why);
+        } else {
+            self.pause(why);
+        }
+    }
+
+    fn pause(&mut self, why: StoreError) {
+        self.paused_until = Some(Instant::now() + self.backoff.next());
+        self.error = why;
+    }
+}
+
+/// A line for each connection that was good for a while, so that a silent server does not fill the log.
+fn log_silence(is_first: bool) {
+    let unanswered = MAX_UNANSWERED;
+    if is_first {
+        tracing::warn!(unanswered, "the connection to the store gives no answers; connecting anew");
+    } else {
+        tracing::debug!(unanswered, "the connection to the store gives no answers; connecting anew");
+    }
+}
+
+#[cfg(test)]
+mod tests;

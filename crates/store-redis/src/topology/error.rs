@@ -1,0 +1,48 @@
+//! Errors of the client of Redis as store errors.
+
+use std::sync::Arc;
+
+use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
+use redis::RedisError;
+use redis::ServerErrorKind::{NoPerm, ReadOnly, ResponseError};
+use ringback_core::contract::StoreError;
+
+use super::CONNECT;
+
+/// The store error for an error of the client. The client's error becomes its source.
+pub(super) fn classify(error: RedisError) -> StoreError {
+    match (error.kind(), error.code()) {
+        (Extension, Some("OOM")) => StoreError::Full,
+        (Server(ReadOnly), _) => StoreError::Replica,
+        (AuthenticationFailed, _) | (Extension, Some("NOAUTH" | "WRONGPASS")) => {
+            StoreError::Unauthorized(Arc::new(error))
+        }
+        (Server(ResponseError | NoPerm), _) => StoreError::Refused(Arc::new(error)),
+        // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and the like pass by
+        // themselves.
+        _ => StoreError::Away(Arc::new(error)),
+    }
+}
+
+/// The store error for a connection that could not be made. What a server refuses then is the user, the
+/// password or the number of the database.
+pub(super) fn classify_connect(error: RedisError) -> StoreError {
+    if error.is_timeout() {
+        return StoreError::Slow(CONNECT);
+    }
+    match classify(error) {
+        StoreError::Refused(source) => StoreError::Unauthorized(source),
+        other => other,
+    }
+}
+
+/// Whether a call failed because the function library is not loaded. Redis has no error code for that, only
+/// this text.
+pub(crate) fn is_not_loaded(error: &StoreError) -> bool {
+    let StoreError::Refused(source) = error else { return false };
+    source.downcast_ref::<RedisError>().and_then(RedisError::detail) == Some("Function not found")
+}
+
+pub(super) fn unfit(error: &RedisError) -> StoreError {
+    StoreError::Unfit(format!("the store's URL cannot be used: {error}"))
+}

@@ -1,0 +1,83 @@
+//! A single server: how its connection is made, and calls on it.
+
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use rand::rngs::StdRng;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Value};
+use ringback_core::backoff::Backoff;
+use ringback_core::contract::StoreError;
+
+use super::CONNECT;
+use super::connection::{FIRST_PAUSE, SharedConnection};
+use super::error::{classify, classify_connect, unfit};
+
+/// Commands that may wait in the connection's queue.
+const PIPELINE: usize = 1024;
+/// The longest pause between two attempts to connect.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// The number of places that calls go to.
+const PLACES: usize = 1;
+/// The only place.
+const PLACE: usize = 0;
+
+pub(super) struct Single {
+    client: Client,
+    connection: SharedConnection<MultiplexedConnection>,
+}
+
+impl Single {
+    pub(super) fn open(
+        info: ConnectionInfo,
+        call_timeout: Duration,
+        rng: StdRng,
+    ) -> Result<Self, StoreError> {
+        let client = Client::open(info).map_err(|error| unfit(&error))?;
+        let backoff = Backoff::between(FIRST_PAUSE, LONGEST_PAUSE, rng);
+        let to = client.clone();
+        let make = move |_silent: Option<usize>| connect(to.clone()).boxed();
+        Ok(Self { client, connection: SharedConnection::new(PLACES, call_timeout, backoff, make) })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Sends one command.
+    pub(super) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
+        let send = async |mut connection: MultiplexedConnection| connection.send_packed_command(cmd).await;
+        let (answer, number) = self.connection.call(PLACE, send).await?;
+        let error = match answer {
+            Ok(Value::ServerError(error)) => classify(error.into()),
+            Ok(value) => return Ok(value),
+            Err(error) => {
+                // The client fails by itself only when the connection is gone.
+                let error = classify(error);
+                self.connection.lost(number, &error);
+                return Err(error);
+            }
+        };
+        // The name may lead to another server now, and only a new connection logs in.
+        if matches!(error, StoreError::Replica | StoreError::Unauthorized(_)) {
+            self.connection.lost(number, &error);
+        }
+        Err(error)
+    }
+
+    /// Drops the connection, because the name may lead to another server now.
+    pub(super) fn reconnect(&self, why: &StoreError) {
+        self.connection.drop_current(why);
+    }
+}
+
+/// Makes a connection. The name of the server is looked up each time.
+async fn connect(client: Client) -> Result<MultiplexedConnection, StoreError> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT))
+        // Calls have a time-out of their own.
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(PIPELINE);
+    // Checks of the server belong behind this: no call can use the connection before this function returns.
+    client.get_multiplexed_async_connection_with_config(&config).await.map_err(classify_connect)
+}

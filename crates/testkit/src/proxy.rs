@@ -1,0 +1,174 @@
+//! A TCP proxy on 127.0.0.1 that can stop to pass on what arrives: it swallows it, or cuts the connection. Where
+//! new connections lead can be changed, as when a host name moves to another address.
+
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::network::free_port;
+
+/// What a client of Redis sends to subscribe to a channel.
+const SUBSCRIBE: &[u8] = b"SUBSCRIBE";
+
+/// A running proxy. Dropping it closes all connections.
+///
+/// It has a thread of its own, so that it also passes on what processes send while a test's thread is blocked.
+pub struct Proxy {
+    port: u16,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    target: AtomicU16,
+    accepted: AtomicUsize,
+    connections: Mutex<Vec<Arc<Connection>>>,
+}
+
+/// A connection that was accepted.
+struct Connection {
+    mode: watch::Sender<Mode>,
+    is_subscription: AtomicBool,
+}
+
+/// What happens to the bytes of a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Pass,
+    Swallow,
+    Cut,
+}
+
+impl Proxy {
+    /// A proxy to a port of 127.0.0.1.
+    pub fn start(target: u16) -> Self {
+        let (port, shared) = (free_port(), Arc::new(Shared { target: target.into(), ..Shared::default() }));
+        let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
+        listener.set_nonblocking(true).expect("a listener can be non-blocking");
+        let (stop, stopped) = oneshot::channel();
+        let accepting = accept(listener, Arc::clone(&shared));
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime can be built").block_on(async {
+                tokio::select! {
+                    () = accepting => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Self { port, shared, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// New connections lead to this port of 127.0.0.1. Those that exist stay where they are.
+    pub fn lead_to(&self, target: u16) {
+        self.shared.target.store(target, Ordering::SeqCst);
+    }
+
+    /// From now on the connections that exist take everything and give nothing, in both directions. Returns how
+    /// many they are.
+    pub fn swallow(&self) -> usize {
+        self.set(Mode::Swallow, |_| true)
+    }
+
+    /// As [`Proxy::swallow`], for those connections on which a client of Redis has subscribed to a channel.
+    pub fn swallow_subscriptions(&self) -> usize {
+        self.set(Mode::Swallow, |connection| connection.is_subscription.load(Ordering::SeqCst))
+    }
+
+    /// Closes the connections that exist.
+    pub fn cut(&self) {
+        self.set(Mode::Cut, |_| true);
+    }
+
+    /// How many connections were accepted since the start.
+    pub fn accepted(&self) -> usize {
+        self.shared.accepted.load(Ordering::SeqCst)
+    }
+
+    fn set(&self, mode: Mode, which: impl Fn(&Connection) -> bool) -> usize {
+        let mut connections = self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that have ended have nobody who listens.
+        connections.retain(|connection| !connection.mode.is_closed());
+        let mut changed = 0;
+        for connection in connections.iter().filter(|connection| which(connection)) {
+            connection.mode.send_replace(mode);
+            changed += 1;
+        }
+        changed
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It fails only if the thread panicked, which it has printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
+    let listener = TcpListener::from_std(listener).expect("a runtime with I/O");
+    let mut running = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = running.join_next() => continue,
+        };
+        let Ok((client, _)) = accepted else { continue };
+        shared.accepted.fetch_add(1, Ordering::SeqCst);
+        let (mode, changes) = watch::channel(Mode::Pass);
+        let connection = Arc::new(Connection { mode, is_subscription: AtomicBool::new(false) });
+        shared.connections.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&connection));
+        let target = shared.target.load(Ordering::SeqCst);
+        running.spawn(pass(client, target, connection, changes));
+    }
+}
+
+/// Passes on what either side sends, until one of them closes.
+async fn pass(client: TcpStream, target: u16, connection: Arc<Connection>, changes: watch::Receiver<Mode>) {
+    // Without a server the client's connection is closed.
+    let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else { return };
+    let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
+    let look = |bytes: &[u8]| {
+        if bytes.windows(SUBSCRIBE.len()).any(|word| word == SUBSCRIBE) {
+            connection.is_subscription.store(true, Ordering::SeqCst);
+        }
+    };
+    let mut cut = changes.clone();
+    tokio::select! {
+        () = copy(from_client, to_server, &changes, look) => {}
+        () = copy(from_server, to_client, &changes, |_| {}) => {}
+        _ = cut.wait_for(|mode| *mode == Mode::Cut) => {}
+    }
+}
+
+async fn copy(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mode: &watch::Receiver<Mode>,
+    look: impl Fn(&[u8]),
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        look(&buffer[..read]);
+        let is_passed_on = *mode.borrow() == Mode::Pass;
+        if is_passed_on && to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}
