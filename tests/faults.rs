@@ -4,6 +4,7 @@ mod cluster;
 mod crash;
 mod installations;
 mod load;
+mod lost_data;
 mod outage;
 mod race;
 mod shutdown;
