@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Persistence, RedisServer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Persistence, RedisServer, Reply, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use crate::cli::ringback;
@@ -20,6 +20,10 @@ async fn accept(stack: &Stack, sink: &Sink, name: &str, count: usize) {
     for n in 0..count {
         stack.accept(&with(job(sink, &format!("{name}-{n}")), "delay", "1h")).await;
     }
+}
+
+async fn accept_loss(stack: &Stack, run_id: &str) -> Reply {
+    stack.post("/v1/audit/accept-loss", &json!({"run_id": run_id})).await
 }
 
 async fn loses(stack: &Stack, sink: &Sink) -> Value {
@@ -57,27 +61,28 @@ async fn an_emptied_store_that_synced_each_job_takes_no_more_until_the_loss_is_a
     unready(&stack).await;
     let audit = eventually(SOON, "the loss is counted", async || {
         let audit = stack.audit().await;
-        if audit.loss.as_ref().is_some_and(|loss| loss.jobs == 40) { Ok(audit) } else { Err(format!("{audit:?}")) }
+        if audit.loss.as_ref().is_some_and(|loss| loss.jobs == 40) {
+            Ok(audit)
+        } else {
+            Err(format!("{audit:?}"))
+        }
     })
     .await;
     assert!(!audit.clean && audit.found == 0, "{audit:?}");
 
-    let accept_loss = async |run_id: &str| {
-        stack.post("/v1/audit/accept-loss", &json!({"run_id": run_id})).await
-    };
     let run_id = audit.loss.expect("a loss").run_id;
-    let other = accept_loss("abc").await;
+    let other = accept_loss(&stack, "abc").await;
     assert_eq!(other.status, 409, "{other:?}");
     assert!(other.json()["detail"].as_str().is_some_and(|d| d.contains(&run_id)), "{other:?}");
     for _ in 0..2 {
-        let accepted = accept_loss(&run_id).await;
+        let accepted = accept_loss(&stack, &run_id).await;
         assert_eq!(accepted.parts(), (200, json!({"run_id": run_id, "jobs": 40})));
     }
     stack.accept(&job(&sink, "late")).await;
     sink.wait_for_job("late", 1, SOON).await;
     stack.ready(RECOVERY).await;
     assert!(stack.audit().await.clean);
-    assert_eq!(accept_loss("abc").await.status, 409);
+    assert_eq!(accept_loss(&stack, "abc").await.status, 409);
 }
 
 #[tokio::test]
@@ -120,7 +125,7 @@ async fn older_data_are_noticed_and_what_they_hold_is_delivered_meanwhile() {
     assert_eq!(refused.0, 503, "{refused:?}");
     let loss = stack.audit().await.loss.expect("a loss");
     assert_eq!(loss.jobs, 20);
-    let accepted = stack.post("/v1/audit/accept-loss", &json!({"run_id": loss.run_id})).await;
+    let accepted = accept_loss(&stack, &loss.run_id).await;
     assert_eq!(accepted.status, 200, "{accepted:?}");
     stack.accept(&job(&sink, "late")).await;
     sink.wait_for_job("late", 1, SOON).await;
@@ -139,7 +144,7 @@ async fn a_flush_is_noticed_though_the_server_goes_on() {
     assert_eq!(status, 503, "{problem}");
     let loss = stack.audit().await.loss.expect("a loss");
     assert_eq!(loss.jobs, 5);
-    let accepted = stack.post("/v1/audit/accept-loss", &json!({"run_id": loss.run_id})).await;
+    let accepted = accept_loss(&stack, &loss.run_id).await;
     assert_eq!(accepted.status, 200, "{accepted:?}");
     assert_eq!(stack.submit(&with(job(&sink, "early-0"), "delay", "1h")).await.0, 201);
 }

@@ -142,7 +142,8 @@ impl RedisStore {
     pub(crate) async fn losses(&self) -> Result<Losses, StoreError> {
         let servers = check::replication(&self.topology).await?;
         let mut installation = self.witness.installation();
-        let is_known = |id: &Option<String>| id.as_ref().is_some_and(|id| installation.replication.contains(id));
+        let is_known =
+            |id: &Option<String>| id.as_ref().is_some_and(|id| installation.replication.contains(id));
         let was_promoted = servers.iter().any(|server| is_known(&server.former) && !is_known(&server.id));
         installation.replication = servers.into_iter().filter_map(|server| server.id).collect();
         Ok(match self.profile() {
@@ -173,7 +174,9 @@ impl RedisStore {
         }
         let is_gone = !known.life.is_empty() && known.life != life;
         if is_gone {
-            tracing::error!("the store is not the one that it was: its installation is gone, and a new one in its place");
+            tracing::error!(
+                "the store is not the one that it was: its installation is gone, and a new one in its place"
+            );
         }
         (known.loss, known.life) = (loss, life);
         is_gone
@@ -214,7 +217,8 @@ impl RedisStore {
     ) -> Result<(), StoreError> {
         if losses == Losses::HaveToBeAccepted {
             let jobs = self.witness.miss(shard, accepted);
-            let row = self.run_at(&script::LOSE, &self.keys.installation(), |cmd| {
+            let installation = self.keys.installation();
+            let row = self.run_at(&script::LOSE, &installation, |cmd| {
                 cmd.arg(&run_id).arg(jobs);
             });
             self.take_row(row.await?);
@@ -223,7 +227,11 @@ impl RedisStore {
             }
         }
         let jobs = known.accepted - accepted;
-        tracing::error!(shard = shard.0, jobs, "the store has lost accepted jobs of a shard, at least so many");
+        tracing::error!(
+            shard = shard.0,
+            jobs,
+            "the store has lost accepted jobs of a shard, at least so many"
+        );
         self.witness.forget(shard, accepted);
         Ok(())
     }

@@ -62,8 +62,7 @@ impl RedisStore {
     /// Makes or checks the row of the installation. Returns whether the one that was known is gone.
     pub(crate) async fn look_at_installation(&self) -> Result<bool, StoreError> {
         let has_to_be_accepted = u8::from(self.profile() == Some(Profile::Disk));
-        let args =
-            (record::VERSION, self.options.shards, record::EARLIEST, self.life(), has_to_be_accepted);
+        let args = (record::VERSION, self.options.shards, record::EARLIEST, self.life(), has_to_be_accepted);
         let row: Row = self.run_at(&script::INSTALL, &self.keys.installation(), all(&args)).await?;
         let (version, shards) = (&row.0, &row.1);
         if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {

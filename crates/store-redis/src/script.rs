@@ -265,8 +265,9 @@ mod tests {
             let expected = match script.name() {
                 "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
                 | "begin_redrive" | "put_policy" | "note" => Kind::Fills,
-                "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges" | "topic_gauges"
-                | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts" | "outbox" => Kind::Reads,
+                "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
+                | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts"
+                | "outbox" => Kind::Reads,
                 "audit_repair" | "audit_count" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,
