@@ -17,6 +17,7 @@ mod redis_store;
 mod reply;
 mod script;
 mod topology;
+mod witness;
 
 pub use self::channel::Wakes;
 pub use self::edges::topics::PolicyChanges;

@@ -2,106 +2,19 @@
 //!
 //! Two things are known of the data. The row of the installation has a life, a text that is made with it: another one,
 //! or none, means that the row is gone. And each shard counts the jobs that it has accepted, which never falls. A
-//! process remembers the highest count that it was answered ([`Witness`]), sends it with each submit, and the script
-//! adds nothing to a shard that has accepted fewer.
+//! process remembers the highest count that it was answered (`witness`) and sends it with each submit. The script adds
+//! nothing to a shard that has accepted fewer.
 //!
 //! Where each accepted job was on disk before it was answered, a loss is noted in the row and has to be accepted by
 //! hand: until then submits are refused. Elsewhere, and after the promotion of a replica that lags, losses are expected:
 //! they are logged and counted, and work goes on.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ringback_core::contract::{AcceptLoss, Loss, Profile, Shard, StoreError};
 
 use crate::check;
 use crate::redis_store::RedisStore;
 use crate::script;
-
-/// How many accepted jobs of a shard a process knows of.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Known {
-    pub(crate) accepted: u64,
-    /// How many of them are missing, while that has to be accepted.
-    missing: u64,
-    /// Grows when a loss was taken note of. Answers from before it say nothing of the shard as it is now.
-    generation: u32,
-}
-
-/// What a process knows of the data.
-#[derive(Debug)]
-pub(crate) struct Witness {
-    shards: Vec<Mutex<Known>>,
-    installation: Mutex<Installation>,
-}
-
-/// What is known of all shards together.
-#[derive(Debug, Default)]
-struct Installation {
-    /// Empty before the first look.
-    life: String,
-    /// The loss that has to be accepted.
-    loss: Option<Loss>,
-    /// The replication ids of the servers.
-    replication: Vec<String>,
-    /// The shard that is looked at next.
-    turn: u16,
-}
-
-impl Witness {
-    pub(crate) fn new(shards: u16) -> Self {
-        Self { shards: (0..shards).map(|_| Mutex::default()).collect(), installation: Mutex::default() }
-    }
-
-    fn of(&self, shard: Shard) -> MutexGuard<'_, Known> {
-        self.shards[usize::from(shard.0)].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn installation(&self) -> MutexGuard<'_, Installation> {
-        self.installation.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn known(&self, shard: Shard) -> Known {
-        *self.of(shard)
-    }
-
-    /// Takes the answer to a call that was sent with `known`.
-    pub(crate) fn saw(&self, shard: Shard, known: Known, accepted: u64) {
-        let mut now = self.of(shard);
-        if now.generation == known.generation {
-            now.accepted = now.accepted.max(accepted);
-        }
-    }
-
-    /// Knows of no more jobs than there are.
-    fn forget(&self, shard: Shard, accepted: u64) {
-        let mut now = self.of(shard);
-        *now = Known { accepted, missing: 0, generation: now.generation.wrapping_add(1) };
-    }
-
-    /// Notes that jobs of a shard are missing. Returns how many are in all shards.
-    fn miss(&self, shard: Shard, accepted: u64) -> u64 {
-        {
-            let mut now = self.of(shard);
-            now.missing = now.accepted.saturating_sub(accepted);
-        }
-        (0..).map(Shard).zip(&self.shards).map(|(shard, _)| self.known(shard).missing).sum()
-    }
-
-    pub(crate) fn loss(&self) -> Option<Loss> {
-        self.installation().loss.clone()
-    }
-
-    /// The next shard of which something is known, all in turn.
-    fn next(&self) -> Option<Shard> {
-        let turn = {
-            let mut installation = self.installation();
-            let turn = installation.turn;
-            installation.turn = (turn + 1) % u16::try_from(self.shards.len()).unwrap_or(u16::MAX);
-            Shard(turn)
-        };
-        (self.known(turn).accepted > 0).then_some(turn)
-    }
-}
+use crate::witness::{Known, Row};
 
 /// Whether losses are noted in the row and have to be accepted by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,9 +22,6 @@ pub(crate) enum Losses {
     HaveToBeAccepted,
     AreExpected,
 }
-
-/// The row of the installation: layout, shards, life, and run_id and jobs of a loss.
-pub(crate) type Row = (String, String, String, String, u64);
 
 impl RedisStore {
     pub fn loss(&self) -> Option<Loss> {

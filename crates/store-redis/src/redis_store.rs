@@ -7,9 +7,9 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
 use super::keys::Keys;
-use super::losses::{Row, Witness};
 use super::script::{self, Returns, Script};
 use super::topology::{Topology, is_not_loaded};
+use super::witness::{Row, Witness};
 use super::{check, edge_log, record, reply};
 
 /// The memory that a tombstone with a token takes, with its share of the hash that it is in. One without takes 8
