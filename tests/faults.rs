@@ -7,6 +7,7 @@ mod credentials;
 mod installations;
 mod load;
 mod logs;
+mod lost_data;
 mod outage;
 mod race;
 mod shutdown;

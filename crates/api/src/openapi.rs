@@ -64,6 +64,7 @@ use crate::{routes, schema};
         routes::redrives::stop,
         routes::consistency_audit::audit,
         routes::consistency_audit::repair,
+        routes::consistency_audit::accept_loss,
         routes::jobs::attempts,
         routes::events::events,
         serve,

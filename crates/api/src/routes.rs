@@ -56,6 +56,7 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/stats", get(stats::stats)),
         ("/v1/audit", get(consistency_audit::audit)),
         ("/v1/audit/repair", post(consistency_audit::repair)),
+        ("/v1/audit/accept-loss", post(consistency_audit::accept_loss)),
     ]
 }
 

@@ -13,6 +13,7 @@ mod events;
 mod gauges;
 mod lateness;
 mod lease;
+mod loss;
 mod moves;
 mod options;
 mod outbox;
@@ -38,6 +39,7 @@ pub use self::{
     gauges::*,
     lateness::*,
     lease::*,
+    loss::*,
     moves::*,
     options::*,
     outbox::*,

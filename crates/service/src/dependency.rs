@@ -16,7 +16,7 @@ use crate::tasks::Tasks;
 use crate::telemetry::with_causes;
 
 /// The interval between two checks of a dependency that is available.
-const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(800);
 
 /// A dependency, and the calls that reach it.
 pub struct Dependency<S, P, C, E> {

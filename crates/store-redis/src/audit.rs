@@ -38,6 +38,9 @@ impl RedisStore {
             let calls = Calls { store: self, shard, has_answered: &has_answered };
             Walk { calls, shard, repair, audit: &mut audit.0 }.shard().await?;
         }
+        // The row is as it was at the last look, and somebody may have accepted the loss meanwhile.
+        self.look_at_installation().await?;
+        audit.0.loss = self.loss();
         Ok(audit.end())
     }
 }

@@ -63,15 +63,24 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Servers, StoreError> 
     Ok(Servers { profile, are_limited })
 }
 
-/// Checks that every server is a master, because replicas refuse writes.
-pub(crate) async fn masters(topology: &Topology) -> Result<(), StoreError> {
-    for info in info(topology, "replication").await? {
-        if info.get("role").is_some_and(|role| role != "master") {
-            topology.reconnect(&StoreError::Replica);
-            return Err(StoreError::Replica);
-        }
-    }
-    Ok(())
+/// The data of a server by their replication ids.
+pub(crate) struct Replication {
+    /// The id of the data since the server is a master.
+    pub(crate) id: Option<String>,
+    /// The id of the master whose replica it was before.
+    pub(crate) former: Option<String>,
+}
+
+/// Reads whose data the servers have.
+pub(crate) async fn replication(topology: &Topology) -> Result<Vec<Replication>, StoreError> {
+    let id = |info: &Info, name| {
+        info.get(name).filter(|id| id.bytes().any(|digit| digit != b'0')).map(str::to_owned)
+    };
+    let infos = info(topology, "replication").await?;
+    Ok(infos
+        .iter()
+        .map(|info| Replication { id: id(info, "master_replid"), former: id(info, "master_replid2") })
+        .collect())
 }
 
 /// The share of its memory limit that the fullest server uses.

@@ -1,5 +1,5 @@
 //! The store on Redis: one Lua script per edge. Rust turns the arguments of an edge into a script call and
-//! the reply into values. `record` packs jobs, `lua/prelude` knows their keys, and `topology` knows the servers.
+//! the reply into values. `losses` notices data that are gone, `record` packs jobs, `lua/prelude` knows their keys, and `topology` knows the servers.
 
 #![expect(missing_docs, reason = "`ringback_store::Store` documents the calls that it passes on")]
 
@@ -10,12 +10,14 @@ mod edge_log;
 mod edges;
 mod events;
 mod keys;
+mod losses;
 mod queries;
 mod record;
 mod redis_store;
 mod reply;
 mod script;
 mod topology;
+mod witness;
 
 pub use self::channel::Wakes;
 pub use self::edges::topics::PolicyChanges;

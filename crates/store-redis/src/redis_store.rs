@@ -10,6 +10,7 @@ use super::check::Servers;
 use super::keys::{Keys, Place};
 use super::script::{self, Returns, Script};
 use super::topology::{Topology, is_not_loaded};
+use super::witness::{Row, Witness};
 use super::{check, edge_log, record, reply};
 
 /// The memory that a tombstone with a token takes, with its share of the hash that it is in. One without takes 8
@@ -21,6 +22,7 @@ pub struct RedisStore {
     pub(crate) topology: Topology,
     pub(crate) keys: Keys,
     pub(crate) options: Options,
+    pub(crate) witness: Witness,
     /// Set when the store was found fit.
     servers: RwLock<Option<Servers>>,
 }
@@ -30,7 +32,8 @@ impl RedisStore {
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let keys = Keys::new(&options.prefix, options.shards);
         let topology = Topology::open(&options.url, options.call_timeout, &keys)?;
-        Ok(Self { topology, keys, options, servers: RwLock::default() })
+        let witness = Witness::new(options.shards);
+        Ok(Self { topology, keys, options, witness, servers: RwLock::default() })
     }
 
     pub fn kind(&self) -> &'static str {
@@ -41,38 +44,59 @@ impl RedisStore {
         Some(self.servers.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.profile)
     }
 
-    /// Checks the servers and the settings of the installation. Until this has succeeded once, every call
-    /// fails with [`StoreError::Unprepared`].
+    /// Checks the servers, the settings of the installation, and whether the data are still there. Until this has
+    /// succeeded once, every call fails with [`StoreError::Unprepared`]. While a loss of jobs has to be accepted it
+    /// fails with [`StoreError::Lost`], and submits do.
     pub async fn prepare(&self) -> Result<(), StoreError> {
-        let servers = check::servers(&self.topology).await?;
-        let args = (record::VERSION, self.options.shards, record::EARLIEST);
-        let (version, shards): (String, String) =
-            self.run_at(&script::INSTALL, Place::Installation, all(&args)).await?;
+        // The servers were checked when the loss was noticed.
+        let is_lost = self.profile().is_some() && self.loss().is_some();
+        let servers = if is_lost { None } else { Some(check::servers(&self.topology).await?) };
+        let losses = self.losses().await?;
+        self.look_at_installation().await?;
+        self.note_losses(losses).await?;
+        if let Some(servers) = servers {
+            let before = self.servers.write().unwrap_or_else(PoisonError::into_inner).replace(servers);
+            // Not at every attempt to reach the store again.
+            if before != Some(servers) {
+                servers.warn();
+            }
+        }
+        self.check_no_loss()
+    }
+
+    /// Makes or checks the row of the installation. Returns whether the one that was known is gone.
+    pub(crate) async fn look_at_installation(&self) -> Result<bool, StoreError> {
+        let has_to_be_accepted = u8::from(self.profile() == Some(Profile::Disk));
+        let args = (record::VERSION, self.options.shards, record::EARLIEST, self.life(), has_to_be_accepted);
+        let row: Row = self.run_at(&script::INSTALL, Place::Installation, all(&args)).await?;
+        let (version, shards) = (&row.0, &row.1);
         if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
             let (earliest, ours) = (record::EARLIEST, record::VERSION);
             return Err(StoreError::Unfit(format!(
                 "the store has layout {version}; this version reads layouts {earliest} to {ours}; use the version that wrote it, or `ringback export` with that version and `ringback import` with this one under another RINGBACK_PREFIX"
             )));
         }
-        if shards != self.options.shards.to_string() {
+        if *shards != self.options.shards.to_string() {
             return Err(self.options.shard_mismatch(shards));
         }
-        let before = self.servers.write().unwrap_or_else(PoisonError::into_inner).replace(servers);
-        // Not at every attempt to reach the store again.
-        if before != Some(servers) {
-            servers.warn();
-        }
-        Ok(())
+        Ok(self.take_row(row))
     }
 
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
         check::memory_share(&self.topology).await
     }
 
+    /// Checks that the store answers and is the same. Its call writes, so that it fails on a server that takes no
+    /// writes: a replica after a fail-over, or one whose disk is full (MISCONF).
     pub async fn ping(&self) -> Result<(), StoreError> {
-        // PING reports a full disk (MISCONF), the role a fail-over after which this server is a replica.
-        self.topology.call_each(&redis::cmd("PING")).await?;
-        check::masters(&self.topology).await
+        if self.topology.has_several_servers() {
+            self.topology.call_each(&redis::cmd("PING")).await?;
+        }
+        let is_gone = self.look_at_installation().await?;
+        if is_gone || self.has_next_shard_lost().await? {
+            return self.prepare().await;
+        }
+        self.check_no_loss()
     }
 
     /// Runs a script on a shard, and reads its answer.
@@ -131,7 +155,7 @@ impl RedisStore {
         self.profile().map(drop).ok_or(StoreError::Unprepared)
     }
 
-    async fn run_at<T: FromRedisValue>(
+    pub(crate) async fn run_at<T: FromRedisValue>(
         &self,
         script: &Script,
         place: Place,

@@ -228,11 +228,14 @@ scripts! {
     LEASE_INFO: "lease_info", Reads;
     OUTBOX: "outbox", Reads;
     STATS: "stats", Reads;
+    ACCEPTED: "accepted", Reads;
     TOPICS: "topics", Reads;
     GAUGES: "gauges", Reads;
     TOPIC_GAUGES: "topic_gauges", Reads;
     ATTEMPTS: "attempts", Reads;
     INSTALL: "install", Drains;
+    LOSE: "lose", Drains;
+    ACCEPT_LOSS: "accept_loss", Drains;
     MEMBERS: "members", Drains;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
@@ -262,8 +265,9 @@ mod tests {
             let expected = match script.name() {
                 "submit" | "replace" | "import" | "reschedule" | "revive" | "redrive_jobs"
                 | "begin_redrive" | "put_policy" | "note" => Kind::Fills,
-                "get" | "get_stored" | "page" | "stats" | "topics" | "gauges" | "topic_gauges"
-                | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts" | "outbox" => Kind::Reads,
+                "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
+                | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts"
+                | "outbox" => Kind::Reads,
                 "audit_repair" | "audit_count" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,

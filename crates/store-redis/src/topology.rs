@@ -59,6 +59,11 @@ impl Topology {
         }
     }
 
+    /// Whether shards can be on different servers.
+    pub(crate) fn has_several_servers(&self) -> bool {
+        matches!(self.servers, Servers::Cluster(_))
+    }
+
     /// Sends one command to the server of a place. Answers or fails within the time given to a call.
     ///
     /// Boxed, as [`Self::call_each`] is, so that the client of Redis is compiled into this crate only, and not into

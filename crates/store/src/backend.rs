@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{Options, Profile, Shard, StoreError};
+use ringback_core::contract::{AcceptLoss, Options, Profile, Shard, StoreError};
 use ringback_core::job::JobKey;
 use ringback_core::policy::Logging;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
@@ -69,7 +69,8 @@ impl Store {
     /// have come back with other settings.
     ///
     /// # Errors
-    /// A transient error if the store is away; [`StoreError::Unfit`] if it must not be used.
+    /// A transient error if the store is away; [`StoreError::Unfit`] if it must not be used; [`StoreError::Lost`] if a
+    /// loss of jobs has to be accepted before it takes new ones. Every other call works then.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         dispatch!(self.prepare())
     }
@@ -84,12 +85,24 @@ impl Store {
         Ok(format!("{}, {}", self.kind(), self.profile().name()))
     }
 
-    /// Checks that the store replies. Takes a clone, like [`Store::prepared`].
+    /// Checks that the store replies, and that it still has what it had. Takes a clone, like [`Store::prepared`].
     ///
     /// # Errors
     /// Why it does not.
     pub async fn answers(self) -> Result<(), StoreError> {
         dispatch!(self.ping())
+    }
+
+    /// Accepts a loss of jobs that was noticed, so that submits go on.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
+        match &self.backend {
+            Backend::Redis(store) => store.accept_loss(run_id).await,
+            // Its file is in this process alone, so it cannot become another one.
+            Backend::Embedded(_) => Ok(AcceptLoss::Unknown(None)),
+        }
     }
 
     /// The share of its memory limit that the store uses: from 0 to 1, or beyond. The fullest server

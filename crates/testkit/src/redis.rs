@@ -23,6 +23,8 @@ use crate::network::free_port;
 
 /// The limit until a server answers its first PING, even if it must load a large append-only file.
 const START_DEADLINE: Duration = Duration::from_secs(20);
+/// The directory of the append-only files, below that of the server.
+const APPEND_ONLY: &str = "appendonlydir";
 /// The number of ports to try, because another process may take a free one first.
 const PORT_TRIES: usize = 5;
 
@@ -157,6 +159,34 @@ impl RedisServer {
         self.answers().await.unwrap_or_else(|reason| panic!("{reason}"));
     }
 
+    /// Kills it, deletes its data, and starts it again on the same port.
+    pub async fn restart_empty(&mut self) {
+        self.child.kill();
+        std::fs::remove_dir_all(self.dir.path().join(APPEND_ONLY)).ok();
+        self.restart().await;
+    }
+
+    /// A copy of its append-only files, as they are now.
+    ///
+    /// # Panics
+    /// If it keeps none.
+    #[must_use]
+    pub fn copy_data(&self) -> TempDir {
+        let copy = tempfile::Builder::new().prefix("ringback-redis-").tempdir().expect("a temp directory");
+        copy_files(&self.dir.path().join(APPEND_ONLY), copy.path());
+        copy
+    }
+
+    /// Kills it, puts a copy in the place of its data, and starts it again on the same port.
+    pub async fn restart_with(&mut self, copy: &TempDir) {
+        self.child.kill();
+        let data = self.dir.path().join(APPEND_ONLY);
+        std::fs::remove_dir_all(&data).expect("it has an append-only file");
+        std::fs::create_dir(&data).expect("a directory");
+        copy_files(copy.path(), &data);
+        self.restart().await;
+    }
+
     /// SIGSTOP: connections stay open and nothing is answered.
     pub fn stop(&mut self) {
         self.child.signal(Signal::SIGSTOP);
@@ -238,6 +268,13 @@ fn spawn(options: &RedisOptions, port: u16, dir: &Path) -> Child {
     command.args(options.maxmemory.iter().flat_map(|limit| ["--maxmemory", limit]));
     command.args(&options.args);
     Child::spawn("redis-server", &mut command, &dir.join("redis.log"))
+}
+
+fn copy_files(from: &Path, to: &Path) {
+    for file in std::fs::read_dir(from).expect("a directory of append-only files") {
+        let file = file.expect("a file");
+        std::fs::copy(file.path(), to.join(file.file_name())).expect("the file can be copied");
+    }
 }
 
 async fn connect(port: u16) -> redis::RedisResult<MultiplexedConnection> {

@@ -43,6 +43,7 @@ impl Unavailable {
                 StoreError::Unprepared
                 | StoreError::Replica
                 | StoreError::Full
+                | StoreError::Lost(_)
                 | StoreError::Closed
                 | StoreError::Outdated
                 | StoreError::Unfit(_)
@@ -69,6 +70,7 @@ pub(super) fn public_message(error: &StoreError) -> String {
         | StoreError::Unprepared
         | StoreError::Replica
         | StoreError::Full
+        | StoreError::Lost(_)
         | StoreError::Disk(_)
         | StoreError::Closed
         | StoreError::Outdated => error.to_string(),

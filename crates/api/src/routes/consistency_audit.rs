@@ -1,18 +1,19 @@
 //! The consistency audit of the store: whether every job is in the right indexes and every count is
-//! right, and the repair of what is not. An audit has no time limit, so only one runs at a time. A
+//! right, the repair of what is not, and accepting a loss of jobs. An audit has no time limit, so only one runs at a time. A
 //! client that disconnects cancels it; the store logs what a repair has done by then.
 
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use ringback_core::contract::{Audit, Repair};
-use ringback_core::wire::AuditAnswer;
+use http::StatusCode;
+use ringback_core::contract::{AcceptLoss, Audit, Loss, Repair};
+use ringback_core::wire::{AuditAnswer, LossAnswer, parse_accept_loss};
 use tokio::time::Instant;
 
 use crate::error::{ApiError, JsonResult};
-use crate::extract::NoBody;
-use crate::schema::{EmptyRequest, NoBodyProblems, StoreProblems};
+use crate::extract::{JsonBody, NoBody, Upload};
+use crate::schema::{AcceptLossRequest, CreateProblems, EmptyRequest, NoBodyProblems, StoreProblems};
 use crate::state::{Api, ApiState};
 
 /// Audit the store
@@ -42,6 +43,35 @@ pub(crate) async fn audit(State(api): ApiState) -> JsonResult<AuditAnswer> {
 )]
 pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> JsonResult<AuditAnswer> {
     run(&api, Repair::Yes).await
+}
+
+/// Accept a loss of jobs
+///
+/// The store came back without jobs that it had accepted, so submits are refused with 503. This accepts the
+/// loss that the audit shows, and submits are taken again: by this API process at once, by the others within a
+/// second. It brings no job back. It is safe to repeat.
+#[utoipa::path(
+    post, path = "/v1/audit/accept-loss", tag = "stats", operation_id = "accept_loss",
+    request_body = AcceptLossRequest,
+    responses((status = 200, description = "Accepted, now or before", body = LossAnswer), CreateProblems),
+)]
+pub(crate) async fn accept_loss(
+    State(api): ApiState,
+    JsonBody(Upload { bytes, deadline, .. }): JsonBody,
+) -> JsonResult<LossAnswer> {
+    let run_id = parse_accept_loss(&bytes)?;
+    match deadline.bound(api.store.accept_loss(&run_id)).await?? {
+        AcceptLoss::Accepted(loss) => Ok(Json(loss.into())),
+        AcceptLoss::Unknown(waiting) => {
+            let detail = match waiting {
+                Some(Loss { run_id, jobs }) => format!(
+                    "no loss has this run_id; the one that waits to be accepted has {run_id}, with at least {jobs} jobs"
+                ),
+                None => "no loss of jobs waits to be accepted".to_owned(),
+            };
+            Err(ApiError::new(StatusCode::CONFLICT, detail))
+        }
+    }
 }
 
 async fn run(api: &Api, repair: Repair) -> JsonResult<AuditAnswer> {

@@ -89,13 +89,13 @@ fn meaning(status: u16) -> &'static str {
         404 => "No such job, topic, revival or receipt is known",
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, or too many revivals are running"
+            "The job is in another state, another job has this topic and id or it was cancelled, the receipt no longer holds its job, the topic has jobs, too many topics have a policy or metrics of their own, too many revivals are running, or no loss of jobs has this run_id"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",
         422 => "Some fields or parameters are invalid; all of them are listed in errors",
         503 => {
-            "The store is unreachable or full, or too many large requests, exports, audits or event streams are in progress; retry later"
+            "The store is unreachable or full, it has lost jobs and that was not accepted yet, or too many large requests, exports, audits or event streams are in progress; retry later"
         }
         _ => "A problem",
     }

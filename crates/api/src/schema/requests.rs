@@ -9,7 +9,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::values::{
     Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, ExpectedBody,
-    HeaderFields, JobName, MaxDelay, MediaType, ReasonText, RetryDelay, Time, Timeout, TopicName,
+    HeaderFields, JobName, MaxDelay, MediaType, ReasonText, RetryDelay, RunId, Time, Timeout, TopicName,
     TraceParent, Ttr, Wait, ZoneName,
 };
 
@@ -330,6 +330,15 @@ pub(crate) struct FinishAllRequest {
     /// Their receipts. The result of any other text is 404.
     #[schema(min_items = 1, max_items = 1000)]
     receipts: Vec<String>,
+}
+
+/// The loss to accept.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(example = json!({"run_id": "8b1f0e6f2d6c4a5e9d3c7b1a0f9e8d7c6b5a4f3e"}))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AcceptLossRequest {
+    /// The loss, as the audit shows it.
+    run_id: RunId,
 }
 
 /// A body without fields, which may be left out.

@@ -43,6 +43,8 @@ values! {
     JobName = text(patterns::JOB_ID, 1, 128).examples(["order-2026112000012345"]);
     /// Why a job is dead: `exhausted`, `gone`, `lost`, or what a consumer gave. Visible ASCII.
     ReasonText = text(patterns::REASON, 1, MAX_REASON).examples(["exhausted"]);
+    /// Names a loss of jobs: the `run_id` of the store's server, in lower case.
+    RunId = text(patterns::RUN_ID, 1, 64).examples(["8b1f0e6f2d6c4a5e9d3c7b1a0f9e8d7c6b5a4f3e"]);
     /// What went wrong, in 1 to 128 bytes of UTF-8 without control characters.
     ErrorText = text(patterns::LINE, 1, MAX_ERROR).examples(["no such account"]);
     /// A point in time by RFC 3339, also with annotations by RFC 9557 or in the shorter forms of ISO 8601. A

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::loss::Loss;
 use super::shard::Shard;
 
 /// The most findings in a result. The others are only counted.
@@ -123,12 +124,14 @@ pub struct Audit {
     pub repaired: u64,
     /// The first [`MAX_FINDINGS`] of them.
     pub findings: Vec<Finding>,
+    /// A loss that was not accepted yet.
+    pub loss: Option<Loss>,
 }
 
 impl Audit {
-    /// Whether there is no damage, or all of it is repaired.
+    /// Whether there is no damage, or all of it is repaired, and no loss waits to be accepted.
     pub fn is_clean(&self) -> bool {
-        self.total() == self.repaired
+        self.total() == self.repaired && self.loss.is_none()
     }
 
     /// The number of findings.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::loss::Loss;
+
 /// A backend's own error, kept as the source of a [`StoreError`].
 pub type Source = Arc<dyn std::error::Error + Send + Sync>;
 
@@ -32,6 +34,11 @@ pub enum StoreError {
     /// known whether the call took effect.
     #[error("the store's writer has ended")]
     Closed,
+    /// The store has lost jobs that it had accepted, and takes no more until the loss is accepted. Nothing was done.
+    #[error(
+        "the store has lost {0}; submits are refused until the loss is accepted with `ringback audit --accept-loss`"
+    )]
+    Lost(Loss),
     /// The store is set up in a way that would lose jobs, or belongs to another installation.
     #[error("{0}")]
     Unfit(String),
@@ -60,6 +67,7 @@ impl StoreError {
             | Self::Replica
             | Self::Full
             | Self::Disk(_)
+            | Self::Lost(_)
             | Self::Unauthorized(_) => true,
             Self::Closed | Self::Outdated | Self::Unfit(_) | Self::Unreadable(_) | Self::Refused(_) => false,
         }

@@ -1,15 +1,21 @@
-//! Answers of the audit.
+//! Answers of the audit, and accepting a loss.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::fields::object::{Mistakes, open, read};
+use super::fields::values::parsed;
+use super::problem::Problem;
 use crate::clock::millis;
-use crate::contract::{Audit, Finding};
+use crate::contract::{Audit, Finding, Loss};
+
+/// What the `run_id` of a server is.
+const RUN_ID: &str = "the run_id of a loss as the audit shows it: 1 to 64 hexadecimal digits in lower case";
 
 /// The answer to GET /v1/audit and POST /v1/audit/repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditAnswer {
-    /// Whether there is no damage, or all of it is repaired.
+    /// Whether there is no damage, or all of it is repaired, and no loss waits to be accepted.
     pub clean: bool,
     /// The first hundred findings.
     pub findings: Vec<FindingAnswer>,
@@ -28,6 +34,24 @@ pub struct AuditAnswer {
     pub compared: u16,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// A loss of accepted jobs that was noticed and has to be accepted before submits are taken again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<LossAnswer>,
+}
+
+/// Accepted jobs that the store has lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LossAnswer {
+    /// The `run_id` of the store's server as it runs without the jobs. It names the loss.
+    pub run_id: String,
+    /// How many jobs are missing, as far as the API processes know.
+    pub jobs: u64,
+}
+
+impl From<Loss> for LossAnswer {
+    fn from(Loss { run_id, jobs }: Loss) -> Self {
+        Self { run_id, jobs }
+    }
 }
 
 /// One piece of damage.
@@ -65,6 +89,7 @@ impl AuditAnswer {
             found: audit.total(),
             repaired: audit.repaired,
             checked: audit.checked,
+            loss: audit.loss.clone().map(LossAnswer::from),
             stale: audit.stale,
             shards: audit.shards,
             compared: audit.compared,
@@ -72,4 +97,26 @@ impl AuditAnswer {
             duration_ms: millis(duration),
         }
     }
+}
+
+/// Parses the body of accepting a loss. Returns its `run_id`.
+///
+/// # Errors
+/// A 400 problem if it is not a JSON object in UTF-8, 422 with the fields that are wrong.
+pub fn parse_accept_loss(json: &[u8]) -> Result<String, Problem> {
+    let fields = open(json)?;
+    let mut mistakes = Mistakes::default();
+    fields.check_names("", &["run_id"], &mut mistakes);
+    let is_run_id = |text: &String| is_run_id(text);
+    let run_id =
+        parsed(&fields, "run_id", RUN_ID, &mut mistakes, |raw| read::<String>(raw).filter(is_run_id));
+    if fields.get("run_id").is_none() {
+        mistakes.add("run_id", "missing", RUN_ID);
+    }
+    mistakes.or(run_id.unwrap_or_default())
+}
+
+fn is_run_id(text: &str) -> bool {
+    let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+    (1..=64).contains(&text.len()) && text.bytes().all(is_hex)
 }

@@ -20,6 +20,9 @@ use crate::script::{self, Script};
 /// The largest number in six bytes.
 const MAX_SIX: u64 = (1 << 48) - 1;
 
+/// How often a call is made if the shard has lost jobs and that is taken note of.
+const ATTEMPTS: usize = 2;
+
 const UNREADABLE: StoreError = StoreError::Unreadable("the answers of a submit");
 
 /// A job of a call.
@@ -86,15 +89,28 @@ impl RedisStore {
             Arrival { number, job, lane, packed: record::pack(job, lane) }
         };
         let arrivals: Vec<_> = numbers.into_iter().map(arrival).collect();
-        let answer = self.run(script, shard, |cmd| {
-            cmd.arg(lanes.len());
-            for (id, lane) in &lanes {
-                cmd.arg(&id.0).arg(lane.name());
+        let mut answered = Vec::new();
+        for _ in 0..ATTEMPTS {
+            self.check_no_loss()?;
+            let known = self.witness.known(shard);
+            let answer = self.run(script, shard, |cmd| {
+                cmd.arg(known.accepted).arg(lanes.len());
+                for (id, lane) in &lanes {
+                    cmd.arg(&id.0).arg(lane.name());
+                }
+                push(cmd, &arrivals);
+            });
+            answered = take::list(answer.await?)?;
+            let accepted = answered.pop().ok_or(UNREADABLE)?;
+            let accepted = u64::try_from(take::int(&accepted)?).map_err(|_| UNREADABLE)?;
+            if !has_lost(&answered) {
+                self.witness.saw(shard, known, accepted);
+                break;
             }
-            push(cmd, &arrivals);
-        });
-        let answered = take::list(answer.await?)?;
-        if answered.len() != arrivals.len() {
+            // Fails if the loss has to be accepted.
+            self.prepare().await?;
+        }
+        if answered.len() != arrivals.len() || has_lost(&answered) {
             return Err(UNREADABLE);
         }
         for (Arrival { number, job, .. }, answer) in arrivals.iter().zip(answered) {
@@ -102,6 +118,11 @@ impl RedisStore {
         }
         Ok(())
     }
+}
+
+/// Whether the shard has lost accepted jobs: it has added nothing.
+fn has_lost(answered: &[Value]) -> bool {
+    matches!(answered, [Value::BulkString(word)] if word == b"lost")
 }
 
 /// Adds jobs as submit.lua takes them. Neighbours share lane and due time.

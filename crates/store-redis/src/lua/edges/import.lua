@@ -1,6 +1,6 @@
 -- import: nothing -> delayed, ready if already due, or dead; with the job's history. No job may occur twice.
 -- KEYS  shard
--- ARGV  how many lanes, then per lane: id, name; then per job: locator, due, lane id, the record from its
+-- ARGV  how many accepted jobs the caller knows of, how many lanes, then per lane: id, name; then per job: locator, due, lane id, the record from its
 --   flags on, external payload or '', and its history or '': 1 when it is dead (1 byte), when it was
 --   created (6 bytes), attempts and failures (4 bytes each), and the last failed attempt with the reason,
 --   packed as a job state ends with them
@@ -21,6 +21,7 @@ end
 
 function edges.import(args)
   local locs, from = arrivals.begin(IMPORT, args)
+  if arrivals.loss() then return arrivals.loss() end
   local answers, dead = {}, {}
 
   for j, loc in ipairs(locs) do
@@ -49,5 +50,5 @@ function edges.import(args)
   arrivals.save()
   jobs.save()
   shard.close()
-  return answers
+  return arrivals.answered(answers)
 end

@@ -1,7 +1,7 @@
 -- replace: submit of jobs that may take the place of others: nothing, delayed, ready or dead -> delayed, or ready if
 --   already due. A job that was tried or has ended begins a new life. No job may occur twice.
 -- KEYS  shard
--- ARGV  how many lanes, then per lane: id, name; then per job: locator, due ("+ms" from now, or absolute ms), '' to
+-- ARGV  how many accepted jobs the caller knows of, how many lanes, then per lane: id, name; then per job: locator, due ("+ms" from now, or absolute ms), '' to
 --   replace, to postpone the longest time from creation to due (ms) or 'any', lane id, the record from its flags on,
 --   external payload or ''
 -- Returns per job: {201, state, job state or '', record's start} new; {202, ...} in the place of a job; {200, ...} the
@@ -117,6 +117,7 @@ end
 
 function edges.replace(args)
   local locs, from = arrivals.begin(REPLACE, args)
+  if arrivals.loss() then return arrivals.loss() end
   local answers, all = {}, {}
   for j, loc in ipairs(locs) do
     local i = from + 6 * (j - 1)
@@ -137,5 +138,5 @@ function edges.replace(args)
   jobs.save()
   leave(all)
   shard.close()
-  return answers
+  return arrivals.answered(answers)
 end

@@ -1,16 +1,85 @@
--- install: the settings that are fixed at the first start. Allowed when memory is full, so that a process
---   that starts then can drain. An earlier layout that this version reads becomes this version's, because it writes
---   what earlier versions cannot read.
+-- The installation's row: the settings that are fixed at the first start, the life of the data, and losses of
+-- accepted jobs that were noticed.
+--
+-- The life is a text that is made with the row and is not repeated: a process that knows another one has been
+-- prepared for data that is gone. A loss has the name of the server's life in which it was noticed, its run_id.
+
+-- How many accepted losses are remembered, so that accepting one can be repeated.
+local ACCEPTED = 16
+-- The fields of the row.
+local LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES =
+  'layout', 'shards', 'life', 'lost_run', 'lost_jobs', 'accepted_losses'
+
+local function row() return K .. ':install' end
+
+-- How many jobs the accepted loss of a run had; nil if none of that run was accepted.
+local function accepted(losses, run)
+  return tonumber(string.match(' ' .. (losses or ''), ' ' .. run .. ':(%d+)'))
+end
+
+-- Notes a loss in a run of a server, unless it was accepted. The largest number of jobs that a process knows of counts.
+local function note_loss(run, jobs)
+  local lost = call('HMGET', row(), LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES)
+  if accepted(lost[3], run) then return end
+  local known = lost[1] == run and tonumber(lost[2]) or 0
+  call('HSET', row(), LOST_RUN, run, LOST_JOBS, max(known, jobs))
+end
+
+-- What every process has to know of the row.
+local function described()
+  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS)
+  return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0)}
+end
+
+-- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
+--   starts then can drain. An earlier layout that this version reads becomes this version's, because it writes what
+--   earlier versions cannot read.
 -- KEYS  installation
--- ARGV  layout version, shard count, the earliest layout that this version reads
--- Returns {layout version, shard count} as stored
+-- ARGV  layout version, shard count, the earliest layout that this version reads, the life that the caller knows or
+--   '', 1 if a loss has to be accepted by hand
+-- Returns {layout version, shard count, life, run_id of a loss that is not accepted or '', its jobs}
 function edges.install(args)
-  local key = K .. ':install'
-  local stored = call('HMGET', key, 'layout', 'shards')
+  tick()
+  local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE)
   local layout = tonumber(stored[1])
   local is_earlier = layout and layout >= tonumber(args[3]) and layout < tonumber(args[1])
   if not stored[1] or is_earlier and stored[2] == args[2] then
-    call('HSET', key, 'layout', args[1], 'shards', args[2])
+    call('HSET', row(), LAYOUT, args[1], SHARDS, args[2])
   end
-  return call('HMGET', key, 'layout', 'shards')
+  if not stored[3] then
+    stored[3] = string.format('%s%.0f', server_life(), NOW_US)
+    call('HSET', row(), LIFE, stored[3])
+  end
+  -- The row of an earlier version has no life, and nobody knows one.
+  if args[5] == '1' and args[4] ~= '' and args[4] ~= stored[3] then note_loss(run_id(), 0) end
+  return described()
+end
+
+-- lose: notes that accepted jobs are missing in a shard.
+-- KEYS  installation
+-- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows
+-- Returns what install returns
+function edges.lose(args)
+  note_loss(args[1], tonumber(args[2]))
+  return described()
+end
+
+-- accept_loss: accepts a loss that was noticed.
+-- KEYS  installation
+-- ARGV  its run_id
+-- Returns {1, run_id, jobs} if it is accepted, now or before; {0, run_id of the loss that waits or '', its jobs}
+function edges.accept_loss(args)
+  local lost = call('HMGET', row(), LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES)
+  local before = accepted(lost[3], args[1])
+  if before then return {1, args[1], before} end
+  if lost[1] ~= args[1] then return {0, lost[1] or '', tonumber(lost[2] or 0)} end
+  local losses, n = {lost[1] .. ':' .. lost[2]}, 1
+  for one in string.gmatch(lost[3] or '', '%S+') do
+    if n == ACCEPTED then break end
+    n = n + 1
+    losses[n] = one
+  end
+  call('HSET', row(), ACCEPTED_LOSSES, concat(losses, ' '))
+  call('HDEL', row(), LOST_RUN, LOST_JOBS)
+  return {1, lost[1], tonumber(lost[2])}
 end

@@ -3,22 +3,33 @@ local arrivals = {
   FIELDS = union({'accepted', 'delayed', 'ready'}, schedule.ADD_FIELDS, tombs.FIELDS, lanes.END_FIELDS),
 }
 do
-  -- Records to be written, and the names of lanes that the arguments give.
-  local new, lane_names
+  -- Records to be written, the names of lanes that the arguments give, and how many jobs the caller knows to have
+  -- been accepted.
+  local new, lane_names, known_accepted
 
-  function arrivals.start() new, lane_names = {}, nil end
+  function arrivals.start() new, lane_names, known_accepted = {}, nil, nil end
 
-  -- Reads the lanes that the arguments begin with: how many, then id and name of each. Returns the names
-  -- of their rows and of their topics' rows, and where the jobs begin.
+  -- Reads what the arguments begin with: how many accepted jobs of the shard the caller knows of, how many lanes, and
+  -- id and name of each. Returns the names of their rows and of their topics' rows, and where the jobs begin.
   function arrivals.lanes(args)
-    local names, n = {}, tonumber(args[1])
-    lane_names = {}
+    local names, n = {}, tonumber(args[2])
+    known_accepted, lane_names = tonumber(args[1]), {}
     for i = 1, n do
-      local lane, name = args[2 * i], args[2 * i + 1]
+      local lane, name = args[2 * i + 1], args[2 * i + 2]
       lane_names[lane] = name
       names[2 * i - 1], names[2 * i] = lane, topics.field(lanes.topic(name))
     end
-    return names, 2 * n + 2
+    return names, 2 * n + 3
+  end
+
+  -- The answer to a caller that knows of more accepted jobs than the shard: the shard has lost some, and nothing must
+  -- be added before the caller knows. False if it has them. The fields must have been read.
+  function arrivals.loss() return fields.accepted < known_accepted and {'lost', fields.accepted} end
+
+  -- The whole answer: those to the jobs, and how many jobs the shard has accepted with them.
+  function arrivals.answered(answers)
+    answers[#answers + 1] = fields.accepted
+    return answers
   end
 
   -- Reads the records of jobs, and the tombstones of jobs without a record. Most jobs are new and have neither.
@@ -41,6 +52,7 @@ do
     local names, from = arrivals.lanes(args)
     shard.begin(fields, names)
     local locs = {}
+    if arrivals.loss() then return locs, from end
     for i = from, #args, 6 do locs[#locs + 1] = args[i] end
     arrivals.look_up(locs)
     return locs, from

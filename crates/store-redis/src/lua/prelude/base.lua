@@ -117,7 +117,8 @@ end
 -- Publishes a wake-up: a hint that may get lost.
 local function publish(message) call('PUBLISH', KEY.wake, message) end
 
--- The server's life: a part of its run_id, which changes with a restart. The cursor of a scan is valid in one life.
-local function server_life()
-  return sub(string.match(call('INFO', 'server'), 'run_id:(%x+)') or '', 1, 8)
-end
+-- The server's run_id, which changes with a restart.
+local function run_id() return string.match(call('INFO', 'server'), 'run_id:(%x+)') or '' end
+
+-- The server's life: a part of its run_id. The cursor of a scan is valid in one life.
+local function server_life() return sub(run_id(), 1, 8) end

@@ -12,3 +12,14 @@ function edges.stats()
   for minute = now - 5, now do minutes[#minutes + 1] = call('HGETALL', lateness.key(minute)) end
   return {ledger, call('ZRANGE', KEY.topics, 0, -1), minutes, call('ZCARD', KEY.outbox)}
 end
+
+-- accepted: how many jobs the shard has accepted, and by which run of its server.
+-- KEYS  shard
+-- ARGV  none
+-- Returns {how many, run_id}
+local ACCEPTED = {'accepted'}
+
+function edges.accepted()
+  shard.begin(ACCEPTED)
+  return {fields.accepted, run_id()}
+end

@@ -1,0 +1,148 @@
+//! Notices that the store has lost accepted jobs: it was emptied, or came back with older data.
+//!
+//! Two things are known of the data. The row of the installation has a life, a text that is made with it: another one,
+//! or none, means that the row is gone. And each shard counts the jobs that it has accepted, which never falls. A
+//! process remembers the highest count that it was answered (`witness`) and sends it with each submit. The script adds
+//! nothing to a shard that has accepted fewer.
+//!
+//! Where each accepted job was on disk before it was answered, a loss is noted in the row and has to be accepted by
+//! hand: until then submits are refused. Elsewhere, and after the promotion of a replica that lags, losses are expected:
+//! they are logged and counted, and work goes on.
+
+use ringback_core::contract::{AcceptLoss, Loss, Profile, Shard, StoreError};
+
+use crate::check;
+use crate::keys::Place;
+use crate::redis_store::RedisStore;
+use crate::script;
+use crate::witness::{Known, Row};
+
+/// Whether losses are noted in the row and have to be accepted by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Losses {
+    HaveToBeAccepted,
+    AreExpected,
+}
+
+impl RedisStore {
+    pub fn loss(&self) -> Option<Loss> {
+        self.witness.loss()
+    }
+
+    /// Accepts a loss.
+    pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
+        let (is_accepted, run_id, jobs): (bool, String, u64) =
+            self.ask_installation(&script::ACCEPT_LOSS, run_id).await?;
+        let loss = (!run_id.is_empty()).then_some(Loss { run_id, jobs });
+        match loss {
+            Some(loss) if is_accepted => {
+                // Submits go on at once; the other processes notice it at their next look.
+                self.prepare().await?;
+                Ok(AcceptLoss::Accepted(loss))
+            }
+            loss => Ok(AcceptLoss::Unknown(loss)),
+        }
+    }
+
+    /// Fails while a loss has to be accepted.
+    pub(crate) fn check_no_loss(&self) -> Result<(), StoreError> {
+        self.loss().map_or(Ok(()), |loss| Err(StoreError::Lost(loss)))
+    }
+
+    /// How to take losses that are noticed now. Reads which servers they are.
+    pub(crate) async fn losses(&self) -> Result<Losses, StoreError> {
+        let servers = check::replication(&self.topology).await?;
+        let mut installation = self.witness.installation();
+        let is_known =
+            |id: &Option<String>| id.as_ref().is_some_and(|id| installation.replication.contains(id));
+        let was_promoted = servers.iter().any(|server| is_known(&server.former) && !is_known(&server.id));
+        installation.replication = servers.into_iter().filter_map(|server| server.id).collect();
+        Ok(match self.profile() {
+            Some(Profile::Disk) if !was_promoted => Losses::HaveToBeAccepted,
+            _ => Losses::AreExpected,
+        })
+    }
+
+    /// The life of the data that is known; empty before the first look.
+    pub(crate) fn life(&self) -> String {
+        self.witness.installation().life.clone()
+    }
+
+    /// Takes the row as it is now. Returns whether the one that was known is gone.
+    pub(crate) fn take_row(&self, row: Row) -> bool {
+        let (_, _, life, run_id, jobs) = row;
+        let mut known = self.witness.installation();
+        let loss = (!run_id.is_empty()).then_some(Loss { run_id, jobs });
+        if loss != known.loss {
+            match &loss {
+                Some(loss) => tracing::error!(
+                    run_id = loss.run_id,
+                    jobs = loss.jobs,
+                    "the store has lost accepted jobs, at least so many; submits are refused until the loss is accepted: `ringback audit --accept-loss`"
+                ),
+                None => tracing::warn!("the loss of jobs is accepted; submits go on"),
+            }
+        }
+        let is_gone = !known.life.is_empty() && known.life != life;
+        if is_gone {
+            tracing::error!(
+                "the store is not the one that it was: its installation is gone, and a new one in its place"
+            );
+        }
+        (known.loss, known.life) = (loss, life);
+        is_gone
+    }
+
+    /// Looks at one shard of which something is known, all in turn. Returns whether it has lost jobs.
+    pub(crate) async fn has_next_shard_lost(&self) -> Result<bool, StoreError> {
+        let Some(shard) = self.witness.next() else { return Ok(false) };
+        let known = self.witness.known(shard);
+        let (accepted, _run_id): (u64, String) = self.ask(&script::ACCEPTED, shard, None::<u8>).await?;
+        self.witness.saw(shard, known, accepted);
+        // A loss that is noted already is looked at again by those who prepare the store.
+        Ok(accepted < known.accepted)
+    }
+
+    /// Looks at all shards of which something is known, and takes note of what they have lost.
+    pub(crate) async fn note_losses(&self, losses: Losses) -> Result<(), StoreError> {
+        for shard in (0..self.options.shards).map(Shard) {
+            let known = self.witness.known(shard);
+            if known.accepted == 0 {
+                continue;
+            }
+            let (accepted, run_id): (u64, String) =
+                self.run_at(&script::ACCEPTED, Place::Shard(shard), |_| {}).await?;
+            if accepted < known.accepted {
+                self.note_loss(shard, known, (accepted, run_id), losses).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn note_loss(
+        &self,
+        shard: Shard,
+        known: Known,
+        (accepted, run_id): (u64, String),
+        losses: Losses,
+    ) -> Result<(), StoreError> {
+        if losses == Losses::HaveToBeAccepted {
+            let jobs = self.witness.miss(shard, accepted);
+            let row = self.run_at(&script::LOSE, Place::Installation, |cmd| {
+                cmd.arg(&run_id).arg(jobs);
+            });
+            self.take_row(row.await?);
+            if self.loss().is_some() {
+                return Ok(());
+            }
+        }
+        let jobs = known.accepted - accepted;
+        tracing::error!(
+            shard = shard.0,
+            jobs,
+            "the store has lost accepted jobs of a shard, at least so many"
+        );
+        self.witness.forget(shard, accepted);
+        Ok(())
+    }
+}

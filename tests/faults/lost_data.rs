@@ -1,0 +1,175 @@
+//! The store comes back without jobs that it had accepted: emptied, or with older data.
+
+use std::time::Duration;
+
+use ringback_testkit::{Persistence, RedisServer, Reply, Role, Sink, Stack, StackOptions, eventually};
+use serde_json::{Value, json};
+
+use crate::cli::ringback;
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+/// How long it may take until everything works again.
+const RECOVERY: Duration = Duration::from_secs(60);
+
+fn stack(persistence: Persistence) -> StackOptions {
+    Stack::options().redis(RedisServer::options().persistence(persistence))
+}
+
+/// Jobs that are due in an hour.
+async fn accept(stack: &Stack, sink: &Sink, name: &str, count: usize) {
+    for n in 0..count {
+        stack.accept(&with(job(sink, &format!("{name}-{n}")), "delay", "1h")).await;
+    }
+}
+
+async fn accept_loss(stack: &Stack, run_id: &str) -> Reply {
+    stack.post("/v1/audit/accept-loss", &json!({"run_id": run_id})).await
+}
+
+async fn loses(stack: &Stack, sink: &Sink) -> Value {
+    let refused = job(sink, "refused");
+    eventually(RECOVERY, "the loss is noticed", async || match stack.submit(&refused).await {
+        (503, problem) if problem["detail"].as_str().is_some_and(|detail| detail.contains("has lost")) => {
+            Ok(problem)
+        }
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await
+}
+
+/// The detail of the check `store` on `/readyz`, once it is not ready.
+async fn unready(stack: &Stack) -> String {
+    let url = format!("http://{}/readyz", stack.apis[0].admin());
+    eventually(RECOVERY, "the API is not ready", async || {
+        let reply = reqwest::get(&url).await.map_err(|error| error.to_string())?;
+        let status = reply.status().as_u16();
+        let text = reply.text().await.map_err(|error| error.to_string())?;
+        if status == 503 && text.contains("has lost") { Ok(text) } else { Err(format!("{status} {text}")) }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_emptied_store_that_synced_each_job_takes_no_more_until_the_loss_is_accepted() {
+    let mut stack = stack(Persistence::Always).count(Role::Api, 2).start().await;
+    let sink = Sink::start().await;
+    accept(&stack, &sink, "early", 40).await;
+    stack.redis_mut().restart_empty().await;
+
+    let problem = loses(&stack, &sink).await;
+    assert!(problem["detail"].as_str().is_some_and(|d| d.contains("--accept-loss")), "{problem}");
+    unready(&stack).await;
+    let audit = eventually(SOON, "the loss is counted", async || {
+        let audit = stack.audit().await;
+        if audit.loss.as_ref().is_some_and(|loss| loss.jobs == 40) {
+            Ok(audit)
+        } else {
+            Err(format!("{audit:?}"))
+        }
+    })
+    .await;
+    assert!(!audit.clean && audit.found == 0, "{audit:?}");
+
+    let run_id = audit.loss.expect("a loss").run_id;
+    let other = accept_loss(&stack, "abc").await;
+    assert_eq!(other.status, 409, "{other:?}");
+    assert!(other.json()["detail"].as_str().is_some_and(|d| d.contains(&run_id)), "{other:?}");
+    for _ in 0..2 {
+        let accepted = accept_loss(&stack, &run_id).await;
+        assert_eq!(accepted.parts(), (200, json!({"run_id": run_id, "jobs": 40})));
+    }
+    stack.accept(&job(&sink, "late")).await;
+    sink.wait_for_job("late", 1, SOON).await;
+    stack.ready(RECOVERY).await;
+    assert!(stack.audit().await.clean);
+    assert_eq!(accept_loss(&stack, "abc").await.status, 409);
+}
+
+#[tokio::test]
+async fn the_command_line_shows_a_loss_and_accepts_it() {
+    let mut stack = stack(Persistence::Always).start().await;
+    let sink = Sink::start().await;
+    let server = stack.url("");
+    let run = ringback(&server, &["audit", "--accept-loss"]).await;
+    assert_eq!((run.code, run.err.as_str()), (Some(1), "no loss of jobs waits to be accepted\n"));
+    accept(&stack, &sink, "early", 3).await;
+    stack.redis_mut().restart_empty().await;
+    loses(&stack, &sink).await;
+
+    let run = ringback(&server, &["audit"]).await;
+    assert!(run.code == Some(1) && run.out.contains("at least 3"), "{run:?}");
+    assert!(run.out.contains("ringback audit --accept-loss="), "{run:?}");
+    let run = ringback(&server, &["audit", "--accept-loss=xyz"]).await;
+    assert!(run.code == Some(1) && run.err.contains("run_id"), "{run:?}");
+    let run = ringback(&server, &["audit", "--accept-loss"]).await;
+    assert!(run.code == Some(0) && run.out.contains("at least 3 jobs"), "{run:?}");
+    stack.accept(&job(&sink, "late")).await;
+    stack.ready(RECOVERY).await;
+}
+
+#[tokio::test]
+async fn older_data_are_noticed_and_what_they_hold_is_delivered_meanwhile() {
+    let mut stack = stack(Persistence::Always).start().await;
+    let sink = Sink::start().await;
+    for n in 0..10 {
+        stack.accept(&with(job(&sink, &format!("kept-{n}")), "delay", "5s")).await;
+    }
+    let copy = stack.redis().copy_data();
+    accept(&stack, &sink, "lost", 20).await;
+    stack.redis_mut().restart_with(&copy).await;
+
+    loses(&stack, &sink).await;
+    let kept: Vec<String> = (0..10).map(|n| format!("kept-{n}")).collect();
+    sink.wait_for_jobs(&kept, 1, RECOVERY).await;
+    let refused = stack.submit(&job(&sink, "refused")).await;
+    assert_eq!(refused.0, 503, "{refused:?}");
+    let loss = stack.audit().await.loss.expect("a loss");
+    assert_eq!(loss.jobs, 20);
+    let accepted = accept_loss(&stack, &loss.run_id).await;
+    assert_eq!(accepted.status, 200, "{accepted:?}");
+    stack.accept(&job(&sink, "late")).await;
+    sink.wait_for_job("late", 1, SOON).await;
+    stack.ready(RECOVERY).await;
+}
+
+#[tokio::test]
+async fn a_flush_is_noticed_though_the_server_goes_on() {
+    let stack = stack(Persistence::Always).start().await;
+    let sink = Sink::start().await;
+    accept(&stack, &sink, "early", 5).await;
+    let mut redis = stack.redis().client().await;
+    redis::cmd("FLUSHALL").exec_async(&mut redis).await.expect("FLUSHALL");
+    // The very next submit shows it.
+    let (status, problem) = stack.submit(&job(&sink, "early-0")).await;
+    assert_eq!(status, 503, "{problem}");
+    let loss = stack.audit().await.loss.expect("a loss");
+    assert_eq!(loss.jobs, 5);
+    let accepted = accept_loss(&stack, &loss.run_id).await;
+    assert_eq!(accepted.status, 200, "{accepted:?}");
+    assert_eq!(stack.submit(&with(job(&sink, "early-0"), "delay", "1h")).await.0, 201);
+}
+
+#[tokio::test]
+async fn an_emptied_store_that_keeps_less_goes_on_by_itself_and_says_what_is_lost() {
+    let mut stack = stack(Persistence::EverySec).start().await;
+    let sink = Sink::start().await;
+    accept(&stack, &sink, "early", 7).await;
+    stack.redis_mut().restart_empty().await;
+    let late = job(&sink, "late");
+    eventually(RECOVERY, "submits are accepted again", async || match stack.submit(&late).await {
+        (200 | 201, _) => Ok(()),
+        (status, answer) => Err(format!("{status} {answer}")),
+    })
+    .await;
+    sink.wait_for_job("late", 1, RECOVERY).await;
+    let log = stack.apis[0].log();
+    let lost: u64 = log
+        .lines()
+        .filter(|line| line.contains("has lost accepted jobs of a shard"))
+        .filter_map(|line| line.split("jobs=").nth(1)?.split(' ').next()?.parse::<u64>().ok())
+        .sum();
+    assert_eq!(lost, 7, "{log}");
+    assert!(stack.audit().await.clean);
+    let (status, _) = stack.job(TOPIC, "early-0").await;
+    assert_eq!(status, 404);
+}
