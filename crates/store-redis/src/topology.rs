@@ -85,15 +85,6 @@ impl Topology {
         })
     }
 
-    /// Connects again, because after a fail-over the name may lead to another server. The client of a cluster
-    /// follows by itself.
-    pub(crate) fn reconnect(&self, why: &StoreError) {
-        match &self.servers {
-            Servers::Single(single) => single.reconnect(why),
-            Servers::Cluster(_) => {}
-        }
-    }
-
     /// Opens a connection that listens to a channel. Any node of a cluster will do, since published messages
     /// reach all of them. The names of the servers are looked up each time.
     pub(crate) fn listen<'a>(&'a self, channel: &'a str) -> BoxFuture<'a, Result<PubSub, StoreError>> {

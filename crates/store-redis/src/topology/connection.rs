@@ -132,17 +132,8 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
 
     /// The connection of this number is gone, or no good. The next call makes another.
     pub(super) fn lost(&self, number: u64, why: &StoreError) {
-        self.drop_if(why, |current| current.number == number);
-    }
-
-    /// The connection is no good, whichever it is.
-    pub(super) fn drop_current(&self, why: &StoreError) {
-        self.drop_if(why, |_| true);
-    }
-
-    fn drop_if(&self, why: &StoreError, is_meant: impl Fn(&Current<C>) -> bool) {
         let mut state = self.write();
-        if state.current.as_ref().is_some_and(is_meant) {
+        if state.current.as_ref().is_some_and(|current| current.number == number) {
             state.give_up(why.clone());
             state.current = None;
         }

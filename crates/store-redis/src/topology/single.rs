@@ -64,11 +64,6 @@ impl Single {
         }
         Err(error)
     }
-
-    /// Drops the connection, because the name may lead to another server now.
-    pub(super) fn reconnect(&self, why: &StoreError) {
-        self.connection.drop_current(why);
-    }
 }
 
 /// Makes a connection. The name of the server is looked up each time.
