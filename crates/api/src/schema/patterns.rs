@@ -156,7 +156,7 @@ pub(super) const TOPIC: &str = "^[A-Za-z0-9._-]{1,64}$";
 pub(super) const JOB_ID: &str = "^[A-Za-z0-9._~:@+=,-]{1,128}$";
 /// The reason of a dead job.
 pub(super) const REASON: &str = "^[!-~]{1,64}$";
-/// The run_id of a server.
+/// The `run_id` of a server.
 pub(super) const RUN_ID: &str = "^[0-9a-f]{1,64}$";
 /// A line of text: no control characters.
 pub(super) const LINE: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]+$";

@@ -83,6 +83,7 @@ impl StoreError {
             | Self::Replica
             | Self::Full
             | Self::Disk(_)
+            | Self::Lost(_)
             | Self::Closed
             | Self::Outdated
             | Self::Unfit(_)
