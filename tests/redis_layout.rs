@@ -4,6 +4,7 @@
 
 pub(crate) mod audit;
 mod cleaning;
+mod clock_set_back;
 mod damage;
 mod due_slots;
 mod foreign_keys;
