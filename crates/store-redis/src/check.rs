@@ -1,9 +1,68 @@
 //! Checks of the servers before they are trusted with jobs: version, eviction policy, and how they keep data.
+//!
+//! Servers that would lose jobs are refused. What might lose jobs is returned as [`Findings`].
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 
 use ringback_core::contract::{Profile, StoreError};
 
 use super::reply;
 use super::topology::Topology;
+
+/// What the servers are like.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Findings {
+    /// How the least safe server keeps data.
+    pub(crate) profile: Profile,
+    /// What an operator should know, for all servers together.
+    pub(crate) risks: BTreeSet<Risk>,
+}
+
+impl Findings {
+    /// Logs the risks, each once.
+    pub(crate) fn warn(&self) {
+        for risk in &self.risks {
+            tracing::warn!(profile = self.profile.name(), "{risk}");
+        }
+    }
+}
+
+/// Why jobs may be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Risk {
+    NoMemoryLimit,
+    NoAppendOnlyFile,
+    NeverSynced,
+    NotSyncedInRewrites,
+    SyncedEverySecond,
+    SettingsUnknown,
+}
+
+impl fmt::Display for Risk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoMemoryLimit => {
+                "the store has no memory limit (maxmemory 0); when the machine runs out, it is killed"
+            }
+            Self::NoAppendOnlyFile => {
+                "the store may lose jobs: it keeps no append-only file, so a restart loses accepted jobs"
+            }
+            Self::NeverSynced => {
+                "the store may lose jobs: it never syncs its append-only file (appendfsync no), so a crash of the machine loses what the operating system has not written; set appendfsync to always"
+            }
+            Self::NotSyncedInRewrites => {
+                "the store may lose jobs: it does not sync its append-only file while it rewrites it or saves a snapshot (no-appendfsync-on-rewrite yes), so a crash of the machine meanwhile loses what the operating system has not written, 30 seconds or more; set no-appendfsync-on-rewrite to no"
+            }
+            Self::SyncedEverySecond => {
+                "the store may lose jobs: it syncs every second, so a crash can lose the last accepted jobs"
+            }
+            Self::SettingsUnknown => {
+                "the store may lose jobs: how it keeps data is not known, since CONFIG is not allowed here"
+            }
+        })
+    }
+}
 
 /// A server's answer to INFO.
 struct Info(String);
@@ -20,32 +79,24 @@ async fn info(topology: &Topology, section: &str) -> Result<Vec<Info>, StoreErro
     answers.into_iter().map(|answer| Ok(Info(reply::read(answer, "INFO")?))).collect()
 }
 
-/// Checks every server. Refuses servers that would lose jobs, and warns of those that might.
-pub(crate) async fn servers(topology: &Topology) -> Result<Profile, StoreError> {
-    let mut profile = None;
-    for info in info(topology, "everything").await? {
-        version(&info)?;
-        eviction(&info)?;
-        if info.get("maxmemory") == Some("0") {
-            tracing::warn!(
-                "the store has no memory limit (maxmemory 0); when the machine runs out, it is killed"
-            );
-        }
-        let aof = info.get("aof_enabled") == Some("1");
-        let this = if aof { Profile::Unknown } else { Profile::Memory };
-        profile = profile.min(Some(this)).or(Some(this));
+/// Checks every server. Refuses servers that would lose jobs.
+pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError> {
+    let all = info(topology, "everything").await?;
+    for info in &all {
+        version(info)?;
+        eviction(info)?;
     }
-    let profile = fsync(topology).await.or(profile).unwrap_or(Profile::Unknown);
-    let risk = match profile {
-        Profile::Memory => Some("it keeps no append-only file: a restart loses accepted jobs"),
-        Profile::Unknown => Some("how it keeps data is not known, since CONFIG is not allowed here"),
-        Profile::Everysec => Some("it syncs every second: a crash can lose the last accepted jobs"),
-        Profile::Disk => None,
+    let mut risks = BTreeSet::new();
+    if all.iter().any(|info| info.get("maxmemory") == Some("0")) {
+        risks.insert(Risk::NoMemoryLimit);
+    }
+    let judged: Vec<_> = match settings(topology).await {
+        Some(settings) => settings.iter().map(durability).collect(),
+        None => all.iter().map(durability_by_info).collect(),
     };
-    if let Some(risk) = risk {
-        tracing::warn!(profile = profile.name(), "the store may lose jobs: {risk}");
-    }
-    Ok(profile)
+    risks.extend(judged.iter().filter_map(|(_, risk)| *risk));
+    let profile = judged.iter().map(|(profile, _)| *profile).min().unwrap_or(Profile::Unknown);
+    Ok(Findings { profile, risks })
 }
 
 /// Checks that every server is a master, because replicas refuse writes.
@@ -94,21 +145,37 @@ fn eviction(info: &Info) -> Result<(), StoreError> {
     }
 }
 
-/// How the servers keep data, if CONFIG may be read.
-async fn fsync(topology: &Topology) -> Option<Profile> {
-    let mut least = None;
-    for name in ["appendonly", "appendfsync"] {
-        for answer in topology.call_each(redis::cmd("CONFIG").arg("GET").arg(name)).await.ok()? {
-            let (_, value): (String, String) = reply::read(answer, "CONFIG").ok()?;
-            let profile = match (name, value.as_str()) {
-                ("appendonly", "no") | ("appendfsync", "no") => Profile::Memory,
-                ("appendfsync", "everysec") => Profile::Everysec,
-                _ => Profile::Disk,
-            };
-            least = Some(least.map_or(profile, |l: Profile| l.min(profile)));
-        }
+/// The settings of a server that decide how it keeps data.
+type Settings = HashMap<String, String>;
+
+/// Reads the settings of every server; `None` if CONFIG may not be read.
+async fn settings(topology: &Topology) -> Option<Vec<Settings>> {
+    let mut config = redis::cmd("CONFIG");
+    config.arg("GET").arg(&["appendonly", "appendfsync", "no-appendfsync-on-rewrite"]);
+    let answers = topology.call_each(&config).await.ok()?;
+    answers.into_iter().map(|answer| reply::read(answer, "CONFIG").ok()).collect()
+}
+
+/// How a server with these settings keeps data, and what it may lose. It is judged by its worst moments: during a
+/// rewrite, `no-appendfsync-on-rewrite yes` is the same as `appendfsync no`.
+fn durability(settings: &Settings) -> (Profile, Option<Risk>) {
+    let get = |name| settings.get(name).map(String::as_str);
+    match (get("appendonly"), get("appendfsync"), get("no-appendfsync-on-rewrite")) {
+        (Some("no"), ..) => (Profile::Memory, Some(Risk::NoAppendOnlyFile)),
+        (_, Some("no"), _) => (Profile::Memory, Some(Risk::NeverSynced)),
+        (.., Some("yes")) => (Profile::Memory, Some(Risk::NotSyncedInRewrites)),
+        (_, Some("everysec"), _) => (Profile::Everysec, Some(Risk::SyncedEverySecond)),
+        (Some(_), Some("always"), _) => (Profile::Disk, None),
+        _ => (Profile::Unknown, Some(Risk::SettingsUnknown)),
     }
-    least
+}
+
+/// How a server keeps data, as far as INFO shows it.
+fn durability_by_info(info: &Info) -> (Profile, Option<Risk>) {
+    match info.get("aof_enabled") {
+        Some("1") => (Profile::Unknown, Some(Risk::SettingsUnknown)),
+        _ => (Profile::Memory, Some(Risk::NoAppendOnlyFile)),
+    }
 }
 
 #[cfg(test)]
@@ -134,5 +201,29 @@ mod tests {
             assert!(eviction(&info(&format!("maxmemory_policy:{policy}"))).is_err(), "{policy}");
         }
         assert!(eviction(&info("maxmemory_policy:noeviction")).is_ok());
+    }
+    #[test]
+    fn a_server_is_judged_by_its_worst_moments() {
+        let always = [("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no")];
+        let with = |name: &str, value: &str| {
+            let set = |(known, default): (&str, &str)| {
+                (known.to_owned(), if known == name { value.to_owned() } else { default.to_owned() })
+            };
+            durability(&always.map(set).into())
+        };
+        assert_eq!(with("", ""), (Profile::Disk, None));
+        assert_eq!(with("appendonly", "no"), (Profile::Memory, Some(Risk::NoAppendOnlyFile)));
+        assert_eq!(with("appendfsync", "no"), (Profile::Memory, Some(Risk::NeverSynced)));
+        assert_eq!(with("appendfsync", "everysec"), (Profile::Everysec, Some(Risk::SyncedEverySecond)));
+        let in_rewrites = with("no-appendfsync-on-rewrite", "yes");
+        assert_eq!(in_rewrites, (Profile::Memory, Some(Risk::NotSyncedInRewrites)));
+        assert_eq!(durability(&Settings::new()), (Profile::Unknown, Some(Risk::SettingsUnknown)));
+    }
+
+    #[test]
+    fn a_warning_names_the_setting_and_what_to_do() {
+        let warning = Risk::NotSyncedInRewrites.to_string();
+        assert!(warning.contains("(no-appendfsync-on-rewrite yes)"), "{warning}");
+        assert!(warning.ends_with("set no-appendfsync-on-rewrite to no"), "{warning}");
     }
 }

@@ -43,7 +43,8 @@ impl RedisStore {
     /// Checks the servers and the settings of the installation. Until this has succeeded once, every call
     /// fails with [`StoreError::Unprepared`].
     pub async fn prepare(&self) -> Result<(), StoreError> {
-        let profile = check::servers(&self.topology).await?;
+        let findings = check::servers(&self.topology).await?;
+        findings.warn();
         let installation = self.keys.installation();
         let args = (record::VERSION, self.options.shards, record::EARLIEST);
         let (version, shards): (String, String) =
@@ -57,7 +58,7 @@ impl RedisStore {
         if shards != self.options.shards.to_string() {
             return Err(self.options.shard_mismatch(shards));
         }
-        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Some(profile);
+        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Some(findings.profile);
         Ok(())
     }
 
