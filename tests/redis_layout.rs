@@ -14,3 +14,4 @@ mod policies;
 mod replaced;
 mod server_settings;
 mod stale_entries;
+mod torn_file;

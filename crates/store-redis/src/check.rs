@@ -7,8 +7,9 @@ use std::fmt;
 
 use ringback_core::contract::{Profile, StoreError};
 
+use super::info::{self, Info, run_ids};
 use super::reply;
-use super::topology::Topology;
+use super::topology::{Node, Topology};
 
 /// What the servers are like.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,6 +18,10 @@ pub(crate) struct Findings {
     pub(crate) profile: Profile,
     /// What an operator should know, for all servers together.
     pub(crate) risks: BTreeSet<Risk>,
+    /// The run ids of all servers. A server has another one after each start.
+    pub(crate) run_ids: BTreeSet<String>,
+    /// The servers whose append-only file has to be rewritten after a start.
+    pub(crate) rewritten: Vec<AofServer>,
 }
 
 impl Findings {
@@ -28,6 +33,33 @@ impl Findings {
     }
 }
 
+/// The first version of Valkey that is known to drop all of a half transaction. No such version of Redis is known.
+const DROPS_HALVES: [u32; 3] = [9, 1, 2];
+
+/// A server that has an append-only file, and may replay half a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AofServer {
+    pub(crate) node: Node,
+    pub(crate) run_id: String,
+    /// Name and version.
+    pub(crate) server: String,
+}
+
+impl AofServer {
+    /// `None` for a server that needs no rewrite.
+    fn of(info: &Info) -> Option<Self> {
+        let (name, version) = info.version();
+        let may_replay = info.get("aof_enabled") == Some("1") && !drops_halves(name, version);
+        let run_id = info.get("run_id").filter(|_| may_replay)?.to_owned();
+        Some(Self { node: info.node.clone(), run_id, server: format!("{name} {version}") })
+    }
+}
+
+fn drops_halves(name: &str, version: &str) -> bool {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    name == "Valkey" && [(); 3].map(|()| parts.next().unwrap_or(0)) >= DROPS_HALVES
+}
+
 /// Why jobs may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Risk {
@@ -36,6 +68,7 @@ pub(crate) enum Risk {
     NeverSynced,
     NotSyncedInRewrites,
     SyncedEverySecond,
+    ReplaysHalves,
     SettingsUnknown,
 }
 
@@ -57,6 +90,9 @@ impl fmt::Display for Risk {
             Self::SyncedEverySecond => {
                 "the store may lose jobs: it syncs every second, so a crash can lose the last accepted jobs"
             }
+            Self::ReplaysHalves => {
+                "a crash of the store in the middle of a write can leave half of a change in its append-only file, which this version replays at the second start after it (Redis 7.0.15 does, Valkey 9.1.2 does not); so its file is rewritten after each start"
+            }
             Self::SettingsUnknown => {
                 "the store may lose jobs: how it keeps data is not known, since CONFIG is not allowed here"
             }
@@ -64,24 +100,9 @@ impl fmt::Display for Risk {
     }
 }
 
-/// A server's answer to INFO.
-struct Info(String);
-
-impl Info {
-    fn get(&self, name: &str) -> Option<&str> {
-        self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-    }
-}
-
-/// Reads a section of INFO from every server.
-async fn info(topology: &Topology, section: &str) -> Result<Vec<Info>, StoreError> {
-    let answers = topology.call_each(redis::cmd("INFO").arg(section)).await?;
-    answers.into_iter().map(|answer| Ok(Info(reply::read(answer, "INFO")?))).collect()
-}
-
 /// Checks every server. Refuses servers that would lose jobs.
 pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError> {
-    let all = info(topology, "everything").await?;
+    let all = info::read(topology, &["everything"]).await?;
     for info in &all {
         version(info)?;
         eviction(info)?;
@@ -96,24 +117,27 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError>
     };
     risks.extend(judged.iter().filter_map(|(_, risk)| *risk));
     let profile = judged.iter().map(|(profile, _)| *profile).min().unwrap_or(Profile::Unknown);
-    Ok(Findings { profile, risks })
+    let rewritten: Vec<_> = all.iter().filter_map(AofServer::of).collect();
+    if !rewritten.is_empty() {
+        risks.insert(Risk::ReplaysHalves);
+    }
+    Ok(Findings { profile, risks, run_ids: run_ids(&all), rewritten })
 }
 
-/// Checks that every server is a master, because replicas refuse writes.
-pub(crate) async fn masters(topology: &Topology) -> Result<(), StoreError> {
-    for info in info(topology, "replication").await? {
-        if info.get("role").is_some_and(|role| role != "master") {
-            topology.reconnect();
-            return Err(StoreError::Replica);
-        }
+/// Checks that every server is a master, because replicas refuse writes. Returns the run ids of all.
+pub(crate) async fn masters(topology: &Topology) -> Result<BTreeSet<String>, StoreError> {
+    let all = info::read(topology, &["server", "replication"]).await?;
+    if all.iter().any(|info| info.get("role").is_some_and(|role| role != "master")) {
+        topology.reconnect();
+        return Err(StoreError::Replica);
     }
-    Ok(())
+    Ok(run_ids(&all))
 }
 
 /// The share of its memory limit that the fullest server uses.
 pub(crate) async fn memory_share(topology: &Topology) -> Result<f64, StoreError> {
     let mut fullest = 0.0_f64;
-    for info in info(topology, "memory").await? {
+    for info in info::read(topology, &["memory"]).await? {
         let bytes = |name| info.get(name).and_then(|n| n.parse::<f64>().ok()).unwrap_or(0.0);
         let limit = bytes("maxmemory");
         if limit > 0.0 {
@@ -124,11 +148,8 @@ pub(crate) async fn memory_share(topology: &Topology) -> Result<f64, StoreError>
 }
 
 fn version(info: &Info) -> Result<(), StoreError> {
-    // Valkey answers a redis_version of 7.2.4 for old clients; its own counts.
-    let (name, version, least) = match info.get("valkey_version") {
-        Some(version) => ("Valkey", version, 8),
-        None => ("Redis", info.get("redis_version").unwrap_or("0"), 7),
-    };
+    let (name, version) = info.version();
+    let least = if name == "Valkey" { 8 } else { 7 };
     let major: u32 = version.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0);
     if major < least {
         return Err(StoreError::Unfit(format!("{name} {version} is too old; {least}.0 or later is needed")));
@@ -153,7 +174,7 @@ async fn settings(topology: &Topology) -> Option<Vec<Settings>> {
     let mut config = redis::cmd("CONFIG");
     config.arg("GET").arg(&["appendonly", "appendfsync", "no-appendfsync-on-rewrite"]);
     let answers = topology.call_each(&config).await.ok()?;
-    answers.into_iter().map(|answer| reply::read(answer, "CONFIG").ok()).collect()
+    answers.into_iter().map(|(_, answer)| reply::read(answer, "CONFIG").ok()).collect()
 }
 
 /// How a server with these settings keeps data, and what it may lose. It is judged by its worst moments: during a
@@ -183,7 +204,7 @@ mod tests {
     use super::*;
 
     fn info(text: &str) -> Info {
-        Info(text.replace(' ', "\r\n"))
+        Info::of(text)
     }
 
     #[test]
@@ -202,6 +223,7 @@ mod tests {
         }
         assert!(eviction(&info("maxmemory_policy:noeviction")).is_ok());
     }
+
     #[test]
     fn a_server_is_judged_by_its_worst_moments() {
         let always = [("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no")];
@@ -225,5 +247,20 @@ mod tests {
         let warning = Risk::NotSyncedInRewrites.to_string();
         assert!(warning.contains("(no-appendfsync-on-rewrite yes)"), "{warning}");
         assert!(warning.ends_with("set no-appendfsync-on-rewrite to no"), "{warning}");
+    }
+
+    #[test]
+    fn servers_with_a_file_are_rewritten_unless_their_version_drops_halves() {
+        for (info, is_rewritten) in [
+            ("redis_version:7.0.15 aof_enabled:1 run_id:a", true),
+            ("redis_version:7.0.15 aof_enabled:0 run_id:a", false),
+            ("redis_version:8.6.4 aof_enabled:1 run_id:a", true),
+            ("redis_version:7.2.4 valkey_version:8.1.9 aof_enabled:1 run_id:a", true),
+            ("redis_version:7.2.4 valkey_version:9.1.1 aof_enabled:1 run_id:a", true),
+            ("redis_version:7.2.4 valkey_version:9.1.2 aof_enabled:1 run_id:a", false),
+            ("redis_version:7.2.4 valkey_version:10.0.0 aof_enabled:1 run_id:a", false),
+        ] {
+            assert_eq!(AofServer::of(&Info::of(info)).is_some(), is_rewritten, "{info}");
+        }
     }
 }

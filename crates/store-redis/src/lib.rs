@@ -9,11 +9,13 @@ mod check;
 mod edge_log;
 mod edges;
 mod events;
+mod info;
 mod keys;
 mod queries;
 mod record;
 mod redis_store;
 mod reply;
+mod rewrite;
 mod script;
 mod topology;
 

@@ -1,5 +1,6 @@
 //! The store itself: opening it, checking it, and running scripts on it.
 
+use std::collections::BTreeSet;
 use std::sync::{PoisonError, RwLock};
 
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
@@ -21,7 +22,14 @@ pub struct RedisStore {
     pub(crate) keys: Keys,
     pub(crate) options: Options,
     /// Set when the store was found fit.
-    profile: RwLock<Option<Profile>>,
+    fitness: RwLock<Option<Fitness>>,
+}
+
+/// What was found when the store was found fit.
+struct Fitness {
+    profile: Profile,
+    /// The run ids of the servers.
+    run_ids: BTreeSet<String>,
 }
 
 impl RedisStore {
@@ -29,7 +37,7 @@ impl RedisStore {
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let topology = Topology::open(&options.url, options.call_timeout)?;
         let keys = Keys::new(&options.prefix, options.shards);
-        Ok(Self { topology, keys, options, profile: RwLock::default() })
+        Ok(Self { topology, keys, options, fitness: RwLock::default() })
     }
 
     pub fn kind(&self) -> &'static str {
@@ -37,7 +45,7 @@ impl RedisStore {
     }
 
     pub fn profile(&self) -> Option<Profile> {
-        *self.profile.read().unwrap_or_else(PoisonError::into_inner)
+        self.fitness.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|found| found.profile)
     }
 
     /// Checks the servers and the settings of the installation. Until this has succeeded once, every call
@@ -45,10 +53,8 @@ impl RedisStore {
     pub async fn prepare(&self) -> Result<(), StoreError> {
         let findings = check::servers(&self.topology).await?;
         findings.warn();
-        let installation = self.keys.installation();
         let args = (record::VERSION, self.options.shards, record::EARLIEST);
-        let (version, shards): (String, String) =
-            self.run_at(&script::INSTALL, &installation, all(&args)).await?;
+        let (version, shards): (String, String) = self.ask_unprepared(&script::INSTALL, args).await?;
         if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
             let (earliest, ours) = (record::EARLIEST, record::VERSION);
             return Err(StoreError::Unfit(format!(
@@ -58,7 +64,9 @@ impl RedisStore {
         if shards != self.options.shards.to_string() {
             return Err(self.options.shard_mismatch(shards));
         }
-        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Some(findings.profile);
+        self.rewrite_after_start(&findings.rewritten).await;
+        let found = Fitness { profile: findings.profile, run_ids: findings.run_ids };
+        *self.fitness.write().unwrap_or_else(PoisonError::into_inner) = Some(found);
         Ok(())
     }
 
@@ -69,7 +77,13 @@ impl RedisStore {
     pub async fn ping(&self) -> Result<(), StoreError> {
         // PING reports a full disk (MISCONF), the role a fail-over after which this server is a replica.
         self.topology.call(&redis::cmd("PING")).await?;
-        check::masters(&self.topology).await
+        let run_ids = check::masters(&self.topology).await?;
+        let has_changed = {
+            let fitness = self.fitness.read().unwrap_or_else(PoisonError::into_inner);
+            fitness.as_ref().is_some_and(|found| found.run_ids != run_ids)
+        };
+        // A server that has started again between two calls may have other settings.
+        if has_changed { self.prepare().await } else { Ok(()) }
     }
 
     /// Runs a script on a shard, and reads its answer.
@@ -100,6 +114,15 @@ impl RedisStore {
         args: impl ToRedisArgs,
     ) -> Result<T, StoreError> {
         self.check_prepared()?;
+        self.ask_unprepared(script, args).await
+    }
+
+    /// Runs a script on the installation's keys before the store was found fit.
+    pub(crate) async fn ask_unprepared<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        args: impl ToRedisArgs,
+    ) -> Result<T, StoreError> {
         self.run_at(script, &self.keys.installation(), all(&args)).await
     }
 

@@ -64,6 +64,25 @@ pub(crate) struct Topology {
     call_timeout: Duration,
 }
 
+/// A master: its address in a cluster, nothing for the only server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node(Option<(String, u16)>);
+
+impl Node {
+    /// The only server.
+    pub(crate) const fn only() -> Self {
+        Self(None)
+    }
+
+    /// The address as the client of a cluster names it.
+    fn parse(address: Value) -> Result<Self, StoreError> {
+        let unreadable = StoreError::Unreadable("the address of a master");
+        let text: String = redis::from_redis_value(address).map_err(|_| unreadable.clone())?;
+        let (host, port) = text.rsplit_once(':').ok_or(unreadable.clone())?;
+        Ok(Self(Some((host.to_owned(), port.parse().map_err(|_| unreadable)?))))
+    }
+}
+
 enum Servers {
     Single(Box<Single>),
     Cluster(Box<Cluster>),
@@ -194,12 +213,21 @@ impl Topology {
     }
 
     /// Sends a command to every master, to read their configuration.
-    pub(crate) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
+    pub(crate) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<(Node, Value)>, StoreError> {
         let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
         match (self.route(cmd, all).await?, &self.servers) {
-            (Value::Map(answers), Servers::Cluster(_)) => Ok(answers.into_iter().map(|(_, a)| a).collect()),
-            (answer, _) => Ok(vec![answer]),
+            (Value::Map(answers), Servers::Cluster(_)) => {
+                answers.into_iter().map(|(address, answer)| Ok((Node::parse(address)?, answer))).collect()
+            }
+            (answer, _) => Ok(vec![(Node::only(), answer)]),
         }
+    }
+
+    /// Sends a command to one master.
+    pub(crate) async fn call_node(&self, cmd: &Cmd, node: &Node) -> Result<Value, StoreError> {
+        let Some((host, port)) = node.0.clone() else { return self.call(cmd).await };
+        let one = SingleNodeRoutingInfo::ByAddress { host, port };
+        self.route(cmd, RoutingInfo::SingleNode(one)).await
     }
 
     /// Opens a connection that listens to a channel. Any node of a cluster will do, since published messages
@@ -248,6 +276,14 @@ fn classify(error: RedisError) -> StoreError {
 pub(crate) fn is_not_loaded(error: &StoreError) -> bool {
     let StoreError::Refused(source) = error else { return false };
     source.downcast_ref::<RedisError>().and_then(RedisError::detail) == Some("Function not found")
+}
+
+/// Whether a rewrite of the append-only file was refused because one is under way. Redis has no error code for that
+/// either.
+pub(crate) fn is_under_way(error: &StoreError) -> bool {
+    let StoreError::Refused(source) = error else { return false };
+    let detail = source.downcast_ref::<RedisError>().and_then(RedisError::detail);
+    detail.is_some_and(|detail| detail.contains("already in progress"))
 }
 
 fn unfit(error: &RedisError) -> StoreError {

@@ -50,7 +50,7 @@ pub struct StateCounts {
     pub dead: u64,
     /// Cancelled.
     pub cancelled: u64,
-    /// Dead and then removed.
+    /// Dead and then removed; or gone, as a repair has found.
     pub purged: u64,
 }
 
