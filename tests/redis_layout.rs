@@ -4,6 +4,7 @@
 
 pub(crate) mod audit;
 mod cleaning;
+mod clock_set_back;
 mod damage;
 mod due_slots;
 mod foreign_keys;
@@ -13,3 +14,4 @@ mod policies;
 mod replaced;
 mod server_settings;
 mod stale_entries;
+mod torn_file;

@@ -265,10 +265,10 @@ async fn wrong_counts_are_found_and_repaired_where_they_can_be_derived() {
     ground.run(&[b"HSET", &shard, b"\x011234567", &row]).await;
     ground.mended("a lane that has none", &[DamageKind::LaneCount, DamageKind::Topic]).await;
 
+    let before = ground.bench.stats().await;
     ground.run(&[b"HINCRBY", &shard, b"done", b"1"]).await;
-    ground.kept("one done too many", DamageKind::Ledger).await;
-    ground.run(&[b"HINCRBY", &shard, b"done", b"-1"]).await;
-    ground.bench.audit().await;
+    ground.mended("one done too many", &[DamageKind::Ledger]).await;
+    assert_eq!(ground.bench.stats().await.accepted, before.accepted + 1);
 }
 
 #[tokio::test]
@@ -293,13 +293,39 @@ async fn damage_that_cannot_be_repaired_is_reported_and_stays() {
     ground.run(&[b"HSET", &pool, b"too short", b"\x01\x00"]).await;
     ground.run(&[b"HSET", &runs, &ground.near.key.locator().0, b"\x01\x00"]).await;
     assert_eq!(ground.kept("unreadable", DamageKind::Unreadable).await.found[&DamageKind::Unreadable], 2);
+}
 
+#[tokio::test]
+async fn a_job_whose_record_is_gone_counts_as_purged_after_a_repair() {
     let mut ground = Ground::new().await;
     let pool = ground.key("pool").await;
     let locator = ground.reserved.key.locator().0;
     ground.run(&[b"HDEL", &pool, &locator]).await;
-    let found = ground.kept("a record that is gone", DamageKind::Ledger).await;
-    assert!(found.found.contains_key(&DamageKind::StateRecord), "{found:#?}");
+    let found = ground.audit(Repair::No).await;
+    let detail = "1 more jobs were accepted than are there or have ended";
+    assert!(found.findings.iter().any(|finding| finding.detail.contains(detail)), "{found:#?}");
+    let kinds = [DamageKind::Ledger, DamageKind::LaneCount, DamageKind::StateRecord];
+    ground.mended("a record that is gone", &kinds).await;
+    assert_eq!(ground.bench.stats().await.states.purged, 1);
+}
+
+#[tokio::test]
+async fn due_times_that_lead_to_no_delayed_job_are_removed_by_a_repair() {
+    let mut ground = Ground::new().await;
+    plant_due(&mut ground.redis, &entry(&ground.ready)).await;
+    plant_due(&mut ground.redis, b"nobody's job\0\0\0\0\0\x01").await;
+    let slot = ground.of("slot:", slot_of(&ground.far).as_bytes()).await;
+    for item in [[entry(&ground.near), lane()].concat(), [b"nobody's job\0\0\0\0\0\x01", &*lane()].concat()] {
+        ground.run(&[b"RPUSH", &slot, &item]).await;
+    }
+    let before = ground.bench.stats().await;
+    assert!(ground.audit(Repair::Yes).await.is_clean());
+    assert_eq!(ground.bench.promote(10).await.moved, 0, "nothing is due");
+    let far = ground.far.key.clone();
+    ground.bench.store().run(&far, ground.bench.token()).await.expect("run");
+    ground.bench.audit().await;
+    let after = ground.bench.stats().await.states;
+    assert_eq!((after.delayed, after.ready), (before.states.delayed - 1, before.states.ready + 1));
 }
 
 #[tokio::test]

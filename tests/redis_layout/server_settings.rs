@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use ringback_core::contract::{Attempt, Cancelled, Filter, Note, Noted, Renewed, Settled, StoreError};
+use ringback_core::contract::{
+    Attempt, Cancelled, Filter, Note, Noted, Profile, Renewed, Settled, StoreError,
+};
 use ringback_core::job::{History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_store::Store;
-use ringback_testkit::{RedisServer, eventually};
+use ringback_testkit::{Persistence, RedisServer, eventually};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench, now};
@@ -51,6 +53,33 @@ async fn a_server_that_evicts_is_refused_whatever_it_evicts() {
     }
     set(&server, "maxmemory-policy", "noeviction").await;
     bench.store().prepare().await.expect("fit again");
+}
+
+#[tokio::test]
+async fn the_profile_is_that_of_the_worst_moments_of_a_server() {
+    let always = RedisServer::options().persistence(Persistence::Always).start().await;
+    let server = Arc::new(Server::Redis(always));
+    let bench = Workbench::new(Arc::clone(&server), "servers").await;
+    let profile = async || {
+        bench.store().prepare().await.expect("it is fit");
+        bench.store().profile()
+    };
+    assert_eq!(profile().await, Profile::Disk);
+    for fsync in ["always", "everysec"] {
+        set(&server, "appendfsync", fsync).await;
+        set(&server, "no-appendfsync-on-rewrite", "yes").await;
+        assert_eq!(profile().await, Profile::Memory, "{fsync}");
+        set(&server, "no-appendfsync-on-rewrite", "no").await;
+    }
+    assert_eq!(profile().await, Profile::Everysec);
+    set(&server, "appendfsync", "no").await;
+    assert_eq!(profile().await, Profile::Memory);
+    set(&server, "appendfsync", "always").await;
+    let Server::Redis(redis) = &*server else { panic!("a single server") };
+    let mut rules = redis::cmd("ACL");
+    rules.arg(&["SETUSER", "default", "-config"]);
+    rules.exec_async(&mut redis.client().await).await.expect("ACL SETUSER");
+    assert_eq!(profile().await, Profile::Unknown);
 }
 
 #[tokio::test]

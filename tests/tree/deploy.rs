@@ -81,6 +81,7 @@ fn the_redis_settings_keep_accepted_jobs() {
         "maxmemory-policy noeviction",
         "appendonly yes",
         "appendfsync always",
+        "no-appendfsync-on-rewrite no",
         "save \"\"",
         "lazyfree-lazy-expire yes",
     ];

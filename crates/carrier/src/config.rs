@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::contract::Options;
+use ringback_core::limits::MAX_LOCK_TTL;
 use ringback_core::retry::{self, RetryPolicy};
 use ringback_service::settings::check_drain;
 use ringback_service::{Lookup, Setting};
@@ -13,7 +14,6 @@ use ringback_store::settings;
 const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(3);
 /// The shortest lock TTL. A third of it is the shortest reasonable timeout of a call over a network.
 const MIN_LOCK_TTL: Duration = Duration::from_millis(300);
-const MAX_LOCK_TTL: Duration = Duration::from_secs(300);
 
 const STORE: &[Setting] = &Setting::table(settings::NAMES);
 const RETRY: &[Setting] = &Setting::table(retry::SETTING);

@@ -12,6 +12,7 @@ use ringback_core::contract::{
     SubmitResult,
 };
 use ringback_core::job::NewJob;
+use ringback_core::limits::MAX_NOTICE_DELAY;
 use ringback_service::backoff::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{PolicyBook, Store};
@@ -25,7 +26,7 @@ use crate::wake::DeadlineSignal;
 /// The shortest delay of a rejected notice. The delay equals the age of the dead letter.
 const MIN_RETRY: Duration = Duration::from_secs(1);
 /// The longest delay of a rejected notice.
-const MAX_RETRY: Duration = Duration::from_secs(60);
+const MAX_RETRY: Duration = MAX_NOTICE_DELAY;
 
 /// How long a round waits for further shards after the first answer. Notices for a slow shard count as
 /// rejected and are submitted again, so that they do not delay those for others.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::job::DEFAULT_TIMEOUT;
+use crate::job::{DEFAULT_TIMEOUT, MAX_TTR};
 
 /// The most jobs in one store call.
 pub const MAX_BATCH: usize = 500;
@@ -12,6 +12,13 @@ pub const MAX_BATCH: usize = 500;
 pub const MAX_BATCH_BYTES: usize = 1024 * 1024;
 /// The longest push lease, without the margin. A longer attempt renews its lease.
 pub const MAX_LEASE_STRETCH: Duration = Duration::from_secs(15);
+/// The longest lease, and the longest that a renewal can make it from then on: that of a pull job. A push lease is
+/// shorter, even with the longest margin.
+pub const MAX_LEASE: Duration = MAX_TTR;
+/// The longest time for which a carrier may keep its shards, or a redrive, without a heartbeat.
+pub const MAX_LOCK_TTL: Duration = Duration::from_secs(300);
+/// The longest time for which a dead-letter notice that was not accepted waits.
+pub const MAX_NOTICE_DELAY: Duration = Duration::from_secs(60);
 /// After this many leases in a row that ran out without an outcome, a job is dead with reason `lost`.
 pub const MAX_LOST: u32 = 5;
 /// The longest reason of a dead job, in bytes.

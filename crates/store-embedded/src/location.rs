@@ -27,8 +27,16 @@ pub(crate) struct StoreLocation {
     pub(crate) events: EventBus,
     /// Notified when policies have changed.
     pub(crate) policies: watch::Sender<()>,
-    /// The live carriers and when each expires, in µs. All of them are in this process.
-    pub(crate) carriers: Mutex<BTreeMap<String, u64>>,
+    /// The live carriers. All of them are in this process.
+    pub(crate) carriers: Mutex<BTreeMap<String, CarrierLock>>,
+}
+
+/// The lock of a live carrier; times are in µs.
+pub(crate) struct CarrierLock {
+    /// When it expires.
+    pub(crate) until: u64,
+    /// How long it lasts after a heartbeat.
+    pub(crate) length: u64,
 }
 
 /// Makes the disk of a log from its file.

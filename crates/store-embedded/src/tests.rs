@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
-use ringback_core::clock::{Clock, SystemClock};
+use ringback_core::clock::{Clock, ManualClock, SystemClock, Timestamp};
 use ringback_core::contract::{Options, Repair, Shard, StoreError, SubmitResult, Wake};
 use ringback_core::job::{
     Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob,
@@ -307,4 +307,17 @@ async fn what_a_writer_that_died_had_answered_is_there_at_the_next_start() {
     drop(store);
     let store = on_disk(directory.path(), &fault).await;
     assert!(is_known(&store, 1).await, "job-1 was accepted");
+}
+
+#[tokio::test]
+async fn a_carrier_that_died_before_the_clock_was_set_back_counts_as_alive_for_one_lock() {
+    let clock = ManualClock::at(Timestamp::from_millis(10_000_000));
+    let store = prepared(Medium::Memory(Arc::new(InMemoryBackend::new())), Arc::new(clock.clone())).await;
+    let lock = Duration::from_secs(5);
+    store.heartbeat("ghost", lock).unwrap();
+    clock.set(Timestamp::from_millis(1_000_000));
+    let live = store.heartbeat("live", 10 * lock).unwrap();
+    assert_eq!((live.carriers.len(), live.next_change), (2, Some(lock)));
+    clock.advance(lock);
+    assert_eq!(store.heartbeat("live", lock).unwrap().carriers, ["live"]);
 }

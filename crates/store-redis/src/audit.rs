@@ -8,6 +8,7 @@
 mod answers;
 mod calls;
 mod counts;
+mod due;
 mod waiting;
 
 use std::collections::HashMap;
@@ -75,6 +76,7 @@ impl Walk<'_> {
             }
             // Relinked jobs may count elsewhere.
             Repair::Yes => {
+                self.remove_due().await?;
                 let before = self.calls.overview().await?;
                 let recorded = self.lanes().await?;
                 let count = self.jobs(LookFor::Counts).await?;
@@ -323,7 +325,8 @@ impl Walk<'_> {
             return Ok(());
         }
         self.audit.compared += 1;
-        let states = count.wrong_states(after.states());
+        let mut states = count.wrong_states(after.states());
+        states.extend(count.uncounted(after.jobs_by_end()));
         let wrong = recorded.and_then(|recorded| recorded.wrong(count, after.sums)).unwrap_or_default();
         if states.is_empty() && wrong.is_right() {
             return Ok(());

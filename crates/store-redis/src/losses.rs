@@ -15,7 +15,7 @@ use crate::check;
 use crate::keys::Place;
 use crate::redis_store::RedisStore;
 use crate::script;
-use crate::witness::{Known, Row};
+use crate::witness::{Known, Row, SeenRow};
 
 /// Whether losses are noted in the row and have to be accepted by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +68,11 @@ impl RedisStore {
         self.witness.installation().life.clone()
     }
 
-    /// Takes the row as it is now. Returns whether the one that was known is gone.
-    pub(crate) fn take_row(&self, row: Row) -> bool {
-        let (_, _, life, run_id, jobs) = row;
+    /// Takes the row as it is now.
+    pub(crate) fn take_row(&self, row: Row) -> SeenRow {
+        let (_, _, life, lost_run_id, jobs, run_id) = row;
         let mut known = self.witness.installation();
-        let loss = (!run_id.is_empty()).then_some(Loss { run_id, jobs });
+        let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
         if loss != known.loss {
             match &loss {
                 Some(loss) => tracing::error!(
@@ -83,14 +83,14 @@ impl RedisStore {
                 None => tracing::warn!("the loss of jobs is accepted; submits go on"),
             }
         }
-        let is_gone = !known.life.is_empty() && known.life != life;
-        if is_gone {
+        let is_another = !known.life.is_empty() && known.life != life;
+        if is_another {
             tracing::error!(
                 "the store is not the one that it was: its installation is gone, and a new one in its place"
             );
         }
         (known.loss, known.life) = (loss, life);
-        is_gone
+        SeenRow { is_another, run_id }
     }
 
     /// Looks at one shard of which something is known, all in turn. Returns whether it has lost jobs.

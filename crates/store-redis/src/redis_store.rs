@@ -1,16 +1,17 @@
 //! The store itself: opening it, checking it, and running scripts on it.
 
+use std::collections::BTreeSet;
 use std::sync::{PoisonError, RwLock};
 
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 
-use super::check::Servers;
+use super::check::{Findings, Risk};
 use super::keys::{Keys, Place};
 use super::script::{self, Returns, Script};
 use super::topology::{Topology, is_not_loaded};
-use super::witness::{Row, Witness};
+use super::witness::{Row, SeenRow, Witness};
 use super::{check, edge_log, record, reply};
 
 /// The memory that a tombstone with a token takes, with its share of the hash that it is in. One without takes 8
@@ -24,7 +25,15 @@ pub struct RedisStore {
     pub(crate) options: Options,
     pub(crate) witness: Witness,
     /// Set when the store was found fit.
-    servers: RwLock<Option<Servers>>,
+    fitness: RwLock<Option<Fitness>>,
+}
+
+/// What was found when the store was found fit.
+struct Fitness {
+    profile: Profile,
+    risks: BTreeSet<Risk>,
+    /// The run ids of the servers.
+    run_ids: BTreeSet<String>,
 }
 
 impl RedisStore {
@@ -33,7 +42,7 @@ impl RedisStore {
         let keys = Keys::new(&options.prefix, options.shards);
         let topology = Topology::open(&options.url, options.call_timeout, &keys)?;
         let witness = Witness::new(options.shards);
-        Ok(Self { topology, keys, options, witness, servers: RwLock::default() })
+        Ok(Self { topology, keys, options, witness, fitness: RwLock::default() })
     }
 
     pub fn kind(&self) -> &'static str {
@@ -41,7 +50,7 @@ impl RedisStore {
     }
 
     pub fn profile(&self) -> Option<Profile> {
-        Some(self.servers.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.profile)
+        self.fitness.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|found| found.profile)
     }
 
     /// Checks the servers, the settings of the installation, and whether the data are still there. Until this has
@@ -50,25 +59,32 @@ impl RedisStore {
     pub async fn prepare(&self) -> Result<(), StoreError> {
         // The servers were checked when the loss was noticed.
         let is_lost = self.profile().is_some() && self.loss().is_some();
-        let servers = if is_lost { None } else { Some(check::servers(&self.topology).await?) };
+        let findings = if is_lost { None } else { Some(check::servers(&self.topology).await?) };
         let losses = self.losses().await?;
         self.look_at_installation().await?;
         self.note_losses(losses).await?;
-        if let Some(servers) = servers {
-            let before = self.servers.write().unwrap_or_else(PoisonError::into_inner).replace(servers);
-            // Not at every attempt to reach the store again.
-            if before != Some(servers) {
-                servers.warn();
-            }
+        if let Some(findings) = findings {
+            self.rewrite_after_start(&findings.rewritten).await;
+            self.take_findings(findings);
         }
         self.check_no_loss()
     }
 
-    /// Makes or checks the row of the installation. Returns whether the one that was known is gone.
-    pub(crate) async fn look_at_installation(&self) -> Result<bool, StoreError> {
+    /// Warns of risks, but not at every attempt to reach the store again.
+    fn take_findings(&self, findings: Findings) {
+        let mut fitness = self.fitness.write().unwrap_or_else(PoisonError::into_inner);
+        if fitness.as_ref().is_none_or(|before| before.risks != findings.risks) {
+            findings.warn();
+        }
+        let Findings { profile, risks, run_ids, .. } = findings;
+        *fitness = Some(Fitness { profile, risks, run_ids });
+    }
+
+    /// Makes or checks the row of the installation.
+    pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
         let has_to_be_accepted = u8::from(self.profile() == Some(Profile::Disk));
         let args = (record::VERSION, self.options.shards, record::EARLIEST, self.life(), has_to_be_accepted);
-        let row: Row = self.run_at(&script::INSTALL, Place::Installation, all(&args)).await?;
+        let row: Row = self.ask_unprepared(&script::INSTALL, args).await?;
         let (version, shards) = (&row.0, &row.1);
         if !version.parse().is_ok_and(|version| (record::EARLIEST..=record::VERSION).contains(&version)) {
             let (earliest, ours) = (record::EARLIEST, record::VERSION);
@@ -89,11 +105,18 @@ impl RedisStore {
     /// Checks that the store answers and is the same. Its call writes, so that it fails on a server that takes no
     /// writes: a replica after a fail-over, or one whose disk is full (MISCONF).
     pub async fn ping(&self) -> Result<(), StoreError> {
-        if self.topology.has_several_servers() {
-            self.topology.call_each(&redis::cmd("PING")).await?;
-        }
-        let is_gone = self.look_at_installation().await?;
-        if is_gone || self.has_next_shard_lost().await? {
+        let SeenRow { is_another, run_id } = self.look_at_installation().await?;
+        let run_ids = if self.topology.has_several_servers() {
+            check::current_run_ids(&self.topology).await?
+        } else {
+            BTreeSet::from([run_id])
+        };
+        let has_changed = {
+            let fitness = self.fitness.read().unwrap_or_else(PoisonError::into_inner);
+            fitness.as_ref().is_some_and(|found| found.run_ids != run_ids)
+        };
+        // A server that has started again between two calls may have other settings, and other data.
+        if has_changed || is_another || self.has_next_shard_lost().await? {
             return self.prepare().await;
         }
         self.check_no_loss()
@@ -127,6 +150,15 @@ impl RedisStore {
         args: impl ToRedisArgs,
     ) -> Result<T, StoreError> {
         self.check_prepared()?;
+        self.ask_unprepared(script, args).await
+    }
+
+    /// Runs a script on the installation's keys before the store was found fit.
+    pub(crate) async fn ask_unprepared<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        args: impl ToRedisArgs,
+    ) -> Result<T, StoreError> {
         self.run_at(script, Place::Installation, all(&args)).await
     }
 

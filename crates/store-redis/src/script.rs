@@ -155,8 +155,8 @@ const FILES: &[&str] = files! {
     "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
     "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
     "queries/gauges"
-    "installation/install" "installation/members" "installation/policies" "installation/redrives"
-    "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair"
+    "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/redrives"
+    "audit/counts" "audit/jobs" "audit/lanes" "audit/lists" "audit/repair" "audit/schedule"
 };
 
 /// The end of the names of functions that also return the edges that they took.
@@ -236,6 +236,8 @@ scripts! {
     INSTALL: "install", Drains;
     LOSE: "lose", Drains;
     ACCEPT_LOSS: "accept_loss", Drains;
+    NOTE_SERVERS: "note_servers", Drains;
+    DROP_SERVER: "drop_server", Drains;
     MEMBERS: "members", Drains;
     PUT_POLICY: "put_policy", Fills;
     DELETE_POLICY: "delete_policy", Drains;
@@ -253,6 +255,10 @@ scripts! {
     AUDIT_CONFIRM: "audit_confirm", Reads;
     AUDIT_REPAIR: "audit_repair", Drains;
     AUDIT_COUNT: "audit_count", Drains;
+    AUDIT_INDEX: "audit_index", Drains;
+    AUDIT_DUE: "audit_due", Drains;
+    AUDIT_SLOT: "audit_slot", Drains;
+    AUDIT_SLOTS: "audit_slots", Reads;
 }
 
 #[cfg(test)]
@@ -268,7 +274,7 @@ mod tests {
                 "get" | "get_stored" | "page" | "stats" | "accepted" | "topics" | "gauges"
                 | "topic_gauges" | "pull_lanes" | "lease_info" | "dead" | "redrives" | "attempts"
                 | "outbox" => Kind::Reads,
-                "audit_repair" | "audit_count" => Kind::Drains,
+                "audit_repair" | "audit_count" | "audit_index" | "audit_due" | "audit_slot" => Kind::Drains,
                 name if name.starts_with("audit_") => Kind::Reads,
                 _ => Kind::Drains,
             };

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 pub use self::address::Address;
 use self::cluster::Cluster;
 use self::error::classify;
-pub(crate) use self::error::is_not_loaded;
+pub(crate) use self::error::{is_not_loaded, is_under_way};
 use self::single::Single;
 use crate::keys::{Keys, Place};
 
@@ -30,6 +30,25 @@ const CONNECT: Duration = Duration::from_secs(1);
 /// The servers and the connection to them.
 pub(crate) struct Topology {
     servers: Servers,
+}
+
+/// A master: its address in a cluster, nothing for the only server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node(Option<(String, u16)>);
+
+impl Node {
+    /// The only server.
+    pub(crate) const fn only() -> Self {
+        Self(None)
+    }
+
+    /// The address as the client of a cluster names it.
+    fn parse(address: Value) -> Result<Self, StoreError> {
+        let unreadable = StoreError::Unreadable("the address of a master");
+        let text: String = redis::from_redis_value(address).map_err(|_| unreadable.clone())?;
+        let (host, port) = text.rsplit_once(':').ok_or(unreadable.clone())?;
+        Ok(Self(Some((host.to_owned(), port.parse().map_err(|_| unreadable)?))))
+    }
 }
 
 enum Servers {
@@ -76,13 +95,34 @@ impl Topology {
     }
 
     /// Sends a command that names no key to every master.
-    pub(crate) fn call_each<'a>(&'a self, cmd: &'a Cmd) -> BoxFuture<'a, Result<Vec<Value>, StoreError>> {
+    pub(crate) fn call_each<'a>(
+        &'a self,
+        cmd: &'a Cmd,
+    ) -> BoxFuture<'a, Result<Vec<(Node, Value)>, StoreError>> {
         Box::pin(async move {
             match &self.servers {
-                Servers::Single(single) => Ok(vec![single.call(cmd).await?]),
-                Servers::Cluster(cluster) => cluster.call_each(cmd).await,
+                Servers::Single(single) => Ok(vec![(Node::only(), single.call(cmd).await?)]),
+                Servers::Cluster(cluster) => {
+                    let answers = cluster.call_each(cmd).await?.into_iter();
+                    answers.map(|(address, answer)| Ok((Node::parse(address)?, answer))).collect()
+                }
             }
         })
+    }
+
+    /// Sends a command to one master.
+    pub(crate) fn call_node<'a>(
+        &'a self,
+        cmd: &'a Cmd,
+        node: &'a Node,
+    ) -> BoxFuture<'a, Result<Value, StoreError>> {
+        match (&self.servers, &node.0) {
+            (Servers::Cluster(cluster), Some(address)) => Box::pin(cluster.call_node(cmd, address)),
+            (Servers::Single(single), _) => Box::pin(single.call(cmd)),
+            (Servers::Cluster(_), None) => {
+                Box::pin(async { Err(StoreError::Unreadable("the address of a master")) })
+            }
+        }
     }
 
     /// Opens a connection that listens to a channel. Any node of a cluster will do, since published messages

@@ -5,8 +5,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ringback_core::contract::{Loss, Shard};
 
-/// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs.
-pub(crate) type Row = (String, String, String, String, u64);
+/// The row of the installation: layout, shards, life, `run_id` of a loss or nothing, and its jobs. Then
+/// the `run_id` of its server.
+pub(crate) type Row = (String, String, String, String, u64, String);
+
+/// What a look at the row shows.
+pub(crate) struct SeenRow {
+    /// The row that was known is gone.
+    pub(crate) is_another: bool,
+    /// The `run_id` of its server.
+    pub(crate) run_id: String,
+}
 
 /// How many accepted jobs of a shard a process knows of.
 #[derive(Clone, Copy, Debug, Default)]

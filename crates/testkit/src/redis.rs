@@ -142,6 +142,18 @@ impl RedisServer {
         self.child.pid()
     }
 
+    /// The directory of its data.
+    pub fn directory(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A field of INFO; empty if there is none.
+    pub async fn info_field(&self, section: &str, field: &str) -> String {
+        let info = self.info(section).await;
+        let line = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        line.unwrap_or_default().trim().to_owned()
+    }
+
     /// The output of the server.
     pub fn log(&self) -> String {
         self.child.log()

@@ -32,7 +32,7 @@ pub(crate) struct AuditArgs {
     /// Restore missing index entries and correct counts; no job is removed
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Accept a loss of jobs, so that submits are taken again; without its run_id the one that an audit finds
+    /// Accept a loss of jobs, so that submits are taken again; without a `RUN_ID` the one that an audit finds
     #[arg(long, value_name = "RUN_ID", num_args = 0..=1, require_equals = true, conflicts_with = "repair")]
     #[expect(clippy::option_option, reason = "the flag has an optional value")]
     pub(crate) accept_loss: Option<Option<String>>,

@@ -11,7 +11,7 @@ use crate::state::State;
 /// How durable the store is, the least durable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
-    /// A restart loses all jobs.
+    /// A restart, or a crash of the machine, can lose all jobs or those of the last half minute or more.
     Memory,
     /// The server does not reveal its settings.
     Unknown,
@@ -50,7 +50,7 @@ pub struct StateCounts {
     pub dead: u64,
     /// Cancelled.
     pub cancelled: u64,
-    /// Dead and then removed.
+    /// Dead and then removed; or gone, as a repair has found.
     pub purged: u64,
 }
 

@@ -12,7 +12,7 @@ use ringback_core::contract::{
 use ringback_core::state::State;
 
 use crate::error::Result;
-use crate::location::lock;
+use crate::location::{CarrierLock, lock};
 use crate::tables::{DueJobs, QueueEnd};
 use crate::txn::Txn;
 use crate::txn::transitions::To;
@@ -28,14 +28,18 @@ impl EmbeddedStore {
         let location = &self.shared.location;
         let now = location.clock.micros();
         let mut live = lock(&location.carriers);
-        live.retain(|_, until| *until > now);
+        live.retain(|_, lock| lock.until > now);
+        // A lock that lasts for longer was stored before the clock was set back.
+        live.values_mut().for_each(|lock| lock.until = lock.until.min(now.saturating_add(lock.length)));
         let changed = if ttl.is_zero() {
             live.remove(carrier).is_some()
         } else {
-            live.insert(carrier.to_owned(), now + millis_up(ttl).saturating_mul(1000)).is_none()
+            let length = millis_up(ttl).saturating_mul(1000);
+            live.insert(carrier.to_owned(), CarrierLock { until: now.saturating_add(length), length })
+                .is_none()
         };
         let others = live.iter().filter(|(name, _)| *name != carrier);
-        let next_change = others.map(|(_, until)| Duration::from_micros(until - now)).min();
+        let next_change = others.map(|(_, lock)| Duration::from_micros(lock.until - now)).min();
         let carriers = live.keys().cloned().collect();
         drop(live);
         if changed {

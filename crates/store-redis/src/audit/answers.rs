@@ -31,6 +31,12 @@ pub(crate) struct Overview {
 }
 
 impl Overview {
+    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged.
+    pub(crate) fn jobs_by_end(&self) -> [i64; 8] {
+        let [jobs @ .., _lease, _pauses, _replaced] = self.ledger;
+        jobs
+    }
+
     pub(crate) fn states(&self) -> Jobs {
         let [_, delayed, ready, reserved, dead, ..] = self.ledger;
         [delayed, ready, reserved, dead]

@@ -187,6 +187,29 @@ impl Calls<'_> {
         self.change(&script::AUDIT_REPAIR, (kind, items)).await
     }
 
+    /// The lanes of a page of the list of lanes that have near due times.
+    pub(crate) async fn index_page(&self, scan: &mut Scan) -> Result<Vec<Lane>, StoreError> {
+        self.page(&script::AUDIT_INDEX, None, scan, LANES).await
+    }
+
+    /// Removes due times of a lane that lead to no delayed job, from a page of them. Returns how many.
+    pub(crate) async fn remove_due(&self, lane: &Lane, scan: &mut Scan) -> Result<u64, StoreError> {
+        let answer = self.call(&script::AUDIT_DUE, (lane, &scan.at, &scan.life, RECORDS)).await?;
+        let (life, at, removed) = reply::scanned(answer, "a page of an audit")?;
+        *scan = Scan { is_over: at == "0", at, life };
+        Ok(removed)
+    }
+
+    pub(crate) async fn slots_page(&self, scan: &mut Scan) -> Result<Vec<String>, StoreError> {
+        self.page(&script::AUDIT_SLOTS, None, scan, LANES).await
+    }
+
+    /// Removes due times of a slot that lead to no delayed job, from the page that `skip` entries follow. Returns how
+    /// many entries were read, and how many were removed.
+    pub(crate) async fn remove_far_due(&self, slot: &str, skip: u64) -> Result<(u64, u64), StoreError> {
+        self.call(&script::AUDIT_SLOT, (slot, skip, RECORDS)).await
+    }
+
     /// Corrects counts, if nothing has moved since. Returns whether those of the states are corrected, and whether
     /// all others are.
     pub(crate) async fn correct_counts(
@@ -195,22 +218,24 @@ impl Calls<'_> {
         count: &Count,
         wrong: &Wrong<'_>,
     ) -> Result<(bool, bool), StoreError> {
-        let (mut states, mut all) = (false, true);
+        let (mut are_states_set, mut all) = (false, true);
         let sums = wrong.sums.map_or_else(<[String; 3]>::default, |sums| sums.counted.map(|n| n.to_string()));
-        let lanes = wrong.lanes.chunks(COUNTS).map(|lanes| (lanes, &[][..], as_of.states()));
-        let topics = wrong.topics.chunks(COUNTS).map(|topics| (&[][..], topics, as_of.states()));
+        let later = [const { String::new() }; 4];
+        let lanes = wrong.lanes.chunks(COUNTS).map(|lanes| (lanes, &[][..], later.clone()));
+        let topics = wrong.topics.chunks(COUNTS).map(|topics| (&[][..], topics, later.clone()));
+        let states = count.states.map(|n| n.to_string());
         // The states come last: as long as the ledger stays, it shows that nothing has moved.
-        for (lanes, topics, counted) in lanes.chain(topics).chain([(&[][..], &[][..], count.states)]) {
+        for (lanes, topics, counted) in lanes.chain(topics).chain([(&[][..], &[][..], states)]) {
             let lane_rows: Vec<_> =
                 lanes.iter().map(|lane| (&lane.lane, pack_counts(lane.counted))).collect();
             let topic_rows: Vec<_> = topics.iter().map(|topic| (topic.topic, topic.counted)).collect();
             let args = (&as_of.ledger, &counted, &sums, lanes.len(), lane_rows, topic_rows);
             let answer: Vec<usize> = self.change(&script::AUDIT_COUNT, args).await?;
-            let &[is_set, n] = answer.as_slice() else { return Ok((states, false)) };
-            states = is_set == 1;
+            let &[is_set, n] = answer.as_slice() else { return Ok((are_states_set, false)) };
+            are_states_set = is_set == 1;
             all = all && n == lanes.len() + topics.len();
         }
-        Ok((states, all))
+        Ok((are_states_set, all))
     }
 }
 

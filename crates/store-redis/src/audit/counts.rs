@@ -45,6 +45,21 @@ impl Count {
         self.lost += u64::from(state == 1 || state == 2);
     }
 
+    /// In words, how many accepted jobs are gone without an end, or were stored without being counted.
+    pub(crate) fn uncounted(&self, [accepted, _, _, _, _, ended @ ..]: [i64; 8]) -> Option<String> {
+        let known: i64 = self.states.iter().chain(&ended).sum();
+        match accepted - known {
+            0 => None,
+            gone @ 1.. => Some(format!(
+                "{gone} more jobs were accepted than are there or have ended; a repair counts them as purged"
+            )),
+            more => Some(format!(
+                "{} more jobs are there or have ended than were accepted; a repair counts them as accepted",
+                more.unsigned_abs()
+            )),
+        }
+    }
+
     /// The differences from the ledger, in words.
     pub(crate) fn wrong_states(&self, ledger: Jobs) -> Vec<String> {
         let say = |what: &str, counted: i64, are: i64| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::Value;
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Epoch, LiveCarriers, Pass, PassLimits, Recovered, Shard, StoreError};
-use ringback_core::limits::MAX_LOST;
+use ringback_core::limits::{MAX_LEASE, MAX_LOCK_TTL, MAX_LOST};
 
 use crate::redis_store::RedisStore;
 use crate::reply;
@@ -13,7 +13,8 @@ use crate::script::{self, Script};
 
 impl RedisStore {
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
-        let answer = self.ask_installation(&script::MEMBERS, (carrier, millis_up(ttl)));
+        let answer = self
+            .ask_installation(&script::MEMBERS, (carrier, millis_up(ttl), millis_up(ttl.max(MAX_LOCK_TTL))));
         let (next_change, next_redrive, mut carriers): (i64, i64, Vec<String>) = answer.await?;
         // The script lists carriers by expiry, an order that changes with every heartbeat.
         carriers.sort_unstable();
@@ -39,7 +40,7 @@ impl RedisStore {
         epoch: &Epoch,
         limits: PassLimits,
     ) -> Result<Recovered, StoreError> {
-        let more = Some((self.keep(), MAX_LOST));
+        let more = Some((self.keep(), MAX_LOST, millis_up(MAX_LEASE)));
         let (pass, expired) = self.pass(&script::RECOVER, shard, epoch, limits, more).await?;
         let expired = match expired {
             Some(expired) => self.expired(shard, expired).await?,
@@ -59,7 +60,7 @@ impl RedisStore {
         shard: Shard,
         epoch: &Epoch,
         limits: PassLimits,
-        more: Option<((u64, u64), u32)>,
+        more: Option<((u64, u64), u32, u64)>,
     ) -> Result<(Pass, Option<Value>), StoreError> {
         let args = (&epoch.0, limits.jobs, millis_up(limits.floor), millis_up(self.options.keep_dead), more);
         let mut parts: Vec<Value> = self.ask(script, shard, args).await?;

@@ -74,7 +74,15 @@ fn part(entry: &mut Bytes) -> Result<Bytes, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use ringback_core::limits::MAX_NOTICE_DELAY;
+
     use super::*;
+
+    #[test]
+    fn the_longest_wait_is_that_of_the_prelude() {
+        let outbox = include_str!("../lua/prelude/outbox.lua");
+        assert!(outbox.contains(&format!("LONGEST = {},", MAX_NOTICE_DELAY.as_millis())));
+    }
 
     #[test]
     fn an_entry_that_is_cut_off_is_unreadable_and_never_a_panic() {

@@ -9,6 +9,7 @@ use ringback_core::contract::{
     DeadCursor, DeadFilter, ENDED_REDRIVE_RETENTION, MAX_ENDED_REDRIVES, MAX_REDRIVES, Redrive, RedriveId,
     RedriveJob, RedriveState, Redriven, Shard, StoreError, StoredRedrive, TakenRedrive, WorkerId,
 };
+use ringback_core::limits::MAX_LOCK_TTL;
 
 use crate::record::six;
 use crate::redis_store::RedisStore;
@@ -51,7 +52,8 @@ impl RedisStore {
     }
 
     pub async fn take_redrive(&self, holder: WorkerId, ttl: Duration) -> Result<TakenRedrive, StoreError> {
-        let answer = self.ask_installation(&script::TAKE_REDRIVE, (&holder.0, millis_up(ttl)));
+        let args = (&holder.0, millis_up(ttl), millis_up(ttl.max(MAX_LOCK_TTL)));
+        let answer = self.ask_installation(&script::TAKE_REDRIVE, args);
         let (wait, id, raw): (i64, Bytes, Bytes) = answer.await?;
         if id.is_empty() {
             let wait = u64::try_from(wait).ok().map(Duration::from_millis);

@@ -69,12 +69,25 @@ impl Cluster {
     }
 
     /// Sends a command to every master.
-    pub(super) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<Value>, StoreError> {
+    /// Returns the address of each, and its answer.
+    pub(super) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<(Value, Value)>, StoreError> {
         let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
         match self.send(cmd, all, self.keys.bases().len()).await? {
-            Value::Map(answers) => answers.into_iter().map(|(_, answer)| value(answer)).collect(),
-            answer => Ok(vec![answer]),
+            Value::Map(answers) => {
+                answers.into_iter().map(|(address, answer)| Ok((address, value(answer)?))).collect()
+            }
+            _ => Err(StoreError::Unreadable("the answers of all masters")),
         }
+    }
+
+    /// Sends a command to the master at an address.
+    pub(super) async fn call_node(
+        &self,
+        cmd: &Cmd,
+        (host, port): &(String, u16),
+    ) -> Result<Value, StoreError> {
+        let one = SingleNodeRoutingInfo::ByAddress { host: host.clone(), port: *port };
+        self.send(cmd, RoutingInfo::SingleNode(one), self.keys.bases().len()).await
     }
 
     async fn send(&self, cmd: &Cmd, route: RoutingInfo, place: usize) -> Result<Value, StoreError> {

@@ -43,6 +43,14 @@ pub(crate) fn is_not_loaded(error: &StoreError) -> bool {
     source.downcast_ref::<RedisError>().and_then(RedisError::detail) == Some("Function not found")
 }
 
+/// Whether a rewrite of the append-only file was refused because one is under way. Redis has no error code for that
+/// either.
+pub(crate) fn is_under_way(error: &StoreError) -> bool {
+    let StoreError::Refused(source) = error else { return false };
+    let detail = source.downcast_ref::<RedisError>().and_then(RedisError::detail);
+    detail.is_some_and(|detail| detail.contains("already in progress"))
+}
+
 pub(super) fn unfit(error: &RedisError) -> StoreError {
     StoreError::Unfit(format!("the store's URL cannot be used: {error}"))
 }

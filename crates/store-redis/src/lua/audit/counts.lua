@@ -25,8 +25,8 @@ end
 
 -- audit_count: corrects counts that were found to be wrong.
 -- KEYS  shard
--- ARGV  the counts of LEDGER when the jobs were counted; delayed, ready, reserved, dead as counted; SUMS as
---   counted, each '' if it is not known; how many lanes follow, and per lane with wrong counts: its id,
+-- ARGV  the counts of LEDGER when the jobs were counted; delayed, ready, reserved, dead as counted, each '' if other
+--   counts follow in another call; SUMS as counted, each '' if it is not known; how many lanes follow, and per lane with wrong counts: its id,
 --   and its counts (4 bytes each); then per topic: its name, and its number of lanes
 -- Returns {1 if the states' counts were corrected, how many lanes and topics were}; {} if something
 --   has moved since the jobs were counted
@@ -61,6 +61,19 @@ local function correct_topics(args, from)
   return #names
 end
 
+-- Sets the counts of the states. A job that was accepted and is gone without having been counted since counts as purged;
+-- a job that was stored and never counted counts as accepted.
+local function correct_states(args)
+  local sum = fields.done + fields.cancelled + fields.purged
+  for i, name in ipairs(STATES) do
+    local n = tonumber(args[OF_STATES + i])
+    sum = sum + n
+    shard.set(name, n)
+  end
+  if sum > fields.accepted then shard.set('accepted', sum) end
+  if sum < fields.accepted then shard.set('purged', fields.purged + fields.accepted - sum) end
+end
+
 function edges.audit_count(args)
   shard.begin(COUNT)
   for i, name in ipairs(audit.LEDGER) do
@@ -73,16 +86,8 @@ function edges.audit_count(args)
     if n then shard.set(name, n) end
   end
 
-  -- A job that is gone looks like one that was counted twice, so a ledger stays if it would not add up.
-  local sum, is_wrong = fields.done + fields.cancelled + fields.purged, false
-  for i, name in ipairs(STATES) do
-    local n = tonumber(args[OF_STATES + i])
-    sum, is_wrong = sum + n, is_wrong or n ~= fields[name]
-  end
-  local is_set = is_wrong and sum == fields.accepted
-  if is_set then
-    for i, name in ipairs(STATES) do shard.set(name, tonumber(args[OF_STATES + i])) end
-  end
+  local is_last = args[OF_STATES + 1] ~= ''
+  if is_last then correct_states(args) end
   shard.close()
-  return {is_set and 1 or 0, corrected}
+  return {is_last and 1 or 0, corrected}
 end

@@ -18,5 +18,5 @@ function edges.acknowledge(args)
   sliced('ZREM', KEY.outbox, delivered)
   if first ~= fields.tell_at then shard.set('tell_at', first) end
   shard.close()
-  return {first > 0 and until_us(first) or -1}
+  return {outbox.wait(first)}
 end

@@ -9,6 +9,16 @@ local MOST_LANES, PAUSE = 64, 10000
 
 local function first_scheduled() return call('ZRANGE', KEY.schedule, 0, MOST_LANES, 'WITHSCORES') end
 
+-- Corrects the places of lanes that were due and went behind others before the clock was set back. They are among the
+-- first, because all that was promoted since went before them.
+local function correct_places(scored)
+  for i = 1, #scored, 2 do
+    local lane, score = scored[i], tonumber(scored[i + 1])
+    local first = score > NOW and first_score(schedule.key(lane)) or 0
+    if first > 0 and first < score then call('ZADD', KEY.schedule, first, lane) end
+  end
+end
+
 -- The lanes that are due by a time, in order, and when the lane behind them is due.
 local function due_lanes(scored, at)
   local found, following = {}, nil
@@ -30,9 +40,12 @@ function edges.promote(args)
   shard.begin(PROMOTE, (due_lanes(scheduled, NOW)))
   if carrier.is_fenced(args[1]) then return {} end
   local left, promoted = tonumber(args[2]), 0
+  -- A pass plans the next one no later than this, so a later plan was made before the clock was set back.
+  local was_set_back = fields.next > NOW + tonumber(args[3])
+  if was_set_back then correct_places(scheduled) end
   local is_near = fields.slot > 0 and fields.slot <= floor(NOW / WIDTH) + 1
   local has_more = due.sort_slot(left)
-  if is_near then scheduled = first_scheduled() end
+  if is_near or was_set_back then scheduled = first_scheduled() end
   -- Jobs of an unsorted slot's time and later wait until the slot is sorted.
   local bound = fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW
 

@@ -2,7 +2,8 @@
 --   cancelled where that was requested. Pull jobs are answered, to be settled as failed by their receipts;
 --   their batch is looked at again soon in case that does not happen.
 -- KEYS  shard
--- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most leases lost in a row
+-- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most leases lost in a row, the longest
+--   lease (ms)
 -- Returns {} fenced, or {recovered, lost, waits in us..., {{locator, job state, record, lane name or ''},
 --   ...} for pull}
 local RECOVER = union(
@@ -12,14 +13,15 @@ local RECOVER = union(
 local MOST_BATCHES, MOST_SEEN = 32, 2000
 
 -- Splits the jobs of a batch: those whose lease has run out, and those to be looked at later, with their
--- first deadline.
-local function split(number, batch, limit)
+-- first deadline. With `longest` the leases begin anew.
+local function split(number, batch, limit, longest)
   local locs, over, kept, first = leases.locs(batch), {}, {}, nil
   jobs.load_states(locs)
   for _, loc in ipairs(locs) do
     local s = states[loc]
     if leases.holds(number, s) then
-      local at = state.deadline(s)
+      local at = longest and leases.anew(number, s, longest) or state.deadline(s)
+      if at ~= state.deadline(s) then jobs.put(loc, state.with_deadline(s, at)) end
       if at <= NOW and #over < limit then
         over[#over + 1] = loc
       else
@@ -32,21 +34,21 @@ local function split(number, batch, limit)
 end
 
 -- Batches that are due: locators of jobs whose lease has run out, and each batch with what stays of it.
-local function expired_leases(left)
+local function expired_leases(left, longest)
   local over, looked, seen, by_number = {}, {}, 0, {}
-  local numbers, batches = leases.due(MOST_BATCHES)
+  local numbers, batches, n_due = leases.due(MOST_BATCHES)
   for i, number in ipairs(numbers) do
     if left <= 0 or seen >= MOST_SEEN then break end
     local batch = batches[i]
     local expired, kept, first = {}, {}, nil
-    if batch then expired, kept, first = split(number, batch, left) end
+    if batch then expired, kept, first = split(number, batch, left, i > n_due and longest) end
     for _, loc in ipairs(expired) do over[#over + 1] = loc end
     left = left - #expired
     seen = seen + (batch and #batch / 12 or 1)
     by_number[number] = {number = number, kept = kept, first = first}
     looked[#looked + 1] = by_number[number]
   end
-  return over, looked, by_number
+  return over, looked, by_number, #numbers - n_due == MOST_BATCHES
 end
 
 -- Removes batches without reserved jobs, and schedules the next look at the others.
@@ -68,7 +70,7 @@ function edges.recover(args)
   shard.begin(RECOVER)
   if carrier.is_fenced(args[1]) then return {} end
   local most = tonumber(args[7])
-  local over, looked, by_number = expired_leases(tonumber(args[2]))
+  local over, looked, by_number, has_more = expired_leases(tonumber(args[2]), tonumber(args[8]))
 
   jobs.load(over)
   local pull_lanes = {}
@@ -111,6 +113,7 @@ function edges.recover(args)
 
   outcomes.save(dead, {}, args[5], args[6])
   save_batches(looked)
+  if has_more then shard.set('lease_at', NOW) end
   local waits = carrier.waits(tonumber(args[3]), tonumber(args[4]))
   shard.close()
   return {recovered, #dead, waits[1], waits[2], waits[3], waits[4], pulled}

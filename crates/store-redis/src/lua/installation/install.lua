@@ -28,7 +28,7 @@ end
 -- What every process has to know of the row.
 local function described()
   local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE, LOST_RUN, LOST_JOBS)
-  return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0)}
+  return {stored[1], stored[2], stored[3], stored[4] or '', tonumber(stored[5] or 0), run_id()}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
@@ -37,7 +37,8 @@ end
 -- KEYS  installation
 -- ARGV  layout version, shard count, the earliest layout that this version reads, the life that the caller knows or
 --   '', 1 if a loss has to be accepted by hand
--- Returns {layout version, shard count, life, run_id of a loss that is not accepted or '', its jobs}
+-- Returns {layout version, shard count, life, run_id of a loss that is not accepted or '', its
+--   jobs, run_id of the server}
 function edges.install(args)
   tick()
   local stored = call('HMGET', row(), LAYOUT, SHARDS, LIFE)

@@ -21,10 +21,11 @@ end
 
 -- take_redrive: takes a running redrive that has no holder.
 -- KEYS  installation
--- ARGV  holder (8 bytes), for how long (ms)
+-- ARGV  holder (8 bytes), for how long (ms), the longest claim of any holder (ms)
 -- Returns {0, id, redrive}, or {ms until the next one can be taken, -1 if none runs, '', ''}
 function edges.take_redrive(args)
   tick()
+  redrives.shorten(tonumber(args[3]))
   local running = redrives.running()
   for _ = 1, 16 do
     local first = call('ZRANGE', running, 0, 0, 'WITHSCORES')

@@ -74,6 +74,14 @@ function audit.index_of(loc, raw, s)
   return DELAYED
 end
 
+-- Whether an entry of the schedule leads to a job that is delayed until then. The job must have been read.
+function audit.is_awaited(lane, entry)
+  local loc = sub(entry, 1, 12)
+  local raw, s = records[loc], states[loc]
+  if not raw or s and state.code(s) ~= DELAYED or schedule.was_ready_at_once(raw, s) then return false end
+  return jobs.due(raw, s) == sub(entry, 13, 18) and record.lane(raw) == lane
+end
+
 -- A waiting job, as it is searched for in lists: locator, due, lane, attempts.
 function audit.waiting(loc, raw, s)
   return loc .. jobs.due(raw, s) .. record.lane(raw) .. (s and sub(s, 9, 12) or '\0\0\0\0')

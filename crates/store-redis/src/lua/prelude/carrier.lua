@@ -23,10 +23,12 @@ function carrier.waits(floor_ms, retention, due_in)
     if due_wait < 0 or slot >= 0 and slot < due_wait then due_wait = slot end
   end
   local eviction = fields.dead_at > 0 and wait(fields.dead_at + retention) or -1
-  local waits = {due_wait, wait(fields.lease_at), eviction}
+  -- A time further ahead than any that is stored was stored before the clock was set back.
+  local lease_wait = fields.lease_at > NOW + leases.LOOK_AGAIN and 0 or wait(fields.lease_at)
+  local waits = {due_wait, lease_wait, eviction}
   local till = floor_ms * 1000
   for _, w in ipairs(waits) do if w >= 0 and w < till then till = w end end
   shard.set('next', floor((NOW_US + till) / 1000))
-  waits[4] = wait(fields.tell_at)
+  waits[4] = outbox.wait(fields.tell_at)
   return waits
 end

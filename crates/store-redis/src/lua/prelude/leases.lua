@@ -2,12 +2,17 @@
 -- under the number that the leases share. `leases` has the time of the next look at each batch: the deadline, or
 -- earlier to drop settled jobs. A batch is removed when its last job is settled. A receipt is the lease's number
 -- (8 bytes) and random bits (8 bytes).
+--
+-- A look that is planned for later than any look can be was planned before the clock was set back. Such a batch is
+-- looked at at once, and its leases begin anew: each lasts for as long from now as it was granted for.
 local leases = {
   FIELDS = {'next', 'lease_at'},
   -- When expired leases of pull jobs are looked at again (ms).
   SOON = 1000,
+  -- After this time each batch is looked at (ms).
+  LOOK_AGAIN = 60000,
 }
-local LOOK_AGAIN = 60000
+local LOOK_AGAIN = leases.LOOK_AGAIN
 
 -- Schedules a look at a batch. Returns its value in `batches`.
 function leases.batch(number, locs, deadline)
@@ -36,10 +41,24 @@ function leases.holds(number, s) return s and state.code(s) == RESERVED and stat
 
 function leases.put(flat) sliced('HSET', KEY.batches, flat) end
 
--- The numbers of batches to look at by now, and their values.
+-- The numbers of batches to look at by now, their values, and behind how many of them those follow whose look was
+-- planned before the clock was set back.
 function leases.due(limit)
   local numbers = call('ZRANGE', KEY.leases, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, limit)
-  return numbers, fetch(KEY.batches, numbers)
+  local n_due = #numbers
+  local after = string.format('(%.0f', NOW + LOOK_AGAIN)
+  for _, number in ipairs(call('ZRANGE', KEY.leases, after, '+inf', 'BYSCORE', 'LIMIT', 0, limit)) do
+    numbers[#numbers + 1] = number
+  end
+  return numbers, fetch(KEY.batches, numbers), n_due
+end
+
+-- The deadline (ms) of a lease that begins anew. The number of a batch says when it was granted, unless the clock had
+-- been set back before that. `longest` (ms) bounds a lease that was renewed since.
+function leases.anew(number, s, longest)
+  local length = state.deadline(s) - floor(read('>I8', number) / 1000)
+  if length <= 0 or length > longest then length = longest end
+  return min(state.deadline(s), NOW_UP + length)
 end
 
 -- Removes batches. `lease_at` may then be too early, which costs one look.

@@ -2,9 +2,22 @@
 -- `tell_at` is the first such time, 0 for none. An entry holds all that a notice needs, so later changes
 -- of the job do not matter.
 --
+-- An entry waits for LONGEST at most. One that is to be delivered later than that was stored before the clock was set
+-- back, and is due.
+--
 -- An entry is the time of death (6 bytes), the lane's name and the job state (each behind its length, 2
 -- bytes), and the record without the body, which a notice does not carry.
-local outbox = {FIELDS = {'tell_at'}}
+local outbox = {
+  FIELDS = {'tell_at'},
+  -- How long a notice that was not accepted waits at most (ms).
+  LONGEST = 60000,
+}
+
+-- The time (us) until a notice that is to be delivered at a time (ms, 0 for none); -1 for none.
+function outbox.wait(at)
+  if at > NOW_UP + outbox.LONGEST then return 0 end
+  return at > 0 and until_us(at) or -1
+end
 
 -- The part of a payload before the body, whose length its first two bytes say.
 local function payload_start(loc, raw)

@@ -105,7 +105,9 @@ local function trim(lane, n)
   if n > 0 then call('LTRIM', list_of(lane), n, -1) end
 end
 
--- Removes the first n entries. A push lane goes behind the others; a lane with nothing left loses its turn.
+-- Removes the first n entries. A push lane goes behind the others; a lane with nothing left loses its turn. The numbers
+-- of leases only grow, so it goes behind lanes that had their turn before the clock was set back, too. The field
+-- `lease` must have been read.
 function ready.pop(lane, n, is_all, turn)
   if is_all then
     call('ZREM', ready.turns(lane), lane)
@@ -114,7 +116,7 @@ function ready.pop(lane, n, is_all, turn)
       if fields.fronts > 0 then remove_front(lane) end
     end
   else
-    if not lanes.is_pull(lane) then call('ZADD', KEY.lanes, 'XX', NOW_US + turn, lane) end
+    if not lanes.is_pull(lane) then call('ZADD', KEY.lanes, 'XX', max(NOW_US, fields.lease) + turn, lane) end
     if n > 0 then trim(lane, n) end
   end
 end

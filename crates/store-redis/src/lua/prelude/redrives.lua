@@ -19,6 +19,12 @@ function redrives.put(id, redrive) call('HSET', redrives.all(), id, redrive) end
 function redrives.holder(redrive) return sub(redrive, 20, 27) end
 function redrives.with_holder(redrive, holder) return sub(redrive, 1, 19) .. holder .. sub(redrive, 28) end
 
+-- Ends claims `longest` ms from now if they last for longer: they were stored before the clock was set back.
+function redrives.shorten(longest)
+  local late = call('ZRANGE', redrives.running(), string.format('(%.0f', NOW + longest), '+inf', 'BYSCORE')
+  for _, id in ipairs(late) do call('ZADD', redrives.running(), NOW + longest, id) end
+end
+
 -- Ms until the first running redrive can be taken, -1 if none runs.
 function redrives.next_free()
   local first = call('ZRANGE', redrives.running(), 0, 0, 'WITHSCORES')

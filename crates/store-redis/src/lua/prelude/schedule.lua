@@ -62,10 +62,10 @@ function schedule.add_all(lane, at, entries)
 end
 function schedule.add(lane, at, entry) schedule.add_all(lane, at, {entry}) end
 
--- The entries that are not in a slot yet. Those that were cancelled there are in it, and count again.
+-- The entries that are not yet in a slot that has cancelled entries. Those that were cancelled there are in it, and
+-- count again.
 local function new_in_slot(slot, list)
   local key = KEY.cancelled_in_slot .. slot
-  if call('EXISTS', key) == 0 then return list end
   local new, again = {}, {}
   for i = 1, #list, 4000 do
     local last = min(i + 3999, #list)
@@ -85,13 +85,18 @@ function schedule.save()
     call('ZADD', KEY.schedule, 'LT', list.first, lane)
   end
   for slot, list in pairs(slot_entries) do
-    list = new_in_slot(slot, list)
-    if sliced('RPUSH', KEY.slot .. slot, list) == #list then
+    -- Notes of cancelled entries are only there with their slot.
+    local n_keys = call('EXISTS', KEY.slot .. slot, KEY.cancelled_in_slot .. slot)
+    if n_keys == 2 then list = new_in_slot(slot, list) end
+    -- A slot is listed before it is there. If the server stops between the two, a slot that is not there does no harm;
+    -- one that is not listed would hold back what is added to it later.
+    if n_keys == 0 then
       call('ZADD', KEY.slots, slot, slot)
       shard.earliest('slot', slot)
       -- It is sorted when its time is two slots away.
       shard.wake_at((slot - 1) * WIDTH)
     end
+    sliced('RPUSH', KEY.slot .. slot, list)
   end
 end
 

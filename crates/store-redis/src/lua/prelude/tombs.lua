@@ -78,6 +78,8 @@ function tombs.remove(locs)
 end
 
 local function next_segment(keep, cap)
+  -- The segment began before the clock was set back. Its age counts anew, so that it does end.
+  if fields.segment_at > NOW then shard.set('segment_at', NOW) end
   local age = NOW - fields.segment_at
   local is_full = fields.segment_size >= cap / 3 and age >= 60000
   if age < keep / 2 and not is_full then return end

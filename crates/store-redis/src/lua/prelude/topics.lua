@@ -103,7 +103,7 @@ do
 
   -- Adds lanes that jobs are submitted to, by id with their names.
   function topics.add_lanes(arriving)
-    local names, noted, members = {}, {}, {}
+    local names, noted, members, named = {}, {}, {}, {}
     for lane, name in pairs(arriving) do
       names[#names + 1], names[#names + 2] = lane, topics.field(lanes.topic(name))
     end
@@ -114,6 +114,7 @@ do
       local n, at, paused = topics.row(field)
       if is_new then
         rows[lane] = NO_COUNTS .. name
+        named[#named + 1], named[#named + 2] = lane, rows[lane]
         members[#members + 1], members[#members + 2] = 0, topic .. ' ' .. lane
         shard.count('lanes', 1)
         if n == 0 and paused == 0 then shard.count('topics', 1) end
@@ -123,6 +124,8 @@ do
     end
     list_by_hour(noted, members)
     sliced('ZADD', KEY.index, members)
+    -- The name of a lane is nowhere else, so it is written before the jobs that need it.
+    sliced('HSET', KEY.shard, named)
   end
 
   -- Removes rows of lanes, which must have been read. Their topics' rows take over the counts of ended jobs,

@@ -1,0 +1,48 @@
+//! Answers to INFO: what servers tell of themselves.
+
+use std::collections::BTreeSet;
+
+use ringback_core::contract::StoreError;
+
+use super::reply;
+use super::topology::{Node, Topology};
+
+/// A server's answer to INFO.
+pub(crate) struct Info {
+    pub(crate) node: Node,
+    text: String,
+}
+
+impl Info {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    }
+
+    /// The server's name and version. Valkey answers a `redis_version` of 7.2.4 for old clients; its own counts.
+    pub(crate) fn version(&self) -> (&'static str, &str) {
+        match self.get("valkey_version") {
+            Some(version) => ("Valkey", version),
+            None => ("Redis", self.get("redis_version").unwrap_or("0")),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Info {
+    /// The answer of the only server; a space ends a line.
+    pub(crate) fn of(text: &str) -> Self {
+        Self { node: Node::only(), text: text.replace(' ', "\r\n") }
+    }
+}
+
+/// Reads sections of INFO from every server.
+pub(crate) async fn read(topology: &Topology, sections: &[&str]) -> Result<Vec<Info>, StoreError> {
+    let answers = topology.call_each(redis::cmd("INFO").arg(sections)).await?;
+    let read = |(node, answer)| Ok(Info { node, text: reply::read(answer, "INFO")? });
+    answers.into_iter().map(read).collect()
+}
+
+/// The run ids of servers. A server has another one after each start.
+pub(crate) fn run_ids(all: &[Info]) -> BTreeSet<String> {
+    all.iter().filter_map(|info| info.get("run_id")).map(str::to_owned).collect()
+}

@@ -1,0 +1,272 @@
+//! Append-only files of Redis that end in the middle of a transaction, as kill -9 or a power cut leaves them. Redis
+//! 7.0.15 leaves the first commands of such a transaction in the file, and runs them at its second start.
+//!
+//! `RINGBACK_TEST_CUTS` is the number of places at which the file is cut, or `all`.
+
+mod cuts;
+mod workload;
+
+use std::sync::Arc;
+
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use ringback_core::contract::{Filter, Options, Pull, Repair};
+use ringback_core::job::DEFAULT_TTR;
+use ringback_core::outcome::Outcome;
+use ringback_core::state::State;
+use ringback_store::Store;
+use ringback_testkit::{Persistence, RedisServer, eventually};
+
+use self::cuts::{Cut, Files};
+use self::workload::{Recorded, TOPICS};
+use crate::contract::jobs::{BRIEF, LONG, With, ms, retry};
+use crate::contract::workbench::{SOON, Server, Workbench, at_most, now};
+
+/// The installation, which all servers of these tests share.
+const NAME: &str = "torn-file";
+/// How many places are cut unless more are asked for.
+const CUTS: usize = 20;
+
+async fn server() -> RedisServer {
+    RedisServer::options().persistence(Persistence::Always).start().await
+}
+
+/// Keeps the file as it is: a process may not ask for a rewrite.
+async fn forbid_rewrites(server: &RedisServer) {
+    let mut rules = redis::cmd("ACL");
+    rules.arg(&["SETUSER", "default", "-bgrewriteaof"]);
+    rules.exec_async(&mut server.client().await).await.expect("ACL SETUSER");
+}
+
+/// A server, and a bench of the installation on it.
+async fn opened(server: RedisServer) -> (Arc<Server>, Workbench) {
+    let server = Arc::new(Server::Redis(server));
+    let bench = Workbench::new(Arc::clone(&server), NAME).await;
+    (server, bench)
+}
+
+/// The server that `opened` has taken.
+fn closed(server: Arc<Server>, bench: Workbench) -> RedisServer {
+    drop(bench);
+    match Arc::into_inner(server) {
+        Some(Server::Redis(server)) => server,
+        _ => panic!("the bench had a single server, and is gone"),
+    }
+}
+
+/// Starts a server twice on a file that is cut, with a submit in between.
+async fn started_twice(mut server: RedisServer, files: &Files, cut: &Cut) -> RedisServer {
+    server.kill();
+    files.write(server.directory(), cut.at);
+    server.restart().await;
+    forbid_rewrites(&server).await;
+    let (shared, bench) = opened(server).await;
+    bench.accept(bench.job("between").timeout(BRIEF)).await;
+    let mut server = closed(shared, bench);
+    server.restart().await;
+    forbid_rewrites(&server).await;
+    server
+}
+
+#[tokio::test]
+async fn every_job_before_a_torn_end_is_found_after_a_repair() {
+    let source = server().await;
+    forbid_rewrites(&source).await;
+    let (shared, bench) = opened(source).await;
+    let recorded = workload::run(&shared, &bench).await;
+    let source = closed(shared, bench);
+    let files = Files::read(source.directory());
+    drop(source);
+
+    let mut cuts = cuts::all(&files.last);
+    let wanted = std::env::var_os("RINGBACK_TEST_CUTS").and_then(|cuts| cuts.into_string().ok());
+    let wanted = match wanted.as_deref() {
+        Some("all") => cuts.len(),
+        Some(number) => number.parse().expect("a number of cuts"),
+        None => CUTS,
+    };
+    let seed = now().as_millis();
+    cuts.shuffle(&mut StdRng::seed_from_u64(seed));
+    let mut server = server().await;
+    let mut damaged = 0;
+    for cut in &cuts[..wanted.min(cuts.len())] {
+        server = started_twice(server, &files, cut).await;
+        let at = format!("seed {seed}, cut at {} in {}", cut.at, cut.command);
+        let (shared, bench) = opened(server).await;
+        damaged += usize::from(check(&bench, &recorded, cut, &at).await);
+        server = closed(shared, bench);
+    }
+    // Other versions drop the half, and nothing is damaged.
+    let replays = server.info_field("server", "valkey_version").await.is_empty();
+    assert!(!replays || damaged > 0, "seed {seed}: no cut has done any damage");
+}
+
+/// Repairs the store and lets every job end. Returns whether anything was damaged.
+async fn check(bench: &Workbench, recorded: &Recorded, cut: &Cut, at: &str) -> bool {
+    let store = bench.store();
+    let found = store.audit(Repair::No).await.expect("audit");
+    let repaired = store.audit(Repair::Yes).await.expect("repair");
+    assert!(repaired.is_clean(), "{at}: {repaired:#?}");
+    clean(store, at).await;
+    for key in recorded.before(cut.at) {
+        let job = store.get(key).await.expect("get");
+        assert!(job.is_some() || recorded.purged.contains(key), "{at}: {key} is gone");
+    }
+    drain(bench, at).await;
+    for key in recorded.before(cut.at).filter(|key| !recorded.purged.contains(*key)) {
+        let state = bench.state(key).await;
+        assert!(matches!(state, Some(State::Done | State::Cancelled)), "{at}: {key} is {state:?}");
+    }
+    clean(store, at).await;
+    found.total() > 0
+}
+
+async fn clean(store: &Store, at: &str) {
+    let audit = store.audit(Repair::No).await.expect("audit");
+    assert!(audit.total() == 0 && audit.compared == audit.shards, "{at}: {audit:#?}");
+}
+
+/// Lets every job end that is there.
+async fn drain(bench: &Workbench, at: &str) {
+    let (store, shard) = (bench.store(), bench.shard());
+    for topic in TOPICS {
+        store.resume(&topic.parse().expect("a topic")).await.expect("resume");
+    }
+    eventually(SOON, &format!("{at}: every job ends"), async || {
+        bench.promote(500).await;
+        let expired = store.recover(shard, bench.epoch(), at_most(500)).await.expect("recover").expired;
+        let expired: Vec<_> = expired.iter().map(|lease| (lease.receipt, retry(ms(0)))).collect();
+        store.settle_expired(shard, &expired).await.expect("settle");
+        let done = bench.take(100).await.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
+        bench.settle_all(done).await;
+        for topic in TOPICS {
+            pull_all(bench, topic).await;
+        }
+        let (mut left, mut from) = (Vec::new(), None);
+        loop {
+            let page = store.page(&Filter::default(), from, 1000).await.expect("page");
+            left.extend(page.items);
+            from = page.next;
+            if from.is_none() {
+                break;
+            }
+        }
+        for job in &left {
+            match job.state {
+                State::Delayed => drop(store.run(&job.key, bench.token()).await.expect("run")),
+                State::Dead => drop(store.revive(&job.key, bench.token()).await.expect("revive")),
+                _ => {}
+            }
+        }
+        let left: Vec<_> = left.into_iter().map(|job| (job.key.to_string(), job.state)).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+    })
+    .await;
+}
+
+async fn pull_all(bench: &Workbench, topic: &str) {
+    let topic = topic.parse().expect("a topic");
+    let token = bench.token().0;
+    let ask = Pull {
+        caller: "drain",
+        sequence: u64::from_le_bytes(token),
+        topic: &topic,
+        limit: 100,
+        ttr: Some(LONG),
+        default_ttr: DEFAULT_TTR,
+        bits: token,
+    };
+    let pulled = bench.store().pull(bench.shard(), &ask).await.expect("pull").jobs;
+    let done: Vec<_> = pulled.into_iter().map(|job| (job.receipt, Outcome::Complete)).collect();
+    bench.store().settle_receipts(bench.shard(), &done).await.expect("settle");
+}
+
+/// How many rewrites a server has made, once none is under way.
+async fn rewrites(server: &RedisServer) -> String {
+    eventually(SOON, "no rewrite is under way", async || {
+        let (runs, is_planned) = (
+            server.info_field("persistence", "aof_rewrite_in_progress").await,
+            server.info_field("persistence", "aof_rewrite_scheduled").await,
+        );
+        if (&*runs, &*is_planned) == ("0", "0") { Ok(()) } else { Err(runs + &is_planned) }
+    })
+    .await;
+    server.info_field("persistence", "aof_rewrites").await
+}
+
+/// How often a start of this server leads to a rewrite.
+async fn expected(server: &RedisServer) -> &'static str {
+    if server.info_field("server", "valkey_version").await.is_empty() { "1" } else { "0" }
+}
+
+#[tokio::test]
+async fn a_file_that_is_rewritten_after_a_start_replays_no_half() {
+    let source = server().await;
+    forbid_rewrites(&source).await;
+    let (shared, bench) = opened(source).await;
+    let key = bench.accept(bench.job("before").after(LONG)).await.key;
+    let options = bench.options();
+    bench.submit(&[bench.job("a"), bench.job("b").to("http://other.example")]).await;
+    let source = closed(shared, bench);
+    let files = Files::read(source.directory());
+    drop(source);
+
+    // The last submit is cut before its end.
+    let cuts = cuts::all(&files.last);
+    let cut = cuts.iter().rfind(|cut| cut.command == "HSET").expect("it writes hashes");
+    let mut server = server().await;
+    server.kill();
+    files.write(server.directory(), cut.at);
+    server.restart().await;
+    let url = server.url();
+    let open =
+        || Store::open(Options { url: url.clone(), ..options.clone() }).expect("the options are right");
+    let [a, b, c, d, e] = [(); 5].map(|()| open());
+    let prepared = tokio::join!(a.prepare(), b.prepare(), c.prepare(), d.prepare(), e.prepare());
+    assert!(matches!(prepared, (Ok(()), Ok(()), Ok(()), Ok(()), Ok(()))), "{prepared:?}");
+    assert_eq!(rewrites(&server).await, expected(&server).await, "of five processes one asks");
+    for store in [&a, &b, &c, &d, &e] {
+        store.prepare().await.expect("it is fit");
+    }
+    assert_eq!(rewrites(&server).await, expected(&server).await, "the others find it noted");
+    server.restart().await;
+    eventually(SOON, "the store is fit again", async || a.prepare().await).await;
+    let audit = a.audit(Repair::No).await.expect("audit");
+    assert_eq!((audit.total(), audit.checked), (0, 1), "{audit:#?}");
+    assert!(a.get(&key).await.expect("get").is_some());
+}
+
+async fn until_it_answers(store: &Store) {
+    eventually(SOON, "the store answers", async || store.clone().answers().await).await;
+}
+
+#[tokio::test]
+async fn a_start_that_a_process_outlives_is_noticed() {
+    let server = server().await;
+    let (shared, bench) = opened(server).await;
+    let store = bench.store().clone();
+    let mut server = closed(shared, bench);
+    assert_eq!(rewrites(&server).await, expected(&server).await);
+    until_it_answers(&store).await;
+    assert_eq!(rewrites(&server).await, expected(&server).await, "one start leads to one rewrite");
+    server.restart().await;
+    assert_eq!(rewrites(&server).await, "0");
+    until_it_answers(&store).await;
+    assert_eq!(rewrites(&server).await, expected(&server).await);
+}
+
+#[tokio::test]
+async fn a_rewrite_that_is_not_allowed_is_asked_for_by_the_next_process() {
+    let server = server().await;
+    forbid_rewrites(&server).await;
+    let (shared, bench) = opened(server).await;
+    let store = bench.store().clone();
+    let server = closed(shared, bench);
+    assert_eq!(rewrites(&server).await, "0");
+    let mut rules = redis::cmd("ACL");
+    rules.arg(&["SETUSER", "default", "+bgrewriteaof"]);
+    rules.exec_async(&mut server.client().await).await.expect("ACL SETUSER");
+    store.prepare().await.expect("it is fit");
+    assert_eq!(rewrites(&server).await, expected(&server).await);
+}
