@@ -54,7 +54,7 @@ impl Servers {
     /// A call that is not answered.
     async fn asks_in_vain(&self, place: usize) -> StoreError {
         let answer = self.connection.call(place, async |_| pending::<RedisResult<Value>>().await).await;
-        answer.err().expect("no answer")
+        answer.expect_err("no answer")
     }
 }
 
