@@ -51,6 +51,9 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// The version of the layout of the file.
+    pub const LAYOUT: u64 = tables::format::VERSION;
+
     /// The store in a directory. Its file is named after the prefix.
     pub fn open(directory: &str, options: Options) -> Self {
         let file = Path::new(directory).join(format!("{}.redb", options.prefix));

@@ -118,6 +118,14 @@ impl Store {
         }
     }
 
+    /// The version of the layout in which it keeps jobs. Each kind counts for itself.
+    pub fn layout(&self) -> u64 {
+        match &self.backend {
+            Backend::Redis(_) => u64::from(RedisStore::LAYOUT),
+            Backend::Embedded(_) => EmbeddedStore::LAYOUT,
+        }
+    }
+
     /// How durable it is; [`Profile::Unknown`] before the first connection.
     pub fn profile(&self) -> Profile {
         match &self.backend {

@@ -175,6 +175,8 @@ fn errors_show_the_whole_usage_of_their_own_command() {
         ("list a", "ringback list [OPTIONS]"),
         ("export a", "ringback export [OPTIONS]"),
         ("import --server http://h", "ringback import [OPTIONS] <FILE>"),
+        ("backup --server http://h", "ringback backup [OPTIONS] <FILE>"),
+        ("restore a b", "ringback restore [OPTIONS] <FILE>"),
         ("listen a", "ringback listen [OPTIONS]"),
         ("completions --server http://h", "ringback completions [OPTIONS] <SHELL>"),
         ("up now", "ringback up [OPTIONS]"),
