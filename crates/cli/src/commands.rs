@@ -4,6 +4,7 @@
 mod attempts;
 mod audit;
 mod backup;
+mod compact;
 mod dead;
 mod each_job;
 mod export;
@@ -139,6 +140,8 @@ pub(crate) enum Command {
     Watch(watch::WatchArgs),
     /// Check that every job is found and counted; --repair corrects what is wrong
     Audit(audit::AuditArgs),
+    /// Make the file of an embedded store smaller, while no process uses it
+    Compact(compact::CompactArgs),
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -198,6 +201,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Up(args) => Ok(up::main(args, remote.format(), Times::of_stdout(remote.utc))),
         Command::Listen(args) => listen::main(args, remote.format(), Times::of_stdout(remote.utc)),
+        Command::Compact(args) => compact::run(&mut output(&remote), &args).map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => completions(&remote, shell),
         Command::Submit(args) => online(remote, async |session| submit::run(session, *args).await),
         Command::Import(args) => online(remote, async |session| import::run(session, args).await),

@@ -177,6 +177,7 @@ fn errors_show_the_whole_usage_of_their_own_command() {
         ("import --server http://h", "ringback import [OPTIONS] <FILE>"),
         ("backup --server http://h", "ringback backup [OPTIONS] <FILE>"),
         ("restore a b", "ringback restore [OPTIONS] <FILE>"),
+        ("compact", "ringback compact [OPTIONS] <DIRECTORY>"),
         ("listen a", "ringback listen [OPTIONS]"),
         ("completions --server http://h", "ringback completions [OPTIONS] <SHELL>"),
         ("up now", "ringback up [OPTIONS]"),
