@@ -1,6 +1,7 @@
 //! The command line as people and scripts run it: exit codes, output, and its effect on a real stack.
 
 mod attempts;
+mod backup;
 mod dead_letters;
 mod idempotency_key;
 mod if_exists;

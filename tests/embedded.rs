@@ -1,7 +1,9 @@
 //! What only the embedded store can be asked: its files, their lock, restarts and kill -9, group commits, and a clock
 //! that is set.
 
+mod compact;
 mod damage;
+mod room;
 mod wal;
 
 use std::io::{BufRead as _, BufReader};

@@ -160,7 +160,7 @@ async fn a_server_without_imports_is_reported_at_once() {
 }
 
 /// A stream of chunks, ended or not.
-fn stream(chunks: &[&str], end: &str) -> Answer {
+pub(super) fn stream(chunks: &[&str], end: &str) -> Answer {
     let chunks: String = chunks.iter().map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n";
     Answer::raw(format!("{head}{chunks}{end}"))

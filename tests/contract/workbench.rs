@@ -81,6 +81,7 @@ impl Workbench {
             attempts: Logging::Failed,
             keep_attempts: Duration::from_secs(3600),
             keep_attempts_mib: 64,
+            keep_free_mib: 0,
             call_timeout: Duration::from_secs(10),
         };
         Self::open(server, options, sum as usize % usize::from(SHARDS)).await

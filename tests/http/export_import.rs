@@ -202,6 +202,42 @@ async fn a_redis_that_is_nearly_full_takes_no_imports() {
     assert_eq!(export(&stack, "").await.len(), 1);
 }
 
+#[tokio::test]
+async fn what_is_set_for_topics_is_exported_whole_and_in_order() {
+    const PAUSED: usize = 700;
+    for options in StackOptions::api_on_each_store() {
+        let stack = options.start().await;
+        assert_eq!(export_of_topics(&stack).await, [Value::Null; 0]);
+        let secret = json!({"headers": {"authorization": "Bearer s3cret"}, "timeout": "5s"});
+        for topic in ["a", "topic-0350", "z"] {
+            stack.set_policy(topic, &secret).await;
+        }
+        // Neither is set for topics that only have jobs.
+        stack.accept(&json!({"topic": "jobs", "id": "i", "delay": "1h", "url": "http://h/"})).await;
+        // More than the store is asked for at a time.
+        for n in 0..PAUSED {
+            stack.post_empty(&format!("/v1/topics/topic-{n:04}/pause")).await.expect(200);
+        }
+        let lines = export_of_topics(&stack).await;
+        let names: Vec<_> = lines.iter().map(|line| line["topic"].as_str().expect("a name")).collect();
+        assert!(names.is_sorted() && names.len() == PAUSED + 2, "{names:?}");
+        let policies: Vec<_> = lines.iter().filter(|line| line["policy"] != Value::Null).collect();
+        let expected = |topic, paused| json!({"topic": topic, "paused": paused, "policy": secret});
+        let expected = [expected("a", false), expected("topic-0350", true), expected("z", false)];
+        assert_eq!(policies, expected.iter().collect::<Vec<_>>());
+        assert_eq!(lines.iter().filter(|line| line["paused"] == true).count(), PAUSED);
+        stack.post_empty("/v1/topics/topic-0001/resume").await.expect(200);
+        assert_eq!(export_of_topics(&stack).await.len(), PAUSED + 1);
+    }
+}
+
+async fn export_of_topics(stack: &Stack) -> Vec<Value> {
+    let reply = stack.get("/v1/export/topics").await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/x-ndjson")));
+    let text = String::from_utf8(reply.body.to_vec()).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
 /// Jobs that take about 25 MB in an export: more than connections buffer.
 async fn accept_much(stack: &Stack) {
     let body = "x".repeat(100_000);

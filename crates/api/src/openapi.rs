@@ -48,6 +48,7 @@ use crate::{routes, schema};
         routes::receipts::renew,
         routes::receipts::finish_all,
         routes::export::export,
+        routes::export::topics::export_topics,
         routes::import::import,
         routes::stats::stats,
         routes::topics::list_topics,
@@ -93,7 +94,7 @@ use crate::{routes, schema};
     tags(
         (name = "jobs", description = "Submit, get, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and settle them"),
-        (name = "topics", description = "List and get topics; set their policies; pause, resume and delete them"),
+        (name = "topics", description = "List and get topics; set their policies; pause, resume and delete them; export what is set for them"),
         (name = "dead", description = "List, purge and revive the dead jobs of a topic"),
         (name = "events", description = "Live events of jobs"),
         (name = "stats", description = "Counts and lateness; the consistency audit"),

@@ -52,6 +52,7 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<Api>>)> {
         ("/v1/topics/{topic}/revivals/{revival}", get(redrives::get).delete(redrives::stop)),
         ("/v1/events", get(events::events)),
         ("/v1/export", get(export::export)),
+        ("/v1/export/topics", get(export::topics::export_topics)),
         ("/v1/import", post(import::import)),
         ("/v1/stats", get(stats::stats)),
         ("/v1/audit", get(consistency_audit::audit)),

@@ -3,6 +3,8 @@
 
 mod attempts;
 mod audit;
+mod backup;
+mod compact;
 mod dead;
 mod each_job;
 mod export;
@@ -13,6 +15,7 @@ mod list;
 mod pages;
 mod policy;
 mod pull;
+mod restore;
 mod retry;
 mod session;
 mod stats;
@@ -73,6 +76,10 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     /// Export all pending and dead jobs, one JSON job per line
     Export(export::ExportArgs),
+    /// Save all jobs, and the policies and pauses of topics, in a file
+    Backup(backup::BackupArgs),
+    /// Restore a backup, into the same installation or another one
+    Restore(restore::RestoreArgs),
     /// Show jobs
     #[command(after_help = job::GET_EXAMPLES)]
     Get(job::GetArgs),
@@ -133,6 +140,8 @@ pub(crate) enum Command {
     Watch(watch::WatchArgs),
     /// Check that every job is found and counted; --repair corrects what is wrong
     Audit(audit::AuditArgs),
+    /// Make the file of an embedded store smaller, while no process uses it
+    Compact(compact::CompactArgs),
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -192,10 +201,13 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Up(args) => Ok(up::main(args, remote.format(), Times::of_stdout(remote.utc))),
         Command::Listen(args) => listen::main(args, remote.format(), Times::of_stdout(remote.utc)),
+        Command::Compact(args) => compact::run(&mut output(&remote), &args).map(|()| ExitCode::SUCCESS),
         Command::Completions { shell } => completions(&remote, shell),
         Command::Submit(args) => online(remote, async |session| submit::run(session, *args).await),
         Command::Import(args) => online(remote, async |session| import::run(session, args).await),
         Command::Export(args) => online(remote, async |session| export::run(session, args).await),
+        Command::Backup(args) => online(remote, async |session| backup::run(session, args).await),
+        Command::Restore(args) => online(remote, async |session| restore::run(session, args).await),
         Command::Get(args) => online(remote, async |session| job::get(session, &args).await),
         Command::Attempts(args) => online(remote, async |session| attempts::run(session, &args).await),
         Command::Reschedule(args) => online(remote, async |session| job::reschedule(session, &args).await),

@@ -2,12 +2,15 @@
 //! calls the HTTP API. The commands and their arguments are in `commands`.
 
 mod args;
+mod backup_file;
 mod client;
 mod commands;
 mod failure;
 mod listen;
 mod output;
 mod progress;
+mod response_lines;
+mod scratch;
 mod up;
 
 use std::process::ExitCode;

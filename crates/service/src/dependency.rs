@@ -26,7 +26,7 @@ pub struct Dependency<S, P, C, E> {
     pub subject: S,
     /// Connects and verifies the dependency. The text it returns is shown on `/readyz`.
     pub prepare: P,
-    /// Checks that the dependency still answers.
+    /// Checks that the dependency still answers. The text it returns is shown on `/readyz`.
     pub check: C,
     /// Returns false for an error that no retry can cure.
     pub is_transient: fn(&E) -> bool,
@@ -51,7 +51,7 @@ where
     P: Fn(S) -> PF + Send + Sync + 'static,
     PF: Future<Output = Result<String, E>> + Send + 'static,
     C: Fn(S) -> CF + Send + Sync + 'static,
-    CF: Future<Output = Result<(), E>> + Send + 'static,
+    CF: Future<Output = Result<String, E>> + Send + 'static,
 {
     /// Watches the dependency while `tasks` run, and returns when all of them have ended.
     ///
@@ -103,8 +103,9 @@ where
                 () = sleep(CHECK_INTERVAL) => {}
                 () = shutdown.stopping() => return,
             }
-            if let Err(error) = (self.check)(self.subject.clone()).await {
-                return self.report_unavailable(&error, watched, health);
+            match (self.check)(self.subject.clone()).await {
+                Ok(found) => health.set(self.name, true, found),
+                Err(error) => return self.report_unavailable(&error, watched, health),
             }
         }
     }

@@ -47,5 +47,6 @@ from_disk!(
     redb::TableError,
     redb::TransactionError,
     redb::CommitError,
-    redb::DatabaseError
+    redb::DatabaseError,
+    redb::CompactionError
 );

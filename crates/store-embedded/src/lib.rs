@@ -6,6 +6,7 @@
 
 mod answers;
 mod audit;
+mod compact;
 mod edges;
 mod error;
 mod location;
@@ -27,6 +28,7 @@ use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{Options, Profile, Shard, StoreError};
 use tokio::time::timeout;
 
+pub use self::compact::{Compacted, compact};
 use self::error::Result;
 pub use self::streams::{Events, PolicyChanges, Wakes};
 use self::tables::Tables;
@@ -51,6 +53,9 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// The version of the layout of the file.
+    pub const LAYOUT: u64 = tables::format::VERSION;
+
     /// The store in a directory. Its file is named after the prefix.
     pub fn open(directory: &str, options: Options) -> Self {
         let file = Path::new(directory).join(format!("{}.redb", options.prefix));
@@ -83,6 +88,18 @@ impl EmbeddedStore {
         // A concurrent call may have set the same writer.
         let _ = self.writer.set(writer);
         Ok(())
+    }
+
+    /// Whether the disk has less room than is to be left free.
+    pub async fn has_little_room(&self) -> Result<bool, StoreError> {
+        let least = u64::from(self.options.keep_free_mib) * 1024 * 1024;
+        if least == 0 {
+            return Ok(false);
+        }
+        let location = Arc::clone(&self.shared.location);
+        let free = tokio::task::spawn_blocking(move || location.free_bytes()).await;
+        let free = free.map_err(|_| StoreError::Closed)??;
+        Ok(free.is_some_and(|free| free < least))
     }
 
     /// Whether the writer answers.

@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use nix::sys::statvfs::statvfs;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 use ringback_core::clock::Clock;
 use ringback_core::contract::{Profile, StoreError, Wake};
@@ -97,6 +98,13 @@ impl StoreLocation {
         }
     }
 
+    /// How many bytes are free on the disk of the file; `None` for memory.
+    pub(crate) fn free_bytes(&self) -> Result<Option<u64>> {
+        let Medium::File(file, _) = &self.medium else { return Ok(None) };
+        let found = statvfs(directory(file)).map_err(io::Error::from)?;
+        Ok(Some(found.blocks_available() * found.fragment_size()))
+    }
+
     /// The disk of a log.
     pub(crate) fn disk(&self, log: File) -> Box<dyn Disk> {
         match &self.medium {
@@ -120,8 +128,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn directory(file: &Path) -> &Path {
+    file.parent().unwrap_or_else(|| Path::new("."))
+}
+
 fn open_file(builder: &Builder, file: &Path) -> Result<Database> {
-    let directory = file.parent().unwrap_or_else(|| Path::new("."));
+    let directory = directory(file);
     std::fs::create_dir_all(directory)
         .map_err(|error| unfit(format!("the directory {} cannot be made: {error}", directory.display())))?;
     let is_new = !file.exists();

@@ -70,6 +70,7 @@ fn options() -> Options {
         attempts: ringback_core::policy::Logging::Failed,
         keep_attempts: Duration::from_secs(7 * 86_400),
         keep_attempts_mib: 64,
+        keep_free_mib: 0,
         call_timeout: Duration::from_secs(10),
     }
 }

@@ -45,6 +45,9 @@ impl RedisStore {
         Ok(Self { topology, keys, options, witness, fitness: RwLock::default() })
     }
 
+    /// The version of the layout of keys and records.
+    pub const LAYOUT: u16 = record::VERSION;
+
     pub fn kind(&self) -> &'static str {
         self.topology.kind()
     }

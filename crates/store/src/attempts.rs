@@ -21,7 +21,7 @@ impl Store {
 
     /// note: adds attempts to the logs of their jobs, all of one shard, at most
     /// [`MAX_BATCH`](ringback_core::limits::MAX_BATCH). No edge: the jobs do not change. Skipped while
-    /// the store is [nearly full](Store::is_nearly_full), so that attempts never take a job's place.
+    /// the store is [nearly full](Store::shortage), so that attempts never take a job's place.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
@@ -29,7 +29,7 @@ impl Store {
         if self.logging.is_none() || notes.is_empty() {
             return Ok(Noted::Kept);
         }
-        if self.is_nearly_full().await {
+        if self.shortage().await.is_some() {
             return Ok(Noted::Full);
         }
         dispatch!(self.note(shard, notes))

@@ -9,7 +9,7 @@ use ringback_core::policy::Logging;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
 use ringback_store_redis::RedisStore;
 
-use crate::pressure::MemoryPressure;
+use crate::pressure::{HIGH, Pressure, Shortage};
 
 /// A store. Cheap to clone; all clones share the backend.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub struct Store {
     /// Which attempts are logged by default; `None` if there is no room for any.
     pub(crate) logging: Option<Logging>,
     pub(crate) note_timeout: Duration,
-    pub(crate) pressure: Arc<MemoryPressure>,
+    pub(crate) pressure: Arc<Pressure>,
 }
 
 #[derive(Clone)]
@@ -46,22 +46,24 @@ impl Store {
     /// [`StoreError::Unfit`] if the URL cannot be used.
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let (shards, logging, note_timeout) = (options.shards, options.logging(), options.note_timeout());
-        let backend = match options.url.strip_prefix(SCHEME) {
+        let room = Shortage::Disk(options.keep_free_mib);
+        let (shortage, backend) = match options.url.strip_prefix(SCHEME) {
             Some(directory) => {
                 let directory = directory.to_owned();
-                Backend::Embedded(Arc::new(EmbeddedStore::open(&directory, options)))
+                (room, Backend::Embedded(Arc::new(EmbeddedStore::open(&directory, options))))
             }
-            None => Backend::Redis(Arc::new(RedisStore::open(options)?)),
+            None => (Shortage::Memory, Backend::Redis(Arc::new(RedisStore::open(options)?))),
         };
-        Ok(Self { backend, shards, logging, note_timeout, pressure: Arc::default() })
+        Ok(Self { backend, shards, logging, note_timeout, pressure: Arc::new(Pressure::new(shortage)) })
     }
 
     /// An embedded store without a file, for tests. Its jobs live as long as `memory`. URL and prefix of
     /// the options are ignored.
     pub fn in_memory(memory: &Memory, options: Options) -> Self {
         let (shards, logging, note_timeout) = (options.shards, options.logging(), options.note_timeout());
+        let pressure = Arc::new(Pressure::new(Shortage::Disk(options.keep_free_mib)));
         let backend = Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options)));
-        Self { backend, shards, logging, note_timeout, pressure: Arc::default() }
+        Self { backend, shards, logging, note_timeout, pressure }
     }
 
     /// Connects to the store and checks that it is fit to keep jobs. Until this has succeeded once, every
@@ -82,15 +84,31 @@ impl Store {
     /// Those of [`Store::prepare`].
     pub async fn prepared(self) -> Result<String, StoreError> {
         self.prepare().await?;
-        Ok(format!("{}, {}", self.kind(), self.profile().name()))
+        Ok(self.describe().await)
     }
 
-    /// Checks that the store replies, and that it still has what it had. Takes a clone, like [`Store::prepared`].
+    /// Checks that the store replies, and that it still has what it had. Returns the same text as
+    /// [`Store::prepared`], and takes a clone like it.
     ///
     /// # Errors
     /// Why it does not.
-    pub async fn answers(self) -> Result<(), StoreError> {
-        dispatch!(self.ping())
+    pub async fn answers(self) -> Result<String, StoreError> {
+        dispatch!(self.ping())?;
+        Ok(self.describe().await)
+    }
+
+    /// Kind and profile, and whether an embedded store has little room. Redis is not asked for its memory
+    /// while nobody submits.
+    async fn describe(&self) -> String {
+        let shortage = match &self.backend {
+            Backend::Redis(_) => None,
+            Backend::Embedded(_) => self.shortage().await,
+        };
+        let found = format!("{}, {}", self.kind(), self.profile().name());
+        match shortage {
+            Some(shortage) => format!("{found}; {shortage}, so submits are refused"),
+            None => found,
+        }
     }
 
     /// Accepts a loss of jobs that was noticed, so that submits go on.
@@ -117,10 +135,14 @@ impl Store {
         }
     }
 
-    /// Whether the store is nearly full: submits should be refused, and attempts are not logged. Reads
-    /// the memory share at most once a second.
-    pub async fn is_nearly_full(&self) -> bool {
-        self.pressure.is_high(|| self.memory_share()).await
+    /// What the store has too little of, if it is nearly full: then submits should be refused, and attempts
+    /// are not logged. Reads the share of memory or the room on the disk at most once a second.
+    pub async fn shortage(&self) -> Option<Shortage> {
+        let read = async || match &self.backend {
+            Backend::Redis(_) => Ok(self.memory_share().await? >= HIGH),
+            Backend::Embedded(store) => store.has_little_room().await,
+        };
+        self.pressure.shortage(read).await
     }
 
     /// The name of its kind in the API.
@@ -128,6 +150,14 @@ impl Store {
         match &self.backend {
             Backend::Redis(store) => store.kind(),
             Backend::Embedded(_) => "embedded",
+        }
+    }
+
+    /// The version of the layout in which it keeps jobs. Each kind counts for itself.
+    pub fn layout(&self) -> u64 {
+        match &self.backend {
+            Backend::Redis(_) => u64::from(RedisStore::LAYOUT),
+            Backend::Embedded(_) => EmbeddedStore::LAYOUT,
         }
     }
 

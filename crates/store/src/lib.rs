@@ -1,6 +1,6 @@
 //! The store: what keeps jobs. [`Store`] has one call per edge of a job's life and passes it to the
 //! backend, Redis or embedded. This crate also has what every user of a store needs: its settings, the
-//! policies of topics, retries of pull jobs, and memory pressure.
+//! policies of topics, retries of pull jobs, and whether it is nearly full.
 //!
 //! Every call has a timeout, and every edge is atomic. Repeating a call whose reply was lost does no harm:
 //! the store recognises a submit by its content, a reserve by its sequence, a settle by its receipt, a
@@ -22,9 +22,10 @@ pub mod settings;
 mod streams;
 mod topics;
 
-pub use ringback_store_embedded::Memory;
+pub use ringback_store_embedded::{Compacted, Memory, compact};
 
 pub use self::backend::Store;
 pub use self::policy_book::{PoliciesUnknown, PolicyBook};
+pub use self::pressure::Shortage;
 pub use self::retries::Retries;
 pub use self::streams::{Events, PolicyChanges, Stream, Wakes};

@@ -12,7 +12,7 @@ use ringback_store_embedded::SCHEME;
 use ringback_store_redis::Address;
 
 /// Name, default and meaning of each setting.
-pub const NAMES: [(&str, &str, &str); 9] = [
+pub const NAMES: [(&str, &str, &str); 10] = [
     (
         "STORE",
         "redis://127.0.0.1:6379",
@@ -34,6 +34,11 @@ pub const NAMES: [(&str, &str, &str); 9] = [
     ),
     ("KEEP_ATTEMPTS", "7d", "How long logged attempts are kept, at least 1m"),
     ("KEEP_ATTEMPTS_MIB", "64", "How many MiB all logged attempts may take; 0 keeps none"),
+    (
+        "KEEP_FREE_MIB",
+        "64",
+        "How many MiB an embedded store leaves free on its disk: with less, it takes no new jobs; 0 is no limit",
+    ),
 ];
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -60,6 +65,7 @@ pub fn parse(
         attempts: read("ATTEMPTS", &mut get, found, str::parse),
         keep_attempts: read("KEEP_ATTEMPTS", &mut get, found, at_least_a_minute),
         keep_attempts_mib: read("KEEP_ATTEMPTS_MIB", &mut get, found, |text| number(text, &(0..=MAX_MIB))),
+        keep_free_mib: read("KEEP_FREE_MIB", &mut get, found, |text| number(text, &(0..=MAX_MIB))),
         call_timeout,
     };
     if mistakes.is_empty() { Ok(options) } else { Err(mistakes) }
@@ -133,7 +139,7 @@ mod tests {
             "PREFIX" => "a b".to_owned(),
             "SHARDS" => "0".to_owned(),
             "KEEP_DONE" => "10s".to_owned(),
-            "KEEP_DONE_MIB" | "KEEP_ATTEMPTS_MIB" => "-1".to_owned(),
+            "KEEP_DONE_MIB" | "KEEP_ATTEMPTS_MIB" | "KEEP_FREE_MIB" => "-1".to_owned(),
             "KEEP_DEAD" => "x".to_owned(),
             "ATTEMPTS" => "some".to_owned(),
             "KEEP_ATTEMPTS" => "1s".to_owned(),

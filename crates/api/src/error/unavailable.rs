@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ringback_core::contract::StoreError;
-use ringback_store::PoliciesUnknown;
+use ringback_store::{PoliciesUnknown, Shortage};
 
 /// Why a call has no answer from the store.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -13,8 +13,8 @@ pub(crate) enum Unavailable {
     #[error("{}", public_message(.0))]
     Store(#[source] Arc<StoreError>),
     /// The store is nearly full.
-    #[error("the store has passed 80 % of its memory limit")]
-    NearlyFull,
+    #[error("{0}")]
+    NearlyFull(Shortage),
     /// The call did not end in time, or could not begin in time.
     #[error("the store did not answer in time")]
     TooLate,
@@ -34,7 +34,7 @@ impl Unavailable {
     pub(crate) fn outcome_is_unknown(&self) -> bool {
         match self {
             Self::TooLate | Self::GivenUp => true,
-            Self::NotTried | Self::NearlyFull | Self::Policies(_) => false,
+            Self::NotTried | Self::NearlyFull(_) | Self::Policies(_) => false,
             Self::Store(error) => match **error {
                 StoreError::Away(_)
                 | StoreError::Slow(_)

@@ -51,6 +51,10 @@ fn answer(stats: &Stats, store: &Store) -> StatsAnswer {
         },
         tombstones: TombstonesAnswer { forgotten_early: stats.evicted_early },
         outbox: OutboxAnswer { deaths: stats.pending_notices },
-        store: StoreAnswer { kind: store.kind().to_owned(), profile: store.profile().name().to_owned() },
+        store: StoreAnswer {
+            kind: store.kind().to_owned(),
+            profile: store.profile().name().to_owned(),
+            layout: store.layout(),
+        },
     }
 }

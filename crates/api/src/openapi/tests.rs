@@ -59,6 +59,7 @@ fn each_operation_documents_its_problems() {
         ("/v1/jobs/batch", "post", "400 408 413 415 422 503"),
         ("/v1/jobs", "get", "400 422 503"),
         ("/v1/export", "get", "400 422 503"),
+        ("/v1/export/topics", "get", "503"),
         ("/v1/import", "post", "400 408 413 415 503"),
         ("/v1/jobs/{topic}/{id}", "get", "400 404 422 503"),
         ("/v1/jobs/{topic}/{id}", "delete", "400 404 409 422 503"),

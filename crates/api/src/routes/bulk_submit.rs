@@ -108,6 +108,8 @@ fn why_all_failed(results: &[ItemResult]) -> Option<&Unavailable> {
 mod tests {
     use std::time::Duration;
 
+    use ringback_store::Shortage;
+
     use super::*;
     use crate::limits::MemoryBudget;
     use crate::state::tests::unprepared;
@@ -149,9 +151,10 @@ mod tests {
         let failed = |failures: Vec<Unavailable>| -> Vec<ItemResult> {
             failures.into_iter().enumerate().map(|(number, failure)| (number, Err(failure))).collect()
         };
-        let known = failed(vec![Unavailable::NearlyFull, Unavailable::NotTried]);
-        assert!(matches!(why_all_failed(&known), Some(Unavailable::NearlyFull)));
-        let unknown = failed(vec![Unavailable::NearlyFull, Unavailable::TooLate]);
+        let nearly_full = || Unavailable::NearlyFull(Shortage::Memory);
+        let known = failed(vec![nearly_full(), Unavailable::NotTried]);
+        assert!(matches!(why_all_failed(&known), Some(Unavailable::NearlyFull(_))));
+        let unknown = failed(vec![nearly_full(), Unavailable::TooLate]);
         assert!(matches!(why_all_failed(&unknown), Some(Unavailable::TooLate)));
         assert!(why_all_failed(&[]).is_none());
     }

@@ -1,6 +1,8 @@
 //! `GET /v1/export`: streams all jobs as NDJSON. The next page of the store is read when the client has
-//! received the last. If the export fails the connection is aborted, so that the client can distinguish
-//! an incomplete export from a complete one.
+//! received the last. If an export fails the connection is aborted, so that the client can distinguish
+//! an incomplete export from a complete one. The export of topics shares this.
+
+pub(crate) mod topics;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::stream;
 use http::header;
-use ringback_core::contract::{Cursor, Filter, Page, StoreError, StoredJob};
+use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
 use ringback_core::wire::ExportLine;
 use ringback_store::Store;
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,7 +23,7 @@ use crate::error::{self, ApiError};
 use crate::extract::Query;
 use crate::limits::Deadline;
 use crate::schema::{PendingState, QueryProblems, TopicName};
-use crate::state::{ApiState, MAX_EXPORTS};
+use crate::state::{Api, ApiState, MAX_EXPORTS};
 
 /// How many jobs one store call scans; fewer if they are large.
 const SCAN: usize = 500;
@@ -31,6 +33,8 @@ const CHUNK: usize = 64 * 1024;
 const RETRY_FOR: Duration = Duration::from_secs(5);
 /// The pause between two retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// The media type of an export.
+const MEDIA_TYPE: &str = "application/x-ndjson";
 
 /// Export jobs
 ///
@@ -49,15 +53,19 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
     ),
 )]
 pub(crate) async fn export(State(api): ApiState, Query(filter): Query<Filter>) -> Result<Response, ApiError> {
-    let Ok(turn) = Arc::clone(&api.exports).try_acquire_owned() else {
-        return Err(ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")));
-    };
+    let turn = turn(&api)?;
     let page = api.store.page_stored(&filter, None, SCAN);
     let page = Deadline::from_now().bound(page).await??;
     let (store, next) = (api.store.clone(), page.next);
     let export = Export { store, filter, page: page.items.into_iter(), next, lines: 0, _turn: turn };
     let body = Body::from_stream(stream::try_unfold(export, Export::chunk));
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], body).into_response())
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
+}
+
+/// Takes one of the places for exports.
+fn turn(api: &Api) -> Result<OwnedSemaphorePermit, ApiError> {
+    let turn = Arc::clone(&api.exports).try_acquire_owned();
+    turn.map_err(|_| ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")))
 }
 
 /// Why an export fails.
@@ -92,25 +100,29 @@ impl Export {
                 return Ok(Some((chunk.into(), self)));
             }
             let Some(from) = self.next else { return Ok(None) };
-            let page = self.read_page(from).await?;
+            let page = || self.store.page_stored(&self.filter, Some(from), SCAN);
+            let page = read_page(page, self.lines).await?;
             (self.page, self.next) = (page.items.into_iter(), page.next);
         }
     }
+}
 
-    /// Reads the page at a cursor, with retries.
-    async fn read_page(&self, from: Cursor) -> Result<Page<StoredJob>, Incomplete> {
-        let until = Instant::now() + RETRY_FOR;
-        loop {
-            match self.store.page_stored(&self.filter, Some(from), SCAN).await {
-                Ok(page) => return Ok(page),
-                Err(error) if error.is_transient() && Instant::now() < until => {
-                    error::log(&error);
-                    sleep(RETRY_PAUSE).await;
-                }
-                Err(error) => {
-                    tracing::warn!(%error, lines = self.lines, "export aborted");
-                    return Err(Incomplete(error));
-                }
+/// Reads a page, with retries. `lines` were written before it.
+async fn read_page<T, P>(page: impl Fn() -> P, lines: u64) -> Result<T, Incomplete>
+where
+    P: Future<Output = Result<T, StoreError>>,
+{
+    let until = Instant::now() + RETRY_FOR;
+    loop {
+        match page().await {
+            Ok(page) => return Ok(page),
+            Err(error) if error.is_transient() && Instant::now() < until => {
+                error::log(&error);
+                sleep(RETRY_PAUSE).await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, lines, "export aborted");
+                return Err(Incomplete(error));
             }
         }
     }

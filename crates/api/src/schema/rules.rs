@@ -93,7 +93,8 @@ fn answers() -> Vec<Rule> {
         ("RevivalAnswer/state", json!({"enum": RedriveState::ALL.map(RedriveState::name)})),
         ("InFlight", json!({"oneOf": [{"const": true}, {"const": "unknown"}]})),
         ("PolicyAnswer/policy", policy.clone()),
-        ("TopicAnswer/policy", policy),
+        ("TopicAnswer/policy", policy.clone()),
+        ("TopicLine/policy", policy),
         ("Problem/status", json!({"minimum": 400, "maximum": 599})),
         ("NoticeBody/type", json!({"const": "job.dead"})),
     ]

@@ -123,8 +123,8 @@ fn queue<J: Item>(
     Batcher::start(tasks, name, shutdown, limits, move |parts: Vec<Part<J>>| {
         let (store, metrics) = (store.clone(), Arc::clone(&metrics));
         async move {
-            if store.is_nearly_full().await {
-                return parts.iter().map(|_| Err(Unavailable::NearlyFull)).collect();
+            if let Some(shortage) = store.shortage().await {
+                return parts.iter().map(|_| Err(Unavailable::NearlyFull(shortage))).collect();
             }
             let lengths: Vec<usize> = parts.iter().map(|part| part.jobs.len()).collect();
             let (jobs, _permits): (Vec<_>, Vec<_>) =

@@ -12,10 +12,10 @@ use clap::Args;
 use http::Method;
 use reqwest::Response;
 
-use super::retry::Retry;
+use super::retry::PatientCalls;
 use super::session::Session;
 use crate::args::{Filter, values};
-use crate::client::{Call, Client, ClientError, cut_off};
+use crate::client::{Call, ClientError, cut_off};
 use crate::failure::{Unfinished, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -48,7 +48,8 @@ pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Resu
     let mut call = Call::new(Method::GET, &["v1", "export"]);
     call.query = args.filter.query();
     let progress = Progress::new("exported", None);
-    let answer = open(&session.client, &call, args.retry_for, &progress).await?;
+    let calls = PatientCalls { client: &session.client, retry_for: args.retry_for, progress: &progress };
+    let answer = calls.open(&call, "exports").await?;
     let file = args.file.filter(|path| path != Path::new("-"));
     let done = match file {
         Some(path) => to_file(answer, &path, &progress).await,
@@ -57,23 +58,6 @@ pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Resu
     progress.clear();
     done?;
     Ok(Verdict::Done)
-}
-
-/// Opens the stream. An unreachable server is tried again for as long as `retry_for`.
-async fn open(
-    client: &Client,
-    call: &Call,
-    retry_for: Duration,
-    progress: &Progress,
-) -> Result<Response, ClientError> {
-    let mut retry = Retry::new(retry_for);
-    loop {
-        let error = match client.open(call.clone()).await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error.for_route("exports"),
-        };
-        retry.pause(error, progress).await?;
-    }
 }
 
 /// The destination of the lines.

@@ -17,12 +17,13 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 
-use self::read::{Batch, Batches};
+use self::read::Batches;
+pub(super) use self::read::{Batch, FULL, MAX_LINES};
 use self::send::send;
-use self::tally::Tally;
+pub(super) use self::tally::{Counts, Tally};
+use super::retry::PatientCalls;
 use super::session::Session;
 use crate::args::values;
-use crate::client::Client;
 use crate::failure::{Unfinished, Verdict};
 use crate::progress::Progress;
 
@@ -55,7 +56,11 @@ pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Resu
     let (source, total) = open(&args.file)?;
     let progress = Progress::new("imported", total);
     let mut tally = Tally::new(session.out.format);
-    let stopped = feed(&session.client, read_on_a_thread(source), &args, &progress, &mut tally).await;
+    let name = args.file.display().to_string();
+    let batches = Batches::new(BufReader::with_capacity(BUFFER, source));
+    let batches = read_on_a_thread(batches.map(move |batch| batch.with_context(|| name.clone())));
+    let calls = PatientCalls { client: &session.client, retry_for: args.retry_for, progress: &progress };
+    let stopped = feed(calls, batches, &mut tally).await;
     progress.clear();
     tally.print(&mut session.out, stopped.is_ok())?;
     match stopped {
@@ -83,12 +88,14 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, Option<u64>)> {
     Ok((Box::new(file), total))
 }
 
-/// Reads the batches of the source on a thread, one ahead of those that are sent. Nobody waits for the thread to end,
-/// because a read of standard input may never return.
-fn read_on_a_thread(source: Box<dyn Read + Send>) -> mpsc::Receiver<io::Result<Batch>> {
+/// Reads batches on a thread, one ahead of those that are sent. Nobody waits for the thread to end, because a read of
+/// standard input may never return.
+pub(super) fn read_on_a_thread(
+    batches: impl Iterator<Item = anyhow::Result<Batch>> + Send + 'static,
+) -> mpsc::Receiver<anyhow::Result<Batch>> {
     let (tx, rx) = mpsc::channel(1);
     tokio::task::spawn_blocking(move || {
-        for batch in Batches::new(BufReader::with_capacity(BUFFER, source)) {
+        for batch in batches {
             if tx.blocking_send(batch).is_err() {
                 break;
             }
@@ -98,11 +105,9 @@ fn read_on_a_thread(source: Box<dyn Read + Send>) -> mpsc::Receiver<io::Result<B
 }
 
 /// Sends all batches. It stops at the first error and then waits for the requests in flight.
-async fn feed(
-    client: &Client,
-    mut batches: mpsc::Receiver<io::Result<Batch>>,
-    args: &ImportArgs,
-    progress: &Progress,
+pub(super) async fn feed(
+    calls: PatientCalls<'_>,
+    mut batches: mpsc::Receiver<anyhow::Result<Batch>>,
     tally: &mut Tally,
 ) -> anyhow::Result<()> {
     let mut stopped = Ok(());
@@ -111,15 +116,15 @@ async fn feed(
     loop {
         tokio::select! {
             batch = batches.recv(), if reading && flying.len() < IN_FLIGHT => match batch {
-                Some(Ok(batch)) => flying.push(send(client, batch, args.retry_for, progress)),
+                Some(Ok(batch)) => flying.push(send(calls, batch)),
                 Some(Err(error)) => {
                     reading = false;
-                    stopped = stopped.and(Err(error).with_context(|| args.file.display().to_string()));
+                    stopped = stopped.and(Err(error));
                 }
                 None => reading = false,
             },
             Some(sent) = flying.next(), if !flying.is_empty() => {
-                tally.add(&sent, progress);
+                tally.add(&sent, calls.progress);
                 if let Some(error) = sent.stopped {
                     reading = false;
                     stopped = stopped.and(Err(error.into()));

@@ -1,10 +1,11 @@
-//! Retries of a call after a transient failure: pauses that double, and a time limit.
+//! Retries of a call after a transient failure: pauses that double, and a time limit. The calls of long commands.
 
 use std::time::Duration;
 
+use reqwest::Response;
 use tokio::time::{Instant, sleep};
 
-use crate::client::ClientError;
+use crate::client::{Call, Client, ClientError, Reply};
 use crate::progress::Progress;
 
 /// The pause before the first retry. Each further pause doubles, up to [`MAX_PAUSE`].
@@ -40,5 +41,45 @@ impl Retry {
         sleep(pause).await;
         self.pause = (self.pause * 2).min(MAX_PAUSE);
         Ok(())
+    }
+}
+
+/// The calls of a command that takes long: an unreachable or busy server is tried again.
+#[derive(Clone, Copy)]
+pub(crate) struct PatientCalls<'a> {
+    pub(crate) client: &'a Client,
+    /// How long each call is tried.
+    pub(crate) retry_for: Duration,
+    pub(crate) progress: &'a Progress,
+}
+
+impl PatientCalls<'_> {
+    /// [`Client::ask`].
+    ///
+    /// # Errors
+    /// The last error.
+    pub(crate) async fn ask(&self, call: Call, within: Duration) -> Result<Reply, ClientError> {
+        let mut retry = Retry::new(self.retry_for);
+        loop {
+            match self.client.ask(call.clone(), within).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => retry.pause(error, self.progress).await?,
+            }
+        }
+    }
+
+    /// [`Client::open`] of a route, for a stream. A stream that has begun is not tried again. `what` names the
+    /// feature for a server that does not know the route.
+    ///
+    /// # Errors
+    /// The last error.
+    pub(crate) async fn open(&self, call: &Call, what: &'static str) -> Result<Response, ClientError> {
+        let mut retry = Retry::new(self.retry_for);
+        loop {
+            match self.client.open(call.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => retry.pause(error.for_route(what), self.progress).await?,
+            }
+        }
     }
 }

@@ -28,6 +28,8 @@ pub struct Options {
     pub keep_attempts: Duration,
     /// How many MiB all logged attempts may take; 0 keeps none.
     pub keep_attempts_mib: u32,
+    /// How many MiB of its disk an embedded store leaves free; 0 is no limit.
+    pub keep_free_mib: u32,
     /// How long one store call may take.
     pub call_timeout: Duration,
 }

@@ -187,4 +187,8 @@ pub struct StoreAnswer {
     pub kind: String,
     /// How durable it is: `disk`, `everysec`, `memory` or `unknown`.
     pub profile: String,
+    /// The version of the layout in which this version keeps jobs. Redis and the embedded store have layouts of
+    /// their own.
+    #[serde(default)]
+    pub layout: u64,
 }

@@ -1,7 +1,10 @@
-//! Answers of the calls about topics.
+//! Answers of the calls about topics, and the lines of an export of topics.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::policy::masked_policy;
@@ -59,6 +62,34 @@ pub struct TopicsAnswer {
     pub next: Option<String>,
 }
 
+/// A topic that has a policy or is paused, on its way to another installation.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TopicLine {
+    /// Its name.
+    pub topic: String,
+    /// Whether it is paused.
+    pub paused: bool,
+    /// Its policy, each field as it was written, with the values of secret headers; null if it has none.
+    #[schema(value_type = Option<Object>)]
+    pub policy: Option<Box<RawValue>>,
+}
+
+impl TopicLine {
+    /// The line of a topic.
+    pub fn new(topic: &Topic, paused: bool, policy: Option<&Policy>) -> Self {
+        let json = |policy: &Policy| RawValue::from_string(policy.written().to_owned());
+        let policy = policy.map(json).transpose().expect("a policy keeps the JSON that it was parsed from");
+        Self { topic: topic.to_string(), paused, policy }
+    }
+}
+
+impl fmt::Display for TopicLine {
+    /// The JSON, which never contains a line break.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
 impl TopicAnswer {
     /// The answer for a topic.
     pub fn new(topic: &Topic, counts: &TopicCounts, policy: Option<&Policy>) -> Self {
@@ -72,5 +103,23 @@ impl TopicAnswer {
             late_ms: millis(late),
             policy: policy.and_then(|policy| serde_json::from_str(&masked_policy(policy)).ok()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::parse_policy;
+
+    #[test]
+    fn a_line_has_the_policy_as_it_was_written_and_with_its_secrets() {
+        let written =
+            "{\"headers\":\r\n{\"Authorization\":\"Bearer ab\"},\n\"retry\": {\n\"preset\":\n\"none\" }}";
+        let policy = parse_policy(written.as_bytes()).unwrap();
+        let line = TopicLine::new(&"t".parse().unwrap(), true, Some(&policy)).to_string();
+        let expected = r#"{"topic":"t","paused":true,"policy":{"retry":{"preset":"none"},"headers":{"Authorization":"Bearer ab"}}}"#;
+        assert_eq!(line, expected);
+        let line = TopicLine::new(&"t".parse().unwrap(), true, None).to_string();
+        assert_eq!(line, r#"{"topic":"t","paused":true,"policy":null}"#);
     }
 }

@@ -24,6 +24,7 @@ pub const ALL_NAMES: &[&str] = &[
     "ATTEMPTS",
     "KEEP_ATTEMPTS",
     "KEEP_ATTEMPTS_MIB",
+    "KEEP_FREE_MIB",
     "URL",
     "EVENT_LISTENERS",
     "LOG",

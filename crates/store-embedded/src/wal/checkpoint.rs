@@ -142,6 +142,17 @@ impl CheckpointedDb {
 
     /// Closes the database so that it needs no log, and removes the log.
     pub(crate) fn close(mut self) -> Result<()> {
+        self.close_log()
+    }
+
+    /// Closes the database after its file was made as small as its contents allow.
+    pub(crate) fn compact(mut self) -> Result<()> {
+        self.close_log()?;
+        self.database.compact()?;
+        Ok(())
+    }
+
+    fn close_log(&mut self) -> Result<()> {
         let (Some(path), Some(log)) = (self.path.take(), self.log.take()) else { return Ok(()) };
         drop(log);
         detach(&self.database, self.sequence)?;

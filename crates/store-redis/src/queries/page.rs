@@ -7,8 +7,8 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
-use ringback_core::contract::{Cursor, Filter, MAX_PAGE, Page, Shard, StoreError, StoredJob};
-use ringback_core::job::{Job, Locator};
+use ringback_core::contract::{Cursor, Filter, FoundJob, MAX_PAGE, Page, Shard, StoreError, StoredJob};
+use ringback_core::job::{Job, JobKey, Locator};
 
 use crate::record::{Head, Tail};
 use crate::redis_store::RedisStore;
@@ -17,7 +17,7 @@ use crate::{reply, script};
 /// A page ends one step after its jobs have this many bytes, large payloads included.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// How often a page is read if jobs change while their large payloads are read.
+/// How often a page is read if jobs change while their large payloads are read. Then each is read by itself.
 const READS: usize = 3;
 
 /// How much of each job a page contains.
@@ -74,10 +74,17 @@ impl RedisStore {
         let mut reads = 1;
         loop {
             let (shard, found) = self.read_on(Extent::Whole, filter, from, look).await?;
+            let is_last = reads == READS;
+            let keys: Vec<_> = found.items.iter().map(|job| job.tail.key.clone()).collect();
             // Read at once, so that many large payloads wait no longer than one.
             let kept = join_all(found.items.into_iter().map(|job| self.kept(shard, job))).await;
             let (mut items, mut has_changed) = (Vec::with_capacity(kept.len()), false);
-            for kept in kept {
+            for (key, kept) in keys.iter().zip(kept) {
+                let kept = match kept {
+                    // A busy page may change at each read, and what is pending all the time must be on it.
+                    Ok(None) if is_last => self.pending(shard, key, filter).await,
+                    kept => kept,
+                };
                 match kept {
                     Ok(Some(job)) => items.push(job),
                     Ok(None) => has_changed = true,
@@ -85,11 +92,23 @@ impl RedisStore {
                     Err(error) => return Err(error),
                 }
             }
-            if !has_changed || reads == READS {
+            if !has_changed || is_last {
                 return Ok(Page { items, next: found.next });
             }
             reads += 1;
         }
+    }
+
+    /// A job as it is now, if it has not ended and is in the state of the filter.
+    async fn pending(
+        &self,
+        shard: Shard,
+        key: &JobKey,
+        filter: &Filter,
+    ) -> Result<Option<StoredJob>, StoreError> {
+        let found = self.get_stored(shard, key).await?;
+        let Some(FoundJob::Stored(job)) = found else { return Ok(None) };
+        Ok(Some(*job).filter(|job| filter.state.is_none_or(|state| state == job.job.state)))
     }
 
     /// `None` when the job has ended meanwhile, or another submit has taken its place.

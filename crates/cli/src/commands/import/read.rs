@@ -11,9 +11,9 @@ use ringback_core::wire::Problem;
 use super::line_id::with_id;
 
 /// The most lines of a batch: a fifth of what the API takes, so that each request is short.
-const MAX_LINES: usize = 2_000;
+pub(crate) const MAX_LINES: usize = 2_000;
 /// A batch with this many bytes is full.
-const FULL: usize = 4 * 1024 * 1024;
+pub(crate) const FULL: usize = 4 * 1024 * 1024;
 /// The mark that some editors write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

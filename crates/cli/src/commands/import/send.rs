@@ -1,16 +1,13 @@
 //! Sends a batch of an import until every line has a result. It gives up when no line gets one within the time for
 //! retries.
 
-use std::time::Duration;
-
 use http::Method;
 use ringback_core::wire::{ImportAnswer, Problem};
 
-use super::super::retry::Retry;
+use super::super::retry::{PatientCalls, Retry};
 use super::super::session::parse;
 use super::read::Batch;
 use crate::client::{Call, Client, ClientError, LONG, is_transient};
-use crate::progress::Progress;
 
 /// The results of a batch.
 #[derive(Debug)]
@@ -25,12 +22,8 @@ pub(crate) struct Sent {
 }
 
 /// Sends a batch. Lines with a transient failure are sent again.
-pub(crate) async fn send(
-    client: &Client,
-    mut batch: Batch,
-    retry_for: Duration,
-    progress: &Progress,
-) -> Sent {
+pub(crate) async fn send(calls: PatientCalls<'_>, mut batch: Batch) -> Sent {
+    let PatientCalls { client, retry_for, progress } = calls;
     let refused = std::mem::take(&mut batch.refused);
     let mut sent = Sent { created: 0, repeated: 0, refused, stopped: None, batch: batch.clone() };
     // The results need only the line numbers.

@@ -23,12 +23,12 @@ pub(crate) struct Tally {
 
 /// The counts, in the form that `--output json` prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-struct Counts {
+pub(crate) struct Counts {
     /// Lines with a result, without blank ones.
-    lines: u64,
-    created: u64,
-    repeated: u64,
-    refused: u64,
+    pub(crate) lines: u64,
+    pub(crate) created: u64,
+    pub(crate) repeated: u64,
+    pub(crate) refused: u64,
     /// Whether all lines have a result.
     complete: bool,
     /// All lines of the file up to this one have a result.
@@ -79,6 +79,11 @@ impl Tally {
                 text.trim_end().to_owned()
             }
         }
+    }
+
+    /// The counts so far.
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
     }
 
     /// The number of refused lines.

@@ -1,0 +1,108 @@
+//! `GET /v1/export/topics`: streams what is set for topics, their policies and pauses, as NDJSON.
+
+use std::collections::{BTreeMap, btree_map};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use http::header;
+use ringback_core::contract::TopicPage;
+use ringback_core::job::Topic;
+use ringback_core::policy::Policy;
+use ringback_core::wire::TopicLine;
+use ringback_store::Store;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{CHUNK, Incomplete, MEDIA_TYPE, read_page, turn};
+use crate::error::ApiError;
+use crate::limits::Deadline;
+use crate::schema::StoreProblems;
+use crate::state::ApiState;
+
+/// How many topics one store call reads.
+const PAGE: usize = 500;
+
+/// Export topics
+///
+/// Streams the topics that have a policy or are paused, one line of JSON each, sorted by name. If the
+/// connection is aborted the export is incomplete. The values of secret headers are not masked, so that the
+/// policies can be set elsewhere.
+#[utoipa::path(
+    get, path = "/v1/export/topics", tag = "topics", operation_id = "export_topics",
+    responses(
+        (status = 200, description = "A line per topic", body = TopicLine, content_type = "application/x-ndjson"),
+        StoreProblems,
+    ),
+)]
+pub(crate) async fn export_topics(State(api): ApiState) -> Result<Response, ApiError> {
+    let (turn, store, deadline) = (turn(&api)?, api.store.clone(), Deadline::from_now());
+    // Not those that this process knows, which may be some seconds old.
+    let policies = deadline.bound(store.policies(None)).await??;
+    let policies = policies.map(|(_, policies)| policies.into_iter().collect()).unwrap_or_default();
+    let page = deadline.bound(store.topics(None, PAGE)).await??;
+    let mut export =
+        TopicExport { store, policies, next: None, page: BTreeMap::new().into_iter(), lines: 0, _turn: turn };
+    export.turn_to(page);
+    let body = Body::from_stream(stream::try_unfold(export, TopicExport::chunk));
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
+}
+
+/// What is set for a topic.
+#[derive(Default)]
+struct Exported {
+    paused: bool,
+    policy: Option<Arc<Policy>>,
+}
+
+/// An export in progress.
+struct TopicExport {
+    store: Store,
+    /// The policies that are not written yet.
+    policies: BTreeMap<Topic, Arc<Policy>>,
+    /// The topic after which the next page begins; `None` after the last page.
+    next: Option<Topic>,
+    /// What is left of the last page.
+    page: btree_map::IntoIter<Topic, Exported>,
+    lines: u64,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl TopicExport {
+    /// Takes the paused topics of a page, and the policies of topics up to its end.
+    fn turn_to(&mut self, page: TopicPage) {
+        let paused = page.items.into_iter().filter(|(_, counts)| counts.paused);
+        let paused = paused.map(|(topic, _)| (topic, Exported { paused: true, policy: None }));
+        let mut topics: BTreeMap<_, _> = paused.collect();
+        while let Some(entry) = self.policies.first_entry()
+            && page.next.as_ref().is_none_or(|next| entry.key() <= next)
+        {
+            let (topic, policy) = entry.remove_entry();
+            topics.entry(topic).or_default().policy = Some(policy);
+        }
+        (self.page, self.next) = (topics.into_iter(), page.next);
+    }
+
+    /// The next lines; `None` after the last.
+    async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
+        let mut chunk = Vec::new();
+        loop {
+            while chunk.len() < CHUNK
+                && let Some((topic, Exported { paused, policy })) = self.page.next()
+            {
+                let line = TopicLine::new(&topic, paused, policy.as_deref());
+                chunk.extend_from_slice(line.to_string().as_bytes());
+                chunk.push(b'\n');
+                self.lines += 1;
+            }
+            if !chunk.is_empty() {
+                return Ok(Some((chunk.into(), self)));
+            }
+            let Some(after) = &self.next else { return Ok(None) };
+            let page = read_page(|| self.store.topics(Some(after), PAGE), self.lines).await?;
+            self.turn_to(page);
+        }
+    }
+}

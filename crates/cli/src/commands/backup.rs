@@ -1,0 +1,133 @@
+//! `ringback backup`: writes everything that an installation keeps into one file, while it runs. A job that exists from
+//! the beginning to the end is in it exactly once, and a backup that is not complete never looks complete.
+
+mod partial_file;
+mod sort;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use clap::Args;
+use http::Method;
+use ringback_core::clock::{Clock as _, SystemClock};
+use ringback_core::wire::StatsAnswer;
+use serde::Deserialize;
+
+use self::partial_file::PartialFile;
+use self::sort::{Entry, Sorter};
+use super::retry::PatientCalls;
+use super::session::{Session, parse};
+use crate::args::{Format, values};
+use crate::backup_file::{Header, Kind, Summary, Writer};
+use crate::client::{Call, ClientError, SHORT};
+use crate::failure::{Unfinished, Verdict};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::response_lines::ResponseLines;
+
+const BACKUP_EXAMPLES: &str = "\
+Examples:
+  ringback backup ringback.backup
+  ringback backup - | gzip > ringback.backup.gz
+  ringback backup jobs.backup --server http://127.0.0.1:7411 && ringback restore jobs.backup --server http://other:7411
+
+A backup has all pending and dead jobs, and the policies and pauses of topics. FILE gets its name \
+when the backup is complete; a file of that name is replaced.
+
+It has the values of secret headers, such as authorization, so it is written with mode 0600: keep it as safe as they \
+are.";
+
+/// The file of a backup.
+#[derive(Debug, Args)]
+#[command(after_help = BACKUP_EXAMPLES)]
+pub(crate) struct BackupArgs {
+    /// File to write; - is standard output
+    pub(crate) file: PathBuf,
+    /// How long to retry while the server does not answer; a stream that has begun is not retried
+    #[arg(long = "patience", value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
+    pub(crate) retry_for: Duration,
+}
+
+pub(crate) async fn run(session: &mut Session, args: BackupArgs) -> anyhow::Result<Verdict> {
+    let progress = Progress::new("read", None);
+    let Session { client, out } = session;
+    let calls = PatientCalls { client, retry_for: args.retry_for, progress: &progress };
+    let done = if args.file == Path::new("-") {
+        let directory = std::env::temp_dir();
+        save(calls, &directory, |bytes| out.bytes(bytes)).await.map(drop)
+    } else {
+        to_file(calls, &args.file, out).await
+    };
+    progress.clear();
+    done?;
+    Ok(Verdict::Done)
+}
+
+async fn to_file(calls: PatientCalls<'_>, path: &Path, out: &mut Output) -> anyhow::Result<()> {
+    let mut file = PartialFile::create(path)?;
+    let directory = file.directory();
+    let summary = save(calls, &directory, |bytes| file.write(bytes)).await?;
+    file.finish()?;
+    calls.progress.clear();
+    match out.format {
+        Format::Json => out.line(serde_json::to_string(&summary)?),
+        Format::Table => {
+            let (topics, jobs) = (summary.of(Kind::Topic), summary.of(Kind::Job));
+            calls.progress.note(&format!("{jobs} jobs and {topics} topics saved to {}", path.display()));
+            Ok(())
+        }
+    }
+}
+
+/// Reads everything and writes it. What does not fit in memory meanwhile is kept in the directory.
+async fn save(
+    calls: PatientCalls<'_>,
+    directory: &Path,
+    write: impl FnMut(&[u8]) -> anyhow::Result<()>,
+) -> anyhow::Result<Summary> {
+    let at = SystemClock.now().to_string();
+    let stats = calls.ask(Call::new(Method::GET, &["v1", "stats"]), SHORT).await?;
+    let store = parse::<StatsAnswer>(&stats.body)?.store;
+    let mut writer = Writer::begin(write, &Header::new(store.kind, store.layout, at))?;
+    let mut topics = lines(calls, &["v1", "export", "topics"]).await?;
+    while let Some(line) = topics.next().await.map_err(|error| incomplete(&error, calls.progress))? {
+        writer.line(Kind::Topic, &line)?;
+    }
+    let spill = || format!("a temporary file in {}", directory.display());
+    let mut jobs = lines(calls, &["v1", "export"]).await?;
+    let mut sorter = Sorter::new(directory);
+    while let Some(line) = jobs.next().await.map_err(|error| incomplete(&error, calls.progress))? {
+        calls.progress.advance(line.len() as u64, 1);
+        sorter.add(entry(line)?).with_context(spill)?;
+    }
+    for job in sorter.finish().with_context(spill)? {
+        writer.line(Kind::Job, &job.with_context(spill)?.line)?;
+    }
+    writer.end()
+}
+
+async fn lines(calls: PatientCalls<'_>, path: &[&str]) -> Result<ResponseLines, ClientError> {
+    let response = calls.open(&Call::new(Method::GET, path), "backups").await?;
+    Ok(ResponseLines::new(response))
+}
+
+/// The fields by which lines are sorted.
+#[derive(Deserialize)]
+struct Named {
+    topic: Box<str>,
+    id: Box<str>,
+}
+
+fn entry(line: Bytes) -> Result<Entry, ClientError> {
+    let named = serde_json::from_slice::<Named>(&line);
+    let Named { topic, id } = named.map_err(|error| ClientError::Unreadable(error.to_string()))?;
+    Ok(Entry { key: (topic, id), line })
+}
+
+fn incomplete(error: &ClientError, progress: &Progress) -> anyhow::Error {
+    progress.clear();
+    let what = format!("there is no backup: {error}, after {} jobs were read", progress.lines());
+    Unfinished { what, next: "run it again from the start".to_owned() }.into()
+}

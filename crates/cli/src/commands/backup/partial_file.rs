@@ -1,0 +1,74 @@
+//! A file that gets its name only when it is complete and on disk. Until then it has a name that ends with `.part`, and
+//! it is removed if the command fails.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions, remove_file, rename};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+use crate::scratch::PRIVATE;
+
+/// A file that is being written.
+pub(super) struct PartialFile {
+    file: BufWriter<File>,
+    part: PathBuf,
+    path: PathBuf,
+}
+
+impl PartialFile {
+    /// Creates the file. Only its owner can read it.
+    ///
+    /// # Errors
+    /// When it cannot be written there.
+    pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
+        if path.is_dir() {
+            bail!("{} is a directory", path.display());
+        }
+        let mut part = OsString::from(path);
+        // Two processes may write the same file at once; the one that is complete last counts.
+        part.push(format!(".{}.part", std::process::id()));
+        let part = PathBuf::from(part);
+        // A process with the same number may have been killed.
+        remove_file(&part).ok();
+        let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&part);
+        let file = file.with_context(|| part.display().to_string())?;
+        Ok(Self { file: BufWriter::with_capacity(256 * 1024, file), part, path: path.to_owned() })
+    }
+
+    /// The directory of the file.
+    pub(super) fn directory(&self) -> PathBuf {
+        let directory = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        directory.unwrap_or_else(|| Path::new(".")).to_owned()
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.file.write_all(bytes).with_context(|| self.part.display().to_string())
+    }
+
+    /// Makes the file safe and gives it its name.
+    ///
+    /// # Errors
+    /// When that fails. Then there is no file.
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+        let flushed = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
+        flushed.with_context(|| self.part.display().to_string())?;
+        rename(&self.part, &self.path).with_context(|| self.path.display().to_string())?;
+        // The name is safe when the directory is.
+        let synced = File::open(self.directory()).and_then(|directory| directory.sync_all());
+        synced.with_context(|| self.directory().display().to_string())
+    }
+}
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        // It has another name after the rename.
+        remove_file(&self.part).ok();
+    }
+}

@@ -1,0 +1,143 @@
+//! `ringback restore`: checks a backup, then sets the policies and pauses of its topics, then imports its jobs. What the
+//! installation has already stays as it is, so a run that ended early can be run again.
+
+mod batches;
+mod results;
+mod topics;
+
+use std::fs::File;
+use std::io::{self, BufReader, Seek as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use self::batches::Batches;
+use self::results::{Restored, Results};
+use super::import::{self, Tally, feed, read_on_a_thread};
+use super::retry::PatientCalls;
+use super::session::Session;
+use crate::args::{Format, values};
+use crate::backup_file::{Damage, Lines};
+use crate::failure::{Unfinished, Verdict};
+use crate::progress::Progress;
+use crate::scratch::scratch_file;
+
+/// The bytes of the read buffer.
+const BUFFER: usize = 256 * 1024;
+
+const RESTORE_EXAMPLES: &str = "\
+Examples:
+  ringback restore ringback.backup
+  gunzip -c ringback.backup.gz | ringback restore - --server http://other:7411
+
+The whole backup is checked before anything is changed. Running the same restore again does no harm: what is there \
+already counts as repeated. A job or a policy that is there with other content stays as it is, is reported, and makes \
+the exit code 1.";
+
+/// The backup to restore.
+#[derive(Debug, Args)]
+#[command(after_help = RESTORE_EXAMPLES)]
+pub(crate) struct RestoreArgs {
+    /// File that `ringback backup` wrote; - is standard input
+    pub(crate) file: PathBuf,
+    /// How long to retry while the server does not answer
+    #[arg(long = "patience", value_name = "DURATION", default_value = "60s", value_parser = values::duration)]
+    pub(crate) retry_for: Duration,
+}
+
+pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Result<Verdict> {
+    let name = match args.file.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => args.file.display().to_string(),
+    };
+    let mut file = open(&args.file).with_context(|| name.clone())?;
+    let length = check(&mut file).map_err(|damage| refusal(&name, damage))?;
+    let progress = Progress::new("restored", Some(length));
+    let Session { client, out } = session;
+    let calls = PatientCalls { client, retry_for: args.retry_for, progress: &progress };
+    let mut restored = Restored::default();
+    let stopped = restore(calls, file, name, out.format, &mut restored).await;
+    progress.clear();
+    restored.complete = stopped.is_ok();
+    restored.print(out)?;
+    out.flush()?;
+    let refused = restored.topics.refused + restored.jobs.refused;
+    match stopped {
+        Ok(()) if refused == 0 => Ok(Verdict::Done),
+        Ok(()) => {
+            if out.format == Format::Table {
+                progress.note(
+                    "next: everything else is restored, and what was refused stays as it is there; compare it with \
+                    `ringback get` and `ringback topic`",
+                );
+            }
+            Ok(Verdict::No)
+        }
+        Err(error) => {
+            let what = format!("the restore is not finished: {error:#}");
+            let next = "run the same restore again: what was restored before counts as repeated".to_owned();
+            Err(Unfinished { what, next }.into())
+        }
+    }
+}
+
+/// Opens a backup. Standard input is copied to a nameless file first, so that it too is checked as a whole.
+fn open(path: &Path) -> io::Result<File> {
+    if path != Path::new("-") {
+        return File::open(path);
+    }
+    let mut file = scratch_file(&std::env::temp_dir())?;
+    io::copy(&mut io::stdin().lock(), &mut file)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// Reads the whole backup. Returns its length.
+fn check(file: &mut File) -> Result<u64, Damage> {
+    let (_, mut lines) = Lines::open(BufReader::with_capacity(BUFFER, &mut *file))?;
+    while lines.next()?.is_some() {}
+    let length = lines.bytes();
+    file.rewind()?;
+    Ok(length)
+}
+
+fn refusal(name: &str, damage: Damage) -> anyhow::Error {
+    let next = match damage {
+        Damage::NoHeader => {
+            "name a file that `ringback backup` wrote; `ringback import` takes exports and other jobs"
+        }
+        Damage::OtherFormat(_) | Damage::UnknownKind(_) => "use the version that wrote it, or a later one",
+        Damage::Io(_) => "make it readable and run the same restore again",
+        Damage::CutOff(_)
+        | Damage::NoLine(_)
+        | Damage::TooLong(_)
+        | Damage::WrongPlace(_)
+        | Damage::WrongCounts
+        | Damage::WrongChecksum => "use another copy of it, or an earlier backup",
+    };
+    let damage = anyhow::Error::from(damage);
+    let what = format!("{name} cannot be restored, and nothing was changed: {damage:#}");
+    Unfinished { what, next: next.to_owned() }.into()
+}
+
+/// Restores the topics and then the jobs, so that nothing is sent from a topic that is to be paused.
+async fn restore(
+    calls: PatientCalls<'_>,
+    mut file: File,
+    name: String,
+    format: Format,
+    restored: &mut Restored,
+) -> anyhow::Result<()> {
+    let reader = BufReader::with_capacity(BUFFER, &mut file);
+    topics::restore(calls, reader, format, &mut restored.topics).await?;
+    file.rewind().with_context(|| name.clone())?;
+    let batches = Batches::new(BufReader::with_capacity(BUFFER, file));
+    let batches = batches.map(move |batch| batch.with_context(|| name.clone()));
+    let mut tally = Tally::new(format);
+    let stopped = feed(calls, read_on_a_thread(batches), &mut tally).await;
+    let import::Counts { lines, created, repeated, refused, .. } = tally.counts();
+    restored.jobs = Results { lines, created, repeated, refused };
+    stopped
+}

@@ -1,0 +1,44 @@
+//! The results of a restore, and how they are printed.
+
+use serde::Serialize;
+
+use crate::args::Format;
+use crate::output::{Cell, Output, Table};
+
+/// The counts of lines by result.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Results {
+    pub(super) lines: u64,
+    pub(super) created: u64,
+    pub(super) repeated: u64,
+    pub(super) refused: u64,
+}
+
+/// The result, in the form that `--output json` prints.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Restored {
+    pub(super) topics: Results,
+    pub(super) jobs: Results,
+    /// Whether all lines have a result.
+    pub(super) complete: bool,
+}
+
+impl Restored {
+    /// Prints the counts.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub(super) fn print(&self, out: &mut Output) -> anyhow::Result<()> {
+        if out.format == Format::Json {
+            return out.line(serde_json::to_string(self)?);
+        }
+        let row = |kind: &str, results: Results| {
+            let Results { lines, created, repeated, refused } = results;
+            let [lines, created, repeated, refused] = [lines, created, repeated, refused].map(Cell::from);
+            [Cell::from(kind), lines, created, repeated, refused]
+        };
+        let rows = [row("topics", self.topics), row("jobs", self.jobs)];
+        let columns = ["", ">LINES", ">CREATED", ">REPEATED", ">REFUSED"];
+        out.bytes(Table::new(columns, out.colour).page(&rows).as_bytes())
+    }
+}

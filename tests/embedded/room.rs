@@ -1,0 +1,38 @@
+//! A disk with too little room: an embedded store takes no new jobs, and delivers those that it has.
+
+use ringback_testkit::{Sink, Stack, http_client};
+use serde_json::json;
+
+use crate::sample_jobs::{SOON, TOPIC, job, with};
+
+/// A start with this setting says that less is free than is to be left free.
+const MORE_THAN_THERE_IS: &str = "1048576";
+
+#[tokio::test]
+async fn submits_are_refused_and_deliveries_go_on_when_the_disk_has_little_room() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let url = format!("embedded:{}", directory.path().display());
+    let options = Stack::options().in_one_process().store(&url);
+    let (mut stack, sink) = (options.clone().start().await, Sink::start().await);
+    stack.accept(&with(job(&sink, "waits"), "delay", "3s")).await;
+    stack.ups[0].term();
+    stack.ups[0].wait_exit(SOON).await;
+    stack.forgo_audit();
+    drop(stack);
+
+    let full = options.env("RINGBACK_KEEP_FREE_MIB", MORE_THAN_THERE_IS).start().await;
+    let reply = full.post("/v1/jobs", &job(&sink, "refused")).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{:?}", reply.body);
+    let detail = reply.json()["detail"].to_string();
+    assert!(detail.contains("the disk of the store has less than 1048576 MiB free"), "{detail}");
+    let line = json!({"topic": TOPIC, "id": "refused", "url": "http://h/"}).to_string();
+    assert_eq!(full.import_lines(line).await.status, 503);
+    sink.wait_for_job("waits", 1, SOON).await;
+    full.wait_state(TOPIC, "waits", "done", SOON).await;
+    // Readiness says so, and stays: everything else is served.
+    let ready = http_client().get(format!("http://{}/readyz", full.ups[0].admin())).send().await.expect("it");
+    let (status, text) = (ready.status(), ready.text().await.expect("a text"));
+    let why = "less than 1048576 MiB free, so submits are refused";
+    assert!(status == 200 && text.contains(why), "{status} {text}");
+    assert!(full.ups[0].log().contains("submits are refused and attempts are not logged until it has room"));
+}
