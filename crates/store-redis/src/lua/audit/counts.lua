@@ -26,8 +26,8 @@ end
 -- audit_count: corrects counts that were found to be wrong.
 -- KEYS  shard
 -- ARGV  the counts of LEDGER when the jobs were counted; delayed, ready, reserved, dead as counted, each '' if other
---   counts follow in another call; SUMS as counted, each '' if it is not known; how many lanes follow, and per lane with wrong counts: its id,
---   and its counts (4 bytes each); then per topic: its name, and its number of lanes
+--   counts follow in another call; SUMS as counted, each '' if it is not known; how many lanes follow, and per lane
+--   with wrong counts: its id, and its counts (4 bytes each); then per topic: its name, and its number of lanes
 -- Returns {1 if the states' counts were corrected, how many lanes and topics were}; {} if something
 --   has moved since the jobs were counted
 local STATES = {'delayed', 'ready', 'reserved', 'dead'}
