@@ -3,7 +3,7 @@
 /// Jobs are numbered from 0.
 pub type Job = usize;
 
-/// The store's time, in ticks. In one tick fewer than [`NUMBERS_PER_TICK`] numbers are given out.
+/// The store's time, in ticks. In one tick fewer than `NUMBERS_PER_TICK` numbers are given out.
 pub type Time = u8;
 
 /// A lease number or an epoch.
