@@ -2,7 +2,7 @@
 //! wait for that. It is made anew after it was lost, and after calls on it were not answered: whatever swallows all
 //! that is sent looks like a server that is slow. Knows no commands.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub(super) struct SharedConnection<C> {
     state: RwLock<State<C>>,
     /// For each place, how many of its last calls were not answered.
     unanswered: Box<[AtomicU8]>,
+    /// Whether the connection that is used has answered a call.
+    has_answered: AtomicBool,
     connect: Connect<C>,
     call_timeout: Duration,
 }
@@ -90,6 +92,7 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
         Self {
             state: RwLock::new(state),
             unanswered: (0..places).map(|_| AtomicU8::new(0)).collect(),
+            has_answered: AtomicBool::new(false),
             connect: Box::new(connect),
             call_timeout,
         }
@@ -130,13 +133,27 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
         Err(slow)
     }
 
-    /// The connection of this number is gone, or no good. The next call makes another.
+    /// The connection of this number broke. The next call makes another, without a pause if this one has answered.
     pub(super) fn lost(&self, number: u64, why: &StoreError) {
+        self.replace(number, why, self.has_answered.load(Ordering::Relaxed));
+    }
+
+    /// The server of this connection refuses calls. The next call makes another.
+    pub(super) fn refused(&self, number: u64, why: &StoreError) {
+        self.replace(number, why, false);
+    }
+
+    fn replace(&self, number: u64, why: &StoreError, at_once: bool) {
         let mut state = self.write();
-        if state.current.as_ref().is_some_and(|current| current.number == number) {
-            state.give_up(why.clone());
-            state.current = None;
+        if state.current.as_ref().is_none_or(|current| current.number != number) {
+            return;
         }
+        if at_once {
+            state.forget_pauses(why.clone());
+        } else {
+            state.give_up(why.clone());
+        }
+        state.current = None;
     }
 
     /// The connection and its number, unless it is silent at this place.
@@ -189,6 +206,7 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
                 let (connection, since) = (connection.clone(), Instant::now());
                 state.current = Some(Current { connection, number, since });
                 self.unanswered.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+                self.has_answered.store(false, Ordering::Relaxed);
             }
             Err(error) => state.pause(error.clone()),
         }
@@ -196,9 +214,12 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
 
     fn answered(&self, place: usize) {
         let count = &self.unanswered[place];
-        // Written only if it changes, because every call comes here.
+        // Written only if they change, because every call comes here.
         if count.load(Ordering::Relaxed) != 0 {
             count.store(0, Ordering::Relaxed);
+        }
+        if !self.has_answered.load(Ordering::Relaxed) {
+            self.has_answered.store(true, Ordering::Relaxed);
         }
     }
 
@@ -231,11 +252,15 @@ impl<C> State<C> {
     /// Another connection is needed. Connections that do not last are made with pauses.
     fn give_up(&mut self, why: StoreError) {
         if self.current.as_ref().is_some_and(|current| current.since.elapsed() >= SETTLED) {
-            self.backoff.reset();
-            (self.paused_until, self.error) = (None, why);
+            self.forget_pauses(why);
         } else {
             self.pause(why);
         }
+    }
+
+    fn forget_pauses(&mut self, why: StoreError) {
+        self.backoff.reset();
+        (self.paused_until, self.error) = (None, why);
     }
 
     fn pause(&mut self, why: StoreError) {

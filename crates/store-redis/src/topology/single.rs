@@ -60,7 +60,7 @@ impl Single {
         };
         // The name may lead to another server now, and only a new connection logs in.
         if matches!(error, StoreError::Replica | StoreError::Unauthorized(_)) {
-            self.connection.lost(number, &error);
+            self.connection.refused(number, &error);
         }
         Err(error)
     }

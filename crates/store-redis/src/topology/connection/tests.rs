@@ -1,13 +1,14 @@
 //! Tests with connections that are numbers, and with a paused clock.
 
 use std::future::pending;
+use std::io;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::{join_all, ready};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use redis::Value;
+use redis::{RedisError, Value};
 use tokio::time::{advance, sleep, timeout};
 
 use super::*;
@@ -102,7 +103,7 @@ async fn connections_that_do_not_last_are_made_with_pauses_in_which_calls_fail_a
     let (mut refused, begun) = (0, Instant::now());
     while begun.elapsed() < Duration::from_secs(60) {
         match servers.asks(0).await {
-            Ok(number) => servers.connection.lost(number as u64, &lost),
+            Ok(number) => servers.connection.refused(number as u64, &lost),
             Err(error) => {
                 assert!(matches!(error, StoreError::Full), "{error}");
                 refused += 1;
@@ -115,8 +116,22 @@ async fn connections_that_do_not_last_are_made_with_pauses_in_which_calls_fail_a
     sleep(LONGEST).await;
     let number = servers.asks(0).await.unwrap() as u64;
     sleep(SETTLED).await;
-    servers.connection.lost(number, &lost);
+    servers.connection.refused(number, &lost);
     assert_eq!(servers.asks(0).await.unwrap() as u64, number + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_breaks_after_an_answer_is_followed_by_another_at_once() {
+    let servers = Servers::reachable(1);
+    for number in 1..=5 {
+        assert_eq!(servers.asks(0).await.unwrap(), number);
+        servers.connection.lost(number as u64, &StoreError::Full);
+    }
+    // One that breaks before it has answered is not.
+    let breaks = async |_| Err::<Value, _>(RedisError::from(io::Error::other("broken")));
+    let (_, number) = servers.connection.call(0, breaks).await.unwrap();
+    servers.connection.lost(number, &StoreError::Full);
+    assert!(servers.asks(0).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
