@@ -12,8 +12,8 @@ pub const MAX_BATCH: usize = 500;
 pub const MAX_BATCH_BYTES: usize = 1024 * 1024;
 /// The longest push lease, without the margin. A longer attempt renews its lease.
 pub const MAX_LEASE_STRETCH: Duration = Duration::from_secs(15);
-/// The longest lease, and the longest that a renewal can make it from then on: that of a pull job. A push lease is
-/// shorter, even with the longest margin.
+/// The longest lease: that of a pull job, counted from when it is granted or renewed. A push lease is shorter, even
+/// with the longest margin.
 pub const MAX_LEASE: Duration = MAX_TTR;
 /// The longest time for which a carrier may keep its shards, or a redrive, without a heartbeat.
 pub const MAX_LOCK_TTL: Duration = Duration::from_secs(300);

@@ -318,7 +318,7 @@ impl State {
         self.notifiers[notifier].sequence = 0;
     }
 
-    /// The replica becomes the master. What it lacks is lost, and the jobs concerned are noted.
+    /// The replica becomes the master. Scripts that it did not receive are lost, and their jobs are noted.
     fn fail_over(&mut self, bounds: &Bounds, coverage: &Coverage) {
         let Some(replica) = self.replica.take() else { return };
         let (lost, mut server) = (&self.server, replica.server);

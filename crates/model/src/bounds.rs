@@ -21,7 +21,7 @@ pub struct Budget {
     pub late_calls: u8,
     /// Processes that are killed and started again.
     pub crashes: u8,
-    /// Fail-overs to a replica that lacks the last scripts.
+    /// Fail-overs to a replica that did not receive the last scripts.
     pub fail_overs: u8,
     /// Times that the clock of the store steps back by a tick.
     pub steps_back: u8,
@@ -62,7 +62,7 @@ pub struct Bounds {
     pub max_failures: u8,
     /// The leases lost in a row after which a job dies.
     pub max_lost: u8,
-    /// How many scripts a replica can lack.
+    /// How many scripts a replica can be behind.
     pub max_behind: u8,
     /// By how much a fail-over takes longer than the clocks of the servers differ. The product relies on it being
     /// more than 0, and more than a clock steps back.

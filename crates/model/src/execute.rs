@@ -165,7 +165,7 @@ impl State {
         self.violations.require(Property::Fence, !has_effect || epoch == self.server.facts.epoch);
     }
 
-    /// A replica that no longer follows lacks one more script. One that lacks too many is given up.
+    /// A replica that no longer follows is one more script behind. One that is too far behind is given up.
     fn fall_behind(&mut self, bounds: &Bounds) {
         let Some(mut replica) = self.replica.take() else { return };
         replica.behind += 1;

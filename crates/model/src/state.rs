@@ -165,7 +165,7 @@ pub(crate) struct Server {
 pub(crate) struct Replica {
     /// What it has.
     pub(crate) server: Server,
-    /// How many scripts it lacks.
+    /// How many scripts it is behind.
     pub(crate) behind: u8,
 }
 
@@ -174,7 +174,7 @@ pub(crate) struct Replica {
 pub(crate) struct State {
     /// The store.
     pub(crate) server: Server,
-    /// A replica that lacks the last scripts; none while it follows.
+    /// A replica that did not receive the last scripts; none while it follows.
     pub(crate) replica: Option<Box<Replica>>,
     /// A call whose caller has given up and which has not reached the store.
     pub(crate) late: Option<Call>,

@@ -75,19 +75,6 @@ impl StoreError {
 
     /// Whether the store refuses this process: its user, its password, or the permission for a call.
     pub const fn is_refusal(&self) -> bool {
-        match self {
-            Self::Unauthorized(_) | Self::Refused(_) => true,
-            Self::Away(_)
-            | Self::Slow(_)
-            | Self::Unprepared
-            | Self::Replica
-            | Self::Full
-            | Self::Disk(_)
-            | Self::Lost(_)
-            | Self::Closed
-            | Self::Outdated
-            | Self::Unfit(_)
-            | Self::Unreadable(_) => false,
-        }
+        matches!(self, Self::Unauthorized(_) | Self::Refused(_))
     }
 }

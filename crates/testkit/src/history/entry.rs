@@ -12,7 +12,7 @@ mod run;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::account::{Audit, Edge, EdgeKind, End, Final, JobState, Ledger, LockUse, Metric, Observed};
+pub use self::account::{Audit, Edge, End, Final, JobState, Ledger, LockUse, Metric, Observed};
 pub use self::calls::{
     Answered, Call, Lease, MoveCall, MoveKind, NotAnswered, Rejected, Reserve, Settle, SettleKind, Submit,
 };

@@ -1,6 +1,8 @@
 //! What is kept of the lines about jobs: records of a fixed size, which are sorted by job at the end.
 
-use super::entry::{EdgeKind, JobState, MoveKind, SettleKind};
+use ringback_core::contract::EdgeName;
+
+use super::entry::{JobState, MoveKind, SettleKind};
 
 /// No number: an absent job, line or key.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -208,7 +210,7 @@ pub(crate) struct EdgeRecord {
     pub(crate) job: u32,
     pub(crate) line: u32,
     pub(crate) time: u64,
-    pub(crate) edge: EdgeKind,
+    pub(crate) edge: EdgeName,
     pub(crate) from: JobState,
     pub(crate) to: JobState,
 }

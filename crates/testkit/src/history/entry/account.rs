@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ringback_core::contract::EdgeName;
 use serde::{Deserialize, Serialize};
 
 use super::defaults::{is_false, is_one, one};
@@ -50,30 +51,6 @@ pub struct Observed<'a> {
     pub places: u32,
 }
 
-/// The name of an edge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the edges are described in docs/lifecycle.md")]
-pub enum EdgeKind {
-    Submit,
-    Import,
-    Promote,
-    Reserve,
-    Renew,
-    Complete,
-    Retry,
-    Bury,
-    Release,
-    Recover,
-    Cancel,
-    Reschedule,
-    Run,
-    Revive,
-    Redrive,
-    Purge,
-    Evict,
-}
-
 /// An edge that a process has logged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,7 +60,8 @@ pub struct Edge<'a> {
     /// `topic/id`.
     pub job: &'a str,
     /// Its name.
-    pub edge: EdgeKind,
+    #[serde(with = "edge_name")]
+    pub edge: EdgeName,
     /// The state before it.
     pub from: JobState,
     /// The state after it; `nothing` for a job that is gone.
@@ -143,7 +121,7 @@ pub struct Audit {
     pub findings: u64,
     /// Its findings about counts.
     pub miscounts: u64,
-    /// How many keys lack the product's prefix.
+    /// How many keys do not begin with the product's prefix.
     pub foreign: u64,
 }
 
@@ -192,4 +170,21 @@ pub struct End {
     pub dumped: bool,
     /// Whether the run waited until nothing was due any more.
     pub drained: bool,
+}
+
+/// An edge by its name.
+mod edge_name {
+    use ringback_core::contract::EdgeName;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(edge: &EdgeName, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(edge.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EdgeName, D::Error> {
+        let name = <&str>::deserialize(deserializer)?;
+        EdgeName::from_name(name)
+            .ok_or_else(|| D::Error::custom(format!("{name} is not the name of an edge")))
+    }
 }

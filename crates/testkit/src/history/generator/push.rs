@@ -1,8 +1,10 @@
 //! Jobs with a URL, without faults.
 
+use ringback_core::contract::EdgeName;
+
 use super::scene::{Attempt, Begun, Scene, first};
 use crate::history::digest::Digest;
-use crate::history::entry::{Call, Edge, EdgeKind, Entry, JobState, MoveCall, MoveKind, Observed};
+use crate::history::entry::{Call, Edge, Entry, JobState, MoveCall, MoveKind, Observed};
 
 pub(super) fn plain(scene: &mut Scene, base: u64, number: u64) {
     let (draft, t) = (scene.draft("plain", number), scene.moment(base));
@@ -247,10 +249,10 @@ pub(super) fn observed(scene: &mut Scene, base: u64, number: u64) {
         scene.push(t, &Entry::State(Observed { t, asked: t - 100, job, state, places: 1 }));
     }
     for (edge, from, to, t) in [
-        (EdgeKind::Submit, JobState::Nothing, JobState::Delayed, answered),
-        (EdgeKind::Promote, JobState::Delayed, JobState::Ready, end - 90),
-        (EdgeKind::Reserve, JobState::Ready, JobState::Reserved, end - 80),
-        (EdgeKind::Complete, JobState::Reserved, JobState::Done, end + 400),
+        (EdgeName::Submit, JobState::Nothing, JobState::Delayed, answered),
+        (EdgeName::Promote, JobState::Delayed, JobState::Ready, end - 90),
+        (EdgeName::Reserve, JobState::Ready, JobState::Reserved, end - 80),
+        (EdgeName::Complete, JobState::Reserved, JobState::Done, end + 400),
     ] {
         scene.push(t, &Entry::Edge(Edge { t, job, edge, from, to }));
     }

@@ -1,8 +1,10 @@
 //! States: one at a time, final ones for good, and changed only by the known edges (I9).
 
+use ringback_core::contract::EdgeName;
+
 use super::Judgement;
 use super::job::Job;
-use crate::history::entry::{EdgeKind, JobState};
+use crate::history::entry::JobState;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::I9;
 use crate::history::records::EdgeRecord;
@@ -31,7 +33,7 @@ pub(super) fn check(job: &Job<'_>, found: &mut Judgement) {
 }
 
 fn check_completed_once(job: &Job<'_>, findings: &mut Findings) {
-    let mut completed = job.edges.iter().filter(|edge| edge.edge == EdgeKind::Complete);
+    let mut completed = job.edges.iter().filter(|edge| edge.edge == EdgeName::Complete);
     if let (Some(one), Some(two)) = (completed.next(), completed.next()) {
         let what = format_args!("was completed twice");
         findings.violated(I9, Some(job.name), &[one.line, two.line], what);
@@ -52,7 +54,7 @@ fn check_final_states(job: &Job<'_>, findings: &mut Findings) {
 
 /// The edges of docs/lifecycle.md.
 fn is_allowed(edge: &EdgeRecord) -> bool {
-    use EdgeKind::{
+    use EdgeName::{
         Bury, Cancel, Complete, Evict, Import, Promote, Purge, Recover, Redrive, Release, Renew, Reschedule,
         Reserve, Retry, Revive, Run, Submit,
     };
