@@ -222,7 +222,8 @@ contract! {
         a_done_job_is_too_late_and_an_unknown_one_unknown,
         a_repeated_cancel_gives_the_same_answer,
         after_a_lease_ran_out_the_delivery_may_be_in_flight,
-        a_later_outcome_ends_the_uncertainty_about_a_delivery,
+        no_later_outcome_hides_that_a_lease_ran_out,
+        neither_does_a_revival,
     }
     reschedule_run_revive {
         a_delayed_job_is_rescheduled_to_other_times_far_and_near,

@@ -112,10 +112,23 @@ pub(crate) async fn after_a_lease_ran_out_the_delivery_may_be_in_flight(bench: &
     assert_eq!(bench.cancel(&held.key).await, unknown, "its outcome is not recorded");
 }
 
-pub(crate) async fn a_later_outcome_ends_the_uncertainty_about_a_delivery(bench: &Workbench) {
-    let stale = bench.stale_lease(bench.job("a")).await;
-    let lease = bench.take_one(&stale.key).await;
-    bench.settle(lease, retry(LONG)).await;
-    assert_eq!(bench.cancel(&stale.key).await, CANCELLED);
-    assert_eq!(bench.cancel(&stale.key).await, CANCELLED);
+/// The notifier that held the lease may still begin its request, whatever became of the job since.
+pub(crate) async fn no_later_outcome_hides_that_a_lease_ran_out(bench: &Workbench) {
+    let unknown = Cancelled::Cancelled { in_flight_unknown: true };
+    for (n, outcome) in [retry(ms(0)), retry(LONG), bury(), release(LONG)].into_iter().enumerate() {
+        let stale = bench.stale_lease(bench.job(&format!("job-{n}"))).await;
+        let lease = bench.take_one(&stale.key).await;
+        bench.settle(lease, outcome.clone()).await;
+        assert_eq!(bench.cancel(&stale.key).await, unknown, "{outcome:?}");
+        assert_eq!(bench.cancel(&stale.key).await, unknown, "again");
+    }
+}
+
+pub(crate) async fn neither_does_a_revival(bench: &Workbench) {
+    let dead = bench.stale_lease(bench.job("a")).await;
+    let lease = bench.take_one(&dead.key).await;
+    bench.settle(lease, bury()).await;
+    bench.store().revive(&dead.key, bench.token()).await.expect("revive");
+    let unknown = Cancelled::Cancelled { in_flight_unknown: true };
+    assert_eq!(bench.cancel(&dead.key).await, unknown);
 }

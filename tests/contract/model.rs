@@ -26,6 +26,7 @@ pub(crate) struct Known {
     /// Its lease runs out within a moment.
     brief: bool,
     lost: u32,
+    lease_lost: bool,
     dead_by_lost: bool,
     cancel_requested: bool,
     current: Option<LeaseNumber>,
@@ -65,6 +66,7 @@ impl Model {
             soon,
             brief: false,
             lost: 0,
+            lease_lost: false,
             dead_by_lost: false,
             cancel_requested: false,
             current: None,
@@ -121,7 +123,7 @@ impl Model {
             }
             State::Delayed | State::Ready | State::Dead | State::Cancelled => {
                 job.state = State::Cancelled;
-                vec![Cancelled::Cancelled { in_flight_unknown: job.lost > 0 }]
+                vec![Cancelled::Cancelled { in_flight_unknown: job.lease_lost }]
             }
         }
     }
@@ -146,7 +148,7 @@ impl Model {
     /// All brief leases have run out.
     pub(crate) fn recover(&mut self) {
         for job in self.jobs.values_mut().filter(|job| job.brief && job.state == State::Reserved) {
-            job.lost += 1;
+            (job.lost, job.lease_lost) = (job.lost + 1, true);
             job.dead_by_lost = job.lost >= MAX_LOST;
             job.state = match (job.cancel_requested, job.dead_by_lost) {
                 (true, _) => State::Cancelled,

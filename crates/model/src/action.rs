@@ -99,7 +99,7 @@ impl State {
             Action::Publish(carrier) => self.publish(carrier, bounds),
             Action::Acknowledge(carrier, fate) => self.acknowledge(carrier, fate, bounds),
             Action::Reserve(notifier, jobs, fate) => self.reserve(notifier, jobs, fate, bounds),
-            Action::Post(notifier, lease, response) => self.post(notifier, lease, response, bounds, coverage),
+            Action::Post(notifier, lease, response) => self.post(notifier, lease, response, bounds),
             Action::Settle(notifier, lease, fate) => self.settle(notifier, lease, fate, bounds, coverage),
             Action::Renew(notifier, lease, fate) => {
                 self.left.renews -= 1;
@@ -247,14 +247,7 @@ impl State {
         }));
     }
 
-    fn post(
-        &mut self,
-        notifier: usize,
-        lease: usize,
-        response: Response,
-        bounds: &Bounds,
-        coverage: &Coverage,
-    ) {
+    fn post(&mut self, notifier: usize, lease: usize, response: Response, bounds: &Bounds) {
         let held = &mut self.notifiers[notifier].held[lease];
         held.progress = Progress::Ended(match response {
             Response::Accepted => Outcome::Complete,
@@ -267,12 +260,9 @@ impl State {
             Response::Accepted => world.delivered.insert(job),
             Response::Refused => self.left.refusals -= 1,
         }
-        let (is_set_back, has_run_out) = (world.set_back.contains(job), world.ran_out.contains(job));
+        let is_set_back = world.set_back.contains(job);
         let is_cancelled = self.clients[job].cancel == Request::Cancelled;
-        violations.require(Property::Cancel, !is_cancelled || is_set_back || has_run_out);
-        if is_cancelled && has_run_out && !is_set_back {
-            coverage.note(Situation::PostAfterCancel);
-        }
+        violations.require(Property::Cancel, !is_cancelled || is_set_back);
         let is_new = server.facts.done[job].is_some_and(|grants| receipt.bits > grants);
         violations.require(Property::NoPostAfterDone, !is_new);
     }

@@ -29,13 +29,11 @@ pub enum Situation {
     DiedByLoss,
     /// A carrier was fenced.
     Fenced,
-    /// An attempt began after a cancel whose answer named none: one lease had run out, and a later one had failed.
-    PostAfterCancel,
 }
 
 impl Situation {
     /// All situations.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 12] = [
         Self::Settled,
         Self::SettleReplayed,
         Self::LateSuccess,
@@ -48,7 +46,6 @@ impl Situation {
         Self::EpochLost,
         Self::DiedByLoss,
         Self::Fenced,
-        Self::PostAfterCancel,
     ];
 }
 

@@ -126,7 +126,6 @@ impl State {
                 violations.require(Property::OneLiveLease, has_run_out);
                 facts.lost[job] += 1;
                 facts.live[job] = facts.live[job].map(|live| LiveLease { is_held: false, ..live });
-                world.ran_out.insert(job);
             }
             Call::Renew(_, receipt) => {
                 violations.require(Property::StaleSettles, held == Some(receipt.bits));

@@ -31,6 +31,8 @@ pub enum Planted {
     SettleUnchecked,
     /// A failure under a lease that is no longer current counts.
     StaleFailureCounts,
+    /// A failure of a later attempt hides from a cancel that a lease ran out before.
+    LossForgotten,
     /// A settle ignores a cancel that was requested.
     RequestForgotten,
     /// A settle removes the batch of its lease although other jobs are in it.
@@ -53,7 +55,7 @@ pub enum Planted {
 
 impl Planted {
     /// All faults.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::FenceUnchecked,
         Self::EpochWithoutClock,
         Self::EpochWithoutCounter,
@@ -68,6 +70,7 @@ impl Planted {
         Self::EntriesUnchecked,
         Self::SettleUnchecked,
         Self::StaleFailureCounts,
+        Self::LossForgotten,
         Self::RequestForgotten,
         Self::BatchDropped,
         Self::RenewUnchecked,

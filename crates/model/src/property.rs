@@ -23,7 +23,7 @@ pub enum Property {
     OneGrantPerCall,
     /// A lease that is no longer current changes nothing, but for a success that completes a job.
     StaleSettles,
-    /// No attempt of a cancelled job begins unless one of its leases ran out; a requested cancel is obeyed.
+    /// No attempt of a job begins after the answer that it is cancelled, unless that names one; a requested cancel is obeyed.
     Cancel,
     /// After a job is done an attempt begins only under a lease that was granted before.
     NoPostAfterDone,

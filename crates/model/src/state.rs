@@ -143,8 +143,6 @@ pub(crate) struct World {
     pub(crate) grants: u8,
     /// The jobs that ever died.
     pub(crate) died: JobSet,
-    /// The jobs of which a lease ever ran out.
-    pub(crate) ran_out: JobSet,
     /// The jobs that their receiver has accepted.
     pub(crate) delivered: JobSet,
     /// The jobs that a fail-over has set back.

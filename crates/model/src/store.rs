@@ -69,6 +69,8 @@ pub(crate) struct Record {
     pub(crate) failures: u8,
     /// How many leases ran out in a row.
     pub(crate) lost: u8,
+    /// Whether a lease ever ran out.
+    pub(crate) lease_lost: bool,
     /// The last lease.
     pub(crate) lease: Receipt,
     /// When the lease runs out.
@@ -89,6 +91,7 @@ impl Record {
             attempts: 0,
             failures: 0,
             lost: 0,
+            lease_lost: false,
             lease: Receipt::default(),
             deadline: 0,
             settled: 0,

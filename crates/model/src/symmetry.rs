@@ -35,7 +35,7 @@ impl State {
     fn job_key(&self, job: Job) -> impl Ord + use<> {
         let Server { store, facts } = &self.server;
         let sets = [store.dead, store.outbox, self.notices, facts.died, facts.accepted];
-        let world = [self.world.died, self.world.ran_out, self.world.delivered, self.world.set_back];
+        let world = [self.world.died, self.world.delivered, self.world.set_back];
         (
             self.clients[job],
             store.records[job],
@@ -70,7 +70,7 @@ impl State {
         reorder(&mut self.clients, names);
         rename(&mut self.notices, names);
         let world = &mut self.world;
-        for set in [&mut world.died, &mut world.ran_out, &mut world.delivered, &mut world.set_back] {
+        for set in [&mut world.died, &mut world.delivered, &mut world.set_back] {
             rename(set, names);
         }
     }

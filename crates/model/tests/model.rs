@@ -27,11 +27,8 @@ fn hold_and_meet(bounds: Bounds, situations: &[Situation]) -> Report {
 
 #[test]
 fn pauses_do_no_harm_however_long() {
-    use Situation::{
-        CancelRequested, DiedByLoss, Fenced, LateSuccess, PostAfterCancel, StaleFailure, StaleSuccess,
-    };
-    let situations =
-        [CancelRequested, DiedByLoss, Fenced, LateSuccess, PostAfterCancel, StaleFailure, StaleSuccess];
+    use Situation::{CancelRequested, DiedByLoss, Fenced, LateSuccess, StaleFailure, StaleSuccess};
+    let situations = [CancelRequested, DiedByLoss, Fenced, LateSuccess, StaleFailure, StaleSuccess];
     let report = hold_and_meet(PAUSES, &situations);
     assert!(report.is_complete, "{report}");
 }
@@ -102,7 +99,7 @@ fn numbers_repeat_only_where_a_replica_has_a_clock_that_is_behind() {
 }
 
 /// Each planted fault, a model in which it shows, and the property that it breaks.
-const FINDS: [(Planted, Bounds, Property); 23] = [
+const FINDS: [(Planted, Bounds, Property); 24] = [
     (Planted::FenceUnchecked, CLOCK, Property::Fence),
     (Planted::EpochWithoutClock, FAIL_OVER, Property::NumbersGrow),
     (Planted::EpochWithoutCounter, CLOCK, Property::NumbersGrow),
@@ -117,6 +114,7 @@ const FINDS: [(Planted, Bounds, Property); 23] = [
     (Planted::EntriesUnchecked, LEASES, Property::AllowedEdges),
     (Planted::SettleUnchecked, LEASES, Property::StaleSettles),
     (Planted::StaleFailureCounts, LEASES, Property::StaleSettles),
+    (Planted::LossForgotten, LEASES, Property::Cancel),
     (Planted::RequestForgotten, LEASES, Property::Cancel),
     (Planted::BatchDropped, BATCHES, Property::OneState),
     (Planted::RenewUnchecked, LEASES, Property::StaleSettles),

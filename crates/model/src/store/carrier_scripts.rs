@@ -77,7 +77,7 @@ impl Store {
     fn take_back(&mut self, job: Job, record: Record, bounds: &Bounds) {
         let lost = if bounds.has(Planted::LossesUncounted) { record.lost } else { record.lost + 1 };
         let failures = record.failures + u8::from(bounds.has(Planted::RunOutIsFailure));
-        let record = Record { lost, failures, ..record };
+        let record = Record { lost, failures, lease_lost: true, ..record };
         if record.is_cancel_requested {
             let tombstone = Tombstone { is_done: false, lease: record.settled, maybe_in_flight: true };
             self.end(job, &record, tombstone);

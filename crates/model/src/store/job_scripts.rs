@@ -36,7 +36,7 @@ impl Store {
             self.records[job] = Some(Record { is_cancel_requested: true, ..record });
             return (JobState::Reserved, record.deadline <= self.now);
         }
-        let maybe_in_flight = record.lost > 0;
+        let maybe_in_flight = record.lease_lost;
         self.end(job, &record, Tombstone { is_done: false, lease: record.settled, maybe_in_flight });
         (JobState::Cancelled, maybe_in_flight)
     }

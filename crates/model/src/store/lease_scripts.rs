@@ -166,9 +166,10 @@ impl Store {
     /// Applies the outcome of a current lease.
     fn apply(&mut self, job: Job, record: Record, lease: Number, outcome: Outcome, bounds: &Bounds) {
         let tombstone =
-            Tombstone { is_done: outcome == Outcome::Complete, lease, maybe_in_flight: record.lost > 0 };
+            Tombstone { is_done: outcome == Outcome::Complete, lease, maybe_in_flight: record.lease_lost };
         let settled = Record { settled: lease, ..record };
-        let failed = Record { failures: record.failures + 1, lost: 0, ..settled };
+        let lease_lost = record.lease_lost && !bounds.has(Planted::LossForgotten);
+        let failed = Record { failures: record.failures + 1, lost: 0, lease_lost, ..settled };
         let is_requested = record.is_cancel_requested && !bounds.has(Planted::RequestForgotten);
         match outcome {
             Outcome::Complete => self.end(job, &record, tombstone),
@@ -202,7 +203,7 @@ impl Store {
         if outcome != Outcome::Complete || is_over || is_of_another {
             return Settled::Stale;
         }
-        self.end(job, record, Tombstone { is_done: true, lease, maybe_in_flight: record.lost > 0 });
+        self.end(job, record, Tombstone { is_done: true, lease, maybe_in_flight: record.lease_lost });
         Settled::Late
     }
 

@@ -53,7 +53,7 @@ fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones) -> Result<
         }
         Stage::Delayed | Stage::Ready { .. } | Stage::Dead { .. } => {
             // After an expired lease the request may still be on its way.
-            let (in_flight_unknown, settled) = (job.lost > 0, job.settled);
+            let (in_flight_unknown, settled) = (job.maybe_in_flight(), job.settled);
             txn.finish(job, End::Cancelled, settled)?;
             txn.evict_tombstones(keep)?;
             Ok(Cancelled::Cancelled { in_flight_unknown })

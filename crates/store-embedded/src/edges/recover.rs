@@ -53,7 +53,7 @@ fn recover(txn: &mut Txn<'_>, limits: &PassRequest, keep: KeepTombstones) -> Res
             expired.extend(txn.tables.records.with_body(job)?);
             continue;
         }
-        job.lost += 1;
+        (job.lost, job.lease_lost) = (job.lost + 1, true);
         txn.publish_attempt(&job, AttemptOutcome::Lost, None, None)?;
         if cancel {
             let settled = job.settled;

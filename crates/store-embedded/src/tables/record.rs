@@ -55,6 +55,9 @@ pub(crate) struct Record {
     /// The beginning of this life, unless it is the first one of its key.
     #[serde(skip)]
     pub(crate) life: Option<Life>,
+    /// Whether a push lease expired without an outcome, in this life.
+    #[serde(skip)]
+    pub(crate) lease_lost: bool,
 }
 
 /// The last failed attempt. Times are in ms.
@@ -124,6 +127,11 @@ impl Record {
         }
     }
 
+    /// Whether an attempt was begun and never settled, so that it may still be in flight.
+    pub(crate) const fn maybe_in_flight(&self) -> bool {
+        self.lost > 0 || self.lease_lost
+    }
+
     /// When the job ended, if it has.
     pub(crate) const fn ended(&self) -> Option<u64> {
         match self.stage {
@@ -174,15 +182,15 @@ impl Record {
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut packed = pack(self);
         let put_off = if let Stage::Reserved { put_off, .. } = self.stage { put_off } else { 0 };
-        let Self { token, submitted, life, .. } = *self;
-        Tail { token, put_off, submitted, life }.pack(&mut packed);
+        let Self { token, submitted, life, lease_lost, .. } = *self;
+        Tail { token, put_off, submitted, life, lease_lost }.pack(&mut packed);
         packed
     }
 
     pub(crate) fn unpack(number: u64, raw: &[u8]) -> Option<Self> {
         let (record, rest) = postcard::take_from_bytes::<Self>(raw).ok()?;
-        let Tail { token, put_off: late, submitted, life } = Tail::unpack(rest)?;
-        let mut record = Self { number, token, submitted, life, ..record };
+        let Tail { token, put_off: late, submitted, life, lease_lost } = Tail::unpack(rest)?;
+        let mut record = Self { number, token, submitted, life, lease_lost, ..record };
         if let Stage::Reserved { put_off, .. } = &mut record.stage {
             *put_off = late;
         }
@@ -233,10 +241,11 @@ mod tests {
         let stage = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: false, put_off: 7 };
         let life = Some(Life { lease: 4, attempts: 2 });
         let (token, submitted) = (Some([3; TOKEN]), Some([4; TOKEN]));
-        let record = Record { stage, token, submitted, life, attempts: 2, ..Record::default() };
+        let record =
+            Record { stage, token, submitted, life, lease_lost: true, attempts: 2, ..Record::default() };
         let back = Record::unpack(9, &record.pack()).unwrap();
         assert_eq!((back.number, &back.stage), (9, &record.stage));
-        assert_eq!((back.token, back.submitted, back.life), (token, submitted, life));
+        assert_eq!((back.token, back.submitted, back.life, back.lease_lost), (token, submitted, life, true));
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Txn<'_> {
         self.unlink(&record)?;
         let shard = self.shard();
         self.tidy(&record)?;
-        let (at, maybe_in_flight) = (self.now(), record.lost > 0);
+        let (at, maybe_in_flight) = (self.now(), record.maybe_in_flight());
         record.stage = match end {
             End::Done => Stage::Done { at },
             End::Cancelled => Stage::Cancelled { at, maybe_in_flight },
@@ -129,7 +129,7 @@ impl Txn<'_> {
         self.tables.counts.note_end(shard, &record.topic, record.state())?;
         (record.settled, record.last) = (settled, None);
         (record.topic, record.origin) = (Box::default(), Box::default());
-        (record.token, record.life) = (None, None);
+        (record.token, record.life, record.lease_lost) = (None, None, false);
         self.row.ledger.enter(record.state());
         self.row.tombstones += 1;
         self.edge.ended += 1;

@@ -1,6 +1,6 @@
 //! The parts of a record that few jobs have, packed after it: two tokens, the time by which the check of
-//! an expired lease is postponed, and the beginning of a life that is not the first. Without them nothing
-//! is packed.
+//! an expired lease is postponed, the beginning of a life that is not the first, and whether a lease was
+//! lost. Without them nothing is packed.
 //!
 //! There are two forms. If only the first token and the time are there, they follow each other, as earlier
 //! versions wrote them. Otherwise a byte comes first, whose bits say which parts follow. The length says
@@ -18,6 +18,8 @@ const HAS_TOKEN: u8 = 1;
 const HAS_PUT_OFF: u8 = 2;
 const HAS_SUBMITTED: u8 = 4;
 const HAS_LIFE: u8 = 8;
+/// A part of no bytes.
+const LEASE_LOST: u8 = 16;
 
 /// The beginning of a life of a job that had another one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,18 +39,26 @@ pub(super) struct Tail {
     /// The token of the last submit.
     pub(super) submitted: Option<[u8; TOKEN]>,
     pub(super) life: Option<Life>,
+    /// Whether a push lease expired without an outcome.
+    pub(super) lease_lost: bool,
 }
 
 impl Tail {
+    /// Whether there are parts for which the byte of flags is needed.
+    const fn has_flags(&self) -> bool {
+        self.submitted.is_some() || self.life.is_some() || self.lease_lost
+    }
+
     pub(super) fn pack(&self, packed: &mut Vec<u8>) {
-        let Self { token, put_off, submitted, life } = self;
-        if submitted.is_some() || life.is_some() {
+        let Self { token, put_off, submitted, life, lease_lost } = self;
+        if self.has_flags() {
             let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
             packed.push(
                 flag(token.is_some(), HAS_TOKEN)
                     | flag(*put_off > 0, HAS_PUT_OFF)
                     | flag(submitted.is_some(), HAS_SUBMITTED)
-                    | flag(life.is_some(), HAS_LIFE),
+                    | flag(life.is_some(), HAS_LIFE)
+                    | flag(*lease_lost, LEASE_LOST),
             );
         }
         packed.extend(token.iter().flatten());
@@ -71,7 +81,7 @@ impl Tail {
             TOKEN_AND_TIME => (HAS_TOKEN | HAS_PUT_OFF, raw),
             _ => (*raw.first()?, &raw[1..]),
         };
-        let mut tail = Self::default();
+        let mut tail = Self { lease_lost: flags & LEASE_LOST != 0, ..Self::default() };
         if flags & HAS_TOKEN != 0 {
             tail.token = Some(take(&mut rest)?);
         }
@@ -107,7 +117,9 @@ mod tests {
             for put_off in [0, 1, 1 << 40] {
                 for submitted in [None, Some([9; TOKEN])] {
                     for life in [None, Some(Life { lease: u64::MAX - 5, attempts: 3 })] {
-                        all.push(Tail { token, put_off, submitted, life });
+                        for lease_lost in [false, true] {
+                            all.push(Tail { token, put_off, submitted, life, lease_lost });
+                        }
                     }
                 }
             }
@@ -140,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_tail_that_is_cut_off_is_not_read_as_another_one() {
-        for tail in all().into_iter().filter(|tail| tail.submitted.is_some() || tail.life.is_some()) {
+        for tail in all().into_iter().filter(Tail::has_flags) {
             let packed = packed(&tail);
             for n in (1..packed.len()).filter(|n| ![TIME, TOKEN, TOKEN_AND_TIME].contains(n)) {
                 assert_eq!(Tail::unpack(&packed[..n]), None, "{n} bytes of {tail:?}");

@@ -40,7 +40,7 @@ function edges.cancel(args)
   end
 
   -- A push lease that ran out unsettled leaves a delivery that may still be in flight.
-  local maybe_in_flight = state.lost(s) > 0 and 1 or 0
+  local maybe_in_flight = state.maybe_in_flight(s) and 1 or 0
   events.cancelled(loc, lane, from)
   -- The keys of the queue are touched before the first write.
   if from == READY then ready.length(lane) end

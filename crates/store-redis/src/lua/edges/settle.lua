@@ -43,7 +43,7 @@ function outcomes.settle(args, base, over, from)
         if is_watched then events.completed(loc, lane, s) end
         done = done + 1
       elseif s and state.code(s) == RESERVED and state.receipt(s) == held then
-        if is_complete and state.lost(s) == 0 then
+        if is_complete and not state.maybe_in_flight(s) then
           plain = s
           tombs.add(loc, tomb, false)
           if is_watched then events.completed(loc, lane, s) end

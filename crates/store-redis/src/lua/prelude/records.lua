@@ -17,6 +17,8 @@
 -- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
 local RECORD, STATE = 34, 67
 local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE = 1, 2, 4, 8
+-- A flag of a job state: a push lease ran out unsettled in this life of the job.
+local LEASE_LOST = 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
 
 -- The record, or nothing if it is too short.
@@ -49,6 +51,10 @@ local state = {
 function state.whole(s) return s and #s >= STATE and s end
 function state.code(s) return byte(s) end
 function state.lost(s) return s and byte(s, 17) or 0 end
+-- Whether an attempt was begun and never settled, so that it may still be in flight.
+function state.maybe_in_flight(s)
+  return s and (byte(s, 17) > 0 or bit.band(byte(s, 2), LEASE_LOST) ~= 0) or false
+end
 function state.receipt(s) return sub(s, 18, 33) end
 function state.lease(s) return sub(s, 18, 25) end
 function state.deadline(s) return (read('>I6', s, 34)) end
@@ -84,7 +90,9 @@ function state.with_lease(s, stamp)
   return char(RESERVED) .. sub(s, 2, 8) .. pack('>I4', read('>I4', s, 9) + 1) .. sub(s, 13, 17) .. stamp .. sub(s, 40)
 end
 -- One more lease lost in a row.
-function state.with_loss(s, code) return char(code) .. sub(s, 2, 16) .. char(byte(s, 17) + 1) .. sub(s, 18) end
+function state.with_loss(s, code)
+  return char(code, bit.bor(byte(s, 2), LEASE_LOST)) .. sub(s, 3, 16) .. char(byte(s, 17) + 1) .. sub(s, 18)
+end
 function state.with_reason(s, why)
   return sub(s, 1, 66) .. char(#why) .. sub(s, 68, STATE + byte(s, 66)) .. why .. tail(s)
 end
@@ -97,7 +105,7 @@ function state.with_move(s, token, due)
 end
 -- A dead job starts over: no failure, no lost lease, no reason. The last failed attempt stays visible.
 function state.revived(s)
-  return char(DELAYED, 0) .. sub(s, 3, 12) .. string.rep('\0', 5) .. sub(s, 18, 66) .. '\0'
+  return char(DELAYED, bit.band(byte(s, 2), LEASE_LOST)) .. sub(s, 3, 12) .. string.rep('\0', 5) .. sub(s, 18, 66) .. '\0'
     .. sub(s, STATE + 1, STATE + byte(s, 66)) .. tail(s)
 end
 -- A waiting job whose record was replaced: its due time is that of the record.

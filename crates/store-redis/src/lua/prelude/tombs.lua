@@ -44,7 +44,7 @@ function tombs.token(tomb) return sub(tomb, 38, 45) end
 -- The code of the state, and whether a delivery may still be in flight.
 function tombs.state(tomb) return byte(tomb) % MAYBE_IN_FLIGHT, byte(tomb) >= MAYBE_IN_FLIGHT end
 
-local function marked(s, code) return state.lost(s) > 0 and code + MAYBE_IN_FLIGHT or code end
+local function marked(s, code) return state.maybe_in_flight(s) and code + MAYBE_IN_FLIGHT or code end
 
 -- The tombstone of a job that ends. `lease` is the one that ended it, or the last settled one.
 function tombs.of(raw, s, code, lease)
