@@ -26,9 +26,11 @@ use super::redis_store::RedisStore;
 /// How many waiting jobs are searched for at once. For more of them the lists are read again. With 32 bytes each
 /// this bounds the memory of an audit.
 const WAITING: usize = 500_000;
-/// How often a job is searched for that is in another list each time. There are two lists, and jobs go from one to
-/// the other.
-const ROUNDS: usize = 3;
+/// How often lists are read for a job that is not met in them. From [`SEARCHED_FROM`] on, short lists are searched in
+/// one call, so only long ones that are cleaned each time can leave a job unjudged.
+const ROUNDS: usize = 10;
+/// The first round of that kind.
+const SEARCHED_FROM: usize = 2;
 
 impl RedisStore {
     /// See `ringback_store::Store::audit`.
@@ -203,10 +205,10 @@ impl Walk<'_> {
     /// Searches waiting jobs in the lists that must hold them.
     async fn search(&mut self, waiting: &mut Waiting, count: &mut Count) -> Result<(), StoreError> {
         let mut waiting = std::mem::take(waiting);
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let ((unmet, cleaned), mut again) = (self.read_lists(waiting).await?, Waiting::default());
             for jobs in unmet.some() {
-                let verdicts = self.calls.confirm(cleaned, &jobs).await?;
+                let verdicts = self.calls.confirm(cleaned, round >= SEARCHED_FROM, &jobs).await?;
                 self.unmet(jobs.into_iter().zip(verdicts), &mut again, count).await?;
             }
             waiting = again;
@@ -214,6 +216,7 @@ impl Walk<'_> {
                 break;
             }
         }
+        self.audit.unjudged += waiting.len() as u64;
         Ok(())
     }
 

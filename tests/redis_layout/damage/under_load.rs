@@ -11,7 +11,7 @@ use ringback_store::{Memory, Store, settings};
 use ringback_testkit::RedisServer;
 use tokio::time::Instant;
 
-use super::HOURS;
+use super::{HOURS, slot_of};
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};
 use crate::redis_layout::keys;
 
@@ -290,6 +290,51 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
     let shards: Vec<String> = keys::all(&mut redis, "shard").await;
     let cleanings: u64 = keys::ask(&mut redis, &[b"HGET", shards[0].as_bytes(), b"unqueued"]).await;
     assert!(cleanings > 50, "{cleanings} cleanings are no load");
+}
+
+/// Each reading of the lists meets a cleaning, so none of them shows that an entry is missing.
+#[tokio::test]
+async fn a_lost_job_is_found_while_queues_and_slots_are_cleaned() {
+    const JOBS: u64 = 3_000;
+    let server = RedisServer::start().await;
+    let (store, shard) = of_one_shard(&server).await;
+    for from in (0..JOBS).step_by(250) {
+        let jobs: Vec<_> = (from..from + 250).map(backlog_job).collect();
+        store.submit(shard, &jobs).await.expect("submit");
+    }
+    let lost =
+        store.submit(shard, &[backlog_job(JOBS), backlog_job(JOBS + 1).after(HOURS)]).await.expect("submit");
+    let mut redis = server.client().await;
+    let queue = keys::key_of(&mut redis, "ready:", &keys::lane()).await;
+    let slot = keys::key_of(&mut redis, "slot:", slot_of(&lost[1].job).as_bytes()).await;
+    let of_slot = [keys::entry(&lost[1].job), keys::lane()].concat();
+    keys::run(&mut redis, &[b"LREM", &queue, b"0", &keys::entry(&lost[0].job)]).await;
+    keys::run(&mut redis, &[b"LREM", &slot, b"0", &of_slot]).await;
+
+    let is_over = AtomicBool::new(false);
+    let replacements = async {
+        let mut n = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let new = |n: u64| {
+                let token = Token(n.to_be_bytes());
+                NewJob { if_exists: IfExists::Replace { token }, ..backlog_job(n % JOBS) }
+            };
+            let jobs: Vec<_> = (n..n + 25).map(new).collect();
+            store.submit(shard, &jobs).await.expect("submit");
+            n += 25;
+        }
+    };
+    let audits = async {
+        for _ in 0..3 {
+            let audit = store.audit(Repair::No).await.expect("audit");
+            let ids: Vec<_> = audit.findings.iter().filter_map(|finding| finding.id.clone()).collect();
+            let wanted = lost.iter().map(|lost| lost.job.key.id.as_str().to_owned());
+            assert!(wanted.into_iter().all(|id| ids.contains(&id)), "{audit:#?}");
+            assert_eq!((audit.total(), audit.unjudged), (2, 0), "{audit:#?}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    };
+    tokio::join!(replacements, audits);
 }
 
 #[tokio::test]

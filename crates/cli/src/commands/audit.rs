@@ -110,7 +110,7 @@ fn tables(audit: &AuditAnswer, colour: Colour) -> String {
     let rows = [
         [Cell::from("clean"), Cell::from(if audit.clean { "yes" } else { "no" })],
         [Cell::from("findings"), Cell::from(format!("{}, {} repaired", audit.found, audit.repaired))],
-        [Cell::from("jobs checked"), Cell::from(audit.checked)],
+        [Cell::from("jobs checked"), Cell::from(checked(audit))],
         [Cell::from("stale entries"), Cell::from(audit.stale)],
         [
             Cell::from("counts compared in"),
@@ -119,6 +119,16 @@ fn tables(audit: &AuditAnswer, colour: Colour) -> String {
         [Cell::from("duration"), Cell::from(format!("{} ms", audit.duration_ms))],
     ];
     text + &Table::new([""; 2], colour).page(&rows)
+}
+
+fn checked(audit: &AuditAnswer) -> String {
+    match audit.unjudged {
+        0 => audit.checked.to_string(),
+        unjudged => format!(
+            "{}, {unjudged} of them not judged, because their queues moved: audit again",
+            audit.checked
+        ),
+    }
 }
 
 fn row(finding: &FindingAnswer) -> [Cell; 5] {

@@ -118,6 +118,8 @@ pub struct Audit {
     pub shards: u16,
     /// The number of shards in which no job moved meanwhile, so that the counts could be compared.
     pub compared: u16,
+    /// Waiting jobs that could not be judged, because their lists moved each time they were read.
+    pub unjudged: u64,
     /// The number of findings by kind.
     pub found: BTreeMap<DamageKind, u64>,
     /// How many of them are repaired now.
@@ -129,9 +131,9 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Whether there is no damage, or all of it is repaired, and no loss waits to be accepted.
+    /// Whether every job was judged, there is no damage, or all of it is repaired, and no loss waits to be accepted.
     pub fn is_clean(&self) -> bool {
-        self.total() == self.repaired && self.loss.is_none()
+        self.total() == self.repaired && self.unjudged == 0 && self.loss.is_none()
     }
 
     /// The number of findings.

@@ -15,7 +15,7 @@ const RUN_ID: &str = "the run_id of a loss as the audit shows it: 1 to 64 hexade
 /// The answer to GET /v1/audit and POST /v1/audit/repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditAnswer {
-    /// Whether there is no damage, or all of it is repaired, and no loss waits to be accepted.
+    /// Whether every job was judged, there is no damage, or all of it is repaired, and no loss waits to be accepted.
     pub clean: bool,
     /// The first hundred findings.
     pub findings: Vec<FindingAnswer>,
@@ -32,6 +32,9 @@ pub struct AuditAnswer {
     pub shards: u16,
     /// The number of shards in which no job moved meanwhile, so that the counts could be compared.
     pub compared: u16,
+    /// Waiting jobs that could not be judged, because their lists moved each time they were read. Audit again.
+    #[serde(default)]
+    pub unjudged: u64,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// A loss of accepted jobs that was noticed and has to be accepted before submits are taken again.
@@ -93,6 +96,7 @@ impl AuditAnswer {
             stale: audit.stale,
             shards: audit.shards,
             compared: audit.compared,
+            unjudged: audit.unjudged,
             findings: audit.findings.into_iter().map(FindingAnswer::from).collect(),
             duration_ms: millis(duration),
         }

@@ -160,14 +160,16 @@ impl Calls<'_> {
         self.call(&script::AUDIT_LISTS, (list.name(), skip, ENTRIES, names)).await
     }
 
-    /// Judges jobs that were not found. `cleaned` is how often a list had been cleaned when the reading began.
+    /// Judges jobs that were not found. `cleaned` is how often a list had been cleaned when the reading began. With
+    /// `is_searched` short lists are searched in the same call.
     pub(crate) async fn confirm(
         &self,
         cleaned: u64,
+        is_searched: bool,
         jobs: &[(Vec<u8>, u8)],
     ) -> Result<Vec<Verdict>, StoreError> {
         let answers: Vec<(String, u8, Vec<u8>, Vec<u8>)> =
-            self.call(&script::AUDIT_CONFIRM, (cleaned, jobs)).await?;
+            self.call(&script::AUDIT_CONFIRM, (cleaned, u8::from(is_searched), jobs)).await?;
         let verdicts = answers.into_iter().map(|(verdict, state, lane, record)| match verdict.as_str() {
             "" => Ok(Verdict::MovedOn),
             "again" if state == List::Ready.state() => Ok(Verdict::Again(List::Ready)),

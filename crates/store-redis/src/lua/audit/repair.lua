@@ -2,21 +2,22 @@
 
 -- audit_confirm: judges again whether jobs are lost.
 -- KEYS  shard
--- ARGV  what audit_lists returned last when the reading of the lists began; then per job: what was known of it
+-- ARGV  what audit_lists returned last when the reading of the lists began; 1 to search the lists of jobs that may be
+--   in them, else 0; then per job: what was known of it
 --   (locator, due, lane, attempts: 30 bytes; or the locator alone), and the state whose list was read, 0 if the
 --   index is not a list
 -- Returns per job {verdict, state, lane name, record's start}: {'', 0, '', ''} if it has changed since;
---   {'again', state, '', ''} if another list must hold it now; {'lost', ...}
+--   {'again', state, '', ''} if another list must hold it now, or its list is too long to be searched; {'lost', ...}
 function edges.audit_confirm(args)
   audit.begin({'slot', 'unqueued'})
-  local locs, ids, unqueued = {}, {}, tonumber(args[1])
-  for i = 2, #args, 2 do locs[#locs + 1] = sub(args[i], 1, 12) end
+  local locs, ids, unqueued, is_searched = {}, {}, tonumber(args[1]), args[2] == '1'
+  for i = 3, #args, 2 do locs[#locs + 1] = sub(args[i], 1, 12) end
   jobs.load(locs)
   for _, loc in ipairs(locs) do if records[loc] then ids[#ids + 1] = record.lane(records[loc]) end end
   shard.load_rows(ids)
   local answers = {}
   for i, loc in ipairs(locs) do
-    local verdict, code = audit.judge(loc, args[2 * i], tonumber(args[2 * i + 1]), unqueued)
+    local verdict, code = audit.judge(loc, args[2 * i + 1], tonumber(args[2 * i + 2]), unqueued, is_searched)
     local raw = verdict == 'lost' and records[loc]
     answers[i] = {verdict or '', verdict and code or 0, raw and lanes.name(record.lane(raw)) or '', raw and record.head(raw) or ''}
   end
