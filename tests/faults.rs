@@ -10,4 +10,5 @@ mod logs;
 mod lost_data;
 mod outage;
 mod race;
+mod rolling;
 mod shutdown;

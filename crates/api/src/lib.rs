@@ -24,23 +24,30 @@ mod state;
 mod submit;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use ringback_core::clock::SystemClock;
 use ringback_core::contract::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::http_server::{self, Connections};
-use ringback_service::{Context, Tasks, random};
+use ringback_service::{Context, Health, Shutdown, Tasks, random};
 use ringback_store::{PolicyBook, Retries, Store};
 use tokio::net::TcpListener;
+use tokio::time::{sleep, timeout};
 
 pub use crate::config::Config;
 use crate::state::Api;
 
 /// The name of the task that reads the topic policies, and of its readiness check.
 const POLICIES: &str = "api's policies";
+/// How long connections wait at the start for the process to be ready. Then they are served, so that clients learn why
+/// it is not.
+const READY_WITHIN: Duration = Duration::from_secs(1);
+/// How often to look whether it is.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Runs the process. It serves at once and connects to the store meanwhile.
+/// Runs the process. It listens at once, connects to the store, and serves as soon as it is ready, or after a second.
 ///
 /// # Errors
 /// If the address cannot be bound, the store must not be used, or a task fails.
@@ -76,5 +83,22 @@ pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Co
     let (clock, rng, listeners) = (Arc::new(SystemClock), random::generator(), config.event_listeners);
     let api = Api::new(store, retries, clock, rng, listeners, context, tasks);
     let (app, shutdown) = (app::app(Arc::new(api)), context.shutdown.clone());
-    tasks.spawn("http", http_server::serve(listener, app, Connections::unlimited(), shutdown));
+    let health = context.health.clone();
+    tasks.spawn("http", async move {
+        until_ready(&health, &shutdown).await;
+        http_server::serve(listener, app, Connections::unlimited(), shutdown).await;
+    });
+}
+
+/// A client that connects while the process starts waits, and is not answered with 503.
+async fn until_ready(health: &Health, shutdown: &Shutdown) {
+    let is_ready = async {
+        while !health.is_ready() {
+            sleep(LOOK_EVERY).await;
+        }
+    };
+    tokio::select! {
+        _ = timeout(READY_WITHIN, is_ready) => {}
+        () = shutdown.stopping() => {}
+    }
 }

@@ -20,12 +20,20 @@ pub struct ProcessSpec {
     args: Vec<String>,
     env: Vec<(String, String)>,
     is_unread: bool,
+    /// Where the binary is, if it is not one of this build.
+    binaries: Option<PathBuf>,
 }
 
 impl ProcessSpec {
     /// A binary of this workspace, by name.
     pub fn new(binary: &str) -> Self {
-        Self { binary: binary.to_owned(), args: Vec::new(), env: Vec::new(), is_unread: false }
+        Self {
+            binary: binary.to_owned(),
+            args: Vec::new(),
+            env: Vec::new(),
+            is_unread: false,
+            binaries: None,
+        }
     }
 
     /// Adds an argument.
@@ -48,7 +56,10 @@ impl ProcessSpec {
 
     /// The command that starts it, for callers that connect its input and output themselves.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(binary(&self.binary));
+        let mut command = Command::new(match &self.binaries {
+            Some(directory) => directory.join(&self.binary),
+            None => binary(&self.binary),
+        });
         for (name, _) in std::env::vars_os() {
             let ours =
                 name.to_str().is_some_and(|name| name.starts_with("RINGBACK_") || name.starts_with("OTEL_"));
@@ -106,6 +117,11 @@ impl Process {
     pub fn restart(&mut self) {
         self.child.kill();
         self.child = spawn(&self.spec, self.dir.path());
+    }
+
+    /// Takes the binary from a directory with another build at the next restart, or from this build.
+    pub fn use_binaries_of(&mut self, directory: Option<PathBuf>) {
+        self.spec.binaries = directory;
     }
 
     /// Reads the output of a process that was started [unread](ProcessSpec::unread).
